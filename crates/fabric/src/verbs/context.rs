@@ -1,0 +1,144 @@
+//! The list of devices and an open device: the owners of the two C objects behind discovery.
+//!
+//! Unsafe here: `DeviceList` owns the list until dropped and hands out `ListedDevice`s that borrow
+//! it; `Context` owns an open device. Both call only through the table they were made with.
+#![allow(unsafe_code, reason = "owns libibverbs' device list and contexts")]
+
+use std::ffi::{CStr, c_int};
+use std::mem::zeroed;
+use std::ptr::NonNull;
+
+use rdma_sys::device::{
+    ibv_context, ibv_device, ibv_device_attr, ibv_gid, ibv_gid_entry, ibv_port_attr,
+};
+use rdma_sys::{Errno, Verbs, inline};
+
+/// The devices as libibverbs listed them.
+pub(super) struct DeviceList<'v> {
+    verbs: &'v Verbs,
+    list: NonNull<*mut ibv_device>,
+    count: usize,
+}
+
+impl<'v> DeviceList<'v> {
+    pub(super) fn new(verbs: &'v Verbs) -> Result<Self, Errno> {
+        let mut count: c_int = 0;
+        // SAFETY: `count` is writable for the call; the list returned is freed in `Drop` only.
+        let list = unsafe { verbs.ibv_get_device_list(&mut count) }?;
+        Ok(DeviceList { verbs, list, count: usize::try_from(count).unwrap_or(0) })
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = ListedDevice<'_>> {
+        // SAFETY: libibverbs returned this many entries, and the list lives as long as `self`.
+        let devices = unsafe { std::slice::from_raw_parts(self.list.as_ptr(), self.count) };
+        devices.iter().filter_map(|device| {
+            Some(ListedDevice { verbs: self.verbs, device: NonNull::new(*device)?, _list: self })
+        })
+    }
+}
+
+impl Drop for DeviceList<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`, freed here only; every `ListedDevice` borrows `self` and is gone.
+        unsafe { self.verbs.ibv_free_device_list(self.list.as_ptr()) };
+    }
+}
+
+/// One device of the list, not opened.
+pub(super) struct ListedDevice<'l> {
+    verbs: &'l Verbs,
+    device: NonNull<ibv_device>,
+    _list: &'l DeviceList<'l>,
+}
+
+impl<'l> ListedDevice<'l> {
+    pub(super) fn name(&self) -> String {
+        // SAFETY: the device lives as long as the list it borrows; libibverbs wrote a
+        // NUL-terminated name into it.
+        let name = unsafe { CStr::from_ptr((*self.device.as_ptr()).name.as_ptr()) };
+        name.to_string_lossy().into_owned()
+    }
+
+    pub(super) fn transport(&self) -> i32 {
+        // SAFETY: the device lives as long as the list it borrows.
+        unsafe { (*self.device.as_ptr()).transport_type }
+    }
+
+    /// In host byte order.
+    pub(super) fn guid(&self) -> u64 {
+        // SAFETY: the device lives as long as the list it borrows.
+        u64::from_be(unsafe { self.verbs.ibv_get_device_guid(self.device.as_ptr()) })
+    }
+
+    pub(super) fn open(&self) -> Result<Context<'l>, Errno> {
+        // SAFETY: the device lives as long as the list it borrows; the context is closed by its
+        // owner alone.
+        let context = unsafe { self.verbs.ibv_open_device(self.device.as_ptr()) }?;
+        Ok(Context { verbs: self.verbs, context })
+    }
+}
+
+/// An open device.
+pub(super) struct Context<'v> {
+    verbs: &'v Verbs,
+    context: NonNull<ibv_context>,
+}
+
+impl Context<'_> {
+    pub(super) fn completion_vectors(&self) -> i32 {
+        // SAFETY: open until `Drop`.
+        unsafe { (*self.context.as_ptr()).num_comp_vectors }
+    }
+
+    pub(super) fn attributes(&self) -> Result<ibv_device_attr, Errno> {
+        // SAFETY: a struct of numbers, for which all zero bits are a value.
+        let mut attr: ibv_device_attr = unsafe { zeroed() };
+        // SAFETY: open until `Drop`; `attr` is writable for the call.
+        unsafe { self.verbs.ibv_query_device(self.context.as_ptr(), &mut attr) }?;
+        Ok(attr)
+    }
+
+    pub(super) fn port(&self, port: u8) -> Result<ibv_port_attr, Errno> {
+        // SAFETY: a struct of numbers, for which all zero bits are a value.
+        let mut attr: ibv_port_attr = unsafe { zeroed() };
+        // SAFETY: open until `Drop`; `attr` is writable for the call.
+        unsafe { inline::ibv_query_port(self.verbs, self.context.as_ptr(), port, &mut attr) }?;
+        Ok(attr)
+    }
+
+    /// The filled entries of all ports' GID tables; `None` where the library cannot list them.
+    pub(super) fn gid_table(&self, capacity: usize) -> Option<Result<Vec<ibv_gid_entry>, Errno>> {
+        // SAFETY: a struct of numbers, for which all zero bits are a value.
+        let mut entries: Vec<ibv_gid_entry> = vec![unsafe { zeroed() }; capacity];
+        // SAFETY: open until `Drop`; the vector holds `capacity` writable entries of the size
+        // given, and the library fills at most that many.
+        let filled = unsafe {
+            self.verbs._ibv_query_gid_table(
+                self.context.as_ptr(),
+                entries.as_mut_ptr(),
+                capacity,
+                0,
+                size_of::<ibv_gid_entry>(),
+            )
+        }?;
+        Some(filled.map(|count| {
+            entries.truncate(count);
+            entries
+        }))
+    }
+
+    pub(super) fn gid(&self, port: u8, index: i32) -> Result<[u8; 16], Errno> {
+        let mut gid = ibv_gid::default();
+        // SAFETY: open until `Drop`; `gid` is writable for the call.
+        unsafe { self.verbs.ibv_query_gid(self.context.as_ptr(), port, index, &mut gid) }?;
+        Ok(gid.raw)
+    }
+}
+
+impl Drop for Context<'_> {
+    fn drop(&mut self) {
+        // SAFETY: opened in `ListedDevice::open`, closed here only. A failure to close leaves
+        // nothing to be done.
+        let _ = unsafe { self.verbs.ibv_close_device(self.context.as_ptr()) };
+    }
+}

@@ -1,0 +1,270 @@
+//! A device: what libibverbs says about it, or why it could not be asked.
+
+use std::fmt;
+
+use rdma_sys::Errno;
+use rdma_sys::consts::*;
+use rdma_sys::device::ibv_device_attr;
+use serde::{Serialize, Serializer};
+
+use super::context::{Context, ListedDevice};
+use super::gid::{Gid, GidEntry, GidType};
+use super::port::{Port, PortState};
+
+/// A device of this machine.
+#[derive(Debug, Clone)]
+pub struct Device {
+    /// The kernel's name, such as `mlx5_0` or `rocep1s0`.
+    pub name: String,
+    /// `InfiniBand` (also RoCE), `iWARP`, `usNIC` or `unspecified` (EFA).
+    pub transport: &'static str,
+    /// The node GUID.
+    pub node_guid: Guid,
+    /// What it can do and how its ports are, or why it could not be asked.
+    pub facts: Result<DeviceFacts, AskError>,
+}
+
+/// What an opened device says of itself.
+#[derive(Debug, Clone, Serialize)]
+#[allow(missing_docs, reason = "the field's own names; ibv_query_device(3) explains each")]
+pub struct DeviceFacts {
+    pub fw_ver: String,
+    pub sys_image_guid: Guid,
+    pub vendor_id: u32,
+    pub vendor_part_id: u32,
+    pub hw_ver: u32,
+    pub phys_port_cnt: u8,
+    pub num_comp_vectors: i32,
+    pub device_cap_flags: u32,
+    pub atomic_cap: &'static str,
+    pub limits: Limits,
+    pub ports: Vec<Port>,
+}
+
+impl Device {
+    pub(super) fn ask(listed: &ListedDevice<'_>) -> Self {
+        Device {
+            name: listed.name(),
+            transport: transport(listed.transport()),
+            node_guid: Guid(listed.guid()),
+            facts: facts(listed),
+        }
+    }
+
+    /// Whether it can carry data now, or why not.
+    pub fn usable(&self) -> Result<(), String> {
+        let facts = self.facts.as_ref().map_err(AskError::to_string)?;
+        if facts.ports.iter().any(|port| port.state == PortState::Active) {
+            return Ok(());
+        }
+        let states: Vec<String> = facts
+            .ports
+            .iter()
+            .map(|port| format!("port {} is {}", port.port, port.state.name()))
+            .collect();
+        Err(if states.is_empty() { "it has no port".to_owned() } else { states.join(", ") })
+    }
+}
+
+fn facts(listed: &ListedDevice<'_>) -> Result<DeviceFacts, AskError> {
+    let context = listed.open().map_err(|errno| AskError { call: "open", errno })?;
+    let attr =
+        context.attributes().map_err(|errno| AskError { call: "query the device", errno })?;
+    Ok(DeviceFacts {
+        fw_ver: c_text(&attr.fw_ver),
+        sys_image_guid: Guid(u64::from_be(attr.sys_image_guid)),
+        vendor_id: attr.vendor_id,
+        vendor_part_id: attr.vendor_part_id,
+        hw_ver: attr.hw_ver,
+        phys_port_cnt: attr.phys_port_cnt,
+        num_comp_vectors: context.completion_vectors(),
+        device_cap_flags: attr.device_cap_flags,
+        atomic_cap: atomic_cap(attr.atomic_cap),
+        limits: Limits::new(&attr),
+        ports: ports(&context, attr.phys_port_cnt)?,
+    })
+}
+
+fn ports(context: &Context<'_>, count: u8) -> Result<Vec<Port>, AskError> {
+    let mut attrs = Vec::new();
+    for port in 1..=count {
+        let attr = context.port(port).map_err(|errno| AskError { call: "query a port", errno })?;
+        attrs.push((port, attr));
+    }
+    let entries: i32 = attrs.iter().map(|(_, attr)| attr.gid_tbl_len).sum();
+    // A driver's word is not trusted with our memory.
+    let entries = usize::try_from(entries).unwrap_or(0).min(MOST_GIDS);
+    let table = context.gid_table(entries).and_then(Result::ok);
+    let gids = |port: u8, length: i32| match &table {
+        Some(table) => table
+            .iter()
+            .filter(|entry| entry.port_num == u32::from(port))
+            .map(|entry| GidEntry {
+                index: entry.gid_index,
+                gid: Gid(entry.gid.raw),
+                kind: GidType::from_verbs(entry.gid_type),
+                netdev: netdev_name(entry.ndev_ifindex),
+            })
+            .collect(),
+        None => bare_gids(context, port, length),
+    };
+    Ok(attrs
+        .iter()
+        .map(|(port, attr)| Port::new(*port, attr, gids(*port, attr.gid_tbl_len)))
+        .collect())
+}
+
+/// The GID table entry by entry, without types: all that libraries before rdma-core 32 can tell.
+fn bare_gids(context: &Context<'_>, port: u8, length: i32) -> Vec<GidEntry> {
+    (0..length.clamp(0, MOST_GIDS as i32))
+        .filter_map(|index| {
+            let gid = Gid(context.gid(port, index).ok()?);
+            let index = index.unsigned_abs();
+            (!gid.is_empty()).then_some(GidEntry { index, gid, kind: None, netdev: None })
+        })
+        .collect()
+}
+
+fn netdev_name(index: u32) -> Option<String> {
+    if index == 0 {
+        return None;
+    }
+    let socket =
+        rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::DGRAM, None);
+    rustix::net::netdevice::index_to_name(socket.ok()?, index).ok()
+}
+
+/// Why a listed device could not be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskError {
+    call: &'static str,
+    errno: Errno,
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {}: {}", self.call, self.errno)?;
+        if self.errno.is_denied() {
+            f.write_str(" — give this user access to /dev/infiniband/uverbs*")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for AskError {}
+
+/// A 64-bit identifier, written in four groups as the field does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Guid(pub u64);
+
+impl fmt::Display for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g, h, i] = self.0.to_be_bytes();
+        write!(f, "{a:02x}{b:02x}:{c:02x}{d:02x}:{e:02x}{g:02x}:{h:02x}{i:02x}")
+    }
+}
+
+impl Serialize for Guid {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Declares the device's numeric limits once: field, and the C field of the same name.
+macro_rules! limits {
+    ($( $name:ident: $ty:ty, )*) => {
+        /// How much of everything the device can hold.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+        #[allow(missing_docs, reason = "the field's own names; ibv_query_device(3) explains each")]
+        pub struct Limits { $( pub $name: $ty, )* }
+
+        impl Limits {
+            fn new(attr: &ibv_device_attr) -> Self {
+                Limits { $( $name: attr.$name, )* }
+            }
+        }
+    };
+}
+
+limits! {
+    max_mr_size: u64,
+    page_size_cap: u64,
+    max_qp: i32,
+    max_qp_wr: i32,
+    max_sge: i32,
+    max_sge_rd: i32,
+    max_cq: i32,
+    max_cqe: i32,
+    max_mr: i32,
+    max_pd: i32,
+    max_qp_rd_atom: i32,
+    max_ee_rd_atom: i32,
+    max_res_rd_atom: i32,
+    max_qp_init_rd_atom: i32,
+    max_ee_init_rd_atom: i32,
+    max_ee: i32,
+    max_rdd: i32,
+    max_mw: i32,
+    max_raw_ipv6_qp: i32,
+    max_raw_ethy_qp: i32,
+    max_mcast_grp: i32,
+    max_mcast_qp_attach: i32,
+    max_total_mcast_qp_attach: i32,
+    max_ah: i32,
+    max_fmr: i32,
+    max_srq: i32,
+    max_srq_wr: i32,
+    max_srq_sge: i32,
+    max_pkeys: u16,
+    local_ca_ack_delay: u8,
+}
+
+fn transport(value: i32) -> &'static str {
+    match value {
+        IBV_TRANSPORT_IB => "InfiniBand",
+        IBV_TRANSPORT_IWARP => "iWARP",
+        IBV_TRANSPORT_USNIC => "usNIC",
+        IBV_TRANSPORT_USNIC_UDP => "usNIC UDP",
+        IBV_TRANSPORT_UNSPECIFIED => "unspecified",
+        _ => "unknown",
+    }
+}
+
+fn atomic_cap(value: u32) -> &'static str {
+    match value {
+        IBV_ATOMIC_NONE => "ATOMIC_NONE",
+        IBV_ATOMIC_HCA => "ATOMIC_HCA",
+        IBV_ATOMIC_GLOB => "ATOMIC_GLOB",
+        _ => "unknown",
+    }
+}
+
+/// The text of a C array up to its NUL, or the whole of one that has none.
+fn c_text(array: &[std::ffi::c_char]) -> String {
+    let bytes: Vec<u8> =
+        array.iter().take_while(|byte| **byte != 0).map(|byte| byte.to_ne_bytes()[0]).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// More than any known device has (1024 on soft-RoCE, 256 on ConnectX).
+const MOST_GIDS: usize = 65_536;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guid_reads_in_four_groups() {
+        assert_eq!(Guid(0xccc2_a7ff_fe25_d8c4).to_string(), "ccc2:a7ff:fe25:d8c4");
+    }
+
+    #[test]
+    fn a_denied_device_says_what_to_open() {
+        let error = AskError { call: "open", errno: Errno(13) };
+        assert_eq!(
+            error.to_string(),
+            "cannot open: permission denied (errno 13) — give this user access to \
+             /dev/infiniband/uverbs*"
+        );
+    }
+}

@@ -1,0 +1,15 @@
+//! RDMA by libibverbs: InfiniBand, RoCE, iWARP, and soft-RoCE.
+
+mod context;
+mod device;
+mod gid;
+mod port;
+mod survey;
+
+pub use device::{AskError, Device, DeviceFacts, Guid, Limits};
+pub use gid::{Gid, GidEntry, GidType};
+pub use port::{LinkLayer, Port, PortState};
+pub use survey::{Survey, Unavailable, survey};
+
+/// The name under which every distribution installs libibverbs.
+pub const LIBRARY: &str = rdma_sys::verbs::SONAME;

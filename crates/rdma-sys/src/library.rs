@@ -1,0 +1,118 @@
+//! A shared library opened at run time, and its symbols by name and version.
+//!
+//! Unsafe here: `dlopen` runs the library's constructors and `dlvsym` returns bare addresses. The
+//! promise that an address has the type it is read as is kept by the table in `verbs/mod.rs`,
+//! whose rows `tests/layout.rs` compiles against the installed header.
+#![allow(unsafe_code, reason = "the one place that calls dlopen and dlvsym")]
+
+use std::ffi::{CStr, CString, c_void};
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+
+/// Why a library could not be used. An ordinary answer: most machines have no RDMA.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LoadError {
+    /// The dynamic linker found no such library, or could not load it; `reason` is its own words.
+    Absent {
+        /// The file or soname that was asked for.
+        library: PathBuf,
+        /// What the dynamic linker said.
+        reason: String,
+    },
+    /// The library is there but lacks a function, so it is too old or not the one it claims to be.
+    Symbol {
+        /// The file or soname that was opened.
+        library: PathBuf,
+        /// The missing function.
+        symbol: &'static str,
+        /// The version it was asked for under.
+        version: &'static str,
+    },
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Absent { library, reason } => {
+                write!(f, "{} cannot be loaded: {reason}", library.display())
+            }
+            LoadError::Symbol { library, symbol, version } => {
+                write!(f, "{} has no {symbol}@{version}", library.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// An open library. Never closed: libibverbs loads providers that keep state for the process.
+pub(crate) struct Library {
+    name: PathBuf,
+    handle: NonNull<c_void>,
+}
+
+impl Library {
+    pub(crate) fn open(name: &Path) -> Result<Self, LoadError> {
+        let absent = |reason: String| LoadError::Absent { library: name.to_owned(), reason };
+        let c_name = CString::new(name.as_os_str().as_bytes())
+            .map_err(|_| absent("its name contains a NUL byte".to_owned()))?;
+        // SAFETY: `c_name` is a NUL-terminated string alive during the call; that the file is a
+        // library made to be loaded is the word of whoever installed or named it.
+        let handle = unsafe { libc::dlopen(c_name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        match NonNull::new(handle) {
+            Some(handle) => Ok(Library { name: name.to_owned(), handle }),
+            None => Err(absent(linker_message())),
+        }
+    }
+
+    /// The address of `symbol` under exactly `version`, never the library's default version.
+    pub(crate) fn symbol(
+        &self,
+        symbol: &'static CStr,
+        version: &'static CStr,
+    ) -> Result<NonNull<c_void>, LoadError> {
+        // SAFETY: the handle came from `dlopen` in `open` and is never closed; both names are
+        // static NUL-terminated strings.
+        let address =
+            unsafe { libc::dlvsym(self.handle.as_ptr(), symbol.as_ptr(), version.as_ptr()) };
+        NonNull::new(address).ok_or_else(|| LoadError::Symbol {
+            library: self.name.clone(),
+            symbol: symbol.to_str().unwrap_or("?"),
+            version: version.to_str().unwrap_or("?"),
+        })
+    }
+}
+
+fn linker_message() -> String {
+    // SAFETY: `dlerror` takes nothing and returns null or a string of this thread's own, valid
+    // until its next dl call; it is copied below before any other.
+    let message = unsafe { libc::dlerror() };
+    if message.is_null() {
+        return "no reason given".to_owned();
+    }
+    // SAFETY: not null, checked above, so a NUL-terminated string by dlerror's contract.
+    let message = unsafe { CStr::from_ptr(message) };
+    message.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_absent_library_is_an_answer_with_its_reason() {
+        let error = Library::open(Path::new("/nowhere/libibverbs.so.1")).err().unwrap();
+        let LoadError::Absent { library, reason } = error else { panic!("{error}") };
+        assert_eq!(library, Path::new("/nowhere/libibverbs.so.1"));
+        assert!(reason.contains("No such file"), "{reason}");
+    }
+
+    #[test]
+    fn an_absent_symbol_is_an_answer_with_its_version() {
+        let libc = Library::open(Path::new("libc.so.6")).unwrap();
+        let error = libc.symbol(c"ibv_open_device", c"IBVERBS_1.1").unwrap_err();
+        assert_eq!(error.to_string(), "libc.so.6 has no ibv_open_device@IBVERBS_1.1");
+    }
+}

@@ -1,0 +1,64 @@
+//! Structs that know their own layout, so that a test can compare them with the C header.
+
+/// How a struct of ours may differ from the header's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Match {
+    /// The same size: C code fills or copies it whole.
+    Exact,
+    /// The header may have grown: the call carries our size, or a mask of the fields we know.
+    Grows,
+    /// The library makes it and we see a pointer: only the fields we name must be in place.
+    Prefix,
+    /// As `Prefix`, but it grows at the front: offsets count from this last field.
+    Before(&'static str),
+}
+
+/// The layout of one struct as Rust sees it.
+#[derive(Debug)]
+pub struct Layout {
+    /// Its name in C, without `struct`.
+    pub name: &'static str,
+    /// `struct` or `union`.
+    pub kind: &'static str,
+    /// How closely it must match.
+    pub matches: Match,
+    /// Its size in bytes.
+    pub size: usize,
+    /// Its fields: name, offset, size.
+    pub fields: &'static [(&'static str, usize, usize)],
+}
+
+/// Declares C structs and, beside them, the list of their layouts.
+macro_rules! c_structs {
+    ($(
+        $(#[$meta:meta])*
+        ($matches:expr)
+        pub struct $name:ident { $( $(#[$fmeta:meta])* $vis:vis $field:ident: $ty:ty, )* }
+    )*) => {
+        $(
+            $(#[$meta])*
+            #[repr(C)]
+            #[derive(Clone, Copy)]
+            #[allow(non_camel_case_types, non_snake_case, missing_docs,
+                    reason = "C's own names, documented by their manual pages")]
+            pub struct $name { $( $(#[$fmeta])* $vis $field: $ty, )* }
+        )*
+
+        /// The layouts of this file's structs.
+        #[doc(hidden)]
+        pub const LAYOUTS: &[crate::verbs::layout::Layout] = &[ $(
+            crate::verbs::layout::Layout {
+                name: stringify!($name),
+                kind: "struct",
+                matches: $matches,
+                size: size_of::<$name>(),
+                fields: &[ $( (
+                    stringify!($field),
+                    std::mem::offset_of!($name, $field),
+                    size_of::<$ty>(),
+                ), )* ],
+            },
+        )* ];
+    };
+}
+pub(crate) use c_structs;

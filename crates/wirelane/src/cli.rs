@@ -1,0 +1,96 @@
+//! What can be typed. Parsing only: nothing here opens, reads or asks.
+
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+
+use crate::config::command::ConfigArgs;
+use crate::devices::DevicesArgs;
+use crate::exit::{Exit, Failure};
+use crate::output;
+use crate::serve::ServeArgs;
+use crate::{completions::CompletionsArgs, man::ManArgs};
+
+/// Finds this machine's RDMA fabric, says why it can or cannot be used, and serves over it
+#[derive(Debug, Parser)]
+#[command(name = "wirelane", disable_version_flag = true, after_help = EXIT_CODES)]
+#[command(disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    /// Say the version, and whether RDMA can be used here and why not
+    #[arg(short = 'V', long)]
+    pub(crate) version: bool,
+
+    #[command(flatten)]
+    pub(crate) global: Global,
+
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub(crate) struct Global {
+    /// Settings file; without it /etc/wirelane/wirelane.yaml is read if it is there
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// How much to log to stderr (default: the setting log_level)
+    #[arg(long, global = true, value_name = "LEVEL")]
+    pub(crate) log_level: Option<LogLevel>,
+
+    /// How to write log lines
+    #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
+    pub(crate) log_format: LogFormat,
+
+    /// Use this libibverbs instead of the system's
+    #[arg(long, global = true, value_name = "FILE", env = "WIRELANE_LIBIBVERBS")]
+    pub(crate) libibverbs: Option<PathBuf>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve status over HTTP (the store comes in a later version)
+    Serve(ServeArgs),
+    /// List the RDMA devices, their ports and GIDs
+    Devices(DevicesArgs),
+    /// Show, check and document the settings
+    Config(ConfigArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+    /// Write the manual pages into a folder
+    Man(ManArgs),
+}
+
+/// How much to log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+/// How to write log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+/// Nothing was asked for: the help, and the exit code of wrong use.
+pub(crate) fn help() -> Result<Exit, Failure> {
+    output::note(&Cli::command().render_help().to_string());
+    Ok(Exit::Usage)
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  the answer is no (a problem was found, a thing is missing)
+  2  wrong use
+  3  failure (could not look, could not start)
+
+Answers go to stdout, everything else to stderr.";

@@ -1,0 +1,324 @@
+//! Every setting, one row each: type, default, key, what is allowed, and how to choose.
+
+use std::net::Ipv6Addr;
+
+use tracing::Level;
+
+use super::value::{Kind, Value};
+
+/// A row of the table.
+#[derive(Debug)]
+pub struct Setting {
+    /// Its full name, sections first: `transport.rdma_mtu`.
+    pub key: &'static str,
+    /// What it accepts.
+    pub kind: Kind,
+    /// What it is for, how to choose, and what goes wrong.
+    pub doc: &'static str,
+    default: fn() -> Value,
+}
+
+impl Setting {
+    /// The value when nobody says otherwise.
+    pub fn default_value(&self) -> Value {
+        (self.default)()
+    }
+
+    /// The name without its sections.
+    pub fn name(&self) -> &'static str {
+        self.key.rsplit('.').next().unwrap_or(self.key)
+    }
+
+    /// Why a legal value is probably not meant.
+    pub(super) fn warn(&self, value: &Value) -> Option<&'static str> {
+        match (self.key, value) {
+            ("transport.rdma_gid_index", Value::Int(0)) => Some(
+                "rdma_gid_index is 0: on RoCE that is the link-local entry (v1 on most NICs), \
+                 which no router forwards. Set -1 to let Wirelane choose a RoCE v2 entry, or the \
+                 index `wirelane devices` shows for the address you want.",
+            ),
+            _ => None,
+        }
+    }
+}
+
+/// Declares the typed settings and the table beside them.
+macro_rules! settings {
+    ($( $(#[doc = $doc:literal])+ $key:literal $name:ident: $ty:ty = $default:expr, $kind:expr; )*) => {
+        /// The settings, typed.
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct Settings { $( $(#[doc = $doc])+ pub $name: $ty, )* }
+
+        /// Every setting.
+        pub const SETTINGS: &[Setting] = &[ $( Setting {
+            key: $key,
+            kind: $kind,
+            doc: concat!($( $doc, "\n" ),+),
+            default: || Field::to_value(&<$ty as From<_>>::from($default)),
+        }, )* ];
+
+        impl Settings {
+            /// From one checked value per row, in the table's order.
+            pub(super) fn from_values<'v>(values: impl Iterator<Item = &'v Value>) -> Self {
+                let mut values = values;
+                Settings { $( $name: Field::from_value(values.next().expect("one per row")), )* }
+            }
+        }
+    };
+}
+
+settings! {
+    /// Start from a shipped set: `latency` (inline 256, spin, depth 512) or `throughput` (MTU 4096,
+    /// depth 2048, buffers of 8 MiB, shared receive queue). Settings given here override it.
+    "transport.preset" preset: Preset = Preset::None, Kind::Words(&["none", "latency", "throughput"]);
+    /// false: TCP and shared memory only, whatever devices there are. Leave it true: without a
+    /// usable device Wirelane falls back by itself and says so.
+    "transport.enable_rdma" enable_rdma: bool = true, Kind::Bool;
+    /// The device to use, as `wirelane devices` names it. Empty: choose. A name that is right on
+    /// one node is often wrong on the next, so set it only where you must.
+    "transport.rdma_device" rdma_device: String = "", Kind::Name;
+    /// The port to use. 0: the active one. Set it when both ports are active and only one leads to
+    /// the peers.
+    "transport.rdma_port" rdma_port: u8 = 0u8, Kind::Range(0, 2);
+    /// The entry of the GID table to use. -1: choose a routable RoCE v2 entry. A fixed index is the
+    /// usual cause of connections that time out: it differs between NICs and moves when addresses
+    /// change.
+    "transport.rdma_gid_index" rdma_gid_index: i32 = -1, Kind::Range(-1, 255);
+    /// Largest packet payload in bytes; lowered to what both ports allow. Larger is faster. On
+    /// Ethernet the net device's MTU must be about 100 bytes larger.
+    "transport.rdma_mtu" rdma_mtu: u32 = 4096u32, Kind::Numbers(&[256, 512, 1024, 2048, 4096]);
+    /// Messages up to this many bytes are copied into the work request, which saves the NIC a read.
+    /// Higher costs memory per queue entry; a device that cannot do so much gives less.
+    "transport.rdma_max_inline_data" rdma_max_inline_data: u32 = 256u32, Kind::Range(0, 512);
+    /// Depth of the send queue. Deeper hides longer round trips and costs memory; too shallow
+    /// stalls the sender.
+    "transport.rdma_max_send_wr" rdma_max_send_wr: u32 = 1024u32, Kind::Range(1, 32_768);
+    /// Depth of the receive queue. Too shallow and a burst of messages waits for the receiver.
+    "transport.rdma_max_recv_wr" rdma_max_recv_wr: u32 = 1024u32, Kind::Range(1, 32_768);
+    /// Most pieces of memory in one work request. Each costs queue memory whether used or not.
+    "transport.rdma_max_sge" rdma_max_sge: u32 = 16u32, Kind::Range(1, 32);
+    /// Queue pair type. RC: reliable, one-sided operations. UD: datagrams up to one MTU, unreliable.
+    /// DC (also written DCT): one queue pair for many peers, ConnectX-4 and newer only.
+    "transport.rdma_qp_type" rdma_qp_type: QpType = QpType::Rc, Kind::Words(&["RC", "UD", "DC", "DCT"]);
+    /// Share one receive queue among all peers. Saves memory from some dozens of peers on; costs a
+    /// little latency.
+    "transport.rdma_use_srq" rdma_use_srq: bool = false, Kind::Bool;
+    /// true: sleep until the device reports a completion. false: spin shortly, then sleep when
+    /// idle, which answers faster and uses more CPU while busy.
+    "transport.rdma_use_event_channel" rdma_use_event_channel: bool = false, Kind::Bool;
+    /// MiB of registered memory for sending, allocated at start.
+    "transport.rdma_send_buffer_mb" rdma_send_buffer_mb: u32 = 4u32, Kind::Range(1, 65_536);
+    /// MiB of registered memory for receiving, allocated at start.
+    "transport.rdma_recv_buffer_mb" rdma_recv_buffer_mb: u32 = 4u32, Kind::Range(1, 65_536);
+    /// Let InfiniBand switches spread packets over several paths. The fabric must support it.
+    "transport.rdma_adaptive_routing" rdma_adaptive_routing: bool = false, Kind::Bool;
+    /// Traffic class of outgoing packets (on RoCE v2: DSCP times 4, plus ECN). A lossless Ethernet
+    /// needs the class its switches protect; ask whoever runs them. 0: best effort.
+    "transport.rdma_traffic_class" rdma_traffic_class: u8 = 0u8, Kind::Range(0, 255);
+    /// InfiniBand service level; on RoCE the priority of VLAN-tagged packets.
+    "transport.rdma_service_level" rdma_service_level: u8 = 0u8, Kind::Range(0, 15);
+    /// Entry of the partition key table. 0 is the default partition; another only where the
+    /// subnet manager made one.
+    "transport.rdma_pkey_index" rdma_pkey_index: u16 = 0u16, Kind::Range(0, 65_535);
+    /// How long the NIC waits for an acknowledgement before it retries: 4.096 µs times 2 to this
+    /// power (14: 67 ms). Lower notices a dead path sooner and mistakes congestion for one.
+    "transport.rdma_timeout" rdma_timeout: u8 = 14u8, Kind::Range(1, 31);
+    /// How often the NIC retries before the path counts as dead. 7 would mean for ever on some
+    /// devices, so 6 is the most.
+    "transport.rdma_retry_count" rdma_retry_count: u8 = 6u8, Kind::Range(0, 6);
+    /// An operation older than this many milliseconds means a dead path, even if the NIC says
+    /// nothing.
+    "transport.rdma_op_timeout_ms" rdma_op_timeout_ms: u32 = 2000u32, Kind::Range(1, 600_000);
+    /// GIDs of the peers that are let in over RDMA. Empty: all.
+    "security.rdma.allowed_gids" allowed_gids: Vec<Ipv6Addr> = [], Kind::Gids;
+    /// Refuse peers that have not proved who they are.
+    "security.rdma.require_authentication" require_authentication: bool = false, Kind::Bool;
+    /// How much to log: `info` tells what changed, `debug` why, `trace` everything.
+    "log_level" log_level: Level = Level::INFO,
+        Kind::Words(&["error", "warn", "info", "debug", "trace"]);
+}
+
+/// The row of the setting called `key`.
+pub(super) fn row(key: &str) -> usize {
+    SETTINGS.iter().position(|setting| setting.key == key).expect("a key of the table")
+}
+
+pub(super) const PRESET_KEY: &str = "transport.preset";
+
+/// A shipped set of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "explained by the setting's own documentation")]
+pub enum Preset {
+    None,
+    Latency,
+    Throughput,
+}
+
+impl Preset {
+    pub(super) fn named(value: &Value) -> Option<Self> {
+        [Preset::Latency, Preset::Throughput]
+            .into_iter()
+            .find(|preset| *value == Value::Text(preset.name().to_owned()))
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Preset::None => "none",
+            Preset::Latency => "latency",
+            Preset::Throughput => "throughput",
+        }
+    }
+
+    /// What it sets.
+    pub(super) fn values(self) -> Vec<(&'static str, Value)> {
+        match self {
+            Preset::None => vec![],
+            Preset::Latency => vec![
+                ("transport.rdma_max_inline_data", Value::Int(256)),
+                ("transport.rdma_use_event_channel", Value::Bool(false)),
+                ("transport.rdma_max_send_wr", Value::Int(512)),
+                ("transport.rdma_max_recv_wr", Value::Int(512)),
+            ],
+            Preset::Throughput => vec![
+                ("transport.rdma_mtu", Value::Int(4096)),
+                ("transport.rdma_max_send_wr", Value::Int(2048)),
+                ("transport.rdma_max_recv_wr", Value::Int(2048)),
+                ("transport.rdma_send_buffer_mb", Value::Int(8)),
+                ("transport.rdma_recv_buffer_mb", Value::Int(8)),
+                ("transport.rdma_use_srq", Value::Bool(true)),
+            ],
+        }
+    }
+}
+
+/// A queue pair type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the field's own names")]
+pub enum QpType {
+    Rc,
+    Ud,
+    Dc,
+}
+
+/// A type a setting can have, and its form in the table. A value was checked by its [`Kind`]
+/// before it gets here, so reading one back cannot fail.
+trait Field: Sized {
+    fn from_value(value: &Value) -> Self;
+    fn to_value(&self) -> Value;
+}
+
+impl Field for bool {
+    fn from_value(value: &Value) -> Self {
+        matches!(value, Value::Bool(true))
+    }
+
+    fn to_value(&self) -> Value {
+        Value::Bool(*self)
+    }
+}
+
+macro_rules! number_fields {
+    ($($ty:ty),*) => { $(
+        impl Field for $ty {
+            fn from_value(value: &Value) -> Self {
+                let Value::Int(number) = value else { panic!("checked to be a number") };
+                Self::try_from(*number).expect("checked to be in its range")
+            }
+
+            fn to_value(&self) -> Value {
+                Value::Int(i64::from(*self))
+            }
+        }
+    )* };
+}
+number_fields!(u8, u16, u32, i32);
+
+impl Field for String {
+    fn from_value(value: &Value) -> Self {
+        word(value).to_owned()
+    }
+
+    fn to_value(&self) -> Value {
+        Value::Text(self.clone())
+    }
+}
+
+impl Field for Vec<Ipv6Addr> {
+    fn from_value(value: &Value) -> Self {
+        let Value::List(items) = value else { panic!("checked to be a list") };
+        items.iter().map(|item| item.parse().expect("checked to be a GID")).collect()
+    }
+
+    fn to_value(&self) -> Value {
+        Value::List(self.iter().map(Ipv6Addr::to_string).collect())
+    }
+}
+
+impl Field for Preset {
+    fn from_value(value: &Value) -> Self {
+        Preset::named(value).unwrap_or(Preset::None)
+    }
+
+    fn to_value(&self) -> Value {
+        Value::Text(self.name().to_owned())
+    }
+}
+
+impl Field for QpType {
+    fn from_value(value: &Value) -> Self {
+        match word(value) {
+            "UD" => QpType::Ud,
+            "DC" | "DCT" => QpType::Dc,
+            _ => QpType::Rc,
+        }
+    }
+
+    fn to_value(&self) -> Value {
+        let word = match self {
+            QpType::Rc => "RC",
+            QpType::Ud => "UD",
+            QpType::Dc => "DC",
+        };
+        Value::Text(word.to_owned())
+    }
+}
+
+impl Field for Level {
+    fn from_value(value: &Value) -> Self {
+        word(value).parse().expect("checked to be a level")
+    }
+
+    fn to_value(&self) -> Value {
+        Value::Text(self.to_string().to_lowercase())
+    }
+}
+
+fn word(value: &Value) -> &str {
+    let Value::Text(text) = value else { panic!("checked to be text") };
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_is_allowed_by_its_own_row() {
+        for setting in SETTINGS {
+            let yaml = format!("{}: {}", setting.name(), setting.default_value().to_yaml());
+            let node = super::super::yaml::parse(&yaml).unwrap();
+            let super::super::yaml::Shape::Map(entries) = node.shape else { panic!() };
+            let read = setting.kind.read(&entries[0].1);
+            assert_eq!(read, Ok(setting.default_value()), "{}", setting.key);
+        }
+    }
+
+    #[test]
+    fn presets_set_what_the_table_knows() {
+        for preset in [Preset::Latency, Preset::Throughput] {
+            for (key, _) in preset.values() {
+                row(key);
+            }
+        }
+    }
+}

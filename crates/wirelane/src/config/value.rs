@@ -1,0 +1,151 @@
+//! The kinds of value a setting can have: how they are read, checked and described.
+
+use std::net::Ipv6Addr;
+
+use serde_json::{Value as Json, json};
+
+use super::yaml::{Node, Shape};
+
+/// A checked value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// `true` or `false`.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// Text, or one word of several.
+    Text(String),
+    /// A list of words.
+    List(Vec<String>),
+}
+
+/// What a setting accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number from the first to the second.
+    Range(i64, i64),
+    /// One of these numbers.
+    Numbers(&'static [i64]),
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// A name of at most 63 bytes, or empty.
+    Name,
+    /// A list of at most 1024 GIDs.
+    Gids,
+}
+
+impl Kind {
+    /// Reads a value from a file, or says why it is none.
+    pub(super) fn read(self, node: &Node) -> Result<Value, String> {
+        match (self, &node.shape) {
+            (Kind::Gids, Shape::List(items)) => gids(items),
+            (Kind::Gids, _) => Err("is not a list".to_owned()),
+            (_, Shape::Scalar(text)) => self.read_scalar(text),
+            (_, Shape::Null) => Err("has no value".to_owned()),
+            (_, Shape::List(_)) => Err("is a list".to_owned()),
+            (_, Shape::Map(_)) => Err("is a group of settings".to_owned()),
+        }
+    }
+
+    fn read_scalar(self, text: &str) -> Result<Value, String> {
+        let is = || format!("is {}", super::problem::quoted(text));
+        match self {
+            Kind::Bool => text.parse().map(Value::Bool).map_err(|_| is()),
+            Kind::Range(low, high) => match text.parse() {
+                Ok(number) if (low..=high).contains(&number) => Ok(Value::Int(number)),
+                _ => Err(is()),
+            },
+            Kind::Numbers(numbers) => match text.parse() {
+                Ok(number) if numbers.contains(&number) => Ok(Value::Int(number)),
+                _ => Err(is()),
+            },
+            Kind::Words(words) => words
+                .iter()
+                .find(|word| word.eq_ignore_ascii_case(text))
+                .map(|word| Value::Text((*word).to_owned()))
+                .ok_or_else(is),
+            Kind::Name if text.len() <= MOST_NAME && !text.contains(char::is_control) => {
+                Ok(Value::Text(text.to_owned()))
+            }
+            Kind::Name | Kind::Gids => Err(is()),
+        }
+    }
+
+    /// "is …" as "allowed is …", for errors and documentation.
+    pub(crate) fn allowed(self) -> String {
+        let list = |words: Vec<String>| words.join(", ");
+        match self {
+            Kind::Bool => "true or false".to_owned(),
+            Kind::Range(low, high) => format!("a whole number from {low} to {high}"),
+            Kind::Numbers(numbers) => list(numbers.iter().map(i64::to_string).collect()),
+            Kind::Words(words) => list(words.iter().map(|word| shown(word)).collect()),
+            Kind::Name => format!("a name of at most {MOST_NAME} bytes, or \"\""),
+            Kind::Gids => format!("a list of at most {MOST_GIDS} GIDs, such as [\"fe80::1\"]"),
+        }
+    }
+
+    /// The same for machines: a JSON schema without its documentation.
+    pub(super) fn schema(self) -> Json {
+        match self {
+            Kind::Bool => json!({"type": "boolean"}),
+            Kind::Range(low, high) => json!({"type": "integer", "minimum": low, "maximum": high}),
+            Kind::Numbers(numbers) => json!({"type": "integer", "enum": numbers}),
+            Kind::Words(words) => json!({"type": "string", "enum": words}),
+            Kind::Name => json!({"type": "string", "maxLength": MOST_NAME}),
+            Kind::Gids => json!({
+                "type": "array", "maxItems": MOST_GIDS, "items": {"type": "string", "format": "ipv6"}
+            }),
+        }
+    }
+}
+
+fn gids(items: &[Node]) -> Result<Value, String> {
+    if items.len() > MOST_GIDS {
+        return Err(format!("has {} entries", items.len()));
+    }
+    let gid = |item: &Node| match &item.shape {
+        Shape::Scalar(text) => text
+            .parse::<Ipv6Addr>()
+            .map(|gid| gid.to_string())
+            .map_err(|_| format!("holds {}", super::problem::quoted(text))),
+        _ => Err("holds something that is not a GID".to_owned()),
+    };
+    items.iter().map(gid).collect::<Result<_, _>>().map(Value::List)
+}
+
+impl Value {
+    /// As it stands in a YAML file.
+    pub(crate) fn to_yaml(&self) -> String {
+        match self {
+            Value::Bool(value) => value.to_string(),
+            Value::Int(value) => value.to_string(),
+            Value::Text(value) => shown(value),
+            Value::List(items) => {
+                let items: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
+                format!("[{}]", items.join(", "))
+            }
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> Json {
+        match self {
+            Value::Bool(value) => json!(value),
+            Value::Int(value) => json!(value),
+            Value::Text(value) => json!(value),
+            Value::List(items) => json!(items),
+        }
+    }
+}
+
+/// Bare where YAML would read the same text back, quoted otherwise.
+fn shown(text: &str) -> String {
+    let bare = text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if bare { text.to_owned() } else { format!("{text:?}") }
+}
+
+/// A kernel device name is shorter than 64 bytes (IBV_SYSFS_NAME_MAX).
+const MOST_NAME: usize = 63;
+const MOST_GIDS: usize = 1024;

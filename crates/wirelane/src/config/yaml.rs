@@ -1,0 +1,249 @@
+//! A YAML document as a small tree that remembers its lines.
+//!
+//! Only what a settings file needs: maps, lists, scalars. Aliases, tags, several documents,
+//! repeated keys, deep nesting and large files are refused with their line, so that no input can
+//! make the program work hard.
+
+use std::fmt;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
+
+use super::problem::quoted;
+
+/// A place in the document.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) line: usize,
+    pub(super) shape: Shape,
+}
+
+#[derive(Debug)]
+pub(super) enum Shape {
+    Null,
+    Scalar(String),
+    List(Vec<Node>),
+    Map(Vec<(Key, Node)>),
+}
+
+#[derive(Debug)]
+pub(super) struct Key {
+    pub(super) line: usize,
+    pub(super) name: String,
+}
+
+/// Why the text is not a settings document.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NotYaml {
+    pub(super) line: usize,
+    pub(super) text: String,
+}
+
+impl NotYaml {
+    fn new(line: usize, text: impl Into<String>) -> Self {
+        NotYaml { line, text: text.into() }
+    }
+}
+
+impl fmt::Display for NotYaml {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.text)
+    }
+}
+
+/// Reads one document; an empty one is a null node.
+pub(super) fn parse(text: &str) -> Result<Node, NotYaml> {
+    if let Some(line) = tab_in_indentation(text) {
+        return Err(NotYaml::new(
+            line,
+            "the line begins with a tab; YAML indents with spaces only. Replace the tab with two \
+             spaces for each level.",
+        ));
+    }
+    let mut events = Events { parser: Parser::new_from_str(text) };
+    let mut document = None;
+    loop {
+        let (event, span) = events.next()?;
+        let line = span.start.line();
+        match event {
+            Event::StreamEnd => {
+                return Ok(document.unwrap_or(Node { line: 1, shape: Shape::Null }));
+            }
+            Event::DocumentStart(_) if document.is_some() => {
+                return Err(NotYaml::new(
+                    line,
+                    "a second document begins here; a settings file holds one. Remove the `---` \
+                     and join the two.",
+                ));
+            }
+            Event::StreamStart | Event::DocumentStart(_) | Event::DocumentEnd | Event::Nothing => {}
+            event => document = Some(node(&mut events, event, line, 0)?),
+        }
+    }
+}
+
+struct Events<'t> {
+    parser: Parser<'t, saphyr_parser::StrInput<'t>>,
+}
+
+impl<'t> Events<'t> {
+    fn next(&mut self) -> Result<(Event<'t>, Span), NotYaml> {
+        match self.parser.next_event() {
+            Some(Ok(next)) => Ok(next),
+            Some(Err(error)) => Err(scan_error(&error)),
+            None => Ok((Event::StreamEnd, Span::default())),
+        }
+    }
+}
+
+fn scan_error(error: &ScanError) -> NotYaml {
+    NotYaml::new(
+        error.marker().line(),
+        format!(
+            "not YAML: {}. Write one `name: value` per line, names of a section two spaces deeper; \
+             `wirelane config show --format yaml` prints a file to start from.",
+            error.info()
+        ),
+    )
+}
+
+fn node(
+    events: &mut Events<'_>,
+    event: Event<'_>,
+    line: usize,
+    depth: usize,
+) -> Result<Node, NotYaml> {
+    if depth > MOST_DEPTH {
+        return Err(NotYaml::new(line, "nested deeper than any setting. Remove this part."));
+    }
+    let shape = match event {
+        Event::Scalar(text, style, _, None) => scalar(&text, style),
+        Event::SequenceStart(_, None) => Shape::List(list(events, depth)?),
+        Event::MappingStart(_, None) => Shape::Map(map(events, depth)?),
+        Event::Alias(_) => {
+            return Err(NotYaml::new(
+                line,
+                "aliases (`*name`) are not read in settings files. Write the value out.",
+            ));
+        }
+        _ => {
+            return Err(NotYaml::new(
+                line,
+                "tags (`!name`) are not read in settings files. Remove the tag.",
+            ));
+        }
+    };
+    Ok(Node { line, shape })
+}
+
+fn scalar(text: &str, style: ScalarStyle) -> Shape {
+    let empty = matches!(text, "" | "~" | "null" | "Null" | "NULL");
+    if style == ScalarStyle::Plain && empty {
+        return Shape::Null;
+    }
+    Shape::Scalar(text.to_owned())
+}
+
+fn list(events: &mut Events<'_>, depth: usize) -> Result<Vec<Node>, NotYaml> {
+    let mut items = Vec::new();
+    loop {
+        let (event, span) = events.next()?;
+        if matches!(event, Event::SequenceEnd | Event::StreamEnd) {
+            return Ok(items);
+        }
+        let line = span.start.line();
+        bounded(items.len(), line)?;
+        items.push(node(events, event, line, depth + 1)?);
+    }
+}
+
+fn map(events: &mut Events<'_>, depth: usize) -> Result<Vec<(Key, Node)>, NotYaml> {
+    let mut entries: Vec<(Key, Node)> = Vec::new();
+    loop {
+        let (event, span) = events.next()?;
+        let line = span.start.line();
+        let name = match event {
+            Event::MappingEnd | Event::StreamEnd => return Ok(entries),
+            Event::Scalar(name, ..) => name.into_owned(),
+            _ => return Err(NotYaml::new(line, "a setting's name must be a plain word.")),
+        };
+        if let Some((first, _)) = entries.iter().find(|(key, _)| key.name == name) {
+            let (name, first) = (quoted(&name), first.line);
+            return Err(NotYaml::new(
+                line,
+                format!("{name} is given twice, first on line {first}. Remove one of the two."),
+            ));
+        }
+        bounded(entries.len(), line)?;
+        let (event, span) = events.next()?;
+        let value = node(events, event, span.start.line(), depth + 1)?;
+        entries.push((Key { line, name }, value));
+    }
+}
+
+fn bounded(entries: usize, line: usize) -> Result<(), NotYaml> {
+    if entries < MOST_ENTRIES {
+        return Ok(());
+    }
+    let text = format!("more than {MOST_ENTRIES} entries in one group. Remove what is no setting.");
+    Err(NotYaml::new(line, text))
+}
+
+/// The first line that a tab indents. The parser would refuse it too, in words about tokens.
+fn tab_in_indentation(text: &str) -> Option<usize> {
+    let indented = |line: &str| {
+        let indentation = &line[..line.len() - line.trim_start_matches([' ', '\t']).len()];
+        indentation.contains('\t') && !line.trim().is_empty()
+    };
+    text.lines().position(indented).map(|line| line + 1)
+}
+
+/// Settings are at most five deep (`dwcp.transport.amst.NAME`, and a list's items).
+const MOST_DEPTH: usize = 8;
+/// The longest legal list has 1024 GIDs.
+const MOST_ENTRIES: usize = 2000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> NotYaml {
+        parse(text).unwrap_err()
+    }
+
+    #[test]
+    fn lines_are_remembered() {
+        let document = parse("a: 1\n\nb:\n  c: x\n").unwrap();
+        let Shape::Map(entries) = document.shape else { panic!() };
+        assert_eq!(entries[1].0.line, 3);
+        let Shape::Map(inner) = &entries[1].1.shape else { panic!() };
+        assert_eq!((inner[0].0.line, inner[0].1.line), (4, 4));
+    }
+
+    #[test]
+    fn an_empty_file_is_nothing() {
+        assert!(matches!(parse("").unwrap().shape, Shape::Null));
+        assert!(matches!(parse("# only a comment\n").unwrap().shape, Shape::Null));
+    }
+
+    #[test]
+    fn what_a_settings_file_does_not_need_is_refused_with_its_line() {
+        assert_eq!(refused("a: 1\n\tb: 2\n").line, 2);
+        assert_eq!(refused("a: 1\na: 2\n").line, 2);
+        assert_eq!(refused("a: &x 1\nb: *x\n").line, 2);
+        assert_eq!(refused("a: !!str 1\n").line, 1);
+        assert_eq!(refused("a: 1\n---\nb: 2\n").line, 2);
+        assert_eq!(refused("a: [1\nb: 2\n").line, 2);
+    }
+
+    #[test]
+    fn many_entries_are_refused_without_much_work() {
+        let keys: String = (0..60_000).map(|n| format!("k{n}: 1\n")).collect();
+        assert_eq!(refused(&keys).line, 2001);
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let deep = "[".repeat(100_000);
+        assert!(refused(&deep).text.contains("deeper"));
+    }
+}

@@ -1,0 +1,90 @@
+//! `wirelane devices`: the RDMA devices as libibverbs sees them.
+
+use std::fmt::Write;
+
+use clap::Args;
+use fabric::verbs::{Device, DeviceFacts, GidType, Port};
+use serde::Serialize;
+
+use crate::cli::Global;
+use crate::config::Settings;
+use crate::exit::{Exit, Failure};
+use crate::rdma::{DeviceReport, Rdma, RdmaReport};
+use crate::{logging, output};
+
+#[derive(Debug, Args)]
+pub(crate) struct DevicesArgs {
+    /// Print JSON: every fact that ibv_devinfo -v has, under the same names
+    #[arg(long)]
+    json: bool,
+}
+
+/// Having no device is an answer, not a failure: it is said with its reason, and the exit code is 0.
+pub(crate) fn run(global: &Global, args: &DevicesArgs) -> Result<Exit, Failure> {
+    logging::start(global, &Settings::load(global)?.settings);
+    let rdma = Rdma::look(global);
+    if args.json {
+        output::json(&Report { rdma: rdma.report(), devices: rdma.device_reports() })?;
+    } else {
+        output::answer(&rdma.devices.iter().map(text).collect::<String>())?;
+        if let Some(off) = &rdma.off {
+            output::note(&format!("RDMA is off: {} — {}", off.reason, off.remedy));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+#[derive(Serialize)]
+struct Report<'r> {
+    rdma: RdmaReport<'r>,
+    devices: Vec<DeviceReport<'r>>,
+}
+
+fn text(device: &Device) -> String {
+    let mut text = String::new();
+    let _ = match &device.facts {
+        Ok(facts) => write_facts(&mut text, device, facts),
+        Err(error) => writeln!(text, "{}  {}  {error}", device.name, device.transport),
+    };
+    text
+}
+
+fn write_facts(text: &mut String, device: &Device, facts: &DeviceFacts) -> std::fmt::Result {
+    writeln!(
+        text,
+        "{}  {}  guid {}  firmware {}",
+        device.name, device.transport, device.node_guid, facts.fw_ver
+    )?;
+    for port in &facts.ports {
+        write_port(text, port)?;
+    }
+    Ok(())
+}
+
+fn write_port(text: &mut String, port: &Port) -> std::fmt::Result {
+    write!(
+        text,
+        "  port {}  {}  {}  MTU {} of {}",
+        port.port,
+        port.state.name(),
+        port.link_layer.name(),
+        port.active_mtu,
+        port.max_mtu
+    )?;
+    if let (Some(width), Some(speed)) = (port.active_width, port.active_speed_gbps) {
+        write!(text, "  {} Gb/s ({width}X)", speed * f64::from(width))?;
+    }
+    if port.lid != 0 {
+        write!(text, "  LID {:#x}", port.lid)?;
+    }
+    text.push('\n');
+    for gid in &port.gids {
+        write!(text, "    GID {}  {}", gid.index, gid.gid)?;
+        write!(text, "  {}", gid.kind.map_or("type unknown", GidType::name))?;
+        if let Some(netdev) = &gid.netdev {
+            write!(text, "  {netdev}")?;
+        }
+        text.push('\n');
+    }
+    Ok(())
+}

@@ -1,0 +1,52 @@
+//! The one program: parse, run, exit code.
+//!
+//! `cli` holds what can be typed, one module per command does the work and renders it, `exit` maps
+//! outcomes to exit codes, `output` is the only door to stdout. Nothing below this crate reads the
+//! environment or a configuration file.
+//!
+//! Start at [`main`].
+
+mod cli;
+mod completions;
+pub mod config;
+mod devices;
+mod exit;
+mod logging;
+mod man;
+mod output;
+mod rdma;
+mod serve;
+mod version;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Command};
+use exit::{Exit, Failure};
+
+/// Runs the program with the process's own arguments.
+pub fn main() -> ExitCode {
+    // Answers go to pipes; a reader that leaves early is no fault of ours.
+    match run(Cli::parse()) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            output::error(&failure);
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<Exit, Failure> {
+    let global = &cli.global;
+    let Some(command) = cli.command else {
+        return if cli.version { version::run(global) } else { cli::help() };
+    };
+    match command {
+        Command::Serve(args) => serve::run(global, &args),
+        Command::Devices(args) => devices::run(global, &args),
+        Command::Config(args) => config::command::run(global, &args),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args),
+    }
+}

@@ -1,0 +1,121 @@
+//! Whether RDMA can be used here, as every command says it.
+
+use std::path::Path;
+
+use fabric::verbs::{self, Device, DeviceFacts, Guid, Unavailable};
+use serde::Serialize;
+
+use crate::cli::Global;
+
+/// What a look at the machine found.
+#[derive(Debug)]
+pub(crate) struct Rdma {
+    pub(crate) devices: Vec<Device>,
+    /// Why RDMA is off; `None` when some device can carry data.
+    pub(crate) off: Option<Off>,
+}
+
+/// Why RDMA is off, for people and for scripts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Off {
+    /// One word, for scripts.
+    pub(crate) why: &'static str,
+    pub(crate) reason: String,
+    pub(crate) remedy: String,
+}
+
+impl Rdma {
+    /// Asks libibverbs: the one the user named, else the system's.
+    pub(crate) fn look(global: &Global) -> Self {
+        let system = Path::new(verbs::LIBRARY);
+        match verbs::survey(global.libibverbs.as_deref().unwrap_or(system)) {
+            Ok(survey) => {
+                let off = survey.obstacle().map(Off::from);
+                Rdma { devices: survey.devices, off }
+            }
+            Err(unavailable) => Rdma { devices: Vec::new(), off: Some(unavailable.into()) },
+        }
+    }
+
+    /// Off by the user's own wish; the devices are still shown.
+    pub(crate) fn disabled(self, setting: &str) -> Self {
+        let off = Off {
+            why: "disabled",
+            reason: format!("{setting} is false"),
+            remedy: format!("set {setting} to true"),
+        };
+        Rdma { off: Some(off), ..self }
+    }
+
+    /// "on: rxe0, rxe1" or "off: REASON — REMEDY".
+    pub(crate) fn sentence(&self) -> String {
+        match &self.off {
+            Some(off) => format!("off: {} — {}", off.reason, off.remedy),
+            None => {
+                let names: Vec<&str> = self.usable().map(|device| device.name.as_str()).collect();
+                format!("on: {}", names.join(", "))
+            }
+        }
+    }
+
+    /// The part of every JSON answer that says whether RDMA is on.
+    pub(crate) fn report(&self) -> RdmaReport<'_> {
+        let usable = match self.off {
+            Some(_) => Vec::new(),
+            None => self.usable().map(|device| device.name.as_str()).collect(),
+        };
+        RdmaReport { usable: self.off.is_none(), off: self.off.as_ref(), usable_devices: usable }
+    }
+
+    /// Every device with its facts, for JSON.
+    pub(crate) fn device_reports(&self) -> Vec<DeviceReport<'_>> {
+        self.devices.iter().map(DeviceReport::new).collect()
+    }
+
+    fn usable(&self) -> impl Iterator<Item = &Device> {
+        self.devices.iter().filter(|device| device.usable().is_ok())
+    }
+}
+
+impl From<Unavailable> for Off {
+    fn from(unavailable: Unavailable) -> Self {
+        Off {
+            why: unavailable.kind(),
+            reason: unavailable.to_string(),
+            remedy: unavailable.remedy().to_owned(),
+        }
+    }
+}
+
+/// Whether RDMA is on, in JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct RdmaReport<'r> {
+    usable: bool,
+    #[serde(flatten)]
+    off: Option<&'r Off>,
+    usable_devices: Vec<&'r str>,
+}
+
+/// A device in JSON: its facts, or the reason there are none.
+#[derive(Debug, Serialize)]
+pub(crate) struct DeviceReport<'r> {
+    name: &'r str,
+    transport: &'r str,
+    node_guid: Guid,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(flatten)]
+    facts: Option<&'r DeviceFacts>,
+}
+
+impl<'r> DeviceReport<'r> {
+    fn new(device: &'r Device) -> Self {
+        DeviceReport {
+            name: &device.name,
+            transport: device.transport,
+            node_guid: device.node_guid,
+            error: device.facts.as_ref().err().map(ToString::to_string),
+            facts: device.facts.as_ref().ok(),
+        }
+    }
+}

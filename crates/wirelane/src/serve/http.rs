@@ -1,0 +1,156 @@
+//! The HTTP server: two answers, and limits so that no caller can hold it up.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, CONTENT_TYPE};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{sleep, timeout};
+
+use super::status::Status;
+
+/// Ctrl-C and SIGTERM.
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    pub(super) fn new() -> io::Result<Self> {
+        let interrupt = signal(SignalKind::interrupt())?;
+        Ok(Signals { interrupt, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Serves until a signal, then lets answers under way finish, for a bounded time; a second signal
+/// ends at once.
+pub(super) async fn serve(listener: TcpListener, status: Arc<Status>, mut signals: Signals) {
+    let (stop, stopping) = watch::channel(false);
+    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = signals.next() => break,
+        };
+        match accepted {
+            Ok((stream, _)) => admit(stream, &places, &status, &stopping),
+            Err(error) => {
+                // Out of file descriptors, most likely: wait for some to come back.
+                tracing::warn!(%error, "cannot accept a connection");
+                sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+    drop(listener);
+    let _ = stop.send(true);
+    tokio::select! {
+        _ = timeout(GRACE, places.acquire_many(MOST_CONNECTIONS as u32)) => {}
+        () = signals.next() => {}
+    }
+}
+
+/// Gives the connection a place and a task, or closes it when all places are taken.
+fn admit(
+    stream: TcpStream,
+    places: &Arc<Semaphore>,
+    status: &Arc<Status>,
+    stopping: &watch::Receiver<bool>,
+) {
+    let Ok(place) = places.clone().try_acquire_owned() else {
+        tracing::warn!(most = MOST_CONNECTIONS, "too many HTTP connections, one was closed");
+        return;
+    };
+    let (status, stopping) = (status.clone(), stopping.clone());
+    tokio::spawn(async move {
+        converse(stream, status, stopping).await;
+        drop(place);
+    });
+}
+
+async fn converse(stream: TcpStream, status: Arc<Status>, mut stopping: watch::Receiver<bool>) {
+    let service = service_fn(move |request| answer(request, status.clone()));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .max_buf_size(MOST_HEADER_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = timeout(LONGEST_CONNECTION, connection.as_mut()) => ended.unwrap_or(Ok(())),
+        // The one change is the order to stop; an error means that the server is gone.
+        _ = stopping.changed() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "HTTP connection ended");
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    status: Arc<Status>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let path = request.uri().path();
+    let known = matches!(path, HEALTH | STATUS);
+    if known && !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut response =
+            text(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "only GET and HEAD here\n".into());
+        response.headers_mut().insert(ALLOW, "GET, HEAD".parse().expect("a header value"));
+        return Ok(response);
+    }
+    Ok(match path {
+        HEALTH => text(StatusCode::OK, "text/plain", "ok\n".into()),
+        STATUS => match tokio::task::spawn_blocking(move || status.json()).await {
+            Ok(json) => text(StatusCode::OK, "application/json", json),
+            Err(error) => {
+                tracing::error!(%error, "status");
+                text(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "see the log\n".into())
+            }
+        },
+        _ => text(
+            StatusCode::NOT_FOUND,
+            "text/plain",
+            format!("not here; there is {HEALTH} and {STATUS}\n"),
+        ),
+    })
+}
+
+fn text(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, kind.parse().expect("a header value"));
+    response
+}
+
+const HEALTH: &str = "/healthz";
+const STATUS: &str = "/api/v1/transport/status";
+
+/// Enough for every scraper and dashboard of a site, few enough to need little memory.
+const MOST_CONNECTIONS: usize = 256;
+const MOST_HEADER_BYTES: usize = 16 * 1024;
+/// How long a caller may take to send a request's head.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Also for a caller that does not read its answer: its place comes back.
+const LONGEST_CONNECTION: Duration = Duration::from_secs(60);
+/// How long answers under way may take once a signal came.
+const GRACE: Duration = Duration::from_secs(5);

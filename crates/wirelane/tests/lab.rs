@@ -1,0 +1,198 @@
+//! The program beside ibverbs-utils and perftest, on soft-RoCE devices and real wires.
+//!
+//! Needs the lab. Its wires are shared, so run with `--test-threads=1`, as `cargo xtask test` does.
+#![allow(missing_docs, reason = "a test")]
+
+use std::collections::BTreeMap;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+fn run(program: &str, arguments: &[&str]) -> Output {
+    Command::new(program).args(arguments).output().unwrap_or_else(|e| panic!("{program}: {e}"))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn wire(arguments: &[&str]) {
+    let output = run("wire", arguments);
+    assert!(output.status.success(), "wire {arguments:?}: {}", text(&output.stderr));
+}
+
+fn devices_json() -> Value {
+    let output = run(env!("CARGO_BIN_EXE_wirelane"), &["devices", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// The facts of one device as `ibv_devinfo -v` prints them: name to value, without the codes it
+/// puts in parentheses.
+fn devinfo(device: &str) -> BTreeMap<String, String> {
+    let output = run("ibv_devinfo", &["-v", "-d", device]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    let fact = |line: &str| {
+        let (name, value) = line.trim().split_once(":\t")?;
+        let value = value.trim().split(" (").next().unwrap_or_default().to_owned();
+        Some((name.trim().to_owned(), value))
+    };
+    printed.lines().filter_map(fact).collect()
+}
+
+/// A JSON fact as ibv_devinfo would write it.
+fn as_devinfo(name: &str, value: &Value) -> String {
+    match (name, value) {
+        ("state", Value::String(state)) => format!("PORT_{state}"),
+        ("vendor_id" | "max_mr_size" | "page_size_cap" | "max_msg_sz" | "hw_ver", number) => {
+            format!("{:#x}", number.as_u64().expect("a number"))
+        }
+        ("bad_pkey_cntr" | "qkey_viol_cntr", number) => {
+            format!("{:#x}", number.as_u64().expect("a number"))
+        }
+        ("device_cap_flags" | "port_cap_flags", number) => {
+            format!("{:#010x}", number.as_u64().expect("a number"))
+        }
+        ("port_cap_flags2", number) => format!("{:#06x}", number.as_u64().expect("a number")),
+        ("port_lmc", number) => format!("{:#04x}", number.as_u64().expect("a number")),
+        ("active_width", number) => format!("{number}X"),
+        ("active_speed", number) => format!("{:.1} Gbps", number.as_f64().expect("a number")),
+        (_, Value::String(text)) => text.clone(),
+        (_, other) => other.to_string(),
+    }
+}
+
+#[test]
+fn devices_tells_the_same_facts_as_ibv_devinfo() {
+    let answer = devices_json();
+    let devices = answer["devices"].as_array().expect("a list");
+    assert_eq!(devices.len(), 4);
+    for device in devices {
+        let printed = devinfo(device["name"].as_str().expect("a name"));
+        let mut ours: BTreeMap<String, Value> = BTreeMap::new();
+        let port = &device["ports"][0];
+        for part in [device, &device["limits"], port] {
+            ours.extend(part.as_object().expect("facts").clone());
+        }
+        // Where the field's two names for a thing differ, we keep the C name.
+        for (c_name, devinfo_name) in
+            [("lid", "port_lid"), ("lmc", "port_lmc"), ("active_speed_gbps", "active_speed")]
+        {
+            let value = ours.remove(c_name).expect(c_name);
+            ours.insert(devinfo_name.to_owned(), value);
+        }
+        let mut compared = 0;
+        for (name, value) in &ours {
+            let Some(theirs) = printed.get(name).filter(|_| name != "port") else { continue };
+            assert_eq!(&as_devinfo(name, value), theirs, "{name} of {}", device["name"]);
+            compared += 1;
+        }
+        assert!(compared >= 55, "only {compared} facts were found in both");
+        for gid in port["gids"].as_array().expect("a list") {
+            let name = format!("GID[{:3}]", gid["index"].as_u64().expect("an index"));
+            let value =
+                format!("{}, {}", as_devinfo("", &gid["gid"]), as_devinfo("", &gid["type"]));
+            assert_eq!(printed.get(&name), Some(&value));
+        }
+        let gids = printed.keys().filter(|name| name.starts_with("GID[")).count();
+        assert_eq!(port["gids"].as_array().map(Vec::len), Some(gids));
+    }
+}
+
+#[test]
+fn rdma_is_on_with_roce_v2_gids_and_their_net_devices() {
+    let answer = devices_json();
+    assert_eq!(answer["rdma"]["usable"], true);
+    for (number, device) in answer["devices"].as_array().expect("a list").iter().enumerate() {
+        let gids = device["ports"][0]["gids"].as_array().expect("a list");
+        let address = format!("::ffff:10.77.{}.{}", number / 2, number % 2 + 1);
+        let routable = gids.iter().find(|gid| gid["gid"] == address.as_str()).expect("its GID");
+        assert_eq!(routable["type"], "RoCE v2");
+        assert_eq!(routable["netdev"], format!("v{number}"));
+    }
+    let version = run(env!("CARGO_BIN_EXE_wirelane"), &["--version"]);
+    assert!(text(&version.stdout).ends_with("RDMA: on: rxe0, rxe1, rxe2, rxe3\n"));
+}
+
+#[test]
+fn a_cut_wire_is_seen_and_when_all_are_cut_rdma_is_off() {
+    wire(&["cut", "0"]);
+    let one_cut = devices_json();
+    wire(&["cut", "1"]);
+    let all_cut = devices_json();
+    wire(&["mend", "0"]);
+    wire(&["mend", "1"]);
+    assert_eq!(one_cut["devices"][0]["ports"][0]["state"], "DOWN");
+    assert_eq!(one_cut["rdma"]["usable_devices"], serde_json::json!(["rxe2", "rxe3"]));
+    assert_eq!(all_cut["rdma"]["why"], "none_usable");
+    let reason = all_cut["rdma"]["reason"].as_str().expect("a reason");
+    assert!(reason.contains("rxe0: port 1 is DOWN"), "{reason}");
+    assert_eq!(devices_json()["rdma"]["usable"], true, "mended");
+}
+
+#[test]
+fn without_permission_every_device_is_listed_with_the_reason() {
+    let nodes = |mode| run("sh", &["-c", &format!("chmod {mode} /dev/infiniband/uverbs*")]);
+    nodes("600");
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
+    let output = Command::new("setpriv")
+        .args(nobody)
+        .args([env!("CARGO_BIN_EXE_wirelane"), "devices", "--json"])
+        .output()
+        .expect("setpriv runs");
+    nodes("666");
+    let answer: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|e| panic!("{e}: {}", text(&output.stderr)));
+    assert_eq!(answer["devices"].as_array().map(Vec::len), Some(4));
+    for device in answer["devices"].as_array().expect("a list") {
+        let error = device["error"].as_str().expect("an error");
+        assert!(error.contains("permission denied (errno 13)"), "{error}");
+        assert!(error.contains("/dev/infiniband"), "{error}");
+    }
+    assert_eq!(answer["rdma"]["why"], "none_usable");
+}
+
+/// ib_write_bw from rxe0 to rxe1: the client's success, the server's, and what the client printed.
+fn write_bandwidth() -> (bool, bool, String) {
+    const TEST: &[&str] = &["30", "ib_write_bw", "-F", "-x", "1", "-s", "65536", "-n", "100"];
+    let mut server = Command::new("timeout").args(TEST).args(["-d", "rxe1"]).spawn().expect("runs");
+    wait_for_listener();
+    let client = run("timeout", &[TEST, &["-d", "rxe0", "10.77.0.2"]].concat());
+    let server = server.wait().expect("it ends");
+    (client.status.success(), server.success(), text(&client.stdout))
+}
+
+/// Until perftest's server listens on its port 18515: connecting to see would be taken for a client.
+fn wait_for_listener() {
+    let limit = Instant::now() + Duration::from_secs(20);
+    let listens = || {
+        let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
+        tables.into_iter().flatten().any(|table| table.contains(":4853 "))
+    };
+    while !listens() {
+        assert!(Instant::now() < limit, "perftest's server did not start");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn bytes_sent(netdev: &str) -> u64 {
+    let file = format!("/sys/class/net/{netdev}/statistics/tx_bytes");
+    std::fs::read_to_string(file).expect("a counter").trim().parse().expect("a number")
+}
+
+#[test]
+fn perftest_runs_across_a_wire_and_fails_when_it_loses_everything() {
+    let before = bytes_sent("v0");
+    let (client, server, printed) = write_bandwidth();
+    assert!(client && server, "{printed}");
+    assert!(printed.contains(" 65536      100"), "{printed}");
+    let sent = bytes_sent("v0") - before;
+    assert!(sent > 100 * 65_536, "only {sent} bytes crossed the wire");
+
+    wire(&["loss", "0", "100%"]);
+    let (client, server, printed) = write_bandwidth();
+    wire(&["mend", "0"]);
+    assert!(!client && !server, "{printed}");
+}

@@ -1,0 +1,370 @@
+//! The program, run as a user runs it.
+#![allow(missing_docs, reason = "a test")]
+
+use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// The program, on a machine that has no RDMA library whatever this one has.
+fn wirelane(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wirelane"));
+    command.args(arguments).env("WIRELANE_LIBIBVERBS", "/nowhere/libibverbs.so.1");
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    wirelane(arguments).output().expect("the program runs")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn version_says_why_rdma_is_off() {
+    let output = run(&["--version"]);
+    assert_eq!(output.status.code(), Some(0));
+    let text = stdout(&output);
+    assert!(text.starts_with(concat!("wirelane ", env!("CARGO_PKG_VERSION"), "\nRDMA: off: ")));
+    assert!(text.contains("/nowhere/libibverbs.so.1"), "{text}");
+    assert!(text.contains("apt install"), "{text}");
+}
+
+#[test]
+fn devices_without_rdma_are_none_with_a_reason() {
+    let output = run(&["devices", "--json"]);
+    assert_eq!(output.status.code(), Some(0));
+    let answer = json(&stdout(&output));
+    assert_eq!(answer["devices"], Value::Array(vec![]));
+    assert_eq!(answer["rdma"]["usable"], false);
+    assert_eq!(answer["rdma"]["why"], "no_library");
+    let output = run(&["devices"]);
+    assert_eq!(stdout(&output), "");
+    assert!(stderr(&output).contains("RDMA is off"));
+}
+
+#[test]
+fn no_rdma_library_is_linked() {
+    let ldd = Command::new("ldd").arg(env!("CARGO_BIN_EXE_wirelane")).output().expect("ldd runs");
+    let libraries = stdout(&ldd);
+    assert!(libraries.contains("libc.so"), "{libraries}");
+    for library in ["ibverbs", "rdmacm", "fabric", "mlx5", "efa"] {
+        assert!(!libraries.contains(library), "{libraries}");
+    }
+}
+
+#[test]
+fn wrong_use_is_exit_code_2_and_help_lists_the_codes() {
+    assert_eq!(run(&["no-such-command"]).status.code(), Some(2));
+    assert_eq!(run(&[]).status.code(), Some(2));
+    let help = run(&["--help"]);
+    assert_eq!(help.status.code(), Some(0));
+    assert!(stdout(&help).contains("Exit codes:"));
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_failure() {
+    let mut child =
+        wirelane(&["config", "schema"]).stdout(Stdio::piped()).spawn().expect("the program runs");
+    drop(child.stdout.take());
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn completions_and_manual_pages_come_from_the_same_definitions() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = stdout(&run(&["completions", shell]));
+        assert!(script.contains("devices") && script.contains("log-level"), "{shell}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("a plain path");
+    assert_eq!(run(&["man", path]).status.code(), Some(0));
+    let page = std::fs::read_to_string(folder.path().join("wirelane-serve.1")).expect("a page");
+    assert!(page.contains("http"), "{page}");
+}
+
+mod config {
+    use super::*;
+
+    /// `config check` of a file with this content: exit code and the paragraph on stderr.
+    fn check(content: &[u8]) -> (Option<i32>, String) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("settings.yaml");
+        std::fs::write(&file, content).expect("a file");
+        let output = run(&["config", "check", file.to_str().expect("a plain path")]);
+        assert_eq!(stdout(&output), "");
+        (output.status.code(), stderr(&output))
+    }
+
+    #[track_caller]
+    fn refused(content: &[u8], line: usize, words: &[&str]) {
+        let (code, text) = check(content);
+        assert_eq!(code, Some(1), "{text}");
+        assert!(text.contains(&format!("settings.yaml:{line}: ")), "{text}");
+        for word in words {
+            assert!(text.contains(word), "`{word}` is missing in: {text}");
+        }
+        assert_eq!(text.trim_end().lines().count(), 1, "one paragraph: {text}");
+        assert!(text.len() < 500, "{text}");
+    }
+
+    #[test]
+    fn a_value_out_of_range_is_refused_with_what_is_allowed() {
+        refused(
+            b"transport:\n  enable_rdma: true\n  rdma_mtu: 5000\n",
+            3,
+            &["rdma_mtu is `5000`", "256, 512, 1024, 2048, 4096"],
+        );
+        refused(b"transport: {rdma_retry_count: 7}\n", 1, &["from 0 to 6"]);
+        refused(b"log_level: loud\n", 1, &["error, warn, info, debug, trace"]);
+        refused(b"transport:\n  rdma_use_srq: maybe\n", 2, &["true or false"]);
+        refused(b"transport:\n  rdma_mtu:\n", 2, &["has no value"]);
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_the_one_meant() {
+        refused(b"transport:\n  rdma_devise: x\n", 2, &["rdma_devise", "transport.rdma_device?"]);
+        refused(b"rdma_mtu: 4096\n", 1, &["belongs in the section `transport`"]);
+        refused(b"colour: red\n", 1, &["colour", "config show"]);
+    }
+
+    #[test]
+    fn a_tab_is_refused_by_name() {
+        refused(b"transport:\n\trdma_mtu: 4096\n", 2, &["tab", "spaces"]);
+    }
+
+    #[test]
+    fn garbage_of_every_kind_is_refused() {
+        // A fixed generator, so that a failure can be repeated.
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let noise: Vec<u8> = std::iter::repeat_with(|| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state.to_le_bytes()[3]
+        })
+        .take(10_000_000)
+        .collect();
+        refused(&noise, 1, &["not text"]);
+        refused(&vec![b'a'; 10_000_000], 1, &["larger than 1 MiB"]);
+        refused(&"[".repeat(500_000).into_bytes(), 1, &["deeper"]);
+        for garbage in ["]", "{", "a: b: c", "? ", "- - -", "%YAML 9", "key: *x", "\u{0}"] {
+            let (code, text) = check(garbage.as_bytes());
+            assert_eq!(code, Some(1), "{garbage:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_spellings_of_old_files_load() {
+        let old = b"dwcp:\n  log_level: debug\n  transport:\n    amst:\n      rdma_mtu: 1024\n";
+        let (code, text) = check(old);
+        assert_eq!(code, Some(0), "{text}");
+        assert!(text.contains("2 settings, nothing wrong"), "{text}");
+        let twice = b"log_level: info\ndwcp:\n  log_level: debug\n";
+        refused(twice, 3, &["given twice", "line 1"]);
+    }
+
+    #[test]
+    fn an_explicit_gid_index_0_warns() {
+        let (code, text) = check(b"transport:\n  rdma_gid_index: 0\n");
+        assert_eq!(code, Some(0));
+        assert!(text.contains("warning") && text.contains("link-local"), "{text}");
+    }
+
+    #[test]
+    fn an_unreadable_file_is_a_failure_not_an_answer() {
+        let output = run(&["config", "check", "/nowhere/settings.yaml"]);
+        assert_eq!(output.status.code(), Some(3));
+        assert!(stderr(&output).contains("/nowhere/settings.yaml"));
+        assert_eq!(run(&["config", "check", "/"]).status.code(), Some(3));
+    }
+
+    #[test]
+    fn show_says_where_every_value_came_from() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("settings.yaml");
+        let path = file.to_str().expect("a plain path");
+        let text = "transport:\n  preset: latency\n  rdma_mtu: 1024\n";
+        std::fs::write(&file, text).expect("a file");
+        let output = run(&["config", "show", "--json", "--config", path, "--log-level", "debug"]);
+        let rows = json(&stdout(&output));
+        let row = |key: &str| {
+            let rows = rows.as_array().expect("a list");
+            rows.iter().find(|row| row["key"] == key).expect("the key").clone()
+        };
+        assert_eq!(rows.as_array().map(Vec::len), Some(wirelane::config::SETTINGS.len()));
+        assert_eq!(row("transport.rdma_mtu")["value"], 1024);
+        assert_eq!(row("transport.rdma_mtu")["from"]["line"], 3);
+        assert_eq!(row("transport.rdma_max_send_wr")["value"], 512);
+        assert_eq!(row("transport.rdma_max_send_wr")["from"]["preset"], "latency");
+        assert_eq!(row("transport.rdma_max_sge")["from"]["source"], "default");
+        assert_eq!(row("log_level")["value"], "debug");
+        assert_eq!(row("log_level")["from"]["flag"], "--log-level");
+    }
+}
+
+mod serve {
+    use super::*;
+
+    /// A server on a port of its own, ended with the test.
+    struct Server {
+        child: Child,
+        address: String,
+        greeting: Vec<String>,
+        log: Lines<BufReader<ChildStderr>>,
+    }
+
+    impl Server {
+        fn start(more: &[&str]) -> Self {
+            let mut child = wirelane(&["serve", "--http", "127.0.0.1:0"])
+                .args(more)
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("the server starts");
+            let mut log = BufReader::new(child.stderr.take().expect("piped")).lines();
+            let mut greeting = Vec::new();
+            for line in log.by_ref() {
+                greeting.push(line.expect("text"));
+                if greeting.last().is_some_and(|line| line.starts_with("stop")) {
+                    break;
+                }
+            }
+            let address = greeting
+                .iter()
+                .find_map(|line| line.split("http://").nth(1)?.split_whitespace().next())
+                .unwrap_or_else(|| panic!("no address in {greeting:?}"))
+                .to_owned();
+            Server { child, address, greeting, log }
+        }
+
+        /// GET by curl, as the greeting tells people to.
+        fn get(&self, path: &str) -> String {
+            let url = format!("http://{}{path}", self.address);
+            let curl = Command::new("curl").args(["-sS", "--max-time", "10", &url]).output();
+            let curl = curl.expect("curl runs");
+            assert!(curl.status.success(), "{}", String::from_utf8_lossy(&curl.stderr));
+            String::from_utf8(curl.stdout).expect("text")
+        }
+
+        fn signal(&self, name: &str) {
+            let pid = self.child.id().to_string();
+            let kill = Command::new("kill").args([name, &pid]).status().expect("kill runs");
+            assert!(kill.success());
+        }
+
+        fn exit_code(mut self) -> Option<i32> {
+            self.child.wait().expect("it ends").code()
+        }
+    }
+
+    impl Drop for Server {
+        fn drop(&mut self) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+
+    #[test]
+    fn it_says_what_it_does_in_at_most_six_lines() {
+        let server = Server::start(&[]);
+        assert!(server.greeting.len() <= 6, "{:?}", server.greeting);
+        let all = server.greeting.join("\n");
+        assert!(all.contains("RDMA  off: ") && all.contains("curl -s http://"), "{all}");
+    }
+
+    #[test]
+    fn status_is_json_that_says_why_rdma_is_off() {
+        let server = Server::start(&[]);
+        let status = json(&server.get("/api/v1/transport/status"));
+        assert_eq!(status["rdma"]["usable"], false);
+        assert!(status["rdma"]["reason"].as_str().is_some_and(|text| text.contains("libibverbs")));
+        assert_eq!(server.get("/healthz"), "ok\n");
+        assert!(server.get("/elsewhere").contains("/healthz"));
+    }
+
+    #[test]
+    fn rdma_can_be_switched_off_by_a_setting() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("settings.yaml");
+        std::fs::write(&file, "transport:\n  enable_rdma: false\n").expect("a file");
+        let server = Server::start(&["--config", file.to_str().expect("a plain path")]);
+        let status = json(&server.get("/api/v1/transport/status"));
+        assert_eq!(status["rdma"]["why"], "disabled");
+    }
+
+    #[test]
+    fn ctrl_c_and_sigterm_end_it_cleanly() {
+        for signal in ["-INT", "-TERM"] {
+            let server = Server::start(&[]);
+            server.signal(signal);
+            assert_eq!(server.exit_code(), Some(0), "{signal}");
+        }
+    }
+
+    #[test]
+    fn a_busy_port_names_its_owner_and_the_flag() {
+        let server = Server::start(&[]);
+        let output = run(&["serve", "--http", &server.address]);
+        assert_eq!(output.status.code(), Some(3));
+        let text = stderr(&output);
+        assert!(text.contains(&format!("wirelane (pid {})", server.child.id())), "{text}");
+        assert!(text.contains("--http"), "{text}");
+    }
+
+    #[test]
+    fn an_address_of_the_world_is_refused() {
+        let output = run(&["serve", "--http", "0.0.0.0:0"]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains("loopback"));
+    }
+
+    #[test]
+    fn callers_that_say_nothing_or_nonsense_stop_nobody() {
+        let server = Server::start(&[]);
+        let silent: Vec<TcpStream> =
+            (0..50).map(|_| TcpStream::connect(&server.address).expect("connects")).collect();
+        let mut nonsense = TcpStream::connect(&server.address).expect("connects");
+        nonsense.write_all(&[0xff; 4096]).expect("is sent");
+        let mut endless = TcpStream::connect(&server.address).expect("connects");
+        let _ = endless.write_all(format!("GET /{} HTTP/1.1\r\n", "a".repeat(1 << 20)).as_bytes());
+        assert_eq!(server.get("/healthz"), "ok\n");
+        let mut answer = String::new();
+        nonsense.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
+        let _ = nonsense.read_to_string(&mut answer);
+        assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+        drop(silent);
+    }
+
+    #[test]
+    fn a_caller_that_holds_on_delays_the_end_only_so_long() {
+        let server = Server::start(&[]);
+        let _holding = TcpStream::connect(&server.address).expect("connects");
+        assert_eq!(server.get("/healthz"), "ok\n");
+        server.signal("-INT");
+        assert_eq!(server.exit_code(), Some(0));
+    }
+
+    #[test]
+    fn one_caller_too_many_is_closed_and_logged_as_json() {
+        let mut server = Server::start(&["--log-format", "json"]);
+        let connect = || TcpStream::connect(&server.address).expect("connects");
+        let mut crowd: Vec<TcpStream> = (0..257).map(|_| connect()).collect();
+        let mut last = crowd.pop().expect("one");
+        last.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
+        assert_eq!(last.read(&mut [0; 1]).expect("the end, not a time-out"), 0);
+        let line = server.log.next().expect("a line").expect("text");
+        assert_eq!(json(&line)["level"], "WARN");
+        assert_eq!(json(&line)["most"], 256);
+    }
+}

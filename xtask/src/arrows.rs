@@ -1,0 +1,64 @@
+//! Which crate of ours may depend on which: arrows only go down.
+
+use crate::Failed;
+use crate::metadata::Package;
+
+/// The whole map. A new crate or a new arrow is a decision: make it here and in ARCHITECTURE.md.
+const ARROWS: &[(&str, &[&str])] =
+    &[("rdma-sys", &[]), ("fabric", &["rdma-sys"]), ("wirelane", &["fabric"]), ("xtask", &[])];
+
+pub(crate) fn check(packages: &[Package]) -> Result<(), Failed> {
+    let ours: Vec<&Package> = packages.iter().filter(|package| package.ours).collect();
+    for package in &ours {
+        let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == package.name) else {
+            return Err(format!("{} has no row in xtask/src/arrows.rs", package.name));
+        };
+        let is_ours = |need: &&String| ours.iter().any(|package| package.name == **need);
+        for need in package.needs.iter().filter(is_ours) {
+            if !allowed.contains(&need.as_str()) {
+                return Err(format!(
+                    "{} depends on {need}, which the map does not allow; see ARCHITECTURE.md",
+                    package.name
+                ));
+            }
+        }
+    }
+    match ARROWS.iter().find(|(name, _)| !ours.iter().any(|package| package.name == *name)) {
+        Some((name, _)) => Err(format!("xtask/src/arrows.rs names {name}, which is no crate")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workspace(fabric_needs: &str) -> Vec<Package> {
+        let package = |name: &str, needs: &[&str]| Package {
+            name: name.to_owned(),
+            version: String::new(),
+            licence: String::new(),
+            ours: true,
+            needs: needs.iter().map(|need| (*need).to_owned()).collect(),
+        };
+        vec![
+            package("rdma-sys", &["libc"]),
+            package("fabric", &[fabric_needs]),
+            package("wirelane", &["fabric"]),
+            package("xtask", &[]),
+        ]
+    }
+
+    #[test]
+    fn an_arrow_upwards_is_refused() {
+        assert_eq!(check(&workspace("rdma-sys")), Ok(()));
+        assert!(check(&workspace("wirelane")).unwrap_err().contains("fabric depends on wirelane"));
+    }
+
+    #[test]
+    fn a_crate_without_a_row_is_refused() {
+        let mut packages = workspace("rdma-sys");
+        packages[3].name = "surprise".to_owned();
+        assert!(check(&packages).is_err());
+    }
+}

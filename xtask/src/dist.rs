@@ -1,0 +1,224 @@
+//! `cargo xtask dist`: a tarball, a .deb and a Containerfile, for systems older than this one.
+//!
+//! The program is linked against glibc 2.28, so that RHEL 8 and Ubuntu 20.04 run it; zig brings
+//! that glibc along. Static linking is no way out: verbs libraries are loaded at run time.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{Failed, packages, shell};
+
+/// The things checked about what was built.
+pub(crate) const CHECKS: usize = 4;
+
+pub(crate) fn run() -> Result<(), Failed> {
+    packages::ensure(&[packages::DIST], std::env::var_os("CI").is_some())?;
+    let program = build()?;
+    check_glibc(&program)?;
+    check_libraries(&program)?;
+    let out = shell::target().join("dist");
+    let _ = fs::remove_dir_all(&out);
+    let name = format!("wirelane-{VERSION}-{}-linux", std::env::consts::ARCH);
+    let tree = stage(&program, &out.join(&name))?;
+    let tarball = tarball(&out, &name)?;
+    let deb = deb(&out, &tree)?;
+    copy(&shell::repository().join("deploy/Containerfile"), &out.join("Containerfile"))?;
+    check_runs(&tarball, &deb)?;
+    fs::remove_dir_all(&tree).map_err(|error| failed("remove", &tree, &error))?;
+    for file in [tarball, deb, out.join("Containerfile")] {
+        let size = fs::metadata(&file).map_err(|error| failed("read", &file, &error))?.len();
+        println!("{}  {size} bytes", file.display());
+    }
+    Ok(())
+}
+
+/// Builds the program against the oldest glibc we promise.
+fn build() -> Result<PathBuf, Failed> {
+    let tools = tools()?;
+    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut zigbuild = Command::new(tools.join("bin/cargo-zigbuild"));
+    zigbuild
+        .args(["zigbuild", "--quiet", "--locked", "--release", "--package", "wirelane"])
+        .args(["--target", &format!("{triple}.{GLIBC}")])
+        .env("PATH", format!("{}:{path}", tools.join("bin").display()))
+        .current_dir(shell::repository());
+    shell::run(&mut zigbuild)?;
+    Ok(shell::target().join(triple).join("release/wirelane"))
+}
+
+/// zig and the cargo command that links with it, from PyPI, kept in the user's cache.
+fn tools() -> Result<PathBuf, Failed> {
+    let tools = shell::cache()?.join("dist").join(TOOLS.join("-").replace("==", "-"));
+    if tools.join("ready").exists() {
+        return Ok(tools);
+    }
+    println!("fetching {} from PyPI, once", TOOLS.join(" and "));
+    shell::output(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&tools))?;
+    let mut pip = Command::new(tools.join("bin/pip"));
+    shell::output(pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(TOOLS))?;
+    write(&tools.join("ready"), b"")?;
+    Ok(tools)
+}
+
+/// The newest glibc symbol version the program asks for must not be newer than promised.
+fn check_glibc(program: &Path) -> Result<(), Failed> {
+    let versions = shell::output(Command::new("readelf").args(["-W", "-V"]).arg(program))?;
+    let newest = versions
+        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '_'))
+        .filter_map(|word| version_numbers(word.strip_prefix("GLIBC_")?))
+        .max()
+        .ok_or("the program asks for no glibc version at all")?;
+    if Some(&newest) > version_numbers(GLIBC).as_ref() {
+        return Err(format!("the program needs glibc {newest:?}, promised is {GLIBC}"));
+    }
+    println!("needs glibc {}.{}, promised is {GLIBC}", newest[0], newest.get(1).unwrap_or(&0));
+    Ok(())
+}
+
+fn version_numbers(version: &str) -> Option<Vec<u32>> {
+    version.split('.').map(|number| number.parse().ok()).collect()
+}
+
+/// Nothing but libc's own parts is linked; verbs least of all.
+fn check_libraries(program: &Path) -> Result<(), Failed> {
+    let dynamic = shell::output(Command::new("readelf").args(["-W", "-d"]).arg(program))?;
+    let libraries: Vec<&str> = dynamic
+        .lines()
+        .filter(|line| line.contains("(NEEDED)"))
+        .filter_map(|line| line.split(['[', ']']).nth(1))
+        .collect();
+    match libraries.iter().find(|library| !LIBC.iter().any(|part| library.starts_with(part))) {
+        Some(library) => Err(format!("the program is linked with {library}")),
+        None => {
+            println!("linked with {}", libraries.join(", "));
+            Ok(())
+        }
+    }
+}
+
+/// Lays out the tarball's tree, with the pages and scripts the program makes of itself.
+fn stage(program: &Path, tree: &Path) -> Result<PathBuf, Failed> {
+    make(tree)?;
+    copy(program, &tree.join("wirelane"))?;
+    for file in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
+        copy(&shell::repository().join(file), &tree.join(file))?;
+    }
+    copy(&shell::repository().join("docs/wirelane.yaml"), &tree.join("wirelane.yaml"))?;
+    shell::output(Command::new(program).arg("man").arg(tree.join("man")))?;
+    make(&tree.join("completions"))?;
+    for (shell, file) in COMPLETIONS {
+        let script = shell::output(Command::new(program).args(["completions", shell]))?;
+        write(&tree.join("completions").join(file), script.as_bytes())?;
+    }
+    Ok(tree.to_owned())
+}
+
+fn tarball(out: &Path, name: &str) -> Result<PathBuf, Failed> {
+    let file = out.join(format!("{name}.tar.gz"));
+    let mut tar = Command::new("tar");
+    // The same commit gives the same bytes.
+    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
+    tar.arg(format!("--mtime=@{}", commit_time())).arg("-C").arg(out);
+    tar.arg("--use-compress-program=gzip -n").arg("-cf").arg(&file).arg(name);
+    shell::output(&mut tar)?;
+    Ok(file)
+}
+
+fn deb(out: &Path, tree: &Path) -> Result<PathBuf, Failed> {
+    let root = out.join("deb");
+    for (from, to) in DEB_FILES {
+        let to = root.join(to);
+        make(to.parent().unwrap_or(&root))?;
+        copy(&tree.join(from), &to)?;
+    }
+    let pages = root.join("usr/share/man/man1");
+    make(&pages)?;
+    for page in entries(&tree.join("man"))? {
+        let to = pages.join(page.file_name().unwrap_or_default());
+        copy(&page, &to)?;
+        shell::output(Command::new("gzip").args(["-9", "-n"]).arg(&to))?;
+    }
+    make(&root.join("DEBIAN"))?;
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => return Err(format!("no Debian name known for the architecture {other}")),
+    };
+    let control = format!(
+        "Package: wirelane\nVersion: {VERSION}\nArchitecture: {architecture}\n\
+         Maintainer: The Wirelane project <wirelane@example.invalid>\n\
+         Depends: libc6 (>= {GLIBC})\nRecommends: ibverbs-providers\nSection: net\n\
+         Priority: optional\nDescription: {DESCRIPTION}\n"
+    );
+    write(&root.join("DEBIAN/control"), control.as_bytes())?;
+    let file = out.join(format!("wirelane_{VERSION}_{architecture}.deb"));
+    let mut dpkg = Command::new("dpkg-deb");
+    dpkg.args(["--root-owner-group", "--build"]).arg(&root).arg(&file);
+    shell::output(dpkg.env("SOURCE_DATE_EPOCH", commit_time()))?;
+    fs::remove_dir_all(&root).map_err(|error| failed("remove", &root, &error))?;
+    Ok(file)
+}
+
+/// The program out of each package says its version.
+fn check_runs(tarball: &Path, deb: &Path) -> Result<(), Failed> {
+    let scratch = tarball.with_extension("unpacked");
+    make(&scratch)?;
+    shell::output(Command::new("tar").arg("-xf").arg(tarball).arg("-C").arg(&scratch))?;
+    let unpacked = entries(&scratch)?.first().cloned().unwrap_or_default();
+    shell::output(Command::new("dpkg-deb").arg("-x").arg(deb).arg(scratch.join("deb")))?;
+    for program in [unpacked.join("wirelane"), scratch.join("deb/usr/bin/wirelane")] {
+        let said = shell::output(Command::new(&program).arg("--version"))?;
+        if !said.starts_with(&format!("wirelane {VERSION}\n")) {
+            return Err(format!("{} says {said}", program.display()));
+        }
+    }
+    println!("both packages hold a program that runs");
+    fs::remove_dir_all(&scratch).map_err(|error| failed("remove", &scratch, &error))
+}
+
+fn commit_time() -> String {
+    let mut git = Command::new("git");
+    git.args(["log", "-1", "--format=%ct"]).current_dir(shell::repository());
+    shell::output(&mut git).map_or_else(|_| "0".to_owned(), |time| time.trim().to_owned())
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failed> {
+    let entries = fs::read_dir(folder).map_err(|error| failed("read", folder, &error))?;
+    Ok(entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
+}
+
+fn make(folder: &Path) -> Result<(), Failed> {
+    fs::create_dir_all(folder).map_err(|error| failed("make", folder, &error))
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), Failed> {
+    fs::copy(from, to).map(drop).map_err(|error| failed("copy", from, &error))
+}
+
+fn write(file: &Path, bytes: &[u8]) -> Result<(), Failed> {
+    fs::write(file, bytes).map_err(|error| failed("write", file, &error))
+}
+
+fn failed(what: &str, path: &Path, error: &std::io::Error) -> Failed {
+    format!("{what} {}: {error}", path.display())
+}
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const DESCRIPTION: &str = "finds, checks and uses a machine's RDMA fabric";
+/// RHEL 8's; Ubuntu 20.04 has 2.31.
+const GLIBC: &str = "2.28";
+const LIBC: &[&str] = &["libc.so", "libm.so", "libdl.so", "libpthread.so", "librt.so", "ld-linux"];
+const TOOLS: &[&str] = &["cargo-zigbuild==0.24.0", "ziglang==0.13.0"];
+const COMPLETIONS: &[(&str, &str)] =
+    &[("bash", "wirelane.bash"), ("zsh", "_wirelane"), ("fish", "wirelane.fish")];
+const DEB_FILES: &[(&str, &str)] = &[
+    ("wirelane", "usr/bin/wirelane"),
+    ("completions/wirelane.bash", "usr/share/bash-completion/completions/wirelane"),
+    ("completions/_wirelane", "usr/share/zsh/vendor-completions/_wirelane"),
+    ("completions/wirelane.fish", "usr/share/fish/vendor_completions.d/wirelane.fish"),
+    ("wirelane.yaml", "usr/share/doc/wirelane/examples/wirelane.yaml"),
+    ("LICENSE-MIT", "usr/share/doc/wirelane/copyright"),
+    ("CHANGELOG.md", "usr/share/doc/wirelane/changelog"),
+];

@@ -1,0 +1,373 @@
+//! A QEMU process: started, listened to, and gone when we are.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::initramfs::Initramfs;
+use super::kernel::cache_folder;
+use crate::Failed;
+
+/// The machine to boot.
+pub(super) struct Machine<'k> {
+    pub(super) cpus: u32,
+    pub(super) memory: u32,
+    pub(super) disk: Option<PathBuf>,
+    /// How long the command may take; none for a shell.
+    pub(super) limit: Option<Duration>,
+    /// Whether the command talks to this terminal.
+    pub(super) console: bool,
+    pub(super) initramfs: Initramfs<'k>,
+}
+
+/// How it ended.
+pub(super) enum Ending {
+    Exited(u8),
+    TimedOut,
+    /// Without a word from the command: it never started, crashed, or was told to.
+    WentDown(String),
+}
+
+/// Who runs the machine's instructions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Accelerator {
+    Kvm,
+    Emulation,
+}
+
+impl Machine<'_> {
+    pub(super) fn run(&self, quiet: bool) -> Result<Ending, Failed> {
+        let folder = RunFolder::make()?;
+        let archive = self.initramfs.archive()?;
+        folder.write("initramfs", &archive)?;
+        self.make_disk()?;
+        if kvm_may_work() {
+            match self.boot(&folder, Accelerator::Kvm, quiet)? {
+                Some(ending) => return Ok(ending),
+                None => remember_kvm_refused(),
+            }
+        }
+        let ending = self.boot(&folder, Accelerator::Emulation, quiet)?;
+        Ok(ending.expect("emulation has nothing to fall back to"))
+    }
+
+    /// Boots and waits for the end; `None` if the accelerator cannot boot this kernel.
+    fn boot(
+        &self,
+        folder: &RunFolder,
+        accelerator: Accelerator,
+        quiet: bool,
+    ) -> Result<Option<Ending>, Failed> {
+        let started = Instant::now();
+        let (steps, step) = channel();
+        let ports = [
+            Port::listen(folder, "out", copy_to(io::stdout))?,
+            Port::listen(folder, "err", copy_to(io::stderr))?,
+            Port::listen(folder, "step", report_steps(steps))?,
+        ];
+        let mut qemu = self.start(folder, accelerator)?;
+        let limit = self.limit;
+        let mut wait = Wait { step, started, limit, quiet, accelerator, up: false, ready: None };
+        let ending = wait.for_end(&mut qemu);
+        end_process(&mut qemu, &ending);
+        for port in ports {
+            port.finish();
+        }
+        folder.keep_console();
+        let refused = accelerator == Accelerator::Kvm && !wait.up;
+        if refused && !matches!(ending, Ending::Exited(_)) {
+            return Ok(None);
+        }
+        Ok(Some(match ending {
+            Ending::WentDown(why) => Ending::WentDown(folder.explain(&why)),
+            ending => ending,
+        }))
+    }
+
+    fn start(&self, folder: &RunFolder, accelerator: Accelerator) -> Result<Child, Failed> {
+        let mut command = Command::new("setpriv");
+        // However we end, the kernel ends QEMU with us.
+        command.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
+        command.args(match accelerator {
+            Accelerator::Kvm => ["-accel", "kvm", "-cpu", "host"],
+            Accelerator::Emulation => ["-accel", "tcg,thread=multi", "-cpu", "max"],
+        });
+        command.args(["-smp", &self.cpus.to_string(), "-m", &self.memory.to_string()]);
+        command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
+        command.arg("-kernel").arg(self.initramfs.kernel.image());
+        command.arg("-initrd").arg(folder.path("initramfs"));
+        command.args(["-append", "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off"]);
+        command.arg("-serial").arg(format!("file:{}", folder.path("console").display()));
+        // The host's files, read-only; its mounts are one tree there, so inode numbers may clash.
+        command.args([
+            "-fsdev",
+            "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",
+            "-device",
+            "virtio-9p-pci,fsdev=host,mount_tag=host",
+            "-device",
+            "virtio-serial-pci",
+        ]);
+        if self.console {
+            command.args(["-chardev", "stdio,id=console,signal=off"]);
+            command.args(["-device", "virtconsole,chardev=console,nr=0"]);
+        } else {
+            command.stdin(Stdio::null());
+        }
+        for (number, name) in (1..).zip(["out", "err", "step"]) {
+            let path = folder.path(name);
+            command.arg("-chardev").arg(format!("socket,id={name},path={}", path.display()));
+            let device = format!("virtserialport,chardev={name},nr={number},name={name}");
+            command.args(["-device", &device]);
+        }
+        if let Some(disk) = &self.disk {
+            let drive = format!("file={},if=none,id=disk,format=raw", disk.display());
+            command.args(["-drive", &drive, "-device", "virtio-blk-pci,drive=disk"]);
+        }
+        let log = folder.create("qemu")?;
+        let spawned = command.stderr(log).spawn();
+        spawned.map_err(|error| format!("start qemu-system-x86_64: {error}"))
+    }
+
+    fn make_disk(&self) -> Result<(), Failed> {
+        let Some(disk) = &self.disk else { return Ok(()) };
+        if disk.exists() {
+            return Ok(());
+        }
+        File::create(disk)
+            .and_then(|file| file.set_len(DISK_BYTES))
+            .map_err(|error| format!("make the disk {}: {error}", disk.display()))
+    }
+}
+
+/// Waiting for the machine to say how its command ended.
+struct Wait {
+    step: Receiver<String>,
+    started: Instant,
+    limit: Option<Duration>,
+    quiet: bool,
+    accelerator: Accelerator,
+    /// Whether our scripts inside have said a word.
+    up: bool,
+    /// Since when the command runs.
+    ready: Option<Instant>,
+}
+
+impl Wait {
+    fn for_end(&mut self, qemu: &mut Child) -> Ending {
+        loop {
+            let step = match self.step.recv_timeout(Duration::from_millis(50)) {
+                Ok(step) => step,
+                // The port closes when QEMU ends; what it said before is all read by then.
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Ending::WentDown("the machine went down".to_owned());
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Some(ending) = self.too_late() {
+                        return ending;
+                    }
+                    // A machine that never spoke has no port to close.
+                    if !self.up && matches!(qemu.try_wait(), Ok(Some(_))) {
+                        return Ending::WentDown("the machine did not start".to_owned());
+                    }
+                    continue;
+                }
+            };
+            self.up = true;
+            if let Some(code) = exit_code(&step) {
+                return Ending::Exited(code);
+            }
+            if step == "ready" {
+                self.ready = Some(Instant::now());
+                if !self.quiet {
+                    eprintln!("lab: ready after {:.1} s", self.started.elapsed().as_secs_f64());
+                }
+            }
+        }
+    }
+
+    /// Booting has its own patience; the limit is the command's alone.
+    fn too_late(&self) -> Option<Ending> {
+        match self.ready {
+            Some(ready) => (ready.elapsed() > self.limit?).then_some(Ending::TimedOut),
+            None => {
+                let patience = match self.accelerator {
+                    Accelerator::Kvm if !self.up => KVM_PATIENCE,
+                    _ => BOOT_PATIENCE,
+                };
+                let late = self.started.elapsed() > patience;
+                late.then(|| Ending::WentDown(format!("nothing came up in {patience:?}")))
+            }
+        }
+    }
+}
+
+fn exit_code(step: &str) -> Option<u8> {
+    step.strip_prefix("exit ")?.trim().parse().ok()
+}
+
+/// A finished command powers the machine off by itself; everything else is ended.
+fn end_process(qemu: &mut Child, ending: &Ending) {
+    let patience = if matches!(ending, Ending::Exited(_)) { POWER_OFF } else { Duration::ZERO };
+    let asked = Instant::now();
+    while asked.elapsed() < patience {
+        if matches!(qemu.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    let _ = qemu.kill();
+    let _ = qemu.wait();
+}
+
+/// A serial port of the machine: QEMU connects to our socket, a thread reads it to the end.
+struct Port {
+    path: PathBuf,
+    reader: JoinHandle<()>,
+}
+
+impl Port {
+    fn listen(
+        folder: &RunFolder,
+        name: &str,
+        read: impl FnOnce(UnixStream) + Send + 'static,
+    ) -> Result<Self, Failed> {
+        let path = folder.path(name);
+        let _ = fs::remove_file(&path);
+        let listener = UnixListener::bind(&path)
+            .map_err(|error| format!("listen on {}: {error}", path.display()))?;
+        let reader = thread::spawn(move || {
+            if let Ok((stream, _)) = listener.accept() {
+                read(stream);
+            }
+        });
+        Ok(Port { path, reader })
+    }
+
+    /// Waits until everything was read. QEMU is gone by now; if it never came, we stand in for it.
+    fn finish(self) {
+        if !self.reader.is_finished() {
+            drop(UnixStream::connect(&self.path));
+        }
+        let _ = self.reader.join();
+    }
+}
+
+/// Passes on every piece as it comes, whole lines or not.
+fn copy_to<W: Write>(
+    open: impl FnOnce() -> W + Send + 'static,
+) -> impl FnOnce(UnixStream) + Send + 'static {
+    move |mut stream| {
+        let mut to = Some(open());
+        let mut piece = [0; 64 * 1024];
+        while let Ok(length @ 1..) = stream.read(&mut piece) {
+            let write = |to: &mut W| to.write_all(&piece[..length]).and_then(|()| to.flush());
+            // A reader that went away must not stop the machine: read on, and write nowhere.
+            if to.as_mut().is_some_and(|to| write(to).is_err()) {
+                to = None;
+            }
+        }
+    }
+}
+
+fn report_steps(steps: Sender<String>) -> impl FnOnce(UnixStream) + Send + 'static {
+    move |stream| {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            if steps.send(line).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// The files of one run, removed at its end.
+struct RunFolder(PathBuf);
+
+impl RunFolder {
+    fn make() -> Result<Self, Failed> {
+        // Short, since the path of a socket has at most 107 bytes.
+        let folder = std::env::temp_dir().join(format!("wirelane-lab-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder)
+            .map_err(|error| format!("make {}: {error}", folder.display()))?;
+        Ok(RunFolder(folder))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn create(&self, name: &str) -> Result<File, Failed> {
+        let path = self.path(name);
+        File::create(&path).map_err(|error| format!("write {}: {error}", path.display()))
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Failed> {
+        let written = self.create(name)?.write_all(bytes);
+        written.map_err(|error| format!("write {}: {error}", self.path(name).display()))
+    }
+
+    /// The kernel's messages outlive the run: they are what one looks for after a crash.
+    fn keep_console(&self) {
+        if let Ok(cache) = cache_folder() {
+            let _ = fs::copy(self.path("console"), cache.join("console.log"));
+        }
+    }
+
+    /// Why the machine went down, with what QEMU and the kernel said last.
+    fn explain(&self, why: &str) -> String {
+        let mut text = format!("{why} before the command had ended");
+        for (name, who) in [("qemu", "QEMU"), ("console", "the kernel")] {
+            let said = tail(&self.path(name));
+            if !said.is_empty() {
+                text.push_str(&format!("\n{who} said last:\n{said}"));
+            }
+        }
+        text
+    }
+}
+
+impl Drop for RunFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn tail(file: &Path) -> String {
+    let bytes = fs::read(file).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(10)..].join("\n")
+}
+
+/// KVM is tried where it is, and not again until the next boot of a host where it failed.
+fn kvm_may_work() -> bool {
+    let opens = File::options().read(true).write(true).open("/dev/kvm").is_ok();
+    let refused = refusal_file().and_then(|file| fs::read_to_string(file).ok());
+    opens && refused != Some(boot_id())
+}
+
+fn remember_kvm_refused() {
+    if let Some(file) = refusal_file() {
+        let _ = fs::write(file, boot_id());
+    }
+}
+
+fn refusal_file() -> Option<PathBuf> {
+    Some(cache_folder().ok()?.join("kvm-refused-in-boot"))
+}
+
+fn boot_id() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
+
+const DISK_BYTES: u64 = 1 << 30;
+/// A kernel under KVM says its first word within three seconds.
+const KVM_PATIENCE: Duration = Duration::from_secs(15);
+/// Emulated on a busy machine; ten seconds is usual.
+const BOOT_PATIENCE: Duration = Duration::from_secs(120);
+const POWER_OFF: Duration = Duration::from_secs(10);

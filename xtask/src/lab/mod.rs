@@ -1,0 +1,125 @@
+//! `cargo xtask lab`: a virtual machine with soft-RoCE devices, made from Debian's own packages.
+//!
+//! The machine's kernel comes from a package that is unpacked, not installed; its files are the
+//! host's, read-only, under an overlay in its memory. `lab/` in the repository holds what runs
+//! inside. Nothing is mounted on the host, and the machine dies with this process.
+
+mod initramfs;
+mod kernel;
+mod machine;
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::{Failed, packages, shell};
+use initramfs::Initramfs;
+use kernel::Kernel;
+use machine::{Ending, Machine};
+
+/// Run a command in a virtual machine with soft-RoCE devices
+///
+/// The command runs as root, in this folder, with this machine's files; what it writes is gone
+/// afterwards. `wirelane` there is the freshly built program. `wire` cuts, delays and drops.
+#[derive(Args, Clone)]
+#[command(after_help = "\
+Examples:
+  cargo xtask lab -- ibv_devinfo
+  cargo xtask lab -- sh -c 'wire loss 0 5% && wirelane devices'
+  cargo xtask lab shell
+
+Exit codes: the command's own; 124 when the time limit ended it; 125 when the machine did not
+start or went down before the command ended (as after `echo b >/proc/sysrq-trigger`).")]
+pub(crate) struct LabArgs {
+    /// Processors of the machine
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
+    cpus: u32,
+    /// Its memory in MiB
+    #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(512..))]
+    memory: u32,
+    /// Wires, each with a soft-RoCE device at both ends
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=16))]
+    rails: u32,
+    /// A file to be its disk /dev/vda; made (1 GiB) if absent, kept afterwards
+    #[arg(long, value_name = "FILE")]
+    disk: Option<PathBuf>,
+    /// Seconds after which a hung command is stopped (a shell has none)
+    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+    timeout: u64,
+    /// Build wirelane with optimisations, for measuring
+    #[arg(long)]
+    release: bool,
+    /// Fetch the kernel anew
+    #[arg(long)]
+    refresh: bool,
+    /// Install missing packages without asking
+    #[arg(long)]
+    yes: bool,
+    /// `shell` for a prompt, or after `--` the command
+    #[arg(value_name = "COMMAND", required = true, num_args = 1.., allow_hyphen_values = true,
+          trailing_var_arg = true)]
+    command: Vec<String>,
+}
+
+pub(crate) fn run(args: &LabArgs) -> Result<ExitCode, Failed> {
+    let shell = args.command == ["shell"];
+    packages::ensure(&[packages::LAB], args.yes || std::env::var_os("CI").is_some())?;
+    build(args.release)?;
+    let kernel = Kernel::ensure(args.refresh)?;
+    let machine = Machine {
+        cpus: args.cpus,
+        memory: args.memory,
+        disk: args.disk.clone(),
+        limit: (!shell).then(|| Duration::from_secs(args.timeout)),
+        console: shell,
+        initramfs: Initramfs {
+            kernel: &kernel,
+            rails: args.rails,
+            command: command_script(args, shell)?,
+            shell,
+        },
+    };
+    let quiet = !std::io::stderr().is_terminal();
+    Ok(match machine.run(quiet)? {
+        Ending::Exited(code) => ExitCode::from(code),
+        Ending::TimedOut => {
+            eprintln!("lab: stopped after {} s; --timeout SECONDS gives it longer", args.timeout);
+            ExitCode::from(124)
+        }
+        Ending::WentDown(why) => {
+            eprintln!("lab: {why}");
+            ExitCode::from(125)
+        }
+    })
+}
+
+fn build(release: bool) -> Result<(), Failed> {
+    let mut cargo = shell::cargo(&["build", "--quiet", "--package", "wirelane"]);
+    if release {
+        cargo.arg("--release");
+    }
+    shell::run(&mut cargo)
+}
+
+/// What the machine runs: the command, in this folder, with our program first in its path.
+fn command_script(args: &LabArgs, shell: bool) -> Result<String, Failed> {
+    let here = std::env::current_dir().map_err(|error| format!("find this folder: {error}"))?;
+    let programs = shell::target().join(if args.release { "release" } else { "debug" });
+    let mut script = format!("PATH={}:$PATH\n", shell::quoted(&programs.to_string_lossy()));
+    for (name, value) in std::env::vars() {
+        if name.starts_with("WIRELANE_") || matches!(name.as_str(), "RUST_BACKTRACE" | "TERM") {
+            script.push_str(&format!("export {name}={}\n", shell::quoted(&value)));
+        }
+    }
+    script.push_str(&format!("cd {} || exit 125\n", shell::quoted(&here.to_string_lossy())));
+    if shell {
+        script.push_str("PS1='lab# '; export PS1\nexec /bin/sh -i\n");
+    } else {
+        let words: Vec<String> = args.command.iter().map(|word| shell::quoted(word)).collect();
+        script.push_str(&format!("exec {}\n", words.join(" ")));
+    }
+    Ok(script)
+}

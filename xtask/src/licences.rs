@@ -1,0 +1,97 @@
+//! What we depend on may be shipped with us, and comes in one version each.
+
+use crate::Failed;
+use crate::metadata::{Package, duplicates};
+
+/// Licences that ask for no more than to be named.
+const PERMISSIVE: &[&str] = &[
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "MIT",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+/// Packages allowed in two versions, each with the reason and what would end it.
+const TWICE: &[(&str, &str)] = &[(
+    "syn",
+    "read by derive macros at build time only; ends when clap, serde and tokio have all moved to 3",
+)];
+
+pub(crate) fn check(packages: &[Package]) -> Result<(), Failed> {
+    if let Some(package) = packages.iter().find(|package| !permitted(&package.licence)) {
+        return Err(format!(
+            "{} {} is licensed `{}`, which xtask/src/licences.rs does not allow",
+            package.name, package.version, package.licence
+        ));
+    }
+    let allowed = |name: &str| TWICE.iter().any(|(twice, _)| *twice == name);
+    for (name, versions) in duplicates(packages) {
+        if !allowed(name) {
+            return Err(format!(
+                "{name} is built in {} versions ({}); agree on one, or give the reason in \
+                 xtask/src/licences.rs",
+                versions.len(),
+                versions.join(", ")
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether one way to read the expression asks only for permissive licences. Old packages write
+/// `MIT/Apache-2.0` for `MIT OR Apache-2.0`.
+fn permitted(expression: &str) -> bool {
+    let expression = expression.replace('/', " OR ");
+    match outermost(&expression, " OR ").or_else(|| outermost(&expression, " AND ")) {
+        Some((left, " OR ", right)) => permitted(left) || permitted(right),
+        Some((left, _, right)) => permitted(left) && permitted(right),
+        None => {
+            let bare = expression.trim();
+            match bare.strip_prefix('(').and_then(|inner| inner.strip_suffix(')')) {
+                Some(inner) => permitted(inner),
+                None => PERMISSIVE.contains(&bare),
+            }
+        }
+    }
+}
+
+/// Splits at the first `word` that stands outside parentheses.
+fn outermost<'e>(
+    expression: &'e str,
+    word: &'static str,
+) -> Option<(&'e str, &'static str, &'e str)> {
+    let mut depth = 0;
+    for (at, letter) in expression.char_indices() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ if depth == 0 && expression[at..].starts_with(word) => {
+                return Some((&expression[..at], word, &expression[at + word.len()..]));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_needs_one_good_side_and_a_sum_both() {
+        assert!(permitted("MIT OR GPL-3.0"));
+        assert!(permitted("MIT/Apache-2.0"));
+        assert!(!permitted("MIT AND GPL-3.0"));
+        assert!(permitted("(MIT OR GPL-3.0) AND Unicode-3.0"));
+        assert!(permitted("Apache-2.0 WITH LLVM-exception OR Apache-2.0 OR MIT"));
+        assert!(!permitted("GPL-3.0-only"));
+        assert!(!permitted(""));
+    }
+}

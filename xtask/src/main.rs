@@ -1,0 +1,55 @@
+//! The tasks of this repository, one file each. Run `cargo xtask --help`.
+//!
+//! Tasks are plain programs over other programs: they fail with one line that names the command,
+//! and print to the terminal directly.
+#![allow(clippy::print_stdout, reason = "a task's report is its output")]
+
+mod arrows;
+mod check;
+mod dist;
+mod lab;
+mod licences;
+mod metadata;
+mod packages;
+mod shell;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The tasks of this repository
+#[derive(Parser)]
+#[command(name = "cargo xtask", disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Format, lints, dependency arrows, licences, documentation
+    Check,
+    /// Everything: check, unit, program and layout tests, the lab, the packages
+    Test(test::TestArgs),
+    /// Run a command in a virtual machine with soft-RoCE devices
+    Lab(lab::LabArgs),
+    /// Build the tarball, the .deb and the Containerfile, and check what they need
+    Dist,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().task {
+        Task::Check => check::run().map(|()| ExitCode::SUCCESS),
+        Task::Test(args) => test::run(&args).map(|()| ExitCode::SUCCESS),
+        Task::Lab(args) => lab::run(&args),
+        Task::Dist => dist::run().map(|()| ExitCode::SUCCESS),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("xtask: {error}");
+        ExitCode::FAILURE
+    })
+}
+
+/// What went wrong, in words. A task has no caller that could act on more.
+type Failed = String;

@@ -1,0 +1,159 @@
+//! What the tasks need from the system, and how to get it.
+
+use std::io::{IsTerminal, Write};
+use std::process::{Command, Stdio};
+
+use crate::{Failed, shell};
+
+/// Something the system must have.
+#[derive(Debug)]
+pub(crate) struct Need {
+    /// Debian's package.
+    package: &'static str,
+    /// A shell command that succeeds where it is there already, from whatever package.
+    probe: &'static str,
+    /// What it is for.
+    why: &'static str,
+}
+
+/// To boot the lab.
+pub(crate) const LAB: &[Need] = &[
+    need("qemu-system-x86", "command -v qemu-system-x86_64", "the lab's machine"),
+    need("busybox-static", "! ldd \"$(command -v busybox)\"", "the lab's first programs"),
+    need("kmod", "command -v modprobe", "the lab's kernel modules"),
+    need("xz-utils", "command -v xz", "the lab's kernel modules"),
+    need("iproute2", "command -v rdma && command -v tc", "the lab's wires"),
+    need("procps", "command -v sysctl", "the lab's wires"),
+    need("rdma-core", "dpkg -s rdma-core", "RDMA in the lab"),
+    need("ibverbs-providers", "test -e /etc/libibverbs.d/rxe.driver", "RDMA in the lab"),
+    need("ibverbs-utils", "command -v ibv_devinfo", "to compare with in the lab"),
+    need("perftest", "command -v ib_write_bw", "to compare with in the lab"),
+];
+
+/// To compare our declarations with C's.
+pub(crate) const HEADERS: &[Need] = &[
+    need("libibverbs-dev", "test -e /usr/include/infiniband/verbs.h", "to compare layouts with"),
+    need("gcc", "command -v cc", "to compare layouts with"),
+    need("curl", "command -v curl", "to call the server as a user would"),
+];
+
+/// To build packages for other systems.
+pub(crate) const DIST: &[Need] = &[
+    need("binutils", "command -v readelf", "to check what the program needs"),
+    need("dpkg", "command -v dpkg-deb", "to build the .deb"),
+    need("python3-venv", "python3 -c 'import venv, ensurepip'", "to get the linker for old glibc"),
+];
+
+const fn need(package: &'static str, probe: &'static str, why: &'static str) -> Need {
+    Need { package, probe, why }
+}
+
+/// Installs what is missing: says what and how large, asks on a terminal unless `yes`.
+pub(crate) fn ensure(needs: &[&[Need]], yes: bool) -> Result<(), Failed> {
+    let missing: Vec<&Need> =
+        needs.iter().copied().flatten().filter(|need| !need.there()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<&str> = missing.iter().map(|need| need.package).collect();
+    if !probe("command -v apt-get") {
+        return Err(format!(
+            "this system lacks what Debian calls {}. Install them with your package manager and \
+             run this again",
+            names.join(" ")
+        ));
+    }
+    let size = download_size(&names)?;
+    eprintln!("needed from Debian, {} to download with all they depend on:", megabytes(size));
+    for need in &missing {
+        eprintln!("  {:20} {}", need.package, need.why);
+    }
+    if !yes && !agreed()? {
+        return Err("nothing was installed".to_owned());
+    }
+    install(&names)?;
+    match missing.iter().find(|need| !need.there()) {
+        Some(need) => Err(format!("{} is installed, yet `{}` fails", need.package, need.probe)),
+        None => Ok(()),
+    }
+}
+
+impl Need {
+    fn there(&self) -> bool {
+        probe(self.probe)
+    }
+}
+
+/// Whether a shell command succeeds. Programs of the administrator count for everybody.
+fn probe(command: &str) -> bool {
+    let status = Command::new("sh")
+        .args(["-c", command])
+        .env("PATH", path_with_sbin())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// The search path, with the places where Debian keeps the administrator's programs.
+pub(crate) fn path_with_sbin() -> String {
+    let path = std::env::var("PATH").unwrap_or_default();
+    format!("{path}:/usr/local/sbin:/usr/sbin:/sbin")
+}
+
+fn download_size(names: &[&str]) -> Result<u64, Failed> {
+    // Fails where the package lists were never fetched, as on a fresh machine.
+    let uris = || {
+        let mut apt = Command::new("apt-get");
+        apt.args(["install", "--yes", "--no-install-recommends", "--print-uris"]).args(names);
+        shell::output(&mut apt)
+    };
+    let listed = uris().or_else(|_| {
+        apt(&["update", "--quiet"])?;
+        uris()
+    })?;
+    // Each line: 'URI' file-name size hash
+    let size = |line: &str| line.split_whitespace().nth(2)?.parse::<u64>().ok();
+    Ok(listed.lines().filter(|line| line.starts_with('\'')).filter_map(size).sum())
+}
+
+fn agreed() -> Result<bool, Failed> {
+    if !std::io::stdin().is_terminal() {
+        return Err("not a terminal to ask on; say --yes to install them".to_owned());
+    }
+    eprint!("install them? [y/N] ");
+    let _ = std::io::stderr().flush();
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).map_err(|error| format!("read the answer: {error}"))?;
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+}
+
+fn install(names: &[&str]) -> Result<(), Failed> {
+    let mut arguments = vec!["install", "--yes", "--quiet", "--no-install-recommends"];
+    arguments.extend(names);
+    apt(&arguments).or_else(|first| {
+        // A qemu-utils from backports can stand in the way of Debian's own QEMU.
+        if !names.contains(&"qemu-system-x86") {
+            return Err(first);
+        }
+        apt(&["update", "--quiet"])?;
+        arguments.push("qemu-utils-");
+        apt(&arguments)
+    })
+}
+
+/// apt-get as root, by sudo where we are not.
+fn apt(arguments: &[&str]) -> Result<(), Failed> {
+    let root = shell::output(Command::new("id").arg("-u"))?.trim() == "0";
+    let mut command = Command::new(if root { "apt-get" } else { "sudo" });
+    if !root {
+        command.arg("apt-get");
+    }
+    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+    shell::output(&mut command).map(drop)
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}

@@ -1,0 +1,64 @@
+//! Running other programs.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::Failed;
+
+/// The root of this repository.
+pub(crate) fn repository() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository")
+}
+
+/// Where cargo builds.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from)
+}
+
+/// Where fetched things are kept between runs, outside every checkout.
+pub(crate) fn cache() -> Result<PathBuf, Failed> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.filter(|folder| folder.is_absolute());
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let cache = cache.or_else(home).ok_or("neither XDG_CACHE_HOME nor HOME is set")?;
+    Ok(cache.join("wirelane"))
+}
+
+/// The cargo that runs this task, in the repository.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).current_dir(repository());
+    command
+}
+
+/// Runs to the end with the terminal's own output.
+pub(crate) fn run(command: &mut Command) -> Result<(), Failed> {
+    let status = command.status().map_err(|error| not_started(command, &error))?;
+    if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", shown(command))) }
+}
+
+/// Runs to the end and returns stdout; stderr is part of the failure.
+pub(crate) fn output(command: &mut Command) -> Result<String, Failed> {
+    command.stdin(Stdio::null());
+    let output = command.output().map_err(|error| not_started(command, &error))?;
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{} ended with {}: {}", shown(command), output.status, stderr.trim()));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn not_started(command: &Command, error: &std::io::Error) -> Failed {
+    format!("cannot start {}: {error}", shown(command))
+}
+
+/// The command as a person would type it.
+fn shown(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// A word that a POSIX shell reads back as it is.
+pub(crate) fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}

@@ -1,0 +1,190 @@
+//! `cargo xtask test`: everything, one line per stage, nothing skipped in silence.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::{Failed, check, dist, packages, shell};
+
+#[derive(Args)]
+pub(crate) struct TestArgs {
+    /// Leave the virtual machine and the packages out
+    #[arg(long)]
+    quick: bool,
+    /// Install missing packages without asking (also where CI=true)
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(crate) fn run(args: &TestArgs) -> Result<(), Failed> {
+    let yes = args.yes || std::env::var("CI").is_ok_and(|ci| ci == "true");
+    let needs: &[&[packages::Need]] = if args.quick {
+        &[packages::HEADERS]
+    } else {
+        &[packages::HEADERS, packages::LAB, packages::DIST]
+    };
+    packages::ensure(needs, yes)?;
+    let mut report = Report { started: Instant::now(), passed: 0 };
+    report.stage("check", Count::Exactly(check::parts()), || Ok(task(&["check"])))?;
+    report.stage("unit, layout and program tests", Count::Tests, || Ok(host_tests()))?;
+    if !args.quick {
+        report.stage("the lab itself", Count::Tests, || Ok(lab_tests()))?;
+        report.stage("verbs and program in the lab", Count::Tests, guest_tests)?;
+        report.stage("packages for other systems", Count::Exactly(dist::CHECKS), || {
+            Ok(task(&["dist"]))
+        })?;
+    }
+    report.end(args.quick);
+    Ok(())
+}
+
+/// Unit tests, doc tests, the header comparison, and the program run as a user runs it.
+fn host_tests() -> Command {
+    shell::cargo(&["test", "--workspace", "--locked", "--features", "rdma-sys/c-headers"])
+}
+
+/// Boots machines of its own, one after the other.
+fn lab_tests() -> Command {
+    let mut cargo = shell::cargo(&["test", "--package", "xtask", "--features", "lab"]);
+    cargo.args(["--locked", "--test", "lab", "--", "--test-threads=1"]);
+    cargo
+}
+
+/// The tests that need soft-RoCE devices, built here and run in one machine.
+fn guest_tests() -> Result<Command, Failed> {
+    let mut build = shell::cargo(&["test", "--no-run", "--locked", "--message-format=json"]);
+    build.args(["--package", "rdma-sys", "--test", "wire", "--package", "wirelane"]);
+    build.args(["--test", "lab", "--features", "rdma-sys/lab,wirelane/lab"]);
+    let messages = shell::output(&mut build)?;
+    let programs: Vec<String> = messages.lines().filter_map(test_program).collect();
+    if programs.len() != 2 {
+        return Err(format!("expected two test programs for the lab, found {programs:?}"));
+    }
+    let mut lab = task(&["lab", "--", "sh", "-c"]);
+    lab.arg(
+        "failed=0; for program; do \"$program\" --test-threads=1 || failed=1; done; exit $failed",
+    );
+    lab.arg("sh").args(programs);
+    Ok(lab)
+}
+
+/// The path of a test program, from one line of cargo's messages.
+fn test_program(message: &str) -> Option<String> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    let is_test = message["target"]["kind"].as_array()?.iter().any(|kind| kind == "test");
+    let program = message["executable"].as_str()?;
+    is_test.then(|| program.to_owned())
+}
+
+/// Another task of ours, as a process, so that its output can be kept.
+fn task(arguments: &[&str]) -> Command {
+    // This very program, also after a stage has built another in its place.
+    let mut command = Command::new("/proc/self/exe");
+    command.args(arguments).current_dir(shell::repository());
+    command
+}
+
+/// How many things a stage checked.
+#[derive(Clone, Copy)]
+enum Count {
+    /// As many as its output reports in lines of Rust's test runner.
+    Tests,
+    /// So many.
+    Exactly(usize),
+}
+
+struct Report {
+    started: Instant,
+    passed: usize,
+}
+
+impl Report {
+    fn stage(
+        &mut self,
+        name: &str,
+        count: Count,
+        command: impl FnOnce() -> Result<Command, Failed>,
+    ) -> Result<(), Failed> {
+        let started = Instant::now();
+        let mut command = command()?;
+        let log = log_file(name)?;
+        let output = fs::File::create(&log)
+            .and_then(|file| Ok((file.try_clone()?, file)))
+            .map_err(|error| format!("write {}: {error}", log.display()))?;
+        command.stdin(Stdio::null()).stdout(output.0).stderr(output.1);
+        let ended = shell::run(&mut command);
+        let said = fs::read_to_string(&log).unwrap_or_default();
+        let count = ended.and_then(|()| count.read(&said)).map_err(|error| {
+            eprintln!("{said}");
+            format!("{name}: {error} (its output is above and in {})", log.display())
+        })?;
+        self.passed += count;
+        println!("{name:34} {count:4} passed {:6.1} s", started.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    fn end(&self, quick: bool) {
+        let seconds = self.started.elapsed().as_secs_f64();
+        if quick {
+            println!("left out by --quick: the lab, the packages; {seconds:.0} s");
+        } else {
+            println!("every stage ran, nothing was skipped; {seconds:.0} s");
+        }
+        println!("{} passed, 0 failed", self.passed);
+    }
+}
+
+impl Count {
+    fn read(self, output: &str) -> Result<usize, Failed> {
+        match self {
+            Count::Exactly(count) => Ok(count),
+            Count::Tests => count_tests(output),
+        }
+    }
+}
+
+/// Sums the runner's closing lines. A test that was not run is a failure here.
+fn count_tests(output: &str) -> Result<usize, Failed> {
+    let mut passed = 0;
+    for line in output.lines().filter_map(|line| line.strip_prefix("test result: ")) {
+        let number = |word: &str| {
+            let before = line.split(word).next()?;
+            before.split_whitespace().next_back()?.parse::<usize>().ok()
+        };
+        passed += number(" passed").ok_or("cannot read how many tests passed")?;
+        if number(" ignored") != Some(0) || number(" filtered out") != Some(0) {
+            return Err(format!("some tests did not run: {line}"));
+        }
+    }
+    if passed == 0 { Err("no test ran".to_owned()) } else { Ok(passed) }
+}
+
+fn log_file(stage: &str) -> Result<PathBuf, Failed> {
+    let folder = shell::target().join("xtask");
+    fs::create_dir_all(&folder).map_err(|error| format!("make {}: {error}", folder.display()))?;
+    Ok(folder.join(format!("{}.log", stage.replace([' ', ','], "-"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_runners_lines_are_summed() {
+        let output = "noise\n\
+            test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; x\n\
+            test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; x\n";
+        assert_eq!(count_tests(output), Ok(7));
+    }
+
+    #[test]
+    fn an_ignored_test_is_not_silent() {
+        let output = "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out";
+        assert!(count_tests(output).is_err());
+        assert!(count_tests("").is_err());
+    }
+}

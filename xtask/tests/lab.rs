@@ -1,0 +1,123 @@
+//! The lab, used as a person uses it. Each test boots a machine, so there are few and full ones.
+#![allow(missing_docs, reason = "a test")]
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+/// `cargo xtask lab ARGUMENTS`, to its end.
+fn lab(arguments: &[&str]) -> Output {
+    start(arguments).wait_with_output().expect("the lab ends")
+}
+
+fn start(arguments: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_xtask"))
+        .arg("lab")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the lab starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_command_runs_as_on_a_whole_linux_and_its_exit_code_comes_back() {
+    let script = r#"
+        echo to-stdout
+        echo to-stderr >&2
+        set -e
+        test "$(id -u)" = 0
+        test "$(ulimit -l)" = unlimited
+        echo lab >/etc/wirelane-lab-was-here
+        echo lab >/var/wirelane-lab-was-here
+        echo lab >/run/wirelane-lab-was-here
+        echo lab >/dev/shm/wirelane-lab-was-here
+        test -c /dev/pts/ptmx
+        test -e /sys/fs/cgroup/cgroup.procs
+        ip netns add room
+        ip netns exec room ip link set lo up
+        wire delay 0 1ms
+        wire show | grep -q 'delay 1ms'
+        wire mend 0
+        modprobe nfsd
+        test -x "$(command -v wirelane)"
+        exit 7
+    "#;
+    let output = lab(&["--", "sh", "-c", script]);
+    assert_eq!(output.status.code(), Some(7), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "to-stdout\n");
+    assert_eq!(text(&output.stderr), "to-stderr\n");
+    assert!(!Path::new("/etc/wirelane-lab-was-here").exists(), "the host's files stay as they are");
+}
+
+#[test]
+fn a_hung_command_is_stopped_with_its_output_kept_and_nothing_left() {
+    let child =
+        start(&["--timeout", "2", "--rails", "0", "--", "sh", "-c", "echo before; sleep 999"]);
+    let folder = format!("wirelane-lab-{}", child.id());
+    let output = child.wait_with_output().expect("the lab ends");
+    assert_eq!(output.status.code(), Some(124));
+    assert_eq!(text(&output.stdout), "before\n");
+    assert!(text(&output.stderr).contains("stopped after 2 s"));
+    assert!(!std::env::temp_dir().join(&folder).exists());
+    assert_eq!(machines_of(&folder), Vec::<String>::new());
+}
+
+#[test]
+fn a_killed_lab_takes_its_machine_along() {
+    let mut child = start(&["--rails", "0", "--", "sleep", "999"]);
+    let folder = format!("wirelane-lab-{}", child.id());
+    wait_until(|| !machines_of(&folder).is_empty());
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    wait_until(|| machines_of(&folder).is_empty());
+    // Nobody was left to remove them.
+    std::fs::remove_dir_all(std::env::temp_dir().join(folder)).expect("its files");
+}
+
+#[test]
+fn a_power_cut_loses_what_was_not_synced_and_nothing_else() {
+    let disk = std::env::temp_dir().join(format!("wirelane-lab-disk-{}", std::process::id()));
+    let disk_path = disk.to_str().expect("a plain path");
+    let write = "set -e
+        mkfs.ext4 -q /dev/vda
+        mount /dev/vda /mnt
+        echo kept >/mnt/synced
+        sync
+        echo lost >/mnt/unsynced
+        echo b >/proc/sysrq-trigger
+        sleep 60";
+    let output = lab(&["--disk", disk_path, "--rails", "0", "--", "sh", "-c", write]);
+    assert_eq!(output.status.code(), Some(125), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("went down before the command had ended"));
+
+    let read = "mount /dev/vda /mnt && cat /mnt/synced; test ! -s /mnt/unsynced";
+    let output = lab(&["--disk", disk_path, "--rails", "0", "--", "sh", "-c", read]);
+    std::fs::remove_file(&disk).expect("the disk was kept");
+    assert_eq!(text(&output.stdout), "kept\n", "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0));
+}
+
+/// The command lines of the QEMU processes that use a run's folder.
+fn machines_of(folder: &str) -> Vec<String> {
+    let processes = std::fs::read_dir("/proc").expect("/proc");
+    processes
+        .filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok())
+        .map(|line| text(&line))
+        .filter(|line| line.contains("qemu-system") && line.contains(folder))
+        .collect()
+}
+
+fn wait_until(condition: impl Fn() -> bool) {
+    for _ in 0..600 {
+        if condition() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("it did not come to pass in a minute");
+}
