@@ -24,7 +24,6 @@ pub(crate) const LAB: &[Need] = &[
     need("xz-utils", "command -v xz", "the lab's kernel modules"),
     need("iproute2", "command -v rdma && command -v tc", "the lab's wires"),
     need("procps", "command -v sysctl", "the lab's wires"),
-    need("rdma-core", "dpkg -s rdma-core", "RDMA in the lab"),
     need("ibverbs-providers", "test -e /etc/libibverbs.d/rxe.driver", "RDMA in the lab"),
     need("ibverbs-utils", "command -v ibv_devinfo", "to compare with in the lab"),
     need("perftest", "command -v ib_write_bw", "to compare with in the lab"),
@@ -48,7 +47,8 @@ const fn need(package: &'static str, probe: &'static str, why: &'static str) -> 
     Need { package, probe, why }
 }
 
-/// Installs what is missing: says what and how large, asks on a terminal unless `yes`.
+/// Installs what is missing: says what and how large, and on a terminal asks, unless `yes`. Where
+/// there is nobody to ask it goes on: whoever calls a task from a script wants it done.
 pub(crate) fn ensure(needs: &[&[Need]], yes: bool) -> Result<(), Failed> {
     let missing: Vec<&Need> =
         needs.iter().copied().flatten().filter(|need| !need.there()).collect();
@@ -68,7 +68,7 @@ pub(crate) fn ensure(needs: &[&[Need]], yes: bool) -> Result<(), Failed> {
     for need in &missing {
         eprintln!("  {:20} {}", need.package, need.why);
     }
-    if !yes && !agreed()? {
+    if !yes && std::io::stdin().is_terminal() && !agreed()? {
         return Err("nothing was installed".to_owned());
     }
     install(&names)?;
@@ -110,7 +110,7 @@ fn download_size(names: &[&str]) -> Result<u64, Failed> {
         shell::output(&mut apt)
     };
     let listed = uris().or_else(|_| {
-        apt(&["update", "--quiet"])?;
+        update()?;
         uris()
     })?;
     // Each line: 'URI' file-name size hash
@@ -119,28 +119,34 @@ fn download_size(names: &[&str]) -> Result<u64, Failed> {
 }
 
 fn agreed() -> Result<bool, Failed> {
-    if !std::io::stdin().is_terminal() {
-        return Err("not a terminal to ask on; say --yes to install them".to_owned());
-    }
-    eprint!("install them? [y/N] ");
+    eprint!("install them? [Y/n] ");
     let _ = std::io::stderr().flush();
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).map_err(|error| format!("read the answer: {error}"))?;
-    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+    Ok(matches!(line.trim(), "" | "y" | "Y" | "yes"))
 }
 
 fn install(names: &[&str]) -> Result<(), Failed> {
     let mut arguments = vec!["install", "--yes", "--quiet", "--no-install-recommends"];
     arguments.extend(names);
-    apt(&arguments).or_else(|first| {
+    let installed = apt(&arguments).or_else(|_| {
+        // The lists may be older than the archive.
+        update()?;
+        apt(&arguments)
+    });
+    installed.or_else(|error| {
         // A qemu-utils from backports can stand in the way of Debian's own QEMU.
         if !names.contains(&"qemu-system-x86") {
-            return Err(first);
+            return Err(error);
         }
-        apt(&["update", "--quiet"])?;
         arguments.push("qemu-utils-");
         apt(&arguments)
     })
+}
+
+/// Fetches the package lists anew.
+pub(crate) fn update() -> Result<(), Failed> {
+    apt(&["update", "--quiet"])
 }
 
 /// apt-get as root, by sudo where we are not.

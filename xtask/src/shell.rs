@@ -48,6 +48,17 @@ pub(crate) fn output(command: &mut Command) -> Result<String, Failed> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// The size of our terminal, as `stty` takes it.
+pub(crate) fn terminal_size() -> Result<String, Failed> {
+    let output = Command::new("stty").arg("size").stdin(Stdio::inherit()).output();
+    let output = output.map_err(|error| format!("start stty: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    match said.split_whitespace().collect::<Vec<_>>()[..] {
+        [rows, columns] => Ok(format!("rows {rows} cols {columns}")),
+        _ => Err("not a terminal".to_owned()),
+    }
+}
+
 fn not_started(command: &Command, error: &std::io::Error) -> Failed {
     format!("cannot start {}: {error}", shown(command))
 }

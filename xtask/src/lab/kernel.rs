@@ -58,12 +58,14 @@ pub(super) fn cache_folder() -> Result<PathBuf, Failed> {
 }
 
 fn fetch(folder: &Path) -> Result<(), Failed> {
-    let package = image_package()?;
-    eprintln!("lab: fetching {package}, once (about 100 MB)");
     let partial = folder.with_extension("partial");
     let _ = fs::remove_dir_all(&partial);
     fs::create_dir_all(&partial).map_err(|error| failed("make", &partial, &error))?;
-    shell::output(Command::new("apt-get").args(["download", &package]).current_dir(&partial))?;
+    download(&partial).or_else(|_| {
+        // The package lists are missing, or older than the archive.
+        packages::update()?;
+        download(&partial)
+    })?;
     let archive = partial.join(only_entry(&partial)?);
     shell::output(Command::new("dpkg-deb").arg("--extract").arg(&archive).arg(&partial))?;
     fs::remove_file(&archive).map_err(|error| failed("remove", &archive, &error))?;
@@ -74,6 +76,13 @@ fn fetch(folder: &Path) -> Result<(), Failed> {
 
     let _ = fs::remove_dir_all(folder);
     fs::rename(&partial, folder).map_err(|error| failed("move into place", folder, &error))
+}
+
+fn download(folder: &Path) -> Result<(), Failed> {
+    let package = image_package()?;
+    eprintln!("lab: fetching {package}, once (about 100 MB)");
+    shell::output(Command::new("apt-get").args(["download", &package]).current_dir(folder))?;
+    Ok(())
 }
 
 /// The package with the newest kernel this Debian has for the lab.
@@ -90,10 +99,7 @@ fn image_package() -> Result<String, Failed> {
             return Ok(image.to_owned());
         }
     }
-    Err(format!(
-        "no kernel package found: the lab takes Debian's {}. On Debian run `apt-get update` first",
-        META_PACKAGES.join(" or ")
-    ))
+    Err(format!("no kernel for the lab: apt knows no {}", META_PACKAGES.join(" or ")))
 }
 
 /// Copies the boot modules out, uncompressed: the machine's busybox reads no .xz.

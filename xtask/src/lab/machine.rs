@@ -210,9 +210,14 @@ fn exit_code(step: &str) -> Option<u8> {
     step.strip_prefix("exit ")?.trim().parse().ok()
 }
 
-/// A finished command powers the machine off by itself; everything else is ended.
+/// A finished command powers the machine off by itself, and a QEMU on its way out may finish its
+/// writes to the disk; what is left then is ended.
 fn end_process(qemu: &mut Child, ending: &Ending) {
-    let patience = if matches!(ending, Ending::Exited(_)) { POWER_OFF } else { Duration::ZERO };
+    let patience = match ending {
+        Ending::Exited(_) => POWER_OFF,
+        Ending::WentDown(_) => Duration::from_secs(2),
+        Ending::TimedOut => Duration::ZERO,
+    };
     let asked = Instant::now();
     while asked.elapsed() < patience {
         if matches!(qemu.try_wait(), Ok(Some(_))) {

@@ -116,6 +116,9 @@ fn command_script(args: &LabArgs, shell: bool) -> Result<String, Failed> {
     }
     script.push_str(&format!("cd {} || exit 125\n", shell::quoted(&here.to_string_lossy())));
     if shell {
+        if let Ok(size) = shell::terminal_size() {
+            script.push_str(&format!("stty {size}\n"));
+        }
         script.push_str("PS1='lab# '; export PS1\nexec /bin/sh -i\n");
     } else {
         let words: Vec<String> = args.command.iter().map(|word| shell::quoted(word)).collect();
