@@ -13,7 +13,7 @@ use crate::{Failed, packages, shell};
 pub(crate) const CHECKS: usize = 4;
 
 pub(crate) fn run() -> Result<(), Failed> {
-    packages::ensure(&[packages::DIST], std::env::var_os("CI").is_some())?;
+    packages::ensure(&[packages::DIST], false)?;
     let program = build()?;
     check_glibc(&program)?;
     check_libraries(&program)?;
@@ -48,9 +48,19 @@ fn build() -> Result<PathBuf, Failed> {
     Ok(shell::target().join(triple).join("release/wirelane"))
 }
 
+/// What building will fetch first, and how much: nothing once it is there.
+pub(crate) fn to_fetch() -> Result<Option<(String, &'static str)>, Failed> {
+    let there = tools_folder()?.join("ready").exists();
+    Ok((!there).then(|| (format!("{} from PyPI", TOOLS.join(" and ")), "about 90 MB")))
+}
+
+fn tools_folder() -> Result<PathBuf, Failed> {
+    Ok(shell::cache()?.join("dist").join(TOOLS.join("-").replace("==", "-")))
+}
+
 /// zig and the cargo command that links with it, from PyPI, kept in the user's cache.
 fn tools() -> Result<PathBuf, Failed> {
-    let tools = shell::cache()?.join("dist").join(TOOLS.join("-").replace("==", "-"));
+    let tools = tools_folder()?;
     if tools.join("ready").exists() {
         return Ok(tools);
     }
@@ -118,8 +128,8 @@ fn stage(program: &Path, tree: &Path) -> Result<PathBuf, Failed> {
 fn tarball(out: &Path, name: &str) -> Result<PathBuf, Failed> {
     let file = out.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
-    // The same commit gives the same bytes.
-    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
+    // Nothing of this machine's users, permissions or clock goes in.
+    tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", MODE]);
     tar.arg(format!("--mtime=@{}", commit_time())).arg("-C").arg(out);
     tar.arg("--use-compress-program=gzip -n").arg("-cf").arg(&file).arg(name);
     shell::output(&mut tar)?;
@@ -154,6 +164,7 @@ fn deb(out: &Path, tree: &Path) -> Result<PathBuf, Failed> {
     );
     write(&root.join("DEBIAN/control"), control.as_bytes())?;
     let file = out.join(format!("wirelane_{VERSION}_{architecture}.deb"));
+    shell::output(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(&root))?;
     let mut dpkg = Command::new("dpkg-deb");
     dpkg.args(["--root-owner-group", "--build"]).arg(&root).arg(&file);
     shell::output(dpkg.env("SOURCE_DATE_EPOCH", commit_time()))?;
@@ -209,6 +220,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const DESCRIPTION: &str = "finds, checks and uses a machine's RDMA fabric";
 /// RHEL 8's; Ubuntu 20.04 has 2.31.
 const GLIBC: &str = "2.28";
+const MODE: &str = "--mode=u=rwX,go=rX";
 const LIBC: &[&str] = &["libc.so", "libm.so", "libdl.so", "libpthread.so", "librt.so", "ld-linux"];
 const TOOLS: &[&str] = &["cargo-zigbuild==0.24.0", "ziglang==0.13.0"];
 const COMPLETIONS: &[(&str, &str)] =

@@ -19,9 +19,14 @@ pub(crate) struct Need {
 /// To boot the lab.
 pub(crate) const LAB: &[Need] = &[
     need("qemu-system-x86", "command -v qemu-system-x86_64", "the lab's machine"),
-    need("busybox-static", "! ldd \"$(command -v busybox)\"", "the lab's first programs"),
+    need(
+        "busybox-static",
+        "command -v busybox && ! ldd \"$(command -v busybox)\"",
+        "the lab's first programs",
+    ),
     need("kmod", "command -v modprobe", "the lab's kernel modules"),
     need("xz-utils", "command -v xz", "the lab's kernel modules"),
+    need("e2fsprogs", "command -v mkfs.ext4", "the lab's disk"),
     need("iproute2", "command -v rdma && command -v tc", "the lab's wires"),
     need("procps", "command -v sysctl", "the lab's wires"),
     need("ibverbs-providers", "test -e /etc/libibverbs.d/rxe.driver", "RDMA in the lab"),
@@ -50,6 +55,7 @@ const fn need(package: &'static str, probe: &'static str, why: &'static str) -> 
 /// Installs what is missing: says what and how large, and on a terminal asks, unless `yes`. Where
 /// there is nobody to ask it goes on: whoever calls a task from a script wants it done.
 pub(crate) fn ensure(needs: &[&[Need]], yes: bool) -> Result<(), Failed> {
+    let yes = yes || std::env::var("CI").is_ok_and(|ci| ci == "true");
     let missing: Vec<&Need> =
         needs.iter().copied().flatten().filter(|need| !need.there()).collect();
     if missing.is_empty() {
@@ -63,8 +69,10 @@ pub(crate) fn ensure(needs: &[&[Need]], yes: bool) -> Result<(), Failed> {
             names.join(" ")
         ));
     }
-    let size = download_size(&names)?;
-    eprintln!("needed from Debian, {} to download with all they depend on:", megabytes(size));
+    let size = download_size(&names).map_or("size unknown".to_owned(), |size| {
+        format!("{:.1} MB to download with all they depend on", size as f64 / 1e6)
+    });
+    eprintln!("needed from Debian, {size}:");
     for need in &missing {
         eprintln!("  {:20} {}", need.package, need.why);
     }
@@ -158,8 +166,4 @@ fn apt(arguments: &[&str]) -> Result<(), Failed> {
     }
     command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
     shell::output(&mut command).map(drop)
-}
-
-fn megabytes(bytes: u64) -> String {
-    format!("{:.1} MB", bytes as f64 / 1e6)
 }

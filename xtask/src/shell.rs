@@ -12,7 +12,9 @@ pub(crate) fn repository() -> &'static Path {
 
 /// Where cargo builds.
 pub(crate) fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository().join("target"), PathBuf::from)
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    // Cargo runs in the repository, so that is where a relative path leads.
+    repository().join(target)
 }
 
 /// Where fetched things are kept between runs, outside every checkout.

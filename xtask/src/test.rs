@@ -8,7 +8,7 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::Value;
 
-use crate::{Failed, check, dist, packages, shell};
+use crate::{Failed, check, dist, lab, packages, shell};
 
 #[derive(Args)]
 pub(crate) struct TestArgs {
@@ -21,13 +21,17 @@ pub(crate) struct TestArgs {
 }
 
 pub(crate) fn run(args: &TestArgs) -> Result<(), Failed> {
-    let yes = args.yes || std::env::var("CI").is_ok_and(|ci| ci == "true");
     let needs: &[&[packages::Need]] = if args.quick {
         &[packages::HEADERS]
     } else {
         &[packages::HEADERS, packages::LAB, packages::DIST]
     };
-    packages::ensure(needs, yes)?;
+    if !args.quick {
+        for (what, size) in [lab::to_fetch()?, dist::to_fetch()?].into_iter().flatten() {
+            eprintln!("to be fetched once into the cache: {what}, {size}");
+        }
+    }
+    packages::ensure(needs, args.yes)?;
     let mut report = Report { started: Instant::now(), passed: 0 };
     report.stage("check", Count::Exactly(check::parts()), || Ok(task(&["check"])))?;
     report.stage("unit, layout and program tests", Count::Tests, || Ok(host_tests()))?;

@@ -8,7 +8,7 @@
 //!   newer library cannot change an ABI under us;
 //! - every struct has the layout of the C header, checked against the installed headers by
 //!   `tests/layout.rs`;
-//! - C's six ways of saying "failed" are read in one file, [`returns`], and each function names
+//! - C's ways of saying "failed" are read in one file, [`returns`], and each function names
 //!   its own in the table: a caller only ever sees `Result`.
 //!
 //! Start at [`Verbs::load`].

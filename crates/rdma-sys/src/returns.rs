@@ -20,6 +20,9 @@ pub enum Plain {}
 /// Null, and the reason is in `errno`: `ibv_reg_mr`, `ibv_create_qp`, `ibv_open_device`.
 pub enum NullErrno {}
 
+/// Null, and no reason: `ibv_qp_to_qp_ex` of a queue pair that was made the plain way.
+pub enum NullUnsupported {}
+
 /// 0, or the errno itself as the value: `ibv_modify_qp`, `ibv_post_send`, `ibv_query_port`.
 pub enum ErrnoValue {}
 
@@ -45,6 +48,14 @@ impl<T> Convention<*mut T> for NullErrno {
 
     fn read(returned: *mut T) -> Self::Out {
         NonNull::new(returned).ok_or_else(Errno::last)
+    }
+}
+
+impl<T> Convention<*mut T> for NullUnsupported {
+    type Out = Result<NonNull<T>, Errno>;
+
+    fn read(returned: *mut T) -> Self::Out {
+        NonNull::new(returned).ok_or(Errno(libc::EOPNOTSUPP))
     }
 }
 

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-use rdma_sys::verbs::layout::{Layout, Match};
+use rdma_sys::verbs::layout::{Field, Layout, Match};
 use rdma_sys::verbs::{SIGNATURES, SONAME, Signature};
 use rdma_sys::{Verbs, consts, device, objects, work};
 
@@ -28,11 +28,11 @@ fn structs_lie_as_in_the_header() {
         };
         let end = match matches {
             Match::Before(last) => {
-                fields.iter().find(|(f, ..)| f == last).expect("names a field").1
+                fields.iter().find(|field| field.name == *last).expect("names a field").offset
             }
             _ => 0,
         };
-        for (field, offset, field_size) in *fields {
+        for Field { name: field, offset, size: field_size, .. } in *fields {
             let field = field.trim_start_matches("r#");
             writeln!(
                 body,
@@ -105,6 +105,41 @@ fn functions_have_the_types_of_the_header() {
         .unwrap();
     }
     assert_eq!(run_c(&body).lines().filter(|l| *l == "1").count(), SIGNATURES.len());
+}
+
+/// The same for the functions that are called through the tables of an open device.
+#[test]
+fn slots_have_the_types_of_the_header() {
+    let mut body = String::new();
+    let mut slots = 0;
+    for Layout { name, fields, .. } in layouts() {
+        for Field { name: slot, type_text, .. } in *fields {
+            let Some((returns, arguments)) = c_function(type_text) else { continue };
+            writeln!(
+                body,
+                "    {{ {returns} (*slot)({arguments}) = ((struct {name} *)object)->{slot}; \
+                 printf(\"%d\\n\", slot == 0); }}"
+            )
+            .unwrap();
+            slots += 1;
+        }
+    }
+    let body = format!("    static char object[8192];\n{body}");
+    assert_eq!(run_c(&body).lines().filter(|line| *line == "1").count(), slots);
+    assert!(slots >= 35, "only {slots} slots were compared");
+}
+
+/// The return type and arguments in C of `Option<unsafe extern "C" fn(A, B) -> C>`.
+fn c_function(rust: &str) -> Option<(String, String)> {
+    // Long types are printed over several lines.
+    let rust = rust.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (_, signature) = rust.split_once("fn(")?;
+    let (arguments, rest) = signature.split_once(')')?;
+    let returns = rest.split_once("->").map_or("()", |(_, returns)| returns);
+    let returns = c_type(returns.trim().trim_end_matches('>'));
+    let arguments: Vec<String> =
+        arguments.split(',').map(str::trim).filter(|a| !a.is_empty()).map(c_type).collect();
+    Some((returns, arguments.join(", ")))
 }
 
 #[test]

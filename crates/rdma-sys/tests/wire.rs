@@ -59,6 +59,7 @@ impl End {
                 | IBV_ACCESS_REMOTE_WRITE
                 | IBV_ACCESS_REMOTE_READ
                 | IBV_ACCESS_REMOTE_ATOMIC
+                | IBV_ACCESS_MW_BIND
                 | IBV_ACCESS_RELAXED_ORDERING;
             let addr = memory.as_mut_ptr().cast::<c_void>();
             let mr = verbs.ibv_reg_mr_iova2(pd, addr, SIZE, addr.addr() as u64, access);
@@ -184,6 +185,10 @@ impl End {
 
 impl Drop for End {
     fn drop(&mut self) {
+        // A failed test must be told by its own message.
+        if std::thread::panicking() {
+            return;
+        }
         unsafe {
             self.verbs.ibv_destroy_qp(self.qp).unwrap();
             self.verbs.ibv_dereg_mr(self.mr).unwrap();
@@ -333,7 +338,10 @@ fn the_extended_work_requests() {
     near.memory[0] = 11;
     far.memory[8] = 22;
     far.memory[9] = 30;
-    far.post_receive(far.piece(32, 64));
+    far.memory[10] = 50;
+    for word in [16, 24, 32] {
+        far.post_receive(far.piece(word, 64));
+    }
     let qp = near.extended();
     let piece = near.piece(0, 8);
     let mut inline = *b"inlined!";
@@ -349,6 +357,15 @@ fn the_extended_work_requests() {
         (*qp).wr_id = 3;
         ibv_wr_atomic_fetch_add(qp, far.rkey(), far.address(9), 3);
         ibv_wr_set_sge_list(qp, 1, &near.piece(2, 8));
+        (*qp).wr_id = 5;
+        ibv_wr_atomic_cmp_swp(qp, far.rkey(), far.address(10), 50, 51);
+        ibv_wr_set_sge(qp, piece.lkey, near.address(3), 8);
+        (*qp).wr_id = 6;
+        ibv_wr_rdma_write_imm(qp, far.rkey(), far.address(6), 66u32.to_be());
+        ibv_wr_set_sge(qp, piece.lkey, piece.addr, piece.length);
+        (*qp).wr_id = 7;
+        ibv_wr_send(qp);
+        ibv_wr_set_sge(qp, piece.lkey, piece.addr, piece.length);
         (*qp).wr_id = 4;
         // The manual does not ask for the inline flag here, but soft-RoCE does (rdma-core 44).
         (*qp).wr_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
@@ -360,9 +377,151 @@ fn the_extended_work_requests() {
     assert_eq!(far.word(4), 11);
     assert_eq!(near.word(1), 22);
     assert_eq!((near.word(2), far.word(9)), (30, 33));
-    let arrived = far.succeeded();
-    assert_eq!(u32::from_be(arrived.imm_data), 77);
+    assert_eq!((near.word(3), far.word(10)), (50, 51));
+    assert_eq!(u32::from_be(far.succeeded().imm_data), 66);
+    assert_eq!(far.word(6), 11);
+    assert_eq!((far.succeeded().opcode, far.word(24)), (IBV_WC_RECV, 11));
+    assert_eq!(u32::from_be(far.succeeded().imm_data), 77);
     assert_eq!(far.word(32).to_ne_bytes(), *b"inlined!");
+
+    unsafe {
+        ibv_wr_start(qp);
+        ibv_wr_rdma_write(qp, far.rkey(), far.address(40));
+        ibv_wr_set_sge(qp, piece.lkey, piece.addr, piece.length);
+        ibv_wr_abort(qp);
+    }
+    near.post(IBV_WR_RDMA_WRITE, near.piece(0, 8), rdma(&far, 41), 0);
+    near.succeeded();
+    assert_eq!((far.word(40), far.word(41)), (0, 11), "what was aborted never went");
+}
+
+#[test]
+fn datagrams() {
+    const QKEY: u32 = 0x1111;
+    let (near, far) = wire();
+    let datagram_qp = |end: &End| {
+        let mut init: ibv_qp_init_attr = unsafe { std::mem::zeroed() };
+        (init.send_cq, init.recv_cq, init.qp_type) = (end.cq, end.cq, IBV_QPT_UD);
+        (init.cap.max_send_wr, init.cap.max_recv_wr) = (4, 4);
+        (init.cap.max_send_sge, init.cap.max_recv_sge) = (1, 1);
+        let qp = unsafe { end.verbs.ibv_create_qp(end.pd, &mut init) }.unwrap().as_ptr();
+        let mut attr: ibv_qp_attr = unsafe { std::mem::zeroed() };
+        (attr.port_num, attr.qkey) = (1, QKEY);
+        for (state, mask) in [
+            (IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+            (IBV_QPS_RTR, IBV_QP_STATE),
+            (IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_SQ_PSN),
+        ] {
+            attr.qp_state = state;
+            unsafe { end.verbs.ibv_modify_qp(qp, &mut attr, mask) }.unwrap();
+        }
+        qp
+    };
+    let (from, to) = (datagram_qp(&near), datagram_qp(&far));
+    assert_eq!(
+        unsafe { near.verbs.ibv_qp_to_qp_ex(from) }.expect("rdma-core 24 or newer").err(),
+        Some(Errno(95)), // EOPNOTSUPP
+    );
+
+    let mut address: ibv_ah_attr = unsafe { std::mem::zeroed() };
+    (address.is_global, address.port_num) = (1, 1);
+    (address.grh.dgid, address.grh.sgid_index, address.grh.hop_limit) = (far.gid(), GID_INDEX, 64);
+    let ah = unsafe { near.verbs.ibv_create_ah(near.pd, &mut address) }.unwrap().as_ptr();
+    let mut room = far.piece(0, 40 + 64);
+    let mut receive = ibv_recv_wr { wr_id: 1, next: null_mut(), sg_list: &mut room, num_sge: 1 };
+    unsafe { ibv_post_recv(to, &mut receive, &mut null_mut()) }.unwrap();
+    let mut piece = near.piece(0, 16);
+    let mut send: ibv_send_wr = unsafe { std::mem::zeroed() };
+    (send.opcode, send.send_flags) = (IBV_WR_SEND, IBV_SEND_SIGNALED);
+    (send.sg_list, send.num_sge) = (&mut piece, 1);
+    send.wr.ud = UdTarget { ah, remote_qpn: unsafe { (*to).qp_num }, remote_qkey: QKEY };
+    unsafe { ibv_post_send(from, &mut send, &mut null_mut()) }.unwrap();
+    near.succeeded();
+    let arrived = far.succeeded();
+    assert_eq!(arrived.byte_len, 40 + 16, "a datagram arrives behind its global header");
+    assert_ne!(arrived.wc_flags & IBV_WC_GRH, 0);
+    assert_eq!(arrived.src_qp, unsafe { (*from).qp_num });
+    unsafe {
+        near.verbs.ibv_destroy_ah(ah).unwrap();
+        near.verbs.ibv_destroy_qp(from).unwrap();
+        far.verbs.ibv_destroy_qp(to).unwrap();
+    }
+}
+
+#[test]
+fn a_memory_window_opens_and_closes() {
+    let (near, mut far) = wire();
+    far.memory[8] = 88;
+    let mw = unsafe { ibv_alloc_mw(far.pd, IBV_MW_TYPE_2) }.unwrap().as_ptr();
+    let window_key = unsafe { (*mw).rkey } + 1;
+    let mut bind: ibv_send_wr = unsafe { std::mem::zeroed() };
+    (bind.opcode, bind.send_flags) = (IBV_WR_BIND_MW, IBV_SEND_SIGNALED);
+    bind.bind_mw = BindMw {
+        mw,
+        rkey: window_key,
+        bind_info: ibv_mw_bind_info {
+            mr: far.mr,
+            addr: far.address(8),
+            length: 8,
+            mw_access_flags: IBV_ACCESS_REMOTE_READ,
+        },
+    };
+    unsafe { ibv_post_send(far.qp, &mut bind, &mut null_mut()) }.unwrap();
+    far.succeeded();
+    let window = SendTarget { rdma: RdmaTarget { remote_addr: far.address(8), rkey: window_key } };
+    near.post(IBV_WR_RDMA_READ, near.piece(0, 8), window, 0);
+    near.succeeded();
+    assert_eq!(near.word(0), 88);
+
+    let mut close: ibv_send_wr = unsafe { std::mem::zeroed() };
+    (close.opcode, close.send_flags, close.imm_data) =
+        (IBV_WR_LOCAL_INV, IBV_SEND_SIGNALED, window_key);
+    unsafe { ibv_post_send(far.qp, &mut close, &mut null_mut()) }.unwrap();
+    far.succeeded();
+    near.post(IBV_WR_RDMA_READ, near.piece(1, 8), window, 0);
+    assert_eq!(near.completion().status, IBV_WC_REM_ACCESS_ERR);
+    unsafe { ibv_dealloc_mw(mw) }.unwrap();
+}
+
+#[test]
+fn small_calls() {
+    let (near, _far) = wire();
+    let (verbs, context) = (near.verbs, near.context);
+    let mut pkey = 0;
+    unsafe { verbs.ibv_query_pkey(context, 1, 0, &mut pkey) }.unwrap();
+    assert_eq!(u16::from_be(pkey), 0xffff, "the default partition");
+    assert_eq!(unsafe { verbs.ibv_get_pkey_index(context, 1, pkey) }, Some(Ok(0)));
+
+    let mut memory = vec![0u8; 4096];
+    let addr = memory.as_mut_ptr().cast();
+    let mr = unsafe { verbs.ibv_reg_mr(near.pd, addr, 4096, 0) }.unwrap().as_ptr();
+    assert_eq!(unsafe { (*mr).length }, 4096);
+    unsafe { verbs.ibv_dereg_mr(mr) }.unwrap();
+
+    // What NCCL asks to learn whether dma-buf works here: no such file is "yes", and so far "no".
+    let no_file = unsafe { verbs.ibv_reg_dmabuf_mr(near.pd, 0, 4096, 0, -1, 0) };
+    let errno = no_file.expect("rdma-core 34 or newer").unwrap_err().0;
+    assert!(matches!(errno, 9 | 95 | 93), "EBADF, EOPNOTSUPP or EPROTONOSUPPORT: {errno}");
+
+    let mut attr: ibv_device_attr_ex = unsafe { std::mem::zeroed() };
+    unsafe { ibv_query_device_ex(verbs, context, &mut attr) }.unwrap();
+    assert_eq!(attr.orig_attr.phys_port_cnt, 1);
+}
+
+#[test]
+fn a_cut_wire_is_an_event() {
+    let (near, _far) = wire();
+    let cut_and_mended = |verb: &str| std::process::Command::new("wire").args([verb, "0"]).status();
+    assert!(cut_and_mended("cut").expect("wire runs").success());
+    assert!(cut_and_mended("mend").expect("wire runs").success());
+    let mut seen = Vec::new();
+    while !seen.contains(&IBV_EVENT_PORT_ACTIVE) {
+        let mut event: ibv_async_event = unsafe { std::mem::zeroed() };
+        unsafe { near.verbs.ibv_get_async_event(near.context, &mut event) }.unwrap();
+        seen.push(event.event_type);
+        unsafe { near.verbs.ibv_ack_async_event(&mut event) };
+    }
+    assert!(seen.contains(&IBV_EVENT_PORT_ERR), "{seen:?}");
 }
 
 #[test]
@@ -382,8 +541,23 @@ fn a_completion_queue_read_field_by_field() {
         assert_eq!(((*cq).status, (*cq).wr_id), (IBV_WC_SUCCESS, 42));
         assert_eq!(ibv_wc_read_opcode(cq), IBV_WC_RDMA_WRITE);
         assert_eq!(ibv_wc_read_qp_num(cq), (*near.qp).qp_num);
+        assert_eq!(ibv_wc_read_vendor_err(cq), 0);
         assert_eq!(ibv_next_poll(cq), EMPTY);
         ibv_end_poll(cq);
+    }
+
+    let far_cq = far.cq.cast::<ibv_cq_ex>();
+    far.post_receive(far.piece(0, 64));
+    near.post(IBV_WR_SEND_WITH_IMM, near.piece(0, 24), rdma(&far, 0), 0x77);
+    while unsafe { ibv_start_poll(far_cq, &mut poll) }.is_err() {
+        assert!(Instant::now() < limit, "no completion");
+    }
+    unsafe {
+        assert_eq!(ibv_wc_read_opcode(far_cq), IBV_WC_RECV);
+        assert_eq!(ibv_wc_read_byte_len(far_cq), 24);
+        assert_eq!(u32::from_be(ibv_wc_read_imm_data(far_cq)), 0x77);
+        assert_ne!(ibv_wc_read_wc_flags(far_cq) & IBV_WC_WITH_IMM, 0);
+        ibv_end_poll(far_cq);
     }
 }
 

@@ -43,9 +43,18 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
 
-    /// Use this libibverbs instead of the system's
-    #[arg(long, global = true, value_name = "FILE", env = "WIRELANE_LIBIBVERBS")]
+    /// Use this libibverbs instead of the system's; so does the variable WIRELANE_LIBIBVERBS
+    #[arg(long, global = true, value_name = "FILE")]
     pub(crate) libibverbs: Option<PathBuf>,
+}
+
+impl Global {
+    /// What the environment says where the command line said nothing; an empty variable is none.
+    pub(crate) fn with_environment(mut self) -> Self {
+        let named = std::env::var_os("WIRELANE_LIBIBVERBS").filter(|file| !file.is_empty());
+        self.libibverbs = self.libibverbs.or(named.map(PathBuf::from));
+        self
+    }
 }
 
 /// What to do.

@@ -14,7 +14,7 @@ use crate::{logging, output};
 
 #[derive(Debug, Args)]
 pub(crate) struct DevicesArgs {
-    /// Print JSON: every fact that ibv_devinfo -v has, under the same names
+    /// Print JSON: all that libibverbs tells of devices, ports and GIDs, in C's names
     #[arg(long)]
     json: bool,
 }

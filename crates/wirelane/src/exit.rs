@@ -1,4 +1,7 @@
 //! Outcomes and their exit codes, in one place.
+//!
+//! Unsafe here: `_exit` ends the process without asking anybody, for `at_once`.
+#![allow(unsafe_code, reason = "calls _exit")]
 
 use std::fmt;
 use std::process::ExitCode;
@@ -11,14 +14,26 @@ pub(crate) enum Exit {
     Usage,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(match exit {
+impl Exit {
+    fn code(self) -> u8 {
+        match self {
             Exit::Done => 0,
             Exit::No => 1,
             Exit::Usage => 2,
-        })
+        }
     }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.code())
+    }
+}
+
+/// Ends the process now, whatever its other threads wait for. Nothing may be left to write.
+pub(crate) fn at_once(exit: Exit) -> ! {
+    // SAFETY: `_exit` touches no memory of ours; that nothing is left to write, the caller keeps.
+    unsafe { libc::_exit(exit.code().into()) }
 }
 
 /// Why a command could not do its work. The text names the thing, the cause and the remedy.

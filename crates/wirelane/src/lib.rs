@@ -27,7 +27,6 @@ use exit::{Exit, Failure};
 
 /// Runs the program with the process's own arguments.
 pub fn main() -> ExitCode {
-    // Answers go to pipes; a reader that leaves early is no fault of ours.
     match run(Cli::parse()) {
         Ok(exit) => exit.into(),
         Err(failure) => {
@@ -38,10 +37,11 @@ pub fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<Exit, Failure> {
-    let global = &cli.global;
-    let Some(command) = cli.command else {
-        return if cli.version { version::run(global) } else { cli::help() };
-    };
+    let global = &cli.global.with_environment();
+    if cli.version {
+        return version::run(global);
+    }
+    let Some(command) = cli.command else { return cli::help() };
     match command {
         Command::Serve(args) => serve::run(global, &args),
         Command::Devices(args) => devices::run(global, &args),

@@ -1,14 +1,19 @@
 //! Log lines on stderr, as text or as one JSON object each.
 
+use std::io::IsTerminal;
+
 use tracing::Level;
 
 use crate::cli::{Global, LogFormat, LogLevel};
 use crate::config::Settings;
 
-/// Starts logging: the command line's level if given, else the setting's.
+/// Starts logging, at the level of the settings.
 pub(crate) fn start(global: &Global, settings: &Settings) {
-    let level = global.log_level.map_or(settings.log_level, LogLevel::into);
-    let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(settings.log_level)
+        .with_writer(std::io::stderr)
+        // Colours are for eyes, not for files.
+        .with_ansi(std::io::stderr().is_terminal());
     match global.log_format {
         LogFormat::Text => subscriber.with_target(false).init(),
         LogFormat::Json => subscriber.json().flatten_event(true).init(),

@@ -42,6 +42,12 @@ fn version_says_why_rdma_is_off() {
 }
 
 #[test]
+fn an_empty_variable_names_no_library() {
+    let output = wirelane(&["--version"]).env("WIRELANE_LIBIBVERBS", "").output();
+    assert_eq!(output.expect("the program runs").status.code(), Some(0));
+}
+
+#[test]
 fn devices_without_rdma_are_none_with_a_reason() {
     let output = run(&["devices", "--json"]);
     assert_eq!(output.status.code(), Some(0));
@@ -130,6 +136,8 @@ mod config {
         refused(b"log_level: loud\n", 1, &["error, warn, info, debug, trace"]);
         refused(b"transport:\n  rdma_use_srq: maybe\n", 2, &["true or false"]);
         refused(b"transport:\n  rdma_mtu:\n", 2, &["has no value"]);
+        refused(b"transport:\n  rdma_mtu: \"4096\"\n", 2, &["is the text"]);
+        refused(b"transport:\n  rdma_pkey_index: 010\n", 2, &["`010`"]);
     }
 
     #[test]
@@ -137,6 +145,11 @@ mod config {
         refused(b"transport:\n  rdma_devise: x\n", 2, &["rdma_devise", "transport.rdma_device?"]);
         refused(b"rdma_mtu: 4096\n", 1, &["belongs in the section `transport`"]);
         refused(b"colour: red\n", 1, &["colour", "config show"]);
+        refused(b"transport: {log_level: info}\n", 1, &["at the top of the file"]);
+        refused(b"transport.rdma_mtu: 1024\n", 1, &["dot in its name"]);
+        let many: String = (0..100).map(|n| format!("x{n}: 1\n")).collect();
+        let (_, text) = check(many.as_bytes());
+        assert!(text.ends_with("and 80 more problems further down\n"), "{text}");
     }
 
     #[test]
@@ -188,6 +201,21 @@ mod config {
         assert_eq!(output.status.code(), Some(3));
         assert!(stderr(&output).contains("/nowhere/settings.yaml"));
         assert_eq!(run(&["config", "check", "/"]).status.code(), Some(3));
+    }
+
+    #[test]
+    fn what_show_writes_check_reads() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("settings.yaml");
+        let path = file.to_str().expect("a plain path");
+        for name in ["null", "yes", "a b", "\u{200b}", "4096", "mlx5_0", "#", "é"] {
+            std::fs::write(&file, format!("transport:\n  rdma_device: \"{name}\"\n"))
+                .expect("a file");
+            let shown = stdout(&run(&["config", "show", "--format", "yaml", "--config", path]));
+            let (code, text) = check(shown.as_bytes());
+            assert_eq!(code, Some(0), "{name}: {text}");
+            assert!(shown.contains(name), "{shown}");
+        }
     }
 
     #[test]
@@ -310,6 +338,29 @@ mod serve {
             server.signal(signal);
             assert_eq!(server.exit_code(), Some(0), "{signal}");
         }
+    }
+
+    /// Opening a FIFO that nobody writes to waits for ever, as a call into a sick driver may.
+    #[test]
+    fn ctrl_c_ends_it_even_while_a_device_does_not_answer() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let fifo = folder.path().join("libibverbs.so.1");
+        assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs").success());
+        let mut child = wirelane(&["serve", "--http", "127.0.0.1:0", "--libibverbs"])
+            .arg(&fifo)
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the server starts");
+        let pid = child.id().to_string();
+        let waiting = || {
+            let maps = format!("/proc/{pid}/task");
+            std::fs::read_dir(maps).map_or(0, Iterator::count) > 1
+        };
+        while !waiting() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
+        assert_eq!(child.wait().expect("it ends").code(), Some(0));
     }
 
     #[test]

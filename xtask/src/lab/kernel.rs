@@ -70,6 +70,12 @@ fn fetch(folder: &Path) -> Result<(), Failed> {
     shell::output(Command::new("dpkg-deb").arg("--extract").arg(&archive).arg(&partial))?;
     fs::remove_file(&archive).map_err(|error| failed("remove", &archive, &error))?;
 
+    // Since Debian 13 the modules lie where /lib leads, while kmod looks below lib.
+    let modules = partial.join("lib");
+    if !modules.exists() {
+        let linked = std::os::unix::fs::symlink("usr/lib", &modules);
+        linked.map_err(|error| failed("make", &modules, &error))?;
+    }
     let version = only_entry(&partial.join("lib/modules"))?;
     shell::output(kmod("depmod").arg("-b").arg(&partial).arg(&version))?;
     extract_boot_modules(&partial, &version)?;
@@ -99,7 +105,11 @@ fn image_package() -> Result<String, Failed> {
             return Ok(image.to_owned());
         }
     }
-    Err(format!("no kernel for the lab: apt knows no {}", META_PACKAGES.join(" or ")))
+    Err(format!(
+        "no kernel for the lab: apt knows no {}. The lab runs on Debian 12 and 13 for amd64; \
+         elsewhere run it in a container or machine with one of them",
+        META_PACKAGES.join(" or ")
+    ))
 }
 
 /// Copies the boot modules out, uncompressed: the machine's busybox reads no .xz.

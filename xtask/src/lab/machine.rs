@@ -120,12 +120,12 @@ impl Machine<'_> {
         }
         for (number, name) in (1..).zip(["out", "err", "step"]) {
             let path = folder.path(name);
-            command.arg("-chardev").arg(format!("socket,id={name},path={}", path.display()));
+            command.arg("-chardev").arg(format!("socket,id={name},path={}", option_path(&path)));
             let device = format!("virtserialport,chardev={name},nr={number},name={name}");
             command.args(["-device", &device]);
         }
         if let Some(disk) = &self.disk {
-            let drive = format!("file={},if=none,id=disk,format=raw", disk.display());
+            let drive = format!("file={},if=none,id=disk,format=raw", option_path(disk));
             command.args(["-drive", &drive, "-device", "virtio-blk-pci,drive=disk"]);
         }
         let log = folder.create("qemu")?;
@@ -142,6 +142,11 @@ impl Machine<'_> {
             .and_then(|file| file.set_len(DISK_BYTES))
             .map_err(|error| format!("make the disk {}: {error}", disk.display()))
     }
+}
+
+/// A path inside a QEMU option, where a comma would begin the next one.
+fn option_path(path: &Path) -> String {
+    path.to_string_lossy().replace(',', ",,")
 }
 
 /// Waiting for the machine to say how its command ended.
@@ -289,13 +294,14 @@ fn report_steps(steps: Sender<String>) -> impl FnOnce(UnixStream) + Send + 'stat
     }
 }
 
-/// The files of one run, removed at its end.
+/// The files of one run, removed at its end, or by the next run where Ctrl-C left them.
 struct RunFolder(PathBuf);
 
 impl RunFolder {
     fn make() -> Result<Self, Failed> {
+        sweep();
         // Short, since the path of a socket has at most 107 bytes.
-        let folder = std::env::temp_dir().join(format!("wirelane-lab-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("{RUN_FOLDER}{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)
             .map_err(|error| format!("make {}: {error}", folder.display()))?;
@@ -342,6 +348,18 @@ impl Drop for RunFolder {
     }
 }
 
+/// Removes the folders of runs whose process is gone.
+fn sweep() {
+    let Ok(entries) = fs::read_dir(std::env::temp_dir()) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix(RUN_FOLDER)?.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 fn tail(file: &Path) -> String {
     let bytes = fs::read(file).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
@@ -370,6 +388,7 @@ fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
 
+const RUN_FOLDER: &str = "wirelane-lab-";
 const DISK_BYTES: u64 = 1 << 30;
 /// A kernel under KVM says its first word within three seconds.
 const KVM_PATIENCE: Duration = Duration::from_secs(15);

@@ -66,7 +66,7 @@ pub(crate) struct LabArgs {
 
 pub(crate) fn run(args: &LabArgs) -> Result<ExitCode, Failed> {
     let shell = args.command == ["shell"];
-    packages::ensure(&[packages::LAB], args.yes || std::env::var_os("CI").is_some())?;
+    packages::ensure(&[packages::LAB], args.yes)?;
     build(args.release)?;
     let kernel = Kernel::ensure(args.refresh)?;
     let machine = Machine {
@@ -96,6 +96,12 @@ pub(crate) fn run(args: &LabArgs) -> Result<ExitCode, Failed> {
     })
 }
 
+/// What the first run will fetch, and how much: nothing once it is there.
+pub(crate) fn to_fetch() -> Result<Option<(String, &'static str)>, Failed> {
+    let there = kernel::cache_folder()?.join("kernel").exists();
+    Ok((!there).then(|| ("the lab's kernel from Debian".to_owned(), "about 110 MB")))
+}
+
 fn build(release: bool) -> Result<(), Failed> {
     let mut cargo = shell::cargo(&["build", "--quiet", "--package", "wirelane"]);
     if release {
@@ -109,8 +115,8 @@ fn command_script(args: &LabArgs, shell: bool) -> Result<String, Failed> {
     let here = std::env::current_dir().map_err(|error| format!("find this folder: {error}"))?;
     let programs = shell::target().join(if args.release { "release" } else { "debug" });
     let mut script = format!("PATH={}:$PATH\n", shell::quoted(&programs.to_string_lossy()));
-    for (name, value) in std::env::vars() {
-        if name.starts_with("WIRELANE_") || matches!(name.as_str(), "RUST_BACKTRACE" | "TERM") {
+    for name in PASSED_ON {
+        if let Ok(value) = std::env::var(name) {
             script.push_str(&format!("export {name}={}\n", shell::quoted(&value)));
         }
     }
@@ -126,3 +132,6 @@ fn command_script(args: &LabArgs, shell: bool) -> Result<String, Failed> {
     }
     Ok(script)
 }
+
+/// Variables of this shell that the command sees too.
+const PASSED_ON: &[&str] = &["RUST_BACKTRACE", "TERM", "WIRELANE_LIBIBVERBS"];

@@ -9,7 +9,7 @@ use std::mem::zeroed;
 use std::ptr::NonNull;
 
 use rdma_sys::device::{
-    ibv_context, ibv_device, ibv_device_attr, ibv_gid, ibv_gid_entry, ibv_port_attr,
+    ibv_context, ibv_device, ibv_device_attr_ex, ibv_gid, ibv_gid_entry, ibv_port_attr,
 };
 use rdma_sys::{Errno, Verbs, inline};
 
@@ -90,11 +90,11 @@ impl Context<'_> {
         unsafe { (*self.context.as_ptr()).num_comp_vectors }
     }
 
-    pub(super) fn attributes(&self) -> Result<ibv_device_attr, Errno> {
+    pub(super) fn attributes(&self) -> Result<ibv_device_attr_ex, Errno> {
         // SAFETY: a struct of numbers, for which all zero bits are a value.
-        let mut attr: ibv_device_attr = unsafe { zeroed() };
+        let mut attr: ibv_device_attr_ex = unsafe { zeroed() };
         // SAFETY: open until `Drop`; `attr` is writable for the call.
-        unsafe { self.verbs.ibv_query_device(self.context.as_ptr(), &mut attr) }?;
+        unsafe { inline::ibv_query_device_ex(self.verbs, self.context.as_ptr(), &mut attr) }?;
         Ok(attr)
     }
 

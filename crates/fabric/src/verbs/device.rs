@@ -4,7 +4,7 @@ use std::fmt;
 
 use rdma_sys::Errno;
 use rdma_sys::consts::*;
-use rdma_sys::device::ibv_device_attr;
+use rdma_sys::device::{ibv_device_attr, ibv_device_attr_ex};
 use serde::{Serialize, Serializer};
 
 use super::context::{Context, ListedDevice};
@@ -38,7 +38,64 @@ pub struct DeviceFacts {
     pub device_cap_flags: u32,
     pub atomic_cap: &'static str,
     pub limits: Limits,
+    pub extended: Extended,
     pub ports: Vec<Port>,
+}
+
+/// What later versions of the verbs added. All zero where library or driver are older.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "the field's own names; ibv_query_device_ex(3) explains each")]
+pub struct Extended {
+    pub general_odp_caps: u64,
+    pub rc_odp_caps: u32,
+    pub uc_odp_caps: u32,
+    pub ud_odp_caps: u32,
+    pub xrc_odp_caps: u32,
+    pub completion_timestamp_mask: u64,
+    pub hca_core_clock_khz: u64,
+    pub device_cap_flags_ex: u64,
+    pub max_tso: u32,
+    pub max_rwq_indirection_tables: u32,
+    pub max_rwq_indirection_table_size: u32,
+    pub rx_hash_function: u8,
+    pub rx_hash_fields_mask: u64,
+    pub max_wq_type_rq: u32,
+    pub qp_rate_limit_min_kbps: u32,
+    pub qp_rate_limit_max_kbps: u32,
+    pub raw_packet_caps: u32,
+    pub tm_max_num_tags: u32,
+    pub max_cq_count: u16,
+    pub max_cq_period_us: u16,
+    pub max_dm_size: u64,
+}
+
+impl Extended {
+    fn new(attr: &ibv_device_attr_ex) -> Self {
+        let [rc_odp_caps, uc_odp_caps, ud_odp_caps] = attr.odp_caps.per_transport_caps;
+        Extended {
+            general_odp_caps: attr.odp_caps.general_caps,
+            rc_odp_caps,
+            uc_odp_caps,
+            ud_odp_caps,
+            xrc_odp_caps: attr.xrc_odp_caps,
+            completion_timestamp_mask: attr.completion_timestamp_mask,
+            hca_core_clock_khz: attr.hca_core_clock,
+            device_cap_flags_ex: attr.device_cap_flags_ex,
+            max_tso: attr.tso_caps.max_tso,
+            max_rwq_indirection_tables: attr.rss_caps.max_rwq_indirection_tables,
+            max_rwq_indirection_table_size: attr.rss_caps.max_rwq_indirection_table_size,
+            rx_hash_function: attr.rss_caps.rx_hash_function,
+            rx_hash_fields_mask: attr.rss_caps.rx_hash_fields_mask,
+            max_wq_type_rq: attr.max_wq_type_rq,
+            qp_rate_limit_min_kbps: attr.packet_pacing_caps.qp_rate_limit_min,
+            qp_rate_limit_max_kbps: attr.packet_pacing_caps.qp_rate_limit_max,
+            raw_packet_caps: attr.raw_packet_caps,
+            tm_max_num_tags: attr.tm_caps.max_num_tags,
+            max_cq_count: attr.cq_mod_caps.max_cq_count,
+            max_cq_period_us: attr.cq_mod_caps.max_cq_period,
+            max_dm_size: attr.max_dm_size,
+        }
+    }
 }
 
 impl Device {
@@ -68,8 +125,8 @@ impl Device {
 
 fn facts(listed: &ListedDevice<'_>) -> Result<DeviceFacts, AskError> {
     let context = listed.open().map_err(|errno| AskError { call: "open", errno })?;
-    let attr =
-        context.attributes().map_err(|errno| AskError { call: "query the device", errno })?;
+    let all = context.attributes().map_err(|errno| AskError { call: "query the device", errno })?;
+    let attr = &all.orig_attr;
     Ok(DeviceFacts {
         fw_ver: c_text(&attr.fw_ver),
         sys_image_guid: Guid(u64::from_be(attr.sys_image_guid)),
@@ -80,7 +137,8 @@ fn facts(listed: &ListedDevice<'_>) -> Result<DeviceFacts, AskError> {
         num_comp_vectors: context.completion_vectors(),
         device_cap_flags: attr.device_cap_flags,
         atomic_cap: atomic_cap(attr.atomic_cap),
-        limits: Limits::new(&attr),
+        limits: Limits::new(attr),
+        extended: Extended::new(&all),
         ports: ports(&context, attr.phys_port_cnt)?,
     })
 }
@@ -91,9 +149,12 @@ fn ports(context: &Context<'_>, count: u8) -> Result<Vec<Port>, AskError> {
         let attr = context.port(port).map_err(|errno| AskError { call: "query a port", errno })?;
         attrs.push((port, attr));
     }
-    let entries: i32 = attrs.iter().map(|(_, attr)| attr.gid_tbl_len).sum();
     // A driver's word is not trusted with our memory.
-    let entries = usize::try_from(entries).unwrap_or(0).min(MOST_GIDS);
+    let entries = attrs
+        .iter()
+        .map(|(_, attr)| usize::try_from(attr.gid_tbl_len).unwrap_or(0))
+        .fold(0, usize::saturating_add)
+        .min(MOST_GIDS);
     let table = context.gid_table(entries).and_then(Result::ok);
     let gids = |port: u8, length: i32| match &table {
         Some(table) => table
@@ -212,6 +273,7 @@ limits! {
     max_total_mcast_qp_attach: i32,
     max_ah: i32,
     max_fmr: i32,
+    max_map_per_fmr: i32,
     max_srq: i32,
     max_srq_wr: i32,
     max_srq_sge: i32,

@@ -6,7 +6,7 @@ mod gid;
 mod port;
 mod survey;
 
-pub use device::{AskError, Device, DeviceFacts, Guid, Limits};
+pub use device::{AskError, Device, DeviceFacts, Extended, Guid, Limits};
 pub use gid::{Gid, GidEntry, GidType};
 pub use port::{LinkLayer, Port, PortState};
 pub use survey::{Survey, Unavailable, survey};

@@ -86,8 +86,8 @@ impl Unavailable {
                 "install rdma-core 15 or newer, or name another file in WIRELANE_LIBIBVERBS"
             }
             Unavailable::NoKernelSupport => {
-                "load the NIC's RDMA driver (for example `modprobe mlx5_ib`), or `modprobe \
-                 ib_uverbs rdma_rxe` for soft-RoCE"
+                "load the NIC's RDMA driver (for example `modprobe mlx5_ib`), or make a soft-RoCE \
+                 device: `modprobe rdma_rxe && rdma link add rxe0 type rxe netdev NETDEV`"
             }
             Unavailable::List(_) => "check that /sys and /dev/infiniband are there and readable",
             Unavailable::NoDevice => {

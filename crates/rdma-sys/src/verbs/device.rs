@@ -97,6 +97,93 @@ c_structs! {
         pub phys_port_cnt: u8,
     }
 
+    /// Nothing yet: an extensible argument of `ibv_query_device_ex`.
+    (Match::Grows)
+    pub struct ibv_query_device_ex_input {
+        pub comp_mask: u32,
+    }
+
+    /// Which operations may page in memory on demand.
+    (Match::Exact)
+    pub struct ibv_odp_caps {
+        pub general_caps: u64,
+        /// RC, UC, UD.
+        pub per_transport_caps: [u32; 3],
+    }
+
+    /// Segmentation by the NIC, for raw packets.
+    (Match::Exact)
+    pub struct ibv_tso_caps {
+        pub max_tso: u32,
+        pub supported_qpts: u32,
+    }
+
+    /// Spreading of packets, for raw packets.
+    (Match::Exact)
+    pub struct ibv_rss_caps {
+        pub supported_qpts: u32,
+        pub max_rwq_indirection_tables: u32,
+        pub max_rwq_indirection_table_size: u32,
+        pub rx_hash_fields_mask: u64,
+        pub rx_hash_function: u8,
+    }
+
+    /// Rate limits in kbit/s.
+    (Match::Exact)
+    pub struct ibv_packet_pacing_caps {
+        pub qp_rate_limit_min: u32,
+        pub qp_rate_limit_max: u32,
+        pub supported_qpts: u32,
+    }
+
+    /// Tag matching by the NIC.
+    (Match::Exact)
+    pub struct ibv_tm_caps {
+        pub max_rndv_hdr_size: u32,
+        pub max_num_tags: u32,
+        pub flags: u32,
+        pub max_ops: u32,
+        pub max_sge: u32,
+    }
+
+    /// How far completions can be held back.
+    (Match::Exact)
+    pub struct ibv_cq_moderation_caps {
+        pub max_cq_count: u16,
+        pub max_cq_period: u16,
+    }
+
+    /// Atomics over PCI Express, by operand size.
+    (Match::Exact)
+    pub struct ibv_pci_atomic_caps {
+        pub fetch_add: u16,
+        pub swap: u16,
+        pub compare_swap: u16,
+    }
+
+    /// What a device can do, with all that came later.
+    (Match::Grows)
+    pub struct ibv_device_attr_ex {
+        pub orig_attr: ibv_device_attr,
+        pub comp_mask: u32,
+        pub odp_caps: ibv_odp_caps,
+        pub completion_timestamp_mask: u64,
+        /// kHz.
+        pub hca_core_clock: u64,
+        pub device_cap_flags_ex: u64,
+        pub tso_caps: ibv_tso_caps,
+        pub rss_caps: ibv_rss_caps,
+        pub max_wq_type_rq: u32,
+        pub packet_pacing_caps: ibv_packet_pacing_caps,
+        pub raw_packet_caps: u32,
+        pub tm_caps: ibv_tm_caps,
+        pub cq_mod_caps: ibv_cq_moderation_caps,
+        pub max_dm_size: u64,
+        pub pci_atomic_caps: ibv_pci_atomic_caps,
+        pub xrc_odp_caps: u32,
+        pub phys_port_cnt_ex: u32,
+    }
+
     /// A port's state.
     (Match::Grows)
     pub struct ibv_port_attr {
@@ -217,7 +304,9 @@ c_structs! {
         pub create_cq_ex: Option<unsafe extern "C" fn(
             *mut ibv_context, *mut ibv_cq_init_attr_ex) -> *mut ibv_cq_ex>,
         pub r#priv: Unused,
-        pub query_device_ex: Unused,
+        pub query_device_ex: Option<unsafe extern "C" fn(
+            *mut ibv_context, *const ibv_query_device_ex_input, *mut ibv_device_attr_ex, usize,
+        ) -> c_int>,
         pub ibv_destroy_flow: Unused,
         pub ABI_placeholder2: Unused,
         pub ibv_create_flow: Unused,

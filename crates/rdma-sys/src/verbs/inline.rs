@@ -1,7 +1,8 @@
 //! The functions that exist in the header only: they call through the tables of an open device.
 //!
 //! Unsafe here: each follows pointers exactly as the C inline of the same name does, and asks the
-//! same of its caller: live objects of the library, used as their manual page says.
+//! same of its caller: live objects of the library, used as their manual page says; for `ibv_wr_*`
+//! and `ibv_wc_read_*` also that the operation was asked for when the object was made.
 #![allow(unsafe_code, reason = "ports of C inlines")]
 #![allow(clippy::missing_safety_doc, reason = "one promise for all of them, stated above")]
 #![allow(missing_docs, reason = "C's own names, documented by their manual pages")]
@@ -93,6 +94,30 @@ pub unsafe fn ibv_dealloc_mw(mw: *mut ibv_mw) -> Result<(), Errno> {
     ErrnoValue::read(unsafe { dealloc(mw) })
 }
 
+/// The device's attributes, the later ones zero where the library or the driver is older.
+pub unsafe fn ibv_query_device_ex(
+    verbs: &Verbs,
+    context: *mut ibv_context,
+    attr: *mut ibv_device_attr_ex,
+) -> Result<(), Errno> {
+    // SAFETY: passed on from the caller.
+    let extended = unsafe { extended(context, offset_of!(verbs_context, query_device_ex)) };
+    // SAFETY: `extended` answers only where the library has this field.
+    let query = extended.and_then(|verbs| unsafe { (*verbs.as_ptr()).query_device_ex });
+    if let Some(query) = query {
+        let size = size_of::<ibv_device_attr_ex>();
+        // SAFETY: passed on from the caller; the size is that of the struct behind `attr`.
+        let answer = unsafe { query(context, std::ptr::null(), attr, size) };
+        if !matches!(answer, libc::EOPNOTSUPP | libc::ENOSYS) {
+            return ErrnoValue::read(answer);
+        }
+    }
+    // SAFETY: the caller's struct is writable; all zero bits are a value of it.
+    unsafe { attr.write_bytes(0, 1) };
+    // SAFETY: passed on from the caller; the plain struct is the first field of the extended one.
+    unsafe { verbs.ibv_query_device(context, attr.cast()) }
+}
+
 /// The port's attributes, by the newest call the library has.
 pub unsafe fn ibv_query_port(
     verbs: &Verbs,
@@ -105,7 +130,9 @@ pub unsafe fn ibv_query_port(
     // SAFETY: `extended` answers only where the library has this field.
     let query = extended.and_then(|verbs| unsafe { (*verbs.as_ptr()).query_port });
     let Some(query) = query else {
-        // The old call fills a prefix and leaves the rest as it was: zero, from the caller.
+        // The old call fills a prefix only.
+        // SAFETY: the caller's struct is writable; all zero bits are a value of it.
+        unsafe { attr.write_bytes(0, 1) };
         // SAFETY: passed on from the caller.
         return unsafe { verbs.ibv_query_port(context, port, attr.cast()) };
     };
@@ -153,17 +180,20 @@ unsafe fn extended(context: *mut ibv_context, field: usize) -> Option<NonNull<ve
     if marker.addr() != usize::MAX {
         return None;
     }
-    // SAFETY: the marker says that this context is the last field of a verbs_context, so its
-    // front lies in the same allocation; how much of the front is there, `sz` tells.
-    let verbs = unsafe { context.byte_sub(offset_of!(verbs_context, context)) };
-    let verbs = verbs.cast::<verbs_context>();
-    // SAFETY: `sz` stands directly before the context in every version of the struct.
-    let size = unsafe { (*verbs).sz };
+    // SAFETY: the marker says that this context is the last field of a verbs_context, in every
+    // version of which the size stands directly before it.
+    let size = unsafe { *context.byte_sub(BEFORE_CONTEXT).cast::<usize>() };
     if size < size_of::<verbs_context>() - field {
         return None;
     }
-    NonNull::new(verbs)
+    // An older library has less of the front than we declare: the address may lie outside, and
+    // only the fields that `size` covers are read through it.
+    let verbs = context.wrapping_byte_sub(offset_of!(verbs_context, context));
+    NonNull::new(verbs.cast::<verbs_context>())
 }
+
+/// From the size to the context behind it.
+const BEFORE_CONTEXT: usize = offset_of!(verbs_context, context) - offset_of!(verbs_context, sz);
 
 /// Ports of the inlines that call one slot of a table with the arguments they were given.
 macro_rules! forward {
@@ -172,6 +202,9 @@ macro_rules! forward {
         pub unsafe fn $name($object: *mut $table $(, $arg: $ty)*) $(-> $ret)? {
             // SAFETY: the caller's object is alive and was made by the library.
             let call = unsafe { (*$object).$slot };
+            // SAFETY: the caller asked for this operation when it made the object, so that the
+            // provider has filled the slot.
+            let call = unsafe { call.unwrap_unchecked() };
             // SAFETY: passed on from the caller.
             unsafe { call($object $(, $arg)*) }
         }
@@ -214,6 +247,8 @@ forward! {
 pub unsafe fn ibv_wr_complete(qp: *mut ibv_qp_ex) -> Result<(), Errno> {
     // SAFETY: the caller's queue pair is alive and was made by the library.
     let complete = unsafe { (*qp).wr_complete };
+    // SAFETY: every provider that makes such an object fills this slot.
+    let complete = unsafe { complete.unwrap_unchecked() };
     // SAFETY: passed on from the caller.
     ErrnoValue::read(unsafe { complete(qp) })
 }
@@ -223,6 +258,8 @@ pub unsafe fn ibv_wr_complete(qp: *mut ibv_qp_ex) -> Result<(), Errno> {
 pub unsafe fn ibv_start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) -> Result<(), Errno> {
     // SAFETY: the caller's completion queue is alive and was made by the library.
     let start = unsafe { (*cq).start_poll };
+    // SAFETY: every provider that makes such an object fills this slot.
+    let start = unsafe { start.unwrap_unchecked() };
     // SAFETY: passed on from the caller.
     ErrnoValue::read(unsafe { start(cq, attr) })
 }
@@ -232,6 +269,8 @@ pub unsafe fn ibv_start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr) ->
 pub unsafe fn ibv_next_poll(cq: *mut ibv_cq_ex) -> Result<(), Errno> {
     // SAFETY: the caller's completion queue is alive and was made by the library.
     let next = unsafe { (*cq).next_poll };
+    // SAFETY: every provider that makes such an object fills this slot.
+    let next = unsafe { next.unwrap_unchecked() };
     // SAFETY: passed on from the caller.
     ErrnoValue::read(unsafe { next(cq) })
 }

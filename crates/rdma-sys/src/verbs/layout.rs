@@ -24,8 +24,21 @@ pub struct Layout {
     pub matches: Match,
     /// Its size in bytes.
     pub size: usize,
-    /// Its fields: name, offset, size.
-    pub fields: &'static [(&'static str, usize, usize)],
+    /// Its fields.
+    pub fields: &'static [Field],
+}
+
+/// A field: where it lies and what Rust takes it for.
+#[derive(Debug)]
+pub struct Field {
+    /// Its name in C.
+    pub name: &'static str,
+    /// Bytes from the start of the struct.
+    pub offset: usize,
+    /// Its size in bytes.
+    pub size: usize,
+    /// Its type, as written here.
+    pub type_text: &'static str,
 }
 
 /// Declares C structs and, beside them, the list of their layouts.
@@ -52,11 +65,12 @@ macro_rules! c_structs {
                 kind: "struct",
                 matches: $matches,
                 size: size_of::<$name>(),
-                fields: &[ $( (
-                    stringify!($field),
-                    std::mem::offset_of!($name, $field),
-                    size_of::<$ty>(),
-                ), )* ],
+                fields: &[ $( crate::verbs::layout::Field {
+                    name: stringify!($field),
+                    offset: std::mem::offset_of!($name, $field),
+                    size: size_of::<$ty>(),
+                    type_text: stringify!($ty),
+                }, )* ],
             },
         )* ];
     };

@@ -15,7 +15,9 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::path::Path;
 
 use crate::library::{Library, LoadError};
-use crate::returns::{Convention, ErrnoValue, MinusOne, NegativeErrno, NullErrno, Plain};
+use crate::returns::{
+    Convention, ErrnoValue, MinusOne, NegativeErrno, NullErrno, NullUnsupported, Plain,
+};
 use device::*;
 use objects::*;
 
@@ -216,7 +218,7 @@ symbols! {
         "IBVERBS_1.5" ibv_get_pkey_index(context: *mut ibv_context, port: u8, pkey: __be16)
             -> c_int, MinusOne;
         /// The extended half of a queue pair made with `ibv_create_qp_ex`.
-        "IBVERBS_1.6" ibv_qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex, NullErrno;
+        "IBVERBS_1.6" ibv_qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex, NullUnsupported;
         /// Registers memory under another address, with optional access flags.
         "IBVERBS_1.8" ibv_reg_mr_iova2(pd: *mut ibv_pd, addr: *mut c_void, length: usize,
             iova: u64, access: c_uint) -> *mut ibv_mr, NullErrno;

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use super::layout::{Layout, Match, c_structs};
+use super::layout::{Field, Layout, Match, c_structs};
 use super::objects::{ibv_ah, ibv_mw, ibv_mw_bind_info};
 
 c_structs! {
@@ -126,7 +126,12 @@ pub struct BindMw {
 
 macro_rules! nested {
     ($c:literal, $($path:ident).+, $ty:ty) => {
-        ($c, std::mem::offset_of!(ibv_send_wr, $($path).+), size_of::<$ty>())
+        Field {
+            name: $c,
+            offset: std::mem::offset_of!(ibv_send_wr, $($path).+),
+            size: size_of::<$ty>(),
+            type_text: stringify!($ty),
+        }
     };
 }
 

@@ -63,7 +63,12 @@ pub(super) fn read(file: &Path) -> Result<Vec<Assignment>, Unread> {
         return Ok(reader.assignments);
     }
     reader.problems.sort_by_key(Problem::line);
+    let more = reader.problems.len().saturating_sub(MOST_PROBLEMS);
     reader.problems.truncate(MOST_PROBLEMS);
+    if let Some(last) = reader.problems.last().filter(|_| more > 0) {
+        let text = format!("and {more} more problems further down");
+        reader.problems.push(Problem::at(file, last.line(), text));
+    }
     Err(Unread::Wrong(reader.problems))
 }
 
@@ -123,7 +128,9 @@ impl Reader<'_> {
         for (key, value) in entries {
             let path = format!("{path}{}", key.name);
             let known = canonical(&path);
-            if let Some(row) = SETTINGS.iter().position(|setting| setting.key == known) {
+            if key.name.contains('.') {
+                self.problem(key.line, dotted(&path));
+            } else if let Some(row) = SETTINGS.iter().position(|setting| setting.key == known) {
                 self.setting(row, key.line, value);
             } else if is_section(&path) {
                 match &value.shape {
@@ -180,7 +187,8 @@ fn canonical(path: &str) -> String {
 
 fn is_section(path: &str) -> bool {
     let inside = format!("{}.", path.strip_prefix("dwcp.").unwrap_or(path));
-    matches!(inside.as_str(), "dwcp." | "transport.amst.")
+    path == "dwcp"
+        || inside == "transport.amst."
         || SETTINGS.iter().any(|setting| setting.key.starts_with(&inside))
 }
 
@@ -195,7 +203,7 @@ fn unknown(path: &str, name: &str) -> String {
         .filter(|setting| distance(setting) <= name.chars().count() / 3);
     let advice = match meant {
         Some(setting) if setting.name() == name => {
-            format!("It belongs in the section {}", section_of(setting.key))
+            format!("It belongs {}", place_of(setting.key))
         }
         Some(setting) => {
             format!("Did you mean {}? Allowed there is {}", setting.key, setting.kind.allowed())
@@ -205,9 +213,19 @@ fn unknown(path: &str, name: &str) -> String {
     format!("{} is not a setting. {advice}.", quoted(path))
 }
 
-fn section_of(key: &str) -> String {
-    key.rsplit_once('.')
-        .map_or("at the top of the file".to_owned(), |(section, _)| format!("`{section}`"))
+fn place_of(key: &str) -> String {
+    match key.rsplit_once('.') {
+        Some((section, _)) => format!("in the section `{section}`"),
+        None => "at the top of the file, in no section".to_owned(),
+    }
+}
+
+fn dotted(path: &str) -> String {
+    format!(
+        "{} has a dot in its name. Write the section on a line of its own, and its settings \
+         indented below.",
+        quoted(path)
+    )
 }
 
 /// A settings file with every key and its documentation has under 10 KiB.

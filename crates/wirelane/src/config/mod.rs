@@ -12,6 +12,7 @@ mod value;
 mod yaml;
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 pub use table::{Preset, QpType, SETTINGS, Setting, Settings};
@@ -66,12 +67,14 @@ impl Settings {
     /// the file is said on stderr; what is wrong stops the command.
     pub(crate) fn load(global: &Global) -> Result<Loaded, Failure> {
         let assigned = match &global.config {
-            Some(file) => file::read(file).map_err(file::Unread::into_failure)?,
-            None if Path::new(SYSTEM_FILE).exists() => {
-                file::read(Path::new(SYSTEM_FILE)).map_err(file::Unread::into_failure)?
-            }
-            None => Vec::new(),
+            Some(file) => file::read(file),
+            // Only its absence means that there is none: an unreadable file is not ignored.
+            None => match Path::new(SYSTEM_FILE).symlink_metadata() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+                _ => file::read(Path::new(SYSTEM_FILE)),
+            },
         };
+        let assigned = assigned.map_err(file::Unread::into_failure)?;
         let mut loaded = resolve(assigned);
         if let Some(level) = global.log_level {
             loaded.override_log_level(level);

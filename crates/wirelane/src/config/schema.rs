@@ -52,7 +52,8 @@ fn property(setting: &Setting) -> Json {
 
 fn object(properties: Json, description: &str) -> Json {
     json!({
-        "type": "object",
+        // A section may stand there empty.
+        "type": ["object", "null"],
         "description": description,
         "additionalProperties": false,
         "properties": properties,

@@ -4,6 +4,7 @@ use std::net::Ipv6Addr;
 
 use serde_json::{Value as Json, json};
 
+use super::problem;
 use super::yaml::{Node, Shape};
 
 /// A checked value.
@@ -42,7 +43,9 @@ impl Kind {
         match (self, &node.shape) {
             (Kind::Gids, Shape::List(items)) => gids(items),
             (Kind::Gids, _) => Err("is not a list".to_owned()),
-            (_, Shape::Scalar(text)) => self.read_scalar(text),
+            (Kind::Name | Kind::Words(_), Shape::Text(text)) => self.read_scalar(text),
+            (_, Shape::Text(text)) => Err(format!("is the text {}", problem::quoted(text))),
+            (_, Shape::Plain(text)) => self.read_scalar(text),
             (_, Shape::Null) => Err("has no value".to_owned()),
             (_, Shape::List(_)) => Err("is a list".to_owned()),
             (_, Shape::Map(_)) => Err("is a group of settings".to_owned()),
@@ -50,22 +53,21 @@ impl Kind {
     }
 
     fn read_scalar(self, text: &str) -> Result<Value, String> {
-        let is = || format!("is {}", super::problem::quoted(text));
+        let is = || format!("is {}", problem::quoted(text));
         match self {
             Kind::Bool => text.parse().map(Value::Bool).map_err(|_| is()),
-            Kind::Range(low, high) => match text.parse() {
-                Ok(number) if (low..=high).contains(&number) => Ok(Value::Int(number)),
+            Kind::Range(low, high) => match number(text) {
+                Some(number) if (low..=high).contains(&number) => Ok(Value::Int(number)),
                 _ => Err(is()),
             },
-            Kind::Numbers(numbers) => match text.parse() {
-                Ok(number) if numbers.contains(&number) => Ok(Value::Int(number)),
+            Kind::Numbers(numbers) => match number(text) {
+                Some(number) if numbers.contains(&number) => Ok(Value::Int(number)),
                 _ => Err(is()),
             },
-            Kind::Words(words) => words
-                .iter()
-                .find(|word| word.eq_ignore_ascii_case(text))
-                .map(|word| Value::Text((*word).to_owned()))
-                .ok_or_else(is),
+            Kind::Words(words) => {
+                let known = words.iter().find(|word| **word == text);
+                known.map(|word| Value::Text((*word).to_owned())).ok_or_else(is)
+            }
             Kind::Name if text.len() <= MOST_NAME && !text.contains(char::is_control) => {
                 Ok(Value::Text(text.to_owned()))
             }
@@ -101,15 +103,20 @@ impl Kind {
     }
 }
 
+/// A number as everybody reads it: `010` is eight to some, so it is nothing here.
+fn number(text: &str) -> Option<i64> {
+    text.parse().ok().filter(|number: &i64| number.to_string() == text)
+}
+
 fn gids(items: &[Node]) -> Result<Value, String> {
     if items.len() > MOST_GIDS {
         return Err(format!("has {} entries", items.len()));
     }
     let gid = |item: &Node| match &item.shape {
-        Shape::Scalar(text) => text
+        Shape::Plain(text) | Shape::Text(text) => text
             .parse::<Ipv6Addr>()
             .map(|gid| gid.to_string())
-            .map_err(|_| format!("holds {}", super::problem::quoted(text))),
+            .map_err(|_| format!("holds {}", problem::quoted(text))),
         _ => Err("holds something that is not a GID".to_owned()),
     };
     items.iter().map(gid).collect::<Result<_, _>>().map(Value::List)
@@ -123,7 +130,7 @@ impl Value {
             Value::Int(value) => value.to_string(),
             Value::Text(value) => shown(value),
             Value::List(items) => {
-                let items: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
+                let items: Vec<String> = items.iter().map(|item| quoted(item)).collect();
                 format!("[{}]", items.join(", "))
             }
         }
@@ -143,7 +150,15 @@ impl Value {
 fn shown(text: &str) -> String {
     let bare = text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    if bare { text.to_owned() } else { format!("{text:?}") }
+    // Words that some YAML reader takes for something else.
+    let taken = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
+    let taken = taken.iter().any(|word| word.eq_ignore_ascii_case(text));
+    if bare && !taken { text.to_owned() } else { quoted(text) }
+}
+
+/// In double quotes, as JSON and YAML both read it.
+fn quoted(text: &str) -> String {
+    Json::from(text).to_string()
 }
 
 /// A kernel device name is shorter than 64 bytes (IBV_SYSFS_NAME_MAX).

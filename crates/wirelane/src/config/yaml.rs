@@ -20,7 +20,10 @@ pub(super) struct Node {
 #[derive(Debug)]
 pub(super) enum Shape {
     Null,
-    Scalar(String),
+    /// Written without quotes: a number, a word, true or false.
+    Plain(String),
+    /// Written in quotes or as a block: text and nothing else.
+    Text(String),
     List(Vec<Node>),
     Map(Vec<(Key, Node)>),
 }
@@ -137,10 +140,11 @@ fn node(
 
 fn scalar(text: &str, style: ScalarStyle) -> Shape {
     let empty = matches!(text, "" | "~" | "null" | "Null" | "NULL");
-    if style == ScalarStyle::Plain && empty {
-        return Shape::Null;
+    match style {
+        ScalarStyle::Plain if empty => Shape::Null,
+        ScalarStyle::Plain => Shape::Plain(text.to_owned()),
+        _ => Shape::Text(text.to_owned()),
     }
-    Shape::Scalar(text.to_owned())
 }
 
 fn list(events: &mut Events<'_>, depth: usize) -> Result<Vec<Node>, NotYaml> {

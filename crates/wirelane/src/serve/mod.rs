@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::cli::Global;
 use crate::config::Settings;
-use crate::exit::{Exit, Failure};
+use crate::exit::{self, Exit, Failure};
 use crate::rdma::Rdma;
 use crate::version::VERSION;
 use crate::{logging, output};
@@ -35,19 +35,29 @@ pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<Exit, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("start the event loop: {error}")))?;
-    runtime.block_on(serve(global, args, settings))
+    runtime.block_on(serve(global, args, settings))?;
+    // A thread may still wait for a device that does not answer, or for the dynamic linker on its
+    // behalf, which an ordinary exit would wait for too.
+    exit::at_once(Exit::Done)
 }
 
-async fn serve(global: &Global, args: &ServeArgs, settings: Settings) -> Result<Exit, Failure> {
+async fn serve(global: &Global, args: &ServeArgs, settings: Settings) -> Result<(), Failure> {
     // Before the first line is printed: a signal that answers it must find us listening.
-    let signals = http::Signals::new()
+    let mut signals = http::Signals::new()
         .map_err(|error| Failure::failed(format!("listen for signals: {error}")))?;
     let listener = bind(args.http.0).await?;
     let address = listener.local_addr().unwrap_or(args.http.0);
     let status = Arc::new(Status::new(global.clone(), &settings));
-    greet(&status.look(), address);
+    let first = status.clone();
+    tokio::select! {
+        rdma = tokio::task::spawn_blocking(move || first.look()) => {
+            let rdma = rdma.map_err(|error| Failure::failed(format!("look for RDMA: {error}")))?;
+            greet(&rdma, address);
+        }
+        () = signals.next() => return Ok(()),
+    }
     http::serve(listener, status, signals).await;
-    Ok(Exit::Done)
+    Ok(())
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
@@ -55,7 +65,7 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
         let other = "choose another address with --http HOST:PORT";
         Failure::failed(match error.kind() {
             io::ErrorKind::AddrInUse => {
-                let owner = port_owner::find(address.port())
+                let owner = port_owner::find(address)
                     .map_or("another process".to_owned(), |owner| owner.to_string());
                 format!("listen on {address}: in use by {owner}. Stop it, or {other}")
             }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::net::{IpAddr, SocketAddr};
 
 /// A process.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,12 +17,12 @@ impl fmt::Display for Owner {
     }
 }
 
-/// The listener on `port`, if /proc shows it to this user.
-pub(super) fn find(port: u16) -> Option<Owner> {
+/// The listener that stands in the way of `address`, if /proc shows it to this user.
+pub(super) fn find(address: SocketAddr) -> Option<Owner> {
     let sockets: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
         .filter_map(|table| fs::read_to_string(table).ok())
-        .flat_map(|table| listeners(&table, port))
+        .flat_map(|table| listeners(&table, address))
         .map(|inode| format!("socket:[{inode}]"))
         .collect();
     let processes = fs::read_dir("/proc").ok()?;
@@ -31,10 +32,10 @@ pub(super) fn find(port: u16) -> Option<Owner> {
         .map(|pid| Owner { name: name(pid), pid })
 }
 
-/// Inodes of the sockets that listen on `port`, from a table such as /proc/net/tcp.
-fn listeners(table: &str, port: u16) -> Vec<String> {
+/// Inodes of the sockets that listen on `address` or on every address of this machine, from a table
+/// such as /proc/net/tcp.
+fn listeners(table: &str, address: SocketAddr) -> Vec<String> {
     const LISTEN: &str = "0A";
-    let local_port = format!(":{port:04X}");
     table
         .lines()
         .skip(1)
@@ -43,9 +44,26 @@ fn listeners(table: &str, port: u16) -> Vec<String> {
             let local = words.nth(1)?;
             let state = words.nth(1)?;
             let inode = words.nth(5)?;
-            (local.ends_with(&local_port) && state == LISTEN).then(|| inode.to_owned())
+            (in_the_way(local, address)? && state == LISTEN).then(|| inode.to_owned())
         })
         .collect()
+}
+
+/// Whether a local address as the kernel writes it (hexadecimal words in host byte order, colon,
+/// port) is `address` or covers it.
+fn in_the_way(local: &str, address: SocketAddr) -> Option<bool> {
+    let (host, port) = local.split_once(':')?;
+    let everywhere = host.bytes().all(|digit| digit == b'0');
+    let words = |bytes: &[u8]| -> String {
+        let word = |bytes: &[u8]| u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        bytes.chunks_exact(4).map(|bytes| format!("{:08X}", word(bytes))).collect()
+    };
+    let ours = match address.ip() {
+        IpAddr::V4(ip) => words(&ip.octets()),
+        IpAddr::V6(ip) => words(&ip.octets()),
+    };
+    let same_port = u16::from_str_radix(port, 16).ok()? == address.port();
+    Some(same_port && (everywhere || host == ours))
 }
 
 fn holds(pid: u32, sockets: &[String]) -> bool {
@@ -67,15 +85,21 @@ mod tests {
     #[test]
     fn we_find_ourselves() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let owner = find(listener.local_addr().unwrap().port()).unwrap();
+        let owner = find(listener.local_addr().unwrap()).unwrap();
         assert_eq!(owner.pid, std::process::id());
+        let other = SocketAddr::from(([127, 0, 0, 77], listener.local_addr().unwrap().port()));
+        assert_eq!(find(other), None, "another address of the same port is not in the way");
+        let everywhere = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+        let port = everywhere.local_addr().unwrap().port();
+        assert!(find(SocketAddr::from(([127, 0, 0, 1], port))).is_some());
     }
 
     #[test]
     fn a_connected_socket_is_not_a_listener() {
         let table = "header\n   0: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 \
                      00000000     0        0 4711 1\n";
-        assert!(listeners(table, 8080).is_empty());
-        assert_eq!(listeners(&table.replace(" 01 ", " 0A "), 8080), ["4711"]);
+        let address = SocketAddr::from(([127, 0, 0, 1], 8080));
+        assert!(listeners(table, address).is_empty());
+        assert_eq!(listeners(&table.replace(" 01 ", " 0A "), address), ["4711"]);
     }
 }
