@@ -32,6 +32,9 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failed> {
         }
     }
     packages::ensure(needs, args.yes)?;
+    if !args.quick {
+        lab::prepare()?;
+    }
     let mut report = Report { started: Instant::now(), passed: 0 };
     report.stage("check", Count::Exactly(check::parts()), || Ok(task(&["check"])))?;
     report.stage("unit, layout and program tests", Count::Tests, || Ok(host_tests()))?;

@@ -102,6 +102,11 @@ pub(crate) fn to_fetch() -> Result<Option<(String, &'static str)>, Failed> {
     Ok((!there).then(|| ("the lab's kernel from Debian".to_owned(), "about 110 MB")))
 }
 
+/// Fetches what the first run would fetch.
+pub(crate) fn prepare() -> Result<(), Failed> {
+    Kernel::ensure(false).map(drop)
+}
+
 fn build(release: bool) -> Result<(), Failed> {
     let mut cargo = shell::cargo(&["build", "--quiet", "--package", "wirelane"]);
     if release {
