@@ -1,9 +1,15 @@
 //! What can carry bytes between this machine and others.
 //!
-//! Today it finds verbs devices and says why RDMA can or cannot be used; the lanes that move bytes
-//! over verbs, shared memory and TCP come next, one folder each. It reads no configuration and no
-//! environment of its own: the program hands it what it needs.
+//! Today it finds verbs devices, says which it would use and why RDMA can or cannot be used, and
+//! holds [`Memory`]; the lanes that move bytes over verbs, shared memory and TCP come next, one
+//! folder each. It reads no configuration and no environment of its own: the program hands it what
+//! it needs.
 //!
-//! Start at [`verbs::survey`].
+//! Start at [`verbs::survey`], [`verbs::choose`] and [`Memory`].
 
+mod error;
+pub mod memory;
 pub mod verbs;
+
+pub use error::{Error, Kind};
+pub use memory::{Memory, Pages};

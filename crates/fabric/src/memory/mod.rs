@@ -1,0 +1,240 @@
+//! Memory to be moved: pages of our own, which a peer or a NIC may write while we look.
+//!
+//! So it is never a Rust slice: bytes are copied in and out, and single words are read and written
+//! atomically. It lives in a memfd, so that another process on this host can map the same pages.
+
+mod limits;
+mod mapping;
+mod prefault;
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Error, Kind};
+use mapping::Mapping;
+
+/// Pages of this process. Clones share them; the last one gives them back.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    mapping: Arc<Mapping>,
+    length: usize,
+}
+
+/// Which pages to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pages {
+    /// Huge pages where the system has enough reserved, plain ones where not.
+    #[default]
+    Auto,
+    /// Plain pages.
+    Plain,
+    /// Huge pages of 2 MiB, or an error.
+    Huge,
+}
+
+impl Memory {
+    /// Takes `length` bytes, zeroed. They are not yet in memory: see [`Memory::prefault`].
+    pub fn allocate(length: usize, pages: Pages) -> Result<Self, Error> {
+        let call = || format!("allocate {} of memory", size(length as u64));
+        if length == 0 {
+            return Err(Error::new(Kind::Misuse, call(), "nothing asked for", "ask for some"));
+        }
+        let mapping = match pages {
+            Pages::Plain => plain(length, &call)?,
+            Pages::Huge => Mapping::huge(length).map_err(|error| no_huge_pages(&call, &error))?,
+            Pages::Auto => match Mapping::huge(length) {
+                Ok(mapping) => mapping,
+                Err(_) => plain(length, &call)?,
+            },
+        };
+        Ok(Memory { mapping: Arc::new(mapping), length })
+    }
+
+    /// How many bytes were asked for.
+    #[allow(clippy::len_without_is_empty, reason = "it is never empty")]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// The size of its pages.
+    pub fn page_size(&self) -> usize {
+        self.mapping.page_size()
+    }
+
+    /// Brings every page into memory now, on `threads` threads, so that no operation waits for one
+    /// later. `progress` is told how many bytes are there, up to [`Memory::len`].
+    pub fn prefault(&self, threads: usize, progress: impl FnMut(usize)) -> Result<(), Error> {
+        prefault::run(&self.mapping, self.length, threads, progress)
+    }
+
+    /// Copies `bytes` in at `offset`.
+    ///
+    /// # Panics
+    /// If they do not fit, as a slice would.
+    pub fn write(&self, offset: usize, bytes: &[u8]) {
+        self.check(offset, bytes.len());
+        self.mapping.write(offset, bytes);
+    }
+
+    /// Copies bytes out from `offset` on. If a peer writes there meanwhile, some are old and some new.
+    ///
+    /// # Panics
+    /// If there are not so many, as a slice would.
+    pub fn read(&self, offset: usize, bytes: &mut [u8]) {
+        self.check(offset, bytes.len());
+        self.mapping.read(offset, bytes);
+    }
+
+    /// The eight bytes at `offset` as one number: never half old and half new. What a peer wrote
+    /// before it wrote this number is seen after it.
+    ///
+    /// # Panics
+    /// If `offset` is out of range or no multiple of eight.
+    pub fn load(&self, offset: usize) -> u64 {
+        self.check_word(offset);
+        self.mapping.load(offset)
+    }
+
+    /// Writes a number as one, after everything written before.
+    ///
+    /// # Panics
+    /// If `offset` is out of range or no multiple of eight.
+    pub fn store(&self, offset: usize, value: u64) {
+        self.check_word(offset);
+        self.mapping.store(offset, value);
+    }
+
+    #[track_caller]
+    fn check(&self, offset: usize, count: usize) {
+        let fits = offset.checked_add(count).is_some_and(|end| end <= self.length);
+        assert!(fits, "{count} bytes at {offset} in a memory of {}", self.length);
+    }
+
+    #[track_caller]
+    fn check_word(&self, offset: usize) {
+        self.check(offset, 8);
+        assert!(offset.is_multiple_of(8), "{offset} is no multiple of eight");
+    }
+}
+
+/// The memfd behind it: sealed, so that nobody can make it shorter under whoever maps it.
+impl AsFd for Memory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.mapping.file()
+    }
+}
+
+fn plain(length: usize, call: &impl Fn() -> String) -> Result<Mapping, Error> {
+    // The kernel would promise more than there is, and end a process later to keep its word.
+    if let Some(limit) = limits::exceeded(Path::new("/"), length as u64) {
+        return Err(Error::new(
+            Kind::Full,
+            call(),
+            format!("only {} are left ({})", size(limit.left), limit.name),
+            limit.remedy,
+        ));
+    }
+    Mapping::plain(length).map_err(|error| {
+        Error::new(Kind::System, call(), error, "ask for less, or see the kernel's log")
+    })
+}
+
+fn no_huge_pages(call: &impl Fn() -> String, error: &std::io::Error) -> Error {
+    Error::new(
+        Kind::Full,
+        call(),
+        format!("not enough huge pages of 2 MiB ({error})"),
+        "reserve some: `sysctl vm.nr_hugepages=N`, or take plain pages",
+    )
+}
+
+/// Bytes as people write them.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit < UNITS.len() - 1 {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let memory = Memory::allocate(3 * MIB + 5, Pages::Plain).unwrap();
+        assert_eq!(memory.len(), 3 * MIB + 5);
+        memory.write(3 * MIB, b"12345");
+        let mut bytes = [0; 5];
+        memory.read(3 * MIB, &mut bytes);
+        assert_eq!(&bytes, b"12345");
+        memory.store(16, 0xfeed);
+        assert_eq!(memory.load(16), 0xfeed);
+        memory.read(0, &mut []);
+    }
+
+    #[test]
+    fn new_memory_is_zero_and_clones_share_it() {
+        let memory = Memory::allocate(4096, Pages::Plain).unwrap();
+        let clone = memory.clone();
+        assert_eq!(memory.load(4088), 0);
+        clone.store(0, 1);
+        drop(clone);
+        assert_eq!(memory.load(0), 1);
+    }
+
+    #[test]
+    fn prefault_counts_every_byte() {
+        let memory = Memory::allocate(150 * MIB + 1, Pages::Plain).unwrap();
+        let mut steps = Vec::new();
+        memory.prefault(3, |done| steps.push(done)).unwrap();
+        assert!(steps.is_sorted() && steps.len() > 1, "{steps:?}");
+        assert_eq!(steps.last(), Some(&memory.len()));
+        assert_eq!(memory.mapping.resident(), 150 * MIB + 4096);
+    }
+
+    #[test]
+    fn more_than_the_machine_has_is_refused_by_name() {
+        let error = Memory::allocate(1 << 50, Pages::Auto).unwrap_err();
+        assert_eq!(error.kind(), Kind::Full);
+        let text = error.to_string();
+        assert!(text.starts_with("allocate 1024.0 TiB of memory: only "), "{text}");
+        assert!(text.contains("left ("), "{text}");
+    }
+
+    #[test]
+    fn nothing_is_misuse() {
+        assert_eq!(Memory::allocate(0, Pages::Auto).unwrap_err().kind(), Kind::Misuse);
+    }
+
+    #[test]
+    fn huge_pages_are_taken_or_refused_with_a_remedy() {
+        match Memory::allocate(2 * MIB, Pages::Huge) {
+            Ok(memory) => assert_eq!(memory.page_size(), 2 * MIB),
+            Err(error) => assert!(error.to_string().contains("vm.nr_hugepages"), "{error}"),
+        }
+        // Automatic always finds pages.
+        Memory::allocate(2 * MIB, Pages::Auto).unwrap().store(0, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "2 bytes at 4095 in a memory of 4096")]
+    fn beyond_the_end_is_a_mistake_of_the_caller() {
+        Memory::allocate(4096, Pages::Plain).unwrap().write(4095, &[0, 0]);
+    }
+
+    #[test]
+    fn nobody_can_shorten_the_file_under_us() {
+        let memory = Memory::allocate(4096, Pages::Plain).unwrap();
+        let file = std::fs::File::from(memory.as_fd().try_clone_to_owned().unwrap());
+        assert!(file.set_len(0).is_err());
+        assert!(file.set_len(8192).is_err());
+    }
+}
