@@ -3,13 +3,13 @@
 use std::fmt::Write;
 
 use clap::Args;
-use fabric::verbs::{Device, DeviceFacts, GidType, Port};
+use fabric::verbs::{Choice, Device, DeviceFacts, GidType, Port};
 use serde::Serialize;
 
 use crate::cli::Global;
 use crate::config::Settings;
 use crate::exit::{Exit, Failure};
-use crate::rdma::{DeviceReport, Rdma, RdmaReport};
+use crate::rdma::{ChoiceReport, DeviceReport, Rdma, RdmaReport};
 use crate::{logging, output};
 
 #[derive(Debug, Args)]
@@ -21,12 +21,17 @@ pub(crate) struct DevicesArgs {
 
 /// Having no device is an answer, not a failure: it is said with its reason, and the exit code is 0.
 pub(crate) fn run(global: &Global, args: &DevicesArgs) -> Result<Exit, Failure> {
-    logging::start(global, &Settings::load(global)?.settings);
-    let rdma = Rdma::look(global);
+    let settings = Settings::load(global)?.settings;
+    logging::start(global, &settings);
+    let rdma = Rdma::look_with(global, &settings);
+    let choice = rdma.choice(&settings);
     if args.json {
-        output::json(&Report { rdma: rdma.report(), devices: rdma.device_reports() })?;
+        let choice = choice.into();
+        output::json(&Report { rdma: rdma.report(), choice, devices: rdma.device_reports() })?;
     } else {
-        output::answer(&rdma.devices.iter().map(text).collect::<String>())?;
+        let devices: String = rdma.devices.iter().map(text).collect();
+        let chosen = choice.map_or_else(|_| String::new(), |choice| chosen(&choice));
+        output::answer(&format!("{devices}{chosen}"))?;
         if let Some(off) = &rdma.off {
             output::note(&format!("RDMA is off: {} — {}", off.reason, off.remedy));
         }
@@ -37,7 +42,13 @@ pub(crate) fn run(global: &Global, args: &DevicesArgs) -> Result<Exit, Failure> 
 #[derive(Serialize)]
 struct Report<'r> {
     rdma: RdmaReport<'r>,
+    choice: ChoiceReport,
     devices: Vec<DeviceReport<'r>>,
+}
+
+fn chosen(choice: &Choice) -> String {
+    let gid = choice.gid.as_ref().map_or(String::new(), |gid| format!(" GID {}", gid.index));
+    format!("chosen: {} port {}{gid} ({})\n", choice.device, choice.port, choice.why)
 }
 
 fn text(device: &Device) -> String {

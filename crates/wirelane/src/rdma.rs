@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use fabric::verbs::{self, Device, DeviceFacts, Guid, Unavailable};
+use fabric::verbs::{self, Choice, Device, DeviceFacts, Guid, Unavailable, Wish};
 use serde::Serialize;
 
 use crate::cli::Global;
+use crate::config::Settings;
 
 /// What a look at the machine found.
 #[derive(Debug)]
@@ -37,14 +38,18 @@ impl Rdma {
         }
     }
 
-    /// Off by the user's own wish; the devices are still shown.
-    pub(crate) fn disabled(self, setting: &str) -> Self {
+    /// The same under these settings: off if the user says so, with the devices still shown.
+    pub(crate) fn look_with(global: &Global, settings: &Settings) -> Self {
+        let rdma = Rdma::look(global);
+        if settings.enable_rdma {
+            return rdma;
+        }
         let off = Off {
-            why: "disabled",
-            reason: format!("{setting} is false"),
-            remedy: format!("set {setting} to true"),
+            why: DISABLED,
+            reason: "transport.enable_rdma is false".to_owned(),
+            remedy: "set it to true".to_owned(),
         };
-        Rdma { off: Some(off), ..self }
+        Rdma { off: Some(off), ..rdma }
     }
 
     /// "on: rxe0, rxe1" or "off: REASON — REMEDY".
@@ -67,6 +72,15 @@ impl Rdma {
         RdmaReport { usable: self.off.is_none(), off: self.off.as_ref(), usable_devices: usable }
     }
 
+    /// What these settings choose of the devices here, or why nothing.
+    pub(crate) fn choice(&self, settings: &Settings) -> Result<Choice, String> {
+        match &self.off {
+            Some(off) if self.devices.is_empty() => Err(off.reason.clone()),
+            Some(off) if off.why == DISABLED => Err(off.reason.clone()),
+            _ => verbs::choose(&self.devices, &wish(settings)).map_err(|error| error.to_string()),
+        }
+    }
+
     /// Every device with its facts, for JSON.
     pub(crate) fn device_reports(&self) -> Vec<DeviceReport<'_>> {
         self.devices.iter().map(DeviceReport::new).collect()
@@ -74,6 +88,35 @@ impl Rdma {
 
     fn usable(&self) -> impl Iterator<Item = &Device> {
         self.devices.iter().filter(|device| device.usable().is_ok())
+    }
+}
+
+const DISABLED: &str = "disabled";
+
+/// The settings as `fabric` takes them: its "choose" is no value, theirs is an empty one.
+fn wish(settings: &Settings) -> Wish {
+    Wish {
+        device: Some(settings.rdma_device.clone()).filter(|name| !name.is_empty()),
+        port: Some(settings.rdma_port).filter(|port| *port != 0),
+        gid_index: u32::try_from(settings.rdma_gid_index).ok(),
+        mtu: settings.rdma_mtu,
+    }
+}
+
+/// A choice in JSON: what, or why nothing.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum ChoiceReport {
+    Chosen(Choice),
+    Refused { refused: String },
+}
+
+impl From<Result<Choice, String>> for ChoiceReport {
+    fn from(choice: Result<Choice, String>) -> Self {
+        match choice {
+            Ok(choice) => ChoiceReport::Chosen(choice),
+            Err(refused) => ChoiceReport::Refused { refused },
+        }
     }
 }
 

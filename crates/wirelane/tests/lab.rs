@@ -116,6 +116,8 @@ fn rdma_is_on_with_roce_v2_gids_and_their_net_devices() {
         assert_eq!(routable["type"], "RoCE v2");
         assert_eq!(routable["netdev"], format!("v{number}"));
     }
+    assert_eq!(answer["choice"]["device"], "rxe0");
+    assert_eq!(answer["choice"]["gid"]["index"], 1, "the routable one, not the link-local");
     let version = run(env!("CARGO_BIN_EXE_wirelane"), &["--version"]);
     assert!(text(&version.stdout).ends_with("RDMA: on: rxe0, rxe1, rxe2, rxe3\n"));
 }
@@ -130,6 +132,9 @@ fn a_cut_wire_is_seen_and_when_all_are_cut_rdma_is_off() {
     wire(&["mend", "1"]);
     assert_eq!(one_cut["devices"][0]["ports"][0]["state"], "DOWN");
     assert_eq!(one_cut["rdma"]["usable_devices"], serde_json::json!(["rxe2", "rxe3"]));
+    assert_eq!(one_cut["choice"]["device"], "rxe2");
+    let refused = all_cut["choice"]["refused"].as_str().expect("a reason");
+    assert!(refused.contains("rxe0: port 1 is DOWN"), "{refused}");
     assert_eq!(all_cut["rdma"]["why"], "none_usable");
     let reason = all_cut["rdma"]["reason"].as_str().expect("a reason");
     assert!(reason.contains("rxe0: port 1 is DOWN"), "{reason}");

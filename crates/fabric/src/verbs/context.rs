@@ -142,3 +142,10 @@ impl Drop for Context<'_> {
         let _ = unsafe { self.verbs.ibv_close_device(self.context.as_ptr()) };
     }
 }
+
+/// The attributes of a device that can do nothing, for tests.
+#[cfg(test)]
+pub(super) fn no_attributes() -> ibv_device_attr_ex {
+    // SAFETY: a struct of numbers, for which all zero bits are a value.
+    unsafe { zeroed() }
+}

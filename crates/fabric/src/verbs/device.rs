@@ -126,21 +126,34 @@ impl Device {
 fn facts(listed: &ListedDevice<'_>) -> Result<DeviceFacts, AskError> {
     let context = listed.open().map_err(|errno| AskError { call: "open", errno })?;
     let all = context.attributes().map_err(|errno| AskError { call: "query the device", errno })?;
-    let attr = &all.orig_attr;
-    Ok(DeviceFacts {
-        fw_ver: c_text(&attr.fw_ver),
-        sys_image_guid: Guid(u64::from_be(attr.sys_image_guid)),
-        vendor_id: attr.vendor_id,
-        vendor_part_id: attr.vendor_part_id,
-        hw_ver: attr.hw_ver,
-        phys_port_cnt: attr.phys_port_cnt,
-        num_comp_vectors: context.completion_vectors(),
-        device_cap_flags: attr.device_cap_flags,
-        atomic_cap: atomic_cap(attr.atomic_cap),
-        limits: Limits::new(attr),
-        extended: Extended::new(&all),
-        ports: ports(&context, attr.phys_port_cnt)?,
-    })
+    let ports = ports(&context, all.orig_attr.phys_port_cnt)?;
+    Ok(DeviceFacts::new(&all, context.completion_vectors(), ports))
+}
+
+impl DeviceFacts {
+    fn new(all: &ibv_device_attr_ex, num_comp_vectors: i32, ports: Vec<Port>) -> Self {
+        let attr = &all.orig_attr;
+        DeviceFacts {
+            fw_ver: c_text(&attr.fw_ver),
+            sys_image_guid: Guid(u64::from_be(attr.sys_image_guid)),
+            vendor_id: attr.vendor_id,
+            vendor_part_id: attr.vendor_part_id,
+            hw_ver: attr.hw_ver,
+            phys_port_cnt: attr.phys_port_cnt,
+            num_comp_vectors,
+            device_cap_flags: attr.device_cap_flags,
+            atomic_cap: atomic_cap(attr.atomic_cap),
+            limits: Limits::new(attr),
+            extended: Extended::new(all),
+            ports,
+        }
+    }
+
+    /// A device with these ports and nothing else, for tests.
+    #[cfg(test)]
+    pub(super) fn example(ports: Vec<Port>) -> Self {
+        DeviceFacts::new(&super::context::no_attributes(), 1, ports)
+    }
 }
 
 fn ports(context: &Context<'_>, count: u8) -> Result<Vec<Port>, AskError> {
@@ -213,6 +226,13 @@ impl fmt::Display for AskError {
 }
 
 impl std::error::Error for AskError {}
+
+#[cfg(test)]
+impl AskError {
+    pub(super) fn denied_example() -> Self {
+        AskError { call: "open", errno: Errno(13) }
+    }
+}
 
 /// A 64-bit identifier, written in four groups as the field does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -322,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_denied_device_says_what_to_open() {
-        let error = AskError { call: "open", errno: Errno(13) };
+        let error = AskError::denied_example();
         assert_eq!(
             error.to_string(),
             "cannot open: permission denied (errno 13) — give this user access to \

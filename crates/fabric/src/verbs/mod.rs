@@ -1,11 +1,13 @@
 //! RDMA by libibverbs: InfiniBand, RoCE, iWARP, and soft-RoCE.
 
+mod choose;
 mod context;
 mod device;
 mod gid;
 mod port;
 mod survey;
 
+pub use choose::{Choice, Refusal, Wish, choose};
 pub use device::{AskError, Device, DeviceFacts, Extended, Guid, Limits};
 pub use gid::{Gid, GidEntry, GidType};
 pub use port::{LinkLayer, Port, PortState};

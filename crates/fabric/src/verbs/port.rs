@@ -70,6 +70,44 @@ impl Port {
     }
 }
 
+impl Port {
+    /// All lanes together, in megabits a second; 0 where the driver does not say.
+    pub fn rate_mbps(&self) -> u64 {
+        let lane = self.active_speed_gbps.unwrap_or(0.0) * 1000.0;
+        lane as u64 * u64::from(self.active_width.unwrap_or(0))
+    }
+
+    /// A port with nothing remarkable, for tests.
+    #[cfg(test)]
+    pub(super) fn example(port: u8) -> Self {
+        let attr = ibv_port_attr {
+            state: IBV_PORT_ACTIVE,
+            max_mtu: IBV_MTU_4096,
+            active_mtu: IBV_MTU_4096,
+            gid_tbl_len: 16,
+            port_cap_flags: 0,
+            max_msg_sz: 1 << 30,
+            bad_pkey_cntr: 0,
+            qkey_viol_cntr: 0,
+            pkey_tbl_len: 1,
+            lid: 0,
+            sm_lid: 0,
+            lmc: 0,
+            max_vl_num: 1,
+            sm_sl: 0,
+            subnet_timeout: 0,
+            init_type_reply: 0,
+            active_width: 2,
+            active_speed: 32,
+            phys_state: 5,
+            link_layer: IBV_LINK_LAYER_ETHERNET,
+            flags: 0,
+            port_cap_flags2: 0,
+        };
+        Port::new(port, &attr, Vec::new())
+    }
+}
+
 /// The logical state of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]

@@ -47,7 +47,7 @@ async fn serve(global: &Global, args: &ServeArgs, settings: Settings) -> Result<
         .map_err(|error| Failure::failed(format!("listen for signals: {error}")))?;
     let listener = bind(args.http.0).await?;
     let address = listener.local_addr().unwrap_or(args.http.0);
-    let status = Arc::new(Status::new(global.clone(), &settings));
+    let status = Arc::new(Status::new(global.clone(), settings));
     let first = status.clone();
     tokio::select! {
         rdma = tokio::task::spawn_blocking(move || first.look()) => {

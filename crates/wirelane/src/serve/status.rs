@@ -7,24 +7,23 @@ use serde::Serialize;
 
 use crate::cli::Global;
 use crate::config::Settings;
-use crate::rdma::{DeviceReport, Rdma, RdmaReport};
+use crate::rdma::{ChoiceReport, DeviceReport, Rdma, RdmaReport};
 use crate::version::VERSION;
 
 pub(super) struct Status {
     global: Global,
-    rdma_enabled: bool,
+    settings: Settings,
     last: Mutex<Option<(Instant, String)>>,
 }
 
 impl Status {
-    pub(super) fn new(global: Global, settings: &Settings) -> Self {
-        Status { global, rdma_enabled: settings.enable_rdma, last: Mutex::new(None) }
+    pub(super) fn new(global: Global, settings: Settings) -> Self {
+        Status { global, settings, last: Mutex::new(None) }
     }
 
     /// Asks the machine now.
     pub(super) fn look(&self) -> Rdma {
-        let rdma = Rdma::look(&self.global);
-        if self.rdma_enabled { rdma } else { rdma.disabled("transport.enable_rdma") }
+        Rdma::look_with(&self.global, &self.settings)
     }
 
     /// The answer as JSON text. Opens every device, so it blocks, and callers share a recent one.
@@ -42,8 +41,12 @@ impl Status {
 
     fn render(&self) -> String {
         let rdma = self.look();
-        let report =
-            Report { version: VERSION, rdma: rdma.report(), devices: rdma.device_reports() };
+        let report = Report {
+            version: VERSION,
+            rdma: rdma.report(),
+            choice: rdma.choice(&self.settings).into(),
+            devices: rdma.device_reports(),
+        };
         let text = serde_json::to_string_pretty(&report).expect("a report is plain data");
         format!("{text}\n")
     }
@@ -53,6 +56,7 @@ impl Status {
 struct Report<'r> {
     version: &'r str,
     rdma: RdmaReport<'r>,
+    choice: ChoiceReport,
     devices: Vec<DeviceReport<'r>>,
 }
 
