@@ -4,8 +4,10 @@
 //! it; `Context` owns an open device. Both call only through the table they were made with.
 #![allow(unsafe_code, reason = "owns libibverbs' device list and contexts")]
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, OsStr, c_int};
 use std::mem::zeroed;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
 use rdma_sys::device::{
@@ -62,6 +64,13 @@ impl<'l> ListedDevice<'l> {
     pub(super) fn transport(&self) -> i32 {
         // SAFETY: the device lives as long as the list it borrows.
         unsafe { (*self.device.as_ptr()).transport_type }
+    }
+
+    /// The file through which user space reaches it.
+    pub(super) fn node(&self) -> PathBuf {
+        // SAFETY: as in `name`.
+        let node = unsafe { CStr::from_ptr((*self.device.as_ptr()).dev_name.as_ptr()) };
+        Path::new("/dev/infiniband").join(OsStr::from_bytes(node.to_bytes()))
     }
 
     /// In host byte order.

@@ -1,6 +1,8 @@
 //! A device: what libibverbs says about it, or why it could not be asked.
 
 use std::fmt;
+use std::fs::File;
+use std::path::Path;
 
 use rdma_sys::Errno;
 use rdma_sys::consts::*;
@@ -124,8 +126,8 @@ impl Device {
 }
 
 fn facts(listed: &ListedDevice<'_>) -> Result<DeviceFacts, AskError> {
-    let context = listed.open().map_err(|errno| AskError { call: "open", errno })?;
-    let all = context.attributes().map_err(|errno| AskError { call: "query the device", errno })?;
+    let context = listed.open().map_err(|errno| AskError::open(&listed.node(), errno))?;
+    let all = context.attributes().map_err(|errno| AskError::query("the device", errno))?;
     let ports = ports(&context, all.orig_attr.phys_port_cnt)?;
     Ok(DeviceFacts::new(&all, context.completion_vectors(), ports))
 }
@@ -159,7 +161,7 @@ impl DeviceFacts {
 fn ports(context: &Context<'_>, count: u8) -> Result<Vec<Port>, AskError> {
     let mut attrs = Vec::new();
     for port in 1..=count {
-        let attr = context.port(port).map_err(|errno| AskError { call: "query a port", errno })?;
+        let attr = context.port(port).map_err(|errno| AskError::query("a port", errno))?;
         attrs.push((port, attr));
     }
     // A driver's word is not trusted with our memory.
@@ -211,17 +213,36 @@ fn netdev_name(index: u32) -> Option<String> {
 /// Why a listed device could not be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskError {
-    call: &'static str,
+    call: String,
     errno: Errno,
+    remedy: Option<&'static str>,
 }
+
+impl AskError {
+    fn query(what: &str, errno: Errno) -> Self {
+        AskError { call: format!("query {what}"), errno, remedy: None }
+    }
+
+    /// libibverbs tries several ways to the node and reports how the last one failed; the plain way
+    /// tells what is really wrong.
+    fn open(node: &Path, errno: Errno) -> Self {
+        let plain = File::options().read(true).write(true).open(node);
+        let errno = plain.err().and_then(|error| error.raw_os_error()).map_or(errno, Errno);
+        let remedy = match errno {
+            errno if errno.is_denied() => Some("give this user access to it"),
+            Errno(ENOENT) => Some("in a container, pass the device in"),
+            _ => None,
+        };
+        AskError { call: format!("open {}", node.display()), errno, remedy }
+    }
+}
+
+const ENOENT: i32 = 2;
 
 impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot {}: {}", self.call, self.errno)?;
-        if self.errno.is_denied() {
-            f.write_str(" — give this user access to /dev/infiniband/uverbs*")?;
-        }
-        Ok(())
+        self.remedy.map_or(Ok(()), |remedy| write!(f, " — {remedy}"))
     }
 }
 
@@ -229,8 +250,8 @@ impl std::error::Error for AskError {}
 
 #[cfg(test)]
 impl AskError {
-    pub(super) fn denied_example() -> Self {
-        AskError { call: "open", errno: Errno(13) }
+    pub(super) fn absent_example() -> Self {
+        AskError::open(Path::new("/dev/infiniband/nowhere"), Errno(5))
     }
 }
 
@@ -341,12 +362,11 @@ mod tests {
     }
 
     #[test]
-    fn a_denied_device_says_what_to_open() {
-        let error = AskError::denied_example();
+    fn an_absent_node_is_said_by_name_with_a_remedy() {
         assert_eq!(
-            error.to_string(),
-            "cannot open: permission denied (errno 13) — give this user access to \
-             /dev/infiniband/uverbs*"
+            AskError::absent_example().to_string(),
+            "cannot open /dev/infiniband/nowhere: no such file or directory (errno 2) — in a \
+             container, pass the device in"
         );
     }
 }
