@@ -232,5 +232,6 @@ const DEB_FILES: &[(&str, &str)] = &[
     ("completions/wirelane.fish", "usr/share/fish/vendor_completions.d/wirelane.fish"),
     ("wirelane.yaml", "usr/share/doc/wirelane/examples/wirelane.yaml"),
     ("LICENSE-MIT", "usr/share/doc/wirelane/copyright"),
+    ("LICENSE-APACHE", "usr/share/doc/wirelane/LICENSE-APACHE"),
     ("CHANGELOG.md", "usr/share/doc/wirelane/changelog"),
 ];

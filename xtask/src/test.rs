@@ -64,12 +64,13 @@ fn lab_tests() -> Command {
 /// The tests that need soft-RoCE devices, built here and run in one machine.
 fn guest_tests() -> Result<Command, Failed> {
     let mut build = shell::cargo(&["test", "--no-run", "--locked", "--message-format=json"]);
-    build.args(["--package", "rdma-sys", "--test", "wire", "--package", "wirelane"]);
-    build.args(["--test", "lab", "--features", "rdma-sys/lab,wirelane/lab"]);
+    build.args(["--package", "rdma-sys", "--test", "wire", "--package", "fabric"]);
+    build.args(["--test", "register", "--package", "wirelane", "--test", "lab"]);
+    build.args(["--features", "rdma-sys/lab,fabric/lab,wirelane/lab"]);
     let messages = shell::output(&mut build)?;
     let programs: Vec<String> = messages.lines().filter_map(test_program).collect();
-    if programs.len() != 2 {
-        return Err(format!("expected two test programs for the lab, found {programs:?}"));
+    if programs.len() != 3 {
+        return Err(format!("expected three test programs for the lab, found {programs:?}"));
     }
     let mut lab = task(&["lab", "--", "sh", "-c"]);
     lab.arg(

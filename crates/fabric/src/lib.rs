@@ -5,11 +5,13 @@
 //! folder each. It reads no configuration and no environment of its own: the program hands it what
 //! it needs.
 //!
-//! Start at [`verbs::survey`], [`verbs::choose`] and [`Memory`].
+//! Start at [`verbs::survey`], [`verbs::choose`], [`verbs::Domain`] and [`Memory`].
 
 mod error;
 pub mod memory;
+mod region;
 pub mod verbs;
 
 pub use error::{Error, Kind};
 pub use memory::{Memory, Pages};
+pub use region::{Region, Rights};

@@ -22,6 +22,7 @@ pub(super) struct Mapping {
     /// A multiple of the page size.
     length: usize,
     page_size: usize,
+    id: u64,
 }
 
 // SAFETY: the pages belong to the process, not to a thread.
@@ -50,7 +51,8 @@ impl Mapping {
         // SAFETY: the kernel chooses the place, so no mapping of anybody's is replaced.
         let address = unsafe { mmap(null_mut(), length, protection, MapFlags::SHARED, &file, 0) }?;
         let address = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Mapping { file, address, length, page_size })
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        Ok(Mapping { file, address, length, page_size, id })
     }
 
     pub(super) fn length(&self) -> usize {
@@ -59,6 +61,14 @@ impl Mapping {
 
     pub(super) fn page_size(&self) -> usize {
         self.page_size
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(super) fn address(&self) -> *mut u8 {
+        self.address.as_ptr()
     }
 
     pub(super) fn file(&self) -> BorrowedFd<'_> {
@@ -135,4 +145,5 @@ impl Drop for Mapping {
     }
 }
 
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 const HUGE_PAGE: usize = 2 << 20;

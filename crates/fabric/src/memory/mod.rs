@@ -57,6 +57,17 @@ impl Memory {
         self.length
     }
 
+    /// A number that no other memory of this process ever has: the handle by which registering it
+    /// again is known.
+    pub(crate) fn id(&self) -> u64 {
+        self.mapping.id()
+    }
+
+    /// Where it lies, for devices. Valid as long as a clone of this memory lives.
+    pub(crate) fn address(&self) -> *mut u8 {
+        self.mapping.address()
+    }
+
     /// The size of its pages.
     pub fn page_size(&self) -> usize {
         self.mapping.page_size()

@@ -9,6 +9,7 @@ use std::mem::zeroed;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use rdma_sys::device::{
     ibv_context, ibv_device, ibv_device_attr_ex, ibv_gid, ibv_gid_entry, ibv_port_attr,
@@ -16,14 +17,14 @@ use rdma_sys::device::{
 use rdma_sys::{Errno, Verbs, inline};
 
 /// The devices as libibverbs listed them.
-pub(super) struct DeviceList<'v> {
-    verbs: &'v Verbs,
+pub(super) struct DeviceList {
+    verbs: Arc<Verbs>,
     list: NonNull<*mut ibv_device>,
     count: usize,
 }
 
-impl<'v> DeviceList<'v> {
-    pub(super) fn new(verbs: &'v Verbs) -> Result<Self, Errno> {
+impl DeviceList {
+    pub(super) fn new(verbs: Arc<Verbs>) -> Result<Self, Errno> {
         let mut count: c_int = 0;
         // SAFETY: `count` is writable for the call; the list returned is freed in `Drop` only.
         let list = unsafe { verbs.ibv_get_device_list(&mut count) }?;
@@ -33,13 +34,13 @@ impl<'v> DeviceList<'v> {
     pub(super) fn iter(&self) -> impl Iterator<Item = ListedDevice<'_>> {
         // SAFETY: libibverbs returned this many entries, and the list lives as long as `self`.
         let devices = unsafe { std::slice::from_raw_parts(self.list.as_ptr(), self.count) };
-        devices.iter().filter_map(|device| {
-            Some(ListedDevice { verbs: self.verbs, device: NonNull::new(*device)?, _list: self })
-        })
+        devices
+            .iter()
+            .filter_map(|device| Some(ListedDevice { list: self, device: NonNull::new(*device)? }))
     }
 }
 
-impl Drop for DeviceList<'_> {
+impl Drop for DeviceList {
     fn drop(&mut self) {
         // SAFETY: made in `new`, freed here only; every `ListedDevice` borrows `self` and is gone.
         unsafe { self.verbs.ibv_free_device_list(self.list.as_ptr()) };
@@ -48,12 +49,11 @@ impl Drop for DeviceList<'_> {
 
 /// One device of the list, not opened.
 pub(super) struct ListedDevice<'l> {
-    verbs: &'l Verbs,
+    list: &'l DeviceList,
     device: NonNull<ibv_device>,
-    _list: &'l DeviceList<'l>,
 }
 
-impl<'l> ListedDevice<'l> {
+impl ListedDevice<'_> {
     pub(super) fn name(&self) -> String {
         // SAFETY: the device lives as long as the list it borrows; libibverbs wrote a
         // NUL-terminated name into it.
@@ -76,24 +76,37 @@ impl<'l> ListedDevice<'l> {
     /// In host byte order.
     pub(super) fn guid(&self) -> u64 {
         // SAFETY: the device lives as long as the list it borrows.
-        u64::from_be(unsafe { self.verbs.ibv_get_device_guid(self.device.as_ptr()) })
+        u64::from_be(unsafe { self.list.verbs.ibv_get_device_guid(self.device.as_ptr()) })
     }
 
-    pub(super) fn open(&self) -> Result<Context<'l>, Errno> {
+    pub(super) fn open(&self) -> Result<Context, Errno> {
         // SAFETY: the device lives as long as the list it borrows; the context is closed by its
         // owner alone.
-        let context = unsafe { self.verbs.ibv_open_device(self.device.as_ptr()) }?;
-        Ok(Context { verbs: self.verbs, context })
+        let context = unsafe { self.list.verbs.ibv_open_device(self.device.as_ptr()) }?;
+        Ok(Context { verbs: self.list.verbs.clone(), context })
     }
 }
 
 /// An open device.
-pub(super) struct Context<'v> {
-    verbs: &'v Verbs,
+pub(super) struct Context {
+    verbs: Arc<Verbs>,
     context: NonNull<ibv_context>,
 }
 
-impl Context<'_> {
+// SAFETY: libibverbs' contexts may be used from any thread, and from several at once.
+unsafe impl Send for Context {}
+// SAFETY: as above.
+unsafe impl Sync for Context {}
+
+impl Context {
+    pub(super) fn verbs(&self) -> &Verbs {
+        &self.verbs
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut ibv_context {
+        self.context.as_ptr()
+    }
+
     pub(super) fn completion_vectors(&self) -> i32 {
         // SAFETY: open until `Drop`.
         unsafe { (*self.context.as_ptr()).num_comp_vectors }
@@ -103,7 +116,7 @@ impl Context<'_> {
         // SAFETY: a struct of numbers, for which all zero bits are a value.
         let mut attr: ibv_device_attr_ex = unsafe { zeroed() };
         // SAFETY: open until `Drop`; `attr` is writable for the call.
-        unsafe { inline::ibv_query_device_ex(self.verbs, self.context.as_ptr(), &mut attr) }?;
+        unsafe { inline::ibv_query_device_ex(&self.verbs, self.context.as_ptr(), &mut attr) }?;
         Ok(attr)
     }
 
@@ -111,7 +124,7 @@ impl Context<'_> {
         // SAFETY: a struct of numbers, for which all zero bits are a value.
         let mut attr: ibv_port_attr = unsafe { zeroed() };
         // SAFETY: open until `Drop`; `attr` is writable for the call.
-        unsafe { inline::ibv_query_port(self.verbs, self.context.as_ptr(), port, &mut attr) }?;
+        unsafe { inline::ibv_query_port(&self.verbs, self.context.as_ptr(), port, &mut attr) }?;
         Ok(attr)
     }
 
@@ -144,7 +157,7 @@ impl Context<'_> {
     }
 }
 
-impl Drop for Context<'_> {
+impl Drop for Context {
     fn drop(&mut self) {
         // SAFETY: opened in `ListedDevice::open`, closed here only. A failure to close leaves
         // nothing to be done.

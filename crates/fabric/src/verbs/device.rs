@@ -158,7 +158,7 @@ impl DeviceFacts {
     }
 }
 
-fn ports(context: &Context<'_>, count: u8) -> Result<Vec<Port>, AskError> {
+fn ports(context: &Context, count: u8) -> Result<Vec<Port>, AskError> {
     let mut attrs = Vec::new();
     for port in 1..=count {
         let attr = context.port(port).map_err(|errno| AskError::query("a port", errno))?;
@@ -191,7 +191,7 @@ fn ports(context: &Context<'_>, count: u8) -> Result<Vec<Port>, AskError> {
 }
 
 /// The GID table entry by entry, without types: all that libraries before rdma-core 32 can tell.
-fn bare_gids(context: &Context<'_>, port: u8, length: i32) -> Vec<GidEntry> {
+fn bare_gids(context: &Context, port: u8, length: i32) -> Vec<GidEntry> {
     (0..length.clamp(0, MOST_GIDS as i32))
         .filter_map(|index| {
             let gid = Gid(context.gid(port, index).ok()?);

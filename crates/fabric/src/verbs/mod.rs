@@ -3,13 +3,17 @@
 mod choose;
 mod context;
 mod device;
+mod domain;
 mod gid;
+mod mr;
 mod port;
 mod survey;
 
 pub use choose::{Choice, Refusal, Wish, choose};
 pub use device::{AskError, Device, DeviceFacts, Extended, Guid, Limits};
+pub use domain::Domain;
 pub use gid::{Gid, GidEntry, GidType};
+pub(crate) use mr::Mr;
 pub use port::{LinkLayer, Port, PortState};
 pub use survey::{Survey, Unavailable, survey};
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use rdma_sys::{Errno, LoadError, Verbs};
 
@@ -17,10 +18,15 @@ pub struct Survey {
 
 /// Loads `library` and asks every device. One bad device never hides the others.
 pub fn survey(library: &Path) -> Result<Survey, Unavailable> {
-    let verbs = Verbs::load(library).map_err(Unavailable::Library)?;
-    let list = DeviceList::new(&verbs).map_err(Unavailable::from_list_error)?;
+    let list = list(library)?;
     let devices: Vec<Device> = list.iter().map(|listed| Device::ask(&listed)).collect();
     if devices.is_empty() { Err(Unavailable::NoDevice) } else { Ok(Survey { devices }) }
+}
+
+/// The devices, not yet asked.
+pub(super) fn list(library: &Path) -> Result<DeviceList, Unavailable> {
+    let verbs = Verbs::load(library).map_err(Unavailable::Library)?;
+    DeviceList::new(Arc::new(verbs)).map_err(Unavailable::from_list_error)
 }
 
 impl Survey {

@@ -1,0 +1,106 @@
+//! An opened device and its protection domain: where memory is registered.
+//!
+//! Unsafe here: `Pd` owns the C object and holds the open device; it is made and freed once.
+#![allow(unsafe_code, reason = "owns a protection domain")]
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use rdma_sys::objects::ibv_pd;
+
+use super::choose::Choice;
+use super::context::Context;
+use super::mr::Mr;
+use super::survey::list;
+use crate::error::{Error, Kind};
+use crate::memory::Memory;
+use crate::region::{Region, Rights};
+
+/// A device in use.
+#[derive(Debug)]
+pub struct Domain {
+    device: String,
+    pd: Arc<Pd>,
+    /// What is registered, by the memory's own handle: never found out by watching allocations.
+    registered: Mutex<HashMap<(u64, Rights), Weak<Mr>>>,
+}
+
+impl Domain {
+    /// Opens the chosen device by `library`.
+    pub fn open(library: &Path, choice: &Choice) -> Result<Self, Error> {
+        let call = || format!("open {}", choice.device);
+        let devices = list(library)
+            .map_err(|off| Error::new(Kind::Unsupported, call(), &off, off.remedy()))?;
+        let listed = devices.iter().find(|device| device.name() == choice.device);
+        let listed = listed.ok_or_else(|| {
+            let remedy = "look for it with `wirelane devices`";
+            Error::new(Kind::Gone, call(), "the device is not there any more", remedy)
+        })?;
+        let context = listed.open().map_err(|errno| {
+            let kind = if errno.is_denied() { Kind::Denied } else { Kind::System };
+            let remedy = format!("check access to {}", listed.node().display());
+            Error::new(kind, call(), errno, remedy)
+        })?;
+        let pd = Pd::new(Arc::new(context))
+            .map_err(|errno| Error::new(Kind::System, call(), errno, "see the kernel's log"))?;
+        let registered = Mutex::default();
+        Ok(Domain { device: choice.device.clone(), pd: Arc::new(pd), registered })
+    }
+
+    /// Registers the whole of `memory`. The same memory with the same rights is registered once,
+    /// however often it is asked for.
+    pub fn register(&self, memory: &Memory, rights: Rights) -> Result<Region, Error> {
+        let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (memory.id(), rights);
+        if let Some(mr) = registered.get(&key).and_then(Weak::upgrade) {
+            return Ok(Region::new(memory.clone(), rights, mr));
+        }
+        let mr = Arc::new(Mr::new(&self.device, self.pd.clone(), memory, rights)?);
+        // What has ended meanwhile makes room.
+        registered.retain(|_, mr| mr.strong_count() > 0);
+        registered.insert(key, Arc::downgrade(&mr));
+        Ok(Region::new(memory.clone(), rights, mr))
+    }
+}
+
+/// A protection domain.
+pub(super) struct Pd {
+    context: Arc<Context>,
+    pd: NonNull<ibv_pd>,
+}
+
+// SAFETY: libibverbs' objects may be used from any thread, and from several at once.
+unsafe impl Send for Pd {}
+// SAFETY: as above.
+unsafe impl Sync for Pd {}
+
+impl Pd {
+    fn new(context: Arc<Context>) -> Result<Self, rdma_sys::Errno> {
+        // SAFETY: the device is open as long as `context` lives, which `Pd` holds.
+        let pd = unsafe { context.verbs().ibv_alloc_pd(context.as_ptr()) }?;
+        Ok(Pd { context, pd })
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut ibv_pd {
+        self.pd.as_ptr()
+    }
+}
+
+impl std::fmt::Debug for Pd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Pd")
+    }
+}
+
+impl Drop for Pd {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`, freed here only; what was made in it holds it by `Arc` and is gone.
+        let _ = unsafe { self.context.verbs().ibv_dealloc_pd(self.pd.as_ptr()) };
+    }
+}

@@ -1,0 +1,126 @@
+//! Memory registered with a device.
+//!
+//! Unsafe here: `Mr` owns the C object and holds both the domain and the memory it was made of, so
+//! that a device never writes into pages that are somebody else's by then.
+#![allow(unsafe_code, reason = "owns a memory registration")]
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rdma_sys::Errno;
+use rdma_sys::consts::*;
+use rdma_sys::objects::ibv_mr;
+use rustix::process::{Resource, getrlimit};
+
+use super::domain::Pd;
+use crate::error::{Error, Kind};
+use crate::memory::{Memory, size};
+use crate::region::Rights;
+
+/// A registration.
+pub(crate) struct Mr {
+    pd: Arc<Pd>,
+    mr: NonNull<ibv_mr>,
+    _memory: Memory,
+}
+
+// SAFETY: libibverbs' objects may be used from any thread, and from several at once.
+unsafe impl Send for Mr {}
+// SAFETY: as above.
+unsafe impl Sync for Mr {}
+
+impl Mr {
+    pub(super) fn new(
+        device: &str,
+        pd: Arc<Pd>,
+        memory: &Memory,
+        rights: Rights,
+    ) -> Result<Self, Error> {
+        let verbs = pd.context().verbs();
+        let (address, length) = (memory.address().cast::<c_void>(), memory.len());
+        let access = access(rights);
+        // SAFETY: `Mr` holds the domain and the memory until `Drop`.
+        let relaxed = unsafe {
+            let iova = address.addr() as u64;
+            verbs.ibv_reg_mr_iova2(pd.as_ptr(), address, length, iova, access | RELAXED)
+        };
+        let mr = relaxed.unwrap_or_else(|| {
+            let access = access.cast_signed();
+            // SAFETY: as above.
+            unsafe { verbs.ibv_reg_mr(pd.as_ptr(), address, length, access) }
+        });
+        let mr = mr.map_err(|errno| explain(device, length as u64, errno))?;
+        Ok(Mr { pd, mr, _memory: memory.clone() })
+    }
+}
+
+impl std::fmt::Debug for Mr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Mr")
+    }
+}
+
+impl Drop for Mr {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`, freed here only. After the device went away this may fail, and
+        // leaves nothing to be done.
+        let _ = unsafe { self.pd.context().verbs().ibv_dereg_mr(self.mr.as_ptr()) };
+    }
+}
+
+/// The device may reorder what it writes into this memory, which is faster over PCI Express; nobody
+/// here polls for the last byte. An optional flag: devices that cannot do it ignore it.
+const RELAXED: u32 = IBV_ACCESS_RELAXED_ORDERING;
+
+fn access(rights: Rights) -> u32 {
+    let mut access = IBV_ACCESS_LOCAL_WRITE;
+    for (allowed, flag) in [
+        (rights.read, IBV_ACCESS_REMOTE_READ),
+        (rights.write, IBV_ACCESS_REMOTE_WRITE),
+        (rights.atomic, IBV_ACCESS_REMOTE_ATOMIC),
+    ] {
+        if allowed {
+            access |= flag;
+        }
+    }
+    access
+}
+
+/// What the kernel means by its few error numbers here.
+fn explain(device: &str, length: u64, errno: Errno) -> Error {
+    const ENOMEM: i32 = 12;
+    let call = format!("register {} on {device}", size(length));
+    let memlock = getrlimit(Resource::Memlock).current;
+    match memlock {
+        // The limit counts all that the process has locked, so a smaller request can break it too.
+        Some(limit) if errno.0 == ENOMEM || errno.is_denied() => Error::new(
+            Kind::Full,
+            call,
+            format!("{errno}; this process may lock {} (RLIMIT_MEMLOCK)", size(limit)),
+            "raise memlock: `ulimit -l unlimited`, LimitMEMLOCK=infinity in a systemd unit, or \
+             the capability CAP_IPC_LOCK",
+        ),
+        _ if errno.is_denied() => {
+            Error::new(Kind::Denied, call, errno, "run as a user who may use the device")
+        }
+        _ => Error::new(
+            Kind::System,
+            call,
+            errno,
+            "ask for less, or see the kernel's log for what the device refused",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_are_the_flags_of_the_same_name() {
+        assert_eq!(access(Rights::NONE), IBV_ACCESS_LOCAL_WRITE);
+        assert_eq!(access(Rights::ALL), 0b1111);
+        assert_eq!(access(Rights { read: true, ..Rights::NONE }), 0b101);
+    }
+}
