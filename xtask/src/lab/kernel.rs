@@ -106,7 +106,7 @@ fn image_package() -> Result<String, Failed> {
         }
     }
     Err(format!(
-        "no kernel for the lab: apt knows no {}. The lab runs on Debian 12 and 13 for amd64; \
+        "no kernel for the lab: apt knows no {}. The lab is made for Debian 12 and 13 on amd64; \
          elsewhere run it in a container or machine with one of them",
         META_PACKAGES.join(" or ")
     ))

@@ -17,7 +17,8 @@ use crate::Failed;
 pub(super) struct Machine<'k> {
     pub(super) cpus: u32,
     pub(super) memory: u32,
-    pub(super) disk: Option<PathBuf>,
+    /// A disk, in this file or in one of the run's own.
+    pub(super) disk: Option<Option<PathBuf>>,
     /// How long the command may take; none for a shell.
     pub(super) limit: Option<Duration>,
     /// Whether the command talks to this terminal.
@@ -45,9 +46,9 @@ impl Machine<'_> {
         let folder = RunFolder::make()?;
         let archive = self.initramfs.archive()?;
         folder.write("initramfs", &archive)?;
-        self.make_disk()?;
+        let disk = self.make_disk(&folder)?;
         if kvm_may_work() {
-            let (ending, spoke) = self.boot(&folder, Accelerator::Kvm, quiet)?;
+            let (ending, spoke) = self.boot(&folder, disk.as_deref(), Accelerator::Kvm, quiet)?;
             if spoke {
                 return Ok(ending);
             }
@@ -56,19 +57,21 @@ impl Machine<'_> {
         // An emulated kernel panics now and then (QEMU 7.2, 2 of some 150 boots, before our first
         // script). The command has not started then, so booting again changes nothing for it.
         for _ in 1..MOST_BOOTS {
-            let (ending, spoke) = self.boot(&folder, Accelerator::Emulation, quiet)?;
+            let (ending, spoke) =
+                self.boot(&folder, disk.as_deref(), Accelerator::Emulation, quiet)?;
             if spoke {
                 return Ok(ending);
             }
             eprintln!("lab: the machine did not come up, once more");
         }
-        Ok(self.boot(&folder, Accelerator::Emulation, quiet)?.0)
+        Ok(self.boot(&folder, disk.as_deref(), Accelerator::Emulation, quiet)?.0)
     }
 
     /// Boots and waits for the end; says also whether our scripts got to have their say.
     fn boot(
         &self,
         folder: &RunFolder,
+        disk: Option<&Path>,
         accelerator: Accelerator,
         quiet: bool,
     ) -> Result<(Ending, bool), Failed> {
@@ -79,7 +82,7 @@ impl Machine<'_> {
             Port::listen(folder, "err", copy_to(io::stderr))?,
             Port::listen(folder, "step", report_steps(steps))?,
         ];
-        let mut qemu = self.start(folder, accelerator)?;
+        let mut qemu = self.start(folder, disk, accelerator)?;
         let limit = self.limit;
         let mut wait = Wait { step, started, limit, quiet, accelerator, up: false, ready: None };
         let ending = wait.for_end(&mut qemu);
@@ -96,7 +99,12 @@ impl Machine<'_> {
         Ok((ending, spoke))
     }
 
-    fn start(&self, folder: &RunFolder, accelerator: Accelerator) -> Result<Child, Failed> {
+    fn start(
+        &self,
+        folder: &RunFolder,
+        disk: Option<&Path>,
+        accelerator: Accelerator,
+    ) -> Result<Child, Failed> {
         let mut command = Command::new("setpriv");
         // However we end, the kernel ends QEMU with us.
         command.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
@@ -132,7 +140,7 @@ impl Machine<'_> {
             let device = format!("virtserialport,chardev={name},nr={number},name={name}");
             command.args(["-device", &device]);
         }
-        if let Some(disk) = &self.disk {
+        if let Some(disk) = disk {
             let drive = format!("file={},if=none,id=disk,format=raw", option_path(disk));
             command.args(["-drive", &drive, "-device", "virtio-blk-pci,drive=disk"]);
         }
@@ -141,14 +149,14 @@ impl Machine<'_> {
         spawned.map_err(|error| format!("start qemu-system-x86_64: {error}"))
     }
 
-    fn make_disk(&self) -> Result<(), Failed> {
-        let Some(disk) = &self.disk else { return Ok(()) };
-        if disk.exists() {
-            return Ok(());
+    fn make_disk(&self, folder: &RunFolder) -> Result<Option<PathBuf>, Failed> {
+        let Some(disk) = &self.disk else { return Ok(None) };
+        let disk = disk.clone().unwrap_or_else(|| folder.path("disk"));
+        if !disk.exists() {
+            let made = File::create(&disk).and_then(|file| file.set_len(DISK_BYTES));
+            made.map_err(|error| format!("make the disk {}: {error}", disk.display()))?;
         }
-        File::create(disk)
-            .and_then(|file| file.set_len(DISK_BYTES))
-            .map_err(|error| format!("make the disk {}: {error}", disk.display()))
+        Ok(Some(disk))
     }
 }
 

@@ -20,12 +20,11 @@ use initramfs::Initramfs;
 use kernel::Kernel;
 use machine::{Ending, Machine};
 
-/// Run a command in a virtual machine with soft-RoCE devices
-///
-/// The command runs as root, in this folder, with this machine's files; what it writes is gone
-/// afterwards. `wirelane` there is the freshly built program. `wire` cuts, delays and drops.
 #[derive(Args, Clone)]
 #[command(after_help = "\
+The command runs as root, in this folder, with this machine's files; what it writes is gone afterwards.
+`wirelane` there is the freshly built program, `wire` cuts, delays and drops.
+
 Examples:
   cargo xtask lab -- ibv_devinfo
   cargo xtask lab -- sh -c 'wire loss 0 5% && wirelane devices'
@@ -43,9 +42,9 @@ pub(crate) struct LabArgs {
     /// Wires, each with a soft-RoCE device at both ends
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(0..=16))]
     rails: u32,
-    /// A file to be its disk /dev/vda; made (1 GiB) if absent, kept afterwards
-    #[arg(long, value_name = "FILE")]
-    disk: Option<PathBuf>,
+    /// Add a disk, /dev/vda, of 1 GiB; a FILE is made if absent and kept for the next run
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    disk: Option<Option<PathBuf>>,
     /// Seconds after which a hung command is stopped (a shell has none)
     #[arg(long, default_value_t = 600, value_name = "SECONDS")]
     timeout: u64,
