@@ -3,13 +3,13 @@
 use std::fmt::Write;
 
 use clap::Args;
-use fabric::verbs::{Choice, Device, DeviceFacts, GidType, Port};
+use fabric::verbs::{Device, DeviceFacts, GidType, Port};
 use serde::Serialize;
 
 use crate::cli::Global;
 use crate::config::Settings;
 use crate::exit::{Exit, Failure};
-use crate::rdma::{ChoiceReport, DeviceReport, Rdma, RdmaReport};
+use crate::rdma::{ChoiceReport, DeviceReport, Rdma, RdmaReport, chosen};
 use crate::{logging, output};
 
 #[derive(Debug, Args)]
@@ -30,8 +30,10 @@ pub(crate) fn run(global: &Global, args: &DevicesArgs) -> Result<Exit, Failure> 
         output::json(&Report { rdma: rdma.report(), choice, devices: rdma.device_reports() })?;
     } else {
         let devices: String = rdma.devices.iter().map(text).collect();
-        let chosen = choice.map_or_else(|_| String::new(), |choice| chosen(&choice));
-        output::answer(&format!("{devices}{chosen}"))?;
+        output::answer(&devices)?;
+        if rdma.off.is_none() {
+            output::answer(&format!("chosen: {}\n", chosen(&choice)))?;
+        }
         if let Some(off) = &rdma.off {
             output::note(&format!("RDMA is off: {} — {}", off.reason, off.remedy));
         }
@@ -44,11 +46,6 @@ struct Report<'r> {
     rdma: RdmaReport<'r>,
     choice: ChoiceReport,
     devices: Vec<DeviceReport<'r>>,
-}
-
-fn chosen(choice: &Choice) -> String {
-    let gid = choice.gid.as_ref().map_or(String::new(), |gid| format!(" GID {}", gid.index));
-    format!("chosen: {} port {}{gid} ({})\n", choice.device, choice.port, choice.why)
 }
 
 fn text(device: &Device) -> String {

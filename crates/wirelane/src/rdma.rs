@@ -103,6 +103,18 @@ fn wish(settings: &Settings) -> Wish {
     }
 }
 
+/// A choice as a line: what and why, or why nothing.
+pub(crate) fn chosen(choice: &Result<Choice, String>) -> String {
+    match choice {
+        Ok(choice) => {
+            let gid = choice.gid.as_ref().map(|gid| format!(" GID {}", gid.index));
+            let gid = gid.unwrap_or_default();
+            format!("{} port {}{gid} ({})", choice.device, choice.port, choice.why)
+        }
+        Err(why) => format!("none: {why}"),
+    }
+}
+
 /// A choice in JSON: what, or why nothing.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]

@@ -51,24 +51,32 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// Chooses. The fastest active port wins, the first listed among equals.
+/// Chooses among the active ports whose GIDs allow the wish: the one whose packets get furthest wins,
+/// then the fastest, then the first listed.
 pub fn choose(devices: &[Device], wish: &Wish) -> Result<Choice, Refusal> {
     let mut candidates: Vec<Candidate<'_>> = Vec::new();
     let mut refused: Vec<String> = Vec::new();
     for device in devices.iter().filter(|device| wanted(device, wish)) {
         match ports(device, wish) {
-            Ok(ports) => {
-                candidates.extend(ports.into_iter().map(|port| Candidate { device, port }));
-            }
             Err(why) => refused.push(format!("{}: {why}", device.name)),
+            Ok(ports) => {
+                for port in ports {
+                    match Candidate::new(device, port, wish) {
+                        Ok(candidate) => candidates.push(candidate),
+                        Err(why) => {
+                            refused.push(format!("{} port {}: {why}", device.name, port.port));
+                        }
+                    }
+                }
+            }
         }
     }
     if candidates.is_empty() && refused.is_empty() {
         return Err(no_such_device(devices, wish));
     }
-    let best = candidates.iter().rev().max_by_key(|candidate| candidate.port.rate_mbps());
+    let best = candidates.iter().rev().max_by_key(|candidate| candidate.merit());
     let best = best.ok_or_else(|| Refusal(refused.join("; ")))?;
-    best.choice(wish, candidates.len())
+    Ok(best.choice(wish, candidates.len()))
 }
 
 fn wanted(device: &Device, wish: &Wish) -> bool {
@@ -88,11 +96,7 @@ fn no_such_device(devices: &[Device], wish: &Wish) -> Refusal {
 
 /// The active ports that the wish allows, or why there is none.
 fn ports<'d>(device: &'d Device, wish: &Wish) -> Result<Vec<&'d Port>, String> {
-    if device.transport == "iWARP" {
-        return Err("iWARP devices are not supported: they connect by the RDMA CM only, and have \
-                    neither write with immediate nor atomics"
-            .to_owned());
-    }
+    device.supported()?;
     let facts = device.facts.as_ref().map_err(ToString::to_string)?;
     let wished: Vec<&Port> =
         facts.ports.iter().filter(|port| wish.port.is_none_or(|n| n == port.port)).collect();
@@ -109,102 +113,116 @@ fn ports<'d>(device: &'d Device, wish: &Wish) -> Result<Vec<&'d Port>, String> {
     Ok(active)
 }
 
+/// A port that could be used, with the GID it would use.
 struct Candidate<'d> {
     device: &'d Device,
     port: &'d Port,
+    gid: Option<&'d GidEntry>,
+    gid_why: String,
 }
 
-impl Candidate<'_> {
-    fn choice(&self, wish: &Wish, of: usize) -> Result<Choice, Refusal> {
-        let (gid, gid_why) = self.gid(wish)?;
+impl<'d> Candidate<'d> {
+    fn new(device: &'d Device, port: &'d Port, wish: &Wish) -> Result<Self, String> {
+        let (gid, gid_why) = gid(port, wish)?;
+        Ok(Candidate { device, port, gid, gid_why })
+    }
+
+    /// What is better ranks higher. An InfiniBand port reaches its whole fabric by LID.
+    fn merit(&self) -> (Reach, u64) {
+        let ethernet = self.gid.filter(|_| self.port.link_layer == LinkLayer::Ethernet);
+        (ethernet.map_or(Reach::Ipv4, reach), self.port.rate_mbps())
+    }
+
+    fn choice(&self, wish: &Wish, of: usize) -> Choice {
         let mtu = wish.mtu.min(self.port.active_mtu);
         let port_why = match (&wish.device, wish.port, of) {
             (Some(_), Some(_), _) => "as set",
-            (_, _, 1) => "the only active port",
-            _ => "the fastest active port, the first among equals",
+            (_, _, 1) => "the only port that can be used as set",
+            _ => "of several ports the one that reaches furthest, then the fastest, then the first",
         };
         let mtu_why = if mtu < wish.mtu { "all the port has" } else { "as set" };
-        Ok(Choice {
+        Choice {
             device: self.device.name.clone(),
             port: self.port.port,
-            gid,
+            gid: self.gid.cloned(),
             mtu,
-            why: format!("{port_why}; {gid_why}; MTU {mtu}: {mtu_why}"),
-        })
-    }
-
-    fn gid(&self, wish: &Wish) -> Result<(Option<GidEntry>, String), Refusal> {
-        let gids = &self.port.gids;
-        if let Some(index) = wish.gid_index {
-            let entry = gids.iter().find(|entry| entry.index == index);
-            let entry = entry.ok_or_else(|| self.no_gid(index))?;
-            return Ok((Some(entry.clone()), format!("GID {index}: as set")));
+            why: format!("{port_why}; {}; MTU {mtu}: {mtu_why}", self.gid_why),
         }
-        if self.port.link_layer != LinkLayer::Ethernet {
-            // The first entry is the port's own; others are aliases.
-            let first = gids.first().cloned();
-            return Ok((first, "InfiniBand: by LID, with the port's own GID".to_owned()));
-        }
-        let best = gids.iter().max_by_key(|entry| rank(entry));
-        let best = best.ok_or_else(|| {
-            Refusal(format!(
-                "{} port {} has an empty GID table: give its net device an address",
-                self.device.name, self.port.port
-            ))
-        })?;
-        Ok((Some(best.clone()), format!("GID {}: {}", best.index, description(best))))
-    }
-
-    fn no_gid(&self, index: u32) -> Refusal {
-        let known: Vec<String> =
-            self.port.gids.iter().map(|entry| entry.index.to_string()).collect();
-        Refusal(format!(
-            "{} port {} has no GID {index}; filled are {}. Set rdma_gid_index to -1 to choose",
-            self.device.name,
-            self.port.port,
-            known.join(", ")
-        ))
     }
 }
 
-/// Better entries rank higher: RoCE v2 before v1, routable before link-local, IPv4 before IPv6
-/// since that is what most fabrics route. Of equals the last counts, as `max_by_key` has it: where
-/// the library cannot tell types, drivers list v2 after v1.
-fn rank(entry: &GidEntry) -> (u8, u8) {
-    let version = match entry.kind {
-        Some(GidType::RoceV2) => 2,
-        None => 1,
-        Some(GidType::RoceV1 | GidType::Ib) => 0,
-    };
-    (version, reach(entry) as u8)
+/// The GID that the port would use, and why; or why it cannot be used.
+fn gid<'p>(port: &'p Port, wish: &Wish) -> Result<(Option<&'p GidEntry>, String), String> {
+    if let Some(index) = wish.gid_index {
+        let entry = port.gids.iter().find(|entry| entry.index == index);
+        let entry = entry.ok_or_else(|| no_gid(port, index))?;
+        return Ok((Some(entry), format!("GID {index}: as set")));
+    }
+    match port.link_layer {
+        // The first entry is the port's own; others are aliases.
+        LinkLayer::InfiniBand => {
+            let why = "InfiniBand: by LID, with the port's own GID".to_owned();
+            Ok((port.gids.first(), why))
+        }
+        LinkLayer::Ethernet => {
+            let nameable = port.gids.iter().filter(|entry| entry.index <= MOST_INDEX);
+            let best = nameable.max_by_key(|entry| rank(entry));
+            let best = best.ok_or("its GID table is empty: give its net device an address")?;
+            Ok((Some(best), format!("GID {}: {}", best.index, description(best))))
+        }
+        LinkLayer::Unknown => Err("its link layer is unknown".to_owned()),
+    }
 }
 
-/// How far packets with this address get.
-#[derive(Clone, Copy, PartialEq, Eq)]
+fn no_gid(port: &Port, index: u32) -> String {
+    let known: Vec<String> = port.gids.iter().map(|entry| entry.index.to_string()).collect();
+    let known = known.join(", ");
+    format!("it has no GID {index}; filled are {known}. Set rdma_gid_index to -1 to choose")
+}
+
+/// An address handle has eight bits for the index.
+const MOST_INDEX: u32 = 255;
+
+/// Better entries rank higher: RoCE v2 before v1, further before nearer. Of equals the first counts,
+/// so that an address added later does not move the choice; but where the library cannot tell types
+/// the last does, since drivers list v2 after v1.
+fn rank(entry: &GidEntry) -> (u8, Reach, i64) {
+    let index = i64::from(entry.index);
+    match entry.kind {
+        Some(GidType::RoceV2) => (2, reach(entry), -index),
+        None => (1, reach(entry), index),
+        Some(GidType::RoceV1 | GidType::Ib) => (0, reach(entry), -index),
+    }
+}
+
+/// How far packets with this address get, nearest first. IPv4 is what most fabrics route.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reach {
-    LinkLocal,
+    Link,
     Ipv6,
     Ipv4,
 }
 
 fn reach(entry: &GidEntry) -> Reach {
     let address = Ipv6Addr::from(entry.gid.0);
-    if address.to_ipv4_mapped().is_some() {
-        Reach::Ipv4
-    } else if address.is_unicast_link_local() {
-        Reach::LinkLocal
-    } else {
-        Reach::Ipv6
+    match address.to_ipv4_mapped() {
+        Some(ipv4) if ipv4.is_link_local() || ipv4.is_loopback() => Reach::Link,
+        Some(_) => Reach::Ipv4,
+        None if address.is_unicast_link_local() => Reach::Link,
+        None => Reach::Ipv6,
     }
 }
 
 fn description(entry: &GidEntry) -> String {
     let kind = entry.kind.map_or("of unknown type", GidType::name);
-    match reach(entry) {
-        Reach::LinkLocal => {
-            format!("{kind}, link-local: only peers on the same wire or switch are reached")
+    match (entry.kind, reach(entry)) {
+        (Some(GidType::RoceV1), _) => {
+            format!("{kind}: only peers on the same Ethernet are reached")
         }
-        Reach::Ipv4 | Reach::Ipv6 => format!("{kind}, routable"),
+        (_, Reach::Link) => {
+            format!("{kind}, link-local: only peers on the same Ethernet are reached")
+        }
+        (_, Reach::Ipv4 | Reach::Ipv6) => format!("{kind}, routable"),
     }
 }
 
@@ -286,6 +304,46 @@ mod tests {
     }
 
     #[test]
+    fn an_address_added_later_does_not_move_the_choice() {
+        let mut grown = port(1, PortState::Active, 4);
+        grown.gids.push(gid(7, "::ffff:10.9.9.9", Some(GidType::RoceV2)));
+        grown.gids.push(gid(301, "::ffff:10.0.0.9", Some(GidType::RoceV2)));
+        let choice = choose(&[device("a", vec![grown])], &ANY).expect("a choice");
+        assert_eq!(choice.gid.map(|gid| gid.index), Some(3));
+    }
+
+    #[test]
+    fn the_port_with_an_address_beats_the_one_without() {
+        let mut bare = port(1, PortState::Active, 4);
+        bare.gids.truncate(2);
+        let mut empty = port(1, PortState::Active, 4);
+        empty.gids.clear();
+        let cards = [
+            device("a", vec![bare]),
+            device("b", vec![empty]),
+            device("c", vec![port(1, PortState::Active, 1)]),
+        ];
+        assert_eq!(choose(&cards, &ANY).expect("a choice").device, "c");
+        let third = Wish { gid_index: Some(3), ..ANY };
+        assert_eq!(choose(&cards, &third).expect("a choice").device, "c");
+    }
+
+    #[test]
+    fn what_no_router_forwards_is_not_called_routable() {
+        let v2 = Some(GidType::RoceV2);
+        let mut own = port(1, PortState::Active, 4);
+        own.gids = vec![
+            gid(0, "::ffff:169.254.3.4", v2),
+            gid(1, "2001:db8::5", v2),
+            gid(2, "::ffff:10.0.0.1", Some(GidType::RoceV1)),
+        ];
+        let choice = choose(&[device("a", vec![own])], &ANY).expect("a choice");
+        assert_eq!(choice.gid.map(|gid| gid.index), Some(1));
+        let v1 = gid(2, "::ffff:10.0.0.1", Some(GidType::RoceV1));
+        assert!(!description(&v1).contains("routable"));
+    }
+
+    #[test]
     fn without_types_the_later_entry_of_the_best_address_is_taken() {
         let mut old = port(1, PortState::Active, 4);
         for gid in &mut old.gids {
@@ -325,10 +383,14 @@ mod tests {
     fn iwarp_and_unopened_devices_are_refused_with_their_reason() {
         let mut iwarp = device("i40iw0", vec![port(1, PortState::Active, 4)]);
         iwarp.transport = "iWARP";
+        let mut efa = device("rdmap0s6", vec![port(1, PortState::Active, 4)]);
+        efa.transport = "unspecified";
+        assert!(efa.usable().is_err() && iwarp.usable().is_err());
         let mut denied = device("mlx5_0", vec![]);
         denied.facts = Err(AskError::absent_example());
-        let refusal = choose(&[iwarp, denied], &ANY).expect_err("refused").to_string();
+        let refusal = choose(&[iwarp, efa, denied], &ANY).expect_err("refused").to_string();
         assert!(refusal.contains("i40iw0: iWARP devices are not supported"), "{refusal}");
+        assert!(refusal.contains("rdmap0s6: it has no reliable connections"), "{refusal}");
         assert!(refusal.contains("mlx5_0: cannot open /dev/infiniband/"), "{refusal}");
     }
 }

@@ -110,8 +110,20 @@ impl Device {
         }
     }
 
+    /// Whether it is of a kind that Wirelane's lanes can use, or why not.
+    pub(super) fn supported(&self) -> Result<(), String> {
+        match self.transport {
+            INFINIBAND => Ok(()),
+            IWARP => Err("iWARP devices are not supported: they connect by the RDMA CM only, and \
+                          have neither write with immediate nor atomics"
+                .to_owned()),
+            other => Err(format!("it has no reliable connections (transport {other})")),
+        }
+    }
+
     /// Whether it can carry data now, or why not.
     pub fn usable(&self) -> Result<(), String> {
+        self.supported()?;
         let facts = self.facts.as_ref().map_err(AskError::to_string)?;
         if facts.ports.iter().any(|port| port.state == PortState::Active) {
             return Ok(());
@@ -161,7 +173,8 @@ impl DeviceFacts {
 fn ports(context: &Context, count: u8) -> Result<Vec<Port>, AskError> {
     let mut attrs = Vec::new();
     for port in 1..=count {
-        let attr = context.port(port).map_err(|errno| AskError::query("a port", errno))?;
+        let attr =
+            context.port(port).map_err(|errno| AskError::query(&format!("port {port}"), errno))?;
         attrs.push((port, attr));
     }
     // A driver's word is not trusted with our memory.
@@ -219,13 +232,18 @@ pub struct AskError {
 }
 
 impl AskError {
+    /// Whether a right is missing, rather than a thing.
+    pub(super) fn is_denied(&self) -> bool {
+        self.errno.is_denied()
+    }
+
     fn query(what: &str, errno: Errno) -> Self {
         AskError { call: format!("query {what}"), errno, remedy: None }
     }
 
     /// libibverbs tries several ways to the node and reports how the last one failed; the plain way
     /// tells what is really wrong.
-    fn open(node: &Path, errno: Errno) -> Self {
+    pub(super) fn open(node: &Path, errno: Errno) -> Self {
         let plain = File::options().read(true).write(true).open(node);
         let errno = plain.err().and_then(|error| error.raw_os_error()).map_or(errno, Errno);
         let remedy = match errno {
@@ -324,8 +342,8 @@ limits! {
 
 fn transport(value: i32) -> &'static str {
     match value {
-        IBV_TRANSPORT_IB => "InfiniBand",
-        IBV_TRANSPORT_IWARP => "iWARP",
+        IBV_TRANSPORT_IB => INFINIBAND,
+        IBV_TRANSPORT_IWARP => IWARP,
         IBV_TRANSPORT_USNIC => "usNIC",
         IBV_TRANSPORT_USNIC_UDP => "usNIC UDP",
         IBV_TRANSPORT_UNSPECIFIED => "unspecified",
@@ -349,6 +367,9 @@ fn c_text(array: &[std::ffi::c_char]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// Also RoCE: the transport is InfiniBand's, the wire Ethernet's.
+const INFINIBAND: &str = "InfiniBand";
+const IWARP: &str = "iWARP";
 /// More than any known device has (1024 on soft-RoCE, 256 on ConnectX).
 const MOST_GIDS: usize = 65_536;
 

@@ -12,6 +12,7 @@ use rdma_sys::objects::ibv_pd;
 
 use super::choose::Choice;
 use super::context::Context;
+use super::device::AskError;
 use super::mr::Mr;
 use super::survey::list;
 use crate::error::{Error, Kind};
@@ -39,9 +40,9 @@ impl Domain {
             Error::new(Kind::Gone, call(), "the device is not there any more", remedy)
         })?;
         let context = listed.open().map_err(|errno| {
-            let kind = if errno.is_denied() { Kind::Denied } else { Kind::System };
-            let remedy = format!("check access to {}", listed.node().display());
-            Error::new(kind, call(), errno, remedy)
+            let why = AskError::open(&listed.node(), errno);
+            let kind = if why.is_denied() { Kind::Denied } else { Kind::System };
+            Error::new(kind, call(), why, "`wirelane devices` shows what is here")
         })?;
         let pd = Pd::new(Arc::new(context))
             .map_err(|errno| Error::new(Kind::System, call(), errno, "see the kernel's log"))?;
