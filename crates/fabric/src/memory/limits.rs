@@ -31,33 +31,79 @@ fn machine(root: &Path) -> Option<Limit> {
     })
 }
 
-/// The limits of our control group and of each above it (version 2).
-fn cgroups(root: &Path) -> Vec<Limit> {
-    let Ok(ours) = fs::read_to_string(root.join("proc/self/cgroup")) else { return Vec::new() };
-    let Some(path) = ours.lines().find_map(|line| line.strip_prefix("0::/")) else {
-        return Vec::new();
-    };
-    let mount = PathBuf::from("sys/fs/cgroup");
-    let group = mount.join(path);
-    group
-        .ancestors()
-        .take_while(|group| group.starts_with(&mount))
-        .filter_map(|group| cgroup(root, group))
-        .collect()
+/// Whether some control group has too few huge pages of 2 MiB left. Then taking them would succeed,
+/// and touching them end the process.
+pub(super) fn huge_exceeded(root: &Path, wanted: u64) -> bool {
+    groups(root, "hugetlb").iter().any(|group| {
+        let left =
+            |most, used| Some(group.number(root, most)?.saturating_sub(group.number(root, used)?));
+        let left = left("hugetlb.2MB.max", "hugetlb.2MB.current")
+            .or_else(|| left("hugetlb.2MB.limit_in_bytes", "hugetlb.2MB.usage_in_bytes"));
+        left.is_some_and(|left| left < wanted)
+    })
 }
 
-fn cgroup(root: &Path, group: &Path) -> Option<Limit> {
-    let number = |file: &str| {
-        let text = fs::read_to_string(root.join(group).join(file)).ok()?;
-        text.trim().parse::<u64>().ok()
+/// The memory limits of our control group and of each above it.
+fn cgroups(root: &Path) -> Vec<Limit> {
+    groups(root, "memory").iter().filter_map(|group| group.memory(root)).collect()
+}
+
+/// A control group: its folder below the root.
+struct Group(PathBuf);
+
+/// Our control group for `controller` and all above it, of version 2 or 1.
+fn groups(root: &Path, controller: &str) -> Vec<Group> {
+    let Ok(ours) = fs::read_to_string(root.join("proc/self/cgroup")) else { return Vec::new() };
+    // Each line: number, controllers, path; version 2 has no controllers.
+    let find = |wanted: &dyn Fn(&str) -> bool| {
+        ours.lines().find_map(|line| {
+            let (controllers, path) = line.split_once(':')?.1.split_once(":/")?;
+            wanted(controllers).then(|| path.to_owned())
+        })
     };
-    // "max" is no number, and no limit.
-    let most = number("memory.max")?;
-    Some(Limit {
-        name: format!("memory.max is {} in /{}", super::size(most), group.display()),
-        left: most.saturating_sub(number("memory.current")?),
-        remedy: "ask for less, or raise the limit (in Kubernetes: resources.limits.memory)",
-    })
+    let mount = PathBuf::from("sys/fs/cgroup");
+    let version_1 = find(&|controllers| controllers.split(',').any(|one| one == controller));
+    let (mount, path) = match (version_1, find(&str::is_empty)) {
+        (Some(path), _) => (mount.join(controller), path),
+        (None, Some(path)) => (mount, path),
+        (None, None) => return Vec::new(),
+    };
+    let group = mount.join(path);
+    let above = group.ancestors().take_while(|group| group.starts_with(&mount));
+    above.map(|group| Group(group.to_owned())).collect()
+}
+
+impl Group {
+    fn memory(&self, root: &Path) -> Option<Limit> {
+        let (file, most, used) = self
+            .numbers(root, "memory.max", "memory.current")
+            .or_else(|| self.numbers(root, "memory.limit_in_bytes", "memory.usage_in_bytes"))?;
+        // What only caches files is given up when memory is wanted.
+        let used = used.saturating_sub(self.file_cache(root));
+        Some(Limit {
+            name: format!("{file} is {} in /{}", super::size(most), self.0.display()),
+            left: most.saturating_sub(used),
+            remedy: "ask for less, or raise the limit (in Kubernetes: resources.limits.memory)",
+        })
+    }
+
+    fn numbers<'f>(&self, root: &Path, most: &'f str, used: &str) -> Option<(&'f str, u64, u64)> {
+        Some((most, self.number(root, most)?, self.number(root, used)?))
+    }
+
+    /// The number in one of its files; "max" is none, and no limit.
+    fn number(&self, root: &Path, file: &str) -> Option<u64> {
+        fs::read_to_string(root.join(&self.0).join(file)).ok()?.trim().parse().ok()
+    }
+
+    fn file_cache(&self, root: &Path) -> u64 {
+        let stat = fs::read_to_string(root.join(&self.0).join("memory.stat")).unwrap_or_default();
+        let number = |line: &str| {
+            let (name, number) = line.split_once(' ')?;
+            matches!(name, "inactive_file" | "active_file").then(|| number.parse::<u64>().ok())?
+        };
+        stat.lines().filter_map(number).sum()
+    }
 }
 
 #[cfg(test)]
@@ -90,6 +136,47 @@ mod tests {
         assert_eq!(limit.left, 3 * GIB);
         assert_eq!(limit.name, "memory.max is 4.0 GiB in /sys/fs/cgroup/pods/one");
         assert_eq!(exceeded(root.path(), 9 * GIB).expect("a limit").left, 3 * GIB);
+    }
+
+    #[test]
+    fn cached_files_do_not_count_as_used() {
+        let root = container();
+        let stat = "anon 5\nactive_file 536870912\ninactive_file 268435456\n";
+        let group = root.path().join("sys/fs/cgroup/pods/one");
+        fs::write(group.join("memory.stat"), stat).expect("written");
+        assert_eq!(
+            exceeded(root.path(), 5 * GIB).expect("a limit").left,
+            3 * GIB + 768 * (1 << 20)
+        );
+    }
+
+    #[test]
+    fn control_groups_of_version_1_are_limits_too() {
+        let root = container();
+        let file = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            fs::write(path, text).expect("written");
+        };
+        file("proc/self/cgroup", "5:cpu,cpuacct:/x\n4:memory:/pod\n0::/\n");
+        file("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+        file("sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n");
+        file("sys/fs/cgroup/memory/pod/memory.limit_in_bytes", "2147483648\n");
+        file("sys/fs/cgroup/memory/pod/memory.usage_in_bytes", "0\n");
+        let limit = exceeded(root.path(), 3 * GIB).expect("a limit");
+        assert_eq!(limit.left, 2 * GIB);
+        assert!(limit.name.starts_with("memory.limit_in_bytes is 2.0 GiB"), "{}", limit.name);
+    }
+
+    #[test]
+    fn too_few_huge_pages_in_the_group_are_seen_before_they_are_touched() {
+        let root = container();
+        let group = root.path().join("sys/fs/cgroup/pods/one");
+        assert!(!huge_exceeded(root.path(), GIB));
+        fs::write(group.join("hugetlb.2MB.max"), "2097152\n").expect("written");
+        fs::write(group.join("hugetlb.2MB.current"), "0\n").expect("written");
+        assert!(!huge_exceeded(root.path(), 2 << 20));
+        assert!(huge_exceeded(root.path(), 4 << 20));
     }
 
     #[test]

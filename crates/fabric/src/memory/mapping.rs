@@ -1,15 +1,16 @@
 //! A mapped memfd: the owner of the pages.
 //!
 //! Unsafe here: `Mapping` maps its pages once, in `new`, and unmaps them in `Drop` only. Other
-//! processes and devices may change the bytes at any time, so no reference to them is ever made:
-//! they are copied by pointer, or accessed as atomics. Every method takes offsets that its caller,
-//! `Memory`, has checked against the length.
-#![allow(unsafe_code, reason = "maps memory and copies by pointer")]
+//! processes, devices and our own threads may change the bytes at any time, so they are only ever
+//! accessed as atomic words of one size, which no race makes undefined. Every method takes offsets
+//! that its caller, `Memory`, has checked against the length; the mapping is whole pages, so the
+//! word around any byte of it is inside.
+#![allow(unsafe_code, reason = "maps memory and makes atomics of it")]
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
@@ -27,7 +28,7 @@ pub(super) struct Mapping {
 
 // SAFETY: the pages belong to the process, not to a thread.
 unsafe impl Send for Mapping {}
-// SAFETY: shared access is by pointer copies and atomics, as for any memory that others write.
+// SAFETY: all access is by atomics, in `word`.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -76,20 +77,54 @@ impl Mapping {
     }
 
     pub(super) fn write(&self, offset: usize, bytes: &[u8]) {
-        // SAFETY: `Memory` checked that the bytes fit, and they cannot overlap: no slice of these
-        // pages exists.
-        unsafe {
-            let to = self.address.add(offset).as_ptr();
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len());
+        let (head, words, tail) = cut(offset, bytes.len());
+        self.write_part(offset, &bytes[..head]);
+        let mut at = offset + head;
+        for chunk in bytes[head..head + words].chunks_exact(WORD) {
+            let word = u64::from_ne_bytes(chunk.try_into().expect("a chunk is a word"));
+            self.word(at).store(word, Ordering::Relaxed);
+            at += WORD;
         }
+        self.write_part(at, &bytes[bytes.len() - tail..]);
+        // What is announced after this, was written before it.
+        fence(Ordering::Release);
     }
 
     pub(super) fn read(&self, offset: usize, bytes: &mut [u8]) {
-        // SAFETY: as in `write`.
-        unsafe {
-            let from = self.address.add(offset).as_ptr();
-            std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), bytes.len());
+        fence(Ordering::Acquire);
+        let length = bytes.len();
+        let (head, words, tail) = cut(offset, length);
+        self.read_part(offset, &mut bytes[..head]);
+        let mut at = offset + head;
+        for chunk in bytes[head..head + words].chunks_exact_mut(WORD) {
+            chunk.copy_from_slice(&self.word(at).load(Ordering::Relaxed).to_ne_bytes());
+            at += WORD;
         }
+        self.read_part(at, &mut bytes[length - tail..]);
+    }
+
+    /// Changes some bytes of one word and none of their neighbours, whoever writes those.
+    fn write_part(&self, offset: usize, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let at = offset % WORD;
+        let with = |word: u64| {
+            let mut word = word.to_ne_bytes();
+            word[at..at + bytes.len()].copy_from_slice(bytes);
+            Some(u64::from_ne_bytes(word))
+        };
+        let word = self.word(offset - at);
+        let _ = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with);
+    }
+
+    fn read_part(&self, offset: usize, bytes: &mut [u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let at = offset % WORD;
+        let word = self.word(offset - at).load(Ordering::Relaxed).to_ne_bytes();
+        bytes.copy_from_slice(&word[at..at + bytes.len()]);
     }
 
     pub(super) fn load(&self, offset: usize) -> u64 {
@@ -101,8 +136,9 @@ impl Mapping {
     }
 
     fn word(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: `Memory` checked that eight bytes fit and that the offset is a multiple of eight,
-        // as the mapping's start is; the pages live as long as `self`.
+        // SAFETY: the offset is a multiple of eight within the mapping, whose start is one too and
+        // whose length is whole pages: `Memory` and the methods above see to it. The pages live as
+        // long as `self`, and nothing else ever accesses them but as such words.
         unsafe { AtomicU64::from_ptr(self.address.add(offset).as_ptr().cast()) }
     }
 
@@ -147,3 +183,11 @@ impl Drop for Mapping {
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 const HUGE_PAGE: usize = 2 << 20;
+const WORD: usize = 8;
+
+/// Cuts a range into bytes before the first whole word, bytes in whole words, and bytes after.
+fn cut(offset: usize, length: usize) -> (usize, usize, usize) {
+    let head = (offset.next_multiple_of(WORD) - offset).min(length);
+    let tail = (length - head) % WORD;
+    (head, length - head - tail, tail)
+}

@@ -43,6 +43,9 @@ impl Memory {
         let mapping = match pages {
             Pages::Plain => plain(length, &call)?,
             Pages::Huge => Mapping::huge(length).map_err(|error| no_huge_pages(&call, &error))?,
+            Pages::Auto if limits::huge_exceeded(Path::new("/"), length as u64) => {
+                plain(length, &call)?
+            }
             Pages::Auto => match Mapping::huge(length) {
                 Ok(mapping) => mapping,
                 Err(_) => plain(length, &call)?,
@@ -97,8 +100,9 @@ impl Memory {
         self.mapping.read(offset, bytes);
     }
 
-    /// The eight bytes at `offset` as one number: never half old and half new. What a peer wrote
-    /// before it wrote this number is seen after it.
+    /// The eight bytes at `offset` as one number: never half old and half new. What another thread or
+    /// process stored before this number is seen after it. A device gives no such promise: there only
+    /// a completion tells that data has arrived.
     ///
     /// # Panics
     /// If `offset` is out of range or no multiple of eight.
@@ -107,7 +111,7 @@ impl Memory {
         self.mapping.load(offset)
     }
 
-    /// Writes a number as one, after everything written before.
+    /// Writes a number as one, after everything that this thread wrote before.
     ///
     /// # Panics
     /// If `offset` is out of range or no multiple of eight.
@@ -189,6 +193,44 @@ mod tests {
         memory.store(16, 0xfeed);
         assert_eq!(memory.load(16), 0xfeed);
         memory.read(0, &mut []);
+    }
+
+    #[test]
+    fn every_offset_and_length_is_copied_and_nothing_beside_it() {
+        let memory = Memory::allocate(64, Pages::Plain).unwrap();
+        for offset in 0..20 {
+            for length in 0..20 {
+                memory.write(0, &[0xaa; 64]);
+                let bytes: Vec<u8> = (1..=length as u8).collect();
+                memory.write(offset, &bytes);
+                let mut all = [0; 64];
+                memory.read(0, &mut all);
+                let mut expected = [0xaa; 64];
+                expected[offset..offset + length].copy_from_slice(&bytes);
+                assert_eq!(all, expected, "{length} bytes at {offset}");
+                let mut part = vec![0; length];
+                memory.read(offset, &mut part);
+                assert_eq!(part, bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn threads_that_write_neighbouring_bytes_do_not_undo_each_other() {
+        let memory = Memory::allocate(4096, Pages::Plain).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..4u8 {
+                let memory = &memory;
+                scope.spawn(move || {
+                    for _ in 0..10_000 {
+                        memory.write(usize::from(thread), &[thread + 1]);
+                    }
+                });
+            }
+        });
+        let mut bytes = [0; 4];
+        memory.read(0, &mut bytes);
+        assert_eq!(bytes, [1, 2, 3, 4]);
     }
 
     #[test]

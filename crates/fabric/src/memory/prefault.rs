@@ -17,16 +17,19 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let next = AtomicUsize::new(0);
     let (report, reports) = channel();
+    let threads = threads.clamp(1, mapping.length().div_ceil(PIECE));
     std::thread::scope(|scope| {
-        for _ in 0..threads.max(1) {
+        for _ in 0..threads {
             let (next, report) = (&next, report.clone());
             scope.spawn(move || {
                 while let Some((start, piece)) = take(next, mapping.length()) {
                     let done = mapping.populate(start, piece).map(|()| piece);
-                    let failed = done.is_err();
-                    if report.send(done).is_err() || failed {
-                        return;
+                    if done.is_err() {
+                        // Nobody needs the rest now.
+                        next.store(mapping.length(), Ordering::Relaxed);
                     }
+                    // The receiver stays until all senders are gone.
+                    let _ = report.send(done);
                 }
             });
         }
@@ -48,8 +51,10 @@ fn take(next: &AtomicUsize, length: usize) -> Option<(usize, usize)> {
 
 fn explain(error: &io::Error, done: usize, length: usize) -> Error {
     let call = format!("bring {} of memory in", size(length as u64));
-    let why = format!("{error} after {}", size(done as u64));
-    Error::new(Kind::Full, call, why, "ask for less, or free memory on this machine")
+    let why = format!("the kernel gave no more pages after {} ({error})", size(done as u64));
+    let remedy = "ask for less, free memory, or raise the control group's limits (memory.max, and \
+                  hugetlb.2MB.max for huge pages)";
+    Error::new(Kind::Full, call, why, remedy)
 }
 
 /// Large enough that threads rarely meet, small enough to share the work and show progress; a

@@ -90,27 +90,42 @@ fn access(rights: Rights) -> u32 {
 /// What the kernel means by its few error numbers here.
 fn explain(device: &str, length: u64, errno: Errno) -> Error {
     const ENOMEM: i32 = 12;
+    const EINVAL: i32 = 22;
+    const EOPNOTSUPP: i32 = 95;
     let call = format!("register {} on {device}", size(length));
-    let memlock = getrlimit(Resource::Memlock).current;
-    match memlock {
-        // The limit counts all that the process has locked, so a smaller request can break it too.
-        Some(limit) if errno.0 == ENOMEM || errno.is_denied() => Error::new(
+    let limit = getrlimit(Resource::Memlock).current;
+    match (errno.0, limit) {
+        (ENOMEM, Some(limit)) if breaks_memlock(length, limit) => Error::new(
             Kind::Full,
             call,
             format!("{errno}; this process may lock {} (RLIMIT_MEMLOCK)", size(limit)),
             "raise memlock: `ulimit -l unlimited`, LimitMEMLOCK=infinity in a systemd unit, or \
              the capability CAP_IPC_LOCK",
         ),
+        (EINVAL | EOPNOTSUPP, _) => {
+            let remedy = "ask for fewer rights; the device may lack remote atomics";
+            Error::new(Kind::Unsupported, call, errno, remedy)
+        }
         _ if errno.is_denied() => {
             Error::new(Kind::Denied, call, errno, "run as a user who may use the device")
         }
-        _ => Error::new(
-            Kind::System,
-            call,
-            errno,
-            "ask for less, or see the kernel's log for what the device refused",
-        ),
+        _ => {
+            let remedy = "ask for less, or see the kernel's log for what the device refused";
+            Error::new(Kind::System, call, errno, remedy)
+        }
     }
+}
+
+/// Whether the kernel refuses to pin so much more for this process: what is pinned counts, and a
+/// process with CAP_IPC_LOCK has no limit.
+fn breaks_memlock(length: u64, limit: u64) -> bool {
+    const CAP_IPC_LOCK: u64 = 1 << 14;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let capabilities = field("CapEff:").and_then(|hex| u64::from_str_radix(hex, 16).ok());
+    let pinned = field("VmPin:").and_then(|text| text.trim_end_matches(" kB").parse::<u64>().ok());
+    let free = capabilities.is_some_and(|capabilities| capabilities & CAP_IPC_LOCK != 0);
+    !free && length.saturating_add(pinned.unwrap_or(0) * 1024) > limit
 }
 
 #[cfg(test)]
