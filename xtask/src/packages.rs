@@ -142,18 +142,17 @@ fn install(names: &[&str]) -> Result<(), Failed> {
         update()?;
         apt(&arguments)
     });
-    installed.or_else(|error| {
-        // A qemu-utils from backports can stand in the way of Debian's own QEMU.
-        if !names.contains(&"qemu-system-x86") {
-            return Err(error);
-        }
-        arguments.push("qemu-utils-");
-        apt(&arguments)
+    installed.map_err(|error| {
+        // Seen with a qemu-utils from backports. Removing it is not ours to decide.
+        let remedy = "if another QEMU stands in the way, this removes it: apt-get install \
+                      qemu-system-x86 qemu-utils-";
+        if names.contains(&"qemu-system-x86") { format!("{error} ({remedy})") } else { error }
     })
 }
 
 /// Fetches the package lists anew.
 pub(crate) fn update() -> Result<(), Failed> {
+    eprintln!("fetching Debian's package lists");
     apt(&["update", "--quiet"])
 }
 

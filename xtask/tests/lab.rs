@@ -28,7 +28,7 @@ fn text(bytes: &[u8]) -> String {
 fn a_command_runs_as_on_a_whole_linux_and_its_exit_code_comes_back() {
     let script = r#"
         echo to-stdout
-        echo to-stderr >&2
+        echo to-stderr >/dev/stderr
         set -e
         test "$(id -u)" = 0
         test "$(ulimit -l)" = unlimited

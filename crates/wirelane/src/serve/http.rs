@@ -120,11 +120,11 @@ async fn answer(
     }
     Ok(match path {
         HEALTH => text(StatusCode::OK, "text/plain", "ok\n".into()),
-        STATUS => match tokio::task::spawn_blocking(move || status.json()).await {
-            Ok(json) => text(StatusCode::OK, "application/json", json),
-            Err(error) => {
-                tracing::error!(%error, "status");
-                text(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", "see the log\n".into())
+        STATUS => match status.json().await {
+            Some(json) => text(StatusCode::OK, "application/json", json),
+            None => {
+                let body = "an RDMA device does not answer; look at the kernel's log\n";
+                text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", body.into())
             }
         },
         _ => text(

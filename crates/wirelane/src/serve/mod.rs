@@ -15,7 +15,6 @@ use tokio::net::TcpListener;
 use crate::cli::Global;
 use crate::config::Settings;
 use crate::exit::{self, Exit, Failure};
-use crate::rdma::Rdma;
 use crate::version::VERSION;
 use crate::{logging, output};
 use address::HttpAddress;
@@ -43,19 +42,16 @@ pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<Exit, Failure> {
 
 async fn serve(global: &Global, args: &ServeArgs, settings: Settings) -> Result<(), Failure> {
     // Before the first line is printed: a signal that answers it must find us listening.
-    let mut signals = http::Signals::new()
+    let signals = http::Signals::new()
         .map_err(|error| Failure::failed(format!("listen for signals: {error}")))?;
     let listener = bind(args.http.0).await?;
-    let address = listener.local_addr().unwrap_or(args.http.0);
+    greet(listener.local_addr().unwrap_or(args.http.0));
     let status = Arc::new(Status::new(global.clone(), settings));
-    let first = status.clone();
-    tokio::select! {
-        rdma = tokio::task::spawn_blocking(move || first.look()) => {
-            let rdma = rdma.map_err(|error| Failure::failed(format!("look for RDMA: {error}")))?;
-            greet(&rdma, address);
-        }
-        () = signals.next() => return Ok(()),
-    }
+    // A device that does not answer delays this line, not the server.
+    let look = status.clone();
+    tokio::task::spawn_blocking(move || {
+        output::note(&format!("RDMA  {}", look.look().sentence()));
+    });
     http::serve(listener, status, signals).await;
     Ok(())
 }
@@ -74,10 +70,9 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
     })
 }
 
-/// At most six lines: what it keeps, whether RDMA is on, where it listens, what to try.
-fn greet(rdma: &Rdma, address: SocketAddr) {
+/// With the line about RDMA at most six: what it keeps, where it listens, what to try.
+fn greet(address: SocketAddr) {
     output::note(&format!("wirelane {VERSION}: keeps nothing yet, the store is still to come"));
-    output::note(&format!("RDMA  {}", rdma.sentence()));
     output::note(&format!("HTTP  http://{address}  /healthz  /api/v1/transport/status"));
     output::note(&format!("try   curl -s http://{address}/api/v1/transport/status"));
     output::note("stop  Ctrl-C");

@@ -1,9 +1,11 @@
 //! What `/api/v1/transport/status` answers: a fresh look at the machine, at most once a second.
 
-use std::sync::Mutex;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use crate::cli::Global;
 use crate::config::Settings;
@@ -13,30 +15,35 @@ use crate::version::VERSION;
 pub(super) struct Status {
     global: Global,
     settings: Settings,
-    last: Mutex<Option<(Instant, String)>>,
+    /// The last answer. Locked while somebody looks, so that a device which does not answer costs
+    /// one thread and not one for every caller.
+    last: Arc<Mutex<Option<(Instant, String)>>>,
 }
 
 impl Status {
     pub(super) fn new(global: Global, settings: Settings) -> Self {
-        Status { global, settings, last: Mutex::new(None) }
+        Status { global, settings, last: Arc::default() }
     }
 
-    /// Asks the machine now.
+    /// Asks the machine now. Opens every device, so it blocks.
     pub(super) fn look(&self) -> Rdma {
         Rdma::look_with(&self.global, &self.settings)
     }
 
-    /// The answer as JSON text. Opens every device, so it blocks, and callers share a recent one.
-    pub(super) fn json(&self) -> String {
-        let mut last = self.last.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    /// The answer as JSON text; `None` when a device keeps us waiting too long.
+    pub(super) async fn json(self: Arc<Self>) -> Option<String> {
+        let mut last = timeout(PATIENCE, self.last.clone().lock_owned()).await.ok()?;
         if let Some((at, text)) = &*last
             && at.elapsed() < FRESH
         {
-            return text.clone();
+            return Some(text.clone());
         }
-        let text = self.render();
-        *last = Some((Instant::now(), text.clone()));
-        text
+        let look = tokio::task::spawn_blocking(move || {
+            let text = self.render();
+            *last = Some((Instant::now(), text.clone()));
+            text
+        });
+        timeout(PATIENCE, look).await.ok()?.ok()
     }
 
     fn render(&self) -> String {
@@ -61,3 +68,4 @@ struct Report<'r> {
 }
 
 const FRESH: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(5);
