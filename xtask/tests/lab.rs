@@ -1,7 +1,7 @@
 //! The lab, used as a person uses it. Each test boots a machine, so there are few and full ones.
 #![allow(missing_docs, reason = "a test")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 /// `cargo xtask lab ARGUMENTS`, to its end.
@@ -81,8 +81,8 @@ fn a_killed_lab_takes_its_machine_along() {
 
 #[test]
 fn a_power_cut_loses_what_was_not_synced_and_nothing_else() {
-    let disk = std::env::temp_dir().join(format!("wirelane-lab-disk-{}", std::process::id()));
-    let disk_path = disk.to_str().expect("a plain path");
+    let disk = Disk::new();
+    let disk_path = disk.0.to_str().expect("a plain path");
     let write = "set -e
         mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/vda
         mount /dev/vda /mnt
@@ -100,9 +100,23 @@ fn a_power_cut_loses_what_was_not_synced_and_nothing_else() {
         cat /mnt/synced
         test ! -s /mnt/unsynced";
     let output = lab(&["--disk", disk_path, "--rails", "0", "--", "sh", "-c", read]);
-    std::fs::remove_file(&disk).expect("the disk was kept");
     assert_eq!(text(&output.stdout), "kept\n", "{}", text(&output.stderr));
     assert_eq!(output.status.code(), Some(0));
+}
+
+/// A place for a disk, emptied however the test ends.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn new() -> Self {
+        Disk(std::env::temp_dir().join(format!("wirelane-lab-disk-{}", std::process::id())))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 /// The command lines of the QEMU processes that use a run's folder.
