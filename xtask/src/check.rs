@@ -16,14 +16,9 @@ const PARTS: &[Part] = &[
 pub(crate) fn run() -> Result<(), Failed> {
     for (name, part) in PARTS {
         part().map_err(|error| format!("{name}: {error}"))?;
-        println!("{name}: good");
+        println!("good: {name}");
     }
     Ok(())
-}
-
-/// How many parts there are, for a report.
-pub(crate) fn parts() -> usize {
-    PARTS.len()
 }
 
 fn format() -> Result<(), Failed> {

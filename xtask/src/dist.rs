@@ -9,9 +9,6 @@ use std::process::Command;
 
 use crate::{Failed, packages, shell};
 
-/// The things checked about what was built.
-pub(crate) const CHECKS: usize = 4;
-
 pub(crate) fn run() -> Result<(), Failed> {
     packages::ensure(&[packages::DIST], false)?;
     let program = build()?;
@@ -83,7 +80,11 @@ fn check_glibc(program: &Path) -> Result<(), Failed> {
     if Some(&newest) > version_numbers(GLIBC).as_ref() {
         return Err(format!("the program needs glibc {newest:?}, promised is {GLIBC}"));
     }
-    println!("needs glibc {}.{}, promised is {GLIBC}", newest[0], newest.get(1).unwrap_or(&0));
+    println!(
+        "good: needs glibc {}.{}, promised is {GLIBC}",
+        newest[0],
+        newest.get(1).unwrap_or(&0)
+    );
     Ok(())
 }
 
@@ -102,7 +103,7 @@ fn check_libraries(program: &Path) -> Result<(), Failed> {
     match libraries.iter().find(|library| !LIBC.iter().any(|part| library.starts_with(part))) {
         Some(library) => Err(format!("the program is linked with {library}")),
         None => {
-            println!("linked with {}", libraries.join(", "));
+            println!("good: linked with {}", libraries.join(", "));
             Ok(())
         }
     }
@@ -184,8 +185,8 @@ fn check_runs(tarball: &Path, deb: &Path) -> Result<(), Failed> {
         if !said.starts_with(&format!("wirelane {VERSION}\n")) {
             return Err(format!("{} says {said}", program.display()));
         }
+        println!("good: the program runs, unpacked at {}", program.display());
     }
-    println!("both packages hold a program that runs");
     fs::remove_dir_all(&scratch).map_err(|error| failed("remove", &scratch, &error))
 }
 

@@ -54,8 +54,8 @@ impl Machine<'_> {
             }
             remember_kvm_refused();
         }
-        // An emulated kernel panics now and then (QEMU 7.2, 2 of some 150 boots, before our first
-        // script). The command has not started then, so booting again changes nothing for it.
+        // An emulated kernel was seen to panic before our first script (6.12 on QEMU 7.2; rare, the
+        // cause unknown). The command has not started then: booting again changes nothing for it.
         for _ in 1..MOST_BOOTS {
             let (ending, spoke) =
                 self.boot(&folder, disk.as_deref(), Accelerator::Emulation, quiet)?;
@@ -110,7 +110,8 @@ impl Machine<'_> {
         command.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
         command.args(match accelerator {
             Accelerator::Kvm => ["-accel", "kvm", "-cpu", "host"],
-            // Page tables of five levels are of no use here and slower to walk when emulated.
+            // The one panic that was recorded ran with page tables of five levels, which nothing
+            // here needs; whether they had to do with it is not known.
             Accelerator::Emulation => ["-accel", "tcg,thread=multi", "-cpu", "max,la57=off"],
         });
         command.args(["-smp", &self.cpus.to_string(), "-m", &self.memory.to_string()]);
