@@ -1,17 +1,30 @@
-//! What can carry bytes between this machine and others.
+//! Moves bytes between registered memories: over verbs, shared memory or TCP, by one small trait.
 //!
-//! Today it finds verbs devices, says which it would use and why RDMA can or cannot be used, and
-//! holds [`Memory`]; the lanes that move bytes over verbs, shared memory and TCP come next, one
-//! folder each. It reads no configuration and no environment of its own: the program hands it what
-//! it needs.
+//! It reads no configuration and no environment of its own: the program hands it what it needs. It
+//! does not choose between lanes and does not repair them; it does not know what the bytes mean.
 //!
-//! Start at [`verbs::survey`], [`verbs::choose`], [`verbs::Domain`] and [`Memory`].
+//! Start at [`Lane`]. Around it: [`Memory`] holds bytes that peers may touch, [`Region`] is memory that
+//! is registered, [`Window`] a peer's region; an [`Op`] goes in and comes back as a [`Completion`].
+//! [`Fabric`] and [`Half`] make lanes; [`wait`] sleeps for them. For verbs there is more to see:
+//! [`verbs::survey`] and [`verbs::choose`].
 
 mod error;
+mod grants;
+mod lane;
 pub mod memory;
+mod op;
+mod open;
 mod region;
+mod remote;
+pub mod shm;
+mod stats;
 pub mod verbs;
 
 pub use error::{Error, Kind};
+pub use lane::{Caps, Lane, LentPath, SPIN, wait};
 pub use memory::{Memory, Pages};
-pub use region::{Region, Rights};
+pub use op::{Completion, Done, Failure, Op, OpKind, Pieces, Work};
+pub use open::{Fabric, Half, Side};
+pub use region::{Region, Rights, Slice};
+pub use remote::{RemoteRegion, Target, Window};
+pub use stats::{Histogram, SAMPLE, Stats};

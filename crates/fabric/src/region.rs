@@ -1,6 +1,8 @@
 //! Memory that is registered: what may be done with it, by whom.
 
-use std::sync::Arc;
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::memory::Memory;
 use crate::verbs::Mr;
@@ -21,33 +23,221 @@ impl Rights {
     pub const NONE: Rights = Rights { read: false, write: false, atomic: false };
     /// Everything.
     pub const ALL: Rights = Rights { read: true, write: true, atomic: true };
+
+    /// As the bits that peers exchange.
+    pub(crate) fn bits(self) -> u8 {
+        u8::from(self.read) | u8::from(self.write) << 1 | u8::from(self.atomic) << 2
+    }
+
+    pub(crate) fn from_bits(bits: u8) -> Option<Self> {
+        (bits < 8).then_some(Rights {
+            read: bits & 1 != 0,
+            write: bits & 2 != 0,
+            atomic: bits & 4 != 0,
+        })
+    }
+
+    /// Whether everything `wanted` is allowed.
+    pub(crate) fn allow(self, wanted: Rights) -> bool {
+        self.bits() & wanted.bits() == wanted.bits()
+    }
 }
 
-/// Registered memory. Clones share the registration; the last one ends it.
-#[derive(Debug, Clone)]
+/// Registered memory. Clones share the registration; when the last one is dropped, peers that were
+/// granted the region are refused.
+#[derive(Clone)]
 pub struct Region {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
     memory: Memory,
     rights: Rights,
-    registration: Arc<Mr>,
+    registration: Registration,
+    /// What must learn that the region is gone.
+    revokes: Mutex<Vec<Revoke>>,
 }
 
+/// By whom it is registered.
+pub(crate) enum Registration {
+    /// With a device.
+    Verbs(Arc<Mr>),
+    /// With nobody: software lanes look at the region itself.
+    Software,
+}
+
+/// Run once, when the last clone of a region is dropped.
+pub(crate) type Revoke = Box<dyn FnOnce() + Send>;
+
 impl Region {
-    pub(crate) fn new(memory: Memory, rights: Rights, registration: Arc<Mr>) -> Self {
-        Region { memory, rights, registration }
+    pub(crate) fn new(memory: Memory, rights: Rights, registration: Registration) -> Self {
+        Region {
+            inner: Arc::new(Inner { memory, rights, registration, revokes: Mutex::default() }),
+        }
     }
 
     /// The memory behind it.
     pub fn memory(&self) -> &Memory {
-        &self.memory
+        &self.inner.memory
     }
 
     /// What peers may do with it.
     pub fn rights(&self) -> Rights {
-        self.rights
+        self.inner.rights
+    }
+
+    /// How many bytes it has.
+    #[allow(clippy::len_without_is_empty, reason = "memory is never empty")]
+    pub fn len(&self) -> usize {
+        self.inner.memory.len()
+    }
+
+    /// A part of it, to be moved.
+    ///
+    /// # Panics
+    /// If the range does not lie within, as for slices.
+    #[track_caller]
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Slice {
+        let start = match range.start_bound() {
+            Bound::Included(start) => *start,
+            Bound::Excluded(start) => *start + 1,
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(end) => *end + 1,
+            Bound::Excluded(end) => *end,
+            Bound::Unbounded => self.len(),
+        };
+        assert!(start <= end && end <= self.len(), "{start}..{end} of a region of {}", self.len());
+        Slice { region: self.clone(), offset: start, length: end - start }
     }
 
     /// Whether both stand on one registration, as those of the same memory and rights do.
     pub fn shares_registration(&self, other: &Region) -> bool {
-        Arc::ptr_eq(&self.registration, &other.registration)
+        match (&self.inner.registration, &other.inner.registration) {
+            (Registration::Verbs(ours), Registration::Verbs(theirs)) => Arc::ptr_eq(ours, theirs),
+            _ => Arc::ptr_eq(&self.inner, &other.inner),
+        }
+    }
+
+    pub(crate) fn registration(&self) -> &Registration {
+        &self.inner.registration
+    }
+
+    pub(crate) fn on_drop(&self, revoke: Revoke) {
+        self.inner.revokes.lock().unwrap_or_else(PoisonError::into_inner).push(revoke);
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakRegion {
+        WeakRegion(Arc::downgrade(&self.inner))
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        for revoke in self.revokes.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            revoke();
+        }
+    }
+}
+
+impl fmt::Debug for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { memory, rights, .. } = &*self.inner;
+        f.debug_struct("Region").field("memory", memory).field("rights", rights).finish()
+    }
+}
+
+/// A region that may be gone.
+#[derive(Clone)]
+pub(crate) struct WeakRegion(Weak<Inner>);
+
+impl WeakRegion {
+    pub(crate) fn upgrade(&self) -> Option<Region> {
+        Some(Region { inner: self.0.upgrade()? })
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
+
+/// Consecutive bytes of a region. Holds the region, so that memory in flight stays registered.
+#[derive(Debug, Clone)]
+pub struct Slice {
+    region: Region,
+    offset: usize,
+    length: usize,
+}
+
+impl Slice {
+    /// The region it is part of.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// Where it begins in the region.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// How many bytes it has.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Copies its bytes out.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.length];
+        self.region.memory().read(self.offset, &mut bytes);
+        bytes
+    }
+
+    /// Where its bytes lie; valid as long as the slice lives.
+    #[inline]
+    pub(crate) fn address(&self) -> *mut u8 {
+        // In bounds since `Region::slice`; a plain sum says no more than that.
+        self.region.memory().address().wrapping_add(self.offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Pages;
+
+    #[test]
+    fn rights_survive_their_bits() {
+        for bits in 0..8 {
+            assert_eq!(Rights::from_bits(bits).unwrap().bits(), bits);
+        }
+        assert_eq!(Rights::from_bits(8), None);
+        assert!(Rights::ALL.allow(Rights::NONE) && !Rights::NONE.allow(Rights::ALL));
+    }
+
+    #[test]
+    fn the_last_clone_revokes_once() {
+        let memory = Memory::allocate(4096, Pages::Plain).unwrap();
+        let region = Region::new(memory, Rights::ALL, Registration::Software);
+        let (told, gone) = std::sync::mpsc::channel();
+        region.on_drop(Box::new(move || told.send(()).unwrap()));
+        let slice = region.slice(10..20);
+        let weak = region.downgrade();
+        drop(region);
+        assert!(gone.try_recv().is_err() && !weak.is_gone());
+        drop(slice);
+        assert!(gone.try_recv().is_ok() && weak.upgrade().is_none());
+    }
+
+    #[test]
+    #[should_panic(expected = "4..4097 of a region of 4096")]
+    fn a_slice_lies_within() {
+        let memory = Memory::allocate(4096, Pages::Plain).unwrap();
+        Region::new(memory, Rights::NONE, Registration::Software).slice(4..=4096);
     }
 }

@@ -1,25 +1,52 @@
 //! Memory to be moved: pages of our own, which a peer or a NIC may write while we look.
 //!
 //! So it is never a Rust slice: bytes are copied in and out, and single words are read and written
-//! atomically. It lives in a memfd, so that another process on this host can map the same pages.
+//! atomically. Allocated memory lives in a memfd, so that another process on this host can map the
+//! same pages; bytes lent by the caller do not, and lanes have slower ways for them.
+//!
+//! Unsafe here: a `Memory` knows its place and length, and holds the pages or the lent bytes that make
+//! them valid. Other processes, devices and threads may change the bytes at any time: they are copied
+//! by `copy`, which no race makes undefined, and numbers are accessed as atomics.
+#![allow(unsafe_code, reason = "copies to and from its own pages")]
 
+pub(crate) mod copy;
+mod lent;
 mod limits;
 mod mapping;
 mod prefault;
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::path::Path;
+use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::error::{Error, Kind};
+use copy::copy;
+use lent::Lent;
 use mapping::Mapping;
 
-/// Pages of this process. Clones share them; the last one gives them back.
+/// Bytes of this process. Clones share them; the last one gives them back.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    mapping: Arc<Mapping>,
+    backing: Arc<Backing>,
+    /// Where the backing lies, kept here to be near.
+    address: NonNull<u8>,
     length: usize,
+    id: u64,
 }
+
+/// Who owns the bytes.
+#[derive(Debug)]
+enum Backing {
+    Pages(Mapping),
+    Lent(Lent),
+}
+
+// SAFETY: the bytes belong to the process, not to a thread, and live as long as the backing.
+unsafe impl Send for Memory {}
+// SAFETY: all access by `&self` is by `copy` and atomics.
+unsafe impl Sync for Memory {}
 
 /// Which pages to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,7 +78,46 @@ impl Memory {
                 Err(_) => plain(length, &call)?,
             },
         };
-        Ok(Memory { mapping: Arc::new(mapping), length })
+        let address = mapping.address();
+        Ok(Self::new(Backing::Pages(mapping), address, length))
+    }
+
+    /// Takes bytes of the caller's as they are, to be had back with [`Memory::take_back`]. Other
+    /// processes cannot map them: [`Caps::lent`](crate::Caps::lent) tells how a lane moves them.
+    pub fn lend(bytes: Box<[u8]>) -> Result<Self, Error> {
+        Self::from_lent(Lent::boxed(bytes))
+    }
+
+    /// As [`Memory::lend`], for bytes that live as long as the process.
+    pub fn lend_static(bytes: &'static mut [u8]) -> Result<Self, Error> {
+        Self::from_lent(Lent::forever(bytes))
+    }
+
+    fn from_lent(lent: Lent) -> Result<Self, Error> {
+        let (address, length) = (lent.address(), lent.length());
+        if length == 0 {
+            return Err(Error::new(Kind::Misuse, "lend memory", "no bytes given", "lend some"));
+        }
+        Ok(Self::new(Backing::Lent(lent), address, length))
+    }
+
+    fn new(backing: Backing, address: NonNull<u8>, length: usize) -> Self {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        Memory { backing: Arc::new(backing), address, length, id }
+    }
+
+    /// The bytes that were lent, if this is the last clone and no region of it lives.
+    pub fn take_back(self) -> Result<Box<[u8]>, Memory> {
+        let Memory { backing, address, length, id } = self;
+        let again = |backing| Memory { backing, address, length, id };
+        match Arc::try_unwrap(backing) {
+            Err(shared) => Err(again(shared)),
+            Ok(Backing::Lent(lent)) => {
+                lent.take_back().map_err(|lent| again(Arc::new(Backing::Lent(lent))))
+            }
+            Ok(pages) => Err(again(Arc::new(pages))),
+        }
     }
 
     /// How many bytes were asked for.
@@ -63,23 +129,39 @@ impl Memory {
     /// A number that no other memory of this process ever has: the handle by which registering it
     /// again is known.
     pub(crate) fn id(&self) -> u64 {
-        self.mapping.id()
+        self.id
     }
 
-    /// Where it lies, for devices. Valid as long as a clone of this memory lives.
+    /// Where it lies, for devices and the kernel. Valid as long as a clone of this memory lives.
     pub(crate) fn address(&self) -> *mut u8 {
-        self.mapping.address()
+        self.address.as_ptr()
+    }
+
+    /// The memfd behind it, sealed so that nobody can make it shorter under whoever maps it; none
+    /// behind lent bytes.
+    pub(crate) fn file(&self) -> Option<BorrowedFd<'_>> {
+        match &*self.backing {
+            Backing::Pages(mapping) => Some(mapping.file()),
+            Backing::Lent(_) => None,
+        }
     }
 
     /// The size of its pages.
     pub fn page_size(&self) -> usize {
-        self.mapping.page_size()
+        match &*self.backing {
+            Backing::Pages(mapping) => mapping.page_size(),
+            Backing::Lent(_) => rustix::param::page_size(),
+        }
     }
 
     /// Brings every page into memory now, on `threads` threads, so that no operation waits for one
     /// later. `progress` is told how many bytes are there, up to [`Memory::len`].
     pub fn prefault(&self, threads: usize, progress: impl FnMut(usize)) -> Result<(), Error> {
-        prefault::run(&self.mapping, self.length, threads, progress)
+        match &*self.backing {
+            Backing::Pages(mapping) => prefault::run(mapping, self.length, threads, progress),
+            // Whoever lent them has written them.
+            Backing::Lent(_) => Ok(()),
+        }
     }
 
     /// Copies `bytes` in at `offset`.
@@ -88,7 +170,10 @@ impl Memory {
     /// If they do not fit, as a slice would.
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         self.check(offset, bytes.len());
-        self.mapping.write(offset, bytes);
+        // SAFETY: just checked to lie within; `bytes` is borrowed and no part of this memory.
+        unsafe { copy(self.address().add(offset), bytes.as_ptr(), bytes.len()) };
+        // What is announced after this, was written before it.
+        fence(Ordering::Release);
     }
 
     /// Copies bytes out from `offset` on. If a peer writes there meanwhile, some are old and some new.
@@ -97,7 +182,9 @@ impl Memory {
     /// If there are not so many, as a slice would.
     pub fn read(&self, offset: usize, bytes: &mut [u8]) {
         self.check(offset, bytes.len());
-        self.mapping.read(offset, bytes);
+        fence(Ordering::Acquire);
+        // SAFETY: just checked to lie within; `bytes` is borrowed and no part of this memory.
+        unsafe { copy(bytes.as_mut_ptr(), self.address().add(offset), bytes.len()) };
     }
 
     /// The eight bytes at `offset` as one number: never half old and half new. What another thread or
@@ -105,19 +192,17 @@ impl Memory {
     /// a completion tells that data has arrived.
     ///
     /// # Panics
-    /// If `offset` is out of range or no multiple of eight.
+    /// If `offset` is out of range or not aligned to eight.
     pub fn load(&self, offset: usize) -> u64 {
-        self.check_word(offset);
-        self.mapping.load(offset)
+        self.word(offset).load(Ordering::Acquire)
     }
 
     /// Writes a number as one, after everything that this thread wrote before.
     ///
     /// # Panics
-    /// If `offset` is out of range or no multiple of eight.
+    /// If `offset` is out of range or not aligned to eight.
     pub fn store(&self, offset: usize, value: u64) {
-        self.check_word(offset);
-        self.mapping.store(offset, value);
+        self.word(offset).store(value, Ordering::Release);
     }
 
     #[track_caller]
@@ -127,16 +212,13 @@ impl Memory {
     }
 
     #[track_caller]
-    fn check_word(&self, offset: usize) {
+    fn word(&self, offset: usize) -> &AtomicU64 {
         self.check(offset, 8);
-        assert!(offset.is_multiple_of(8), "{offset} is no multiple of eight");
-    }
-}
-
-/// The memfd behind it: sealed, so that nobody can make it shorter under whoever maps it.
-impl AsFd for Memory {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.mapping.file()
+        // SAFETY: just checked to lie within.
+        let word = unsafe { self.address().add(offset) };
+        assert!(word.addr().is_multiple_of(8), "the word at {offset} is not aligned to eight");
+        // SAFETY: eight aligned bytes that live as long as `self`; all access is by atomics and `copy`.
+        unsafe { AtomicU64::from_ptr(word.cast()) }
     }
 }
 
@@ -216,6 +298,20 @@ mod tests {
     }
 
     #[test]
+    fn lent_bytes_come_back_from_the_last_clone_only() {
+        let memory = Memory::lend(vec![7; 11].into_boxed_slice()).unwrap();
+        let clone = memory.clone();
+        clone.write(9, &[1, 2]);
+        let memory = memory.take_back().expect_err("a clone lives");
+        drop(clone);
+        assert_eq!(*memory.take_back().unwrap(), [7, 7, 7, 7, 7, 7, 7, 7, 7, 1, 2]);
+        Memory::lend(Box::new([])).expect_err("nothing lent");
+        let forever = Memory::lend_static(vec![1; 3].leak()).unwrap();
+        forever.take_back().expect_err("it was given for good");
+        Memory::allocate(1, Pages::Plain).unwrap().take_back().expect_err("our own");
+    }
+
+    #[test]
     fn threads_that_write_neighbouring_bytes_do_not_undo_each_other() {
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();
         std::thread::scope(|scope| {
@@ -250,7 +346,8 @@ mod tests {
         memory.prefault(3, |done| steps.push(done)).unwrap();
         assert!(steps.is_sorted() && steps.len() > 1, "{steps:?}");
         assert_eq!(steps.last(), Some(&memory.len()));
-        assert_eq!(memory.mapping.resident(), 150 * MIB + 4096);
+        let Backing::Pages(mapping) = &*memory.backing else { panic!("pages of our own") };
+        assert_eq!(mapping.resident(), 150 * MIB + 4096);
     }
 
     #[test]
@@ -286,7 +383,7 @@ mod tests {
     #[test]
     fn nobody_can_shorten_the_file_under_us() {
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();
-        let file = std::fs::File::from(memory.as_fd().try_clone_to_owned().unwrap());
+        let file = std::fs::File::from(memory.file().unwrap().try_clone_to_owned().unwrap());
         assert!(file.set_len(0).is_err());
         assert!(file.set_len(8192).is_err());
     }

@@ -17,7 +17,7 @@ use super::mr::Mr;
 use super::survey::list;
 use crate::error::{Error, Kind};
 use crate::memory::Memory;
-use crate::region::{Region, Rights};
+use crate::region::{Region, Registration, Rights};
 
 /// A device in use.
 #[derive(Debug)]
@@ -56,13 +56,13 @@ impl Domain {
         let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (memory.id(), rights);
         if let Some(mr) = registered.get(&key).and_then(Weak::upgrade) {
-            return Ok(Region::new(memory.clone(), rights, mr));
+            return Ok(Region::new(memory.clone(), rights, Registration::Verbs(mr)));
         }
         let mr = Arc::new(Mr::new(&self.device, self.pd.clone(), memory, rights)?);
         // What has ended meanwhile makes room.
         registered.retain(|_, mr| mr.strong_count() > 0);
         registered.insert(key, Arc::downgrade(&mr));
-        Ok(Region::new(memory.clone(), rights, mr))
+        Ok(Region::new(memory.clone(), rights, Registration::Verbs(mr)))
     }
 }
 

@@ -1,0 +1,114 @@
+//! A lane: the way to one peer. What every backend gives, and waiting for it.
+
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::error::Error;
+use crate::op::{Completion, Op};
+use crate::region::Region;
+use crate::remote::{RemoteRegion, Window};
+use crate::stats::Stats;
+
+/// Moves bytes to and from one peer. Owned by one thread at a time.
+///
+/// Operations are reliable (but see [`Caps::datagram`]) and **not ordered** among each other. Each
+/// comes back as one completion, whatever happens. The first failure ends the lane, see
+/// [`Failure`](crate::Failure).
+pub trait Lane: Send {
+    /// What it can do.
+    fn caps(&self) -> &Caps;
+
+    /// What it has done. May be kept and read by others while the lane works.
+    fn stats(&self) -> &Arc<Stats>;
+
+    /// Lets the peer use a region, within the region's rights and as long as a clone of it lives.
+    fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error>;
+
+    /// Makes a region that the peer granted usable here.
+    fn import(&mut self, remote: &RemoteRegion) -> Result<Window, Error>;
+
+    /// Takes operations from the front while there is room, and begins them. What is left waits for
+    /// completions. Says how many it took.
+    fn post(&mut self, ops: &mut VecDeque<Op>) -> usize;
+
+    /// Appends what is over, and does whatever is due for the peer. Never blocks.
+    fn poll(&mut self, done: &mut Vec<Completion>) -> usize;
+
+    /// Prepares to sleep on [`Lane::fd`]. `false`: do not sleep, poll again.
+    fn arm(&mut self) -> bool;
+
+    /// Becomes readable, after [`Lane::arm`], when there is something to poll for.
+    fn fd(&self) -> BorrowedFd<'_>;
+
+    /// Ends the lane: peers cannot reach our memory through it any more, and everything under way
+    /// comes back from [`Lane::poll`].
+    fn close(&mut self);
+}
+
+/// What a lane can do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caps {
+    /// Its name: `verbs`, `shm`, `tcp`, `sim`.
+    pub lane: &'static str,
+    /// Messages may be lost, and there are only sends and receives.
+    pub datagram: bool,
+    /// The longest message of a send. Writes and reads have no limit.
+    pub max_message: usize,
+    /// Into how many pieces one operation's memory may be scattered.
+    pub max_pieces: usize,
+    /// How many operations may be under way, receives apart.
+    pub depth: usize,
+    /// How many receives may be posted.
+    pub receives: usize,
+    /// Sends and writes up to this size are copied when posted.
+    pub inline: usize,
+    /// Writes, reads and atomics are executed only while the peer polls, arms or sleeps on its lane.
+    pub peer_must_poll: bool,
+    /// How memory lent by the caller goes.
+    pub lent: LentPath,
+}
+
+/// How memory that no other process can map is moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LentPath {
+    /// As any other.
+    Direct,
+    /// By the kernel, from process to process, in one copy.
+    Kernel,
+    /// With one copy more, by the peer.
+    OneCopy,
+}
+
+/// Polls for a short while, then sleeps, until something is over or the time is up. Says how many
+/// completions it appended.
+pub fn wait(lane: &mut dyn Lane, done: &mut Vec<Completion>, limit: Duration) -> usize {
+    let begun = Instant::now();
+    loop {
+        let count = lane.poll(done);
+        let waited = begun.elapsed();
+        if count > 0 || waited >= limit {
+            return count;
+        }
+        if waited < SPIN {
+            std::hint::spin_loop();
+        } else if lane.arm() {
+            sleep(lane.fd(), limit - waited);
+        }
+    }
+}
+
+/// Sleeps until the descriptor is readable or the time is up.
+pub(crate) fn sleep(fd: BorrowedFd<'_>, limit: Duration) {
+    let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+    let limit = Timespec::try_from(limit).ok();
+    // An interruption is a reason to look, like any other.
+    let _ = poll(&mut fds, limit.as_ref());
+}
+
+/// How long to look before sleeping: about what a wake-up costs, so that waiting never takes more than
+/// twice as long as it must.
+pub const SPIN: Duration = Duration::from_micros(20);

@@ -1,0 +1,153 @@
+//! Copying bytes that another process, a device or another thread may be writing.
+//!
+//! Unsafe here: the two ends are raw places the caller answers for. The copy itself is written in
+//! machine code, which the compiler can neither see into nor assume anything about: a race leaves
+//! some bytes old and some new, and never more than that. `std::ptr::copy` makes no such promise.
+#![allow(unsafe_code, reason = "copies between raw places")]
+
+/// Copies `length` bytes.
+///
+/// # Safety
+/// `from` is readable and `to` writable for `length` bytes during the call, and they do not overlap.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
+    // Measured (Xeon, 2026-11): the string instruction keeps up with memcpy from 4 KiB on, and
+    // starts too slowly below 2 KiB.
+    if length >= 2048 {
+        // SAFETY: passed on from the caller.
+        unsafe { string_copy(to, from, length) };
+    } else {
+        // SAFETY: passed on from the caller.
+        unsafe { short_copy(to, from, length) };
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+unsafe fn string_copy(to: *mut u8, from: *const u8, length: usize) {
+    // SAFETY: reads and writes `length` bytes of the caller's; the direction flag is clear by the
+    // calling convention.
+    unsafe {
+        std::arch::asm!(
+            "rep movsb",
+            inout("rcx") length => _, inout("rdi") to => _, inout("rsi") from => _,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// By 64, 16, 8 and 1 bytes. An aligned word is moved as one.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+unsafe fn short_copy(to: *mut u8, from: *const u8, length: usize) {
+    // SAFETY: reads and writes `length` bytes of the caller's, each once.
+    unsafe {
+        std::arch::asm!(
+            "cmp {n}, 64",
+            "jb 3f",
+            "2:",
+            "movups {a}, [{s}]",
+            "movups {b}, [{s} + 16]",
+            "movups {c}, [{s} + 32]",
+            "movups {d}, [{s} + 48]",
+            "movups [{t}], {a}",
+            "movups [{t} + 16], {b}",
+            "movups [{t} + 32], {c}",
+            "movups [{t} + 48], {d}",
+            "add {s}, 64",
+            "add {t}, 64",
+            "sub {n}, 64",
+            "cmp {n}, 64",
+            "jae 2b",
+            "3:",
+            "cmp {n}, 16",
+            "jb 5f",
+            "4:",
+            "movups {a}, [{s}]",
+            "movups [{t}], {a}",
+            "add {s}, 16",
+            "add {t}, 16",
+            "sub {n}, 16",
+            "cmp {n}, 16",
+            "jae 4b",
+            "5:",
+            "cmp {n}, 8",
+            "jb 6f",
+            "mov {w}, [{s}]",
+            "mov [{t}], {w}",
+            "add {s}, 8",
+            "add {t}, 8",
+            "sub {n}, 8",
+            "6:",
+            "test {n}, {n}",
+            "jz 8f",
+            "7:",
+            "mov {w:l}, [{s}]",
+            "mov [{t}], {w:l}",
+            "inc {s}",
+            "inc {t}",
+            "dec {n}",
+            "jnz 7b",
+            "8:",
+            n = inout(reg) length => _, s = inout(reg) from => _, t = inout(reg) to => _,
+            w = out(reg) _,
+            a = out(xmm_reg) _, b = out(xmm_reg) _, c = out(xmm_reg) _, d = out(xmm_reg) _,
+            options(nostack),
+        );
+    }
+}
+
+/// Elsewhere by relaxed atomics: words where both ends allow it, bytes where not.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
+    // SAFETY: passed on from the caller.
+    unsafe { atomic_copy(to, from, length) };
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+unsafe fn atomic_copy(to: *mut u8, from: *const u8, length: usize) {
+    use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+    let mut at = 0;
+    while at < length {
+        // SAFETY: within the caller's `length` bytes.
+        let (to, from) = unsafe { (to.add(at), from.add(at)) };
+        if length - at >= 8 && to.addr() % 8 == 0 && from.addr() % 8 == 0 {
+            // SAFETY: eight bytes of the caller's at either end, aligned as just seen.
+            let (to, from) = unsafe {
+                (AtomicU64::from_ptr(to.cast()), AtomicU64::from_ptr(from.cast_mut().cast()))
+            };
+            to.store(from.load(Relaxed), Relaxed);
+            at += 8;
+        } else {
+            // SAFETY: one byte of the caller's at either end.
+            let (to, from) =
+                unsafe { (AtomicU8::from_ptr(to), AtomicU8::from_ptr(from.cast_mut())) };
+            to.store(from.load(Relaxed), Relaxed);
+            at += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every length about the steps, at every alignment, and no byte beside.
+    #[test]
+    fn every_length_and_alignment_is_copied() {
+        let from: Vec<u8> = (0..5000u32).map(|n| (n % 251) as u8).collect();
+        for copy in [copy, atomic_copy] {
+            for length in (0..200).chain([255, 256, 1023, 2047, 2048, 2049, 4096]) {
+                for (skip, place) in [(0, 0), (1, 0), (0, 1), (3, 5), (8, 16), (7, 7)] {
+                    let mut to = vec![0xee; 5000];
+                    // SAFETY: both ends are vectors of ours, long enough.
+                    unsafe { copy(to.as_mut_ptr().add(place), from.as_ptr().add(skip), length) };
+                    assert_eq!(to[place..place + length], from[skip..skip + length]);
+                    assert!(to[..place].iter().all(|byte| *byte == 0xee));
+                    assert!(to[place + length..].iter().all(|byte| *byte == 0xee));
+                }
+            }
+        }
+    }
+}

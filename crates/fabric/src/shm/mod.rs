@@ -1,0 +1,3 @@
+//! Shared memory.
+#[derive(Debug)]
+pub(crate) struct PeerMapping;

@@ -1,0 +1,170 @@
+//! What a lane has done: counted by the lane, read by anybody.
+//!
+//! Always on. The lane is the only writer, so a count is a load and a store, never a locked
+//! instruction; the clock is read for one operation in [`SAMPLE`]. `examples/stats.rs` measures what
+//! that costs.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::op::{Completion, Done, Failure, OpKind};
+
+/// The counters of one lane.
+#[derive(Debug, Default)]
+pub struct Stats {
+    kinds: [KindStats; OpKind::ALL.len()],
+    failures: [AtomicU64; Failure::ALL.len()],
+    latency: Histogram,
+}
+
+#[derive(Debug, Default)]
+struct KindStats {
+    operations: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Stats {
+    /// How many operations of a kind succeeded.
+    pub fn operations(&self, kind: OpKind) -> u64 {
+        self.kinds[kind as usize].operations.load(Relaxed)
+    }
+
+    /// How many bytes they moved.
+    pub fn bytes(&self, kind: OpKind) -> u64 {
+        self.kinds[kind as usize].bytes.load(Relaxed)
+    }
+
+    /// How many operations failed so.
+    pub fn failures(&self, failure: Failure) -> u64 {
+        self.failures[failure as usize].load(Relaxed)
+    }
+
+    /// How long operations took from post to completion, receives apart; one in [`SAMPLE`] is timed.
+    pub fn latency(&self) -> &Histogram {
+        &self.latency
+    }
+
+    /// Counts an operation that is over.
+    #[inline]
+    pub(crate) fn count(&self, completion: &Completion) {
+        match &completion.outcome {
+            Ok(done) => {
+                let bytes = match done {
+                    Done::Received { length, .. } => *length,
+                    _ => completion.work.total(),
+                };
+                self.succeeded(completion.work.kind(), bytes as u64);
+            }
+            Err(failure) => add(&self.failures[*failure as usize], 1),
+        }
+    }
+
+    #[inline]
+    fn succeeded(&self, kind: OpKind, bytes: u64) {
+        let stats = &self.kinds[kind as usize];
+        add(&stats.operations, 1);
+        add(&stats.bytes, bytes);
+    }
+
+    #[inline]
+    pub(crate) fn time(&self, took: Duration) {
+        self.latency.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+    }
+}
+
+/// One operation in so many is timed.
+pub const SAMPLE: u64 = 32;
+
+/// The only writer is the lane.
+#[inline]
+fn add(counter: &AtomicU64, count: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(count), Relaxed);
+}
+
+/// Durations in buckets, four to each doubling: a value is known within a quarter.
+#[derive(Debug)]
+pub struct Histogram {
+    buckets: [AtomicU64; BUCKETS],
+}
+
+const BUCKETS: usize = 256;
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram { buckets: [const { AtomicU64::new(0) }; BUCKETS] }
+    }
+}
+
+impl Histogram {
+    #[inline]
+    fn add(&self, nanoseconds: u64) {
+        add(&self.buckets[bucket(nanoseconds)], 1);
+    }
+
+    /// How many durations it holds.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().map(|bucket| bucket.load(Relaxed)).sum()
+    }
+
+    /// The duration that a share of all (0 to 1) did not exceed, rounded up to its bucket's end.
+    /// `None` where nothing was timed yet.
+    pub fn quantile(&self, share: f64) -> Option<Duration> {
+        let count = self.count();
+        let wanted = ((count as f64 * share).ceil() as u64).clamp(1, count.max(1));
+        let mut seen = 0;
+        self.buckets.iter().enumerate().find_map(|(at, bucket)| {
+            seen += bucket.load(Relaxed);
+            (seen >= wanted && count > 0).then(|| Duration::from_nanos(bucket_end(at)))
+        })
+    }
+}
+
+/// The bucket of a value: below eight one each, then four to each doubling.
+#[inline]
+fn bucket(value: u64) -> usize {
+    if value < 8 {
+        return value as usize;
+    }
+    let doubling = value.ilog2();
+    let quarter = (value >> (doubling - 2)) & 3;
+    ((doubling - 1) * 4 + quarter as u32) as usize
+}
+
+/// The largest value of a bucket.
+fn bucket_end(at: usize) -> u64 {
+    if at < 8 {
+        return at as u64;
+    }
+    let (doubling, quarter) = (at as u32 / 4 + 1, at as u64 % 4);
+    let width = 1u64 << (doubling - 2);
+    (1u64 << doubling) + quarter * width + (width - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_is_in_a_bucket_that_ends_at_or_after_it() {
+        let values = (0..64).flat_map(|bit| [1u64 << bit, (1u64 << bit) - 1, (1u64 << bit) + 1]);
+        for value in values.chain(0..2000).chain([u64::MAX]) {
+            let at = bucket(value);
+            assert!(at < BUCKETS, "{value}");
+            let end = bucket_end(at);
+            assert!(end >= value && end - value <= value / 4, "{value} in a bucket up to {end}");
+            assert_eq!(bucket(end), at);
+        }
+    }
+
+    #[test]
+    fn quantiles_are_the_ends_of_their_buckets() {
+        let histogram = Histogram::default();
+        assert_eq!(histogram.quantile(0.5), None);
+        for nanoseconds in [5, 5, 5, 1000] {
+            histogram.add(nanoseconds);
+        }
+        assert_eq!(histogram.quantile(0.5), Some(Duration::from_nanos(5)));
+        assert_eq!(histogram.quantile(1.0), Some(Duration::from_nanos(1023)));
+        assert_eq!(histogram.count(), 4);
+    }
+}
