@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::error::Error;
-use crate::op::{Completion, Op};
+use crate::op::{Completion, Failure, Op, Work};
 use crate::region::Region;
 use crate::remote::{RemoteRegion, Window};
 use crate::stats::Stats;
@@ -70,6 +71,29 @@ pub struct Caps {
     pub peer_must_poll: bool,
     /// How memory lent by the caller goes.
     pub lent: LentPath,
+}
+
+impl Caps {
+    /// Whether the lane numbered `lane` can do this at all.
+    #[inline]
+    pub(crate) fn allow(&self, work: &Work, lane: u64) -> Result<(), Failure> {
+        let fits = work.local().len() <= self.max_pieces
+            && work.target().is_none_or(|target| target.window.lane == lane && !self.datagram);
+        let possible = match work {
+            Work::Send { from, .. } => from.total() <= self.max_message,
+            Work::FetchAdd { old, .. } | Work::CompareSwap { old, .. } => {
+                old.len() == 8 && old.address().addr().is_multiple_of(8)
+            }
+            Work::Write { .. } | Work::Read { .. } | Work::Receive { .. } => true,
+        };
+        if fits && possible { Ok(()) } else { Err(Failure::Unsupported) }
+    }
+}
+
+/// A number that no other lane of this process has, by which windows know their lane.
+pub(crate) fn number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// How memory that no other process can map is moved.

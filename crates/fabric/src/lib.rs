@@ -8,9 +8,12 @@
 //! [`Fabric`] and [`Half`] make lanes; [`wait`] sleeps for them. For verbs there is more to see:
 //! [`verbs::survey`] and [`verbs::choose`].
 
+mod alarm;
+mod engine;
 mod error;
 mod grants;
 mod lane;
+
 pub mod memory;
 mod op;
 mod open;
@@ -18,6 +21,7 @@ mod region;
 mod remote;
 pub mod shm;
 mod stats;
+pub mod tcp;
 pub mod verbs;
 
 pub use error::{Error, Kind};

@@ -43,6 +43,16 @@ impl RemoteRegion {
         bytes
     }
 
+    /// Refuses what was granted on another kind of lane.
+    pub(crate) fn expect(&self, lane: LaneKind) -> Result<(), Error> {
+        if self.lane == lane {
+            return Ok(());
+        }
+        let why = format!("it was granted on a lane of kind {:?}, this one is {lane:?}", self.lane);
+        let remedy = "import a region on the lane it was granted on";
+        Err(Error::new(Kind::Misuse, "import a region", why, remedy))
+    }
+
     /// From a peer's bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let wrong = |why: String| {

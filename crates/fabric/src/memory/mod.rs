@@ -205,6 +205,20 @@ impl Memory {
         self.word(offset).store(value, Ordering::Release);
     }
 
+    /// Adds to the number at `offset`, as one step; says what was there.
+    #[track_caller]
+    pub(crate) fn fetch_add(&self, offset: usize, add: u64) -> u64 {
+        self.word(offset).fetch_add(add, Ordering::AcqRel)
+    }
+
+    /// Replaces the number at `offset` if it is `expect`, as one step; says what was there.
+    #[track_caller]
+    pub(crate) fn compare_swap(&self, offset: usize, expect: u64, new: u64) -> u64 {
+        let swapped =
+            self.word(offset).compare_exchange(expect, new, Ordering::AcqRel, Ordering::Acquire);
+        swapped.unwrap_or_else(|there| there)
+    }
+
     #[track_caller]
     fn check(&self, offset: usize, count: usize) {
         let fits = offset.checked_add(count).is_some_and(|end| end <= self.length);

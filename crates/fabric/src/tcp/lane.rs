@@ -1,0 +1,139 @@
+//! The TCP lane.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::event::epoll;
+
+use super::Config;
+use super::socket::Socket;
+use crate::alarm::Alarm;
+use crate::engine::Engine;
+use crate::error::{Error, Kind};
+use crate::lane::{Caps, Lane, LentPath, number};
+use crate::op::{Completion, Failure, Op, Work};
+use crate::region::Region;
+use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
+use crate::stats::Stats;
+
+pub(super) struct TcpLane {
+    number: u64,
+    caps: Caps,
+    engine: Engine<Socket>,
+    alarm: Alarm,
+    epoll: OwnedFd,
+    /// Of which sockets we wait to write too.
+    writing: Vec<bool>,
+}
+
+impl TcpLane {
+    pub(super) fn new(sockets: Vec<Socket>, config: &Config) -> Result<Self, Error> {
+        let system = |error| {
+            let remedy = "see the limits of this process: `ulimit -n`";
+            Error::new(Kind::System, "prepare a TCP lane", error, remedy)
+        };
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system)?;
+        let alarm = Alarm::new().map_err(system)?;
+        let watch = |fd, at: usize| {
+            let data = epoll::EventData::new_u64(at as u64);
+            epoll::add(&epoll, fd, data, epoll::EventFlags::IN).map_err(system)
+        };
+        for (at, socket) in sockets.iter().enumerate() {
+            watch(socket.as_fd(), at)?;
+        }
+        watch(alarm.as_fd(), sockets.len())?;
+        let writing = vec![false; sockets.len()];
+        let engine = Engine::new(sockets, config.patience);
+        Ok(TcpLane { number: number(), caps: CAPS, engine, alarm, epoll, writing })
+    }
+
+    fn has_room(&self, op: &Op) -> bool {
+        match op.work {
+            Work::Receive { .. } => self.engine.core.receives() < self.caps.receives,
+            _ => self.engine.core.flights.operations() < self.caps.depth,
+        }
+    }
+
+    /// Asks to be woken when a socket takes bytes again, where some wait.
+    fn watch_writing(&mut self) {
+        for (at, socket) in self.engine.streams().enumerate() {
+            let wanted = self.engine.is_blocked(at);
+            if wanted == self.writing[at] {
+                continue;
+            }
+            self.writing[at] = wanted;
+            let events = if wanted { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
+            let data = epoll::EventData::new_u64(at as u64);
+            // A socket of ours that is watched already: there is nothing that could fail.
+            let _ = epoll::modify(&self.epoll, socket, data, events | epoll::EventFlags::IN);
+        }
+    }
+}
+
+impl Lane for TcpLane {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn stats(&self) -> &Arc<Stats> {
+        &self.engine.core.stats
+    }
+
+    fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {
+        let (rights, length) = (region.rights(), region.len() as u64);
+        let key = self.engine.core.grants.add(region)?;
+        Ok(RemoteRegion { lane: LaneKind::Tcp, rights, length, address: 0, key })
+    }
+
+    fn import(&mut self, remote: &RemoteRegion) -> Result<Window, Error> {
+        let RemoteRegion { rights, length, key, .. } = *remote;
+        remote.expect(LaneKind::Tcp)?;
+        Ok(Window { lane: self.number, length, rights, reach: Reach::Ask { key } })
+    }
+
+    fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
+        let before = ops.len();
+        while ops.front().is_some_and(|op| self.has_room(op)) {
+            let Some(op) = ops.pop_front() else { break };
+            match self.caps.allow(&op.work, self.number) {
+                Ok(()) => self.engine.begin(op),
+                Err(failure) => self.engine.core.complete(op, Err(failure)),
+            }
+        }
+        self.engine.flush();
+        before - ops.len()
+    }
+
+    fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
+        self.engine.poll(done)
+    }
+
+    fn arm(&mut self) -> bool {
+        self.engine.settle();
+        self.alarm.set(self.engine.core.deadline());
+        self.watch_writing();
+        // The sockets tell by themselves whether there is something to read.
+        !self.engine.core.has_done()
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    fn close(&mut self) {
+        self.engine.close(Failure::Flushed);
+    }
+}
+
+const CAPS: Caps = Caps {
+    lane: "tcp",
+    datagram: false,
+    max_message: 1 << 40,
+    max_pieces: 32,
+    depth: 1024,
+    receives: 4096,
+    inline: 0,
+    peer_must_poll: true,
+    lent: LentPath::Direct,
+};

@@ -1,0 +1,62 @@
+//! TCP: for every machine that has no RDMA. The peer's engine executes what is asked, straight into and
+//! out of the registered memory; see `engine`.
+
+mod half;
+mod lane;
+mod offer;
+mod socket;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::memory::Memory;
+use crate::open::{Fabric, Half, Side, register_software};
+use crate::region::{Region, Rights};
+
+/// Makes TCP lanes.
+#[derive(Debug, Clone, Default)]
+pub struct Tcp {
+    config: Config,
+}
+
+/// How TCP lanes are made.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The address that the accepting end listens on, at a port the system chooses. The peer must reach
+    /// it; loopback unless told otherwise.
+    pub address: IpAddr,
+    /// How many connections a lane spreads its operations over, 1 to 16; the lesser of both ends counts.
+    /// One is best on one machine; several may help on a fast network.
+    pub streams: u8,
+    /// How long an operation may wait for a receive of the peer's, and unacknowledged data for the
+    /// peer's host, before the lane counts as dead.
+    pub patience: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let patience = Duration::from_secs(2);
+        Config { address: IpAddr::V4(Ipv4Addr::LOCALHOST), streams: 1, patience }
+    }
+}
+
+impl Tcp {
+    /// TCP as configured.
+    pub fn new(config: Config) -> Self {
+        Tcp { config }
+    }
+}
+
+impl Fabric for Tcp {
+    fn register(&self, memory: &Memory, rights: Rights) -> Result<Region, Error> {
+        Ok(register_software(memory, rights))
+    }
+
+    fn half(&self, side: Side) -> Result<Box<dyn Half>, Error> {
+        Ok(Box::new(half::TcpHalf::new(&self.config, side)?))
+    }
+}
+
+/// The most connections of one lane.
+const MOST_STREAMS: u8 = 16;

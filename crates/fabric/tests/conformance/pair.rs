@@ -1,0 +1,175 @@
+//! Two ends of a lane in one thread, and what the cases do with them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fabric::{
+    Completion, Done, Fabric, Failure, Lane, Memory, Op, Pages, Region, Rights, Side, Window,
+};
+
+/// Two connected ends.
+pub(crate) struct Pair {
+    pub(crate) a: End,
+    pub(crate) b: End,
+    /// Lets time pass, where it does not by itself.
+    pub(crate) step: Box<dyn FnMut()>,
+    /// The longest operation that is worth trying here.
+    pub(crate) largest: usize,
+}
+
+/// One end.
+pub(crate) struct End {
+    pub(crate) fabric: Arc<dyn Fabric>,
+    pub(crate) lane: Box<dyn Lane>,
+    done: Vec<Completion>,
+}
+
+impl Pair {
+    /// Connects an end of each fabric, as two processes would.
+    pub(crate) fn connect(a: Arc<dyn Fabric>, b: Arc<dyn Fabric>) -> Pair {
+        let lanes = connect(&*a, &*b);
+        Pair {
+            a: End { fabric: a, lane: lanes.0, done: Vec::new() },
+            b: End { fabric: b, lane: lanes.1, done: Vec::new() },
+            step: Box::new(|| ()),
+            largest: 1 << 30,
+        }
+    }
+
+    /// Polls both ends once.
+    pub(crate) fn turn(&mut self) {
+        (self.step)();
+        self.a.lane.poll(&mut self.a.done);
+        self.b.lane.poll(&mut self.b.done);
+    }
+
+    /// Polls both ends until `a` has a completion.
+    pub(crate) fn completion(&mut self) -> Completion {
+        self.until("a completion at a", |pair| !pair.a.done.is_empty());
+        self.a.done.remove(0)
+    }
+
+    /// Polls both ends until `b` has a completion.
+    pub(crate) fn completion_at_b(&mut self) -> Completion {
+        self.until("a completion at b", |pair| !pair.b.done.is_empty());
+        self.b.done.remove(0)
+    }
+
+    /// Polls both ends until this holds; fails where it never does.
+    pub(crate) fn until(&mut self, what: &str, holds: impl Fn(&Pair) -> bool) {
+        let limit = Instant::now() + PATIENCE;
+        while !holds(self) {
+            assert!(Instant::now() < limit, "waited in vain for {what}");
+            self.turn();
+        }
+    }
+
+    /// Does an operation of `a`'s.
+    pub(crate) fn run(&mut self, op: Op) -> Completion {
+        let token = op.token;
+        self.a.post(op);
+        let completion = self.completion();
+        assert_eq!(completion.token, token);
+        completion
+    }
+
+    /// Does an operation of `a`'s that must succeed.
+    pub(crate) fn succeed(&mut self, op: Op) -> Done {
+        self.run(op).outcome.expect("it succeeds")
+    }
+
+    /// Memory of `b`'s that `a` may use, as both see it.
+    pub(crate) fn shared(&mut self, length: usize, rights: Rights) -> (Region, Window) {
+        let region = self.b.region(length, rights);
+        let remote = self.b.lane.grant(&region).expect("granted");
+        (region, self.a.lane.import(&remote).expect("imported"))
+    }
+
+    /// Asserts that the lane is dead at both ends: nothing posted gets through.
+    pub(crate) fn assert_dead(&mut self) {
+        let region = self.a.region(8, Rights::NONE);
+        self.a.post(Op::send(900, region.slice(..)));
+        assert_eq!(self.completion_of(900), Err(Failure::Flushed));
+        let region = self.b.region(8, Rights::NONE);
+        self.b.post(Op::send(901, region.slice(..)));
+        self.until("the flushed operation", |pair| pair.b.done.iter().any(|d| d.token == 901));
+        let flushed = self.b.done.iter().find(|done| done.token == 901).expect("just seen");
+        assert!(
+            matches!(flushed.outcome, Err(Failure::Flushed | Failure::PeerGone)),
+            "{flushed:?}"
+        );
+    }
+
+    /// The outcome of one of `a`'s operations, whatever else completes before it.
+    pub(crate) fn completion_of(&mut self, token: u64) -> Result<Done, Failure> {
+        self.until("that completion", |pair| pair.a.done.iter().any(|done| done.token == token));
+        let at = self.a.done.iter().position(|done| done.token == token).expect("just seen");
+        self.a.done.remove(at).outcome
+    }
+}
+
+impl End {
+    pub(crate) fn post(&mut self, op: Op) {
+        self.post_all(vec![op]);
+    }
+
+    /// Posts what must all be taken.
+    pub(crate) fn post_all(&mut self, ops: Vec<Op>) {
+        let mut ops = VecDeque::from(ops);
+        self.lane.post(&mut ops);
+        assert!(ops.is_empty(), "{} operations found no room", ops.len());
+    }
+
+    pub(crate) fn region(&self, length: usize, rights: Rights) -> Region {
+        let memory = Memory::allocate(length.max(1), Pages::Plain).expect("memory");
+        self.fabric.register(&memory, rights).expect("registered")
+    }
+
+    /// Registered memory with these bytes in it.
+    pub(crate) fn holding(&self, bytes: &[u8]) -> Region {
+        let region = self.region(bytes.len(), Rights::NONE);
+        region.memory().write(0, bytes);
+        region
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.done.len()
+    }
+
+    pub(crate) fn done(&mut self) -> &mut Vec<Completion> {
+        &mut self.done
+    }
+}
+
+/// Connects the two halves, each on a thread, as two processes would.
+pub(crate) fn connect(a: &dyn Fabric, b: &dyn Fabric) -> (Box<dyn Lane>, Box<dyn Lane>) {
+    let (dial, accept) = (a.half(Side::Dial).expect("half"), b.half(Side::Accept).expect("half"));
+    let (to_a, to_b) = (accept.offer(), dial.offer());
+    std::thread::scope(|scope| {
+        let accepted = scope.spawn(move || accept.connect(&to_b, PATIENCE).expect("accepted"));
+        let dialled = dial.connect(&to_a, PATIENCE).expect("dialled");
+        (dialled, accepted.join().expect("no panic"))
+    })
+}
+
+/// Bytes that differ from their neighbours and from other seeds.
+pub(crate) fn bytes(length: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut bytes = Vec::with_capacity(length + 8);
+    while bytes.len() < length {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend(state.to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
+
+pub(crate) fn read(region: &Region, offset: usize, length: usize) -> Vec<u8> {
+    region.slice(offset..offset + length).to_vec()
+}
+
+/// Longer than anything here should take, shorter than a reader's patience.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
