@@ -1,3 +1,63 @@
-//! Shared memory.
-#[derive(Debug)]
-pub(crate) struct PeerMapping;
+//! Shared memory between processes of one host. Writes, reads and atomics of a peer's memory are plain
+//! loads and stores into its pages; messages and numbers go through a ring, by the `engine`.
+//!
+//! The mapping is the right: a region is granted as a memfd that nobody can shorten, read-only where
+//! peers may only read. Everything lives in descriptors, so a crash leaves nothing behind. Each end
+//! writes only its own board (`board.rs`), which the other maps read-only.
+
+mod board;
+mod courier;
+mod doorbell;
+mod half;
+mod lane;
+mod mapping;
+mod offer;
+mod process;
+mod ring;
+
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::memory::Memory;
+use crate::open::{Fabric, Half, Side, register_software};
+use crate::region::{Region, Rights};
+
+pub(crate) use mapping::PeerMapping;
+
+/// Makes lanes to other processes of this host.
+#[derive(Debug, Clone, Default)]
+pub struct Shm {
+    config: Config,
+}
+
+/// How shared-memory lanes are made.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// How long an operation may wait for a receive of the peer's before the lane counts as dead.
+    pub patience: Duration,
+    /// Whether the peer may be of another user. Otherwise it must be of ours, or root.
+    pub any_user: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config { patience: Duration::from_secs(2), any_user: false }
+    }
+}
+
+impl Shm {
+    /// Shared memory as configured.
+    pub fn new(config: Config) -> Self {
+        Shm { config }
+    }
+}
+
+impl Fabric for Shm {
+    fn register(&self, memory: &Memory, rights: Rights) -> Result<Region, Error> {
+        Ok(register_software(memory, rights))
+    }
+
+    fn half(&self, side: Side) -> Result<Box<dyn Half>, Error> {
+        Ok(Box::new(half::ShmHalf::new(&self.config, side)?))
+    }
+}

@@ -1,0 +1,235 @@
+//! What one end writes and the other reads: how far its ring is written and the peer's is read, whether
+//! it sleeps, which of its grants still hold, and the ring's bytes.
+//!
+//! Unsafe here: a board is a mapping of a sealed memfd, mapped once and unmapped in `Drop`; all offsets
+//! are constants or checked here. The owner's mapping is the only writable one there can ever be. What
+//! the peer wrote is never believed: numbers are atomics, checked by who reads them, and bytes are
+//! copied out before they are looked at.
+#![allow(unsafe_code, reason = "maps boards and copies ring bytes")]
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::mm::ProtFlags;
+
+use super::doorbell::Flag;
+use super::mapping::Pages;
+use crate::engine::Part;
+use crate::memory::copy::copy;
+
+/// Our own board.
+#[derive(Debug)]
+pub(super) struct Board {
+    file: OwnedFd,
+    pages: Pages,
+}
+
+impl Board {
+    /// `probe`: any number that is unlikely elsewhere.
+    pub(super) fn new(probe: u64) -> io::Result<Self> {
+        let file = memfd_create("wirelane-board", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&file, SIZE as u64)?;
+        let pages = Pages::map(&file, SIZE, ProtFlags::READ | ProtFlags::WRITE)?;
+        // After our own mapping: from now on nobody can map it for writing, or make it shorter.
+        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE;
+        fcntl_add_seals(&file, seals)?;
+        pages.number(PROBE).store(probe, Ordering::Relaxed);
+        Ok(Board { file, pages })
+    }
+
+    pub(super) fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    pub(super) fn set_tail(&self, tail: u64) {
+        self.pages.number(TAIL).store(tail, Ordering::Release);
+    }
+
+    pub(super) fn set_head(&self, head: u64) {
+        self.pages.number(HEAD).store(head, Ordering::Release);
+    }
+
+    /// Nothing more will be written.
+    pub(super) fn set_ended(&self) {
+        self.pages.number(ENDED).store(1, Ordering::Release);
+    }
+
+    pub(super) fn sleeping(&self) -> Sleeping<'_> {
+        Sleeping(self.pages.word(SLEEPING))
+    }
+
+    /// From now on the grant holds.
+    pub(super) fn set_granted(&self, grant: GrantId) {
+        self.pages.word(SLOT + 4 * grant.slot).store(grant.generation, Ordering::SeqCst);
+    }
+
+    /// The grant does not hold any more; a later one in its slot is left alone.
+    pub(super) fn revoke(&self, grant: GrantId) {
+        let word = self.pages.word(SLOT + 4 * grant.slot);
+        let _ = word.compare_exchange(grant.generation, 0, Ordering::SeqCst, Ordering::SeqCst);
+    }
+
+    /// Where the peer's kernel finds a number that the peer can read in the board too.
+    pub(super) fn probe_address(&self) -> u64 {
+        self.pages.at(PROBE).addr() as u64
+    }
+
+    /// Says which grant of the peer's we touch by the kernel right now.
+    pub(super) fn set_touching(&self, grant: Option<GrantId>) {
+        let slot = grant.map_or(0, |grant| grant.slot as u32 + 1);
+        self.pages.word(TOUCHING).store(slot, Ordering::SeqCst);
+    }
+
+    /// Copies parts into the ring from position `at` on, `length` bytes in all.
+    ///
+    /// # Safety
+    /// The parts are readable during the call.
+    pub(super) unsafe fn fill(&self, mut at: u64, parts: &[Part], mut length: usize) {
+        debug_assert!(length <= RING);
+        for part in parts {
+            let mut done = 0;
+            let take = part.length.min(length);
+            while done < take {
+                let place = (at % RING as u64) as usize;
+                let count = (take - done).min(RING - place);
+                let to = self.pages.at(DATA + place);
+                // SAFETY: within the ring, up to its end; the part is readable by the caller's word.
+                unsafe { copy(to, part.address.wrapping_add(done), count) };
+                done += count;
+                at += count as u64;
+            }
+            length -= take;
+        }
+    }
+}
+
+/// The peer's board.
+#[derive(Debug)]
+pub(super) struct PeerBoard {
+    pages: Pages,
+}
+
+impl PeerBoard {
+    /// Maps it for reading, if nobody can shorten it.
+    pub(super) fn new(file: &OwnedFd) -> io::Result<Self> {
+        Ok(PeerBoard { pages: Pages::map_sealed(file, SIZE, ProtFlags::READ)? })
+    }
+
+    pub(super) fn tail(&self) -> u64 {
+        self.pages.number(TAIL).load(Ordering::Acquire)
+    }
+
+    pub(super) fn head(&self) -> u64 {
+        self.pages.number(HEAD).load(Ordering::Acquire)
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.pages.number(ENDED).load(Ordering::Acquire) != 0
+    }
+
+    pub(super) fn sleeping(&self) -> Sleeping<'_> {
+        Sleeping(self.pages.word(SLEEPING))
+    }
+
+    /// Whether a grant still holds.
+    #[inline]
+    pub(super) fn holds(&self, grant: GrantId) -> bool {
+        self.pages.word(SLOT + 4 * grant.slot).load(Ordering::SeqCst) == grant.generation
+    }
+
+    /// Whether the peer touches this grant of ours by the kernel right now.
+    pub(super) fn touches(&self, grant: GrantId) -> bool {
+        self.pages.word(TOUCHING).load(Ordering::SeqCst) == grant.slot as u32 + 1
+    }
+
+    pub(super) fn probe(&self) -> u64 {
+        self.pages.number(PROBE).load(Ordering::Relaxed)
+    }
+
+    /// Copies bytes of the ring from position `at` on into parts, `length` bytes in all.
+    ///
+    /// # Safety
+    /// The parts are writable during the call.
+    pub(super) unsafe fn drain(&self, mut at: u64, parts: &[Part], mut length: usize) {
+        debug_assert!(length <= RING);
+        for part in parts {
+            let mut done = 0;
+            let take = part.length.min(length);
+            while done < take {
+                let place = (at % RING as u64) as usize;
+                let count = (take - done).min(RING - place);
+                let from = self.pages.at(DATA + place);
+                // SAFETY: within the ring, up to its end; the part is writable by the caller's word.
+                unsafe { copy(part.address.wrapping_add(done), from, count) };
+                done += count;
+                at += count as u64;
+            }
+            length -= take;
+        }
+    }
+}
+
+/// Which slot of a board tells whether a grant holds, and what stands there while it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct GrantId {
+    slot: usize,
+    generation: u32,
+}
+
+impl GrantId {
+    /// By the grant's key; `None` if boards have no such slot.
+    pub(super) fn of(key: u128) -> Option<Self> {
+        let slot = usize::from(key as u16);
+        // Zero stands in slots of grants that do not hold.
+        let generation = (key >> 16) as u32 | 1;
+        (slot < SLOTS).then_some(GrantId { slot, generation })
+    }
+}
+
+/// The word that tells whether an end sleeps.
+pub(super) struct Sleeping<'b>(&'b AtomicU32);
+
+impl Flag for Sleeping<'_> {
+    fn store(&self, value: u32) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    fn load(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn fence() {
+        fence(Ordering::SeqCst);
+    }
+}
+
+impl Pages {
+    fn number(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: a constant of this file: aligned, within the pages, which live as long as `self`; the
+        // place is only ever accessed as this atomic.
+        unsafe { AtomicU64::from_ptr(self.at(offset).cast()) }
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: as above; slots by `GrantId::of`.
+        unsafe { AtomicU32::from_ptr(self.at(offset).cast()) }
+    }
+}
+
+// Each on a cache line of its own: they are written at different times by one end and watched by the
+// other.
+const TAIL: usize = 0;
+const HEAD: usize = 64;
+const SLEEPING: usize = 128;
+const ENDED: usize = 192;
+const TOUCHING: usize = 256;
+const PROBE: usize = 320;
+const SLOT: usize = 4096;
+/// How many grants of one lane may hold at once.
+const SLOTS: usize = 4096;
+const DATA: usize = SLOT + 4 * SLOTS + 4096 - (SLOT + 4 * SLOTS) % 4096;
+/// Bytes of the ring: a few of the pieces that large messages are cut into, and small beside a cache.
+pub(super) const RING: usize = 256 << 10;
+const SIZE: usize = DATA + RING;

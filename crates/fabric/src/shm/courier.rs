@@ -1,0 +1,122 @@
+//! The socket between two processes: brings descriptors, and tells when the peer is gone.
+
+use std::collections::HashMap;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+
+use crate::region::Rights;
+
+/// Brings grants from one process to the other.
+#[derive(Debug)]
+pub(super) struct Courier {
+    socket: OwnedFd,
+    /// Grants that came and were not imported yet, by key.
+    waiting: HashMap<u128, Granted>,
+    /// The peer has hung up.
+    pub(super) gone: bool,
+    /// The peer sent what no peer of ours sends.
+    pub(super) nonsense: bool,
+}
+
+/// A region as its owner granted it.
+#[derive(Debug)]
+pub(super) struct Granted {
+    pub(super) file: OwnedFd,
+    pub(super) length: u64,
+    pub(super) rights: Rights,
+}
+
+impl Courier {
+    pub(super) fn new(socket: OwnedFd) -> Self {
+        Courier { socket, waiting: HashMap::new(), gone: false, nonsense: false }
+    }
+
+    pub(super) fn send(
+        &self,
+        key: u128,
+        length: u64,
+        rights: Rights,
+        file: BorrowedFd<'_>,
+    ) -> io::Result<()> {
+        let mut message = [0; MESSAGE];
+        message[..16].copy_from_slice(&key.to_le_bytes());
+        message[16..24].copy_from_slice(&length.to_le_bytes());
+        message[24] = rights.bits();
+        send(&self.socket, &message, &[file])
+    }
+
+    /// The grant with this key, if it came.
+    pub(super) fn take(&mut self, key: u128) -> Option<Granted> {
+        self.collect();
+        self.waiting.remove(&key)
+    }
+
+    /// Takes in what has come, without blocking.
+    pub(super) fn collect(&mut self) {
+        while !self.gone && !self.nonsense {
+            let mut message = [0; MESSAGE + 1];
+            match receive(&self.socket, &mut message) {
+                Ok((0, _)) => self.gone = true,
+                Ok((count, files)) => match parse(&message[..count], files) {
+                    Some((key, granted)) if self.waiting.len() < MOST_WAITING => {
+                        self.waiting.insert(key, granted);
+                    }
+                    _ => self.nonsense = true,
+                },
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => self.gone = true,
+            }
+        }
+    }
+}
+
+impl AsFd for Courier {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn parse(message: &[u8], files: Vec<OwnedFd>) -> Option<(u128, Granted)> {
+    let message: &[u8; MESSAGE] = message.try_into().ok()?;
+    let [file] = <[OwnedFd; 1]>::try_from(files).ok()?;
+    let key = u128::from_le_bytes(message[..16].try_into().ok()?);
+    let length = u64::from_le_bytes(message[16..24].try_into().ok()?);
+    Some((key, Granted { file, length, rights: Rights::from_bits(message[24])? }))
+}
+
+/// Sends a message with descriptors, whole or not at all.
+pub(super) fn send(socket: impl AsFd, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() {
+        ancillary.push(SendAncillaryMessage::ScmRights(files));
+    }
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, flags)?;
+    Ok(())
+}
+
+/// Receives a message and its descriptors, without blocking. None: the peer hung up.
+pub(super) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let got = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut ancillary, flags)?;
+    let files = ancillary.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(files) => Some(files),
+        _ => None,
+    });
+    Ok((got.bytes, files.flatten().collect()))
+}
+
+const MESSAGE: usize = 25;
+const MOST_FILES: usize = 2;
+/// More grants at once than boards have slots.
+const MOST_WAITING: usize = 4096;

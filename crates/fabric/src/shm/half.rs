@@ -1,0 +1,222 @@
+//! One end of a shared-memory lane before it is connected.
+//!
+//! The accepting end listens on an abstract socket with a random name. The dialling end says the
+//! token, and both pass what the other needs: the board, the bell, and where the board lies. A process
+//! of another user is turned away by its credentials.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, acceptfrom_with, bind, connect, listen,
+    socket_with,
+};
+
+use super::Config;
+use super::board::{Board, PeerBoard};
+use super::courier::{Courier, receive, send};
+use super::lane::{Connection, ShmLane};
+use super::offer::{Offer, boot_id};
+use super::process::Process;
+use crate::error::{Error, Kind};
+use crate::grants::random;
+use crate::lane::Lane;
+use crate::open::{Half, Side};
+
+pub(super) struct ShmHalf {
+    config: Config,
+    offer: Offer,
+    listener: Option<OwnedFd>,
+    board: Board,
+    bell: OwnedFd,
+}
+
+impl ShmHalf {
+    pub(super) fn new(config: &Config, side: Side) -> Result<Self, Error> {
+        let accepts = side == Side::Accept;
+        let offer = Offer { accepts, boot: boot_id()?, token: random()? };
+        let prepared = || {
+            let listener = accepts.then(|| listener(offer.token)).transpose()?;
+            let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+            Ok((listener, Board::new(offer.token as u64)?, bell))
+        };
+        let (listener, board, bell) = prepared().map_err(|error: io::Error| {
+            let remedy = "see the limits of this process (`ulimit -n`) and its memory";
+            Error::new(Kind::System, "prepare a shared-memory lane", error, remedy)
+        })?;
+        Ok(ShmHalf { config: config.clone(), offer, listener, board, bell })
+    }
+
+    /// What it says to the other end, with the board and the bell.
+    fn introduce(&self, socket: &OwnedFd, token: u128) -> io::Result<()> {
+        let mut hello = [0; HELLO];
+        hello[..4].copy_from_slice(MAGIC);
+        hello[4..20].copy_from_slice(&token.to_le_bytes());
+        hello[20..].copy_from_slice(&self.board.probe_address().to_le_bytes());
+        send(socket, &hello, &[self.board.file(), self.bell.as_fd()])
+    }
+
+    fn lane(self, socket: OwnedFd, peer: Introduction) -> Result<Box<dyn Lane>, Error> {
+        let process = socket_peercred(&socket).ok().and_then(|who| Process::new(who.pid));
+        // The peer's memory can be reached by the kernel if that gives what the board says.
+        let reachable = process.as_ref().and_then(|process| process.peek(peer.probe_address));
+        let reachable = reachable == Some(peer.board.probe());
+        let connection = Connection {
+            board: Arc::new(self.board),
+            peer: Arc::new(peer.board),
+            bell: self.bell,
+            peer_bell: peer.bell,
+            courier: Courier::new(socket),
+            process,
+            reachable,
+        };
+        Ok(Box::new(ShmLane::new(connection, self.config.patience)?))
+    }
+}
+
+impl Half for ShmHalf {
+    fn offer(&self) -> Vec<u8> {
+        self.offer.to_bytes()
+    }
+
+    fn connect(self: Box<Self>, offer: &[u8], limit: Duration) -> Result<Box<dyn Lane>, Error> {
+        let peer = Offer::from_bytes(offer)?;
+        let call = "connect by shared memory";
+        if peer.boot != self.offer.boot {
+            let why = "the peer runs on another host";
+            return Err(Error::new(Kind::Unsupported, call, why, "use TCP or verbs to reach it"));
+        }
+        if peer.accepts == self.offer.accepts {
+            let why = "both ends dial, or both accept";
+            let remedy = "let one end dial and the other accept";
+            return Err(Error::new(Kind::Misuse, call, why, remedy));
+        }
+        let deadline = Instant::now() + limit;
+        let (socket, introduction) = match &self.listener {
+            Some(listener) => self.accept(listener, &peer, deadline),
+            None => self.dial(&peer, deadline),
+        }
+        .map_err(|error| {
+            let remedy = "see that the peer is up, of the same user, and in the same network \
+                          namespace (containers often are not); else use TCP";
+            Error::new(Kind::Gone, call, error, remedy)
+        })?;
+        self.lane(socket, introduction)
+    }
+}
+
+impl ShmHalf {
+    fn dial(&self, peer: &Offer, deadline: Instant) -> io::Result<(OwnedFd, Introduction)> {
+        let socket = socket_with(FAMILY, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        connect(&socket, &address(peer.token)?)?;
+        self.check(&socket)?;
+        self.introduce(&socket, peer.token)?;
+        loop {
+            match Introduction::receive(&socket, self.offer.token) {
+                Ok(Some(introduction)) => return Ok((socket, introduction)),
+                Ok(None) => return Err(io::Error::other("somebody else answers there")),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    rest(std::iter::once(&socket), deadline)?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Strangers may call too, and say nothing: they cost a place among the callers, never the lane.
+    fn accept(
+        &self,
+        listener: &OwnedFd,
+        peer: &Offer,
+        deadline: Instant,
+    ) -> io::Result<(OwnedFd, Introduction)> {
+        let mut callers: Vec<OwnedFd> = Vec::new();
+        loop {
+            rest(std::iter::once(listener).chain(&callers), deadline)?;
+            while let Ok((socket, _)) = acceptfrom_with(listener, SocketFlags::CLOEXEC) {
+                if callers.len() < MOST_CALLERS && self.check(&socket).is_ok() {
+                    callers.push(socket);
+                }
+            }
+            for at in (0..callers.len()).rev() {
+                match Introduction::receive(&callers[at], self.offer.token) {
+                    Ok(Some(introduction)) => {
+                        let socket = callers.swap_remove(at);
+                        self.introduce(&socket, peer.token)?;
+                        return Ok((socket, introduction));
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Ok(None) | Err(_) => drop(callers.swap_remove(at)),
+                }
+            }
+        }
+    }
+
+    /// Who is at the other end, by the kernel's word.
+    fn check(&self, socket: &OwnedFd) -> io::Result<()> {
+        let peer = socket_peercred(socket)?.uid;
+        let ours = rustix::process::geteuid();
+        if self.config.any_user || peer == ours || peer.is_root() {
+            return Ok(());
+        }
+        let why = format!("the peer is of user {}, we are {}", peer.as_raw(), ours.as_raw());
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+    }
+}
+
+/// What the other end passed.
+struct Introduction {
+    board: PeerBoard,
+    bell: OwnedFd,
+    probe_address: u64,
+}
+
+impl Introduction {
+    /// `None` for one that does not know our token, or brings something else than it should.
+    fn receive(socket: &OwnedFd, token: u128) -> io::Result<Option<Self>> {
+        let mut hello = [0; HELLO + 1];
+        let (count, files) = receive(socket, &mut hello)?;
+        let known = count == HELLO && hello[..4] == *MAGIC && hello[4..20] == token.to_le_bytes();
+        let (true, Ok([board, bell])) = (known, <[OwnedFd; 2]>::try_from(files)) else {
+            return Ok(None);
+        };
+        let probe_address = u64::from_le_bytes(hello[20..28].try_into().expect("eight bytes"));
+        let Ok(board) = PeerBoard::new(&board) else { return Ok(None) };
+        Ok(Some(Introduction { board, bell, probe_address }))
+    }
+}
+
+fn listener(token: u128) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(FAMILY, SocketType::SEQPACKET, flags, None)?;
+    bind(&socket, &address(token)?)?;
+    listen(&socket, 16)?;
+    Ok(socket)
+}
+
+/// A name outside the file system, which ends with the socket.
+fn address(token: u128) -> io::Result<SocketAddrUnix> {
+    Ok(SocketAddrUnix::new_abstract_name(format!("wirelane-{token:032x}").as_bytes())?)
+}
+
+/// Sleeps until one of them has something.
+fn rest<'f>(fds: impl Iterator<Item = &'f OwnedFd>, deadline: Instant) -> io::Result<()> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(io::Error::new(io::ErrorKind::TimedOut, "the peer did not come in time"));
+    }
+    let mut fds: Vec<PollFd<'_>> =
+        fds.map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)).collect();
+    let _ = poll(&mut fds, Timespec::try_from(left).ok().as_ref());
+    Ok(())
+}
+
+const FAMILY: AddressFamily = AddressFamily::UNIX;
+const MAGIC: &[u8; 4] = b"WLS1";
+const HELLO: usize = 28;
+/// How many may be connected before they have said who they are.
+const MOST_CALLERS: usize = 16;

@@ -1,0 +1,138 @@
+//! Pages of a memfd, mapped; and a peer's region as such pages.
+//!
+//! Unsafe here: `Pages` maps a file once and unmaps it in `Drop`. A file of a peer's is mapped only if it
+//! is sealed against shrinking, so that touching the pages can never fault. The bytes are accessed by
+//! `copy` and atomics alone.
+#![allow(unsafe_code, reason = "maps files and touches their bytes")]
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use super::board::{GrantId, PeerBoard};
+use crate::memory::copy::copy;
+use crate::region::Slice;
+
+/// Mapped pages.
+#[derive(Debug)]
+pub(super) struct Pages {
+    address: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the pages belong to the process, not to a thread.
+unsafe impl Send for Pages {}
+// SAFETY: all access is by `copy` and atomics.
+unsafe impl Sync for Pages {}
+
+impl Pages {
+    pub(super) fn map(file: impl AsFd, length: usize, rights: ProtFlags) -> io::Result<Self> {
+        // SAFETY: the kernel chooses the place, so no mapping of anybody's is replaced.
+        let address = unsafe { mmap(null_mut(), length, rights, MapFlags::SHARED, file, 0) }?;
+        let address = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Pages { address, length })
+    }
+
+    /// Maps a file of somebody else's, which must be long enough and stay so.
+    pub(super) fn map_sealed(file: &OwnedFd, least: usize, rights: ProtFlags) -> io::Result<Self> {
+        let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
+        let needed = SealFlags::SHRINK | SealFlags::GROW;
+        let seals = fcntl_get_seals(file).map_err(|_| wrong("it is no memfd"))?;
+        if !seals.contains(needed) {
+            return Err(wrong("it is not sealed: its owner could shorten it under us"));
+        }
+        let length = usize::try_from(fstat(file)?.st_size).unwrap_or(0);
+        if length < least {
+            return Err(wrong("it is shorter than it should be"));
+        }
+        Self::map(file, length, rights)
+    }
+
+    #[inline]
+    pub(super) fn at(&self, offset: usize) -> *mut u8 {
+        debug_assert!(offset < self.length);
+        self.address.as_ptr().wrapping_add(offset)
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: mapped in `map` with this length, unmapped here only. A failure leaves nothing to do.
+        let _ = unsafe { munmap(self.address.as_ptr().cast(), self.length) };
+    }
+}
+
+/// A region of the peer's, mapped.
+#[derive(Debug)]
+pub(crate) struct PeerMapping {
+    pages: Pages,
+    board: Arc<PeerBoard>,
+    grant: GrantId,
+}
+
+impl PeerMapping {
+    pub(super) fn new(
+        file: &OwnedFd,
+        length: usize,
+        writable: bool,
+        board: Arc<PeerBoard>,
+        grant: GrantId,
+    ) -> io::Result<Self> {
+        let rights = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
+        let pages = Pages::map_sealed(file, length, rights)?;
+        Ok(PeerMapping { pages, board, grant })
+    }
+
+    /// Whether its owner still has it.
+    #[inline]
+    pub(super) fn is_granted(&self) -> bool {
+        self.board.holds(self.grant)
+    }
+
+    /// Copies slices of ours to `offset` on. The caller has checked the window's bounds, which lie
+    /// within the pages.
+    #[inline]
+    pub(super) fn write(&self, slices: &[Slice], mut offset: usize) {
+        for slice in slices {
+            assert!(offset + slice.len() <= self.pages.length);
+            // SAFETY: just checked; the slice holds its bytes. If both are the same pages of one
+            // memory, the copy may see its own writes, as it may see anybody's.
+            unsafe { copy(self.pages.at_end(offset), slice.address(), slice.len()) };
+            offset += slice.len();
+        }
+        // What is announced after this, was written before it.
+        fence(Ordering::Release);
+    }
+
+    /// Copies bytes from `offset` on into slices of ours.
+    #[inline]
+    pub(super) fn read(&self, slices: &[Slice], mut offset: usize) {
+        fence(Ordering::Acquire);
+        for slice in slices {
+            assert!(offset + slice.len() <= self.pages.length);
+            // SAFETY: as in `write`.
+            unsafe { copy(slice.address(), self.pages.at_end(offset), slice.len()) };
+            offset += slice.len();
+        }
+    }
+
+    /// The number at an aligned offset, which the caller has checked to lie within the window.
+    pub(super) fn number(&self, offset: usize) -> &AtomicU64 {
+        assert!(offset.is_multiple_of(8) && offset + 8 <= self.pages.length);
+        // SAFETY: eight aligned bytes within the pages, which live as long as `self`.
+        unsafe { AtomicU64::from_ptr(self.pages.at(offset).cast()) }
+    }
+}
+
+impl Pages {
+    /// As `at`; an empty piece may lie at the end.
+    #[inline]
+    fn at_end(&self, offset: usize) -> *mut u8 {
+        self.address.as_ptr().wrapping_add(offset)
+    }
+}

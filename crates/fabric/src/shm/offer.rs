@@ -1,0 +1,70 @@
+//! What the ends of a shared-memory lane tell each other beforehand.
+
+use crate::error::{Error, Kind};
+
+/// Version 1: version, whether it accepts, boot id, token. The accepting end's token is also the name
+/// of its socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Offer {
+    pub(super) accepts: bool,
+    /// One start of one kernel: the same for all processes of a host.
+    pub(super) boot: [u8; 16],
+    pub(super) token: u128,
+}
+
+impl Offer {
+    const VERSION: u8 = 1;
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![Self::VERSION, u8::from(self.accepts)];
+        bytes.extend(self.boot);
+        bytes.extend(self.token.to_le_bytes());
+        bytes
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        Self::parse(bytes).ok_or_else(|| {
+            let remedy = "carry the peer's offer as it is; both ends must run versions that know \
+                          each other";
+            let why = "it is none that we know";
+            Error::new(Kind::Misuse, "read a shared-memory offer", why, remedy)
+        })
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let (&[version, accepts], rest) = bytes.split_first_chunk()?;
+        let (boot, rest) = rest.split_first_chunk()?;
+        let token = u128::from_le_bytes(rest.try_into().ok()?);
+        (version == Self::VERSION && accepts <= 1).then_some(Offer {
+            accepts: accepts == 1,
+            boot: *boot,
+            token,
+        })
+    }
+}
+
+/// The id of this start of the kernel.
+pub(super) fn boot_id() -> Result<[u8; 16], Error> {
+    const FILE: &str = "/proc/sys/kernel/random/boot_id";
+    let failed =
+        |why: String| Error::new(Kind::System, format!("read {FILE}"), why, "mount /proc as usual");
+    let text = std::fs::read_to_string(FILE).map_err(|error| failed(error.to_string()))?;
+    let digits: String = text.trim().chars().filter(|c| *c != '-').collect();
+    let number = u128::from_str_radix(&digits, 16).map_err(|error| failed(error.to_string()))?;
+    Ok(number.to_be_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offers_come_back_as_they_were() {
+        let offer = Offer { accepts: true, boot: boot_id().unwrap(), token: 77 };
+        assert_eq!(Offer::from_bytes(&offer.to_bytes()), Ok(offer.clone()));
+        let good = offer.to_bytes();
+        for bad in [&good[..33], &[&good[..], &[0]].concat(), &[], &[9; 34]] {
+            Offer::from_bytes(bad).expect_err("no offer");
+        }
+    }
+}
