@@ -17,6 +17,7 @@ mod open;
 mod region;
 mod remote;
 pub mod shm;
+pub mod sim;
 mod stats;
 pub mod verbs;
 
