@@ -147,9 +147,8 @@ impl State {
         if self.now >= patience_ends {
             return self.fail(id, Failure::NotReady);
         }
-        // It answers, so it lives; and the timer of this copy is of no use any more.
+        // It answers, so it lives.
         call.silences = 0;
-        call.sent += 1;
         let again = Event::Again(id, call.sent);
         self.plan(patience_ends.min(self.now + NOT_READY_PAUSE), again);
     }

@@ -32,12 +32,15 @@ fn history(seed: u64) -> History {
     assert_eq!(pair.b.post(&mut receives.collect()), OPS as usize);
     let mut history =
         History { a: vec![], b: vec![], written: vec![], told: vec![], memory: vec![] };
+    let mut rounds = 0;
     loop {
         pair.a.post(&mut ops);
         look(&mut pair, &mut history);
         if !pair.world.step() && ops.is_empty() {
             break;
         }
+        rounds += 1;
+        assert!(rounds < 100_000, "seed {seed} comes to no end");
         if dice.happens(0.02) {
             pair.world.change(RAIL, |faults| *faults = random_faults(&mut dice));
         }

@@ -48,6 +48,7 @@ fn order_of_arrival(fault: impl FnOnce(&mut crate::sim::Faults)) -> Vec<u32> {
     let write = |imm| Op::write_imm(0, Pieces::EMPTY, window.at(0), imm);
     pair.a.post(&mut (0..20).map(write).collect());
     pair.settle();
+    assert!(pair.world.now() <= ms(40), "one way each, and nothing was sent again");
     assert_eq!(outcomes(&mut pair.a), [(0, Ok(Done::Placed)); 20]);
     let number = |(_, outcome)| match outcome {
         Ok(Done::Received { imm: Some(imm), .. }) => imm,
@@ -113,6 +114,22 @@ fn bandwidth_is_shared_by_what_a_host_sends() {
 }
 
 #[test]
+fn an_answer_that_waits_for_its_turn_on_the_wire_is_no_silence() {
+    let mut busy = Pair::new(1);
+    busy.world.change(RAIL, |faults| faults.bandwidth = Some(1000));
+    let mut quiet = Pair::on(&busy.world, RAIL);
+    let into = region(2000, Rights::NONE);
+    let (_region, window) = busy.window(2000, Rights::ALL);
+    post(&mut busy.a, Op::read(1, into.slice(..), window.at(0)));
+    let (_region, window) = quiet.window(1, Rights::ALL);
+    post(&mut quiet.a, Op::read(2, into.slice(..1), window.at(0)));
+    busy.settle();
+    assert_eq!(outcomes(&mut busy.a), [(1, Ok(Done::Placed))]);
+    assert_eq!(outcomes(&mut quiet.a), [(2, Ok(Done::Placed))]);
+    assert_eq!(busy.world.now(), ms(2001), "the short one after the long one");
+}
+
+#[test]
 fn a_dead_rail_ends_its_lanes_and_no_others() {
     let world = World::new(1);
     let (mut dead, mut well) = (Pair::on(&world, "rail0"), Pair::on(&world, "rail1"));
@@ -152,6 +169,24 @@ fn a_short_outage_is_survived_by_sending_again() {
     pair.world.advance(ms(30));
     assert_eq!(outcomes(&mut pair.a), [(1, Ok(Done::Placed))]);
     assert_eq!(content(&target), b"x");
+}
+
+#[test]
+fn a_peer_without_a_receive_lives_so_the_next_outage_counts_anew() {
+    let mut pair = Pair::new(1);
+    let dead = |pair: &Pair, dead| pair.world.change(RAIL, |faults| faults.dead = dead);
+    dead(&pair, true);
+    post(&mut pair.a, Op::send(1, Pieces::EMPTY));
+    pair.world.advance(ms(320));
+    dead(&pair, false);
+    pair.world.advance(ms(35));
+    dead(&pair, true);
+    pair.world.advance(ms(200));
+    post(&mut pair.b, Op::receive(2, Pieces::EMPTY));
+    dead(&pair, false);
+    pair.settle();
+    assert_eq!(outcomes(&mut pair.a), [(1, Ok(Done::Placed))]);
+    assert_eq!(outcomes(&mut pair.b), [(2, received(0, None))]);
 }
 
 #[test]

@@ -129,12 +129,11 @@ fn what_the_lane_cannot_do_fails_alone() {
 fn a_message_over_the_limit_is_unsupported() {
     let mut pair = Pair::new(1);
     // Reserved, but never touched: the lane must refuse by the length alone.
-    let part = region(1 << 28, Rights::NONE);
-    let whole = || std::iter::repeat_n(part.slice(..), 4);
-    let from = whole().chain([part.slice(..1)]).collect();
+    let part = region((1 << 26) + 1, Rights::NONE);
+    let from: Vec<_> = std::iter::repeat_n(part.slice(..), 16).collect();
     post(&mut pair.a, Op::send(1, Pieces::Many(from)));
     assert_eq!(outcomes(&mut pair.a), [(1, Err(Failure::Unsupported))]);
-    assert_eq!(pair.a.caps().max_message, whole().map(|part| part.len()).sum::<usize>());
+    assert_eq!((pair.a.caps().max_message, pair.a.caps().max_pieces), (1 << 30, 16));
 }
 
 #[test]
