@@ -20,6 +20,7 @@ mod open;
 mod region;
 mod remote;
 pub mod shm;
+pub mod sim;
 mod stats;
 pub mod tcp;
 pub mod verbs;

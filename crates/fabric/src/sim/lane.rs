@@ -1,0 +1,104 @@
+//! A simulated lane.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use super::end::{MAX_MESSAGE, MAX_PIECES};
+use super::fabric::Owner;
+use crate::error::{Error, Kind};
+use crate::lane::{Caps, Lane, LentPath};
+use crate::op::{Completion, Op};
+use crate::region::Region;
+use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
+use crate::stats::Stats;
+
+/// The owner's view of one end. All that happens, happens in the world.
+pub(super) struct SimLane {
+    end: Owner,
+    caps: Caps,
+    stats: Arc<Stats>,
+    bell: Arc<OwnedFd>,
+}
+
+impl SimLane {
+    pub(super) fn new(end: Owner, bell: Arc<OwnedFd>) -> Self {
+        let config = end.world.lock().config;
+        let caps = Caps {
+            lane: "sim",
+            datagram: false,
+            max_message: MAX_MESSAGE,
+            max_pieces: MAX_PIECES,
+            depth: config.depth,
+            receives: config.receives,
+            inline: 0,
+            peer_must_poll: false,
+            lent: LentPath::Direct,
+        };
+        SimLane { end, caps, stats: Arc::default(), bell }
+    }
+}
+
+impl Lane for SimLane {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn stats(&self) -> &Arc<Stats> {
+        &self.stats
+    }
+
+    fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {
+        let key = self.end.world.lock().end(self.end.number).grants.add(region)?;
+        let length = region.len() as u64;
+        Ok(RemoteRegion { lane: LaneKind::Sim, rights: region.rights(), length, address: 0, key })
+    }
+
+    fn import(&mut self, remote: &RemoteRegion) -> Result<Window, Error> {
+        if remote.lane != LaneKind::Sim {
+            let why = format!("it was granted on a lane of another kind ({:?})", remote.lane);
+            let remedy = "grant it on the other end of this lane";
+            return Err(Error::new(Kind::Misuse, "import a region", why, remedy));
+        }
+        let RemoteRegion { rights, length, key, .. } = *remote;
+        let lane = self.end.world.lock().lane(self.end.number);
+        Ok(Window { lane, length, rights, reach: Reach::Ask { key } })
+    }
+
+    fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
+        let mut state = self.end.world.lock();
+        let count = state.post(self.end.number, ops);
+        // What takes no time happens now: the peer may be asleep and waiting for it.
+        state.run_due();
+        count
+    }
+
+    /// Gives what is due now. Time does not pass.
+    fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
+        let mut state = self.end.world.lock();
+        state.run_due();
+        let before = done.len();
+        while let Some(over) = state.take_over(self.end.number) {
+            self.stats.count(&over.completion);
+            if let Some(took) = over.took {
+                self.stats.time(took);
+            }
+            done.push(over.completion);
+        }
+        done.len() - before
+    }
+
+    fn arm(&mut self) -> bool {
+        let mut state = self.end.world.lock();
+        state.run_due();
+        state.end(self.end.number).hush()
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    fn close(&mut self) {
+        self.end.world.lock().end_lane(self.end.number);
+    }
+}

@@ -1,0 +1,255 @@
+//! What a world consists of, and how its time passes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::call::{Call, Request, Waiting};
+use super::end::{End, EndState, Over};
+use super::faults::Rail;
+use super::offer::{Offer, misuse};
+use super::random::Random;
+use super::world::Config;
+use crate::error::{Error, Kind};
+use crate::op::{Failure, Op, OpKind, Work};
+use crate::open::Side;
+use crate::stats::SAMPLE;
+
+/// All there is. Ordered maps throughout: what is walked through is part of the history.
+pub(super) struct State {
+    pub(super) id: u64,
+    pub(super) config: Config,
+    pub(super) now: Duration,
+    pub(super) random: Random,
+    pub(super) rails: BTreeMap<String, Rail>,
+    pub(super) ends: BTreeMap<u32, End>,
+    pub(super) calls: BTreeMap<u64, Call>,
+    /// What will happen, by time; at one time in the order it was planned.
+    events: BTreeMap<(Duration, u64), Event>,
+    planned: u64,
+    next_call: u64,
+    next_end: u32,
+}
+
+/// What happens by itself. The number is the call's.
+pub(super) enum Event {
+    /// A request arrives at the target.
+    Request(u64),
+    /// The answer arrives at the sender.
+    Answer(u64),
+    /// The target's word that it has no receive arrives at the sender.
+    NotReady(u64),
+    /// No answer came since it was sent for the given time.
+    Silence(u64, u64),
+    /// The sender tries again, if it did not since.
+    Again(u64, u64),
+}
+
+impl State {
+    pub(super) fn new(id: u64, seed: u64, config: Config) -> Self {
+        State {
+            id,
+            config,
+            now: Duration::ZERO,
+            random: Random::new(seed),
+            rails: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            events: BTreeMap::new(),
+            planned: 0,
+            next_call: 0,
+            next_end: 0,
+        }
+    }
+
+    pub(super) fn plan(&mut self, at: Duration, event: Event) {
+        self.events.insert((at, self.planned), event);
+        self.planned += 1;
+    }
+
+    /// When the next thing happens. A timer of a call that is over is nothing.
+    pub(super) fn next_event(&mut self) -> Option<Duration> {
+        loop {
+            let ((at, _), event) = self.events.first_key_value()?;
+            match event {
+                Event::Silence(call, sent) | Event::Again(call, sent)
+                    if !self.is_waiting(*call, *sent) =>
+                {
+                    self.events.pop_first();
+                }
+                _ => return Some(*at),
+            }
+        }
+    }
+
+    /// Lets everything happen up to a time.
+    pub(super) fn run_until(&mut self, end: Duration) {
+        while let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 <= end) {
+            let ((at, _), event) = entry.remove_entry();
+            self.now = at.max(self.now);
+            match event {
+                Event::Request(call) => self.request_arrives(call),
+                Event::Answer(call) => self.answer_arrives(call),
+                Event::NotReady(call) => self.not_ready_arrives(call),
+                Event::Silence(call, sent) => self.silence(call, sent),
+                Event::Again(call, sent) => self.again(call, sent),
+            }
+        }
+        self.now = end.max(self.now);
+    }
+
+    /// Lets happen what is due now.
+    pub(super) fn run_due(&mut self) {
+        self.run_until(self.now);
+    }
+
+    pub(super) fn add_end(
+        &mut self,
+        host: &str,
+        rail: &str,
+        side: Side,
+        bell: Arc<OwnedFd>,
+    ) -> u32 {
+        let number = self.next_end;
+        self.next_end += 1;
+        self.rails.entry(rail.to_owned()).or_default();
+        self.ends.insert(number, End::new(host, rail, side, bell));
+        number
+    }
+
+    /// Connects one end with another, which may do the same before or after.
+    pub(super) fn connect(&mut self, number: u32, offer: Offer) -> Result<(), Error> {
+        let (ours, theirs) = (&self.ends[&number], self.ends.get(&offer.end));
+        if offer.world != self.id {
+            return Err(misuse("the offer is of another world"));
+        }
+        let gone = |who: &str| {
+            let remedy = "open a new half at either end and exchange their offers";
+            Error::new(Kind::Gone, "connect a simulated lane", format!("{who} is gone"), remedy)
+        };
+        let theirs = theirs.filter(|end| end.state != EndState::Killed);
+        let theirs = theirs.ok_or_else(|| gone("the other half"))?;
+        if ours.state == EndState::Killed {
+            return Err(gone("this host"));
+        } else if theirs.rail != ours.rail {
+            return Err(misuse(format!("we are on {}, the other on {}", ours.rail, theirs.rail)));
+        } else if theirs.side == ours.side {
+            return Err(misuse(format!("both halves are of the side {:?}", ours.side)));
+        } else if theirs.peer.is_some_and(|peer| peer != number) {
+            return Err(misuse("the other half is connected with a third"));
+        }
+        let ours = self.ends.get_mut(&number).expect("just seen");
+        (ours.state, ours.peer) = (EndState::Live, Some(offer.end));
+        Ok(())
+    }
+
+    /// The number that windows of an end's lane have. The upper bit keeps it apart from those that
+    /// other lanes of this process count up from zero.
+    pub(super) fn lane(&self, number: u32) -> u64 {
+        1 << 63 | (self.id & 0x7fff_ffff) << 32 | u64::from(number)
+    }
+
+    /// Takes operations while there is room.
+    pub(super) fn post(&mut self, number: u32, ops: &mut VecDeque<Op>) -> usize {
+        let mut count = 0;
+        while ops.front().is_some_and(|op| self.has_room(number, op.work.kind())) {
+            let op = ops.pop_front().expect("just seen");
+            self.begin(number, op);
+            count += 1;
+        }
+        count
+    }
+
+    fn has_room(&mut self, number: u32, kind: OpKind) -> bool {
+        let Config { depth, receives, .. } = self.config;
+        let limit = if kind == OpKind::Receive { receives } else { depth };
+        let end = self.end(number);
+        end.state != EndState::Live || *end.held(kind) < limit
+    }
+
+    fn begin(&mut self, number: u32, op: Op) {
+        let lane = self.lane(number);
+        let end = self.end(number);
+        *end.held(op.work.kind()) += 1;
+        match end.state {
+            // Nobody is there who could have posted it.
+            EndState::Killed => {}
+            EndState::Half | EndState::Dead => end.finish(op, Err(Failure::Flushed), None),
+            EndState::Live if !End::supports(&op.work, lane) => {
+                end.finish(op, Err(Failure::Unsupported), None);
+            }
+            EndState::Live if matches!(op.work, Work::Receive { .. }) => {
+                end.receives.push_back(op);
+            }
+            EndState::Live => self.call(number, op),
+        }
+    }
+
+    fn call(&mut self, number: u32, op: Op) {
+        let (now, id) = (self.now, self.next_call);
+        let end = self.end(number);
+        let (Some(request), Some(peer)) = (Request::of(&op.work), end.peer) else {
+            return end.finish(op, Err(Failure::Unsupported), None);
+        };
+        let order = end.begun;
+        end.begun += 1;
+        end.calls.insert(id);
+        let waiting = Waiting { op, posted: now, timed: order.is_multiple_of(SAMPLE) };
+        self.calls.insert(id, Call::new(number, peer, order, request, waiting));
+        self.next_call += 1;
+        self.send(id);
+    }
+
+    pub(super) fn take_over(&mut self, number: u32) -> Option<Over> {
+        self.end(number).take_over()
+    }
+
+    /// Ends a lane at one end: everything comes back, and nothing reaches its memory any more. What
+    /// it has in the air lands all the same.
+    pub(super) fn end_lane(&mut self, number: u32) {
+        let Some(end) = self.ends.get_mut(&number).filter(|end| end.state == EndState::Live) else {
+            return;
+        };
+        end.state = EndState::Dead;
+        for id in std::mem::take(&mut end.calls) {
+            let call = self.calls.get_mut(&id).expect("an end's calls are known");
+            let waiting = call.waiting.take().expect("an end's calls are waited for");
+            end.finish(waiting.op, Err(Failure::Flushed), None);
+            forget(&mut self.calls, id);
+        }
+        for receive in std::mem::take(&mut end.receives) {
+            end.finish(receive, Err(Failure::Flushed), None);
+        }
+    }
+
+    /// Ends all lanes of a host without a word to anybody, itself included.
+    pub(super) fn kill(&mut self, host: &str) {
+        for end in self.ends.values_mut().filter(|end| end.host == host) {
+            end.state = EndState::Killed;
+            end.receives.clear();
+            while end.take_over().is_some() {}
+            for id in std::mem::take(&mut end.calls) {
+                self.calls.get_mut(&id).expect("an end's calls are known").waiting = None;
+                forget(&mut self.calls, id);
+            }
+        }
+    }
+
+    /// Forgets an end whose owner dropped it.
+    pub(super) fn remove(&mut self, number: u32) {
+        self.end_lane(number);
+        self.ends.remove(&number);
+    }
+
+    pub(super) fn end(&mut self, number: u32) -> &mut End {
+        self.ends.get_mut(&number).expect("an end lives as long as its owner")
+    }
+}
+
+/// Drops a call that nobody waits for and nothing in the air belongs to.
+pub(super) fn forget(calls: &mut BTreeMap<u64, Call>, id: u64) {
+    if calls.get(&id).is_some_and(|call| call.waiting.is_none() && call.in_air == 0) {
+        calls.remove(&id);
+    }
+}

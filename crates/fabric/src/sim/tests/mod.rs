@@ -1,0 +1,102 @@
+//! Cases a user of the simulated lane would recognise.
+
+mod history;
+mod late;
+mod operations;
+mod rails;
+mod refusals;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::{Config, World};
+use crate::{
+    Completion, Done, Fabric, Failure, Lane, Memory, Op, Pages, Region, Rights, Side, Target,
+    Window,
+};
+
+/// Two hosts, `a` and `b`, with a lane between them.
+struct Pair {
+    world: World,
+    a: Box<dyn Lane>,
+    b: Box<dyn Lane>,
+}
+
+impl Pair {
+    fn new(seed: u64) -> Self {
+        Self::on(&World::new(seed), RAIL)
+    }
+
+    fn with(config: Config) -> Self {
+        Self::on(&World::with(1, config), RAIL)
+    }
+
+    fn on(world: &World, rail: &str) -> Self {
+        let a = world.fabric("a", rail).half(Side::Dial).unwrap();
+        let b = world.fabric("b", rail).half(Side::Accept).unwrap();
+        let (to_a, to_b) = (a.offer(), b.offer());
+        let a = a.connect(&to_b, Duration::ZERO).unwrap();
+        let b = b.connect(&to_a, Duration::ZERO).unwrap();
+        Pair { world: world.clone(), a, b }
+    }
+
+    /// A region of `b`, and `a`'s window to it.
+    fn window(&mut self, length: usize, rights: Rights) -> (Region, Window) {
+        let region = region(length, rights);
+        let granted = self.b.grant(&region).unwrap();
+        let window = self.a.import(&granted).unwrap();
+        (region, window)
+    }
+
+    /// Lets time pass until nothing more would happen.
+    fn settle(&self) {
+        let limit = self.world.now() + Duration::from_secs(3600);
+        while self.world.step() {
+            assert!(self.world.now() < limit, "the world never comes to rest");
+        }
+    }
+}
+
+type Outcome = (u64, Result<Done, Failure>);
+
+fn region(length: usize, rights: Rights) -> Region {
+    // Any fabric of the kind registers alike.
+    let memory = Memory::allocate(length, Pages::Plain).unwrap();
+    World::new(0).fabric("anybody", RAIL).register(&memory, rights).unwrap()
+}
+
+fn holding(bytes: &[u8]) -> Region {
+    let region = region(bytes.len(), Rights::NONE);
+    region.memory().write(0, bytes);
+    region
+}
+
+fn content(region: &Region) -> Vec<u8> {
+    region.slice(..).to_vec()
+}
+
+fn post(lane: &mut Box<dyn Lane>, op: Op) {
+    assert_eq!(lane.post(&mut VecDeque::from([op])), 1, "there is room");
+}
+
+fn poll(lane: &mut Box<dyn Lane>) -> Vec<Completion> {
+    let mut done = Vec::new();
+    assert_eq!(lane.poll(&mut done), done.len());
+    done
+}
+
+fn outcomes(lane: &mut Box<dyn Lane>) -> Vec<Outcome> {
+    poll(lane).into_iter().map(|completion| (completion.token, completion.outcome)).collect()
+}
+
+fn received(length: usize, imm: Option<u32>) -> Result<Done, Failure> {
+    Ok(Done::Received { length, imm })
+}
+
+fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+const RAIL: &str = "rail0";
+/// When a lane is given up with the default configuration.
+const GIVEN_UP: Duration = Duration::from_millis(400);

@@ -1,0 +1,214 @@
+//! Every operation, on a rail without faults or with a delay.
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use super::*;
+use crate::{OpKind, Pieces, SAMPLE, Work};
+
+#[test]
+fn a_write_is_at_the_peer_when_it_completes() {
+    let mut pair = Pair::new(1);
+    let (target, window) = pair.window(8, Rights::ALL);
+    let pieces = Pieces::Many(vec![holding(b"ab").slice(..), holding(b"-cd-").slice(1..3)]);
+    post(&mut pair.a, Op::write(7, pieces, window.at(2)));
+    assert_eq!(outcomes(&mut pair.a), [(7, Ok(Done::Placed))]);
+    assert_eq!(content(&target), b"\0\0abcd\0\0");
+    assert!(poll(&mut pair.b).is_empty(), "the peer is not told");
+}
+
+#[test]
+fn a_number_completes_a_receive_after_its_bytes_are_there() {
+    let mut pair = Pair::new(1);
+    let (target, window) = pair.window(4, Rights::ALL);
+    post(&mut pair.b, Op::receive(1, Pieces::EMPTY));
+    post(&mut pair.a, Op::write_imm(2, holding(b"data").slice(..), window.at(0), 99));
+    assert_eq!(outcomes(&mut pair.b), [(1, received(4, Some(99)))]);
+    assert_eq!(content(&target), b"data");
+    assert_eq!(outcomes(&mut pair.a), [(2, Ok(Done::Placed))]);
+}
+
+#[test]
+fn a_read_brings_the_peers_bytes() {
+    let mut pair = Pair::new(1);
+    let (source, window) = pair.window(6, Rights { read: true, ..Rights::NONE });
+    source.memory().write(0, b"abcdef");
+    let into = region(8, Rights::NONE);
+    let pieces = Pieces::Many(vec![into.slice(6..8), into.slice(0..3)]);
+    post(&mut pair.a, Op::read(1, pieces, window.at(1)));
+    assert_eq!(outcomes(&mut pair.a), [(1, Ok(Done::Placed))]);
+    assert_eq!(content(&into), b"def\0\0\0bc");
+}
+
+#[test]
+fn messages_fill_receives_in_order_of_arrival() {
+    let mut pair = Pair::new(1);
+    let room = region(16, Rights::NONE);
+    let halves = Pieces::Many(vec![room.slice(0..2), room.slice(8..16)]);
+    post(&mut pair.b, Op::receive(1, halves));
+    post(&mut pair.b, Op::receive(2, room.slice(4..8)));
+    post(&mut pair.a, Op::send(3, holding(b"first").slice(..)));
+    let imm = Some(5);
+    let from = Pieces::One(holding(b"2nd").slice(..));
+    post(&mut pair.a, Op { token: 4, work: Work::Send { from, imm } });
+    assert_eq!(outcomes(&mut pair.b), [(1, received(5, None)), (2, received(3, imm))]);
+    assert_eq!(content(&room), b"fi\0\x002nd\0rst\0\0\0\0\0");
+    assert_eq!(outcomes(&mut pair.a), [(3, Ok(Done::Placed)), (4, Ok(Done::Placed))]);
+}
+
+#[test]
+fn atomics_change_the_number_and_give_the_old_one() {
+    let mut pair = Pair::new(1);
+    let (target, window) = pair.window(16, Rights::ALL);
+    target.memory().store(8, 40);
+    let old = region(24, Rights::NONE);
+    let at = |index: usize| old.slice(index * 8..index * 8 + 8);
+    let swap = |expect, new| Work::CompareSwap { old: at(1), at: window.at(8), expect, new };
+    let add = Work::FetchAdd { old: at(0), at: window.at(8), add: 2 };
+    let works = [add, swap(42, 50), swap(42, 60)];
+    for (token, work) in (1..).zip(works) {
+        post(&mut pair.a, Op { token, work });
+    }
+    let expected = [(1, Ok(Done::Old(40))), (2, Ok(Done::Old(42))), (3, Ok(Done::Old(50)))];
+    assert_eq!(outcomes(&mut pair.a), expected);
+    assert_eq!(target.memory().load(8), 50);
+    assert_eq!([old.memory().load(0), old.memory().load(8)], [40, 50]);
+}
+
+#[test]
+fn both_ends_may_begin() {
+    let mut pair = Pair::new(1);
+    let region = region(4, Rights::ALL);
+    let granted = pair.a.grant(&region).unwrap();
+    let window = pair.b.import(&granted).unwrap();
+    post(&mut pair.b, Op::write(1, holding(b"back").slice(..), window.at(0)));
+    assert_eq!(outcomes(&mut pair.b), [(1, Ok(Done::Placed))]);
+    assert_eq!(content(&region), b"back");
+}
+
+#[test]
+fn time_passes_only_when_told() {
+    let mut pair = Pair::new(1);
+    pair.world.change(RAIL, |faults| faults.delay = ms(3));
+    let (target, window) = pair.window(1, Rights::ALL);
+    post(&mut pair.a, Op::write(1, holding(b"x").slice(..), window.at(0)));
+    assert!(poll(&mut pair.a).is_empty());
+    pair.world.advance(ms(2));
+    assert_eq!(content(&target), b"\0");
+    assert!(pair.world.step(), "the write arrives");
+    assert_eq!((pair.world.now(), content(&target)), (ms(3), b"x".to_vec()));
+    assert!(poll(&mut pair.a).is_empty(), "the answer is on its way");
+    assert!(pair.world.step(), "the answer arrives");
+    assert_eq!((pair.world.now(), outcomes(&mut pair.a).len()), (ms(6), 1));
+    assert!(!pair.world.step(), "nothing is left to happen");
+}
+
+#[test]
+fn a_full_lane_leaves_the_rest_until_completions_are_taken() {
+    let mut pair = Pair::with(Config { depth: 2, receives: 1, ..Config::default() });
+    let (_target, window) = pair.window(4, Rights::ALL);
+    let byte = holding(b"x");
+    let write = |token| Op::write(token, byte.slice(..), window.at(0));
+    let mut ops: VecDeque<Op> = (1..=3).map(write).collect();
+    assert_eq!((pair.a.post(&mut ops), ops.len()), (2, 1));
+    assert_eq!(pair.a.post(&mut ops), 0, "done, but not taken");
+    assert_eq!(outcomes(&mut pair.a).len(), 2);
+    assert_eq!((pair.a.post(&mut ops), ops.len()), (1, 0));
+    // Receives have a limit of their own.
+    ops.extend([Op::receive(4, Pieces::EMPTY), Op::receive(5, Pieces::EMPTY), write(6)]);
+    assert_eq!((pair.a.post(&mut ops), ops.front().map(|op| op.token)), (1, Some(5)));
+    let caps = pair.a.caps();
+    assert_eq!((caps.lane, caps.depth, caps.receives), ("sim", 2, 1));
+}
+
+#[test]
+fn a_receive_posted_within_patience_is_in_time() {
+    let mut pair = Pair::new(1);
+    post(&mut pair.a, Op::send(1, holding(b"hi").slice(..)));
+    pair.world.advance(ms(490));
+    assert!(poll(&mut pair.a).is_empty());
+    let room = region(2, Rights::NONE);
+    post(&mut pair.b, Op::receive(2, room.slice(..)));
+    pair.world.advance(ms(10));
+    assert_eq!(outcomes(&mut pair.b), [(2, received(2, None))]);
+    assert_eq!(outcomes(&mut pair.a), [(1, Ok(Done::Placed))]);
+    assert_eq!(content(&room), b"hi");
+}
+
+#[test]
+fn operations_behind_a_message_without_a_receive_wait_for_it_in_order() {
+    let mut pair = Pair::new(1);
+    let (target, window) = pair.window(1, Rights::ALL);
+    post(&mut pair.a, Op::send(1, Pieces::EMPTY));
+    post(&mut pair.a, Op::write(2, holding(b"x").slice(..), window.at(0)));
+    pair.world.advance(ms(450));
+    assert_eq!(content(&target), b"\0");
+    post(&mut pair.b, Op::receive(3, Pieces::EMPTY));
+    pair.world.advance(ms(50));
+    assert_eq!(outcomes(&mut pair.a), [(1, Ok(Done::Placed)), (2, Ok(Done::Placed))]);
+    assert_eq!(content(&target), b"x");
+}
+
+#[test]
+fn the_descriptor_is_readable_when_there_is_something_to_poll_for() {
+    let mut pair = Pair::new(1);
+    pair.world.change(RAIL, |faults| faults.delay = ms(1));
+    let (_target, window) = pair.window(1, Rights::ALL);
+    post(&mut pair.a, Op::write(1, holding(b"x").slice(..), window.at(0)));
+    assert!(pair.a.arm() && !readable(&*pair.a));
+    pair.world.advance(ms(2));
+    assert!(readable(&*pair.a) && !pair.a.arm(), "there is something");
+    assert_eq!(outcomes(&mut pair.a).len(), 1);
+    assert!(pair.a.arm() && !readable(&*pair.a));
+}
+
+#[test]
+fn waiting_ends_when_another_thread_moves_the_world() {
+    let mut pair = Pair::new(1);
+    pair.world.change(RAIL, |faults| faults.delay = ms(1));
+    let (_target, window) = pair.window(1, Rights::ALL);
+    post(&mut pair.a, Op::write(1, holding(b"x").slice(..), window.at(0)));
+    let world = pair.world.clone();
+    let mover = std::thread::spawn(move || world.advance(ms(2)));
+    let mut done = Vec::new();
+    assert_eq!(crate::wait(&mut *pair.a, &mut done, Duration::from_secs(60)), 1);
+    mover.join().unwrap();
+}
+
+#[test]
+fn what_was_done_is_counted_and_timed_by_the_worlds_time() {
+    let mut pair = Pair::new(1);
+    pair.world.change(RAIL, |faults| faults.delay = ms(4));
+    let (_target, window) = pair.window(4, Rights::ALL);
+    let bytes = holding(b"four");
+    let ops = (0..SAMPLE + 1).map(|token| Op::write(token, bytes.slice(..), window.at(0)));
+    pair.a.post(&mut ops.collect());
+    pair.settle();
+    pair.a.close();
+    post(&mut pair.a, Op::receive(0, Pieces::EMPTY));
+    assert_eq!(poll(&mut pair.a).len() as u64, SAMPLE + 2);
+    let stats = pair.a.stats();
+    assert_eq!(stats.operations(OpKind::Write), SAMPLE + 1);
+    assert_eq!(stats.bytes(OpKind::Write), 4 * (SAMPLE + 1));
+    assert_eq!(stats.failures(Failure::Flushed), 1);
+    assert_eq!(stats.latency().count(), 2);
+    let median = stats.latency().quantile(0.5).unwrap();
+    assert!((ms(8)..ms(10)).contains(&median), "{median:?}");
+}
+
+#[test]
+fn an_operation_gives_back_what_it_owned() {
+    let mut pair = Pair::new(1);
+    let (_target, window) = pair.window(4, Rights::ALL);
+    let from = holding(b"mine");
+    post(&mut pair.a, Op::write(1, from.slice(1..3), window.at(0)));
+    drop(from);
+    let done = poll(&mut pair.a).remove(0);
+    let Work::Write { from, .. } = done.work else { panic!("a write was posted") };
+    assert_eq!(from.as_slice()[0].to_vec(), b"in");
+}
+
+fn readable(lane: &dyn Lane) -> bool {
+    let fd = lane.fd();
+    let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+    rustix::event::poll(&mut fds, Some(&Timespec::default())).unwrap() == 1
+}

@@ -1,0 +1,224 @@
+//! What faults of rails and deaths of hosts do.
+
+use super::*;
+use crate::Pieces;
+
+/// Writes one byte, and says how it went and when that was known.
+fn probe(pair: &mut Pair) -> (Result<Done, Failure>, Duration) {
+    let (_target, window) = pair.window(1, Rights::ALL);
+    post(&mut pair.a, Op::write(1, holding(b"x").slice(..), window.at(0)));
+    let begun = pair.world.now();
+    loop {
+        if let Some((_, outcome)) = outcomes(&mut pair.a).first() {
+            return (*outcome, pair.world.now() - begun);
+        }
+        assert!(pair.world.step(), "nothing happens, and nothing came back");
+    }
+}
+
+#[test]
+fn delay_and_jitter_are_in_the_round_trip() {
+    let mut pair = Pair::new(1);
+    pair.world.change(RAIL, |faults| (faults.delay, faults.jitter) = (ms(5), ms(2)));
+    let times: Vec<Duration> = (0..20).map(|_| probe(&mut pair).1).collect();
+    assert!(times.iter().all(|time| (ms(10)..=ms(14)).contains(time)), "{times:?}");
+    assert!(times.iter().any(|time| *time != times[0]), "{times:?}");
+}
+
+#[test]
+fn jitter_alone_keeps_the_order() {
+    let seen = order_of_arrival(|faults| faults.jitter = ms(20));
+    assert!(seen.is_sorted(), "{seen:?}");
+}
+
+#[test]
+fn operations_take_effect_in_any_order_where_a_rail_reorders() {
+    let mut seen = order_of_arrival(|faults| faults.reorder = ms(20));
+    assert!(!seen.is_sorted(), "{seen:?}");
+    seen.sort_unstable();
+    assert!(seen.into_iter().eq(0..20), "each once");
+}
+
+/// Sends twenty numbers, and gives them as they come.
+fn order_of_arrival(fault: impl FnOnce(&mut crate::sim::Faults)) -> Vec<u32> {
+    let mut pair = Pair::new(1);
+    pair.world.change(RAIL, fault);
+    let (_target, window) = pair.window(1, Rights::ALL);
+    pair.b.post(&mut (0..20).map(|token| Op::receive(token, Pieces::EMPTY)).collect());
+    let write = |imm| Op::write_imm(0, Pieces::EMPTY, window.at(0), imm);
+    pair.a.post(&mut (0..20).map(write).collect());
+    pair.settle();
+    assert!(pair.world.now() <= ms(40), "one way each, and nothing was sent again");
+    assert_eq!(outcomes(&mut pair.a), [(0, Ok(Done::Placed)); 20]);
+    let number = |(_, outcome)| match outcome {
+        Ok(Done::Received { imm: Some(imm), .. }) => imm,
+        other => panic!("{other:?}"),
+    };
+    outcomes(&mut pair.b).into_iter().map(number).collect()
+}
+
+#[test]
+fn a_little_loss_only_delays() {
+    let mut pair = Pair::new(3);
+    pair.world.change(RAIL, |faults| faults.loss = 0.2);
+    let (outcomes, times): (Vec<_>, Vec<_>) = (0..50).map(|_| probe(&mut pair)).unzip();
+    assert!(outcomes.iter().all(|outcome| *outcome == Ok(Done::Placed)), "{outcomes:?}");
+    let late = times.iter().filter(|time| **time >= ms(50)).count();
+    assert!((5..35).contains(&late), "{late} of 50 were sent again");
+}
+
+#[test]
+fn nothing_but_loss_ends_the_lane_after_finite_retries() {
+    let mut pair = Pair::new(1);
+    pair.world.change(RAIL, |faults| faults.loss = 1.0);
+    assert_eq!(probe(&mut pair), (Err(Failure::PeerGone), GIVEN_UP));
+}
+
+#[test]
+fn an_operation_whose_answers_are_lost_happens_once() {
+    let mut pair = Pair::new(5);
+    pair.world.change(RAIL, |faults| faults.loss = 0.3);
+    let (target, window) = pair.window(8, Rights::ALL);
+    let old = region(8, Rights::NONE);
+    let add = |token| {
+        let work = crate::Work::FetchAdd { old: old.slice(..), at: window.at(0), add: 1 };
+        Op { token, work }
+    };
+    pair.a.post(&mut (0..30).map(add).collect());
+    pair.settle();
+    let done = outcomes(&mut pair.a);
+    let expected: Vec<Outcome> = (0..30).map(|n| (n, Ok(Done::Old(n)))).collect();
+    let mut sorted = done.clone();
+    sorted.sort_by_key(|(token, _)| *token);
+    assert_eq!((sorted, target.memory().load(0)), (expected, 30));
+    assert!(pair.world.now() > ms(50), "some were sent again");
+}
+
+#[test]
+fn bandwidth_is_shared_by_what_a_host_sends() {
+    let mut pair = Pair::new(1);
+    // A thousand bytes take a second, far longer than all retries; they move, so the lane lives.
+    pair.world.change(RAIL, |faults| faults.bandwidth = Some(1000));
+    let (_target, window) = pair.window(2000, Rights::ALL);
+    let bytes = region(2000, Rights::NONE);
+    post(&mut pair.a, Op::write(1, bytes.slice(..), window.at(0)));
+    post(&mut pair.a, Op::write(2, bytes.slice(..1000), window.at(0)));
+    post(&mut pair.a, Op::read(3, bytes.slice(..500), window.at(0)));
+    let mut times = Vec::new();
+    while pair.world.step() {
+        let now = pair.world.now();
+        times.extend(outcomes(&mut pair.a).into_iter().map(|(token, how)| (token, how, now)));
+    }
+    let placed = |token, at| (token, Ok(Done::Placed), ms(at));
+    assert_eq!(times, [placed(1, 2000), placed(2, 3000), placed(3, 3500)]);
+}
+
+#[test]
+fn an_answer_that_waits_for_its_turn_on_the_wire_is_no_silence() {
+    let mut busy = Pair::new(1);
+    busy.world.change(RAIL, |faults| faults.bandwidth = Some(1000));
+    let mut quiet = Pair::on(&busy.world, RAIL);
+    let into = region(2000, Rights::NONE);
+    let (_region, window) = busy.window(2000, Rights::ALL);
+    post(&mut busy.a, Op::read(1, into.slice(..), window.at(0)));
+    let (_region, window) = quiet.window(1, Rights::ALL);
+    post(&mut quiet.a, Op::read(2, into.slice(..1), window.at(0)));
+    busy.settle();
+    assert_eq!(outcomes(&mut busy.a), [(1, Ok(Done::Placed))]);
+    assert_eq!(outcomes(&mut quiet.a), [(2, Ok(Done::Placed))]);
+    assert_eq!(busy.world.now(), ms(2001), "the short one after the long one");
+}
+
+#[test]
+fn a_dead_rail_ends_its_lanes_and_no_others() {
+    let world = World::new(1);
+    let (mut dead, mut well) = (Pair::on(&world, "rail0"), Pair::on(&world, "rail1"));
+    world.change("rail0", |faults| faults.dead = true);
+    post(&mut dead.a, Op::receive(8, Pieces::EMPTY));
+    post(&mut dead.a, Op::send(9, Pieces::EMPTY));
+    let (_target, window) = dead.window(1, Rights::ALL);
+    post(&mut dead.a, Op::read(1, holding(b"x").slice(..), window.at(0)));
+    assert_eq!(probe(&mut well).0, Ok(Done::Placed));
+    world.advance(GIVEN_UP);
+    let flushed = Err(Failure::Flushed);
+    let expected = [(9, Err(Failure::PeerGone)), (1, flushed), (8, flushed)];
+    assert_eq!(outcomes(&mut dead.a), expected);
+    assert_eq!(probe(&mut well).0, Ok(Done::Placed));
+}
+
+#[test]
+fn a_revived_rail_serves_new_lanes_and_the_dead_stay_dead() {
+    let mut pair = Pair::new(1);
+    pair.world.change(RAIL, |faults| faults.dead = true);
+    assert_eq!(probe(&mut pair).0, Err(Failure::PeerGone));
+    let mut early = Pair::on(&pair.world, RAIL);
+    pair.world.change(RAIL, |faults| faults.dead = false);
+    assert_eq!(probe(&mut pair).0, Err(Failure::Flushed));
+    assert_eq!(probe(&mut early).0, Ok(Done::Placed), "connected while it was dead");
+    assert_eq!(probe(&mut Pair::on(&pair.world, RAIL)).0, Ok(Done::Placed));
+}
+
+#[test]
+fn a_short_outage_is_survived_by_sending_again() {
+    let mut pair = Pair::new(1);
+    pair.world.change(RAIL, |faults| faults.dead = true);
+    let (target, window) = pair.window(1, Rights::ALL);
+    post(&mut pair.a, Op::write(1, holding(b"x").slice(..), window.at(0)));
+    pair.world.advance(ms(320));
+    pair.world.change(RAIL, |faults| faults.dead = false);
+    pair.world.advance(ms(30));
+    assert_eq!(outcomes(&mut pair.a), [(1, Ok(Done::Placed))]);
+    assert_eq!(content(&target), b"x");
+}
+
+#[test]
+fn a_peer_without_a_receive_lives_so_the_next_outage_counts_anew() {
+    let mut pair = Pair::new(1);
+    let dead = |pair: &Pair, dead| pair.world.change(RAIL, |faults| faults.dead = dead);
+    dead(&pair, true);
+    post(&mut pair.a, Op::send(1, Pieces::EMPTY));
+    pair.world.advance(ms(320));
+    dead(&pair, false);
+    pair.world.advance(ms(35));
+    dead(&pair, true);
+    pair.world.advance(ms(200));
+    post(&mut pair.b, Op::receive(2, Pieces::EMPTY));
+    dead(&pair, false);
+    pair.settle();
+    assert_eq!(outcomes(&mut pair.a), [(1, Ok(Done::Placed))]);
+    assert_eq!(outcomes(&mut pair.b), [(2, received(0, None))]);
+}
+
+#[test]
+fn a_killed_peer_is_found_out_by_silence_and_nothing_of_its_own_completes() {
+    let mut pair = Pair::new(1);
+    pair.world.change(RAIL, |faults| faults.delay = ms(1));
+    let (target, window) = pair.window(1, Rights::ALL);
+    post(&mut pair.b, Op::receive(1, Pieces::EMPTY));
+    post(&mut pair.b, Op::send(2, Pieces::EMPTY));
+    pair.world.kill("b");
+    post(&mut pair.b, Op::receive(3, Pieces::EMPTY));
+    post(&mut pair.a, Op::write(4, holding(b"x").slice(..), window.at(0)));
+    pair.settle();
+    assert_eq!(outcomes(&mut pair.a), [(4, Err(Failure::PeerGone))]);
+    pair.b.close();
+    assert!(poll(&mut pair.b).is_empty());
+    assert_eq!(content(&target), b"\0", "nothing reaches the dead");
+    assert_eq!(probe(&mut Pair::on(&pair.world, RAIL)).0, Ok(Done::Placed), "its successor");
+}
+
+#[test]
+fn a_peer_that_connects_a_little_later_is_reached() {
+    let world = World::new(1);
+    let a = world.fabric("a", RAIL).half(Side::Dial).unwrap();
+    let b = world.fabric("b", RAIL).half(Side::Accept).unwrap();
+    let to_a = a.offer();
+    let mut a = a.connect(&b.offer(), Duration::ZERO).unwrap();
+    post(&mut a, Op::send(1, Pieces::EMPTY));
+    world.advance(ms(75));
+    let mut b = b.connect(&to_a, Duration::ZERO).unwrap();
+    post(&mut b, Op::receive(2, Pieces::EMPTY));
+    world.advance(ms(25));
+    assert_eq!(outcomes(&mut a), [(1, Ok(Done::Placed))]);
+    assert_eq!(outcomes(&mut b), [(2, received(0, None))]);
+}

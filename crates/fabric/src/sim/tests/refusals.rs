@@ -1,0 +1,178 @@
+//! What the peer or the lane refuses, and what that does to the lane.
+
+use super::*;
+use crate::{Kind, Pieces, Work};
+
+const READ: Rights = Rights { read: true, ..Rights::NONE };
+const WRITE: Rights = Rights { write: true, ..Rights::NONE };
+
+/// Posts what the peer must refuse, with a receive open at either end, and sees both lanes end.
+#[track_caller]
+fn refused(mut pair: Pair, op: Op, failure: Failure) {
+    let token = op.token;
+    post(&mut pair.a, Op::receive(100, Pieces::EMPTY));
+    post(&mut pair.b, Op::receive(200, Pieces::EMPTY));
+    post(&mut pair.a, op);
+    let flushed = Err(Failure::Flushed);
+    assert_eq!(outcomes(&mut pair.a), [(token, Err(failure)), (100, flushed)]);
+    let theirs = outcomes(&mut pair.b);
+    // The receive itself was too short, or it was only swept away.
+    let expected = if failure == Failure::TooLong { Err(failure) } else { flushed };
+    assert_eq!(theirs, [(200, expected)]);
+    for lane in [&mut pair.a, &mut pair.b] {
+        post(lane, Op::send(300, Pieces::EMPTY));
+        post(lane, Op::receive(301, Pieces::EMPTY));
+        assert_eq!(outcomes(lane), [(300, flushed), (301, flushed)], "dead for good");
+    }
+}
+
+/// A pair, and a place at `offset` in eight bytes with such rights.
+fn pair_with(rights: Rights, offset: u64) -> (Pair, Region, Target) {
+    let mut pair = Pair::new(1);
+    let (region, window) = pair.window(8, rights);
+    let at = window.at(offset);
+    (pair, region, at)
+}
+
+fn word() -> crate::Slice {
+    region(8, Rights::NONE).slice(..)
+}
+
+#[test]
+fn a_wrong_key_ends_both_lanes() {
+    let mut pair = Pair::new(1);
+    let mut granted = pair.b.grant(&region(8, Rights::ALL)).unwrap().to_bytes();
+    granted[30] ^= 1;
+    let granted = crate::RemoteRegion::from_bytes(&granted).unwrap();
+    let window = pair.a.import(&granted).unwrap();
+    refused(pair, Op::read(1, word(), window.at(0)), Failure::Access);
+}
+
+#[test]
+fn beyond_the_bounds_is_refused() {
+    let (pair, region, at) = pair_with(Rights::ALL, 1);
+    refused(pair, Op::write(1, holding(&[7; 8]).slice(..), at), Failure::Access);
+    assert_eq!(content(&region), [0; 8], "not even the part that would fit");
+}
+
+#[test]
+fn each_right_is_needed() {
+    let (pair, _region, at) = pair_with(READ, 0);
+    refused(pair, Op::write(1, word(), at), Failure::Access);
+    let (pair, _region, at) = pair_with(READ, 0);
+    refused(pair, Op::write_imm(1, word(), at, 5), Failure::Access);
+    let (pair, _region, at) = pair_with(WRITE, 0);
+    refused(pair, Op::read(1, word(), at), Failure::Access);
+    let (pair, _region, at) = pair_with(Rights { atomic: false, ..Rights::ALL }, 0);
+    let work = Work::FetchAdd { old: word(), at, add: 1 };
+    refused(pair, Op { token: 1, work }, Failure::Access);
+}
+
+#[test]
+fn a_misaligned_number_of_the_peers_is_refused() {
+    let mut pair = Pair::new(1);
+    let (_region, window) = pair.window(16, Rights::ALL);
+    let work = Work::CompareSwap { old: word(), at: window.at(4), expect: 0, new: 1 };
+    refused(pair, Op { token: 1, work }, Failure::Access);
+}
+
+#[test]
+fn a_dropped_region_is_refused() {
+    let (pair, region, at) = pair_with(Rights::ALL, 0);
+    drop(region);
+    refused(pair, Op::read(1, word(), at), Failure::Access);
+}
+
+#[test]
+fn a_message_longer_than_the_receive_fails_at_both_ends() {
+    refused(Pair::new(1), Op::send(1, word()), Failure::TooLong);
+}
+
+#[test]
+fn no_receive_within_patience_ends_the_sender_alone() {
+    let mut pair = Pair::new(1);
+    post(&mut pair.a, Op::send(1, word()));
+    pair.world.advance(ms(499));
+    assert!(poll(&mut pair.a).is_empty());
+    pair.world.advance(ms(1));
+    assert_eq!(outcomes(&mut pair.a), [(1, Err(Failure::NotReady))]);
+    post(&mut pair.b, Op::receive(2, word()));
+    pair.settle();
+    assert!(poll(&mut pair.b).is_empty(), "the receiver's end stays open, and nothing comes");
+}
+
+#[test]
+fn what_the_lane_cannot_do_fails_alone() {
+    let mut pair = Pair::new(1);
+    let (region, window) = pair.window(64, Rights::ALL);
+    let mut other = Pair::on(&pair.world, RAIL);
+    let granted = other.b.grant(&region).unwrap();
+    let foreign = other.a.import(&granted).unwrap();
+    let small = region.clone();
+    let pieces = |count: usize| Pieces::Many((0..count).map(|at| small.slice(at..=at)).collect());
+    let add = |old| Work::FetchAdd { old, at: window.at(0), add: 1 };
+    let ops = [
+        Op::write(1, pieces(1), foreign.at(0)),
+        Op::write(2, pieces(17), window.at(0)),
+        Op::receive(3, pieces(17)),
+        Op { token: 4, work: add(small.slice(4..12)) },
+        Op { token: 5, work: add(small.slice(0..16)) },
+    ];
+    assert_eq!(pair.a.post(&mut ops.into()), 5);
+    let expected: Vec<Outcome> = (1..=5).map(|at| (at, Err(Failure::Unsupported))).collect();
+    assert_eq!(outcomes(&mut pair.a), expected);
+    post(&mut pair.a, Op::read(6, pieces(16), window.at(0)));
+    assert_eq!(outcomes(&mut pair.a), [(6, Ok(Done::Placed))], "the lane goes on");
+}
+
+#[test]
+fn a_message_over_the_limit_is_unsupported() {
+    let mut pair = Pair::new(1);
+    // Reserved, but never touched: the lane must refuse by the length alone.
+    let part = region((1 << 26) + 1, Rights::NONE);
+    let from: Vec<_> = std::iter::repeat_n(part.slice(..), 16).collect();
+    post(&mut pair.a, Op::send(1, Pieces::Many(from)));
+    assert_eq!(outcomes(&mut pair.a), [(1, Err(Failure::Unsupported))]);
+    assert_eq!((pair.a.caps().max_message, pair.a.caps().max_pieces), (1 << 30, 16));
+}
+
+#[test]
+fn regions_of_other_kinds_of_lanes_are_not_imported() {
+    let mut pair = Pair::new(1);
+    let mut bytes = pair.b.grant(&region(8, Rights::ALL)).unwrap().to_bytes();
+    bytes[1] = 3;
+    let error = pair.a.import(&crate::RemoteRegion::from_bytes(&bytes).unwrap()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Misuse);
+    assert!(error.to_string().contains("Tcp"), "{error}");
+}
+
+#[test]
+fn offers_that_cannot_be_meant_are_refused_by_name() {
+    let world = World::new(1);
+    let half = |host: &str, rail: &str, side| world.fabric(host, rail).half(side).unwrap();
+    let refused = |offer: &[u8]| {
+        let ours = half("a", RAIL, Side::Dial);
+        let error = ours.connect(offer, Duration::ZERO).err().expect("refused");
+        (error.kind(), error.to_string())
+    };
+    let elsewhere = World::new(1).fabric("b", RAIL).half(Side::Accept).unwrap();
+    let (other_rail, same_side) = (half("b", "rail1", Side::Accept), half("b", RAIL, Side::Dial));
+    let (taken, third) = (half("b", RAIL, Side::Accept), half("c", RAIL, Side::Dial));
+    let taken_offer = taken.offer();
+    let _lane = taken.connect(&third.offer(), Duration::ZERO).unwrap();
+    let gone = half("b", RAIL, Side::Accept).offer();
+    let killed = half("k", RAIL, Side::Accept);
+    world.kill("k");
+    for (offer, kind, why) in [
+        (vec![1, 2, 3], Kind::Misuse, "an offer of 3 bytes"),
+        (elsewhere.offer(), Kind::Misuse, "another world"),
+        (other_rail.offer(), Kind::Misuse, "we are on rail0, the other on rail1"),
+        (same_side.offer(), Kind::Misuse, "both halves are of the side Dial"),
+        (taken_offer, Kind::Misuse, "connected with a third"),
+        (gone, Kind::Gone, "the other half is gone"),
+        (killed.offer(), Kind::Gone, "the other half is gone"),
+    ] {
+        let (found, text) = refused(&offer);
+        assert!(found == kind && text.contains(why), "{found:?}: {text}");
+    }
+}
