@@ -1,6 +1,8 @@
 //! What every reliable lane must do. A case gets two connected ends.
 
 use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use fabric::{Done, Failure, Memory, Op, OpKind, Pieces, RemoteRegion, Rights, Work, wait};
 
@@ -225,7 +227,7 @@ pub(crate) fn what_finds_no_room_waits_and_goes_later(mut pair: Pair) {
     let all = 3 * depth;
     let mut waiting: VecDeque<Op> = (0..all).map(op).collect();
     let mut seen = HashSet::new();
-    let limit = std::time::Instant::now() + PATIENCE;
+    let limit = Instant::now() + PATIENCE;
     while seen.len() < all {
         let before = waiting.len();
         let taken = pair.a.lane.post(&mut waiting);
@@ -235,7 +237,7 @@ pub(crate) fn what_finds_no_room_waits_and_goes_later(mut pair: Pair) {
             completion.outcome.expect("it succeeds");
             assert!(seen.insert(completion.token), "{} came back twice", completion.token);
         }
-        assert!(std::time::Instant::now() < limit, "{} of {all} came back", seen.len());
+        assert!(Instant::now() < limit, "{} of {all} came back", seen.len());
     }
     assert!(waiting.is_empty());
 }
@@ -256,8 +258,8 @@ pub(crate) fn receives_have_a_limit_too(mut pair: Pair) {
 pub(crate) fn a_late_receiver_gets_its_message(mut pair: Pair) {
     let (from, into) = (pair.a.holding(b"early"), pair.b.region(8, Rights::NONE));
     pair.a.post(Op::send(1, from.slice(..)));
-    let late = std::time::Instant::now() + std::time::Duration::from_millis(100);
-    while std::time::Instant::now() < late {
+    let late = (pair.clock)() + Duration::from_millis(100);
+    while (pair.clock)() < late {
         pair.turn();
         assert!(pair.a.done().is_empty(), "there was no receive");
     }
@@ -271,8 +273,10 @@ pub(crate) fn a_receiver_that_never_comes_is_not_waited_for_forever(mut pair: Pa
     let from = pair.a.holding(b"nobody");
     pair.a.post(Op::send(1, from.slice(..)));
     pair.a.post(Op::send(2, from.slice(..)));
-    assert_eq!(pair.completion_of(1), Err(Failure::NotReady));
-    assert_eq!(pair.completion_of(2), Err(Failure::Flushed));
+    // Either may have come first.
+    let outcomes = [pair.completion_of(1), pair.completion_of(2)];
+    assert!(outcomes.contains(&Err(Failure::NotReady)), "{outcomes:?}");
+    assert!(outcomes.contains(&Err(Failure::Flushed)), "{outcomes:?}");
 }
 
 pub(crate) fn a_message_longer_than_its_receive_fails_at_both_ends(mut pair: Pair) {
@@ -473,8 +477,15 @@ pub(crate) fn one_who_sleeps_is_woken(mut pair: Pair) {
     for _ in 0..100 {
         pair.turn();
     }
-    let Pair { mut a, mut b, .. } = pair;
+    let Pair { mut a, mut b, mut step, .. } = pair;
+    let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                step();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
         let sleeper = scope.spawn(move || {
             let mut done = Vec::new();
             wait(&mut *b.lane, &mut done, PATIENCE);
@@ -482,12 +493,14 @@ pub(crate) fn one_who_sleeps_is_woken(mut pair: Pair) {
             b.lane.arm();
             (b, done)
         });
-        std::thread::sleep(std::time::Duration::from_millis(200));
+        std::thread::sleep(Duration::from_millis(200));
         a.post(Op::send(2, from.slice(..)));
         let mut done = Vec::new();
         wait(&mut *a.lane, &mut done, PATIENCE);
-        assert_eq!(done[0].outcome, Ok(Done::Placed));
+        let placed = done.pop().map(|done| done.outcome);
         let (_b, done) = sleeper.join().expect("no panic");
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(placed, Some(Ok(Done::Placed)));
         assert_eq!(done[0].outcome, Ok(Done::Received { length: 8, imm: None }));
     });
     assert_eq!(read(&into, 0, 8), *b"wake up!");
@@ -504,9 +517,9 @@ pub(crate) fn both_ends_talk_at_once_and_nothing_is_mixed_up(mut pair: Pair) {
     let mut sent = [0u64; 2];
     let mut posted = [0u64; 2];
     let mut placed = [0u64; 2];
-    let limit = std::time::Instant::now() + PATIENCE;
+    let limit = Instant::now() + PATIENCE;
     while placed != [2 * MESSAGES; 2] || sums != [(0..MESSAGES).sum(); 2] {
-        assert!(std::time::Instant::now() < limit, "placed {placed:?}, sums {sums:?}");
+        assert!(Instant::now() < limit, "placed {placed:?}, sums {sums:?}");
         for end in 0..2 {
             let (us, window) = match end {
                 0 => (&mut pair.a, &window_a),

@@ -9,8 +9,26 @@ mod pair;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fabric::tcp;
+use fabric::{Fabric, shm, sim, tcp};
 use pair::Pair;
+
+mod sim_quiet {
+    reliable_lane!(crate::sim(|_| ()));
+}
+
+mod sim_slow_and_lossy {
+    reliable_lane!(crate::sim(|faults| {
+        faults.delay = Duration::from_micros(10);
+        faults.jitter = Duration::from_micros(30);
+        faults.reorder = Duration::from_micros(20);
+        faults.loss = 0.05;
+    }));
+    use std::time::Duration;
+}
+
+mod shm_between_processes_of_one_user {
+    reliable_lane!(crate::shm());
+}
 
 mod tcp_one_stream {
     reliable_lane!(crate::tcp(1));
@@ -25,4 +43,21 @@ fn tcp(streams: u8) -> Pair {
     let config = tcp::Config { streams, patience, ..tcp::Config::default() };
     let fabric = Arc::new(tcp::Tcp::new(config));
     Pair::connect(fabric.clone(), fabric)
+}
+
+fn shm() -> Pair {
+    let config = shm::Config { patience: Duration::from_secs(1), ..shm::Config::default() };
+    let fabric = Arc::new(shm::Shm::new(config));
+    Pair::connect(fabric.clone(), fabric)
+}
+
+fn sim(faults: impl FnOnce(&mut sim::Faults)) -> Pair {
+    let world = sim::World::new(7);
+    let end = |host: &str| -> Arc<dyn Fabric> { Arc::new(world.fabric(host, "rail")) };
+    let mut pair = Pair::connect(end("a"), end("b"));
+    world.change("rail", faults);
+    let clock = world.clone();
+    pair.clock = Box::new(move || clock.now());
+    pair.step = Box::new(move || world.advance(Duration::from_micros(50)));
+    pair
 }

@@ -13,7 +13,9 @@ pub(crate) struct Pair {
     pub(crate) a: End,
     pub(crate) b: End,
     /// Lets time pass, where it does not by itself.
-    pub(crate) step: Box<dyn FnMut()>,
+    pub(crate) step: Box<dyn FnMut() + Send>,
+    /// What time it is.
+    pub(crate) clock: Box<dyn Fn() -> Duration>,
     /// The longest operation that is worth trying here.
     pub(crate) largest: usize,
 }
@@ -29,10 +31,12 @@ impl Pair {
     /// Connects an end of each fabric, as two processes would.
     pub(crate) fn connect(a: Arc<dyn Fabric>, b: Arc<dyn Fabric>) -> Pair {
         let lanes = connect(&*a, &*b);
+        let begun = Instant::now();
         Pair {
             a: End { fabric: a, lane: lanes.0, done: Vec::new() },
             b: End { fabric: b, lane: lanes.1, done: Vec::new() },
             step: Box::new(|| ()),
+            clock: Box::new(move || begun.elapsed()),
             largest: 1 << 30,
         }
     }
