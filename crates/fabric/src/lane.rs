@@ -19,6 +19,14 @@ use crate::stats::Stats;
 /// Operations are reliable (but see [`Caps::datagram`]) and **not ordered** among each other. Each
 /// comes back as one completion, whatever happens. The first failure ends the lane, see
 /// [`Failure`](crate::Failure).
+///
+/// Two threads cannot use one lane at once:
+/// ```compile_fail,E0277
+/// fn share(lane: Box<dyn fabric::Lane>) {
+///     let lane = std::sync::Arc::new(lane);
+///     std::thread::spawn(move || lane.caps().depth);
+/// }
+/// ```
 pub trait Lane: Send {
     /// What it can do.
     fn caps(&self) -> &Caps;

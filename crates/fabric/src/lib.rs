@@ -5,10 +5,11 @@
 //!
 //! Start at [`Lane`]. Around it: [`Memory`] holds bytes that peers may touch, [`Region`] is memory that
 //! is registered, [`Window`] a peer's region; an [`Op`] goes in and comes back as a [`Completion`].
-//! [`Fabric`] and [`Half`] make lanes; [`wait`] sleeps for them. For verbs there is more to see:
+//! [`Fabric`] and [`Half`] make lanes; [`wait`] sleeps for them, [`drive`] makes them awaitable. For verbs there is more to see:
 //! [`verbs::survey`] and [`verbs::choose`].
 
 mod alarm;
+mod drive;
 mod engine;
 mod error;
 mod grants;
@@ -25,6 +26,7 @@ mod stats;
 pub mod tcp;
 pub mod verbs;
 
+pub use drive::{AsyncLane, drive};
 pub use error::{Error, Kind};
 pub use lane::{Caps, Lane, LentPath, SPIN, wait};
 pub use memory::{Memory, Pages};

@@ -8,6 +8,19 @@ use crate::remote::Target;
 
 /// One operation. While it is under way the lane owns it, and with it the memory it uses; it comes
 /// back in its [`Completion`].
+///
+/// So memory in flight cannot be used for another operation by mistake:
+/// ```compile_fail,E0382
+/// fn twice(buffer: fabric::Slice, to: fabric::Target) -> [fabric::Op; 2] {
+///     let first = fabric::Op::write(1, buffer, to.clone());
+///     [first, fabric::Op::write(2, buffer, to)] // moved already
+/// }
+/// ```
+/// and an operation cannot outlive its memory, since it has no lifetime to outlive:
+/// ```
+/// fn owns_all<T: 'static>() {}
+/// owns_all::<fabric::Op>();
+/// ```
 #[derive(Debug)]
 pub struct Op {
     /// The caller's name for it; the lane only repeats it.

@@ -8,6 +8,13 @@ use crate::shm;
 
 /// What a peer must know to use a region over one lane. Opaque: send its bytes to the peer, whose
 /// lane makes a [`Window`] of them.
+///
+/// Nobody makes one up:
+/// ```compile_fail,E0451
+/// fn forge(real: fabric::RemoteRegion) -> fabric::RemoteRegion {
+///     fabric::RemoteRegion { length: u64::MAX, ..real }
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteRegion {
     pub(crate) lane: LaneKind,
@@ -87,6 +94,13 @@ impl RemoteRegion {
 }
 
 /// A peer's region, usable on the lane that imported it.
+///
+/// It has an address only for the lane:
+/// ```compile_fail,E0616
+/// fn address(window: &fabric::Window) {
+///     let _ = &window.reach;
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Window {
     /// The lane that imported it.

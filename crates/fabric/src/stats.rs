@@ -15,6 +15,8 @@ pub struct Stats {
     kinds: [KindStats; OpKind::ALL.len()],
     failures: [AtomicU64; Failure::ALL.len()],
     latency: Histogram,
+    /// Zero, or one more than the number of the failure that ended the lane.
+    ended: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -42,6 +44,16 @@ impl Stats {
     /// How long operations took from post to completion, receives apart; one in [`SAMPLE`] is timed.
     pub fn latency(&self) -> &Histogram {
         &self.latency
+    }
+
+    /// Why the lane ended, if it has: [`Failure::Flushed`] if it was closed on this side.
+    pub fn ended(&self) -> Option<Failure> {
+        let number = self.ended.load(Relaxed).checked_sub(1)?;
+        Failure::ALL.get(number as usize).copied()
+    }
+
+    pub(crate) fn end(&self, failure: Failure) {
+        self.ended.store(failure as u64 + 1, Relaxed);
     }
 
     /// Counts an operation that is over.

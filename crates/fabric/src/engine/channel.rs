@@ -35,8 +35,8 @@ pub(super) struct Channel<S> {
     /// How many counted frames were executed, and how many the peer knows of.
     executed: u32,
     told: u32,
-    /// Whether it was known at the last poll already that the peer should hear something.
-    due: bool,
+    /// For how many polls there was something that the peer should hear.
+    due: u32,
     /// No more is read or queued.
     ended: bool,
     /// The peer was told so.
@@ -95,7 +95,7 @@ impl<S: Stream> Channel<S> {
             incoming: None,
             executed: 0,
             told: 0,
-            due: false,
+            due: 0,
             ended: false,
             finished: false,
             closed: false,
@@ -207,15 +207,19 @@ impl<S: Stream> Channel<S> {
         }
     }
 
-    /// Tells the peer what it should know, if nothing else would soon: an answer that is posted between
-    /// two polls carries it for nothing. `now`: without waiting for such an answer.
+    /// Tells the peer what it should know, if nothing else would soon: an answer that is posted within
+    /// a few polls carries it for nothing. `now`: without waiting for such an answer.
     pub(super) fn tell(&mut self, core: &mut Core, now: bool) {
-        let news = self.executed != self.told || core.must_tell();
-        if news && (self.due || now) && self.queue.is_empty() && !self.ended {
+        if self.executed == self.told && !core.must_tell() {
+            self.due = 0;
+            return;
+        }
+        self.due += 1;
+        if (self.due > POLLS || now) && self.queue.is_empty() && !self.ended {
             self.push(Header::new(Kind::Note), Payload::None);
             self.flush(core);
+            self.due = 0;
         }
-        self.due = news;
     }
 
     // In.
@@ -566,6 +570,8 @@ fn old(header: Header, core: &mut Core) -> Result<(), Failure> {
     Ok(())
 }
 
+/// For how many polls news wait for a frame that carries them.
+const POLLS: u32 = 4;
 /// Places handed to the stream in one call; the kernel takes up to 1024.
 const PARTS: usize = 64;
 /// How much is read in one poll, so that sending gets its turn.

@@ -174,6 +174,7 @@ impl Core {
             return;
         }
         self.dead = Some(reason);
+        self.stats.end(reason);
         self.waiting.clear();
         self.waiting_since = None;
         let cause = cause.map(|flight| self.flights.whole(flight));

@@ -27,6 +27,13 @@ use lent::Lent;
 use mapping::Mapping;
 
 /// Bytes of this process. Clones share them; the last one gives them back.
+///
+/// A peer may write them at any moment, so they are never a slice:
+/// ```compile_fail,E0308
+/// fn look(memory: &fabric::Memory) -> &[u8] {
+///     memory
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Memory {
     backing: Arc<Backing>,

@@ -86,8 +86,11 @@ mod tests {
                     }
                 }
             });
-            while world.tail.load(Ordering::Acquire) < 2 {
+            loop {
                 let seen = world.tail.load(Ordering::Acquire);
+                if seen == 2 {
+                    break;
+                }
                 // As in `ShmLane::arm`: forget old rings, announce, look again, sleep.
                 *world.bell.rung.lock().unwrap() = false;
                 announce(&world.sleeping, ASLEEP);

@@ -48,6 +48,7 @@ pub(super) struct ShmLane {
     armed: bool,
     /// Polls since the peer was last seen alive.
     polls: u32,
+    looked_away: bool,
 }
 
 impl ShmLane {
@@ -75,6 +76,7 @@ impl ShmLane {
             epoll,
             armed: false,
             polls: 0,
+            looked_away: false,
         })
     }
 
@@ -142,6 +144,16 @@ impl ShmLane {
         let ended = self.connection.process.as_ref().is_some_and(Process::has_ended);
         if self.connection.courier.gone || ended {
             self.engine.streams_mut().for_each(|ring| ring.orphaned = true);
+        }
+    }
+
+    /// A dead lane has no news: a peer that is gone would wake us for ever.
+    fn look_away(&mut self) {
+        if !std::mem::replace(&mut self.looked_away, true) {
+            let life = self.connection.process.as_ref().map(|process| process.life().as_fd());
+            for fd in std::iter::once(self.connection.courier.as_fd()).chain(life) {
+                let _ = epoll::delete(&self.epoll, fd);
+            }
         }
     }
 
@@ -247,6 +259,9 @@ impl Lane for ShmLane {
             .streams()
             .any(|ring| ring.has_news() || ring.orphaned || blocked && ring.has_room());
         let dead = self.engine.core.dead().is_some();
+        if dead {
+            self.look_away();
+        }
         if self.engine.core.has_done() || news && !dead {
             self.wake_up();
             return false;

@@ -129,7 +129,7 @@ fn left(deadline: Instant) -> std::io::Result<Duration> {
     if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-fn hello(stream: u8, token: u128) -> [u8; HELLO] {
+pub(super) fn hello(stream: u8, token: u128) -> [u8; HELLO] {
     let mut hello = [0; HELLO];
     hello[..4].copy_from_slice(MAGIC);
     hello[4] = stream;

@@ -25,6 +25,7 @@ pub(super) struct TcpLane {
     epoll: OwnedFd,
     /// Of which sockets we wait to write too.
     writing: Vec<bool>,
+    looked_away: bool,
 }
 
 impl TcpLane {
@@ -45,13 +46,31 @@ impl TcpLane {
         watch(alarm.as_fd(), sockets.len())?;
         let writing = vec![false; sockets.len()];
         let engine = Engine::new(sockets, config.patience);
-        Ok(TcpLane { number: number(), caps: CAPS, engine, alarm, epoll, writing })
+        Ok(TcpLane {
+            number: number(),
+            caps: CAPS,
+            engine,
+            alarm,
+            epoll,
+            writing,
+            looked_away: false,
+        })
     }
 
     fn has_room(&self, op: &Op) -> bool {
         match op.work {
             Work::Receive { .. } => self.engine.core.receives() < self.caps.receives,
             _ => self.engine.core.flights.operations() < self.caps.depth,
+        }
+    }
+
+    /// A dead lane has no news: a socket that ended would wake us for ever.
+    fn look_away(&mut self) {
+        let finished = (0..self.writing.len()).all(|at| !self.engine.is_blocked(at));
+        if finished && !std::mem::replace(&mut self.looked_away, true) {
+            for socket in self.engine.streams() {
+                let _ = epoll::delete(&self.epoll, socket);
+            }
         }
     }
 
@@ -112,7 +131,11 @@ impl Lane for TcpLane {
     fn arm(&mut self) -> bool {
         self.engine.settle();
         self.alarm.set(self.engine.core.deadline());
-        self.watch_writing();
+        if self.engine.core.dead().is_some() {
+            self.look_away();
+        } else {
+            self.watch_writing();
+        }
         // The sockets tell by themselves whether there is something to read.
         !self.engine.core.has_done()
     }

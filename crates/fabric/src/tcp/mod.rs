@@ -3,6 +3,8 @@
 
 mod half;
 mod lane;
+#[cfg(test)]
+mod nonsense;
 mod offer;
 mod socket;
 

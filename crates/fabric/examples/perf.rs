@@ -1,0 +1,356 @@
+//! Measures one lane between two processes of this machine, to be compared with other programs.
+//!
+//! `perf LANE TEST SIZE ROUNDS [DEVICE PEER-DEVICE]` prints one number: microseconds for one way
+//! (`write_lat`, the peer watches its memory; `imm_lat`, the peer waits for the number) or MB per second
+//! (`write_bw`). `idle` sleeps ROUNDS seconds as a connected pair and prints the share of a core it used,
+//! in percent. Lanes: shm, tcp, verbs.
+#![allow(clippy::print_stdout, reason = "its answer")]
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fabric::{
+    Completion, Done, Fabric, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Side, Window,
+    Work, shm, tcp, wait,
+};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> Outcome<()> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let (child, words) = match words.split_first() {
+        Some((first, rest)) if first == "--child" => (true, rest.to_vec()),
+        _ => (false, words),
+    };
+    let run = Run::parse(&words)?;
+    if child { run.follow() } else { run.lead(&words) }
+}
+
+/// What to measure.
+struct Run {
+    lane: String,
+    test: String,
+    size: usize,
+    rounds: u64,
+    devices: Vec<String>,
+}
+
+impl Run {
+    fn parse(words: &[String]) -> Outcome<Self> {
+        let [lane, test, size, rounds, devices @ ..] = words else {
+            return Err("usage: perf LANE TEST SIZE ROUNDS [DEVICE PEER-DEVICE]".into());
+        };
+        let (size, rounds) = (size.parse()?, rounds.parse()?);
+        let devices = devices.to_vec();
+        Ok(Run { lane: lane.clone(), test: test.clone(), size, rounds, devices })
+    }
+
+    fn fabric(&self, end: usize) -> Outcome<Box<dyn Fabric>> {
+        match self.lane.as_str() {
+            "shm" => Ok(Box::new(shm::Shm::default())),
+            "tcp" => Ok(Box::new(tcp::Tcp::default())),
+            "verbs" => verbs(self.devices.get(end)),
+            other => Err(format!("no lane {other}").into()),
+        }
+    }
+
+    /// The process that was started, and starts the other.
+    fn lead(&self, words: &[String]) -> Outcome<()> {
+        let mut peer = Peer::start(words)?;
+        let mut end = self.connect(Side::Dial, &mut peer)?;
+        let result = match self.test.as_str() {
+            "write_lat" => end.write_latency(self, true),
+            "imm_lat" => end.imm_latency(self, true),
+            "write_bw" => end.bandwidth(self),
+            "idle" => end.idle(self),
+            other => return Err(format!("no test {other}").into()),
+        };
+        println!("{result:.3}");
+        peer.say("over")?;
+        end.until_peer_ends(&mut peer)
+    }
+
+    /// The other process.
+    fn follow(&self) -> Outcome<()> {
+        let mut peer = Peer::parent();
+        let mut end = self.connect(Side::Accept, &mut peer)?;
+        match self.test.as_str() {
+            "write_lat" => drop(end.write_latency(self, false)),
+            "imm_lat" => drop(end.imm_latency(self, false)),
+            _ => end.serve(&mut peer),
+        }
+        Ok(())
+    }
+
+    /// Halves, offers, lanes, regions, windows.
+    fn connect(&self, side: Side, peer: &mut Peer) -> Outcome<End> {
+        let fabric = self.fabric(usize::from(side == Side::Accept))?;
+        let half = fabric.half(side)?;
+        peer.say(&hex(&half.offer()))?;
+        let offer = unhex(&peer.hear()?)?;
+        let mut lane = half.connect(&offer, Duration::from_secs(20))?;
+        let memory = Memory::allocate(self.size.max(8), Pages::Auto)?;
+        memory.prefault(1, |_| ())?;
+        let region = fabric.register(&memory, Rights::ALL)?;
+        let source = Memory::allocate(self.size.max(8), Pages::Auto)?;
+        source.prefault(1, |_| ())?;
+        let source = fabric.register(&source, Rights::NONE)?;
+        peer.say(&hex(&lane.grant(&region)?.to_bytes()))?;
+        let remote = RemoteRegion::from_bytes(&unhex(&peer.hear()?)?)?;
+        let window = lane.import(&remote)?;
+        Ok(End { lane, region, source, window, done: Vec::new(), ops: VecDeque::new() })
+    }
+}
+
+/// One end, connected.
+struct End {
+    lane: Box<dyn Lane>,
+    region: Region,
+    source: Region,
+    window: Window,
+    done: Vec<Completion>,
+    ops: VecDeque<Op>,
+}
+
+impl End {
+    fn write(&self, size: usize) -> Op {
+        Op::write(1, self.source.slice(..size), self.window.at(0))
+    }
+
+    /// Each end writes when it sees the other's write in its memory. The last eight bytes carry the
+    /// round; all that is shorter is written as eight.
+    fn write_latency(&mut self, run: &Run, leads: bool) -> f64 {
+        let size = run.size.max(8);
+        let last = size - 8;
+        self.ops.push_back(self.write(size));
+        let begun = Instant::now();
+        for round in 1..=run.rounds {
+            if leads {
+                self.send_round(last, round);
+            }
+            while self.region.memory().load(last) != round {
+                self.lane.poll(&mut self.done);
+            }
+            if !leads {
+                self.send_round(last, round);
+            }
+        }
+        let took = begun.elapsed();
+        self.settle();
+        took.as_secs_f64() * 1e6 / (2 * run.rounds) as f64
+    }
+
+    fn send_round(&mut self, last: usize, round: u64) {
+        self.source.memory().store(last, round);
+        self.recycle();
+        while self.ops.is_empty() {
+            self.lane.poll(&mut self.done);
+            self.recycle();
+        }
+        self.lane.post(&mut self.ops);
+    }
+
+    /// Operations that are over are posted again as they are, with the memory they own.
+    fn recycle(&mut self) {
+        for completion in self.done.drain(..) {
+            completion.outcome.expect("it succeeds");
+            self.ops.push_back(Op { token: completion.token, work: completion.work });
+        }
+    }
+
+    /// Each end writes with a number when it got the other's number.
+    fn imm_latency(&mut self, run: &Run, leads: bool) -> f64 {
+        let mut receives = VecDeque::from([
+            Op::receive(0, self.region.slice(..0)),
+            Op::receive(0, self.region.slice(..0)),
+        ]);
+        self.lane.post(&mut receives);
+        let op = |end: &End| Op::write_imm(1, end.source.slice(..run.size), end.window.at(0), 7);
+        self.ops.push_back(op(self));
+        self.ops.push_back(op(self));
+        let begun = Instant::now();
+        for _ in 0..run.rounds {
+            if leads {
+                self.post_one();
+            }
+            while !self.got_number() {
+                self.lane.poll(&mut self.done);
+            }
+            if !leads {
+                self.post_one();
+            }
+        }
+        let took = begun.elapsed();
+        self.settle();
+        took.as_secs_f64() * 1e6 / (2 * run.rounds) as f64
+    }
+
+    fn post_one(&mut self) {
+        while self.ops.is_empty() {
+            self.lane.poll(&mut self.done);
+            // A number that comes meanwhile stays in the list.
+            let at = self.done.iter().position(|c| !matches!(c.work, Work::Receive { .. }));
+            if let Some(at) = at {
+                let completion = self.done.swap_remove(at);
+                self.ops.push_back(Op { token: 1, work: completion.work });
+            }
+        }
+        let mut one = VecDeque::from([self.ops.pop_front().expect("just seen")]);
+        self.lane.post(&mut one);
+    }
+
+    /// Takes note of writes that are over, and posts anew the receive that a number used up.
+    fn got_number(&mut self) -> bool {
+        let mut got = false;
+        let mut again = VecDeque::new();
+        for completion in self.done.drain(..) {
+            match completion.outcome.expect("it succeeds") {
+                Done::Received { .. } => {
+                    got = true;
+                    again.push_back(Op { token: 0, work: completion.work });
+                }
+                _ => self.ops.push_back(Op { token: 1, work: completion.work }),
+            }
+        }
+        if got {
+            self.lane.post(&mut again);
+        }
+        got
+    }
+
+    /// Keeps as many writes under way as other programs do.
+    fn bandwidth(&mut self, run: &Run) -> f64 {
+        for _ in 0..DEPTH {
+            self.ops.push_back(self.write(run.size));
+        }
+        self.stream(run.rounds / 10 + 1);
+        let begun = Instant::now();
+        self.stream(run.rounds);
+        (run.rounds * run.size as u64) as f64 / 1e6 / begun.elapsed().as_secs_f64()
+    }
+
+    fn stream(&mut self, rounds: u64) {
+        let (mut posted, mut over) = (0, 0);
+        let mut resting = VecDeque::new();
+        while over < rounds {
+            while posted < rounds && !self.ops.is_empty() {
+                resting.extend(self.ops.drain(..));
+                let most = (rounds - posted) as usize;
+                self.ops.extend(resting.drain(..most.min(resting.len())));
+                posted += self.lane.post(&mut self.ops) as u64;
+            }
+            over += self.lane.poll(&mut self.done) as u64;
+            self.recycle();
+        }
+        self.ops.append(&mut resting);
+    }
+
+    fn idle(&mut self, run: &Run) -> f64 {
+        let mut receive = VecDeque::from([Op::receive(0, self.region.slice(..0))]);
+        self.lane.post(&mut receive);
+        let before = cpu_seconds();
+        let limit = Duration::from_secs(run.rounds);
+        wait(&mut *self.lane, &mut self.done, limit);
+        (cpu_seconds() - before) / run.rounds as f64 * 100.0
+    }
+
+    /// Executes what the leader asks for until it says that it is over.
+    fn serve(&mut self, peer: &mut Peer) {
+        let over = std::thread::scope(|scope| {
+            let heard = scope.spawn(|| peer.hear());
+            while !heard.is_finished() {
+                wait(&mut *self.lane, &mut self.done, Duration::from_millis(500));
+            }
+            heard.join()
+        });
+        drop(over);
+    }
+
+    /// Lets what is still under way end.
+    fn settle(&mut self) {
+        let until = Instant::now() + Duration::from_millis(50);
+        while Instant::now() < until {
+            self.lane.poll(&mut self.done);
+        }
+    }
+
+    fn until_peer_ends(&mut self, peer: &mut Peer) -> Outcome<()> {
+        while let Some(child) = &mut peer.child {
+            if child.try_wait()?.is_some() {
+                break;
+            }
+            self.lane.poll(&mut self.done);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+}
+
+/// The other process, spoken to by lines.
+struct Peer {
+    child: Option<Child>,
+    to: Box<dyn Write + Send>,
+    from: Lines<Box<dyn BufRead + Send>>,
+}
+
+impl Peer {
+    fn start(words: &[String]) -> Outcome<Self> {
+        let mut command = match std::env::var_os("PERF_PEER_CPU") {
+            Some(cpu) => {
+                let mut taskset = Command::new("taskset");
+                taskset.arg("-c").arg(cpu).arg(std::env::current_exe()?);
+                taskset
+            }
+            None => Command::new(std::env::current_exe()?),
+        };
+        command.arg("--child").args(words);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let to: ChildStdin = child.stdin.take().ok_or("no pipe")?;
+        let from = child.stdout.take().ok_or("no pipe")?;
+        let from: Box<dyn BufRead + Send> = Box::new(BufReader::new(from));
+        Ok(Peer { child: Some(child), to: Box::new(to), from: from.lines() })
+    }
+
+    fn parent() -> Self {
+        let from: Box<dyn BufRead + Send> = Box::new(BufReader::new(std::io::stdin()));
+        Peer { child: None, to: Box::new(std::io::stdout()), from: from.lines() }
+    }
+
+    fn say(&mut self, line: &str) -> Outcome<()> {
+        writeln!(self.to, "{line}")?;
+        Ok(self.to.flush()?)
+    }
+
+    fn hear(&mut self) -> Result<String, String> {
+        let line = self.from.next().ok_or("the other process ended")?;
+        line.map_err(|error| error.to_string())
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Outcome<Vec<u8>> {
+    let byte =
+        |at| text.get(at..at + 2).ok_or("half a byte").map(|hex| u8::from_str_radix(hex, 16));
+    let bytes: Result<Vec<_>, _> = (0..text.len()).step_by(2).map(byte).collect();
+    Ok(bytes?.into_iter().collect::<Result<Vec<u8>, _>>()?)
+}
+
+/// User and system time of this process and those it waited for, from `/proc`.
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let nanoseconds = stat.split_whitespace().next().and_then(|text| text.parse::<f64>().ok());
+    nanoseconds.unwrap_or(f64::NAN) / 1e9
+}
+
+fn verbs(_device: Option<&String>) -> Outcome<Box<dyn Fabric>> {
+    Err("verbs".into())
+}
+
+/// As many operations under way as ucx_perftest keeps by default.
+const DEPTH: usize = 32;

@@ -1,0 +1,189 @@
+//! Awaiting a lane: a task owns it, everybody else asks that task.
+//!
+//! [`drive`] gives the task, to be spawned, and a handle that many may hold. The task polls, and sleeps
+//! in the runtime when there is nothing to do, so operations of the peer's are executed too while
+//! nobody here awaits anything.
+//!
+//! Unsafe here: a descriptor of our own is given to the runtime, which wants it to stay open.
+#![allow(unsafe_code, reason = "registers a descriptor with the runtime")]
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::AsFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::error::{Error, Kind};
+use crate::lane::Lane;
+use crate::op::{Completion, Done, Failure, Op, Pieces, Work};
+use crate::region::Region;
+use crate::remote::{RemoteRegion, Target, Window};
+
+/// Splits a lane into a handle to await and the task that drives it: spawn that, on any tokio runtime
+/// with I/O. It ends when all handles are dropped, and the lane with it.
+pub fn drive(lane: Box<dyn Lane>) -> (AsyncLane, impl Future<Output = ()> + Send) {
+    // Callers wait here when the lane is full: it holds no more than it can post.
+    let (to, from) = mpsc::channel(lane.caps().depth);
+    let driver =
+        Driver { lane, requests: from, waiting: HashMap::new(), ops: VecDeque::new(), next: 0 };
+    (AsyncLane { to }, driver.run())
+}
+
+/// A lane to await. Dropping an operation's future does not recall the operation: its memory stays with
+/// the lane until it is over.
+#[derive(Debug, Clone)]
+pub struct AsyncLane {
+    to: mpsc::Sender<Request>,
+}
+
+#[derive(Debug)]
+enum Request {
+    Do(Work, oneshot::Sender<Completion>),
+    Grant(Region, oneshot::Sender<Result<RemoteRegion, Error>>),
+    Import(RemoteRegion, oneshot::Sender<Result<Window, Error>>),
+}
+
+impl AsyncLane {
+    /// Does one operation; gives back what it owned. `None`: the task is gone, and what it owned with it.
+    pub async fn run(&self, work: Work) -> Option<Completion> {
+        let (answer, answered) = oneshot::channel();
+        self.to.send(Request::Do(work, answer)).await.ok()?;
+        answered.await.ok()
+    }
+
+    async fn outcome(&self, work: Work) -> Result<Done, Failure> {
+        self.run(work).await.map_or(Err(Failure::Flushed), |completion| completion.outcome)
+    }
+
+    /// Writes into the peer's memory.
+    pub async fn write(&self, from: impl Into<Pieces>, to: Target) -> Result<(), Failure> {
+        self.outcome(Work::Write { from: from.into(), to, imm: None }).await.map(drop)
+    }
+
+    /// Writes into the peer's memory, and completes one of its receives with a number.
+    pub async fn write_imm(
+        &self,
+        from: impl Into<Pieces>,
+        to: Target,
+        imm: u32,
+    ) -> Result<(), Failure> {
+        self.outcome(Work::Write { from: from.into(), to, imm: Some(imm) }).await.map(drop)
+    }
+
+    /// Reads the peer's memory.
+    pub async fn read(&self, into: impl Into<Pieces>, from: Target) -> Result<(), Failure> {
+        self.outcome(Work::Read { into: into.into(), from }).await.map(drop)
+    }
+
+    /// Sends a message.
+    pub async fn send(&self, from: impl Into<Pieces>) -> Result<(), Failure> {
+        self.outcome(Work::Send { from: from.into(), imm: None }).await.map(drop)
+    }
+
+    /// Receives a message or a number: how many bytes, and the number.
+    pub async fn receive(&self, into: impl Into<Pieces>) -> Result<(usize, Option<u32>), Failure> {
+        match self.outcome(Work::Receive { into: into.into() }).await? {
+            Done::Received { length, imm } => Ok((length, imm)),
+            Done::Placed | Done::Old(_) => Err(Failure::Local),
+        }
+    }
+
+    /// As [`Lane::grant`].
+    pub async fn grant(&self, region: &Region) -> Result<RemoteRegion, Error> {
+        let (answer, answered) = oneshot::channel();
+        self.ask(Request::Grant(region.clone(), answer), answered).await
+    }
+
+    /// As [`Lane::import`].
+    pub async fn import(&self, remote: &RemoteRegion) -> Result<Window, Error> {
+        let (answer, answered) = oneshot::channel();
+        self.ask(Request::Import(*remote, answer), answered).await
+    }
+
+    async fn ask<T>(
+        &self,
+        request: Request,
+        answered: oneshot::Receiver<Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let gone = || {
+            let remedy = "spawn the task that `drive` gave, and keep its runtime running";
+            Error::new(Kind::Gone, "ask the lane", "the task that drives it is gone", remedy)
+        };
+        self.to.send(request).await.map_err(|_| gone())?;
+        answered.await.unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+struct Driver {
+    lane: Box<dyn Lane>,
+    requests: mpsc::Receiver<Request>,
+    /// Who waits for which operation.
+    waiting: HashMap<u64, oneshot::Sender<Completion>>,
+    /// Operations that found no room yet.
+    ops: VecDeque<Op>,
+    next: u64,
+}
+
+impl Driver {
+    async fn run(mut self) {
+        let Ok(fd) = self.lane.fd().try_clone_to_owned() else { return };
+        // SAFETY: an `OwnedFd` is open as long as it lives, and gives out one descriptor only.
+        let fd = unsafe { AsyncFd::register(fd) };
+        // Without I/O in the runtime nothing can be awaited: every caller is told that the task is gone.
+        let Ok(fd) = fd else { return };
+        let mut done = Vec::new();
+        loop {
+            self.lane.post(&mut self.ops);
+            self.deliver(&mut done);
+            while let Ok(request) = self.requests.try_recv() {
+                self.take(request);
+            }
+            let can_post = !self.ops.is_empty() && self.lane.post(&mut self.ops) > 0;
+            if can_post || !self.lane.arm() || is_readable(&fd) {
+                // Others have something to do too, perhaps with what was delivered.
+                tokio::task::yield_now().await;
+                continue;
+            }
+            tokio::select! {
+                request = self.requests.recv(), if self.ops.is_empty() => match request {
+                    Some(request) => self.take(request),
+                    None => return,
+                },
+                // The descriptor was just seen to be silent, so this is news, or old news.
+                ready = fd.readable() => match ready {
+                    Ok(mut ready) => ready.clear_ready(),
+                    Err(_) => return,
+                },
+            }
+        }
+    }
+
+    fn take(&mut self, request: Request) {
+        match request {
+            Request::Do(work, answer) => {
+                self.next += 1;
+                self.waiting.insert(self.next, answer);
+                self.ops.push_back(Op { token: self.next, work });
+            }
+            // Whoever asked may have gone meanwhile.
+            Request::Grant(region, answer) => drop(answer.send(self.lane.grant(&region))),
+            Request::Import(remote, answer) => drop(answer.send(self.lane.import(&remote))),
+        }
+    }
+
+    fn deliver(&mut self, done: &mut Vec<Completion>) {
+        self.lane.poll(done);
+        for completion in done.drain(..) {
+            if let Some(answer) = self.waiting.remove(&completion.token) {
+                let _ = answer.send(completion);
+            }
+        }
+    }
+}
+
+/// The runtime tells of changes only; this tells what is.
+fn is_readable(fd: &impl AsFd) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)];
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
+}

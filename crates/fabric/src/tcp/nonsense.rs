@@ -1,0 +1,128 @@
+//! What strangers and liars get.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use super::half::{TcpHalf, hello};
+use super::offer::Offer;
+use super::{Config, Tcp};
+use crate::open::{Fabric, Half, Side};
+use crate::{Failure, Lane, Memory, Op, Pages, Rights};
+
+/// A lane, and a socket at the other end of it that may say anything.
+fn lane_and_liar() -> (Box<dyn Lane>, TcpStream) {
+    let half = TcpHalf::new(&Config::default(), Side::Accept).unwrap();
+    let ours = Offer::from_bytes(&half.offer()).unwrap();
+    let liar = Offer { streams: 1, token: 42, address: None };
+    std::thread::scope(|scope| {
+        let lane = scope.spawn(|| Box::new(half).connect(&liar.to_bytes(), LIMIT).unwrap());
+        let mut socket = TcpStream::connect(ours.address.unwrap()).unwrap();
+        socket.write_all(&hello(0, ours.token)).unwrap();
+        let mut answer = [0; 16];
+        socket.read_exact(&mut answer).unwrap();
+        assert_eq!(u128::from_le_bytes(answer), 42);
+        (lane.join().unwrap(), socket)
+    })
+}
+
+/// What the lane ends with when its peer says this.
+fn end_after(said: &[u8]) -> Failure {
+    let (mut lane, mut liar) = lane_and_liar();
+    let memory = Memory::allocate(64, Pages::Plain).unwrap();
+    let region = Tcp::default().register(&memory, Rights::ALL).unwrap();
+    let mut receive = VecDeque::from([Op::receive(1, region.slice(..))]);
+    lane.post(&mut receive);
+    liar.write_all(said).unwrap();
+    let mut done = Vec::new();
+    crate::wait(&mut *lane, &mut done, LIMIT);
+    assert_eq!(done.len(), 1, "the receive comes back");
+    assert_eq!(region.slice(..).to_vec(), [0; 64], "nothing was written");
+    lane.stats().ended().expect("the lane is dead")
+}
+
+/// A frame as `engine/frame.rs` describes it.
+fn frame(kind: u8, number: u32, length: u64, ack: u32) -> [u8; 64] {
+    let mut frame = [0; 64];
+    frame[0] = kind;
+    frame[4..8].copy_from_slice(&number.to_le_bytes());
+    frame[8..16].copy_from_slice(&length.to_le_bytes());
+    frame[56..60].copy_from_slice(&ack.to_le_bytes());
+    frame
+}
+
+#[test]
+fn lies_end_the_lane_with_their_name() {
+    for lie in [
+        [0xff; 64],
+        frame(10, 0, 0, 1),   // acknowledges what was never sent
+        frame(5, 0, 8, 0),    // answers what was never asked
+        frame(8, 0, 0, 0),    // the same for an atomic operation
+        frame(5, 9999, 8, 0), // for an operation that never was
+    ] {
+        assert_eq!(end_after(&lie), Failure::Nonsense, "{lie:?}");
+    }
+    // A second message, where one receive was posted.
+    let two = [frame(2, 0, 0, 0), frame(2, 0, 0, 0)].concat();
+    let (mut lane, mut liar) = lane_and_liar();
+    liar.write_all(&two).unwrap();
+    crate::wait(&mut *lane, &mut Vec::new(), Duration::from_millis(200));
+    assert_eq!(lane.stats().ended(), Some(Failure::Nonsense));
+}
+
+#[test]
+fn a_write_without_a_key_is_refused_and_said() {
+    assert_eq!(end_after(&frame(1, 0, 8, 0)), Failure::Access);
+    let (mut lane, mut liar) = lane_and_liar();
+    liar.write_all(&frame(4, 7, 8, 0)).unwrap();
+    crate::wait(&mut *lane, &mut Vec::new(), Duration::from_millis(200));
+    let mut answer = [0; 64];
+    liar.read_exact(&mut answer).unwrap();
+    assert_eq!((answer[0], answer[4], answer[48]), (9, 7, 1), "failed, question 7, no access");
+    assert_eq!(liar.read(&mut answer).unwrap(), 0, "and that was the last word");
+}
+
+#[test]
+fn half_a_frame_hurts_nobody() {
+    let (mut lane, mut liar) = lane_and_liar();
+    liar.write_all(&frame(10, 0, 0, 0)[..63]).unwrap();
+    assert_eq!(crate::wait(&mut *lane, &mut Vec::new(), Duration::from_millis(50)), 0);
+    assert_eq!(lane.stats().ended(), None);
+    drop(liar);
+    crate::wait(&mut *lane, &mut Vec::new(), Duration::from_millis(200));
+    assert_eq!(lane.stats().ended(), Some(Failure::PeerGone));
+}
+
+/// Strangers connect first and say nothing, or something wrong; the peer gets through all the same.
+#[test]
+fn strangers_do_not_keep_the_peer_out() {
+    let fabric = Tcp::default();
+    let (accept, dial) = (fabric.half(Side::Accept).unwrap(), fabric.half(Side::Dial).unwrap());
+    let (to_dial, to_accept) = (accept.offer(), dial.offer());
+    let address = Offer::from_bytes(&to_dial).unwrap().address.unwrap();
+    let silent: Vec<TcpStream> = (0..5).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let mut wrong = TcpStream::connect(address).unwrap();
+    wrong.write_all(&hello(0, 1)).unwrap();
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        let accepted = scope.spawn(|| accept.connect(&to_accept, LIMIT).map(drop));
+        dial.connect(&to_dial, LIMIT).unwrap();
+        accepted.join().unwrap().unwrap();
+    });
+    assert!(begun.elapsed() < LIMIT);
+    drop(silent);
+}
+
+#[test]
+fn who_does_not_come_is_said_within_the_limit() {
+    let half = Tcp::default().half(Side::Accept).unwrap();
+    let peer = Offer { streams: 1, token: 1, address: None }.to_bytes();
+    let Err(error) = half.connect(&peer, Duration::from_millis(50)) else { panic!("nobody came") };
+    assert!(error.to_string().contains("the peer did not come in time"), "{error}");
+    let half = Tcp::default().half(Side::Dial).unwrap();
+    let Err(error) = half.connect(&peer, LIMIT) else { panic!("both dial") };
+    assert!(error.to_string().contains("both ends dial"), "{error}");
+}
+
+const LIMIT: Duration = Duration::from_secs(20);

@@ -1,0 +1,95 @@
+//! Lanes awaited in a runtime.
+#![allow(missing_docs, reason = "a test")]
+
+use std::time::Duration;
+
+use fabric::{AsyncLane, Fabric, Failure, Memory, Pages, Region, Rights, Side, drive, shm, tcp};
+use tokio::task::JoinHandle;
+
+/// Two handles, and their tasks.
+async fn pair(fabric: &dyn Fabric) -> ([AsyncLane; 2], [JoinHandle<()>; 2]) {
+    let (dial, accept) = (fabric.half(Side::Dial).unwrap(), fabric.half(Side::Accept).unwrap());
+    let (to_a, to_b) = (accept.offer(), dial.offer());
+    let limit = Duration::from_secs(20);
+    let accepted = tokio::task::spawn_blocking(move || accept.connect(&to_b, limit).unwrap());
+    let dialled = tokio::task::spawn_blocking(move || dial.connect(&to_a, limit).unwrap());
+    let (a, drive_a) = drive(dialled.await.unwrap());
+    let (b, drive_b) = drive(accepted.await.unwrap());
+    ([a, b], [tokio::spawn(drive_a), tokio::spawn(drive_b)])
+}
+
+fn region(fabric: &dyn Fabric, length: usize, rights: Rights) -> Region {
+    fabric.register(&Memory::allocate(length, Pages::Plain).unwrap(), rights).unwrap()
+}
+
+async fn everything_can_be_awaited(fabric: &dyn Fabric) {
+    let ([a, b], tasks) = pair(fabric).await;
+    let shared = region(fabric, 1 << 20, Rights::ALL);
+    let window = a.import(&b.grant(&shared).await.unwrap()).await.unwrap();
+    let source = region(fabric, 1 << 20, Rights::NONE);
+    source.memory().write(0, b"over there");
+    // Nobody awaits at b: its task executes what is asked all the same.
+    a.write(source.slice(..), window.at(0)).await.unwrap();
+    assert_eq!(shared.slice(..10).to_vec(), b"over there");
+    let back = region(fabric, 10, Rights::NONE);
+    a.read(back.slice(..), window.at(0)).await.unwrap();
+    assert_eq!(back.slice(..).to_vec(), b"over there");
+
+    let room = region(fabric, 64, Rights::NONE);
+    let (sent, received) = tokio::join!(a.send(source.slice(..10)), b.receive(room.slice(..)));
+    assert_eq!((sent, received), (Ok(()), Ok((10, None))));
+    let (sent, received) =
+        tokio::join!(a.write_imm(source.slice(..4), window.at(0), 9), b.receive(room.slice(..)));
+    assert_eq!((sent, received), (Ok(()), Ok((4, Some(9)))));
+
+    drop(a);
+    let [task_a, task_b] = tasks;
+    task_a.await.unwrap();
+    // Posted before or after the end was noticed.
+    let outcome = b.receive(room.slice(..)).await;
+    assert!(matches!(outcome, Err(Failure::PeerGone | Failure::Flushed)), "{outcome:?}");
+    drop(b);
+    task_b.await.unwrap();
+}
+
+/// More at once than the lane holds: callers wait for room, and none is forgotten.
+async fn thousands_at_once(fabric: &dyn Fabric) {
+    let ([a, b], _tasks) = pair(fabric).await;
+    let shared = region(fabric, 8 * 5000, Rights::ALL);
+    let window = a.import(&b.grant(&shared).await.unwrap()).await.unwrap();
+    let source = region(fabric, 8 * 5000, Rights::NONE);
+    let mut writers = Vec::new();
+    for n in 0..5000usize {
+        source.memory().store(8 * n, n as u64);
+        let (a, from, to) = (a.clone(), source.slice(8 * n..8 * n + 8), window.at(8 * n as u64));
+        writers.push(tokio::spawn(async move { a.write(from, to).await }));
+    }
+    for writer in writers {
+        writer.await.unwrap().unwrap();
+    }
+    assert_eq!(shared.slice(..).to_vec(), source.slice(..).to_vec());
+}
+
+#[tokio::test]
+async fn over_tcp() {
+    everything_can_be_awaited(&tcp::Tcp::default()).await;
+    thousands_at_once(&tcp::Tcp::default()).await;
+}
+
+#[tokio::test]
+async fn over_shared_memory() {
+    everything_can_be_awaited(&shm::Shm::default()).await;
+    thousands_at_once(&shm::Shm::default()).await;
+}
+
+#[tokio::test]
+async fn a_dropped_task_is_said() {
+    let fabric = tcp::Tcp::default();
+    let ([a, _b], [task, _]) = pair(&fabric).await;
+    task.abort();
+    let _ = task.await;
+    let source = region(&fabric, 8, Rights::ALL);
+    assert_eq!(a.send(source.slice(..)).await, Err(Failure::Flushed));
+    let error = a.grant(&source).await.unwrap_err().to_string();
+    assert!(error.contains("the task that drives it is gone"), "{error}");
+}
