@@ -6,7 +6,9 @@
 
 mod arrows;
 mod check;
+mod compare;
 mod dist;
+mod fuzz;
 mod lab;
 mod licences;
 mod metadata;
@@ -34,6 +36,10 @@ enum Task {
     Test(test::TestArgs),
     /// Run a command in a virtual machine with soft-RoCE devices
     Lab(lab::LabArgs),
+    /// Feed every reader of a peer's bytes with bytes made to break it
+    Fuzz(fuzz::FuzzArgs),
+    /// Measure our lanes beside the best programs of the field
+    Compare(compare::CompareArgs),
     /// Build the tarball, the .deb and the Containerfile, and check what they need
     Dist,
 }
@@ -43,6 +49,8 @@ fn main() -> ExitCode {
         Task::Check => check::run().map(|()| ExitCode::SUCCESS),
         Task::Test(args) => test::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Lab(args) => lab::run(&args),
+        Task::Fuzz(args) => fuzz::run(&args).map(|()| ExitCode::SUCCESS),
+        Task::Compare(args) => compare::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Dist => dist::run().map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {

@@ -48,6 +48,16 @@ pub(crate) const DIST: &[Need] = &[
     need("python3-venv", "python3 -c 'import venv, ensurepip'", "to get the linker for old glibc"),
 ];
 
+/// To fuzz.
+pub(crate) const FUZZ: &[Need] = &[need("g++", "command -v c++", "to build libFuzzer")];
+
+/// To compare lanes with the best programs of the field.
+pub(crate) const COMPARE: &[Need] = &[
+    need("ucx-utils", "command -v ucx_perftest", "to compare with"),
+    need("iperf3", "command -v iperf3", "to compare with"),
+    need("util-linux", "command -v taskset", "to bind both ends to processors"),
+];
+
 const fn need(package: &'static str, probe: &'static str, why: &'static str) -> Need {
     Need { package, probe, why }
 }

@@ -12,6 +12,9 @@ mod alarm;
 mod drive;
 mod engine;
 mod error;
+#[cfg(any(test, feature = "fuzz"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod grants;
 mod lane;
 

@@ -95,6 +95,13 @@ pub(crate) fn run(args: &LabArgs) -> Result<ExitCode, Failed> {
     })
 }
 
+/// Runs a command in a machine of the usual kind and returns its stdout.
+pub(crate) fn output(command: &[String], timeout: u64) -> Result<String, Failed> {
+    let mut lab = std::process::Command::new("/proc/self/exe");
+    lab.args(["lab", "--timeout", &timeout.to_string(), "--"]).args(command);
+    shell::output(&mut lab)
+}
+
 /// What the first run will fetch, and how much: nothing once it is there.
 pub(crate) fn to_fetch() -> Result<Option<(String, &'static str)>, Failed> {
     let there = kernel::cache_folder()?.join("kernel").exists();

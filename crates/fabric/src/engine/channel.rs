@@ -477,20 +477,27 @@ impl<S: Stream> Channel<S> {
     }
 
     /// Ends the stream both ways, whatever was begun.
-    pub(super) fn close(&mut self) {
+    pub(super) fn close(&mut self, core: &mut Core) {
         if self.closed {
             return;
         }
         self.closed = true;
         self.ended = true;
         self.finished = true;
-        self.incoming = None;
+        self.abandon_incoming(core);
         self.queue.clear();
         self.stream.close();
     }
 
+    /// The receive of a message that will never be whole comes back too.
+    fn abandon_incoming(&mut self, core: &mut Core) {
+        if let Some(Incoming { sink: Sink::Receive(op), .. }) = self.incoming.take() {
+            core.return_receive(op);
+        }
+    }
+
     /// Reads no more, and sends no more than it has begun.
-    pub(super) fn mute(&mut self, core: &Core) {
+    pub(super) fn mute(&mut self, core: &mut Core) {
         if !self.ended {
             self.stop(core);
         }
@@ -498,9 +505,9 @@ impl<S: Stream> Channel<S> {
 
     /// Reads no more, and sends no more than what it has begun: a frame that is cut short could not be
     /// followed by a last word. Keeps the memory of that frame.
-    fn stop(&mut self, core: &Core) {
+    fn stop(&mut self, core: &mut Core) {
         self.ended = true;
-        self.incoming = None;
+        self.abandon_incoming(core);
         self.answers = 0;
         self.unacknowledged.clear();
         self.queue.truncate(usize::from(self.sent > 0));

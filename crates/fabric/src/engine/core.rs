@@ -83,6 +83,14 @@ impl Core {
         Ok(op)
     }
 
+    /// Takes back a receive whose message did not arrive in full.
+    pub(super) fn return_receive(&mut self, op: Op) {
+        match self.dead {
+            Some(_) => self.complete(op, Err(Failure::Flushed)),
+            None => self.receives.push_front(op),
+        }
+    }
+
     /// The count of receives that goes out with every frame.
     pub(super) fn credit(&self) -> u32 {
         self.posted

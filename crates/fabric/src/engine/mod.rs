@@ -146,7 +146,7 @@ impl<S: Stream> Engine<S> {
     fn abandon(&mut self) {
         let told = self.channels.iter().any(|channel| channel.last_word);
         for channel in &mut self.channels {
-            if told { channel.mute(&self.core) } else { channel.close() }
+            if told { channel.mute(&mut self.core) } else { channel.close(&mut self.core) }
         }
     }
 
@@ -161,7 +161,7 @@ impl<S: Stream> Engine<S> {
     pub(crate) fn close(&mut self, reason: Failure) {
         self.core.die(None, reason, reason);
         for channel in &mut self.channels {
-            channel.close();
+            channel.close(&mut self.core);
         }
     }
 }

@@ -120,3 +120,21 @@ const MESSAGE: usize = 25;
 const MOST_FILES: usize = 2;
 /// More grants at once than boards have slots.
 const MOST_WAITING: usize = 4096;
+
+/// What a peer's process says on the socket, with and without a descriptor: a grant, or nothing.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn fuzz(bytes: &[u8]) {
+    assert!(parse(bytes, Vec::new()).is_none());
+    let Ok(file) = rustix::fs::memfd_create("fuzz", rustix::fs::MemfdFlags::CLOEXEC) else {
+        return;
+    };
+    if let Some((_, granted)) = parse(bytes, vec![file]) {
+        // Not sealed: whatever the message says, it is not mapped.
+        let mapped = super::mapping::Pages::map_sealed(
+            &granted.file,
+            usize::try_from(granted.length).unwrap_or(usize::MAX),
+            rustix::mm::ProtFlags::READ,
+        );
+        assert!(mapped.is_err());
+    }
+}

@@ -74,7 +74,10 @@ mod tests {
     /// nobody ends as a deadlock.
     #[test]
     fn no_order_of_steps_loses_a_wake_up() {
-        loom::model(|| {
+        let mut every_order = loom::model::Builder::new();
+        // More switches between the two threads than any lost wake-up needs; all of them take minutes.
+        every_order.preemption_bound = Some(3);
+        every_order.check(|| {
             let world = Arc::new(World::default());
             let producer = Arc::clone(&world);
             let thread = loom::thread::spawn(move || {

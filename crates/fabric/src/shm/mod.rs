@@ -61,3 +61,16 @@ impl Fabric for Shm {
         Ok(Box::new(half::ShmHalf::new(&self.config, side)?))
     }
 }
+
+/// What a peer offers: well formed and the same again as bytes, or refused.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn fuzz_offer(bytes: &[u8]) {
+    if let Ok(offer) = offer::Offer::from_bytes(bytes) {
+        assert_eq!(offer.to_bytes(), bytes);
+    }
+}
+
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) use courier::fuzz as fuzz_courier;
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) use ring::fuzz as fuzz_ring;

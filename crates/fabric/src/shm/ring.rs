@@ -114,3 +114,26 @@ impl Stream for Ring {
         self.finish();
     }
 }
+
+/// A peer's board with any numbers on it: what is read stays within the ring and the parts.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let (Ok(ours), Ok(theirs)) = (Board::new(0), Board::new(0)) else { return };
+    let Ok(peer) = theirs.file().try_clone_to_owned().and_then(|file| PeerBoard::new(&file)) else {
+        return;
+    };
+    let mut ring = Ring::new(Arc::new(ours), Arc::new(peer));
+    for numbers in bytes.chunks_exact(18) {
+        let number =
+            |at: usize| u64::from_le_bytes(numbers[at..at + 8].try_into().expect("eight bytes"));
+        theirs.set_tail(number(0));
+        theirs.set_head(number(8));
+        let length = usize::from(u16::from_le_bytes([numbers[16], numbers[17]]));
+        let mut room = vec![0xaa; length + 1];
+        let part = Part::of_bytes(&mut room[..length]);
+        // SAFETY: a part of a vector of ours.
+        let (read, written) = unsafe { (ring.read(&[part]), ring.write(&[part])) };
+        assert!(read.unwrap_or(0) <= length && written.unwrap_or(0) <= length);
+        assert_eq!(room[length], 0xaa);
+    }
+}

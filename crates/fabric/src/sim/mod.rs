@@ -29,3 +29,11 @@ mod tests;
 pub use fabric::Sim;
 pub use faults::Faults;
 pub use world::{Config, World};
+
+/// What a peer offers: well formed and the same again as bytes, or refused.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn fuzz_offer(bytes: &[u8]) {
+    if let Ok(offer) = offer::Offer::from_bytes(bytes) {
+        assert_eq!(offer.to_bytes(), bytes);
+    }
+}

@@ -62,3 +62,11 @@ impl Fabric for Tcp {
 
 /// The most connections of one lane.
 const MOST_STREAMS: u8 = 16;
+
+/// What a peer offers: well formed and the same again as bytes, or refused.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn fuzz_offer(bytes: &[u8]) {
+    if let Ok(offer) = offer::Offer::from_bytes(bytes) {
+        assert_eq!(offer.to_bytes(), bytes);
+    }
+}

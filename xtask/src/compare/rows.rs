@@ -1,0 +1,116 @@
+//! What is compared with what.
+
+use super::tools::{iperf3, perf, perftest, ucx};
+use crate::Failed;
+
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    pub(super) peer: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) better: Better,
+    /// The ratio to reach.
+    pub(super) aim: f64,
+    pub(super) ours: fn() -> Result<f64, Failed>,
+    pub(super) theirs: fn() -> Result<f64, Failed>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Better {
+    More,
+    Less,
+}
+
+const US: &str = "us";
+const MBS: &str = "MB/s";
+const SHM: &str = "shm,self";
+const TCP: &str = "tcp,self";
+
+/// Like with like: `ucp_put_lat` watches the data itself, so it is compared with a plain write watched
+/// the same way; a write with a number is told by a completion, as `ucp_am_lat` is.
+pub(super) const HOST_ROWS: &[Row] = &[
+    Row {
+        name: "shm write latency 64 B",
+        peer: "UCX shm ucp_put_lat",
+        unit: US,
+        better: Better::Less,
+        aim: 1.0,
+        ours: || perf(&["shm", "write_lat", "64", "1000000"]),
+        theirs: || ucx(SHM, "ucp_put_lat", 64, 1_000_000),
+    },
+    Row {
+        name: "shm write+imm latency 64 B",
+        peer: "UCX shm ucp_am_lat",
+        unit: US,
+        better: Better::Less,
+        aim: 1.0,
+        ours: || perf(&["shm", "imm_lat", "64", "500000"]),
+        theirs: || ucx(SHM, "ucp_am_lat", 64, 500_000),
+    },
+    Row {
+        name: "shm write bandwidth 1 MiB",
+        peer: "UCX shm ucp_put_bw",
+        unit: MBS,
+        better: Better::More,
+        aim: 1.2,
+        ours: || perf(&["shm", "write_bw", "1048576", "20000"]),
+        theirs: || ucx(SHM, "ucp_put_bw", 1 << 20, 20_000),
+    },
+    Row {
+        name: "tcp write bandwidth 1 MiB",
+        peer: "iperf3, one stream",
+        unit: MBS,
+        better: Better::More,
+        aim: 1.3,
+        ours: || perf(&["tcp", "write_bw", "1048576", "8000"]),
+        theirs: || iperf3(2),
+    },
+    Row {
+        name: "tcp write bandwidth 1 MiB",
+        peer: "UCX tcp ucp_put_bw",
+        unit: MBS,
+        better: Better::More,
+        aim: 3.0,
+        ours: || perf(&["tcp", "write_bw", "1048576", "8000"]),
+        theirs: || ucx(TCP, "ucp_put_bw", 1 << 20, 2000),
+    },
+    Row {
+        name: "tcp write latency 64 B",
+        peer: "UCX tcp ucp_put_lat",
+        unit: US,
+        better: Better::Less,
+        aim: 1.0,
+        ours: || perf(&["tcp", "write_lat", "64", "50000"]),
+        theirs: || ucx(TCP, "ucp_put_lat", 64, 50_000),
+    },
+    Row {
+        name: "tcp write+imm latency 64 B",
+        peer: "UCX tcp ucp_am_lat",
+        unit: US,
+        better: Better::Less,
+        aim: 1.0,
+        ours: || perf(&["tcp", "imm_lat", "64", "50000"]),
+        theirs: || ucx(TCP, "ucp_am_lat", 64, 50_000),
+    },
+];
+
+/// Soft-RoCE in an emulated machine: only the ratio says anything.
+pub(super) const LAB_ROWS: &[Row] = &[
+    Row {
+        name: "verbs write bandwidth 64 KiB",
+        peer: "perftest ib_write_bw",
+        unit: MBS,
+        better: Better::More,
+        aim: 1.0,
+        ours: || perf(&["verbs", "write_bw", "65536", "1000", "rxe0", "rxe1"]),
+        theirs: || perftest("ib_write_bw", 65536, 1000),
+    },
+    Row {
+        name: "verbs write latency 64 B",
+        peer: "perftest ib_write_lat",
+        unit: US,
+        better: Better::Less,
+        aim: 1.0,
+        ours: || perf(&["verbs", "write_lat", "64", "3000", "rxe0", "rxe1"]),
+        theirs: || perftest("ib_write_lat", 64, 3000),
+    },
+];

@@ -1,0 +1,182 @@
+//! The programs that measure: ours, and those of the field. Each gives one number.
+//!
+//! The two processes of a run are bound to two different processors, the same for all programs, where
+//! there are two; so the scheduler's luck is the same for all.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::{Failed, shell};
+
+/// Ours: `examples/perf.rs`, which starts its own other end.
+pub(super) fn perf(arguments: &[&str]) -> Result<f64, Failed> {
+    let program = shell::target().join("release/examples/perf");
+    let mut command = bound(0, &program.to_string_lossy());
+    command.args(arguments);
+    if processors() > 1 {
+        command.env("PERF_PEER_CPU", "1");
+    }
+    number(shell::output(&mut limited(command))?.trim())
+}
+
+/// ucx_perftest: microseconds for latency, MB/s for bandwidth.
+pub(super) fn ucx(transports: &str, test: &str, size: usize, rounds: u32) -> Result<f64, Failed> {
+    let port = free_port()?;
+    let mut server = bound(1, "ucx_perftest");
+    server.args(["-p", &port]).env("UCX_TLS", transports);
+    let mut client = bound(0, "ucx_perftest");
+    client.args(["127.0.0.1", "-p", &port, "-t", test, "-f", "-s", &size.to_string()]);
+    client.args(["-n", &rounds.to_string(), "-w", &(rounds / 10).to_string()]);
+    client.env("UCX_TLS", transports);
+    let said = with_server(server, Ready::Port(port), client)?;
+    // Iterations; latency: median, average, overall; bandwidth: average, overall; message rates.
+    let line = said.lines().rfind(|line| line.split_whitespace().count() >= 8);
+    let columns: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
+    let latency = test.ends_with("_lat");
+    let column = columns.get(columns.len().wrapping_sub(if latency { 5 } else { 3 }));
+    let value = number(column.ok_or_else(|| format!("ucx_perftest said: {said}"))?)?;
+    // Its megabyte has 1024 times 1024 bytes.
+    Ok(if latency { value } else { value * 1.048_576 })
+}
+
+/// iperf3 with one stream: MB/s.
+pub(super) fn iperf3(seconds: u32) -> Result<f64, Failed> {
+    let port = free_port()?;
+    let mut server = bound(1, "iperf3");
+    server.args(["-s", "-1", "-p", &port]);
+    let mut client = bound(0, "iperf3");
+    client.args(["-c", "127.0.0.1", "-p", &port, "-J", "-t", &seconds.to_string()]);
+    let said = with_server(server, Ready::After(Duration::from_millis(300)), client)?;
+    let said: Value = serde_json::from_str(&said).map_err(|error| format!("iperf3: {error}"))?;
+    let bits = said["end"]["sum_received"]["bits_per_second"].as_f64();
+    bits.map(|bits| bits / 8e6).ok_or_else(|| "iperf3 gave no result".to_owned())
+}
+
+/// perftest over the lab's first wire: MB/s for bandwidth, microseconds for latency.
+pub(super) fn perftest(program: &str, size: usize, rounds: u32) -> Result<f64, Failed> {
+    let port = free_port()?;
+    let end = |cpu: u32, device: &str| {
+        let mut command = bound(cpu, program);
+        command.args(["-d", device, "-x", "1", "-F", "-p", &port, "-s", &size.to_string()]);
+        command.args(["-n", &rounds.to_string()]);
+        command
+    };
+    let mut client = end(0, "rxe0");
+    client.arg("127.0.0.1");
+    let said = with_server(end(1, "rxe1"), Ready::After(Duration::from_secs(2)), client)?;
+    let size = size.to_string();
+    let line = said.lines().find(|line| line.split_whitespace().next() == Some(&size));
+    let columns: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
+    // Size, rounds, then: peak, average; or least, most, typical, average.
+    let latency = program.ends_with("_lat");
+    let column = columns.get(if latency { 5 } else { 3 });
+    let value = number(column.ok_or_else(|| format!("{program} said: {said}"))?)?;
+    Ok(if latency { value } else { value * 1.048_576 })
+}
+
+/// When a server can be called.
+enum Ready {
+    /// As soon as somebody listens on its port.
+    Port(String),
+    /// After a while, where a first caller would be taken for the client.
+    After(Duration),
+}
+
+/// Runs the client against the server; ends the server if it does not end by itself.
+fn with_server(mut server: Command, ready: Ready, client: Command) -> Result<String, Failed> {
+    server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut server = Running(limited(server).spawn().map_err(|error| format!("{error}"))?);
+    match ready {
+        Ready::Port(port) => server.wait_for(&port)?,
+        Ready::After(time) => std::thread::sleep(time),
+    }
+    let said = shell::output(&mut limited(client))?;
+    Ok(said)
+}
+
+struct Running(Child);
+
+impl Running {
+    /// Looks into the kernel's table: calling would be taken for the client.
+    fn wait_for(&mut self, port: &str) -> Result<(), Failed> {
+        let port = format!(":{:04X} ", port.parse::<u16>().map_err(|error| error.to_string())?);
+        let limit = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < limit {
+            let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
+            // State 0A is LISTEN.
+            let listens =
+                tables.iter().flatten().flat_map(|table| table.lines()).any(|line| {
+                    line.contains(&port) && line.split_whitespace().nth(3) == Some("0A")
+                });
+            if listens {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Err("the server did not come up in 10 s".to_owned())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let limit = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < limit {
+            if !matches!(self.0.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// On one processor, where there are several.
+fn bound(cpu: u32, program: &str) -> Command {
+    if processors() == 1 {
+        return Command::new(program);
+    }
+    let mut command = Command::new("taskset");
+    command.args(["-c", &cpu.to_string(), program]);
+    command
+}
+
+/// Nothing here takes two minutes.
+fn limited(command: Command) -> Command {
+    let mut limited = Command::new("timeout");
+    limited.arg("120").arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        if let Some(value) = value {
+            limited.env(name, value);
+        }
+    }
+    limited.stdin(Stdio::null());
+    limited
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn free_port() -> Result<String, Failed> {
+    let listener =
+        TcpListener::bind("127.0.0.1:0").map_err(|error| format!("find a port: {error}"))?;
+    let address = listener.local_addr().map_err(|error| format!("find a port: {error}"))?;
+    Ok(address.port().to_string())
+}
+
+fn number(text: &str) -> Result<f64, Failed> {
+    text.parse().map_err(|_| format!("no number: {text}"))
+}
+
+/// The machine, for the record.
+pub(super) fn machine() -> String {
+    let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let model = model.map_or("unknown processor", |(_, model)| model);
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{} x {model}, Linux {}", processors(), kernel.trim())
+}

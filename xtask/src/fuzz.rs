@@ -1,0 +1,78 @@
+//! `cargo xtask fuzz`: libFuzzer at every door that reads a peer's bytes.
+
+use std::fs;
+use std::process::Command;
+
+use clap::Args;
+
+use crate::{Failed, packages, shell};
+
+#[derive(Args)]
+#[command(after_help = "\
+What it finds worth keeping is kept in target/fuzz/corpus and used again. A crash prints its bytes and the
+command that repeats it.")]
+pub(crate) struct FuzzArgs {
+    /// Seconds for each door
+    #[arg(long, default_value_t = 10)]
+    seconds: u32,
+    /// Only these doors
+    doors: Vec<String>,
+    /// Install missing packages without asking
+    #[arg(long)]
+    yes: bool,
+}
+
+/// The doors of `fabric::fuzz`.
+const DOORS: [&str; 5] = ["engine", "ring", "courier", "offers", "remote_region"];
+
+/// The compiler's coverage marks, which libFuzzer steers by. They need no nightly compiler.
+const MARKS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+                     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+                     -Cllvm-args=-sanitizer-coverage-pc-table -Ccodegen-units=1";
+
+pub(crate) fn run(args: &FuzzArgs) -> Result<(), Failed> {
+    packages::ensure(&[packages::FUZZ], args.yes)?;
+    let doors: Vec<&str> = match args.doors.is_empty() {
+        true => DOORS.to_vec(),
+        false => args.doors.iter().map(String::as_str).collect(),
+    };
+    if let Some(unknown) = doors.iter().find(|door| !DOORS.contains(door)) {
+        return Err(format!("no door {unknown}; there is {}", DOORS.join(", ")));
+    }
+    let program = build()?;
+    for door in doors {
+        let folder = shell::target().join("fuzz/corpus").join(door);
+        fs::create_dir_all(&folder)
+            .map_err(|error| format!("make {}: {error}", folder.display()))?;
+        let mut fuzz = Command::new(&program);
+        fuzz.env("WIRELANE_FUZZ", door).arg(&folder);
+        fuzz.arg(format!("-max_total_time={}", args.seconds));
+        // No door takes more in one piece that would be worth the time.
+        fuzz.args(["-max_len=1000", "-len_control=0", "-timeout=10", "-print_final_stats=1"]);
+        fuzz.current_dir(&folder);
+        let said = both_outputs(&mut fuzz)
+            .map_err(|said| format!("WIRELANE_FUZZ={door} {program}: {said}"))?;
+        let runs =
+            said.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+        println!("good: {door}, {} inputs in {} s", runs.unwrap_or("?").trim(), args.seconds);
+    }
+    Ok(())
+}
+
+fn build() -> Result<String, Failed> {
+    // For a target by name, so that build scripts are built without the marks.
+    const TARGET: &str = "x86_64-unknown-linux-gnu";
+    let mut cargo = shell::cargo(&["build", "--release", "--locked", "--quiet"]);
+    let folder = shell::target().join("fuzz");
+    cargo.args(["--manifest-path", "fuzz/Cargo.toml", "--target", TARGET, "--target-dir"]);
+    cargo.arg(&folder).env("RUSTFLAGS", MARKS);
+    shell::run(&mut cargo)?;
+    Ok(folder.join(TARGET).join("release/fuzz").to_string_lossy().into_owned())
+}
+
+/// What a program says; libFuzzer reports on stderr alone.
+fn both_outputs(command: &mut Command) -> Result<String, Failed> {
+    let output = command.output().map_err(|error| error.to_string())?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() { Ok(said) } else { Err(said) }
+}
