@@ -1,15 +1,23 @@
-//! RDMA by libibverbs: InfiniBand, RoCE, iWARP, and soft-RoCE.
+//! RDMA by libibverbs: InfiniBand, RoCE, and soft-RoCE.
 
+mod ah;
+mod channel;
 mod choose;
+mod config;
 mod context;
+mod cq;
 mod device;
 mod domain;
 mod gid;
 mod mr;
 mod port;
+mod qp;
+mod srq;
 mod survey;
+mod zero;
 
 pub use choose::{Choice, Refusal, Wish, choose};
+pub use config::{Config, QpType};
 pub use device::{AskError, Device, DeviceFacts, Extended, Guid, Limits};
 pub use domain::Domain;
 pub use gid::{Gid, GidEntry, GidType};
