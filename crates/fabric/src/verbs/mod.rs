@@ -1,17 +1,24 @@
 //! RDMA by libibverbs: InfiniBand, RoCE, and soft-RoCE.
 
 mod ah;
+mod attributes;
+mod chain;
 mod channel;
 mod choose;
 mod config;
 mod context;
 mod cq;
+mod cut;
 mod device;
 mod domain;
 mod gid;
 mod mr;
+mod offer;
+mod outcome;
 mod port;
 mod qp;
+mod request;
+mod slab;
 mod srq;
 mod survey;
 mod zero;
