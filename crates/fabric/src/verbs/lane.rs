@@ -107,29 +107,31 @@ impl VerbsLane {
     /// Takes one operation, unless it must wait for room.
     #[inline]
     fn take(&mut self, ops: &mut VecDeque<Op>) -> bool {
-        let Some(work) = ops.front().map(|op| &op.work) else { return false };
-        let refused = match (self.died, self.admission().allows(work)) {
-            (Some(_), _) => Some(Failure::Flushed),
-            (None, false) => Some(Failure::Unsupported),
-            (None, true) => None,
-        };
-        let is_receive = matches!(work, Work::Receive { .. });
-        let has_room = match is_receive {
-            true => self.receives.has_room(),
-            false => self.sends.has_room(),
-        };
-        if refused.is_none() && !has_room {
-            return false;
-        }
         let Some(op) = ops.pop_front() else { return false };
-        match refused {
-            Some(failure) => {
-                Over { stats: &self.stats, done: &mut self.ready }.add(op, Err(failure));
-            }
-            None if is_receive => self.receives.begin(op),
-            None => self.sends.begin(op, self.datagram.as_ref()),
+        let Some(op) = self.begin(op) else { return true };
+        ops.push_front(op);
+        false
+    }
+
+    /// Begins an operation or refuses it; gives it back where there is no room.
+    #[inline]
+    fn begin(&mut self, op: Op) -> Option<Op> {
+        let refusal = match self.died {
+            Some(_) => Some(Failure::Flushed),
+            None => (!self.admission().allows(&op.work)).then_some(Failure::Unsupported),
+        };
+        if let Some(failure) = refusal {
+            Over { stats: &self.stats, done: &mut self.ready }.add(op, Err(failure));
+            return None;
         }
-        true
+        if matches!(op.work, Work::Receive { .. }) {
+            return self.receives.begin(op);
+        }
+        if !self.sends.has_room() {
+            return Some(op);
+        }
+        self.sends.begin(op, self.datagram.as_ref());
+        None
     }
 
     /// Hands to the device what was begun: receives first, since what is sent may be answered.

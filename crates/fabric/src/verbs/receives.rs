@@ -81,24 +81,24 @@ impl Receives {
         matches!(&self.queue, Queue::Own(slab) if slab.len() > 0)
     }
 
+    /// Takes a receive and makes its request; gives it back where the queue is full. Other lanes may fill
+    /// a shared one at the same time, so looking and taking are one step.
     #[inline]
-    pub(super) fn has_room(&self) -> bool {
-        let posted = match &self.queue {
-            Queue::Own(slab) => slab.len(),
-            Queue::Shared(shared) => shared.slab().len(),
+    pub(super) fn begin(&mut self, op: Op) -> Option<Op> {
+        let mut shared;
+        let slab = match &mut self.queue {
+            Queue::Own(slab) => slab,
+            Queue::Shared(all) => {
+                shared = all.slab();
+                &mut *shared
+            }
         };
-        posted < self.depth
-    }
-
-    /// Takes a receive and makes its request.
-    #[inline]
-    pub(super) fn begin(&mut self, op: Op) {
+        if slab.len() >= self.depth {
+            return Some(op);
+        }
         let pieces = add_pieces(&mut self.chain, self.scrap.as_deref(), &op);
-        let number = match &mut self.queue {
-            Queue::Own(slab) => slab.insert(op),
-            Queue::Shared(shared) => shared.slab().insert(op),
-        };
-        self.chain.push(request(number, pieces));
+        self.chain.push(request(slab.insert(op), pieces));
+        None
     }
 
     /// Hands the requests made so far to the device. On an error the lane must end; what was refused is
