@@ -6,6 +6,7 @@
 
 use std::ffi::{CStr, OsStr, c_int};
 use std::mem::zeroed;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
@@ -15,6 +16,7 @@ use rdma_sys::device::{
     ibv_context, ibv_device, ibv_device_attr_ex, ibv_gid, ibv_gid_entry, ibv_port_attr,
 };
 use rdma_sys::{Errno, Verbs, inline};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 /// The devices as libibverbs listed them.
 pub(super) struct DeviceList {
@@ -107,6 +109,14 @@ impl Context {
         self.context.as_ptr()
     }
 
+    /// On which asynchronous events arrive.
+    pub(super) fn async_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: open until `Drop`.
+        let fd = unsafe { (*self.context.as_ptr()).async_fd };
+        // SAFETY: open until `Drop`, which the borrow of `self` keeps off.
+        unsafe { BorrowedFd::borrow_raw(fd) }
+    }
+
     pub(super) fn completion_vectors(&self) -> i32 {
         // SAFETY: open until `Drop`.
         unsafe { (*self.context.as_ptr()).num_comp_vectors }
@@ -163,6 +173,12 @@ impl Drop for Context {
         // nothing to be done.
         let _ = unsafe { self.verbs.ibv_close_device(self.context.as_ptr()) };
     }
+}
+
+/// Reading an empty descriptor of libibverbs' shall say so instead of waiting.
+pub(super) fn nonblocking(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    let set = fcntl_getfl(fd).and_then(|flags| fcntl_setfl(fd, flags | OFlags::NONBLOCK));
+    set.map_err(|error| Errno(error.raw_os_error()))
 }
 
 /// The attributes of a device that can do nothing, for tests.

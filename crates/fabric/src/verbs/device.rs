@@ -299,7 +299,7 @@ macro_rules! limits {
         pub struct Limits { $( pub $name: $ty, )* }
 
         impl Limits {
-            fn new(attr: &ibv_device_attr) -> Self {
+            pub(super) fn new(attr: &ibv_device_attr) -> Self {
                 Limits { $( $name: attr.$name, )* }
             }
         }

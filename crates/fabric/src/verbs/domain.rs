@@ -11,26 +11,35 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use rdma_sys::objects::ibv_pd;
 
 use super::choose::Choice;
+use super::config::Config;
 use super::context::Context;
 use super::device::AskError;
+use super::events::Incidents;
+use super::half::VerbsHalf;
 use super::mr::Mr;
+use super::rail::Rail;
 use super::survey::list;
 use crate::error::{Error, Kind};
 use crate::memory::Memory;
+use crate::open::{Fabric, Half, Side};
 use crate::region::{Region, Registration, Rights};
 
-/// A device in use.
+/// A device in use: a [`Fabric`].
 #[derive(Debug)]
 pub struct Domain {
-    device: String,
-    pd: Arc<Pd>,
+    rail: Arc<Rail>,
     /// What is registered, by the memory's own handle: never found out by watching allocations.
     registered: Mutex<HashMap<(u64, Rights), Weak<Mr>>>,
 }
 
 impl Domain {
-    /// Opens the chosen device by `library`.
+    /// Opens the chosen device by `library`, with the default settings.
     pub fn open(library: &Path, choice: &Choice) -> Result<Self, Error> {
+        Self::open_with(library, choice, Config::default())
+    }
+
+    /// Opens the chosen device by `library`.
+    pub fn open_with(library: &Path, choice: &Choice, config: Config) -> Result<Self, Error> {
         let call = || format!("open {}", choice.device);
         let devices = list(library)
             .map_err(|off| Error::new(Kind::Unsupported, call(), &off, off.remedy()))?;
@@ -46,8 +55,19 @@ impl Domain {
         })?;
         let pd = Pd::new(Arc::new(context))
             .map_err(|errno| Error::new(Kind::System, call(), errno, "see the kernel's log"))?;
-        let registered = Mutex::default();
-        Ok(Domain { device: choice.device.clone(), pd: Arc::new(pd), registered })
+        let rail = Rail::new(Arc::new(pd), choice, config)?;
+        Ok(Domain { rail: Arc::new(rail), registered: Mutex::default() })
+    }
+
+    /// As it was opened.
+    pub fn config(&self) -> &Config {
+        &self.rail.config
+    }
+
+    /// What has happened to the device since it was opened.
+    pub fn incidents(&self) -> Incidents {
+        self.rail.events.read();
+        self.rail.events.incidents()
     }
 
     /// Registers the whole of `memory`. The same memory with the same rights is registered once,
@@ -58,11 +78,23 @@ impl Domain {
         if let Some(mr) = registered.get(&key).and_then(Weak::upgrade) {
             return Ok(Region::new(memory.clone(), rights, Registration::Verbs(mr)));
         }
-        let mr = Arc::new(Mr::new(&self.device, self.pd.clone(), memory, rights)?);
+        let Rail { pd, choice, .. } = &*self.rail;
+        let mr = Arc::new(Mr::new(&choice.device, pd.clone(), memory, rights)?);
         // What has ended meanwhile makes room.
         registered.retain(|_, mr| mr.strong_count() > 0);
         registered.insert(key, Arc::downgrade(&mr));
         Ok(Region::new(memory.clone(), rights, Registration::Verbs(mr)))
+    }
+}
+
+impl Fabric for Domain {
+    fn register(&self, memory: &Memory, rights: Rights) -> Result<Region, Error> {
+        Domain::register(self, memory, rights)
+    }
+
+    /// Both sides are alike.
+    fn half(&self, _side: Side) -> Result<Box<dyn Half>, Error> {
+        Ok(Box::new(VerbsHalf::new(self.rail.clone())?))
     }
 }
 
@@ -84,7 +116,7 @@ impl Pd {
         Ok(Pd { context, pd })
     }
 
-    pub(super) fn context(&self) -> &Context {
+    pub(super) fn context(&self) -> &Arc<Context> {
         &self.context
     }
 

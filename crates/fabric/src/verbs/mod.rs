@@ -1,17 +1,46 @@
-//! RDMA by libibverbs: InfiniBand, RoCE, iWARP, and soft-RoCE.
+//! RDMA by libibverbs: InfiniBand, RoCE, and soft-RoCE.
+//!
+//! [`survey`] asks every device, [`choose`] takes one, and a [`Domain`] opens it. A lane begins as a
+//! `half`: a queue pair and an `offer`, which with the peer's becomes its `attributes`. The hot path is
+//! `lane`, with `sends` and `receives` under it. The C objects have a file each, from `context` to `ah`.
 
+mod admission;
+mod ah;
+mod attributes;
+mod chain;
+mod channel;
 mod choose;
+mod config;
 mod context;
+mod cq;
+mod cut;
+mod datagram;
 mod device;
 mod domain;
+mod events;
 mod gid;
+mod half;
+mod lane;
 mod mr;
+mod offer;
+mod outcome;
 mod port;
+mod qp;
+mod rail;
+mod receives;
+mod request;
+mod sends;
+mod slab;
+mod sleeper;
+mod srq;
 mod survey;
+mod zero;
 
 pub use choose::{Choice, Refusal, Wish, choose};
+pub use config::{Config, QpType};
 pub use device::{AskError, Device, DeviceFacts, Extended, Guid, Limits};
 pub use domain::Domain;
+pub use events::Incidents;
 pub use gid::{Gid, GidEntry, GidType};
 pub(crate) use mr::Mr;
 pub use port::{LinkLayer, Port, PortState};

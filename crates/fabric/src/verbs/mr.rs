@@ -16,13 +16,15 @@ use rustix::process::{Resource, getrlimit};
 use super::domain::Pd;
 use crate::error::{Error, Kind};
 use crate::memory::{Memory, size};
-use crate::region::Rights;
+use crate::region::{Region, Registration, Rights, Slice};
 
 /// A registration.
 pub(crate) struct Mr {
     pd: Arc<Pd>,
     mr: NonNull<ibv_mr>,
-    _memory: Memory,
+    lkey: u32,
+    rkey: u32,
+    memory: Memory,
 }
 
 // SAFETY: libibverbs' objects may be used from any thread, and from several at once.
@@ -51,7 +53,30 @@ impl Mr {
             unsafe { verbs.ibv_reg_mr(pd.as_ptr(), address, length, access) }
         });
         let mr = mr.map_err(|errno| explain(device, length as u64, errno))?;
-        Ok(Mr { pd, mr, _memory: memory.clone() })
+        // SAFETY: made just now.
+        let (lkey, rkey) = unsafe { ((*mr.as_ptr()).lkey, (*mr.as_ptr()).rkey) };
+        Ok(Mr { pd, mr, lkey, rkey, memory: memory.clone() })
+    }
+
+    /// The key by which our own work requests name this memory.
+    #[inline]
+    pub(super) fn lkey(&self) -> u32 {
+        self.lkey
+    }
+
+    /// The key by which peers name it.
+    pub(super) fn rkey(&self) -> u32 {
+        self.rkey
+    }
+
+    pub(super) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Whether queue pairs of this domain may use it.
+    #[inline]
+    pub(super) fn is_of(&self, pd: &Arc<Pd>) -> bool {
+        Arc::ptr_eq(&self.pd, pd)
     }
 }
 
@@ -67,6 +92,21 @@ impl Drop for Mr {
         // leaves nothing to be done.
         let _ = unsafe { self.pd.context().verbs().ibv_dereg_mr(self.mr.as_ptr()) };
     }
+}
+
+/// A region's registration with a device, if it has one.
+#[inline]
+pub(super) fn mr(region: &Region) -> Option<&Mr> {
+    match region.registration() {
+        Registration::Verbs(mr) => Some(mr),
+        Registration::Software => None,
+    }
+}
+
+/// The key for a piece of a work request. Lanes take registered memory only; 0 is nobody's.
+#[inline]
+pub(super) fn lkey(slice: &Slice) -> u32 {
+    mr(slice.region()).map_or(0, Mr::lkey)
 }
 
 /// The device may reorder what it writes into this memory, which is faster over PCI Express; nobody

@@ -1,0 +1,60 @@
+//! Whether a lane can do what it is asked; if not, the device never sees it.
+
+use super::datagram::Datagram;
+use super::mr::mr;
+use super::rail::Rail;
+use crate::lane::Caps;
+use crate::op::Work;
+use crate::region::Slice;
+use crate::remote::{Reach, Target};
+
+/// What the answer depends on.
+pub(super) struct Admission<'a> {
+    /// The lane's own number.
+    pub(super) lane: u64,
+    pub(super) caps: &'a Caps,
+    pub(super) rail: &'a Rail,
+    pub(super) datagram: Option<&'a Datagram>,
+}
+
+impl Admission<'_> {
+    #[inline]
+    pub(super) fn allows(&self, work: &Work) -> bool {
+        let local = work.local();
+        local.iter().all(|slice| self.is_ours(slice))
+            && work.target().is_none_or(|target| self.reaches(target))
+            && self.datagram.is_none_or(|datagram| datagram.allows(work))
+            && match work {
+                Work::Write { .. } | Work::Read { .. } => true,
+                Work::Receive { .. } => local.len() <= self.caps.max_pieces,
+                Work::Send { .. } => {
+                    local.len() <= self.caps.max_pieces && work.total() <= self.caps.max_message
+                }
+                Work::FetchAdd { old, at, .. } | Work::CompareSwap { old, at, .. } => {
+                    self.rail.atomics && old.len() == 8 && is_aligned(old, at)
+                }
+            }
+    }
+
+    /// Whether the memory is registered with our device.
+    #[inline]
+    fn is_ours(&self, slice: &Slice) -> bool {
+        mr(slice.region()).is_some_and(|mr| mr.is_of(&self.rail.pd))
+    }
+
+    /// Whether this lane imported the window.
+    #[inline]
+    fn reaches(&self, target: &Target) -> bool {
+        target.window.lane == self.lane && matches!(target.window.reach, Reach::Verbs { .. })
+    }
+}
+
+/// Devices do atomics on aligned numbers only.
+#[inline]
+fn is_aligned(old: &Slice, at: &Target) -> bool {
+    let remote = match &at.window.reach {
+        Reach::Verbs { address, .. } => address.wrapping_add(at.offset),
+        _ => return false,
+    };
+    old.address().addr().is_multiple_of(8) && remote.is_multiple_of(8)
+}

@@ -1,0 +1,166 @@
+//! Work requests in a row, posted by one call.
+//!
+//! Unsafe here: requests point to each other and to their pieces only during `post`, which links them
+//! anew each time; between calls the pointers in them mean nothing, so that a chain may move to another
+//! thread.
+#![allow(unsafe_code, reason = "a chain of C structs may change threads")]
+
+use std::ptr::null_mut;
+
+use rdma_sys::Errno;
+use rdma_sys::work::{ibv_recv_wr, ibv_send_wr, ibv_sge};
+
+/// Requests to be posted. Keeps its room, so that it allocates only while it grows.
+pub(super) struct Chain<R> {
+    requests: Vec<R>,
+    pieces: Vec<ibv_sge>,
+}
+
+// SAFETY: the pointers inside are followed during `post` only, which sets them first.
+unsafe impl<R: Request> Send for Chain<R> {}
+
+/// The device or its driver did not take all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Refused {
+    /// The first request not taken; `None` where the driver does not say.
+    pub(super) from: Option<usize>,
+}
+
+impl<R: Request> Chain<R> {
+    pub(super) fn new() -> Self {
+        Chain { requests: Vec::new(), pieces: Vec::new() }
+    }
+
+    /// Adds a piece to the request that is pushed next.
+    #[inline]
+    pub(super) fn add_piece(&mut self, piece: ibv_sge) {
+        self.pieces.push(piece);
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, request: R) {
+        self.requests.push(request);
+    }
+
+    pub(super) fn requests(&self) -> &[R] {
+        &self.requests
+    }
+
+    #[inline]
+    pub(super) fn last_mut(&mut self) -> Option<&mut R> {
+        self.requests.last_mut()
+    }
+
+    /// Posts all by `call`, which gets the first and a place for the first that was refused. The
+    /// requests stay until [`Chain::clear`].
+    #[inline]
+    pub(super) fn post(
+        &mut self,
+        call: impl FnOnce(*mut R, *mut *mut R) -> Result<(), Errno>,
+    ) -> Result<(), Refused> {
+        if self.requests.is_empty() {
+            return Ok(());
+        }
+        self.link();
+        let first = self.requests.as_mut_ptr();
+        let mut bad = null_mut();
+        call(first, &mut bad).map_err(|_| {
+            let bad = bad.cast_const();
+            Refused { from: self.requests.iter().position(|request| std::ptr::eq(request, bad)) }
+        })
+    }
+
+    #[inline]
+    pub(super) fn clear(&mut self) {
+        self.requests.clear();
+        self.pieces.clear();
+    }
+
+    /// The pieces lie in the order of their requests.
+    #[inline]
+    fn link(&mut self) {
+        let mut pieces = self.pieces.as_mut_ptr();
+        let mut next = self.requests.as_mut_ptr();
+        let last = self.requests.len() - 1;
+        for (at, request) in self.requests.iter_mut().enumerate() {
+            next = next.wrapping_add(1);
+            let count = request.link(pieces, if at == last { null_mut() } else { next });
+            pieces = pieces.wrapping_add(count);
+        }
+    }
+}
+
+/// A struct of libibverbs' that points to the next of its kind and to its pieces.
+pub(super) trait Request: Sized {
+    /// Says how many pieces it has.
+    fn link(&mut self, pieces: *mut ibv_sge, next: *mut Self) -> usize;
+}
+
+macro_rules! request {
+    ($( $name:ident )*) => { $(
+        impl Request for $name {
+            #[inline]
+            fn link(&mut self, pieces: *mut ibv_sge, next: *mut Self) -> usize {
+                (self.sg_list, self.next) = (pieces, next);
+                self.num_sge.unsigned_abs() as usize
+            }
+        }
+    )* };
+}
+
+request! { ibv_send_wr ibv_recv_wr }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chain(counts: &[i32]) -> Chain<ibv_recv_wr> {
+        let mut chain = Chain::new();
+        for (at, count) in counts.iter().enumerate() {
+            for _ in 0..*count {
+                chain.add_piece(ibv_sge { addr: at as u64, length: 1, lkey: 0 });
+            }
+            let (next, sg_list) = (null_mut(), null_mut());
+            chain.push(ibv_recv_wr { wr_id: at as u64, next, sg_list, num_sge: *count });
+        }
+        chain
+    }
+
+    #[test]
+    fn every_request_finds_its_pieces_and_the_next() {
+        let mut chain = chain(&[2, 0, 1]);
+        chain
+            .post(|first, _| {
+                let base = chain_base(first);
+                assert_eq!(base, [(0, Some(0)), (1, None), (2, Some(2))]);
+                Ok(())
+            })
+            .unwrap();
+    }
+
+    /// Walks the chain as a driver does.
+    fn chain_base(mut request: *mut ibv_recv_wr) -> Vec<(u64, Option<u64>)> {
+        let mut seen = Vec::new();
+        while !request.is_null() {
+            // SAFETY: `post` linked the requests of a chain that lives during the call.
+            let wr = unsafe { &*request };
+            // SAFETY: as above, for the pieces; only a request that has some is followed.
+            let piece = (wr.num_sge > 0).then(|| unsafe { (*wr.sg_list).addr });
+            seen.push((wr.wr_id, piece));
+            request = wr.next;
+        }
+        seen
+    }
+
+    #[test]
+    fn the_first_refused_is_found_if_it_is_told() {
+        let refused = chain(&[1, 1, 1]).post(|first, bad| {
+            // SAFETY: `bad` is writable during the call.
+            unsafe { *bad = first.wrapping_add(1) };
+            Err(Errno(12))
+        });
+        assert_eq!(refused, Err(Refused { from: Some(1) }));
+        let silent = chain(&[1]).post(|_, _| Err(Errno(5)));
+        assert_eq!(silent, Err(Refused { from: None }));
+    }
+}

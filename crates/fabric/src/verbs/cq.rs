@@ -1,0 +1,82 @@
+//! A completion queue with a channel of its own.
+//!
+//! Unsafe here: `Cq` owns the C object and holds its channel and the open device.
+#![allow(unsafe_code, reason = "owns a completion queue")]
+
+use std::os::fd::BorrowedFd;
+use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+
+use rdma_sys::objects::ibv_cq;
+use rdma_sys::work::ibv_wc;
+use rdma_sys::{Errno, inline};
+
+use super::channel::Channel;
+use super::context::Context;
+
+pub(super) struct Cq {
+    context: Arc<Context>,
+    cq: NonNull<ibv_cq>,
+    channel: Channel,
+}
+
+// SAFETY: libibverbs' objects may be used from any thread, and from several at once.
+unsafe impl Send for Cq {}
+// SAFETY: as above.
+unsafe impl Sync for Cq {}
+
+impl Cq {
+    /// `vector` chooses the interrupt, and with it the processor that handles events.
+    pub(super) fn new(context: Arc<Context>, entries: u32, vector: u32) -> Result<Self, Errno> {
+        let channel = Channel::new(context.clone())?;
+        let vectors = context.completion_vectors().max(1);
+        let vector = (vector % vectors.unsigned_abs()).cast_signed();
+        // SAFETY: the device is open and the channel alive as long as `Cq`, which holds both.
+        let cq = unsafe {
+            let entries = entries.cast_signed();
+            let channel = channel.as_ptr();
+            context.verbs().ibv_create_cq(context.as_ptr(), entries, null_mut(), channel, vector)
+        }?;
+        Ok(Cq { context, cq, channel })
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut ibv_cq {
+        self.cq.as_ptr()
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.channel.fd()
+    }
+
+    /// Fills `wcs` from the front and says how many came.
+    #[inline]
+    pub(super) fn poll(&self, wcs: &mut [ibv_wc]) -> Result<usize, Errno> {
+        let room = i32::try_from(wcs.len()).unwrap_or(i32::MAX);
+        // SAFETY: alive until `Drop`; `wcs` holds `room` writable entries, and the device fills at most
+        // that many.
+        unsafe { inline::ibv_poll_cq(self.cq.as_ptr(), room, wcs.as_mut_ptr()) }
+    }
+
+    /// Asks for an event when the next completion comes.
+    pub(super) fn request_event(&self) -> Result<(), Errno> {
+        // SAFETY: alive until `Drop`.
+        unsafe { inline::ibv_req_notify_cq(self.cq.as_ptr(), 0) }
+    }
+
+    /// Takes the events that came, and acknowledges them: the queue cannot be destroyed before.
+    pub(super) fn drain_events(&self) {
+        while self.channel.take_event() {
+            // SAFETY: alive until `Drop`; no other queue is on this channel, so the event was ours.
+            unsafe { self.context.verbs().ibv_ack_cq_events(self.cq.as_ptr(), 1) };
+        }
+    }
+}
+
+impl Drop for Cq {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`, freed here only; queue pairs on it held it and are gone, and every
+        // event taken was acknowledged. After the device went away this may fail, and leaves nothing
+        // to be done.
+        let _ = unsafe { self.context.verbs().ibv_destroy_cq(self.cq.as_ptr()) };
+    }
+}

@@ -1,0 +1,122 @@
+//! Cuts an operation's memory into parts that fit a work request each.
+
+use crate::region::Slice;
+
+/// How far an operation has been cut.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// The piece that comes next, and how many bytes of it are gone.
+    piece: usize,
+    within: usize,
+    /// Bytes of all parts so far.
+    done: usize,
+}
+
+/// What a part may be at most.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Most {
+    pub(super) bytes: u32,
+    pub(super) pieces: usize,
+}
+
+/// A part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    /// Where it begins, from the operation's beginning.
+    pub(super) offset: usize,
+    pub(super) pieces: usize,
+    /// Whether none comes after it.
+    pub(super) last: bool,
+}
+
+impl Cut {
+    /// Cuts off the next part and tells its pieces: of which slice, from which offset, how many bytes.
+    /// An operation without bytes is one part without pieces.
+    #[inline]
+    pub(super) fn next(
+        &mut self,
+        slices: &[Slice],
+        most: Most,
+        mut tell: impl FnMut(&Slice, usize, u32),
+    ) -> Part {
+        let offset = self.done;
+        let mut room = most.bytes;
+        let mut pieces = 0;
+        while let Some(slice) = slices.get(self.piece) {
+            let left = slice.len() - self.within;
+            // A piece of no bytes would be one of 2 GiB to some devices.
+            if left == 0 {
+                (self.piece, self.within) = (self.piece + 1, 0);
+                continue;
+            }
+            if room == 0 || pieces == most.pieces {
+                return Part { offset, pieces, last: false };
+            }
+            let length = u32::try_from(left).unwrap_or(u32::MAX).min(room);
+            tell(slice, self.within, length);
+            self.within += length as usize;
+            self.done += length as usize;
+            room -= length;
+            pieces += 1;
+        }
+        Part { offset, pieces, last: true }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Memory, Pages};
+    use crate::region::{Region, Registration, Rights};
+
+    fn slices(ranges: &[std::ops::Range<usize>]) -> Vec<Slice> {
+        let memory = Memory::allocate(4096, Pages::Plain).unwrap();
+        let region = Region::new(memory, Rights::ALL, Registration::Software);
+        ranges.iter().map(|range| region.slice(range.clone())).collect()
+    }
+
+    /// Every part's offset, and its pieces by place in the region and length.
+    fn parts(slices: &[Slice], bytes: u32, pieces: usize) -> Vec<(usize, Vec<(usize, u32)>)> {
+        let mut cut = Cut::default();
+        let mut parts = Vec::new();
+        loop {
+            let mut told = Vec::new();
+            let part = cut.next(slices, Most { bytes, pieces }, |slice, from, length| {
+                told.push((slice.offset() + from, length));
+            });
+            assert_eq!(part.pieces, told.len());
+            parts.push((part.offset, told));
+            if part.last {
+                return parts;
+            }
+        }
+    }
+
+    #[test]
+    fn what_fits_is_one_part() {
+        assert_eq!(parts(&slices(&[0..10, 50..60]), 20, 2), [(0, vec![(0, 10), (50, 10)])]);
+    }
+
+    #[test]
+    fn long_pieces_are_cut_and_short_ones_joined() {
+        assert_eq!(
+            parts(&slices(&[0..10, 50..60]), 8, 4),
+            [(0, vec![(0, 8)]), (8, vec![(8, 2), (50, 6)]), (16, vec![(56, 4)])]
+        );
+    }
+
+    #[test]
+    fn too_many_pieces_are_more_parts() {
+        assert_eq!(
+            parts(&slices(&[0..1, 2..3, 4..5]), 100, 2),
+            [(0, vec![(0, 1), (2, 1)]), (2, vec![(4, 1)])]
+        );
+    }
+
+    #[test]
+    fn nothing_is_a_part_and_empty_pieces_are_none() {
+        assert_eq!(parts(&[], 8, 1), [(0, vec![])]);
+        assert_eq!(parts(&slices(&[7..7, 9..9]), 8, 1), [(0, vec![])]);
+        assert_eq!(parts(&slices(&[7..7, 0..8, 9..9]), 8, 1), [(0, vec![(0, 8)])]);
+    }
+}

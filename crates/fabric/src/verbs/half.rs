@@ -1,0 +1,116 @@
+//! One end of a lane that is not connected yet: a queue pair and its offer.
+//!
+//! Connecting waits for nobody: it readies our queue pair by the peer's offer. What is sent before the
+//! peer has done the same is sent again by the device, for about half a second with the default
+//! settings: callers tell each other that both are connected before they post.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::ah::Ah;
+use super::attributes::{Route, mtu_code};
+use super::config::QpType;
+use super::cq::Cq;
+use super::datagram::Datagram;
+use super::gid::Gid;
+use super::lane::VerbsLane;
+use super::offer::Offer;
+use super::qp::Qp;
+use super::rail::Rail;
+use crate::error::{Error, Kind};
+use crate::grants::random;
+use crate::lane::Lane;
+use crate::open::Half;
+
+pub(super) struct VerbsHalf {
+    rail: Arc<Rail>,
+    cq: Arc<Cq>,
+    qp: Qp,
+    ours: Offer,
+}
+
+impl VerbsHalf {
+    pub(super) fn new(rail: Arc<Rail>) -> Result<Self, Error> {
+        let sizes = &rail.sizes;
+        let entries = sizes.send_wr + sizes.recv_wr;
+        let cq = Cq::new(rail.pd.context().clone(), entries, rail.next_vector());
+        let cq = Arc::new(cq.map_err(|errno| rail.error("make a completion queue", errno))?);
+        let srq = rail.shared.as_ref().map(|shared| shared.srq().clone());
+        let qp = Qp::new(rail.pd.clone(), cq.clone(), srq, rail.config.qp_type, sizes);
+        let qp = qp.map_err(|errno| rail.error("make a queue pair", errno))?;
+        let ours = offer(&rail, qp.number())?;
+        Ok(VerbsHalf { rail, cq, qp, ours })
+    }
+
+    /// RESET → INIT → RTR → RTS.
+    fn ready(&self, route: &Route<'_>) -> Result<(), Error> {
+        for (state, (attr, mask)) in [
+            ("INIT", route.init()),
+            ("RTR", route.ready_to_receive()),
+            ("RTS", route.ready_to_send()),
+        ] {
+            let moved = self.qp.modify(attr, mask);
+            moved.map_err(|errno| {
+                self.rail.error(&format!("move the queue pair to {state}"), errno)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Half for VerbsHalf {
+    fn offer(&self) -> Vec<u8> {
+        self.ours.to_bytes()
+    }
+
+    fn connect(self: Box<Self>, offer: &[u8], _limit: Duration) -> Result<Box<dyn Lane>, Error> {
+        let peer = Offer::from_bytes(offer)?;
+        let route = Route {
+            config: &self.rail.config,
+            port: self.rail.choice.port,
+            gid_index: self.rail.gid_index,
+            initiates: at_most_255(self.rail.limits.max_qp_init_rd_atom),
+            ours: self.ours,
+            peer,
+        };
+        route.check().map_err(|why| {
+            let call = format!("connect by {} port {}", self.rail.choice.device, route.port);
+            Error::new(Kind::Unsupported, call, why, "give both ends the same settings and fabric")
+        })?;
+        self.ready(&route)?;
+        let datagram = match self.ours.qp_type {
+            QpType::Ud => {
+                let ah = Ah::new(self.rail.pd.clone(), route.address());
+                let ah = ah.map_err(|errno| self.rail.error("make an address handle", errno))?;
+                Some(Datagram::new(ah, &peer, route.mtu()))
+            }
+            QpType::Rc | QpType::Dc => None,
+        };
+        let max_message = self.ours.max_message.min(peer.max_message);
+        let VerbsHalf { rail, cq, qp, .. } = *self;
+        Ok(Box::new(VerbsLane::new(rail, cq, qp, datagram, max_message)?))
+    }
+}
+
+fn offer(rail: &Rail, qpn: u32) -> Result<Offer, Error> {
+    // A stranger shall guess neither.
+    let random = random()?;
+    let (psn, qkey) = (random as u32, (random >> 32) as u32);
+    Ok(Offer {
+        qp_type: rail.config.qp_type,
+        link_layer: rail.port.link_layer,
+        mtu: mtu_code(rail.choice.mtu),
+        rd_atomic: at_most_255(rail.limits.max_qp_rd_atom),
+        lid: rail.port.lid,
+        qpn,
+        psn: psn & 0xff_ffff,
+        // The highest bit is for the kernel's own keys.
+        qkey: if rail.config.qp_type == QpType::Ud { qkey & 0x7fff_ffff } else { 0 },
+        max_message: rail.max_message(),
+        gid: rail.choice.gid.as_ref().map_or(Gid([0; 16]), |entry| entry.gid),
+    })
+}
+
+fn at_most_255(limit: i32) -> u8 {
+    u8::try_from(limit.max(0)).unwrap_or(u8::MAX)
+}

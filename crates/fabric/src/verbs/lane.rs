@@ -1,0 +1,393 @@
+//! A lane over one queue pair: the hot path. Setting it up is `half.rs`.
+
+use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rdma_sys::consts::{IBV_PORT_ACTIVE, IBV_WC_WITH_IMM};
+use rdma_sys::work::ibv_wc;
+
+use super::admission::Admission;
+use super::cq::Cq;
+use super::datagram::{Datagram, HEADER};
+use super::events::Alarm;
+use super::mr::mr;
+use super::outcome::{Over, received, verdict};
+use super::qp::Qp;
+use super::rail::Rail;
+use super::receives::{Receives, receive_number};
+use super::request::Shape;
+use super::sends::Sends;
+use super::sleeper::Sleeper;
+use super::zero::zeroed;
+use crate::error::{Error, Kind};
+use crate::lane::{Caps, Lane, LentPath};
+use crate::op::{Completion, Done, Failure, Op, Work};
+use crate::region::Region;
+use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
+use crate::stats::Stats;
+
+pub(super) struct VerbsLane {
+    id: u64,
+    caps: Caps,
+    stats: Arc<Stats>,
+    rail: Arc<Rail>,
+    sends: Sends,
+    receives: Receives,
+    datagram: Option<Datagram>,
+    /// None after the lane has died and its queue pair did not give everything back.
+    qp: Option<Qp>,
+    cq: Arc<Cq>,
+    alarm: Arc<Alarm>,
+    sleeper: Sleeper,
+    /// Since when the lane is dead.
+    died: Option<Instant>,
+    /// Over before they came to the device, and not told yet.
+    ready: Vec<Completion>,
+    /// Room for completions.
+    wcs: Box<[ibv_wc]>,
+    /// How many of them `arm` found, which are not looked at yet.
+    found: usize,
+}
+
+impl VerbsLane {
+    pub(super) fn new(
+        rail: Arc<Rail>,
+        cq: Arc<Cq>,
+        qp: Qp,
+        datagram: Option<Datagram>,
+        max_message: u32,
+    ) -> Result<Self, Error> {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        let sizes = &rail.sizes;
+        let caps = caps(&rail, &qp, datagram.as_ref(), max_message);
+        let shape = Shape {
+            depth: sizes.send_wr,
+            max_message: u32::try_from(caps.max_message).unwrap_or(u32::MAX),
+            send_sge: sizes.send_sge,
+            read_sge: sizes.read_sge,
+            inline: qp.inline(),
+        };
+        let alarm = rail.events.alarm(qp.number(), &cq);
+        let alarm = alarm.map_err(|errno| rail.error("make an alarm", errno))?;
+        let sleeper = Sleeper::new(&[cq.fd(), rail.events.fd(), alarm.fd()]);
+        let sleeper =
+            sleeper.map_err(|errno| rail.error("make a descriptor to sleep on", errno))?;
+        Ok(VerbsLane {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            caps,
+            stats: Arc::default(),
+            sends: Sends::new(shape),
+            receives: Receives::new(sizes.recv_wr, rail.shared.clone(), rail.scrap.clone()),
+            datagram,
+            qp: Some(qp),
+            cq,
+            alarm,
+            sleeper,
+            died: None,
+            ready: Vec::new(),
+            wcs: vec![zeroed(); BATCH].into_boxed_slice(),
+            found: 0,
+            rail,
+        })
+    }
+
+    #[inline]
+    fn admission(&self) -> Admission<'_> {
+        Admission {
+            lane: self.id,
+            caps: &self.caps,
+            rail: &self.rail,
+            datagram: self.datagram.as_ref(),
+        }
+    }
+
+    /// Takes one operation, unless it must wait for room.
+    #[inline]
+    fn take(&mut self, ops: &mut VecDeque<Op>) -> bool {
+        let Some(op) = ops.pop_front() else { return false };
+        let Some(op) = self.begin(op) else { return true };
+        ops.push_front(op);
+        false
+    }
+
+    /// Begins an operation or refuses it; gives it back where there is no room.
+    #[inline]
+    fn begin(&mut self, op: Op) -> Option<Op> {
+        let refusal = match self.died {
+            Some(_) => Some(Failure::Flushed),
+            None => (!self.admission().allows(&op.work)).then_some(Failure::Unsupported),
+        };
+        if let Some(failure) = refusal {
+            Over { stats: &self.stats, done: &mut self.ready }.add(op, Err(failure));
+            return None;
+        }
+        if matches!(op.work, Work::Receive { .. }) {
+            return self.receives.begin(op);
+        }
+        if !self.sends.has_room() {
+            return Some(op);
+        }
+        self.sends.begin(op, self.datagram.as_ref());
+        None
+    }
+
+    /// Hands to the device what was begun: receives first, since what is sent may be answered.
+    #[inline]
+    fn ring(&mut self) {
+        let Some(qp) = &self.qp else { return };
+        let mut over = Over { stats: &self.stats, done: &mut self.ready };
+        let received = self.receives.ring(qp, &mut over);
+        let sent = self.sends.ring(qp, &mut over);
+        if received.is_err() || sent.is_err() {
+            self.die();
+        }
+    }
+
+    /// Looks at completions: those that `arm` found first.
+    #[inline]
+    fn look(&mut self, done: &mut Vec<Completion>) {
+        let count = match std::mem::take(&mut self.found) {
+            0 => self.fetch(),
+            found => found,
+        };
+        for at in 0..count {
+            let wc = self.wcs[at];
+            self.complete(&wc, done);
+        }
+    }
+
+    /// Fetches completions and says how many. A queue that is gone has none.
+    #[inline]
+    fn fetch(&mut self) -> usize {
+        if self.qp.is_none() {
+            return 0;
+        }
+        self.cq.poll(&mut self.wcs).unwrap_or_else(|_| {
+            self.die();
+            0
+        })
+    }
+
+    #[inline]
+    fn complete(&mut self, wc: &ibv_wc, done: &mut Vec<Completion>) {
+        let number = receive_number(wc.wr_id);
+        let mut verdict = match number {
+            Some(_) => received(wc.status),
+            None => verdict(wc.status),
+        };
+        if verdict == Err(Failure::Flushed) && self.died.is_none() {
+            verdict = Err(self.cause_of_flush());
+        }
+        match number {
+            Some(number) => self.receive(number, wc, verdict, done),
+            None => {
+                let mut over = Over { stats: &self.stats, done };
+                self.sends.complete(wc.wr_id, verdict, &mut over);
+            }
+        }
+        if verdict.is_err() {
+            self.die();
+        }
+    }
+
+    #[inline]
+    fn receive(
+        &mut self,
+        number: u32,
+        wc: &ibv_wc,
+        verdict: Result<(), Failure>,
+        done: &mut Vec<Completion>,
+    ) {
+        let mut length = wc.byte_len as usize;
+        if let Some(datagram) = &self.datagram {
+            if verdict.is_ok() && !datagram.sent(wc) {
+                self.rail.events.count_stranger();
+                return self.receives.again(number);
+            }
+            length = length.saturating_sub(HEADER as usize);
+        }
+        let Some(op) = self.receives.take(number) else { return };
+        let imm = (wc.wc_flags & IBV_WC_WITH_IMM != 0).then(|| u32::from_be(wc.imm_data));
+        let outcome = verdict.map(|()| Done::Received { length, imm });
+        Over { stats: &self.stats, done }.add(op, outcome);
+    }
+
+    /// The queue pair ended without us, and the first that is told is a flush: the request that failed is
+    /// not always told, on soft-RoCE seldom. A port that is down explains it.
+    #[cold]
+    fn cause_of_flush(&self) -> Failure {
+        match self.rail.pd.context().port(self.rail.choice.port) {
+            Ok(port) if port.state == IBV_PORT_ACTIVE => Failure::Flushed,
+            _ => Failure::PeerGone,
+        }
+    }
+
+    /// Ends the lane, once: the device gives back what it has, and the peer reaches us no more.
+    #[cold]
+    fn die(&mut self) {
+        if self.died.is_some() {
+            return;
+        }
+        self.died = Some(Instant::now());
+        if let Some(qp) = &self.qp {
+            qp.fail();
+        }
+        self.sends.stop(&mut Over { stats: &self.stats, done: &mut self.ready });
+    }
+
+    fn under_way(&self) -> bool {
+        self.sends.under_way() || self.receives.under_way()
+    }
+
+    /// A device that does not give back in time loses the queue pair: without it nothing is written to
+    /// our memory any more.
+    #[cold]
+    fn settle(&mut self, died: Instant) {
+        if self.under_way() && died.elapsed() > GRACE {
+            self.qp = None;
+            let mut over = Over { stats: &self.stats, done: &mut self.ready };
+            self.sends.abandon(&mut over);
+            self.receives.abandon(&mut over);
+        }
+    }
+
+    /// Reads the device's events, for all its lanes.
+    fn hear(&mut self) {
+        self.rail.events.read();
+        if self.alarm.rung() {
+            self.die();
+            self.alarm.silence();
+        }
+        if self.rail.events.broken() {
+            // What only says that the device is gone would never let us sleep.
+            self.sleeper.forget(self.rail.events.fd());
+            self.sleeper.forget(self.cq.fd());
+        }
+    }
+}
+
+impl Lane for VerbsLane {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn stats(&self) -> &Arc<Stats> {
+        &self.stats
+    }
+
+    fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {
+        let mr = mr(region).filter(|mr| mr.is_of(&self.rail.pd)).ok_or_else(|| {
+            let why = "it is not registered with this lane's device";
+            misuse("grant a region", why, "register the memory with the fabric of the lane")
+        })?;
+        Ok(RemoteRegion {
+            lane: LaneKind::Verbs,
+            rights: region.rights(),
+            length: region.len() as u64,
+            address: region.memory().address().addr() as u64,
+            key: mr.rkey().into(),
+        })
+    }
+
+    fn import(&mut self, remote: &RemoteRegion) -> Result<Window, Error> {
+        let key = u32::try_from(remote.key).ok().filter(|_| remote.lane == LaneKind::Verbs);
+        let key = key.ok_or_else(|| {
+            let why = "it was granted on a lane of another kind";
+            misuse("import a region", why, "let the peer grant it on the other end of this lane")
+        })?;
+        let reach = Reach::Verbs { address: remote.address, key };
+        Ok(Window { lane: self.id, length: remote.length, rights: remote.rights, reach })
+    }
+
+    fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
+        let before = ops.len();
+        while self.take(ops) {}
+        self.ring();
+        before - ops.len()
+    }
+
+    fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
+        let before = done.len();
+        self.look(done);
+        // Completions made room for the rest of a long operation, and strangers used up receives.
+        self.sends.go_on(self.datagram.as_ref());
+        self.ring();
+        if self.alarm.rung() {
+            self.die();
+        }
+        if let Some(died) = self.died {
+            self.settle(died);
+        }
+        done.append(&mut self.ready);
+        done.len() - before
+    }
+
+    fn arm(&mut self) -> bool {
+        self.hear();
+        // A dead lane is not slept on before it has given everything back, which is soon.
+        let dying = self.died.is_some() && self.under_way();
+        if self.found > 0 || !self.ready.is_empty() || dying {
+            return false;
+        }
+        self.cq.drain_events();
+        if self.qp.is_some() && self.cq.request_event().is_err() {
+            self.die();
+            return false;
+        }
+        // What came before the request raises no event.
+        self.found = self.fetch();
+        self.found == 0
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.sleeper.fd()
+    }
+
+    fn close(&mut self) {
+        self.die();
+    }
+}
+
+/// What is under way comes back first, so that no memory is given up while the device may write to it;
+/// then the queue pair goes, after which it cannot.
+impl Drop for VerbsLane {
+    fn drop(&mut self) {
+        self.die();
+        let begun = Instant::now();
+        let mut done = Vec::new();
+        loop {
+            let count = self.poll(&mut done);
+            if (count == 0 && !self.under_way()) || begun.elapsed() > GRACE {
+                break;
+            }
+            std::thread::yield_now();
+        }
+        self.qp = None;
+    }
+}
+
+fn caps(rail: &Rail, qp: &Qp, datagram: Option<&Datagram>, max_message: u32) -> Caps {
+    Caps {
+        lane: "verbs",
+        datagram: datagram.is_some(),
+        max_message: datagram.map_or(max_message as usize, Datagram::max_message),
+        max_pieces: rail.sizes.pieces as usize,
+        depth: rail.sizes.send_wr as usize,
+        receives: rail.sizes.recv_wr as usize,
+        inline: qp.inline() as usize,
+        peer_must_poll: false,
+        lent: LentPath::Direct,
+    }
+}
+
+fn misuse(call: &str, why: &str, remedy: &str) -> Error {
+    Error::new(Kind::Misuse, call, why, remedy)
+}
+
+/// Completions fetched at a time.
+const BATCH: usize = 64;
+/// Within which a device gives back what a dead queue pair had; ordinarily it takes microseconds.
+const GRACE: Duration = Duration::from_secs(1);

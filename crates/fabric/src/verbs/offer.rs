@@ -1,0 +1,175 @@
+//! What one end of a lane tells the other, as bytes: read strictly, since they come from outside.
+
+use super::config::QpType;
+use super::gid::Gid;
+use super::port::LinkLayer;
+use crate::error::{Error, Kind};
+
+/// One end of a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Offer {
+    pub(super) qp_type: QpType,
+    pub(super) link_layer: LinkLayer,
+    /// As an `enum ibv_mtu`, 1 to 5.
+    pub(super) mtu: u8,
+    /// How many reads and atomics it answers at a time.
+    pub(super) rd_atomic: u8,
+    pub(super) lid: u16,
+    /// 24 bits.
+    pub(super) qpn: u32,
+    /// 24 bits; where the numbers of its packets begin.
+    pub(super) psn: u32,
+    /// Of datagrams; without it they are dropped.
+    pub(super) qkey: u32,
+    pub(super) max_message: u32,
+    /// All zero where the port has none.
+    pub(super) gid: Gid,
+}
+
+impl Offer {
+    pub(super) const ENCODED: usize = 40;
+    const VERSION: u8 = 1;
+
+    pub(super) fn to_bytes(self) -> Vec<u8> {
+        let kinds = [Self::VERSION, self.qp_type as u8, self.link_layer as u8];
+        let mut bytes = Vec::with_capacity(Self::ENCODED);
+        bytes.extend(kinds);
+        bytes.extend([self.mtu, self.rd_atomic, 0]);
+        bytes.extend(self.lid.to_le_bytes());
+        for number in [self.qpn, self.psn, self.qkey, self.max_message] {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes.extend(self.gid.0);
+        bytes
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        Self::parse(bytes).map_err(|why| {
+            let remedy = "pass on the peer's offer as it is; both ends must run versions that know \
+                          each other";
+            Error::new(Kind::Misuse, "read a peer's verbs offer", why, remedy)
+        })
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let version = bytes.first().copied().ok_or("it is empty")?;
+        if version != Self::VERSION {
+            return Err(format!("format {version}, this program knows {}", Self::VERSION));
+        }
+        let bytes: &[u8; Self::ENCODED] = bytes
+            .try_into()
+            .map_err(|_| format!("{} bytes, not {}", bytes.len(), Self::ENCODED))?;
+        let number =
+            |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"));
+        let offer = Offer {
+            qp_type: qp_type(bytes[1])?,
+            link_layer: link_layer(bytes[2])?,
+            mtu: bytes[3],
+            rd_atomic: bytes[4],
+            lid: u16::from_le_bytes([bytes[6], bytes[7]]),
+            qpn: number(8),
+            psn: number(12),
+            qkey: number(16),
+            max_message: number(20),
+            gid: Gid(bytes[24..40].try_into().expect("sixteen bytes")),
+        };
+        let sane = bytes[5] == 0
+            && (1..=5).contains(&offer.mtu)
+            && offer.qpn < 1 << 24
+            && offer.psn < 1 << 24
+            && offer.max_message > 0;
+        sane.then_some(offer).ok_or_else(|| "a number out of its range".to_owned())
+    }
+}
+
+fn qp_type(number: u8) -> Result<QpType, String> {
+    [QpType::Rc, QpType::Ud]
+        .into_iter()
+        .find(|kind| *kind as u8 == number)
+        .ok_or_else(|| format!("no kind of queue pair has the number {number}"))
+}
+
+fn link_layer(number: u8) -> Result<LinkLayer, String> {
+    [LinkLayer::InfiniBand, LinkLayer::Ethernet]
+        .into_iter()
+        .find(|layer| *layer as u8 == number)
+        .ok_or_else(|| format!("no link layer has the number {number}"))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in super::super) fn example() -> Offer {
+        Offer {
+            qp_type: QpType::Rc,
+            link_layer: LinkLayer::Ethernet,
+            mtu: 5,
+            rd_atomic: 128,
+            lid: 7,
+            qpn: 0x1234,
+            psn: 0xff_ffff,
+            qkey: 0,
+            max_message: 1 << 31,
+            gid: Gid([9; 16]),
+        }
+    }
+
+    #[test]
+    fn bytes_come_back_as_they_were() {
+        let datagram =
+            Offer { qp_type: QpType::Ud, link_layer: LinkLayer::InfiniBand, qkey: 3, ..example() };
+        for offer in [example(), datagram] {
+            assert_eq!(offer.to_bytes().len(), Offer::ENCODED);
+            assert_eq!(Offer::from_bytes(&offer.to_bytes()), Ok(offer));
+        }
+    }
+
+    #[test]
+    fn a_newer_format_is_said_by_its_number() {
+        let mut bytes = example().to_bytes();
+        bytes[0] = 2;
+        let error = Offer::from_bytes(&bytes).unwrap_err();
+        assert!(error.to_string().contains("format 2, this program knows 1"), "{error}");
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_refused() {
+        let good = example().to_bytes();
+        Offer::from_bytes(&[]).expect_err("empty");
+        Offer::from_bytes(&good[..39]).expect_err("too short");
+        Offer::from_bytes(&[&good[..], &[0]].concat()).expect_err("too long");
+        for (at, value) in [(1, 2), (1, 9), (2, 2), (3, 0), (3, 6), (5, 1), (11, 1), (15, 1)] {
+            let mut bad = good.clone();
+            bad[at] = value;
+            Offer::from_bytes(&bad).expect_err("a field it does not know");
+        }
+    }
+
+    /// Whatever comes is an offer or an error, and an offer is exactly its bytes.
+    #[test]
+    fn random_bytes_never_panic_and_never_read_as_something_else() {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let mut accepted = 0;
+        for _ in 0..100_000 {
+            let mut bytes = example().to_bytes();
+            // Mostly right, so that the checks behind the first are reached too.
+            for _ in 0..random() % 4 {
+                let at = random() as usize % bytes.len();
+                bytes[at] = random() as u8;
+            }
+            bytes.truncate(if random() % 8 == 0 { random() as usize % 41 } else { 40 });
+            if let Ok(offer) = Offer::from_bytes(&bytes) {
+                assert_eq!(offer.to_bytes(), bytes);
+                accepted += 1;
+            }
+        }
+        assert!(accepted > 1000, "{accepted}");
+    }
+}

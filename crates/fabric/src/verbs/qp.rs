@@ -1,0 +1,113 @@
+//! A queue pair.
+//!
+//! Unsafe here: `Qp` owns the C object and holds the domain and the queues it works with.
+#![allow(unsafe_code, reason = "owns a queue pair")]
+
+use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+
+use rdma_sys::Errno;
+use rdma_sys::consts::*;
+use rdma_sys::objects::{ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr};
+
+use super::config::{QpType, Sizes};
+use super::cq::Cq;
+use super::domain::Pd;
+use super::srq::Srq;
+use super::zero::zeroed;
+
+pub(super) struct Qp {
+    pd: Arc<Pd>,
+    qp: NonNull<ibv_qp>,
+    /// What its device agreed to copy into a work request.
+    inline: u32,
+    _cq: Arc<Cq>,
+    _srq: Option<Arc<Srq>>,
+}
+
+// SAFETY: libibverbs' objects may be used from any thread, and from several at once.
+unsafe impl Send for Qp {}
+// SAFETY: as above.
+unsafe impl Sync for Qp {}
+
+impl Qp {
+    /// Makes one, with less inline data where the device refuses.
+    pub(super) fn new(
+        pd: Arc<Pd>,
+        cq: Arc<Cq>,
+        srq: Option<Arc<Srq>>,
+        kind: QpType,
+        sizes: &Sizes,
+    ) -> Result<Self, Errno> {
+        let mut inline = sizes.inline;
+        let qp = loop {
+            let mut attr = init_attr(&cq, srq.as_deref(), kind, sizes, inline);
+            // SAFETY: the domain and the queues are alive as long as `Qp`, which holds them; `attr`
+            // lives during the call.
+            match unsafe { pd.context().verbs().ibv_create_qp(pd.as_ptr(), &mut attr) } {
+                Ok(qp) => break qp,
+                Err(errno) if inline == 0 => return Err(errno),
+                Err(_) => inline /= 2,
+            }
+        };
+        Ok(Qp { pd, qp, inline, _cq: cq, _srq: srq })
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut ibv_qp {
+        self.qp.as_ptr()
+    }
+
+    pub(super) fn inline(&self) -> u32 {
+        self.inline
+    }
+
+    pub(super) fn number(&self) -> u32 {
+        // SAFETY: alive until `Drop`.
+        unsafe { (*self.qp.as_ptr()).qp_num }
+    }
+
+    pub(super) fn modify(&self, mut attr: ibv_qp_attr, mask: i32) -> Result<(), Errno> {
+        // SAFETY: alive until `Drop`; `attr` lives during the call.
+        unsafe { self.pd.context().verbs().ibv_modify_qp(self.qp.as_ptr(), &mut attr, mask) }
+    }
+
+    /// Ends it: the peer reaches nothing through it any more, and all that was posted comes back as
+    /// flushed. A device that cannot even do this is gone.
+    pub(super) fn fail(&self) {
+        let mut attr: ibv_qp_attr = zeroed();
+        attr.qp_state = IBV_QPS_ERR;
+        let _ = self.modify(attr, IBV_QP_STATE);
+    }
+}
+
+impl Drop for Qp {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`, freed here only. After the device went away this may fail, and leaves
+        // nothing to be done.
+        let _ = unsafe { self.pd.context().verbs().ibv_destroy_qp(self.qp.as_ptr()) };
+    }
+}
+
+fn init_attr(
+    cq: &Cq,
+    srq: Option<&Srq>,
+    kind: QpType,
+    sizes: &Sizes,
+    inline: u32,
+) -> ibv_qp_init_attr {
+    let mut attr: ibv_qp_init_attr = zeroed();
+    attr.send_cq = cq.as_ptr();
+    attr.recv_cq = cq.as_ptr();
+    attr.srq = srq.map_or(null_mut(), Srq::as_ptr);
+    attr.qp_type = if kind == QpType::Ud { IBV_QPT_UD } else { IBV_QPT_RC };
+    // With a shared queue a queue pair has no receives of its own.
+    let own = |size: u32| if srq.is_some() { 0 } else { size };
+    attr.cap = ibv_qp_cap {
+        max_send_wr: sizes.send_wr,
+        max_recv_wr: own(sizes.recv_wr),
+        max_send_sge: sizes.send_sge,
+        max_recv_sge: own(sizes.recv_sge),
+        max_inline_data: inline,
+    };
+    attr
+}

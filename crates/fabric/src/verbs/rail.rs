@@ -1,0 +1,176 @@
+//! What the lanes of one domain share: the device, its port, the settings, and the queue of receives.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rdma_sys::Errno;
+use rdma_sys::consts::IBV_ATOMIC_NONE;
+
+use super::choose::Choice;
+use super::config::{Config, QpType, Sizes};
+use super::context::Context;
+use super::device::Limits;
+use super::domain::Pd;
+use super::events::Events;
+use super::mr::Mr;
+use super::port::{LinkLayer, Port};
+use super::receives::SharedReceives;
+use crate::error::{Error, Kind};
+use crate::memory::{Memory, Pages};
+use crate::region::Rights;
+
+pub(super) struct Rail {
+    pub(super) pd: Arc<Pd>,
+    pub(super) choice: Choice,
+    pub(super) gid_index: u8,
+    pub(super) config: Config,
+    pub(super) port: Port,
+    pub(super) limits: Limits,
+    pub(super) sizes: Sizes,
+    pub(super) atomics: bool,
+    pub(super) events: Events,
+    pub(super) shared: Option<Arc<SharedReceives>>,
+    /// Of a rail of datagrams: where their headers go, which nobody reads.
+    pub(super) scrap: Option<Arc<Mr>>,
+    vectors: AtomicU32,
+}
+
+impl Rail {
+    pub(super) fn new(pd: Arc<Pd>, choice: &Choice, config: Config) -> Result<Self, Error> {
+        let context = pd.context().clone();
+        let device = context.attributes().map_err(|errno| failed(choice, "query", errno))?;
+        let port = context.port(choice.port).map_err(|errno| failed(choice, "query", errno))?;
+        let (device, port) = (device.orig_attr, Port::new(choice.port, &port, Vec::new()));
+        let is_mlx5 = device.vendor_id == MELLANOX && device.vendor_part_id >= FIRST_MLX5;
+        let gid_index = check(choice, &config, &port, is_mlx5).map_err(|(kind, why)| {
+            Error::new(kind, call(choice), why, "change the setting; see the configuration's text")
+        })?;
+        let limits = Limits::new(&device);
+        let sizes = Sizes::new(&config, &limits);
+        let shared = config.use_srq.then(|| SharedReceives::new(pd.clone(), &sizes)).transpose();
+        let shared =
+            shared.map_err(|errno| failed(choice, "make a shared receive queue", errno))?;
+        let scrap = (config.qp_type == QpType::Ud).then(|| scrap(&pd, choice)).transpose()?;
+        let events = events(context, choice)?;
+        Ok(Rail {
+            pd,
+            choice: choice.clone(),
+            gid_index,
+            config,
+            port,
+            limits,
+            sizes,
+            atomics: device.atomic_cap != IBV_ATOMIC_NONE,
+            events,
+            shared: shared.map(Arc::new),
+            scrap,
+            vectors: AtomicU32::new(0),
+        })
+    }
+
+    /// The interrupt for the next lane: each in turn, so that no processor handles all.
+    pub(super) fn next_vector(&self) -> u32 {
+        self.vectors.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The longest message of the port, or what tests make of it.
+    pub(super) fn max_message(&self) -> u32 {
+        // Some drivers say nothing; the specification allows 2 GiB.
+        let port = if self.port.max_msg_sz == 0 { 1 << 31 } else { self.port.max_msg_sz };
+        self.config.max_message.unwrap_or(u32::MAX).min(port)
+    }
+
+    pub(super) fn error(&self, what: &str, errno: Errno) -> Error {
+        failed(&self.choice, what, errno)
+    }
+}
+
+impl fmt::Debug for Rail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rail").field("choice", &self.choice).field("config", &self.config).finish()
+    }
+}
+
+/// Whether the settings can be had here; answers the GID's index as address handles hold it.
+fn check(
+    choice: &Choice,
+    config: &Config,
+    port: &Port,
+    is_mlx5: bool,
+) -> Result<u8, (Kind, String)> {
+    let unsupported = |why: &str| Err((Kind::Unsupported, why.to_owned()));
+    config.check().map_err(|why| (Kind::Misuse, why))?;
+    if config.qp_type == QpType::Dc {
+        return match is_mlx5 {
+            true => unsupported("queue pairs of type DC are not built yet; set RC"),
+            false => unsupported("no DC on this device: only mlx5 devices have it; set RC"),
+        };
+    }
+    if config.adaptive_routing && port.link_layer != LinkLayer::InfiniBand {
+        return unsupported("adaptive_routing is for InfiniBand; on Ethernet the switches decide");
+    }
+    if config.pkey_index >= port.pkey_tbl_len.max(1) {
+        let why = format!("pkey_index {} of {}", config.pkey_index, port.pkey_tbl_len);
+        return Err((Kind::Misuse, why));
+    }
+    let index = choice.gid.as_ref().map_or(0, |gid| gid.index);
+    u8::try_from(index).map_err(|_| (Kind::Misuse, format!("GID index {index} is beyond 255")))
+}
+
+fn scrap(pd: &Arc<Pd>, choice: &Choice) -> Result<Arc<Mr>, Error> {
+    let memory = Memory::allocate(4096, Pages::Plain)?;
+    Ok(Arc::new(Mr::new(&choice.device, pd.clone(), &memory, Rights::NONE)?))
+}
+
+fn events(context: Arc<Context>, choice: &Choice) -> Result<Events, Error> {
+    Events::new(context).map_err(|errno| failed(choice, "read events", errno))
+}
+
+fn call(choice: &Choice) -> String {
+    format!("open {} port {}", choice.device, choice.port)
+}
+
+fn failed(choice: &Choice, what: &str, errno: Errno) -> Error {
+    const EIO: i32 = 5;
+    const ENOMEM: i32 = 12;
+    const ENODEV: i32 = 19;
+    let (kind, remedy) = match errno.0 {
+        EIO | ENODEV => (Kind::Gone, "look for the device with `wirelane devices`"),
+        ENOMEM => (Kind::Full, "lower max_send_wr and max_recv_wr, or have fewer lanes"),
+        _ => (Kind::System, "see the kernel's log for what the device refused"),
+    };
+    Error::new(kind, format!("{what} on {} port {}", choice.device, choice.port), errno, remedy)
+}
+
+/// The vendor of mlx4 and mlx5 devices, and where the part numbers of the latter begin (Connect-IB).
+const MELLANOX: u32 = 0x02c9;
+const FIRST_MLX5: u32 = 4113;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choice() -> Choice {
+        Choice { device: "a".to_owned(), port: 1, gid: None, mtu: 4096, why: String::new() }
+    }
+
+    #[test]
+    fn dc_is_refused_with_the_true_reason() {
+        let config = Config { qp_type: QpType::Dc, ..Config::default() };
+        let why = |is_mlx5| check(&choice(), &config, &Port::example(1), is_mlx5).unwrap_err();
+        assert!(why(false).1.contains("no DC on this device"));
+        assert!(why(true).1.contains("not built yet"));
+        assert_eq!(why(true).0, Kind::Unsupported);
+    }
+
+    #[test]
+    fn what_a_port_does_not_have_is_refused() {
+        let refused = |config| check(&choice(), &config, &Port::example(1), false).unwrap_err();
+        let (kind, why) = refused(Config { adaptive_routing: true, ..Config::default() });
+        assert_eq!(kind, Kind::Unsupported, "{why}");
+        let (kind, why) = refused(Config { pkey_index: 1, ..Config::default() });
+        assert_eq!(kind, Kind::Misuse, "{why}");
+        assert_eq!(check(&choice(), &Config::default(), &Port::example(1), false), Ok(0));
+    }
+}

@@ -1,0 +1,107 @@
+//! A work request: what an operation, or a part of one, is to the device.
+
+use rdma_sys::consts::*;
+use rdma_sys::work::{AtomicTarget, RdmaTarget, SendTarget, ibv_send_wr, ibv_sge};
+
+use super::chain::Chain;
+use super::cut::{Cut, Most, Part};
+use super::mr::lkey;
+use super::zero::zeroed;
+use crate::op::Work;
+use crate::remote::{Reach, Target};
+
+/// What a work request may be.
+pub(super) struct Shape {
+    pub(super) depth: u32,
+    pub(super) max_message: u32,
+    pub(super) send_sge: u32,
+    pub(super) read_sge: u32,
+    pub(super) inline: u32,
+}
+
+/// The request for the next part of the work; its pieces are in the chain already.
+#[inline]
+pub(super) fn request(
+    chain: &mut Chain<ibv_send_wr>,
+    shape: &Shape,
+    cut: &mut Cut,
+    work: &Work,
+) -> (ibv_send_wr, Part) {
+    let is_read = matches!(work, Work::Read { .. });
+    let pieces = if is_read { shape.read_sge } else { shape.send_sge };
+    let most = Most { bytes: shape.max_message, pieces: pieces as usize };
+    let part = cut.next(work.local(), most, |slice, from, length| {
+        let addr = slice.address().wrapping_add(from).addr() as u64;
+        chain.add_piece(ibv_sge { addr, length, lkey: lkey(slice) });
+    });
+    let mut request: ibv_send_wr = zeroed();
+    request.num_sge = part.pieces as i32;
+    let imm = aim(&mut request, work, part.offset as u64).filter(|_| part.last);
+    if let Some(imm) = imm {
+        request.imm_data = imm.to_be();
+        // Each number stands directly behind that of the same without.
+        request.opcode += 1;
+    }
+    let outgoing = matches!(work, Work::Write { .. } | Work::Send { .. });
+    if outgoing && part.pieces > 0 && work.total() <= shape.inline as usize {
+        request.send_flags |= IBV_SEND_INLINE;
+    }
+    (request, part)
+}
+
+const _: () = assert!(
+    IBV_WR_SEND_WITH_IMM == IBV_WR_SEND + 1 && IBV_WR_RDMA_WRITE_WITH_IMM == IBV_WR_RDMA_WRITE + 1
+);
+
+/// Sets what to do and where; answers the number that goes with the last part.
+#[inline]
+fn aim(request: &mut ibv_send_wr, work: &Work, offset: u64) -> Option<u32> {
+    match work {
+        Work::Write { to, imm, .. } => {
+            request.opcode = IBV_WR_RDMA_WRITE;
+            request.wr = rdma(to, offset);
+            *imm
+        }
+        Work::Read { from, .. } => {
+            request.opcode = IBV_WR_RDMA_READ;
+            request.wr = rdma(from, offset);
+            None
+        }
+        Work::Send { imm, .. } => {
+            request.opcode = IBV_WR_SEND;
+            *imm
+        }
+        Work::FetchAdd { at, add, .. } => {
+            request.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+            request.wr = atomic(at, *add, 0);
+            None
+        }
+        Work::CompareSwap { at, expect, new, .. } => {
+            request.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+            request.wr = atomic(at, *expect, *new);
+            None
+        }
+        Work::Receive { .. } => unreachable!("receives have a queue of their own"),
+    }
+}
+
+#[inline]
+fn rdma(target: &Target, offset: u64) -> SendTarget {
+    let (remote_addr, rkey) = remote(target);
+    SendTarget { rdma: RdmaTarget { remote_addr: remote_addr.wrapping_add(offset), rkey } }
+}
+
+#[inline]
+fn atomic(target: &Target, compare_add: u64, swap: u64) -> SendTarget {
+    let (remote_addr, rkey) = remote(target);
+    SendTarget { atomic: AtomicTarget { remote_addr, compare_add, swap, rkey } }
+}
+
+/// The peer's address and key. Beyond the window the peer refuses, whatever the sum is.
+#[inline]
+fn remote(target: &Target) -> (u64, u32) {
+    match &target.window.reach {
+        Reach::Verbs { address, key } => (address.wrapping_add(target.offset), *key),
+        _ => unreachable!("the lane takes windows of its own only"),
+    }
+}

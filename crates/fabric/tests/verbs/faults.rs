@@ -1,0 +1,232 @@
+//! What goes wrong: peers that are late or gone, keys that are wrong, wires that are cut.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use fabric::verbs::Config;
+use fabric::{Done, Failure, Memory, Op, RemoteRegion, Rights};
+
+use crate::pair::{End, LIMIT, Pair, SIZE, import, shell, wire};
+
+const FLUSHED: Result<Done, Failure> = Err(Failure::Flushed);
+
+impl End {
+    /// The lane is dead: it takes everything, and gives it back.
+    #[track_caller]
+    fn is_dead(&mut self) {
+        self.done.clear();
+        self.post([
+            Op::write(100, self.region.slice(0..8), self.window.at(0)),
+            Op::receive(101, self.region.slice(0..8)),
+        ]);
+        self.poll();
+        assert_eq!(self.outcomes(), [(100, FLUSHED), (101, FLUSHED)]);
+    }
+}
+
+#[test]
+fn a_receiver_that_is_half_a_second_late_is_waited_for() {
+    let mut pair = Pair::new(Config::default());
+    let Pair { near, far } = &mut pair;
+    near.post([Op::send(1, near.region.slice(0..100))]);
+    std::thread::sleep(Duration::from_millis(500));
+    far.post([Op::receive(1, far.region.slice(0..100))]);
+    pair.run(1, 1);
+    assert_eq!(pair.near.outcomes(), [(1, Ok(Done::Placed))]);
+}
+
+#[test]
+fn a_receiver_that_never_comes_is_not_ready() {
+    let mut pair = Pair::new(Config::default());
+    let Pair { near, .. } = &mut pair;
+    near.post([
+        Op::write(1, near.region.slice(0..8), near.window.at(0)),
+        Op::send(2, near.region.slice(0..100)),
+        Op::write(3, near.region.slice(0..8), near.window.at(0)),
+    ]);
+    pair.run(3, 0);
+    let expected = [(1, Ok(Done::Placed)), (2, Err(Failure::NotReady)), (3, FLUSHED)];
+    assert_eq!(pair.near.outcomes(), expected);
+    pair.near.is_dead();
+}
+
+#[test]
+fn a_message_longer_than_its_receive_is_too_long_for_both() {
+    let mut pair = Pair::new(Config::default());
+    let Pair { near, far } = &mut pair;
+    far.post([Op::receive(1, far.region.slice(0..99))]);
+    near.post([Op::send(1, near.region.slice(0..100))]);
+    pair.run(1, 1);
+    assert_eq!(pair.near.outcomes(), [(1, Err(Failure::TooLong))]);
+    assert_eq!(pair.far.outcomes(), [(1, Err(Failure::TooLong))]);
+}
+
+#[test]
+fn a_wrong_key_is_refused_and_both_ends_die() {
+    let mut pair = Pair::new(Config::default());
+    let Pair { near, far } = &mut pair;
+    let mut bytes = far.lane.grant(&far.region).unwrap().to_bytes();
+    bytes[21] ^= 0x55;
+    let forged = near.lane.import(&RemoteRegion::from_bytes(&bytes).unwrap()).unwrap();
+    far.post([Op::receive(1, far.region.slice(0..8))]);
+    near.region.memory().store(0, 666);
+    near.post([
+        Op::write(1, near.region.slice(0..8), near.window.at(8)),
+        Op::write(2, near.region.slice(0..8), forged.at(0)),
+        Op::write(3, near.region.slice(0..8), near.window.at(16)),
+    ]);
+    pair.run(3, 1);
+    let expected = [(1, Ok(Done::Placed)), (2, Err(Failure::Access)), (3, FLUSHED)];
+    assert_eq!(pair.near.outcomes(), expected);
+    assert!(pair.far.outcomes()[0].1.is_err());
+    let memory = pair.far.region.memory();
+    assert_eq!([0, 8, 16].map(|at| memory.load(at)), [0, 666, 0]);
+    pair.near.is_dead();
+    pair.far.is_dead();
+}
+
+#[test]
+fn a_region_that_is_gone_and_a_place_beyond_its_end_are_refused() {
+    for beyond in [false, true] {
+        let mut pair = Pair::new(Config::default());
+        let Pair { near, far } = &mut pair;
+        let memory = Memory::lend(vec![0; 4096].into()).unwrap();
+        let granted = far.domain.register(&memory, Rights::ALL).unwrap();
+        let window = import(&mut *near.lane, &mut *far.lane, &granted);
+        let place = if beyond { window.at(4089) } else { window.at(0) };
+        let kept = beyond.then_some(granted);
+        near.post([Op::write(1, near.region.slice(0..8), place)]);
+        pair.run(1, 0);
+        assert_eq!(pair.near.outcomes(), [(1, Err(Failure::Access))]);
+        drop(kept);
+        memory.take_back().expect("nobody holds it");
+    }
+}
+
+#[test]
+fn a_closed_lane_gives_everything_back() {
+    let mut pair = Pair::new(Config::default());
+    let Pair { near, far } = &mut pair;
+    let region = far.region.clone();
+    far.post((0..20).map(|token| Op::receive(token, region.slice(0..8))));
+    far.lane.close();
+    near.post([Op::write(1, near.region.slice(0..8), near.window.at(0))]);
+    pair.run(1, 20);
+    assert!(pair.far.outcomes().into_iter().eq((0..20).map(|token| (token, FLUSHED))));
+    assert_eq!(pair.near.outcomes(), [(1, Err(Failure::PeerGone))]);
+    assert!(pair.far.lane.arm() && !pair.far.sleep(Duration::from_millis(10)), "nothing is left");
+    pair.far.is_dead();
+}
+
+/// Memory that was lent, as ten writes.
+fn lent_writes(near: &End) -> (Memory, Vec<Op>) {
+    let memory = Memory::lend(vec![1; SIZE].into()).unwrap();
+    let region = near.domain.register(&memory, Rights::NONE).unwrap();
+    let write = |token| Op::write(token, region.slice(0..20_000), near.window.at(0));
+    (memory, (0..10).map(write).collect())
+}
+
+#[test]
+fn a_cut_wire_ends_the_lane_and_gives_the_memory_back() {
+    let mut pair = Pair::new(Config::default());
+    let Pair { near, .. } = &mut pair;
+    let (memory, writes) = lent_writes(near);
+    wire("cut 0");
+    near.post(writes);
+    near.lane.arm();
+    let begun = Instant::now();
+    while near.done.len() < 10 {
+        fabric::wait(&mut *near.lane, &mut near.done, Duration::from_secs(1));
+        assert!(begun.elapsed() < LIMIT, "{:?}", near.done);
+    }
+    wire("mend 0");
+    let outcomes = near.outcomes();
+    assert_eq!(outcomes[0], (0, Err(Failure::PeerGone)));
+    assert!(outcomes[1..].iter().all(|(_, outcome)| *outcome == FLUSHED), "{outcomes:?}");
+    memory.take_back().expect("nobody holds it");
+    near.is_dead();
+}
+
+#[test]
+fn a_dropped_lane_gives_its_memory_back() {
+    let pair = Pair::new(Config::default());
+    let Pair { mut near, far } = pair;
+    let (memory, writes) = lent_writes(&near);
+    let receive = near.domain.register(&memory, Rights::NONE).unwrap();
+    wire("loss 0 100%");
+    near.post(writes);
+    near.post([Op::receive(11, receive.slice(..))]);
+    drop((receive, near));
+    wire("mend 0");
+    memory.take_back().expect("nobody holds it");
+    drop(far);
+}
+
+#[test]
+fn a_port_that_goes_down_is_an_incident_and_wakes_the_sleeper() {
+    let mut pair = Pair::new(Config::default());
+    let near = &mut pair.near;
+    assert!(near.lane.arm());
+    assert_eq!(near.domain.incidents().port_down, 0);
+    shell("ip link set v0 down");
+    assert!(near.sleep(LIMIT));
+    let begun = Instant::now();
+    while near.domain.incidents().port_down == 0 {
+        assert!(begun.elapsed() < LIMIT);
+    }
+    assert!(near.lane.arm(), "an incident is no completion");
+    wire("mend 0");
+    while near.domain.incidents().port_up == 0 {
+        assert!(begun.elapsed() < LIMIT);
+    }
+    assert_eq!(near.domain.incidents().device_fatal, 0);
+}
+
+/// On a rail of its own, since it destroys it.
+#[test]
+fn a_device_that_is_unplugged_ends_its_lanes() {
+    shell(UNPLUGGABLE);
+    let mut pair = Pair::between("rxe_u0", "rxe_u1", &Config::default());
+    let Pair { near, far } = &mut pair;
+    let (memory, writes) = lent_writes(near);
+    far.post([Op::receive(1, far.region.slice(0..100))]);
+    near.post([Op::receive(50, near.region.slice(0..100))]);
+    shell("tc qdisc add dev u0 root netem loss 100%");
+    near.post(writes);
+    // It ends only when the last user of the device is gone, which is us.
+    let mut unplug = Command::new("ip").args(["link", "del", "u0"]).spawn().expect("ip runs");
+    let begun = Instant::now();
+    while near.done.len() < 11 {
+        fabric::wait(&mut *near.lane, &mut near.done, Duration::from_secs(1));
+        assert!(begun.elapsed() < LIMIT, "{:?}", near.done);
+    }
+    let outcomes = near.outcomes();
+    assert!(outcomes.iter().all(|(_, outcome)| outcome.is_err()), "{outcomes:?}");
+    memory.take_back().expect("nobody holds it");
+    near.is_dead();
+    drop(pair);
+    while unplug.try_wait().expect("our child").is_none() {
+        assert!(begun.elapsed() < LIMIT, "the device is still in use");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    for pref in [11, 11, 21, 21] {
+        shell(&format!("ip rule del pref {pref}"));
+    }
+}
+
+/// As `lab/wire` makes its rails.
+const UNPLUGGABLE: &str = "
+ip link add u0 mtu 9000 type veth peer name u1 mtu 9000
+ip addr add 10.78.0.1/24 dev u0
+ip addr add 10.78.0.2/24 dev u1
+for end in u0 u1; do
+    sysctl -qw net.ipv4.conf.$end.accept_local=1 net.ipv4.conf.$end.rp_filter=0
+    ip link set $end up
+    ip rule add pref 11 iif $end lookup local
+    rdma link add rxe_$end type rxe netdev $end
+done
+ip rule add pref 21 from 10.78.0.1 to 10.78.0.2 lookup 200
+ip rule add pref 21 from 10.78.0.2 to 10.78.0.1 lookup 201
+ip route replace 10.78.0.2 dev u0 table 200
+ip route replace 10.78.0.1 dev u1 table 201
+";

@@ -1,0 +1,386 @@
+//! Lanes over real queue pairs and a real wire: rxe0 and rxe1 are its two ends. Needs the lab, and
+//! `--test-threads=1`, since the wire is shared.
+#![allow(missing_docs, reason = "a test")]
+
+mod faults;
+mod pair;
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use fabric::verbs::{Config, QpType};
+use fabric::{
+    Done, Fabric, Failure, Kind, Memory, Op, OpKind, Pages, Pieces, RemoteRegion, Rights, Side,
+    Work,
+};
+use pair::{LIMIT, Pair, SIZE, connect, import, open, region};
+
+fn placed(token: u64) -> (u64, Result<Done, Failure>) {
+    (token, Ok(Done::Placed))
+}
+
+fn received(token: u64, length: usize, imm: Option<u32>) -> (u64, Result<Done, Failure>) {
+    (token, Ok(Done::Received { length, imm }))
+}
+
+fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at % 251) as u8).collect()
+}
+
+#[test]
+fn writes_reads_sends_and_numbers_arrive() {
+    let mut pair = Pair::new(Config::default());
+    let Pair { near, far } = &mut pair;
+    near.region.memory().write(0, &pattern(5000));
+    far.region.memory().write(60_000, b"of the peer");
+    far.post([
+        Op::receive(10, Pieces::EMPTY),
+        Op::receive(11, far.region.slice(100_000..110_000)),
+        Op::receive(12, far.region.slice(120_000..130_000)),
+    ]);
+    near.post([
+        Op::write(1, near.region.slice(0..5000), near.window.at(7)),
+        Op::write_imm(2, near.region.slice(0..100), near.window.at(20_000), 0xdead_beef),
+        Op::read(3, near.region.slice(90_000..90_011), near.window.at(60_000)),
+        Op::send(4, near.region.slice(0..5000)),
+        Op { token: 5, work: Work::Send { from: near.region.slice(0..64).into(), imm: Some(77) } },
+    ]);
+    pair.run(5, 3);
+    let Pair { near, far } = &mut pair;
+    assert_eq!(near.outcomes(), [1, 2, 3, 4, 5].map(placed));
+    let mut arrived = far.outcomes();
+    arrived.sort_by_key(|(token, _)| *token);
+    let expected = [
+        received(10, 100, Some(0xdead_beef)),
+        received(11, 5000, None),
+        received(12, 64, Some(77)),
+    ];
+    assert_eq!(arrived, expected);
+    assert_eq!(far.region.slice(7..5007).to_vec(), pattern(5000));
+    assert_eq!(far.region.slice(20_000..20_100).to_vec(), pattern(100));
+    assert_eq!(far.region.slice(100_000..105_000).to_vec(), pattern(5000));
+    assert_eq!(near.region.slice(90_000..90_011).to_vec(), b"of the peer");
+    let stats = near.lane.stats();
+    assert_eq!((stats.operations(OpKind::Write), stats.bytes(OpKind::Write)), (2, 5100));
+    assert_eq!(stats.latency().count(), 1, "the first of many is timed");
+}
+
+#[test]
+fn atomics_answer_the_old_number() {
+    let mut pair = Pair::new(Config::default());
+    let Pair { near, far } = &mut pair;
+    far.region.memory().store(64, 40);
+    let old = |at: usize| near.region.slice(at..at + 8);
+    let at = near.window.at(64);
+    let add = Work::FetchAdd { old: old(0), at: at.clone(), add: 2 };
+    let swap = Work::CompareSwap { old: old(8), at: at.clone(), expect: 42, new: 99 };
+    let miss = Work::CompareSwap { old: old(16), at, expect: 42, new: 7 };
+    let odd = Work::FetchAdd { old: old(24), at: near.window.at(65), add: 1 };
+    let works = [add, swap, miss, odd];
+    near.post((0..).zip(works).map(|(token, work)| Op { token, work }));
+    pair.run(4, 0);
+    let mut outcomes = pair.near.outcomes();
+    outcomes.sort_by_key(|(token, _)| *token);
+    let old = |token, value| (token, Ok(Done::Old(value)));
+    assert_eq!(outcomes[..3], [old(0, 40), old(1, 42), old(2, 99)]);
+    assert_eq!(outcomes[3], (3, Err(Failure::Unsupported)), "not aligned");
+    assert_eq!(pair.far.region.memory().load(64), 99);
+    assert_eq!(pair.near.region.memory().load(8), 42);
+}
+
+#[test]
+fn operations_without_bytes_work() {
+    let mut pair = Pair::new(Config::default());
+    let Pair { near, far } = &mut pair;
+    far.post([Op::receive(1, Pieces::EMPTY), Op::receive(2, far.region.slice(5..5))]);
+    near.post([
+        Op::write(1, Pieces::EMPTY, near.window.at(0)),
+        Op::write_imm(2, near.region.slice(9..9), near.window.at(0), 5),
+        Op::send(3, Pieces::EMPTY),
+        Op::read(4, Pieces::EMPTY, near.window.at(0)),
+    ]);
+    pair.run(4, 2);
+    assert_eq!(pair.near.outcomes(), [1, 2, 3, 4].map(placed));
+    assert_eq!(pair.far.outcomes(), [received(1, 0, Some(5)), received(2, 0, None)]);
+}
+
+/// Messages of 1000 bytes, pieces three at a time, and a queue of four: everything must be split, and
+/// one operation is larger than the queue.
+#[test]
+fn what_is_too_long_for_a_work_request_is_split() {
+    let config = Config {
+        max_message: Some(1000),
+        max_send_wr: 4,
+        max_sge: 3,
+        max_inline_data: 0,
+        ..Config::default()
+    };
+    let mut pair = Pair::new(config);
+    let Pair { near, far } = &mut pair;
+    assert_eq!((near.lane.caps().max_message, near.lane.caps().depth), (1000, 4));
+    near.region.memory().write(0, &pattern(60_000));
+    far.post([Op::receive(1, Pieces::EMPTY), Op::receive(2, far.region.slice(200_000..201_000))]);
+    let pieces: Vec<_> = (0..60).map(|at| near.region.slice(at * 1000..at * 1000 + 777)).collect();
+    let refused = Op::send(3, near.region.slice(0..1001));
+    let split = Op::write_imm(1, Pieces::Many(pieces), near.window.at(10), 42);
+    near.post([refused, split]);
+    pair.run(2, 1);
+    let Pair { near, far } = &mut pair;
+    assert_eq!(near.outcomes(), [(3, Err(Failure::Unsupported)), placed(1)]);
+    assert!(matches!(far.outcomes()[..], [(1, Ok(Done::Received { imm: Some(42), .. }))]));
+    let wanted: Vec<u8> =
+        pattern(60_000).chunks(1000).flat_map(|chunk| chunk[..777].to_vec()).collect();
+    assert_eq!(far.region.slice(10..10 + wanted.len()).to_vec(), wanted);
+    assert_eq!(far.region.slice(10 + wanted.len()..).to_vec()[0], 0, "not a byte more");
+
+    let into: Vec<_> =
+        (0..7).map(|at| near.region.slice(100_000 + at * 2000..101_111 + at * 2000)).collect();
+    near.post([Op::read(2, Pieces::Many(into.clone()), near.window.at(10))]);
+    pair.run(1, 0);
+    assert_eq!(pair.near.outcomes(), [placed(2)]);
+    let read: Vec<u8> = into.iter().flat_map(fabric::Slice::to_vec).collect();
+    assert_eq!(read, wanted[..read.len()]);
+}
+
+#[test]
+fn a_full_queue_makes_callers_wait_and_loses_nothing() {
+    let config = Config { max_send_wr: 16, max_recv_wr: 16, ..Config::default() };
+    let mut pair = Pair::new(config);
+    let Pair { near, far } = &mut pair;
+    let one = |token| Op::send(token, near.region.slice(0..100));
+    let mut sends: VecDeque<Op> = (0..500).map(one).collect();
+    let into = |token| Op::receive(token, far.region.slice(0..100));
+    let mut receives: VecDeque<Op> = (0..500).map(into).collect();
+    assert_eq!(far.lane.post(&mut receives), 16);
+    assert_eq!(near.lane.post(&mut sends), 16);
+    assert_eq!(near.lane.post(&mut sends), 0, "no room is no error");
+    let begun = std::time::Instant::now();
+    while near.done.len() < 500 || far.done.len() < 500 {
+        far.poll();
+        far.lane.post(&mut receives);
+        near.lane.post(&mut sends);
+        near.poll();
+        assert!(begun.elapsed() < LIMIT, "{} {}", near.done.len(), far.done.len());
+    }
+    assert!(near.outcomes().into_iter().eq((0..500).map(placed)));
+    assert!(far.outcomes().iter().all(|(_, outcome)| outcome.is_ok()));
+}
+
+#[test]
+fn what_is_not_the_lanes_own_is_refused_and_the_lane_goes_on() {
+    let mut pair = Pair::new(Config::default());
+    let mut other = Pair::new(Config::default());
+    let stranger = region(&other.near.domain);
+    let Pair { near, .. } = &mut pair;
+    near.post([
+        Op::write(1, near.region.slice(0..8), other.near.window.at(0)),
+        Op::write(2, stranger.slice(0..8), near.window.at(0)),
+        Op::send(3, Pieces::Many(vec![near.region.slice(0..1); 17])),
+        Op::receive(4, Pieces::Many(vec![near.region.slice(0..1); 17])),
+        Op::write(5, near.region.slice(0..8), near.window.at(0)),
+    ]);
+    pair.run(5, 0);
+    let mut outcomes = pair.near.outcomes();
+    outcomes.sort_by_key(|(token, _)| *token);
+    let refused = |token| (token, Err(Failure::Unsupported));
+    assert_eq!(outcomes[..4], [1, 2, 3, 4].map(refused));
+    assert_eq!(outcomes[4], placed(5));
+    assert_eq!(pair.near.lane.stats().failures(Failure::Unsupported), 4);
+    other.run(0, 0);
+    assert_eq!(pair.near.lane.grant(&stranger).unwrap_err().kind(), Kind::Misuse);
+    let mut bytes = pair.near.lane.grant(&pair.near.region).unwrap().to_bytes();
+    bytes[1] = 3;
+    let of_tcp = RemoteRegion::from_bytes(&bytes).unwrap();
+    assert_eq!(pair.near.lane.import(&of_tcp).unwrap_err().kind(), Kind::Misuse);
+}
+
+#[test]
+fn one_queue_of_receives_serves_two_lanes() {
+    let config = Config { use_srq: true, max_recv_wr: 8, ..Config::default() };
+    let mut pair = Pair::new(config);
+    let (mut second_near, mut second_far) = connect(&pair.near.domain, &pair.far.domain);
+    let Pair { near, far } = &mut pair;
+    let places = far.region.clone();
+    far.post((0..8).map(|token| Op::receive(token, places.slice(token as usize * 100..))));
+    let mut more = VecDeque::from([Op::receive(9, far.region.slice(..))]);
+    assert_eq!(second_far.post(&mut more), 0, "full for all lanes");
+
+    // All were posted on the first lane; one message comes on each.
+    near.region.memory().write(0, b"firstsecond");
+    near.post([Op::send(1, near.region.slice(0..5))]);
+    pair.run(1, 1);
+    let Pair { near, far } = &mut pair;
+    let mut sends = VecDeque::from([Op::send(2, near.region.slice(5..11))]);
+    second_near.post(&mut sends);
+    let mut done = Vec::new();
+    while done.is_empty() {
+        fabric::wait(&mut *second_far, &mut done, LIMIT);
+        second_near.poll(&mut near.done);
+    }
+    let arrived = done.pop().unwrap();
+    assert_eq!(arrived.outcome, Ok(Done::Received { length: 6, imm: None }));
+    let Work::Receive { into } = &arrived.work else { panic!("{arrived:?}") };
+    assert_eq!(into.as_slice()[0].to_vec()[..6], *b"second");
+    assert_eq!(far.done.len(), 1);
+    let first = far.done.pop().unwrap();
+    assert_ne!(first.token, arrived.token);
+    assert_eq!(second_far.post(&mut more), 1, "there is room again");
+
+    // A lane that ends takes no receives of the others with it.
+    drop((second_near, second_far));
+    near.done.clear();
+    near.post([Op::send(3, near.region.slice(0..5))]);
+    pair.run(1, 1);
+    assert!(matches!(pair.far.outcomes()[..], [(_, Ok(Done::Received { length: 5, .. }))]));
+}
+
+fn datagrams() -> Config {
+    Config { qp_type: QpType::Ud, ..Config::default() }
+}
+
+#[test]
+fn datagrams_arrive_without_their_header() {
+    let mut pair = Pair::new(datagrams());
+    let Pair { near, far } = &mut pair;
+    let caps = near.lane.caps();
+    assert!(caps.datagram);
+    assert_eq!(caps.max_message, 4096);
+    near.region.memory().write(0, &pattern(4096));
+    let halves = vec![far.region.slice(0..96), far.region.slice(1000..5000)];
+    far.post([Op::receive(1, Pieces::Many(halves)), Op::receive(2, far.region.slice(8000..8010))]);
+    near.post([
+        Op::send(1, near.region.slice(0..4096)),
+        Op { token: 2, work: Work::Send { from: near.region.slice(0..10).into(), imm: Some(9) } },
+        Op::send(3, near.region.slice(0..4097)),
+        Op::write(4, near.region.slice(0..8), near.window.at(0)),
+        Op::read(5, near.region.slice(0..8), near.window.at(0)),
+        Op {
+            token: 6,
+            work: Work::FetchAdd { old: near.region.slice(0..8), at: near.window.at(0), add: 1 },
+        },
+    ]);
+    pair.run(6, 2);
+    let Pair { near, far } = &mut pair;
+    let mut outcomes = near.outcomes();
+    outcomes.sort_by_key(|(token, _)| *token);
+    assert_eq!(outcomes[..2], [placed(1), placed(2)]);
+    assert_eq!(outcomes[2..], [3, 4, 5, 6].map(|token| (token, Err(Failure::Unsupported))));
+    assert_eq!(far.outcomes(), [received(1, 4096, None), received(2, 10, Some(9))]);
+    let whole = [far.region.slice(0..96).to_vec(), far.region.slice(1000..5000).to_vec()].concat();
+    assert_eq!(whole, pattern(4096));
+    assert_eq!(far.region.slice(8000..8010).to_vec(), pattern(10));
+}
+
+#[test]
+fn a_strangers_datagram_is_dropped_and_its_receive_waits_on() {
+    let (near, far) = (open("rxe0", &datagrams()), open("rxe1", &datagrams()));
+    let (ours, theirs) = (near.half(Side::Dial).unwrap(), far.half(Side::Accept).unwrap());
+    let strange = near.half(Side::Dial).unwrap();
+    let their_offer = theirs.offer();
+    let mut receiver = theirs.connect(&ours.offer(), LIMIT).unwrap();
+    let mut sender = ours.connect(&their_offer, LIMIT).unwrap();
+    let mut stranger = strange.connect(&their_offer, LIMIT).unwrap();
+    let (from, into) = (region(&near), region(&far));
+    from.memory().write(0, b"strangefriend!");
+    receiver.post(&mut VecDeque::from([Op::receive(1, into.slice(0..100))]));
+    let mut done = Vec::new();
+    stranger.post(&mut VecDeque::from([Op::send(1, from.slice(0..7))]));
+    let begun = std::time::Instant::now();
+    while far.incidents().strangers == 0 {
+        assert_eq!(receiver.poll(&mut done), 0);
+        assert!(begun.elapsed() < LIMIT);
+    }
+    sender.post(&mut VecDeque::from([Op::send(2, from.slice(7..14))]));
+    while done.is_empty() {
+        fabric::wait(&mut *receiver, &mut done, Duration::from_millis(100));
+        assert!(begun.elapsed() < LIMIT);
+    }
+    assert_eq!(done[0].outcome, Ok(Done::Received { length: 7, imm: None }));
+    assert_eq!(into.slice(0..7).to_vec(), b"friend!");
+    assert_eq!(far.incidents().strangers, 1);
+}
+
+#[test]
+fn datagrams_share_receives_too() {
+    let mut pair = Pair::new(Config { use_srq: true, ..datagrams() });
+    let Pair { near, far } = &mut pair;
+    near.region.memory().write(0, b"shared");
+    far.post([Op::receive(1, far.region.slice(0..100))]);
+    near.post([Op::send(1, near.region.slice(0..6))]);
+    pair.run(1, 1);
+    assert_eq!(pair.far.outcomes(), [received(1, 6, None)]);
+    assert_eq!(pair.far.region.slice(0..6).to_vec(), b"shared");
+}
+
+#[test]
+fn a_sleeper_is_woken() {
+    let mut pair = Pair::new(Config { use_event_channel: true, ..Config::default() });
+    assert!(pair.far.domain.config().use_event_channel);
+    let Pair { near, far } = &mut pair;
+    for round in 0..3 {
+        far.post([Op::receive(round, far.region.slice(0..100))]);
+        assert!(far.lane.arm());
+        assert!(!far.sleep(Duration::ZERO), "nothing has come");
+        near.post([Op::send(round, near.region.slice(0..100))]);
+        assert!(far.sleep(LIMIT));
+        far.poll();
+        assert_eq!(far.outcomes(), [received(round, 100, None)]);
+    }
+    // What came before arming is told by it.
+    far.post([Op::receive(9, far.region.slice(0..100))]);
+    near.post([Op::send(9, near.region.slice(0..100))]);
+    let mut done = Vec::new();
+    while done.len() < 4 {
+        fabric::wait(&mut *near.lane, &mut done, LIMIT);
+    }
+    let begun = std::time::Instant::now();
+    while far.lane.arm() {
+        assert!(begun.elapsed() < LIMIT);
+    }
+    far.poll();
+    assert_eq!(far.outcomes(), [received(9, 100, None)]);
+}
+
+#[test]
+fn ends_that_do_not_match_are_told_so() {
+    let (reliable, datagram) = (open("rxe0", &Config::default()), open("rxe1", &datagrams()));
+    let offer = datagram.half(Side::Accept).unwrap().offer();
+    let half = reliable.half(Side::Dial).unwrap();
+    let error = half.connect(&offer, LIMIT).err().expect("they differ");
+    assert_eq!(error.kind(), Kind::Unsupported);
+    assert!(error.to_string().contains("the peer's queue pair is Ud, ours Rc"), "{error}");
+    let half = reliable.half(Side::Dial).unwrap();
+    let error = half.connect(b"nonsense", LIMIT).err().expect("it is");
+    assert_eq!(error.kind(), Kind::Misuse);
+}
+
+#[test]
+fn dc_is_refused_by_name() {
+    let library = std::path::Path::new(fabric::verbs::LIBRARY);
+    let devices = fabric::verbs::survey(library).unwrap().devices;
+    let wish = fabric::verbs::Wish { device: None, port: None, gid_index: None, mtu: 4096 };
+    let choice = fabric::verbs::choose(&devices, &wish).unwrap();
+    let config = Config { qp_type: QpType::Dc, ..Config::default() };
+    let error = fabric::verbs::Domain::open_with(library, &choice, config).unwrap_err();
+    assert_eq!(error.kind(), Kind::Unsupported);
+    assert!(error.to_string().contains("no DC on this device"), "{error}");
+}
+
+#[test]
+fn a_read_only_region_is_not_written() {
+    let mut pair = Pair::new(Config::default());
+    let Pair { near, far } = &mut pair;
+    let memory = Memory::allocate(SIZE, Pages::Plain).unwrap();
+    let readable = Rights { read: true, ..Rights::NONE };
+    let guarded = far.domain.register(&memory, readable).unwrap();
+    let window = import(&mut *near.lane, &mut *far.lane, &guarded);
+    near.post([Op::read(1, near.region.slice(0..8), window.at(0))]);
+    pair.run(1, 0);
+    assert_eq!(pair.near.outcomes(), [placed(1)]);
+    let Pair { near, .. } = &mut pair;
+    near.region.memory().store(0, 666);
+    near.post([Op::write(2, near.region.slice(0..8), window.at(0))]);
+    pair.run(1, 0);
+    assert_eq!(pair.near.outcomes(), [(2, Err(Failure::Access))]);
+    assert_eq!(memory.load(0), 0);
+}

@@ -1,0 +1,142 @@
+//! Both ends of a wire in one process and one thread, polled in turn.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use fabric::verbs::{Config, Domain, LIBRARY, Wish, choose, survey};
+use fabric::{
+    Completion, Done, Fabric, Failure, Lane, Memory, Op, Pages, Region, Rights, Side, Window,
+};
+
+pub(crate) const SIZE: usize = 256 * 1024;
+/// Long enough for the slowest machine; nothing waits so long unless it hangs.
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+
+pub(crate) struct End {
+    pub(crate) lane: Box<dyn Lane>,
+    pub(crate) domain: Domain,
+    /// Memory that the peer may use in every way.
+    pub(crate) region: Region,
+    /// The peer's region.
+    pub(crate) window: Window,
+    pub(crate) done: Vec<Completion>,
+}
+
+pub(crate) struct Pair {
+    pub(crate) near: End,
+    pub(crate) far: End,
+}
+
+/// Opens a device. After a fault its port needs a moment to be active again.
+pub(crate) fn open(device: &str, config: &Config) -> Domain {
+    let library = Path::new(LIBRARY);
+    let wish = Wish { device: Some(device.to_owned()), port: None, gid_index: None, mtu: 4096 };
+    let begun = Instant::now();
+    loop {
+        let devices = survey(library).expect("the lab has devices").devices;
+        match choose(&devices, &wish) {
+            Ok(choice) => return Domain::open_with(library, &choice, config.clone()).unwrap(),
+            Err(refusal) => assert!(begun.elapsed() < LIMIT, "{refusal}"),
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+pub(crate) fn connect(near: &Domain, far: &Domain) -> (Box<dyn Lane>, Box<dyn Lane>) {
+    let (ours, theirs) = (near.half(Side::Dial).unwrap(), far.half(Side::Accept).unwrap());
+    let (our_offer, their_offer) = (ours.offer(), theirs.offer());
+    (ours.connect(&their_offer, LIMIT).unwrap(), theirs.connect(&our_offer, LIMIT).unwrap())
+}
+
+pub(crate) fn region(domain: &Domain) -> Region {
+    let memory = Memory::allocate(SIZE, Pages::Plain).unwrap();
+    domain.register(&memory, Rights::ALL).unwrap()
+}
+
+impl Pair {
+    /// Over the lab's first wire.
+    pub(crate) fn new(config: Config) -> Self {
+        Self::between("rxe0", "rxe1", &config)
+    }
+
+    pub(crate) fn between(near: &str, far: &str, config: &Config) -> Self {
+        let (near, far) = (open(near, config), open(far, config));
+        let (mut near_lane, mut far_lane) = connect(&near, &far);
+        let (near_region, far_region) = (region(&near), region(&far));
+        let near_window = import(&mut *near_lane, &mut *far_lane, &far_region);
+        let far_window = import(&mut *far_lane, &mut *near_lane, &near_region);
+        let near = End {
+            lane: near_lane,
+            domain: near,
+            region: near_region,
+            window: near_window,
+            done: Vec::new(),
+        };
+        let far = End {
+            lane: far_lane,
+            domain: far,
+            region: far_region,
+            window: far_window,
+            done: Vec::new(),
+        };
+        Pair { near, far }
+    }
+
+    /// Polls both ends in turn until enough is over.
+    #[track_caller]
+    pub(crate) fn run(&mut self, near: usize, far: usize) {
+        let begun = Instant::now();
+        while self.near.done.len() < near || self.far.done.len() < far {
+            self.near.poll();
+            self.far.poll();
+            let told = || format!("near: {:#?}\nfar: {:#?}", self.near.done, self.far.done);
+            assert!(begun.elapsed() < LIMIT, "not over in time\n{}", told());
+        }
+    }
+}
+
+/// Makes `granter`'s region usable by `user`.
+pub(crate) fn import(user: &mut dyn Lane, granter: &mut dyn Lane, region: &Region) -> Window {
+    let granted = granter.grant(region).unwrap();
+    let carried = fabric::RemoteRegion::from_bytes(&granted.to_bytes()).unwrap();
+    user.import(&carried).unwrap()
+}
+
+impl End {
+    /// Posts all of them; there must be room.
+    #[track_caller]
+    pub(crate) fn post(&mut self, ops: impl IntoIterator<Item = Op>) {
+        let mut ops: VecDeque<Op> = ops.into_iter().collect();
+        self.lane.post(&mut ops);
+        assert!(ops.is_empty(), "no room for {}", ops.len());
+    }
+
+    pub(crate) fn poll(&mut self) {
+        self.lane.poll(&mut self.done);
+    }
+
+    /// What is over since the last time, by token.
+    pub(crate) fn outcomes(&mut self) -> Vec<(u64, Result<Done, Failure>)> {
+        self.done.drain(..).map(|one| (one.token, one.outcome)).collect()
+    }
+
+    /// Sleeps on the lane until it wakes.
+    pub(crate) fn sleep(&self, limit: Duration) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let mut fds = [PollFd::from_borrowed_fd(self.lane.fd(), PollFlags::IN)];
+        let limit = Timespec::try_from(limit).unwrap();
+        poll(&mut fds, Some(&limit)).unwrap() > 0
+    }
+}
+
+/// The lab's own command for its wires.
+pub(crate) fn wire(arguments: &str) {
+    shell(&format!("wire {arguments}"));
+}
+
+pub(crate) fn shell(script: &str) {
+    let status = Command::new("sh").args(["-ec", script]).status();
+    assert!(status.expect("sh runs").success(), "{script}");
+}
