@@ -9,12 +9,13 @@
 use std::collections::VecDeque;
 use std::error::Error;
 use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use fabric::{
     Completion, Done, Fabric, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Side, Window,
-    Work, shm, tcp, wait,
+    Work, shm, tcp, verbs, wait,
 };
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -223,7 +224,8 @@ impl End {
 
     /// Keeps as many writes under way as other programs do.
     fn bandwidth(&mut self, run: &Run) -> f64 {
-        for _ in 0..DEPTH {
+        let depth = if run.lane == "verbs" { VERBS_DEPTH } else { DEPTH };
+        for _ in 0..depth {
             self.ops.push_back(self.write(run.size));
         }
         self.stream(run.rounds / 10 + 1);
@@ -348,9 +350,16 @@ fn cpu_seconds() -> f64 {
     nanoseconds.unwrap_or(f64::NAN) / 1e9
 }
 
-fn verbs(_device: Option<&String>) -> Outcome<Box<dyn Fabric>> {
-    Err("verbs".into())
+/// The device named, or the best there is.
+fn verbs(device: Option<&String>) -> Outcome<Box<dyn Fabric>> {
+    let library = Path::new(verbs::LIBRARY);
+    let survey = verbs::survey(library).map_err(|off| off.to_string())?;
+    let wish = verbs::Wish { device: device.cloned(), port: None, gid_index: None, mtu: 4096 };
+    let choice = verbs::choose(&survey.devices, &wish)?;
+    Ok(Box::new(verbs::Domain::open(library, &choice)?))
 }
 
 /// As many operations under way as ucx_perftest keeps by default.
 const DEPTH: usize = 32;
+/// As many as perftest does.
+const VERBS_DEPTH: usize = 128;

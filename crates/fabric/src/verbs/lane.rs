@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rdma_sys::consts::{IBV_PORT_ACTIVE, IBV_WC_WITH_IMM};
@@ -23,7 +22,7 @@ use super::sends::Sends;
 use super::sleeper::Sleeper;
 use super::zero::zeroed;
 use crate::error::{Error, Kind};
-use crate::lane::{Caps, Lane, LentPath};
+use crate::lane::{Caps, Lane, LentPath, number};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::Region;
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
@@ -60,7 +59,6 @@ impl VerbsLane {
         datagram: Option<Datagram>,
         max_message: u32,
     ) -> Result<Self, Error> {
-        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
         let sizes = &rail.sizes;
         let caps = caps(&rail, &qp, datagram.as_ref(), max_message);
         let shape = Shape {
@@ -76,7 +74,7 @@ impl VerbsLane {
         let sleeper =
             sleeper.map_err(|errno| rail.error("make a descriptor to sleep on", errno))?;
         Ok(VerbsLane {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            id: number(),
             caps,
             stats: Arc::default(),
             sends: Sends::new(shape),
@@ -142,7 +140,7 @@ impl VerbsLane {
         let received = self.receives.ring(qp, &mut over);
         let sent = self.sends.ring(qp, &mut over);
         if received.is_err() || sent.is_err() {
-            self.die();
+            self.die(Failure::Local);
         }
     }
 
@@ -166,7 +164,7 @@ impl VerbsLane {
             return 0;
         }
         self.cq.poll(&mut self.wcs).unwrap_or_else(|_| {
-            self.die();
+            self.die(Failure::Local);
             0
         })
     }
@@ -188,8 +186,8 @@ impl VerbsLane {
                 self.sends.complete(wc.wr_id, verdict, &mut over);
             }
         }
-        if verdict.is_err() {
-            self.die();
+        if let Err(failure) = verdict {
+            self.die(failure);
         }
     }
 
@@ -227,10 +225,11 @@ impl VerbsLane {
 
     /// Ends the lane, once: the device gives back what it has, and the peer reaches us no more.
     #[cold]
-    fn die(&mut self) {
+    fn die(&mut self, reason: Failure) {
         if self.died.is_some() {
             return;
         }
+        self.stats.end(reason);
         self.died = Some(Instant::now());
         if let Some(qp) = &self.qp {
             qp.fail();
@@ -258,7 +257,7 @@ impl VerbsLane {
     fn hear(&mut self) {
         self.rail.events.read();
         if self.alarm.rung() {
-            self.die();
+            self.die(Failure::Local);
             self.alarm.silence();
         }
         if self.rail.events.broken() {
@@ -316,7 +315,7 @@ impl Lane for VerbsLane {
         self.sends.go_on(self.datagram.as_ref());
         self.ring();
         if self.alarm.rung() {
-            self.die();
+            self.die(Failure::Local);
         }
         if let Some(died) = self.died {
             self.settle(died);
@@ -334,7 +333,7 @@ impl Lane for VerbsLane {
         }
         self.cq.drain_events();
         if self.qp.is_some() && self.cq.request_event().is_err() {
-            self.die();
+            self.die(Failure::Local);
             return false;
         }
         // What came before the request raises no event.
@@ -347,7 +346,7 @@ impl Lane for VerbsLane {
     }
 
     fn close(&mut self) {
-        self.die();
+        self.die(Failure::Flushed);
     }
 }
 
@@ -355,7 +354,7 @@ impl Lane for VerbsLane {
 /// then the queue pair goes, after which it cannot.
 impl Drop for VerbsLane {
     fn drop(&mut self) {
-        self.die();
+        self.die(Failure::Flushed);
         let begun = Instant::now();
         let mut done = Vec::new();
         loop {

@@ -194,7 +194,8 @@ pub(crate) fn a_number_across_words_is_refused(mut pair: Pair) {
     let old = pair.a.region(8, Rights::NONE);
     let work = Work::FetchAdd { old: old.slice(..), at: window.at(12), add: 1 };
     let outcome = pair.run(Op { token: 1, work }).outcome;
-    assert!(matches!(outcome, Err(Failure::Access | Failure::TooLong)), "{outcome:?}");
+    // By the lane where it knows the peer's address, else by the peer.
+    assert!(matches!(outcome, Err(Failure::Access | Failure::Unsupported)), "{outcome:?}");
 }
 
 pub(crate) fn every_operation_of_a_batch_comes_back_once(mut pair: Pair) {
@@ -422,8 +423,10 @@ pub(crate) fn a_dead_peer_is_noticed_and_everything_comes_back(mut pair: Pair) {
             "{outcome:?}"
         );
     }
-    let outcome = pair.completion_of(1);
-    assert!(matches!(outcome, Err(Failure::PeerGone | Failure::Flushed)), "{outcome:?}");
+    if pair.receives_end_with_lane {
+        let outcome = pair.completion_of(1);
+        assert!(matches!(outcome, Err(Failure::PeerGone | Failure::Flushed)), "{outcome:?}");
+    }
 }
 
 pub(crate) fn a_closed_lane_gives_everything_back(mut pair: Pair) {
@@ -439,12 +442,13 @@ pub(crate) fn a_closed_lane_gives_everything_back(mut pair: Pair) {
     }
     pair.a.lane.close();
     let mut back = HashSet::new();
-    pair.until("everything", |pair| pair.a.count() >= 25);
+    let all = if pair.receives_end_with_lane { 25 } else { 24 };
+    pair.until("everything", |pair| pair.a.count() >= all);
     for completion in pair.a.done().drain(..) {
         assert!(matches!(completion.outcome, Ok(_) | Err(Failure::Flushed)), "{completion:?}");
         assert!(back.insert(completion.token), "{} came back twice", completion.token);
     }
-    assert_eq!(back.len(), 25);
+    assert_eq!(back.len(), all);
     pair.a.post(Op::send(100, from.slice(..8)));
     assert_eq!(pair.completion_of(100), Err(Failure::Flushed));
 }

@@ -3,7 +3,7 @@
 /// Runs every case for a reliable lane over pairs made by an expression.
 macro_rules! reliable_lane {
     ($make:expr) => {
-        each_case! { $make;
+        each_case! { cases, $make;
             a_write_of_every_size_arrives_and_touches_nothing_beside_it
             a_read_of_every_size_arrives_and_touches_nothing_beside_it
             a_message_of_every_size_is_received
@@ -42,12 +42,29 @@ macro_rules! reliable_lane {
     };
 }
 
+/// Runs every case for a datagram lane.
+#[allow(unused_macros, reason = "not every test program has such a lane")]
+macro_rules! datagram_lane {
+    ($make:expr) => {
+        each_case! { datagrams, $make;
+            a_datagram_of_every_size_is_received
+            a_datagram_longer_than_the_mtu_is_refused_here
+            a_datagram_carries_a_number_and_is_scattered
+            one_sided_operations_are_refused_here
+            a_datagram_without_a_receive_is_lost_and_the_lane_goes_on
+            a_closed_datagram_lane_gives_everything_back
+            one_who_sleeps_is_woken_by_a_datagram
+            datagrams_are_counted
+        }
+    };
+}
+
 macro_rules! each_case {
-    ($make:expr; $($case:ident)*) => {
+    ($cases:ident, $make:expr; $($case:ident)*) => {
         $(
             #[test]
             fn $case() {
-                crate::cases::$case($make);
+                crate::$cases::$case($make);
             }
         )*
     };

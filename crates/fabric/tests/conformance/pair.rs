@@ -16,6 +16,8 @@ pub(crate) struct Pair {
     pub(crate) step: Box<dyn FnMut() + Send>,
     /// What time it is.
     pub(crate) clock: Box<dyn Fn() -> Duration>,
+    /// Whether receives come back when their lane ends; those of a shared queue stay for other lanes.
+    pub(crate) receives_end_with_lane: bool,
     /// The longest operation that is worth trying here.
     pub(crate) largest: usize,
 }
@@ -37,6 +39,7 @@ impl Pair {
             b: End { fabric: b, lane: lanes.1, done: Vec::new() },
             step: Box::new(|| ()),
             clock: Box::new(move || begun.elapsed()),
+            receives_end_with_lane: true,
             largest: 1 << 30,
         }
     }

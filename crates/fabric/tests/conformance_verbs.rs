@@ -1,0 +1,49 @@
+//! The conformance cases over verbs, on the lab's first wire.
+#![allow(missing_docs, reason = "a test")]
+
+#[path = "conformance/cases.rs"]
+mod cases;
+#[path = "conformance/datagrams.rs"]
+mod datagrams;
+#[macro_use]
+#[path = "conformance/list.rs"]
+mod list;
+#[path = "conformance/pair.rs"]
+mod pair;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fabric::verbs::{Config, Domain, LIBRARY, QpType, Wish, choose, survey};
+use pair::Pair;
+
+mod verbs_rc {
+    reliable_lane!(crate::verbs(fabric::verbs::Config::default()));
+}
+
+mod verbs_rc_shared_receives {
+    reliable_lane!(crate::verbs(fabric::verbs::Config { use_srq: true, ..Default::default() }));
+}
+
+mod verbs_ud {
+    datagram_lane!(crate::verbs(fabric::verbs::Config {
+        qp_type: fabric::verbs::QpType::Ud,
+        ..Default::default()
+    }));
+}
+
+fn verbs(config: Config) -> Pair {
+    let library = Path::new(LIBRARY);
+    let devices = survey(library).expect("the lab has devices").devices;
+    let end = |device: &str| {
+        let wish = Wish { device: Some(device.to_owned()), port: None, gid_index: None, mtu: 4096 };
+        let choice = choose(&devices, &wish).expect("the lab's wires are up");
+        Arc::new(Domain::open_with(library, &choice, config.clone()).expect("opened"))
+    };
+    let mut pair = Pair::connect(end("rxe0"), end("rxe1"));
+    pair.receives_end_with_lane = !config.use_srq;
+    // Emulated devices move some tens of megabytes a second.
+    pair.largest = 32 << 20;
+    assert_eq!(pair.a.lane.caps().datagram, config.qp_type == QpType::Ud);
+    pair
+}
