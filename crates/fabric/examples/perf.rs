@@ -133,7 +133,9 @@ impl End {
                 self.send_round(last, round);
             }
             while self.region.memory().load(last) != round {
-                self.lane.poll(&mut self.done);
+                if self.lane.poll(&mut self.done) > 0 {
+                    self.recycle();
+                }
             }
             if !leads {
                 self.send_round(last, round);
@@ -146,7 +148,6 @@ impl End {
 
     fn send_round(&mut self, last: usize, round: u64) {
         self.source.memory().store(last, round);
-        self.recycle();
         while self.ops.is_empty() {
             self.lane.poll(&mut self.done);
             self.recycle();

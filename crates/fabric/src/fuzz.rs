@@ -92,14 +92,14 @@ mod engine_door {
         let mut engine = Engine::new([liar], Duration::from_secs(3600));
         let keys = regions.each_ref().map(|region| engine.core.grants.add(region).expect("a row"));
         for header in says.chunks_exact_mut(64) {
-            if let Some(key) = keys.get(usize::from(header[16])) {
-                header[16..32].copy_from_slice(&key.to_le_bytes());
+            if let Some(key) = keys.get(usize::from(header[24])) {
+                header[24..40].copy_from_slice(&key.to_le_bytes());
             }
         }
         engine.streams_mut().for_each(|liar| liar.says.clone_from(&says));
         let own = region(Rights::NONE);
         let reach = Reach::Ask { key: 5 };
-        let window = Window { lane: 0, length: 4096, rights: Rights::ALL, reach };
+        let window = Window::new(0, 4096, Rights::ALL, reach);
         let ops = [
             Op::receive(0, own.slice(..100)),
             Op::receive(1, own.slice(100..100)),
@@ -153,10 +153,10 @@ mod tests {
                     header[2..4].fill(0);
                     header[5..8].fill(0);
                     header[9..16].fill(0);
-                    header[16] %= 4;
-                    header[33..40].fill(0);
-                    header[57..64].fill(0);
-                    header[56] %= 3;
+                    header[16] %= 3;
+                    header[17..24].fill(0);
+                    header[24] %= 4;
+                    header[41..48].fill(0);
                 }
             }
             for door in

@@ -86,7 +86,7 @@ impl Caps {
     #[inline]
     pub(crate) fn allow(&self, work: &Work, lane: u64) -> Result<(), Failure> {
         let fits = work.local().len() <= self.max_pieces
-            && work.target().is_none_or(|target| target.window.lane == lane && !self.datagram);
+            && work.target().is_none_or(|target| target.window.lane() == lane && !self.datagram);
         let possible = match work {
             Work::Send { from, .. } => from.total() <= self.max_message,
             Work::FetchAdd { old, .. } | Work::CompareSwap { old, .. } => {

@@ -198,6 +198,9 @@ impl Work {
     }
 }
 
+// An operation is moved in and out at every step of its way.
+const _: () = assert!(size_of::<Op>() <= 80 && size_of::<Completion>() <= 104);
+
 /// The kinds that are counted apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpKind {

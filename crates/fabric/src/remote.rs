@@ -98,41 +98,63 @@ impl RemoteRegion {
 /// It has an address only for the lane:
 /// ```compile_fail,E0616
 /// fn address(window: &fabric::Window) {
-///     let _ = &window.reach;
+///     let _ = &window.view;
 /// }
 /// ```
 #[derive(Debug, Clone)]
 pub struct Window {
+    // Behind a pointer, so that operations that carry it are small.
+    view: Arc<View>,
+}
+
+#[derive(Debug)]
+struct View {
     /// The lane that imported it.
-    pub(crate) lane: u64,
-    pub(crate) length: u64,
-    pub(crate) rights: Rights,
-    pub(crate) reach: Reach,
+    lane: u64,
+    length: u64,
+    rights: Rights,
+    reach: Reach,
 }
 
 /// How its bytes are reached.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) enum Reach {
     /// By the device.
     Verbs { address: u64, key: u32 },
     /// By asking the peer, with the key it gave.
     Ask { key: u128 },
     /// By a mapping of the peer's pages.
-    Mapped(Arc<shm::PeerMapping>),
+    Mapped(shm::PeerMapping),
     /// By the kernel, at this address of the peer's process; by asking where that fails.
     Process { address: u64, key: u128 },
 }
 
 impl Window {
+    pub(crate) fn new(lane: u64, length: u64, rights: Rights, reach: Reach) -> Self {
+        Window { view: Arc::new(View { lane, length, rights, reach }) }
+    }
+
+    #[inline]
+    pub(crate) fn lane(&self) -> u64 {
+        self.view.lane
+    }
+
+    #[inline]
+    pub(crate) fn reach(&self) -> &Reach {
+        &self.view.reach
+    }
+
     /// How many bytes it has, by the peer's word.
     #[allow(clippy::len_without_is_empty, reason = "a region is never empty")]
+    #[inline]
     pub fn len(&self) -> u64 {
-        self.length
+        self.view.length
     }
 
     /// What may be done with it, by the peer's word.
+    #[inline]
     pub fn rights(&self) -> Rights {
-        self.rights
+        self.view.rights
     }
 
     /// A place in it. Beyond its end every operation fails, as the peer would have it.
@@ -153,7 +175,7 @@ impl Target {
     #[inline]
     pub(crate) fn holds(&self, length: usize) -> bool {
         let end = self.offset.checked_add(length as u64);
-        end.is_some_and(|end| end <= self.window.length)
+        end.is_some_and(|end| end <= self.window.len())
     }
 }
 

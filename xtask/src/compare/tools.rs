@@ -86,9 +86,10 @@ enum Ready {
 }
 
 /// Runs the client against the server; ends the server if it does not end by itself.
-fn with_server(mut server: Command, ready: Ready, client: Command) -> Result<String, Failed> {
-    server.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut server = Running(limited(server).spawn().map_err(|error| format!("{error}"))?);
+fn with_server(server: Command, ready: Ready, client: Command) -> Result<String, Failed> {
+    let mut server = limited(server);
+    server.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut server = Running(server.spawn().map_err(|error| format!("{error}"))?);
     match ready {
         Ready::Port(port) => server.wait_for(&port)?,
         Ready::After(time) => std::thread::sleep(time),

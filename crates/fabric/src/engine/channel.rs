@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io::ErrorKind;
 
 use super::core::Core;
-use super::frame::{Header, Kind, reason, reason_number};
+use super::frame::{Decoded, Header, Kind, reason, reason_number};
 use super::part::{Part, append};
 use super::stream::Stream;
 use crate::memory::copy::copy;
@@ -50,7 +50,7 @@ pub(super) struct Channel<S> {
 
 struct Outgoing {
     header: Header,
-    bytes: [u8; Header::SIZE],
+    bytes: [u8; Header::LONGEST],
     payload: Payload,
 }
 
@@ -90,7 +90,7 @@ impl<S: Stream> Channel<S> {
             unacknowledged: VecDeque::new(),
             acknowledged: 0,
             answers: 0,
-            stage: vec![0; S::AHEAD.max(Header::SIZE)].into(),
+            stage: vec![0; S::AHEAD.max(Header::LONGEST)].into(),
             ahead: (0, 0),
             incoming: None,
             executed: 0,
@@ -109,6 +109,12 @@ impl<S: Stream> Channel<S> {
         !self.queue.is_empty()
     }
 
+    /// Nothing to send, and nothing to tell.
+    #[inline]
+    pub(super) fn is_quiet(&self, core: &Core) -> bool {
+        self.queue.is_empty() && self.executed == self.told && !core.must_tell()
+    }
+
     /// How many frames wait, to choose the least busy stream.
     pub(super) fn backlog(&self) -> usize {
         self.queue.len()
@@ -122,7 +128,7 @@ impl<S: Stream> Channel<S> {
 
     #[inline]
     fn push(&mut self, header: Header, payload: Payload) {
-        self.queue.push_back(Outgoing { header, bytes: [0; Header::SIZE], payload });
+        self.queue.push_back(Outgoing { header, bytes: [0; Header::LONGEST], payload });
     }
 
     // Out.
@@ -162,10 +168,11 @@ impl<S: Stream> Channel<S> {
                 frame.header.credit = core.credit();
                 frame.header.encode(&mut frame.bytes);
             }
-            if skip < Header::SIZE {
-                self.parts.push(Part::of_const(&frame.bytes[skip..]));
+            let length = frame.header.kind.header();
+            if skip < length {
+                self.parts.push(Part::of_const(&frame.bytes[skip..length]));
             }
-            let placed = skip.saturating_sub(Header::SIZE);
+            let placed = skip.saturating_sub(length);
             let left = frame.header.payload() as usize - placed;
             match &frame.payload {
                 Payload::Flight(flight) => {
@@ -188,7 +195,7 @@ impl<S: Stream> Channel<S> {
     fn advance(&mut self, written: usize, core: &mut Core) {
         self.sent += written;
         while let Some(frame) = self.queue.front() {
-            let whole = Header::SIZE + frame.header.payload() as usize;
+            let whole = frame.header.whole();
             if self.sent < whole {
                 return;
             }
@@ -309,11 +316,12 @@ impl<S: Stream> Channel<S> {
                 self.placed(incoming, core)?;
             }
             let (start, end) = self.ahead;
-            let Some((bytes, _)) = self.stage[start..end].split_first_chunk() else {
-                return Ok(());
+            let (header, length) = match Header::decode(&self.stage[start..end]) {
+                Decoded::Header(header, length) => (header, length),
+                Decoded::Short => return Ok(()),
+                Decoded::Nonsense => return Err(Failure::Nonsense),
             };
-            let header = Header::decode(bytes).ok_or(Failure::Nonsense)?;
-            self.ahead.0 += Header::SIZE;
+            self.ahead.0 += length;
             self.begin(header, core)?;
             if self.ended {
                 return Ok(());
@@ -354,7 +362,7 @@ impl<S: Stream> Channel<S> {
             Kind::Imm => {
                 self.executed = self.executed.wrapping_add(1);
                 let receive = core.take_receive()?;
-                let imm = header.has_imm.then_some(header.number);
+                let imm = header.flag.then_some(header.number);
                 core.complete(receive, Ok(Done::Received { length, imm }));
                 return Ok(());
             }
@@ -374,7 +382,7 @@ impl<S: Stream> Channel<S> {
     /// A payload is where it belongs.
     fn placed(&mut self, incoming: Incoming, core: &mut Core) -> Result<(), Failure> {
         let Incoming { header, sink, .. } = incoming;
-        let imm = header.has_imm.then_some(header.number);
+        let imm = header.flag.then_some(header.number);
         let received = Done::Received { length: header.length as usize, imm };
         match sink {
             Sink::Flight(flight) => core.land(flight, Done::Placed),
@@ -430,7 +438,7 @@ impl<S: Stream> Channel<S> {
             Kind::Add => memory.fetch_add(word.offset(), header.first),
             _ => memory.compare_swap(word.offset(), header.second, header.first),
         };
-        let old = Header { number: header.number, first: before, ..Header::new(Kind::Old) };
+        let old = Header { number: header.number, length: before, ..Header::new(Kind::Old) };
         self.answer(old, Payload::Answer(word))
     }
 
@@ -455,8 +463,8 @@ impl<S: Stream> Channel<S> {
     ) -> Result<(), Failure> {
         let header = Header {
             number: question.unwrap_or(0),
-            first: u64::from(question.is_none()),
-            second: reason_number(failure),
+            flag: question.is_none(),
+            length: reason_number(failure),
             ..Header::new(Kind::Fail)
         };
         self.stop(core);
@@ -468,12 +476,12 @@ impl<S: Stream> Channel<S> {
 
     /// The peer refused something of ours.
     fn failed(&mut self, header: Header, core: &mut Core) {
-        let cause = match header.first {
-            1 => self.unacknowledged.front().copied(),
-            _ => Some(header.number),
+        let cause = match header.flag {
+            true => self.unacknowledged.front().copied(),
+            false => Some(header.number),
         };
         self.stop(core);
-        core.die(cause, reason(header.second), Failure::Flushed);
+        core.die(cause, reason(header.length), Failure::Flushed);
     }
 
     /// Ends the stream both ways, whatever was begun.
@@ -572,8 +580,8 @@ fn old(header: Header, core: &mut Core) -> Result<(), Failure> {
     if !core.flights.take_asked(header.number) {
         return Err(Failure::Nonsense);
     }
-    old.region().memory().store(old.offset(), header.first);
-    core.land(header.number, Done::Old(header.first));
+    old.region().memory().store(old.offset(), header.length);
+    core.land(header.number, Done::Old(header.length));
     Ok(())
 }
 

@@ -50,6 +50,13 @@ impl<S: Stream> Engine<S> {
         self.channels.get(stream).is_some_and(Channel::is_blocked)
     }
 
+    /// Whether there is nothing to do unless the peer says something.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        let core = &self.core;
+        core.is_quiet() && self.channels.iter().all(|channel| channel.is_quiet(core))
+    }
+
     /// Begins an operation that asks the peer. `flush` must follow.
     pub(crate) fn begin(&mut self, op: Op) {
         if self.core.dead().is_some() {
@@ -90,7 +97,7 @@ impl<S: Stream> Engine<S> {
     /// Into how many parts an operation is cut. What carries a number stays whole: it must not arrive
     /// before its bytes.
     fn parts(&self, header: &Header) -> usize {
-        let divisible = header.kind == Kind::Read || header.kind == Kind::Write && !header.has_imm;
+        let divisible = header.kind == Kind::Read || header.kind == Kind::Write && !header.flag;
         let most = (header.length / LEAST_PART).max(1) as usize;
         if divisible { self.channels.len().min(most) } else { 1 }
     }
@@ -171,7 +178,7 @@ impl<S: Stream> Engine<S> {
 fn header(work: &Work, flight: u32) -> Header {
     let kind = match work {
         // The bytes went another way already.
-        Work::Write { to, imm: Some(_), .. } if matches!(to.window.reach, Reach::Mapped(_)) => {
+        Work::Write { to, imm: Some(_), .. } if matches!(to.window.reach(), Reach::Mapped(_)) => {
             Kind::Imm
         }
         Work::Write { .. } => Kind::Write,
@@ -180,7 +187,7 @@ fn header(work: &Work, flight: u32) -> Header {
         Work::FetchAdd { .. } => Kind::Add,
         Work::CompareSwap { .. } => Kind::Swap,
     };
-    let (number, has_imm) = match work {
+    let (number, flag) = match work {
         Work::Write { imm: Some(imm), .. } | Work::Send { imm: Some(imm), .. } => (*imm, true),
         _ => (flight, false),
     };
@@ -189,12 +196,12 @@ fn header(work: &Work, flight: u32) -> Header {
         Work::CompareSwap { expect, new, .. } => (*new, *expect),
         _ => (0, 0),
     };
-    let (key, offset) = work.target().map_or((0, 0), |target| match target.window.reach {
-        Reach::Ask { key } | Reach::Process { key, .. } => (key, target.offset),
+    let (key, offset) = work.target().map_or((0, 0), |target| match target.window.reach() {
+        Reach::Ask { key } | Reach::Process { key, .. } => (*key, target.offset),
         _ => (0, target.offset),
     });
     let length = work.total() as u64;
-    Header { has_imm, number, length, key, offset, first, second, ..Header::new(kind) }
+    Header { flag, number, length, key, offset, first, second, ..Header::new(kind) }
 }
 
 /// Parts smaller than this are not worth another stream's attention.

@@ -1,5 +1,5 @@
-//! What one end writes and the other reads: how far its ring is written and the peer's is read, whether
-//! it sleeps, which of its grants still hold, and the ring's bytes.
+//! What one end writes and the other reads: its ring, how far the peer's ring is read, whether it
+//! sleeps, and which of its grants still hold.
 //!
 //! Unsafe here: a board is a mapping of a sealed memfd, mapped once and unmapped in `Drop`; all offsets
 //! are constants or checked here. The owner's mapping is the only writable one there can ever be. What
@@ -43,8 +43,10 @@ impl Board {
         self.file.as_fd()
     }
 
-    pub(super) fn set_tail(&self, tail: u64) {
-        self.pages.number(TAIL).store(tail, Ordering::Release);
+    /// Sets the mark of the record at this position, which is one of a line.
+    #[inline]
+    pub(super) fn set_mark(&self, at: u64, mark: u64) {
+        self.pages.number(DATA + line(at)).store(mark, Ordering::Release);
     }
 
     pub(super) fn set_head(&self, head: u64) {
@@ -117,8 +119,9 @@ impl PeerBoard {
         Ok(PeerBoard { pages: Pages::map_sealed(file, SIZE, ProtFlags::READ)? })
     }
 
-    pub(super) fn tail(&self) -> u64 {
-        self.pages.number(TAIL).load(Ordering::Acquire)
+    #[inline]
+    pub(super) fn mark(&self, at: u64) -> u64 {
+        self.pages.number(DATA + line(at)).load(Ordering::Acquire)
     }
 
     pub(super) fn head(&self) -> u64 {
@@ -205,10 +208,16 @@ impl Flag for Sleeping<'_> {
     }
 }
 
+/// A position of the ring, rounded to a number's alignment: positions of marks are so anyway.
+#[inline]
+fn line(at: u64) -> usize {
+    (at % RING as u64) as usize & !7
+}
+
 impl Pages {
     fn number(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: a constant of this file: aligned, within the pages, which live as long as `self`; the
-        // place is only ever accessed as this atomic.
+        // SAFETY: a constant of this file, or a place in the ring rounded to eight: aligned, within the
+        // pages, which live as long as `self`.
         unsafe { AtomicU64::from_ptr(self.at(offset).cast()) }
     }
 
@@ -220,7 +229,6 @@ impl Pages {
 
 // Each on a cache line of its own: they are written at different times by one end and watched by the
 // other.
-const TAIL: usize = 0;
 const HEAD: usize = 64;
 const SLEEPING: usize = 128;
 const ENDED: usize = 192;

@@ -93,7 +93,7 @@ impl ShmLane {
         if self.engine.core.dead().is_some() {
             return self.engine.begin(op);
         }
-        let clock = match op.work.target().map(|target| &target.window.reach) {
+        let clock = match op.work.target().map(|target| target.window.reach()) {
             Some(Reach::Mapped(_) | Reach::Process { .. }) => self.engine.core.clock(),
             _ => return self.engine.begin(op),
         };
@@ -200,7 +200,7 @@ impl Lane for ShmLane {
                 true => Reach::Process { address, key },
                 false => Reach::Ask { key },
             };
-            return Ok(Window { lane, length, rights, reach });
+            return Ok(Window::new(lane, length, rights, reach));
         }
         let granted = self.connection.courier.take(key).ok_or_else(not_granted)?;
         // What counts is what came with the descriptor, not what the caller was told.
@@ -214,7 +214,7 @@ impl Lane for ShmLane {
             let remedy = "both ends must run Wirelane, with enough address space (`ulimit -v`)";
             Error::new(Kind::Denied, "map the peer's region", error, remedy)
         })?;
-        Ok(Window { lane, length, rights, reach: Reach::Mapped(Arc::new(mapping)) })
+        Ok(Window::new(lane, length, rights, Reach::Mapped(mapping)))
     }
 
     #[inline]
@@ -238,6 +238,8 @@ impl Lane for ShmLane {
         self.polls += 1;
         if self.polls == POLLS {
             self.look_after_peer();
+        } else if self.engine.is_quiet() && !self.engine.streams().any(Ring::has_news) {
+            return 0;
         }
         let count = self.engine.poll(done);
         self.ring();
@@ -254,10 +256,7 @@ impl Lane for ShmLane {
         let blocked = self.engine.is_blocked(0);
         self.armed = true;
         announce(&self.connection.board.sleeping(), if blocked { ASLEEP_FOR_ROOM } else { ASLEEP });
-        let news = self
-            .engine
-            .streams()
-            .any(|ring| ring.has_news() || ring.orphaned || blocked && ring.has_room());
+        let news = self.engine.streams().any(|ring| ring.has_news() || blocked && ring.has_room());
         let dead = self.engine.core.dead().is_some();
         if dead {
             self.look_away();
@@ -289,7 +288,7 @@ impl Drop for ShmLane {
 #[inline]
 fn direct(work: &Work, connection: &Connection) -> Option<Result<Done, Failure>> {
     let target = work.target()?;
-    match &target.window.reach {
+    match target.window.reach() {
         Reach::Mapped(mapping) => Some(mapped(work, target, mapping)),
         Reach::Process { address, key } => by_kernel(work, target, *address, *key, connection),
         _ => None,
@@ -332,7 +331,7 @@ fn permitted(work: &Work, target: &Target) -> bool {
         _ => Rights { atomic: true, ..Rights::NONE },
     };
     let aligned = !wanted.atomic || target.offset.is_multiple_of(8);
-    aligned && target.holds(work.total()) && target.window.rights.allow(wanted)
+    aligned && target.holds(work.total()) && target.window.rights().allow(wanted)
 }
 
 /// A large write or read of memory that cannot be mapped goes by the kernel; the peer is asked for the

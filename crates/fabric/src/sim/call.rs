@@ -152,7 +152,7 @@ impl Change {
 }
 
 fn place(target: &Target) -> Option<(u128, u64)> {
-    match target.window.reach {
+    match *target.window.reach() {
         Reach::Ask { key } => Some((key, target.offset)),
         _ => None,
     }

@@ -190,7 +190,7 @@ impl End {
 
     /// Whether the lane can do this at all. `lane` is the number windows must have.
     pub(super) fn supports(work: &Work, lane: u64) -> bool {
-        let ours = work.target().is_none_or(|target| target.window.lane == lane);
+        let ours = work.target().is_none_or(|target| target.window.lane() == lane);
         let fits = match work {
             Work::FetchAdd { old, .. } | Work::CompareSwap { old, .. } => {
                 old.len() == 8 && old.address().addr().is_multiple_of(8)

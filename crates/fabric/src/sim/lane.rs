@@ -62,7 +62,7 @@ impl Lane for SimLane {
         }
         let RemoteRegion { rights, length, key, .. } = *remote;
         let lane = self.end.world.lock().lane(self.end.number);
-        Ok(Window { lane, length, rights, reach: Reach::Ask { key } })
+        Ok(Window::new(lane, length, rights, Reach::Ask { key }))
     }
 
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {

@@ -108,7 +108,7 @@ impl Lane for TcpLane {
     fn import(&mut self, remote: &RemoteRegion) -> Result<Window, Error> {
         let RemoteRegion { rights, length, key, .. } = *remote;
         remote.expect(LaneKind::Tcp)?;
-        Ok(Window { lane: self.number, length, rights, reach: Reach::Ask { key } })
+        Ok(Window::new(self.number, length, rights, Reach::Ask { key }))
     }
 
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {

@@ -45,14 +45,14 @@ impl Admission<'_> {
     /// Whether this lane imported the window.
     #[inline]
     fn reaches(&self, target: &Target) -> bool {
-        target.window.lane == self.lane && matches!(target.window.reach, Reach::Verbs { .. })
+        target.window.lane() == self.lane && matches!(target.window.reach(), Reach::Verbs { .. })
     }
 }
 
 /// Devices do atomics on aligned numbers only.
 #[inline]
 fn is_aligned(old: &Slice, at: &Target) -> bool {
-    let remote = match &at.window.reach {
+    let remote = match at.window.reach() {
         Reach::Verbs { address, .. } => address.wrapping_add(at.offset),
         _ => return false,
     };

@@ -298,7 +298,7 @@ impl Lane for VerbsLane {
             misuse("import a region", why, "let the peer grant it on the other end of this lane")
         })?;
         let reach = Reach::Verbs { address: remote.address, key };
-        Ok(Window { lane: self.id, length: remote.length, rights: remote.rights, reach })
+        Ok(Window::new(self.id, remote.length, remote.rights, reach))
     }
 
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {

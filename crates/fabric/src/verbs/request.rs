@@ -100,7 +100,7 @@ fn atomic(target: &Target, compare_add: u64, swap: u64) -> SendTarget {
 /// The peer's address and key. Beyond the window the peer refuses, whatever the sum is.
 #[inline]
 fn remote(target: &Target) -> (u64, u32) {
-    match &target.window.reach {
+    match target.window.reach() {
         Reach::Verbs { address, key } => (address.wrapping_add(target.offset), *key),
         _ => unreachable!("the lane takes windows of its own only"),
     }

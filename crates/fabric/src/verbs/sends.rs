@@ -250,7 +250,7 @@ mod tests {
 
     fn target() -> Target {
         let reach = Reach::Verbs { address: 1000, key: 7 };
-        Window { lane: 1, length: 4096, rights: Rights::ALL, reach }.at(8)
+        Window::new(1, 4096, Rights::ALL, reach).at(8)
     }
 
     fn write(token: u64, length: usize) -> Op {
