@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::sockopt::set_tcp_user_timeout;
+use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_user_timeout};
 
 use super::lane::TcpLane;
 use super::offer::Offer;
@@ -84,7 +84,18 @@ fn prepare(socket: TcpStream, config: &Config) -> Result<Socket, Error> {
     prepared.map_err(|error| {
         Error::new(Kind::System, "prepare a TCP connection", error, "connect anew")
     })?;
+    if is_local(&socket) {
+        // What the system would choose is right as well, only slower.
+        let _ = set_socket_send_buffer_size(&socket, LOCAL_BUFFER);
+    }
     Ok(Socket::new(socket))
+}
+
+fn is_local(socket: &TcpStream) -> bool {
+    match (socket.local_addr(), socket.peer_addr()) {
+        (Ok(ours), Ok(theirs)) => ours.ip() == theirs.ip(),
+        _ => false,
+    }
 }
 
 // The dialling end.
@@ -228,6 +239,9 @@ impl Caller {
     }
 }
 
+/// How much may be under way within one machine: more falls out of the processors' caches before it is
+/// read. Measured (two cores with 2 MiB each, 2026-11): 7.4 GB/s so, 5.7 as the system would choose.
+const LOCAL_BUFFER: usize = 384 << 10;
 const MAGIC: &[u8; 4] = b"WLT1";
 const HELLO: usize = 4 + 1 + 16;
 /// How many may be connected before they have said who they are.
