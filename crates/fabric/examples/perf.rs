@@ -102,7 +102,15 @@ impl Run {
         peer.say(&hex(&lane.grant(&region)?.to_bytes()))?;
         let remote = RemoteRegion::from_bytes(&unhex(&peer.hear()?)?)?;
         let window = lane.import(&remote)?;
-        Ok(End { lane, region, source, window, done: Vec::new(), ops: VecDeque::new() })
+        Ok(End {
+            lane,
+            region,
+            source,
+            window,
+            done: Vec::new(),
+            ops: VecDeque::new(),
+            one: VecDeque::new(),
+        })
     }
 }
 
@@ -114,6 +122,8 @@ struct End {
     window: Window,
     done: Vec<Completion>,
     ops: VecDeque<Op>,
+    /// The one to be posted now.
+    one: VecDeque<Op>,
 }
 
 impl End {
@@ -200,25 +210,24 @@ impl End {
                 self.ops.push_back(Op { token: 1, work: completion.work });
             }
         }
-        let mut one = VecDeque::from([self.ops.pop_front().expect("just seen")]);
-        self.lane.post(&mut one);
+        self.one.extend(self.ops.pop_front());
+        self.lane.post(&mut self.one);
     }
 
     /// Takes note of writes that are over, and posts anew the receive that a number used up.
     fn got_number(&mut self) -> bool {
         let mut got = false;
-        let mut again = VecDeque::new();
         for completion in self.done.drain(..) {
             match completion.outcome.expect("it succeeds") {
                 Done::Received { .. } => {
                     got = true;
-                    again.push_back(Op { token: 0, work: completion.work });
+                    self.one.push_back(Op { token: 0, work: completion.work });
                 }
                 _ => self.ops.push_back(Op { token: 1, work: completion.work }),
             }
         }
         if got {
-            self.lane.post(&mut again);
+            self.lane.post(&mut self.one);
         }
         got
     }

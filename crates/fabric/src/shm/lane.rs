@@ -87,31 +87,35 @@ impl ShmLane {
         }
     }
 
-    /// Does an operation here and now if the peer's memory is mapped, else hands it to the engine.
+    /// Does an operation here and now, where loads and stores reach the peer's memory.
     #[inline]
-    fn begin(&mut self, op: Op) {
-        if self.engine.core.dead().is_some() {
-            return self.engine.begin(op);
+    fn attempt(&mut self, work: &Work) -> Attempt {
+        if let Err(failure) = self.caps.allow(work, self.number) {
+            return Attempt::Over(Err(failure));
         }
-        let clock = match op.work.target().map(|target| target.window.reach()) {
-            Some(Reach::Mapped(_) | Reach::Process { .. }) => self.engine.core.clock(),
-            _ => return self.engine.begin(op),
-        };
-        let done = match direct(&op.work, &self.connection) {
-            Some(done) => done,
-            None => return self.engine.begin(op),
-        };
-        let with_imm = matches!(op.work, Work::Write { imm: Some(_), .. });
-        match done {
+        let mapped = work.target().is_some_and(|target| {
+            matches!(target.window.reach(), Reach::Mapped(_) | Reach::Process { .. })
+        });
+        if !mapped || self.engine.core.dead().is_some() {
+            return Attempt::Ask;
+        }
+        let clock = self.engine.core.clock();
+        let with_imm = matches!(work, Work::Write { imm: Some(_), .. });
+        match direct(work, &self.connection) {
+            None => Attempt::Ask,
             // The number follows by the ring.
-            Ok(_) if with_imm => return self.engine.begin(op),
-            Ok(_) => {}
-            Err(_) => self.refused(),
+            Some(Ok(_)) if with_imm => Attempt::Ask,
+            Some(Err(failure)) => {
+                self.refused();
+                Attempt::Over(Err(failure))
+            }
+            Some(Ok(done)) => {
+                if let Some(begun) = clock {
+                    self.engine.core.stats.time(begun.elapsed());
+                }
+                Attempt::Over(Ok(done))
+            }
         }
-        if let Some(begun) = clock {
-            self.engine.core.stats.time(Instant::elapsed(&begun));
-        }
-        self.engine.core.complete(op, done);
     }
 
     /// As a device would: a forbidden access ends the lane at both ends.
@@ -220,11 +224,13 @@ impl Lane for ShmLane {
     #[inline]
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
         let before = ops.len();
-        while ops.front().is_some_and(|op| self.has_room(op)) {
+        while let Some(front) = ops.front().filter(|op| self.has_room(op)) {
+            // The bytes go first: whatever else there is to do, the peer need not wait for it.
+            let attempt = self.attempt(&front.work);
             let Some(op) = ops.pop_front() else { break };
-            match self.caps.allow(&op.work, self.number) {
-                Ok(()) => self.begin(op),
-                Err(failure) => self.engine.core.complete(op, Err(failure)),
+            match attempt {
+                Attempt::Over(outcome) => self.engine.core.complete(op, outcome),
+                Attempt::Ask => self.engine.begin(op),
             }
         }
         self.engine.flush();
@@ -282,6 +288,13 @@ impl Drop for ShmLane {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+/// What came of an operation.
+enum Attempt {
+    Over(Result<Done, Failure>),
+    /// The peer must be asked, by the engine.
+    Ask,
 }
 
 /// Does what loads and stores can do; `None`: the peer must be asked.
