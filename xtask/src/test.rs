@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything, one line per stage, nothing skipped in silence.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -24,7 +25,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failed> {
     let needs: &[&[packages::Need]] = if args.quick {
         &[packages::HEADERS]
     } else {
-        &[packages::HEADERS, packages::LAB, packages::DIST]
+        &[packages::HEADERS, packages::LAB, packages::DIST, packages::FUZZ]
     };
     if !args.quick {
         for (what, size) in [lab::to_fetch()?, dist::to_fetch()?].into_iter().flatten() {
@@ -35,16 +36,16 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failed> {
     if !args.quick {
         lab::prepare()?;
     }
-    let mut report = Report { started: Instant::now(), passed: 0 };
+    let mut report = Report { started: Instant::now(), passed: 0, lanes: BTreeMap::new() };
     report.stage("check", Count::Good, || Ok(task(&["check"])))?;
     report.stage("unit, layout and program tests", Count::Tests, || Ok(host_tests()))?;
     if !args.quick {
         report.stage("the lab itself", Count::Tests, || Ok(lab_tests()))?;
         report.stage("verbs and program in the lab", Count::Tests, guest_tests)?;
+        report.stage("fuzzing", Count::Good, || Ok(task(&["fuzz", "--seconds", "5"])))?;
         report.stage("packages for other systems", Count::Good, || Ok(task(&["dist"])))?;
     }
-    report.end(args.quick);
-    Ok(())
+    report.end(args.quick)
 }
 
 /// Unit tests, doc tests, the header comparison, and the program run as a user runs it.
@@ -63,12 +64,13 @@ fn lab_tests() -> Command {
 fn guest_tests() -> Result<Command, Failed> {
     let mut build = shell::cargo(&["test", "--no-run", "--locked", "--message-format=json"]);
     build.args(["--package", "rdma-sys", "--test", "wire", "--package", "fabric"]);
-    build.args(["--test", "register", "--package", "wirelane", "--test", "lab"]);
+    build.args(["--test", "register", "--test", "verbs", "--test", "conformance_verbs"]);
+    build.args(["--package", "wirelane", "--test", "lab"]);
     build.args(["--features", "rdma-sys/lab,fabric/lab,wirelane/lab"]);
     let messages = shell::output(&mut build)?;
     let programs: Vec<String> = messages.lines().filter_map(test_program).collect();
-    if programs.len() != 3 {
-        return Err(format!("expected three test programs for the lab, found {programs:?}"));
+    if programs.len() != 5 {
+        return Err(format!("expected five test programs for the lab, found {programs:?}"));
     }
     let mut lab = task(&["lab", "--", "sh", "-c"]);
     lab.arg(
@@ -106,7 +108,18 @@ enum Count {
 struct Report {
     started: Instant,
     passed: usize,
+    /// Cases of the conformance suite by lane.
+    lanes: BTreeMap<&'static str, usize>,
 }
+
+/// The lanes of the suite, and how the names of their tests begin.
+const LANES: [(&str, &str); 5] = [
+    ("sim", "test sim_"),
+    ("shm", "test shm_"),
+    ("tcp", "test tcp_"),
+    ("verbs RC", "test verbs_rc"),
+    ("verbs UD", "test verbs_ud"),
+];
 
 impl Report {
     fn stage(
@@ -129,11 +142,25 @@ impl Report {
             format!("{name}: {error} (its output is above and in {})", log.display())
         })?;
         self.passed += count;
+        for (lane, prefix) in LANES {
+            let passed = |line: &&str| line.starts_with(prefix) && line.ends_with("... ok");
+            let cases = said.lines().filter(passed).count();
+            if cases > 0 {
+                *self.lanes.entry(lane).or_default() += cases;
+            }
+        }
         println!("{name:34} {count:4} passed {:6.1} s", started.elapsed().as_secs_f64());
         Ok(())
     }
 
-    fn end(&self, quick: bool) {
+    /// A lane that was not tried is a failure, unless the lab was left out.
+    fn end(&self, quick: bool) -> Result<(), Failed> {
+        for (lane, _) in LANES.iter().filter(|(lane, _)| !(quick && lane.starts_with("verbs"))) {
+            match self.lanes.get(lane) {
+                Some(cases) => println!("lane {lane:29} {cases:4} cases"),
+                None => return Err(format!("no case ran over the lane {lane}")),
+            }
+        }
         let seconds = self.started.elapsed().as_secs_f64();
         if quick {
             println!("left out by --quick: the lab, the packages; {seconds:.0} s");
@@ -141,6 +168,7 @@ impl Report {
             println!("every stage ran, nothing was skipped; {seconds:.0} s");
         }
         println!("{} passed, 0 failed", self.passed);
+        Ok(())
     }
 }
 

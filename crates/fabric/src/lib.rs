@@ -17,6 +17,7 @@ mod error;
 pub mod fuzz;
 mod grants;
 mod lane;
+pub mod meet;
 
 pub mod memory;
 mod op;
@@ -34,7 +35,7 @@ pub use error::{Error, Kind};
 pub use lane::{Caps, Lane, LentPath, SPIN, wait};
 pub use memory::{Memory, Pages};
 pub use op::{Completion, Done, Failure, Op, OpKind, Pieces, Work};
-pub use open::{Fabric, Half, Side};
+pub use open::{Fabric, Half, Side, open};
 pub use region::{Region, Rights, Slice};
 pub use remote::{RemoteRegion, Target, Window};
 pub use stats::{Histogram, SAMPLE, Stats};

@@ -1,12 +1,14 @@
 //! How lanes come to be: each end prepares its half, tells the other what it needs to know, and
 //! connects.
 
+use std::path::Path;
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::lane::Lane;
 use crate::memory::Memory;
 use crate::region::{Region, Registration, Rights};
+use crate::{shm, tcp, verbs};
 
 /// An opened device, or another way to move bytes. Slow: it may allocate, block and explain.
 pub trait Fabric: Send + Sync {
@@ -34,6 +36,32 @@ pub enum Side {
     Dial,
     /// Waits to be reached.
     Accept,
+}
+
+/// Opens a way by its name, as it is without settings: `shm`, `tcp`, or `verbs` with the device, port and
+/// GID that [`verbs::choose`] takes.
+pub fn open(name: &str) -> Result<Box<dyn Fabric>, Error> {
+    match name {
+        "shm" => Ok(Box::new(shm::Shm::default())),
+        "tcp" => Ok(Box::new(tcp::Tcp::default())),
+        "verbs" => open_verbs(),
+        _ => {
+            let why = "there is no such lane";
+            Err(Error::new(Kind::Misuse, format!("open {name}"), why, "take shm, tcp or verbs"))
+        }
+    }
+}
+
+fn open_verbs() -> Result<Box<dyn Fabric>, Error> {
+    let unsupported = |why: &dyn std::fmt::Display, remedy: &str| {
+        Error::new(Kind::Unsupported, "open verbs", why, remedy)
+    };
+    let library = Path::new(verbs::LIBRARY);
+    let survey = verbs::survey(library).map_err(|off| unsupported(&off, off.remedy()))?;
+    let wish = verbs::Wish { device: None, port: None, gid_index: None, mtu: 4096 };
+    let choice = verbs::choose(&survey.devices, &wish)
+        .map_err(|why| unsupported(&why, "see `wirelane devices`"))?;
+    Ok(Box::new(verbs::Domain::open(library, &choice)?))
 }
 
 /// Registers memory for lanes that need no device.

@@ -52,13 +52,16 @@ impl Stats {
         Failure::ALL.get(number as usize).copied()
     }
 
-    pub(crate) fn end(&self, failure: Failure) {
+    /// Says why the lane ended.
+    ///
+    /// For who implements a lane, as the two below.
+    pub fn end(&self, failure: Failure) {
         self.ended.store(failure as u64 + 1, Relaxed);
     }
 
     /// Counts an operation that is over.
     #[inline]
-    pub(crate) fn count(&self, completion: &Completion) {
+    pub fn count(&self, completion: &Completion) {
         match &completion.outcome {
             Ok(done) => {
                 let bytes = match done {
@@ -78,8 +81,9 @@ impl Stats {
         add(&stats.bytes, bytes);
     }
 
+    /// Adds the duration of an operation.
     #[inline]
-    pub(crate) fn time(&self, took: Duration) {
+    pub fn time(&self, took: Duration) {
         self.latency.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
     }
 }

@@ -1,0 +1,60 @@
+//! What counting costs: `cargo run --release -p fabric --example stats`.
+//!
+//! Every operation of every lane is counted. This measures the counting alone, and one small write over
+//! shared memory, the shortest operation there is, which includes it.
+#![allow(clippy::print_stdout, reason = "its answer")]
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use fabric::{Completion, Done, Fabric, Memory, Op, Pages, Rights, SAMPLE, Side, Stats, shm};
+
+const ROUNDS: u32 = 5_000_000;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let fabric = shm::Shm::default();
+    let (dial, accept) = (fabric.half(Side::Dial)?, fabric.half(Side::Accept)?);
+    let (to_dial, to_accept) = (accept.offer(), dial.offer());
+    let limit = Duration::from_secs(10);
+    let accepted = std::thread::spawn(move || accept.connect(&to_accept, limit));
+    let mut lane = dial.connect(&to_dial, limit)?;
+    let mut peer = accepted.join().map_err(|_| "the other end panicked")??;
+
+    let region = fabric.register(&Memory::allocate(4096, Pages::Plain)?, Rights::ALL)?;
+    let window = lane.import(&peer.grant(&region)?)?;
+    let mut ops = VecDeque::from([Op::write(1, region.slice(..8), window.at(64))]);
+    let mut done: Vec<Completion> = Vec::new();
+
+    let stats = Stats::default();
+    println!("five runs each, nanoseconds for one operation");
+    println!("{:>10} {:>10} {:>10}", "counting", "8 B write", "share");
+    for _ in 0..5 {
+        let write = each(|_| {
+            lane.post(&mut ops);
+            lane.poll(&mut done);
+            ops.extend(done.drain(..).map(|over| Op { token: 1, work: over.work }));
+        });
+        let work = ops.pop_front().ok_or("the write is lost")?.work;
+        let completion = Completion { token: 1, outcome: Ok(Done::Placed), work };
+        let counting = each(|round| {
+            let begun = round.is_multiple_of(SAMPLE as u32).then(Instant::now);
+            stats.count(black_box(&completion));
+            if let Some(begun) = begun {
+                stats.time(begun.elapsed());
+            }
+        });
+        ops.push_back(Op { token: 1, work: completion.work });
+        println!("{counting:10.2} {write:10.2} {:9.1}%", counting / write * 100.0);
+    }
+    Ok(())
+}
+
+fn each(mut round: impl FnMut(u32)) -> f64 {
+    let begun = Instant::now();
+    for n in 0..ROUNDS {
+        round(n);
+    }
+    begun.elapsed().as_secs_f64() * 1e9 / f64::from(ROUNDS)
+}
