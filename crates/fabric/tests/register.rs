@@ -67,10 +67,29 @@ fn huge_pages_register() {
     assert_eq!(Memory::allocate(100 * MIB, Pages::Auto).unwrap().page_size(), 4096);
 }
 
-/// Runs itself again as an unprivileged user with little memory to lock.
+#[test]
+fn a_device_that_may_not_be_opened_is_said_with_the_remedy() {
+    if std::env::var_os(CHILD).is_some() {
+        let Err(error) = fabric::open("verbs") else { panic!("it may not be opened") };
+        assert_eq!(error.kind(), Kind::Unsupported);
+        let text = error.to_string();
+        assert!(text.contains("cannot open /dev/infiniband/uverbs"), "{text}");
+        assert!(text.contains("give this user access to it"), "{text}");
+        return;
+    }
+    let nodes = |mode: &str| {
+        let command = format!("chmod {mode} /dev/infiniband/uverbs*");
+        assert!(Command::new("sh").args(["-c", &command]).status().expect("sh runs").success());
+    };
+    nodes("600");
+    let output = unprivileged("a_device_that_may_not_be_opened_is_said_with_the_remedy");
+    nodes("666");
+    assert!(output.is_ok(), "{output:?}");
+}
+
+/// With little memory to lock.
 #[test]
 fn too_low_a_memlock_is_said_with_its_value_and_the_remedy() {
-    const CHILD: &str = "WIRELANE_TEST_UNPRIVILEGED";
     if std::env::var_os(CHILD).is_some() {
         let memory = Memory::allocate(MIB, Pages::Plain).unwrap();
         let error = open().unwrap().register(&memory, Rights::ALL).unwrap_err();
@@ -81,15 +100,24 @@ fn too_low_a_memlock_is_said_with_its_value_and_the_remedy() {
         assert!(text.contains("ulimit -l unlimited"), "{text}");
         return;
     }
+    let output = unprivileged("too_low_a_memlock_is_said_with_its_value_and_the_remedy");
+    assert!(output.is_ok(), "{output:?}");
+}
+
+const CHILD: &str = "WIRELANE_TEST_UNPRIVILEGED";
+
+/// Runs one test of this program again, as a user without rights who may lock 64 KiB.
+fn unprivileged(test: &str) -> Result<String, String> {
     let output = Command::new("prlimit")
         .args(["--memlock=65536:65536", "setpriv", "--reuid=65534", "--regid=65534"])
         .args(["--clear-groups", "--bounding-set=-all"])
         .arg(std::env::current_exe().expect("our own path"))
-        .args(["--exact", "too_low_a_memlock_is_said_with_its_value_and_the_remedy"])
+        .args(["--exact", test])
         .env(CHILD, "1")
         .output()
         .expect("prlimit runs");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains("1 passed"), "{said}");
+    let said =
+        [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+    let said = said.concat();
+    if output.status.success() && said.contains("1 passed") { Ok(said) } else { Err(said) }
 }

@@ -247,7 +247,9 @@ impl AskError {
         let plain = File::options().read(true).write(true).open(node);
         let errno = plain.err().and_then(|error| error.raw_os_error()).map_or(errno, Errno);
         let remedy = match errno {
-            errno if errno.is_denied() => Some("give this user access to it"),
+            errno if errno.is_denied() => {
+                Some("give this user access to it, by the file's group or a udev rule")
+            }
             Errno(ENOENT) => Some("in a container, pass the device in"),
             _ => None,
         };

@@ -1,9 +1,10 @@
 //! What goes wrong: peers that are late or gone, keys that are wrong, wires that are cut.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fabric::verbs::Config;
+use fabric::verbs::{Config, LIBRARY, Wish, choose, survey};
 use fabric::{Done, Failure, Memory, Op, RemoteRegion, Rights};
 
 use crate::pair::{End, LIMIT, Pair, SIZE, import, shell, wire};
@@ -186,6 +187,7 @@ fn a_port_that_goes_down_is_an_incident_and_wakes_the_sleeper() {
 #[test]
 fn a_device_that_is_unplugged_ends_its_lanes() {
     shell(UNPLUGGABLE);
+    let before = in_use();
     let mut pair = Pair::between("rxe_u0", "rxe_u1", &Config::default());
     let Pair { near, far } = &mut pair;
     let (memory, writes) = lent_writes(near);
@@ -209,9 +211,22 @@ fn a_device_that_is_unplugged_ends_its_lanes() {
         assert!(begun.elapsed() < LIMIT, "the device is still in use");
         std::thread::sleep(Duration::from_millis(50));
     }
+    assert_eq!(in_use(), before, "descriptors and pinned memory are given back");
+    let wish = Wish { device: Some("rxe_u0".to_owned()), port: None, gid_index: None, mtu: 4096 };
+    let devices = survey(Path::new(LIBRARY)).expect("the lab has others").devices;
+    let refusal = choose(&devices, &wish).expect_err("it is gone").to_string();
+    assert!(refusal.starts_with("there is no device rxe_u0; there is rxe0, rxe1"), "{refusal}");
     for pref in [11, 11, 21, 21] {
         shell(&format!("ip rule del pref {pref}"));
     }
+}
+
+/// Open descriptors, and what the kernel has pinned for devices.
+fn in_use() -> (usize, String) {
+    let descriptors = std::fs::read_dir("/proc/self/fd").expect("our own").count();
+    let status = std::fs::read_to_string("/proc/self/status").expect("our own");
+    let pinned = status.lines().find(|line| line.starts_with("VmPin:")).expect("a line");
+    (descriptors, pinned.to_owned())
 }
 
 /// As `lab/wire` makes its rails.
