@@ -1,6 +1,6 @@
 //! Awaiting a lane: a task owns it, everybody else asks that task.
 //!
-//! [`drive`] gives the task, to be spawned, and a handle that many may hold. The task polls, and sleeps
+//! [`drive()`] gives the task, to be spawned, and a handle that many may hold. The task polls, and sleeps
 //! in the runtime when there is nothing to do, so operations of the peer's are executed too while
 //! nobody here awaits anything.
 //!

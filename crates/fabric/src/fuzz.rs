@@ -15,6 +15,7 @@ pub fn offers(bytes: &[u8]) {
     crate::tcp::fuzz_offer(bytes);
     crate::shm::fuzz_offer(bytes);
     crate::sim::fuzz_offer(bytes);
+    crate::verbs::fuzz_offer(bytes);
 }
 
 /// What a process says on the socket that brings descriptors.

@@ -18,7 +18,7 @@ use crate::stats::Stats;
 ///
 /// Operations are reliable (but see [`Caps::datagram`]) and **not ordered** among each other. Each
 /// comes back as one completion, whatever happens. The first failure ends the lane, see
-/// [`Failure`](crate::Failure).
+/// [`Failure`].
 ///
 /// Two threads cannot use one lane at once:
 /// ```compile_fail,E0277

@@ -5,8 +5,8 @@
 //!
 //! Start at [`Lane`]. Around it: [`Memory`] holds bytes that peers may touch, [`Region`] is memory that
 //! is registered, [`Window`] a peer's region; an [`Op`] goes in and comes back as a [`Completion`].
-//! [`Fabric`] and [`Half`] make lanes; [`wait`] sleeps for them, [`drive`] makes them awaitable. For verbs there is more to see:
-//! [`verbs::survey`] and [`verbs::choose`].
+//! [`Fabric`] and [`Half`] make lanes; [`wait`] sleeps for them, [`drive()`] makes them awaitable. For
+//! verbs there is more to see: [`verbs::survey()`] and [`verbs::choose()`].
 
 mod alarm;
 mod drive;

@@ -39,7 +39,7 @@ pub enum Side {
 }
 
 /// Opens a way by its name, as it is without settings: `shm`, `tcp`, or `verbs` with the device, port and
-/// GID that [`verbs::choose`] takes.
+/// GID that [`verbs::choose()`] takes.
 pub fn open(name: &str) -> Result<Box<dyn Fabric>, Error> {
     match name {
         "shm" => Ok(Box::new(shm::Shm::default())),

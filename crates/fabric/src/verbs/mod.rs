@@ -1,6 +1,6 @@
 //! RDMA by libibverbs: InfiniBand, RoCE, and soft-RoCE.
 //!
-//! [`survey`] asks every device, [`choose`] takes one, and a [`Domain`] opens it. A lane begins as a
+//! [`survey()`] asks every device, [`choose()`] takes one, and a [`Domain`] opens it. A lane begins as a
 //! `half`: a queue pair and an `offer`, which with the peer's becomes its `attributes`. The hot path is
 //! `lane`, with `sends` and `receives` under it. The C objects have a file each, from `context` to `ah`.
 
@@ -48,3 +48,11 @@ pub use survey::{Survey, Unavailable, survey};
 
 /// The name under which every distribution installs libibverbs.
 pub const LIBRARY: &str = rdma_sys::verbs::SONAME;
+
+/// What a peer offers: well formed and the same again as bytes, or refused.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn fuzz_offer(bytes: &[u8]) {
+    if let Ok(offer) = offer::Offer::from_bytes(bytes) {
+        assert_eq!(offer.to_bytes(), bytes);
+    }
+}
