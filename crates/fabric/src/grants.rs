@@ -40,6 +40,15 @@ impl Grants {
         Ok(key)
     }
 
+    /// Takes a key back.
+    pub(crate) fn remove(&mut self, key: u128) {
+        if let Some(row) =
+            self.rows.get_mut((key & INDEX_MASK) as usize).filter(|row| row.key == key)
+        {
+            row.region = WeakRegion::gone();
+        }
+    }
+
     /// The bytes a peer asks for, if it may.
     pub(crate) fn check(
         &self,

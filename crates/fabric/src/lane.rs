@@ -37,7 +37,7 @@ pub trait Lane: Send {
     /// Lets the peer use a region, within the region's rights and as long as a clone of it lives.
     fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error>;
 
-    /// Makes a region that the peer granted usable here.
+    /// Makes a region that the peer granted usable here; once for each grant.
     fn import(&mut self, remote: &RemoteRegion) -> Result<Window, Error>;
 
     /// Takes operations from the front while there is room, and begins them. What is left waits for
@@ -53,8 +53,8 @@ pub trait Lane: Send {
     /// Becomes readable, after [`Lane::arm`], when there is something to poll for.
     fn fd(&self) -> BorrowedFd<'_>;
 
-    /// Ends the lane: peers cannot reach our memory through it any more, and everything under way
-    /// comes back from [`Lane::poll`].
+    /// Ends the lane: a peer of ours cannot reach our memory through it any more (a hostile one keeps what
+    /// it has mapped over `shm`), and everything under way comes back from [`Lane::poll`].
     fn close(&mut self);
 }
 
@@ -75,7 +75,9 @@ pub struct Caps {
     pub receives: usize,
     /// Sends and writes up to this size are copied when posted.
     pub inline: usize,
-    /// Writes, reads and atomics are executed only while the peer polls, arms or sleeps on its lane.
+    /// Writes, reads and atomics may need the peer to poll, arm or sleep on its lane: over `tcp` all of them,
+    /// over `shm` those of memory that cannot be mapped with just the rights granted (lent memory; rights
+    /// to write or add without reading).
     pub peer_must_poll: bool,
     /// How memory lent by the caller goes.
     pub lent: LentPath,

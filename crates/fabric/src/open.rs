@@ -2,7 +2,7 @@
 //! connects.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Kind};
 use crate::lane::Lane;
@@ -62,6 +62,12 @@ fn open_verbs() -> Result<Box<dyn Fabric>, Error> {
     let choice = verbs::choose(&survey.devices, &wish)
         .map_err(|why| unsupported(&why, "see `wirelane devices`"))?;
     Ok(Box::new(verbs::Domain::open(library, &choice)?))
+}
+
+/// When a limit is over; a limit without end ends in a year.
+pub(crate) fn deadline(limit: Duration) -> Instant {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+    Instant::now() + limit.min(YEAR)
 }
 
 /// Registers memory for lanes that need no device.

@@ -54,8 +54,8 @@ struct Inner {
     memory: Memory,
     rights: Rights,
     registration: Registration,
-    /// What must learn that the region is gone.
-    revokes: Mutex<Vec<Revoke>>,
+    /// Who must learn that the region is gone, and under which key.
+    granted: Mutex<Vec<(Weak<dyn Granter>, u128)>>,
 }
 
 /// By whom it is registered.
@@ -66,13 +66,16 @@ pub(crate) enum Registration {
     Software,
 }
 
-/// Run once, when the last clone of a region is dropped.
-pub(crate) type Revoke = Box<dyn FnOnce() + Send>;
+/// A lane that gave a region away in a manner that it must take back itself.
+pub(crate) trait Granter: Send + Sync {
+    /// The region is about to be gone; when this returns, the peer does not touch its memory any more.
+    fn revoke(&self, key: u128, memory: &Memory);
+}
 
 impl Region {
     pub(crate) fn new(memory: Memory, rights: Rights, registration: Registration) -> Self {
         Region {
-            inner: Arc::new(Inner { memory, rights, registration, revokes: Mutex::default() }),
+            inner: Arc::new(Inner { memory, rights, registration, granted: Mutex::default() }),
         }
     }
 
@@ -124,8 +127,11 @@ impl Region {
         &self.inner.registration
     }
 
-    pub(crate) fn on_drop(&self, revoke: Revoke) {
-        self.inner.revokes.lock().unwrap_or_else(PoisonError::into_inner).push(revoke);
+    /// Notes a grant, and forgets those of lanes that are gone.
+    pub(crate) fn granted(&self, by: Weak<dyn Granter>, key: u128) {
+        let mut granted = self.inner.granted.lock().unwrap_or_else(PoisonError::into_inner);
+        granted.retain(|(by, _)| by.strong_count() > 0);
+        granted.push((by, key));
     }
 
     pub(crate) fn downgrade(&self) -> WeakRegion {
@@ -135,8 +141,11 @@ impl Region {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        for revoke in self.revokes.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            revoke();
+        let granted = self.granted.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (by, key) in granted.drain(..) {
+            if let Some(by) = by.upgrade() {
+                by.revoke(key, &self.memory);
+            }
         }
     }
 }
@@ -155,6 +164,10 @@ pub(crate) struct WeakRegion(Weak<Inner>);
 impl WeakRegion {
     pub(crate) fn upgrade(&self) -> Option<Region> {
         Some(Region { inner: self.0.upgrade()? })
+    }
+
+    pub(crate) fn gone() -> Self {
+        WeakRegion(Weak::new())
     }
 
     pub(crate) fn is_gone(&self) -> bool {
@@ -225,13 +238,34 @@ mod tests {
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();
         let region = Region::new(memory, Rights::ALL, Registration::Software);
         let (told, gone) = std::sync::mpsc::channel();
-        region.on_drop(Box::new(move || told.send(()).unwrap()));
+        let lane: Arc<dyn Granter> = Arc::new(Told(Mutex::new(told)));
+        region.granted(Arc::downgrade(&lane), 7);
         let slice = region.slice(10..20);
         let weak = region.downgrade();
         drop(region);
         assert!(gone.try_recv().is_err() && !weak.is_gone());
         drop(slice);
-        assert!(gone.try_recv().is_ok() && weak.upgrade().is_none());
+        assert!(gone.try_recv() == Ok(7) && weak.upgrade().is_none());
+        assert!(gone.try_recv().is_err(), "once");
+    }
+
+    struct Told(Mutex<std::sync::mpsc::Sender<u128>>);
+
+    impl Granter for Told {
+        fn revoke(&self, key: u128, _: &Memory) {
+            self.0.lock().unwrap().send(key).unwrap();
+        }
+    }
+
+    #[test]
+    fn lanes_that_are_gone_are_forgotten() {
+        let memory = Memory::allocate(4096, Pages::Plain).unwrap();
+        let region = Region::new(memory, Rights::ALL, Registration::Software);
+        for key in 0..100 {
+            let lane: Arc<dyn Granter> = Arc::new(Told(Mutex::new(std::sync::mpsc::channel().0)));
+            region.granted(Arc::downgrade(&lane), key);
+        }
+        assert_eq!(region.inner.granted.lock().unwrap().len(), 1);
     }
 
     #[test]

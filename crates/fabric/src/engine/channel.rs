@@ -44,8 +44,10 @@ pub(super) struct Channel<S> {
     closed: bool,
     /// It carries the reason of the end to the peer.
     pub(super) last_word: bool,
+    /// No more can be written. What the peer said before may still be read.
+    broken: bool,
     /// The stream failed, or the peer ended it.
-    pub(super) lost: bool,
+    pub(super) lost: Option<Failure>,
 }
 
 struct Outgoing {
@@ -59,11 +61,6 @@ enum Payload {
     Flight(u32),
     /// A region's, for a peer that asked.
     Answer(Slice),
-    /// What is left of an operation that is over already.
-    Kept {
-        slices: Vec<Slice>,
-        start: usize,
-    },
     None,
 }
 
@@ -100,7 +97,8 @@ impl<S: Stream> Channel<S> {
             finished: false,
             closed: false,
             last_word: false,
-            lost: false,
+            broken: false,
+            lost: None,
         }
     }
 
@@ -112,7 +110,8 @@ impl<S: Stream> Channel<S> {
     /// Nothing to send, and nothing to tell.
     #[inline]
     pub(super) fn is_quiet(&self, core: &Core) -> bool {
-        self.queue.is_empty() && self.executed == self.told && !core.must_tell()
+        let told = self.executed == self.told && !core.must_tell();
+        self.queue.is_empty() && told && self.lost.is_none()
     }
 
     /// How many frames wait, to choose the least busy stream.
@@ -128,6 +127,9 @@ impl<S: Stream> Channel<S> {
 
     #[inline]
     fn push(&mut self, header: Header, payload: Payload) {
+        if self.broken {
+            return;
+        }
         self.queue.push_back(Outgoing { header, bytes: [0; Header::LONGEST], payload });
     }
 
@@ -140,12 +142,17 @@ impl<S: Stream> Channel<S> {
             // SAFETY: `gather` made the parts of frames in the queue, whose memory the queue, the
             // flights and the regions hold.
             match unsafe { self.stream.write(&self.parts) } {
-                Ok(written) => self.advance(written, core),
+                Ok(written) if written > 0 => self.advance(written, core),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                Err(_) => {
-                    self.lost = true;
-                    self.queue.clear();
+                Err(error) if error.kind() == ErrorKind::InvalidData => {
+                    self.lost = Some(Failure::Nonsense);
                     return self.stop(core);
+                }
+                // The reader finds the end, and what was said before it.
+                Ok(_) | Err(_) => {
+                    self.broken = true;
+                    self.queue.clear();
+                    self.sent = 0;
                 }
             }
         }
@@ -182,9 +189,6 @@ impl<S: Stream> Channel<S> {
                 Payload::Answer(slice) => {
                     append(&mut self.parts, std::slice::from_ref(slice), placed, left);
                 }
-                Payload::Kept { slices, start } => {
-                    append(&mut self.parts, slices, start + placed, left);
-                }
                 Payload::None => {}
             }
             skip = 0;
@@ -209,7 +213,7 @@ impl<S: Stream> Channel<S> {
                 }
                 Payload::Flight(flight) => core.flights.set_asked(flight),
                 Payload::Answer(_) => self.answers -= 1,
-                Payload::Kept { .. } | Payload::None => {}
+                Payload::None => {}
             }
         }
     }
@@ -239,11 +243,13 @@ impl<S: Stream> Channel<S> {
             // SAFETY: `ask` made the parts of the stage and of memory that the sink holds.
             let got = match unsafe { self.stream.read(&self.parts) } {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                Ok(0) | Err(_) => {
-                    self.lost = true;
+                Ok(got) if got > 0 => got,
+                ended => {
+                    let nonsense = ended.is_err_and(|error| error.kind() == ErrorKind::InvalidData);
+                    let why = if nonsense { Failure::Nonsense } else { Failure::PeerGone };
+                    self.lost = Some(why);
                     return self.stop(core);
                 }
-                Ok(got) => got,
             };
             self.arrived(got);
             if let Err(failure) = self.execute(core) {
@@ -360,9 +366,12 @@ impl<S: Stream> Channel<S> {
                 Sink::Flight(header.number)
             }
             Kind::Imm => {
+                if !(S::NUMBERS_ALONE && header.flag) {
+                    return Err(Failure::Nonsense);
+                }
                 self.executed = self.executed.wrapping_add(1);
                 let receive = core.take_receive()?;
-                let imm = header.flag.then_some(header.number);
+                let imm = Some(header.number);
                 core.complete(receive, Ok(Done::Received { length, imm }));
                 return Ok(());
             }
@@ -468,8 +477,11 @@ impl<S: Stream> Channel<S> {
             ..Header::new(Kind::Fail)
         };
         self.stop(core);
-        self.last_word = true;
-        self.push(header, Payload::None);
+        // Behind a frame that was cut short nothing can be said.
+        if !self.closed {
+            self.last_word = true;
+            self.push(header, Payload::None);
+        }
         core.die(None, failure, Failure::Flushed);
         Ok(())
     }
@@ -477,11 +489,19 @@ impl<S: Stream> Channel<S> {
     /// The peer refused something of ours.
     fn failed(&mut self, header: Header, core: &mut Core) {
         let cause = match header.flag {
-            true => self.unacknowledged.front().copied(),
+            true => self.unacknowledged.front().copied().or_else(|| self.being_sent()),
             false => Some(header.number),
         };
         self.stop(core);
         core.die(cause, reason(header.length), Failure::Flushed);
+    }
+
+    /// The operation whose frame is on its way in part.
+    fn being_sent(&self) -> Option<u32> {
+        match self.queue.front()?.payload {
+            Payload::Flight(flight) if self.sent > 0 => Some(flight),
+            _ => None,
+        }
     }
 
     /// Ends the stream both ways, whatever was begun.
@@ -504,31 +524,25 @@ impl<S: Stream> Channel<S> {
         }
     }
 
-    /// Reads no more, and sends no more than it has begun.
+    /// Says nothing more, not even that it ends.
     pub(super) fn mute(&mut self, core: &mut Core) {
         if !self.ended {
+            self.finished = true;
             self.stop(core);
         }
     }
 
-    /// Reads no more, and sends no more than what it has begun: a frame that is cut short could not be
-    /// followed by a last word. Keeps the memory of that frame.
+    /// Reads no more and sends no more: what is in the queue belongs to operations that are over now. A
+    /// frame that was begun is cut short, and with it the stream.
     fn stop(&mut self, core: &mut Core) {
         self.ended = true;
         self.abandon_incoming(core);
         self.answers = 0;
         self.unacknowledged.clear();
-        self.queue.truncate(usize::from(self.sent > 0));
-        if let Some(frame) = self.queue.front_mut() {
-            frame.payload = match &frame.payload {
-                Payload::Flight(flight) => {
-                    let (slices, start, _) = core.flights.local(*flight).unwrap_or_default();
-                    Payload::Kept { slices: slices.to_vec(), start }
-                }
-                Payload::Answer(slice) => Payload::Kept { slices: vec![slice.clone()], start: 0 },
-                _ => return,
-            };
+        if self.sent > 0 {
+            return self.close(core);
         }
+        self.queue.clear();
     }
 }
 

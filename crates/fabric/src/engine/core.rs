@@ -104,7 +104,8 @@ impl Core {
 
     /// Whether the peer should hear of new receives: when it knows of fewer than half of them.
     pub(super) fn must_tell(&self) -> bool {
-        let known = self.told.wrapping_sub(self.used);
+        // The peer may have used what it learned from a frame that is not out in full.
+        let known = self.told.wrapping_sub(self.used).cast_signed().max(0).cast_unsigned();
         let there = self.posted.wrapping_sub(self.used);
         known < there && known <= there / 2
     }
@@ -148,7 +149,7 @@ impl Core {
 
     /// When the first in line will have waited too long.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.waiting_since.map(|since| since + self.patience)
+        self.waiting_since.and_then(|since| since.checked_add(self.patience))
     }
 
     /// The operation that has waited too long.

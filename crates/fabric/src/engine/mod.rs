@@ -97,7 +97,10 @@ impl<S: Stream> Engine<S> {
     /// Into how many parts an operation is cut. What carries a number stays whole: it must not arrive
     /// before its bytes.
     fn parts(&self, header: &Header) -> usize {
-        let divisible = header.kind == Kind::Read || header.kind == Kind::Write && !header.flag;
+        // What lies beyond all memory is for the peer to refuse, in one piece.
+        let possible = header.offset.checked_add(header.length).is_some();
+        let divisible =
+            possible && (header.kind == Kind::Read || header.kind == Kind::Write && !header.flag);
         let most = (header.length / LEAST_PART).max(1) as usize;
         if divisible { self.channels.len().min(most) } else { 1 }
     }
@@ -124,16 +127,17 @@ impl<S: Stream> Engine<S> {
             channel.receive(&mut self.core);
         }
         self.release();
+        // Only now: a stream that ended may be overtaken by another that says why.
+        if let Some(why) = self.channels.iter().find_map(|channel| channel.lost) {
+            self.core.die(None, why, why);
+        }
+        // Before anything is sent: frames of operations that are over have no memory any more.
+        if self.core.dead().is_some() {
+            self.abandon();
+        }
         for channel in &mut self.channels {
             channel.flush(&mut self.core);
             channel.tell(&mut self.core, false);
-        }
-        // Only now: a stream that ended may be overtaken by another that says why.
-        if self.channels.iter().any(|channel| channel.lost) {
-            self.core.die(None, Failure::PeerGone, Failure::PeerGone);
-        }
-        if self.core.dead().is_some() {
-            self.abandon();
         }
         self.core.take_done(done)
     }
@@ -164,9 +168,9 @@ impl<S: Stream> Engine<S> {
         }
     }
 
-    /// Ends the lane from this side.
+    /// Ends the lane from this side. What is under way comes back flushed.
     pub(crate) fn close(&mut self, reason: Failure) {
-        self.core.die(None, reason, reason);
+        self.core.die(None, reason, Failure::Flushed);
         for channel in &mut self.channels {
             channel.close(&mut self.core);
         }

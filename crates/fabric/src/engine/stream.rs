@@ -9,10 +9,14 @@ use super::part::Part;
 
 /// A connected stream. Neither call blocks: `WouldBlock` says that nothing can move now.
 pub(crate) trait Stream: Send {
+    /// Whether peers may write some other way, and send the number alone.
+    const NUMBERS_ALONE: bool;
+
     /// How much to read ahead of a header. More saves calls where messages are small.
     const AHEAD: usize;
 
-    /// Takes bytes from `parts`, in order; says how many.
+    /// Takes bytes from `parts`, in order; says how many. `InvalidData`, here and below: the peer is none
+    /// of ours.
     ///
     /// # Safety
     /// Every part is readable during the call.

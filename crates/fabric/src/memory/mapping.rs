@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
@@ -20,6 +20,8 @@ pub(super) struct Mapping {
     /// A multiple of the page size.
     length: usize,
     page_size: usize,
+    /// Whether another process may have been given the file for writing.
+    lent_for_writing: AtomicBool,
 }
 
 // SAFETY: the pages belong to the process, not to a thread.
@@ -48,7 +50,7 @@ impl Mapping {
         // SAFETY: the kernel chooses the place, so no mapping of anybody's is replaced.
         let address = unsafe { mmap(null_mut(), length, protection, MapFlags::SHARED, &file, 0) }?;
         let address = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Mapping { file, address, length, page_size })
+        Ok(Mapping { file, address, length, page_size, lent_for_writing: AtomicBool::new(false) })
     }
 
     pub(super) fn length(&self) -> usize {
@@ -61,6 +63,10 @@ impl Mapping {
 
     pub(super) fn address(&self) -> NonNull<u8> {
         self.address
+    }
+
+    pub(super) fn lent_for_writing(&self) -> &AtomicBool {
+        &self.lent_for_writing
     }
 
     pub(super) fn file(&self) -> BorrowedFd<'_> {

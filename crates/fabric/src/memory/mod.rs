@@ -153,6 +153,26 @@ impl Memory {
         }
     }
 
+    /// Notes that another process gets the file for writing.
+    pub(crate) fn lend_for_writing(&self) {
+        if let Backing::Pages(mapping) = &*self.backing {
+            mapping.lent_for_writing().store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether another process may have the file for writing.
+    pub(crate) fn is_lent_for_writing(&self) -> bool {
+        match &*self.backing {
+            Backing::Pages(mapping) => mapping.lent_for_writing().load(Ordering::SeqCst),
+            Backing::Lent(_) => false,
+        }
+    }
+
+    /// Whether its pages are huge: those can be torn out of a file by who may write it.
+    pub(crate) fn is_huge(&self) -> bool {
+        self.page_size() > rustix::param::page_size()
+    }
+
     /// The size of its pages.
     pub fn page_size(&self) -> usize {
         match &*self.backing {

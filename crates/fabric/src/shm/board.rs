@@ -15,7 +15,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create
 use rustix::mm::ProtFlags;
 
 use super::doorbell::Flag;
-use super::mapping::Pages;
+use super::mapping::{Pages, is_huge};
 use crate::engine::Part;
 use crate::memory::copy::copy;
 
@@ -73,15 +73,25 @@ impl Board {
         let _ = word.compare_exchange(grant.generation, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 
+    pub(super) fn still_holds(&self, grant: GrantId) -> bool {
+        let word = self.pages.word(SLOT + 4 * grant.slot);
+        word.load(Ordering::Relaxed) == grant.generation
+    }
+
     /// Where the peer's kernel finds a number that the peer can read in the board too.
     pub(super) fn probe_address(&self) -> u64 {
         self.pages.at(PROBE).addr() as u64
     }
 
-    /// Says which grant of the peer's we touch by the kernel right now.
-    pub(super) fn set_touching(&self, grant: Option<GrantId>) {
-        let slot = grant.map_or(0, |grant| grant.slot as u32 + 1);
-        self.pages.word(TOUCHING).store(slot, Ordering::SeqCst);
+    /// Says which grant of the peer's we touch right now. Its owner takes it back only in between.
+    #[inline]
+    pub(super) fn touch(&self, grant: GrantId) {
+        self.pages.number(TOUCHING).store(grant.mark(), Ordering::SeqCst);
+    }
+
+    #[inline]
+    pub(super) fn let_go(&self) {
+        self.pages.number(TOUCHING).store(0, Ordering::Release);
     }
 
     /// Copies parts into the ring from position `at` on, `length` bytes in all.
@@ -107,6 +117,13 @@ impl Board {
     }
 }
 
+#[cfg(test)]
+impl Board {
+    pub(super) fn head_for_test(&self) -> *mut u8 {
+        self.pages.at(HEAD)
+    }
+}
+
 /// The peer's board.
 #[derive(Debug)]
 pub(super) struct PeerBoard {
@@ -116,6 +133,9 @@ pub(super) struct PeerBoard {
 impl PeerBoard {
     /// Maps it for reading, if nobody can shorten it.
     pub(super) fn new(file: &OwnedFd) -> io::Result<Self> {
+        if is_huge(file)? {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "huge pages can be torn out"));
+        }
         Ok(PeerBoard { pages: Pages::map_sealed(file, SIZE, ProtFlags::READ)? })
     }
 
@@ -142,9 +162,9 @@ impl PeerBoard {
         self.pages.word(SLOT + 4 * grant.slot).load(Ordering::SeqCst) == grant.generation
     }
 
-    /// Whether the peer touches this grant of ours by the kernel right now.
+    /// Whether the peer touches this grant of ours right now.
     pub(super) fn touches(&self, grant: GrantId) -> bool {
-        self.pages.word(TOUCHING).load(Ordering::SeqCst) == grant.slot as u32 + 1
+        self.pages.number(TOUCHING).load(Ordering::SeqCst) == grant.mark()
     }
 
     pub(super) fn probe(&self) -> u64 {
@@ -188,6 +208,11 @@ impl GrantId {
         // Zero stands in slots of grants that do not hold.
         let generation = (key >> 16) as u32 | 1;
         (slot < SLOTS).then_some(GrantId { slot, generation })
+    }
+
+    /// As one number, never zero.
+    fn mark(self) -> u64 {
+        (self.slot as u64) << 32 | u64::from(self.generation)
     }
 }
 

@@ -1,4 +1,7 @@
-//! The socket between two processes: brings descriptors, and tells when the peer is gone.
+//! The socket between two processes: brings descriptors, wakes, and tells when the peer is gone.
+//!
+//! The bell is a message on it, since sending and receiving can be told not to block each time; whether
+//! an eventfd blocks is up to everybody who has it.
 
 use std::collections::HashMap;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -6,10 +9,11 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
+use super::board::{GrantId, PeerBoard};
 use crate::region::Rights;
 
 /// Brings grants from one process to the other.
@@ -51,29 +55,50 @@ impl Courier {
         send(&self.socket, &message, &[file])
     }
 
+    /// Wakes the peer. A socket that is full wakes it anyway.
+    pub(super) fn ring(&self) {
+        let _ = send(&self.socket, &RING, &[]);
+    }
+
     /// The grant with this key, if it came.
-    pub(super) fn take(&mut self, key: u128) -> Option<Granted> {
-        self.collect();
+    pub(super) fn take(&mut self, key: u128, board: &PeerBoard) -> Option<Granted> {
+        self.collect(board);
         self.waiting.remove(&key)
     }
 
     /// Takes in what has come, without blocking.
-    pub(super) fn collect(&mut self) {
+    pub(super) fn collect(&mut self, board: &PeerBoard) {
         while !self.gone && !self.nonsense {
             let mut message = [0; MESSAGE + 1];
             match receive(&self.socket, &mut message) {
-                Ok((0, _)) => self.gone = true,
-                Ok((count, files)) => match parse(&message[..count], files) {
-                    Some((key, granted)) if self.waiting.len() < MOST_WAITING => {
-                        self.waiting.insert(key, granted);
-                    }
-                    _ => self.nonsense = true,
+                Ok(Received { count: 0, .. }) => self.gone = true,
+                // We have no descriptor left for it: the grant is lost, and its import will say so.
+                Ok(Received { cut: true, .. }) => {}
+                Ok(Received { count, files, .. })
+                    if message[..count] == RING && files.is_empty() => {}
+                Ok(Received { count, files, .. }) => match parse(&message[..count], files) {
+                    Some((key, granted)) => self.keep(key, granted, board),
+                    None => self.nonsense = true,
                 },
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => self.gone = true,
             }
         }
+    }
+}
+
+impl Courier {
+    /// Keeps a grant until it is imported. Those that were taken back meanwhile make room.
+    fn keep(&mut self, key: u128, granted: Granted, board: &PeerBoard) {
+        if self.waiting.len() >= MOST_WAITING {
+            self.waiting.retain(|key, _| GrantId::of(*key).is_some_and(|grant| board.holds(grant)));
+        }
+        if self.waiting.len() >= MOST_WAITING {
+            self.nonsense = true;
+            return;
+        }
+        self.waiting.insert(key, granted);
     }
 }
 
@@ -103,8 +128,17 @@ pub(super) fn send(socket: impl AsFd, bytes: &[u8], files: &[BorrowedFd<'_>]) ->
     Ok(())
 }
 
-/// Receives a message and its descriptors, without blocking. None: the peer hung up.
-pub(super) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+/// A message.
+pub(super) struct Received {
+    /// How many bytes. None: the peer hung up.
+    pub(super) count: usize,
+    pub(super) files: Vec<OwnedFd>,
+    /// Whether descriptors were lost.
+    pub(super) cut: bool,
+}
+
+/// Receives a message and its descriptors, without blocking.
+pub(super) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Received> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
@@ -113,13 +147,16 @@ pub(super) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<(usize,
         RecvAncillaryMessage::ScmRights(files) => Some(files),
         _ => None,
     });
-    Ok((got.bytes, files.flatten().collect()))
+    let files = files.flatten().collect();
+    Ok(Received { count: got.bytes, files, cut: got.flags.contains(ReturnFlags::CTRUNC) })
 }
 
 const MESSAGE: usize = 25;
-const MOST_FILES: usize = 2;
-/// More grants at once than boards have slots.
-const MOST_WAITING: usize = 4096;
+/// Says nothing but that there is something to look for.
+const RING: [u8; 1] = [1];
+const MOST_FILES: usize = 1;
+/// How many grants may wait to be imported: each takes a descriptor of ours.
+const MOST_WAITING: usize = 512;
 
 /// What a peer's process says on the socket, with and without a descriptor: a grant, or nothing.
 #[cfg(any(test, feature = "fuzz"))]

@@ -1,16 +1,15 @@
 //! One end of a shared-memory lane before it is connected.
 //!
 //! The accepting end listens on an abstract socket with a random name. The dialling end says the
-//! token, and both pass what the other needs: the board, the bell, and where the board lies. A process
-//! of another user is turned away by its credentials.
+//! token, and both pass what the other needs: the board, and where it lies. A process of another user is
+//! turned away by its credentials.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::net::sockopt::socket_peercred;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, acceptfrom_with, bind, connect, listen,
     socket_with,
@@ -18,61 +17,62 @@ use rustix::net::{
 
 use super::Config;
 use super::board::{Board, PeerBoard};
-use super::courier::{Courier, receive, send};
+use super::courier::{Courier, Received, receive, send};
 use super::lane::{Connection, ShmLane};
 use super::offer::{Offer, boot_id};
-use super::process::Process;
+use super::process::{Credentials, Process};
 use crate::error::{Error, Kind};
 use crate::grants::random;
 use crate::lane::Lane;
-use crate::open::{Half, Side};
+use crate::open::{Half, Side, deadline};
 
 pub(super) struct ShmHalf {
     config: Config,
     offer: Offer,
     listener: Option<OwnedFd>,
     board: Board,
-    bell: OwnedFd,
 }
 
 impl ShmHalf {
     pub(super) fn new(config: &Config, side: Side) -> Result<Self, Error> {
         let accepts = side == Side::Accept;
-        let offer = Offer { accepts, boot: boot_id()?, token: random()? };
+        let offer = Offer { accepts, boot: boot_id()?, name: random()?, token: random()? };
+        let probe = random()? as u64;
         let prepared = || {
-            let listener = accepts.then(|| listener(offer.token)).transpose()?;
-            let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-            Ok((listener, Board::new(offer.token as u64)?, bell))
+            let listener = accepts.then(|| listener(offer.name)).transpose()?;
+            Ok((listener, Board::new(probe)?))
         };
-        let (listener, board, bell) = prepared().map_err(|error: io::Error| {
+        let (listener, board) = prepared().map_err(|error: io::Error| {
             let remedy = "see the limits of this process (`ulimit -n`) and its memory";
             Error::new(Kind::System, "prepare a shared-memory lane", error, remedy)
         })?;
-        Ok(ShmHalf { config: config.clone(), offer, listener, board, bell })
+        Ok(ShmHalf { config: config.clone(), offer, listener, board })
     }
 
-    /// What it says to the other end, with the board and the bell.
+    /// What it says to the other end, with the board.
     fn introduce(&self, socket: &OwnedFd, token: u128) -> io::Result<()> {
         let mut hello = [0; HELLO];
         hello[..4].copy_from_slice(MAGIC);
         hello[4..20].copy_from_slice(&token.to_le_bytes());
         hello[20..].copy_from_slice(&self.board.probe_address().to_le_bytes());
-        send(socket, &hello, &[self.board.file(), self.bell.as_fd()])
+        send(socket, &hello, &[self.board.file()])
     }
 
     fn lane(self, socket: OwnedFd, peer: Introduction) -> Result<Box<dyn Lane>, Error> {
-        let process = socket_peercred(&socket).ok().and_then(|who| Process::new(who.pid));
-        // The peer's memory can be reached by the kernel if that gives what the board says.
-        let reachable = process.as_ref().and_then(|process| process.peek(peer.probe_address));
-        let reachable = reachable == Some(peer.board.probe());
+        let who = Credentials::of(&socket).ok();
+        let equal = who.as_ref().is_some_and(Credentials::is_our_equal);
+        let process = who.and_then(|who| Process::new(who.pid?));
+        // The peer's memory can be reached by the kernel if that gives what the board says. One with
+        // fewer rights than ours is not reached so: it could have become another program by now.
+        let reached = process.as_ref().and_then(|process| process.peek(peer.probe_address));
+        let reachable = equal && reached == Some(peer.board.probe());
         let connection = Connection {
             board: Arc::new(self.board),
             peer: Arc::new(peer.board),
-            bell: self.bell,
-            peer_bell: peer.bell,
             courier: Courier::new(socket),
-            process,
+            process: process.map(Arc::new),
             reachable,
+            equal,
         };
         Ok(Box::new(ShmLane::new(connection, self.config.patience)?))
     }
@@ -95,7 +95,7 @@ impl Half for ShmHalf {
             let remedy = "let one end dial and the other accept";
             return Err(Error::new(Kind::Misuse, call, why, remedy));
         }
-        let deadline = Instant::now() + limit;
+        let deadline = deadline(limit);
         let (socket, introduction) = match &self.listener {
             Some(listener) => self.accept(listener, &peer, deadline),
             None => self.dial(&peer, deadline),
@@ -111,8 +111,16 @@ impl Half for ShmHalf {
 
 impl ShmHalf {
     fn dial(&self, peer: &Offer, deadline: Instant) -> io::Result<(OwnedFd, Introduction)> {
-        let socket = socket_with(FAMILY, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-        connect(&socket, &address(peer.token)?)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(FAMILY, SocketType::SEQPACKET, flags, None)?;
+        let address = address(peer.name)?;
+        // Where others stand in line already, there is nothing to wait on but time.
+        while let Err(error) = connect(&socket, &address) {
+            if error != rustix::io::Errno::AGAIN || Instant::now() >= deadline {
+                return Err(error.into());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
         self.check(&socket)?;
         self.introduce(&socket, peer.token)?;
         loop {
@@ -137,33 +145,35 @@ impl ShmHalf {
         let mut callers: Vec<OwnedFd> = Vec::new();
         loop {
             rest(std::iter::once(listener).chain(&callers), deadline)?;
-            while let Ok((socket, _)) = acceptfrom_with(listener, SocketFlags::CLOEXEC) {
-                if callers.len() < MOST_CALLERS && self.check(&socket).is_ok() {
-                    callers.push(socket);
-                }
-            }
+            let caller = acceptfrom_with(listener, SocketFlags::CLOEXEC).map(|(socket, _)| socket);
+            callers.extend(caller.ok().filter(|socket| self.check(socket).is_ok()));
             for at in (0..callers.len()).rev() {
                 match Introduction::receive(&callers[at], self.offer.token) {
                     Ok(Some(introduction)) => {
-                        let socket = callers.swap_remove(at);
-                        self.introduce(&socket, peer.token)?;
-                        return Ok((socket, introduction));
+                        let socket = callers.remove(at);
+                        if self.introduce(&socket, peer.token).is_ok() {
+                            return Ok((socket, introduction));
+                        }
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Ok(None) | Err(_) => drop(callers.swap_remove(at)),
+                    Ok(None) | Err(_) => drop(callers.remove(at)),
                 }
+            }
+            // After all were heard: the peer speaks as soon as it is there, so the oldest is not it.
+            if callers.len() > MOST_CALLERS {
+                callers.remove(0);
             }
         }
     }
 
     /// Who is at the other end, by the kernel's word.
     fn check(&self, socket: &OwnedFd) -> io::Result<()> {
-        let peer = socket_peercred(socket)?.uid;
-        let ours = rustix::process::geteuid();
-        if self.config.any_user || peer == ours || peer.is_root() {
+        let who = Credentials::of(socket)?;
+        if self.config.any_user || who.is_our_equal() || who.uid == 0 {
             return Ok(());
         }
-        let why = format!("the peer is of user {}, we are {}", peer.as_raw(), ours.as_raw());
+        let ours = rustix::process::geteuid().as_raw();
+        let why = format!("the peer is of user {}, we are {ours}", who.uid);
         Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
     }
 }
@@ -171,7 +181,6 @@ impl ShmHalf {
 /// What the other end passed.
 struct Introduction {
     board: PeerBoard,
-    bell: OwnedFd,
     probe_address: u64,
 }
 
@@ -179,28 +188,28 @@ impl Introduction {
     /// `None` for one that does not know our token, or brings something else than it should.
     fn receive(socket: &OwnedFd, token: u128) -> io::Result<Option<Self>> {
         let mut hello = [0; HELLO + 1];
-        let (count, files) = receive(socket, &mut hello)?;
+        let Received { count, files, .. } = receive(socket, &mut hello)?;
         let known = count == HELLO && hello[..4] == *MAGIC && hello[4..20] == token.to_le_bytes();
-        let (true, Ok([board, bell])) = (known, <[OwnedFd; 2]>::try_from(files)) else {
+        let (true, Ok([board])) = (known, <[OwnedFd; 1]>::try_from(files)) else {
             return Ok(None);
         };
         let probe_address = u64::from_le_bytes(hello[20..28].try_into().expect("eight bytes"));
         let Ok(board) = PeerBoard::new(&board) else { return Ok(None) };
-        Ok(Some(Introduction { board, bell, probe_address }))
+        Ok(Some(Introduction { board, probe_address }))
     }
 }
 
-fn listener(token: u128) -> io::Result<OwnedFd> {
+fn listener(name: u128) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(FAMILY, SocketType::SEQPACKET, flags, None)?;
-    bind(&socket, &address(token)?)?;
+    bind(&socket, &address(name)?)?;
     listen(&socket, 16)?;
     Ok(socket)
 }
 
 /// A name outside the file system, which ends with the socket.
-fn address(token: u128) -> io::Result<SocketAddrUnix> {
-    Ok(SocketAddrUnix::new_abstract_name(format!("wirelane-{token:032x}").as_bytes())?)
+fn address(name: u128) -> io::Result<SocketAddrUnix> {
+    Ok(SocketAddrUnix::new_abstract_name(format!("wirelane-{name:032x}").as_bytes())?)
 }
 
 /// Sleeps until one of them has something.
@@ -220,3 +229,11 @@ const MAGIC: &[u8; 4] = b"WLS1";
 const HELLO: usize = 28;
 /// How many may be connected before they have said who they are.
 const MOST_CALLERS: usize = 16;
+
+#[cfg(test)]
+impl ShmHalf {
+    /// Where our board says how far we have read.
+    pub(super) fn board_for_test(&self) -> *mut u8 {
+        self.board.head_for_test()
+    }
+}

@@ -2,17 +2,17 @@
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use rustix::event::epoll;
 use rustix::fs::{Mode, OFlags, SealFlags, fcntl_add_seals, fcntl_get_seals};
 
 use super::board::{Board, GrantId, PeerBoard};
-use super::courier::Courier;
+use super::courier::{Courier, Granted};
 use super::doorbell::{ASLEEP, ASLEEP_FOR_ROOM, AWAKE, Flag, announce, must_wake};
-use super::mapping::PeerMapping;
+use super::mapping::{PeerMapping, is_huge};
 use super::process::{Direction, Process};
 use super::ring::Ring;
 use crate::alarm::Alarm;
@@ -21,7 +21,7 @@ use crate::error::{Error, Kind};
 use crate::lane::{Caps, Lane, LentPath, number};
 use crate::memory::Memory;
 use crate::op::{Completion, Done, Failure, Op, Work};
-use crate::region::{Region, Rights};
+use crate::region::{Granter, Region, Rights};
 use crate::remote::{LaneKind, Reach, RemoteRegion, Target, Window};
 use crate::stats::Stats;
 
@@ -29,12 +29,12 @@ use crate::stats::Stats;
 pub(super) struct Connection {
     pub(super) board: Arc<Board>,
     pub(super) peer: Arc<PeerBoard>,
-    pub(super) bell: OwnedFd,
-    pub(super) peer_bell: OwnedFd,
     pub(super) courier: Courier,
-    pub(super) process: Option<Process>,
+    pub(super) process: Option<Arc<Process>>,
     /// Whether the peer's memory can be reached by the kernel.
     pub(super) reachable: bool,
+    /// Whether the peer is of our user.
+    pub(super) equal: bool,
 }
 
 pub(super) struct ShmLane {
@@ -49,6 +49,9 @@ pub(super) struct ShmLane {
     /// Polls since the peer was last seen alive.
     polls: u32,
     looked_away: bool,
+    /// Grants that may still hold, to be taken back when the lane ends.
+    granted: Vec<GrantId>,
+    fence: Arc<Fence>,
 }
 
 impl ShmLane {
@@ -60,12 +63,17 @@ impl ShmLane {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system)?;
         let alarm = Alarm::new().map_err(system)?;
         let life = connection.process.as_ref().map(|process| process.life().as_fd());
-        let fds = [connection.bell.as_fd(), connection.courier.as_fd(), alarm.as_fd()];
+        let fds = [connection.courier.as_fd(), alarm.as_fd()];
         for fd in fds.into_iter().chain(life) {
             let data = epoll::EventData::new_u64(0);
             epoll::add(&epoll, fd, data, epoll::EventFlags::IN).map_err(system)?;
         }
         let ring = Ring::new(connection.board.clone(), connection.peer.clone());
+        let fence = Arc::new(Fence {
+            board: connection.board.clone(),
+            peer: connection.peer.clone(),
+            process: connection.process.clone(),
+        });
         let lent = if connection.reachable { LentPath::Kernel } else { LentPath::OneCopy };
         Ok(ShmLane {
             number: number(),
@@ -77,6 +85,8 @@ impl ShmLane {
             armed: false,
             polls: 0,
             looked_away: false,
+            granted: Vec::new(),
+            fence,
         })
     }
 
@@ -99,14 +109,14 @@ impl ShmLane {
         if !mapped || self.engine.core.dead().is_some() {
             return Attempt::Ask;
         }
-        let clock = self.engine.core.clock();
         let with_imm = matches!(work, Work::Write { imm: Some(_), .. });
+        let clock = if with_imm { None } else { self.engine.core.clock() };
         match direct(work, &self.connection) {
             None => Attempt::Ask,
             // The number follows by the ring.
             Some(Ok(_)) if with_imm => Attempt::Ask,
             Some(Err(failure)) => {
-                self.refused();
+                self.refused(failure);
                 Attempt::Over(Err(failure))
             }
             Some(Ok(done)) => {
@@ -120,8 +130,8 @@ impl ShmLane {
 
     /// As a device would: a forbidden access ends the lane at both ends.
     #[cold]
-    fn refused(&mut self) {
-        self.engine.close(Failure::Flushed);
+    fn refused(&mut self, failure: Failure) {
+        self.engine.close(failure);
     }
 
     /// Wakes the peer, if it sleeps and there is something for it.
@@ -133,19 +143,18 @@ impl ShmLane {
             made_room |= std::mem::take(&mut ring.made_room);
         }
         if (wrote || made_room) && must_wake(&self.connection.peer.sleeping(), wrote) {
-            // A full counter has been rung already.
-            let _ = rustix::io::write(&self.connection.peer_bell, &1u64.to_ne_bytes());
+            self.connection.courier.ring();
         }
     }
 
     /// Takes in grants, and sees whether the peer is gone.
     fn look_after_peer(&mut self) {
         self.polls = 0;
-        self.connection.courier.collect();
+        self.connection.courier.collect(&self.connection.peer);
         if self.connection.courier.nonsense {
             self.engine.close(Failure::Nonsense);
         }
-        let ended = self.connection.process.as_ref().is_some_and(Process::has_ended);
+        let ended = self.connection.process.as_ref().is_some_and(|process| process.has_ended());
         if self.connection.courier.gone || ended {
             self.engine.streams_mut().for_each(|ring| ring.orphaned = true);
         }
@@ -159,6 +168,53 @@ impl ShmLane {
                 let _ = epoll::delete(&self.epoll, fd);
             }
         }
+    }
+
+    /// Gives the peer what it needs to use a region: its file, where a mapping allows just what the rights
+    /// do, or else a key to ask with.
+    fn hand_over(&mut self, region: &Region, key: u128) -> Result<RemoteRegion, Error> {
+        let grant = GrantId::of(key).ok_or_else(too_many)?;
+        let (rights, length) = (region.rights(), region.len() as u64);
+        let memory = region.memory();
+        let trusted = self.connection.equal || !memory.is_huge();
+        let address = match memory.file().filter(|_| trusted) {
+            Some(file) => match shareable(memory, file, rights)? {
+                Some(file) => {
+                    let sent = self.connection.courier.send(key, length, rights, file.as_fd());
+                    sent.map_err(unsent)?;
+                    MAPPED
+                }
+                None => ASK,
+            },
+            None if memory.file().is_some() => ASK,
+            None => memory.address().addr() as u64,
+        };
+        self.connection.board.set_granted(grant);
+        self.granted.retain(|grant| self.connection.board.still_holds(*grant));
+        self.granted.push(grant);
+        let fence: Weak<dyn Granter> = Arc::downgrade(&self.fence) as Weak<dyn Granter>;
+        region.granted(fence, key);
+        Ok(RemoteRegion { lane: LaneKind::Shm, rights, length, address, key })
+    }
+
+    fn map(&mut self, key: u128, grant: GrantId) -> Result<Window, Error> {
+        let peer = &self.connection.peer;
+        let granted = self.connection.courier.take(key, peer).ok_or_else(not_granted)?;
+        // What counts is what came with the descriptor, not what the caller was told.
+        let Granted { file, length, rights } = granted;
+        let failed = |error: std::io::Error| {
+            let remedy = "both ends must run Wirelane, with enough address space (`ulimit -v`)";
+            Error::new(Kind::Denied, "map the peer's region", error, remedy)
+        };
+        if !self.connection.equal && is_huge(&file).map_err(failed)? {
+            let why = "its huge pages can be torn out by a peer of another user";
+            return Err(failed(std::io::Error::other(why)));
+        }
+        let size = usize::try_from(length).unwrap_or(usize::MAX);
+        let writable = rights.write || rights.atomic;
+        let mapping = PeerMapping::new(&file, size, writable, peer.clone(), grant);
+        let reach = Reach::Mapped(mapping.map_err(failed)?);
+        Ok(Window::new(self.number, length, rights, reach))
     }
 
     fn wake_up(&mut self) {
@@ -180,45 +236,25 @@ impl Lane for ShmLane {
 
     fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {
         let key = self.engine.core.grants.add(region)?;
-        let grant = GrantId::of(key).ok_or_else(too_many)?;
-        let (rights, length) = (region.rights(), region.len() as u64);
-        let address = match region.memory().file() {
-            Some(file) => {
-                let file = shareable(file, rights)?;
-                self.connection.courier.send(key, length, rights, file.as_fd()).map_err(unsent)?;
-                0
-            }
-            None => region.memory().address().addr() as u64,
-        };
-        self.connection.board.set_granted(grant);
-        region.on_drop(Box::new(revoke(&self.connection, grant, region.memory())));
-        Ok(RemoteRegion { lane: LaneKind::Shm, rights, length, address, key })
+        let granted = self.hand_over(region, key);
+        if granted.is_err() {
+            self.engine.core.grants.remove(key);
+        }
+        granted
     }
 
     fn import(&mut self, remote: &RemoteRegion) -> Result<Window, Error> {
         remote.expect(LaneKind::Shm)?;
         let RemoteRegion { rights, length, address, key, .. } = *remote;
         let (lane, grant) = (self.number, GrantId::of(key).ok_or_else(not_granted)?);
-        if address != 0 {
-            let reach = match self.connection.reachable {
-                true => Reach::Process { address, key },
-                false => Reach::Ask { key },
-            };
-            return Ok(Window::new(lane, length, rights, reach));
+        match address {
+            MAPPED => self.map(key, grant),
+            ASK => Ok(Window::new(lane, length, rights, Reach::Ask { key })),
+            _ if !self.connection.reachable => {
+                Ok(Window::new(lane, length, rights, Reach::Ask { key }))
+            }
+            _ => Ok(Window::new(lane, length, rights, Reach::Process { address, key })),
         }
-        let granted = self.connection.courier.take(key).ok_or_else(not_granted)?;
-        // What counts is what came with the descriptor, not what the caller was told.
-        let (rights, length) = (granted.rights, granted.length);
-        let writable = rights.write || rights.atomic;
-        let board = self.connection.peer.clone();
-        let mapping = usize::try_from(length)
-            .map_err(|_| std::io::ErrorKind::OutOfMemory.into())
-            .and_then(|length| PeerMapping::new(&granted.file, length, writable, board, grant));
-        let mapping = mapping.map_err(|error| {
-            let remedy = "both ends must run Wirelane, with enough address space (`ulimit -v`)";
-            Error::new(Kind::Denied, "map the peer's region", error, remedy)
-        })?;
-        Ok(Window::new(lane, length, rights, Reach::Mapped(mapping)))
     }
 
     #[inline]
@@ -257,8 +293,7 @@ impl Lane for ShmLane {
         self.ring();
         self.look_after_peer();
         self.alarm.set(self.engine.core.deadline());
-        // Old rings are forgotten before the sleep is announced: a later one stays.
-        let _ = rustix::io::read(&self.connection.bell, &mut [0; 8]);
+        // Old rings were taken in by this: a later one stays.
         let blocked = self.engine.is_blocked(0);
         self.armed = true;
         announce(&self.connection.board.sleeping(), if blocked { ASLEEP_FOR_ROOM } else { ASLEEP });
@@ -281,6 +316,9 @@ impl Lane for ShmLane {
     fn close(&mut self) {
         self.engine.close(Failure::Flushed);
         self.ring();
+        for grant in self.granted.drain(..) {
+            self.fence.take_back(grant);
+        }
     }
 }
 
@@ -302,7 +340,17 @@ enum Attempt {
 fn direct(work: &Work, connection: &Connection) -> Option<Result<Done, Failure>> {
     let target = work.target()?;
     match target.window.reach() {
-        Reach::Mapped(mapping) => Some(mapped(work, target, mapping)),
+        Reach::Mapped(mapping) => {
+            // The owner waits for this before it lets go of the memory; see `Fence`.
+            connection.board.touch(mapping.grant());
+            let done = match mapping.is_granted() {
+                true => mapped(work, target, mapping),
+                false if connection.peer.has_ended() => Err(Failure::PeerGone),
+                false => Err(Failure::Access),
+            };
+            connection.board.let_go();
+            Some(done)
+        }
         Reach::Process { address, key } => by_kernel(work, target, *address, *key, connection),
         _ => None,
     }
@@ -310,7 +358,7 @@ fn direct(work: &Work, connection: &Connection) -> Option<Result<Done, Failure>>
 
 #[inline]
 fn mapped(work: &Work, target: &Target, mapping: &PeerMapping) -> Result<Done, Failure> {
-    if !(permitted(work, target) && mapping.is_granted()) {
+    if !permitted(work, target) {
         return Err(Failure::Access);
     }
     let at = target.offset as usize;
@@ -366,11 +414,11 @@ fn by_kernel(
         return Some(Err(Failure::Access));
     }
     let grant = GrantId::of(key)?;
-    // The owner waits for this before it lets go of the memory; see `revoke`.
-    connection.board.set_touching(Some(grant));
+    connection.board.touch(grant);
     let granted = connection.peer.holds(grant);
-    let copied = granted.then(|| process.copy(slices, address + target.offset, direction));
-    connection.board.set_touching(None);
+    let place = address.wrapping_add(target.offset);
+    let copied = granted.then(|| process.copy(slices, place, direction));
+    connection.board.let_go();
     match copied {
         None => Some(Err(Failure::Access)),
         Some(Ok(())) => Some(Ok(Done::Placed)),
@@ -378,44 +426,76 @@ fn by_kernel(
     }
 }
 
-/// Takes a grant back when its region is dropped. A peer that writes lent memory by the kernel at that
-/// very moment is waited for; one that stands still in it keeps the memory for good.
-fn revoke(connection: &Connection, grant: GrantId, memory: &Memory) -> impl FnOnce() + use<> {
-    let (board, peer) = (connection.board.clone(), connection.peer.clone());
-    let lent = memory.file().is_none().then(|| memory.clone());
-    move || {
-        board.revoke(grant);
-        let Some(lent) = lent else { return };
-        let limit = Instant::now() + Duration::from_secs(1);
-        while peer.touches(grant) {
-            if Instant::now() > limit {
-                return std::mem::forget(lent);
+/// What takes grants back: a peer of ours that is in the middle of touching one is waited for.
+struct Fence {
+    board: Arc<Board>,
+    peer: Arc<PeerBoard>,
+    process: Option<Arc<Process>>,
+}
+
+impl Fence {
+    /// Whether the peer has let go. One that stands still in the middle, stopped or lying, does not in
+    /// time; one whose process has ended has.
+    fn take_back(&self, grant: GrantId) -> bool {
+        self.board.revoke(grant);
+        let begun = Instant::now();
+        while self.peer.touches(grant) {
+            if self.process.as_ref().is_some_and(|process| process.has_ended()) {
+                return true;
+            }
+            if begun.elapsed() > PATIENCE {
+                return false;
             }
             std::thread::yield_now();
+        }
+        true
+    }
+}
+
+impl Granter for Fence {
+    fn revoke(&self, key: u128, memory: &Memory) {
+        let Some(grant) = GrantId::of(key) else { return };
+        // Lent memory that somebody may still write is nobody's any more. A memfd stays by itself.
+        if !self.take_back(grant) && memory.file().is_none() {
+            std::mem::forget(memory.clone());
         }
     }
 }
 
-/// The descriptor that a peer gets: for reading alone where it may do no more.
-fn shareable(file: BorrowedFd<'_>, rights: Rights) -> Result<OwnedFd, Error> {
-    let call = || "grant a region".to_owned();
-    let system = |error| Error::new(Kind::System, call(), error, "mount /proc; see `ulimit -n`");
-    if rights.write || rights.atomic {
-        let seals = fcntl_get_seals(file).map_err(system)?;
-        if seals.contains(SealFlags::FUTURE_WRITE) {
-            let why = "its memory was granted for reading before, which sealed it";
-            let remedy = "grant the writable region first, or use another memory";
-            return Err(Error::new(Kind::Misuse, call(), why, remedy));
+/// The descriptor that a peer gets: for reading alone where it may do no more. `None` where a mapping
+/// would allow more than the rights do, or where the file went out for the other purpose before: what was
+/// sealed cannot be written, and what can be written cannot be sealed.
+fn shareable(
+    memory: &Memory,
+    file: BorrowedFd<'_>,
+    rights: Rights,
+) -> Result<Option<OwnedFd>, Error> {
+    let system = |error: std::io::Error| {
+        let remedy = "mount /proc; see the limits of this process: `ulimit -n`";
+        Error::new(Kind::System, "grant a region", error, remedy)
+    };
+    match (rights.read, rights.write, rights.atomic) {
+        (true, true, _) => {
+            memory.lend_for_writing();
+            let seals = fcntl_get_seals(file).map_err(|error| system(error.into()))?;
+            if seals.contains(SealFlags::FUTURE_WRITE) {
+                return Ok(None);
+            }
+            file.try_clone_to_owned().map(Some).map_err(system)
         }
-        return file.try_clone_to_owned().map_err(|error| {
-            Error::new(Kind::System, call(), error, "see the limits of this process: `ulimit -n`")
-        });
+        (true, false, false) if !memory.is_lent_for_writing() => {
+            only_readable(file).map(Some).map_err(system)
+        }
+        _ => Ok(None),
     }
-    // Ours stays writable; nobody else's can be.
-    fcntl_add_seals(file, SealFlags::FUTURE_WRITE).map_err(system)?;
+}
+
+/// Seals the file against all writing but ours, which is mapped already.
+fn only_readable(file: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
     use std::os::fd::AsRawFd;
+    fcntl_add_seals(file, SealFlags::FUTURE_WRITE)?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(system)
+    Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 fn too_many() -> Error {
@@ -446,10 +526,15 @@ const CAPS: Caps = Caps {
     depth: 1024,
     receives: 4096,
     inline: 0,
-    peer_must_poll: false,
+    peer_must_poll: true,
     lent: LentPath::OneCopy,
 };
 
+/// How a region is reached, where an address would stand: no memory lies so low.
+const MAPPED: u64 = 0;
+const ASK: u64 = 1;
+/// How long a peer that is in the middle of touching our memory is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// From here on a call of the kernel's is cheaper than a copy more.
 const LEAST_BY_KERNEL: usize = 4096;
 /// Polls between two looks whether the peer is there: each costs system calls.

@@ -1,8 +1,8 @@
 //! Pages of a memfd, mapped; and a peer's region as such pages.
 //!
 //! Unsafe here: `Pages` maps a file once and unmaps it in `Drop`. A file of a peer's is mapped only if it
-//! is sealed against shrinking, so that touching the pages can never fault. The bytes are accessed by
-//! `copy` and atomics alone.
+//! is sealed against shrinking, so that its pages stay; of huge pages see `is_huge`. The bytes are
+//! accessed by `copy` and atomics alone.
 #![allow(unsafe_code, reason = "maps files and touches their bytes")]
 
 use std::io;
@@ -60,6 +60,13 @@ impl Pages {
     }
 }
 
+/// Whether a file has huge pages. Who may write such a file can give its pages back to the system, and if
+/// there is none left, whoever touches them next dies.
+pub(super) fn is_huge(file: &OwnedFd) -> io::Result<bool> {
+    const HUGETLBFS: i64 = 0x9584_58f6;
+    Ok(rustix::fs::fstatfs(file)?.f_type & 0xffff_ffff == HUGETLBFS)
+}
+
 impl Drop for Pages {
     fn drop(&mut self) {
         // SAFETY: mapped in `map` with this length, unmapped here only. A failure leaves nothing to do.
@@ -88,7 +95,11 @@ impl PeerMapping {
         Ok(PeerMapping { pages, board, grant })
     }
 
-    /// Whether its owner still has it.
+    pub(super) fn grant(&self) -> GrantId {
+        self.grant
+    }
+
+    /// Whether its owner still has it. To be asked after `Board::touch`.
     #[inline]
     pub(super) fn is_granted(&self) -> bool {
         self.board.holds(self.grant)

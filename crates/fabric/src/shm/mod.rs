@@ -14,6 +14,8 @@ mod mapping;
 mod offer;
 mod process;
 mod ring;
+#[cfg(test)]
+mod trouble;
 
 use std::time::Duration;
 

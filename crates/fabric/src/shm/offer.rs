@@ -2,13 +2,15 @@
 
 use crate::error::{Error, Kind};
 
-/// Version 1: version, whether it accepts, boot id, token. The accepting end's token is also the name
-/// of its socket.
+/// Version 1: version, whether it accepts, boot id, name of the socket, token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) accepts: bool,
     /// One start of one kernel: the same for all processes of a host.
     pub(super) boot: [u8; 16],
+    /// Of the accepting end's socket. Everybody on the host can read it.
+    pub(super) name: u128,
+    /// By which each end knows the other. Nobody else can read it.
     pub(super) token: u128,
 }
 
@@ -18,6 +20,7 @@ impl Offer {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![Self::VERSION, u8::from(self.accepts)];
         bytes.extend(self.boot);
+        bytes.extend(self.name.to_le_bytes());
         bytes.extend(self.token.to_le_bytes());
         bytes
     }
@@ -34,10 +37,12 @@ impl Offer {
     fn parse(bytes: &[u8]) -> Option<Self> {
         let (&[version, accepts], rest) = bytes.split_first_chunk()?;
         let (boot, rest) = rest.split_first_chunk()?;
+        let (name, rest) = rest.split_first_chunk()?;
         let token = u128::from_le_bytes(rest.try_into().ok()?);
         (version == Self::VERSION && accepts <= 1).then_some(Offer {
             accepts: accepts == 1,
             boot: *boot,
+            name: u128::from_le_bytes(*name),
             token,
         })
     }
@@ -60,10 +65,10 @@ mod tests {
 
     #[test]
     fn offers_come_back_as_they_were() {
-        let offer = Offer { accepts: true, boot: boot_id().unwrap(), token: 77 };
+        let offer = Offer { accepts: true, boot: boot_id().unwrap(), name: 5, token: 77 };
         assert_eq!(Offer::from_bytes(&offer.to_bytes()), Ok(offer.clone()));
         let good = offer.to_bytes();
-        for bad in [&good[..33], &[&good[..], &[0]].concat(), &[], &[9; 34]] {
+        for bad in [&good[..49], &[&good[..], &[0]].concat(), &[], &[9; 50]] {
             Offer::from_bytes(bad).expect_err("no offer");
         }
     }

@@ -2,16 +2,44 @@
 //!
 //! Unsafe here: the local parts are memory that the operation holds; the remote place is the other
 //! process's, which the kernel checks.
-#![allow(unsafe_code, reason = "calls process_vm_readv and process_vm_writev")]
+#![allow(unsafe_code, reason = "calls process_vm_readv, process_vm_writev and getsockopt")]
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::engine::Part;
 use crate::region::Slice;
+
+/// Who is at the other end of a socket, by the kernel's word.
+pub(super) struct Credentials {
+    /// None where its process cannot be seen from here.
+    pub(super) pid: Option<Pid>,
+    pub(super) uid: u32,
+}
+
+impl Credentials {
+    pub(super) fn of(socket: &OwnedFd) -> io::Result<Self> {
+        let mut who = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+        let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+        let (at, level, option) = ((&raw mut who).cast(), libc::SOL_SOCKET, libc::SO_PEERCRED);
+        // SAFETY: an open socket, and room for the answer of the length said. Its pid may be zero, which
+        // a `Pid` may not.
+        let answer =
+            unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, at, &mut length) };
+        if answer != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Credentials { pid: Pid::from_raw(who.pid), uid: who.uid })
+    }
+
+    /// Whether it has no fewer rights than we have: then it may be shown what we may see.
+    pub(super) fn is_our_equal(&self) -> bool {
+        self.uid == rustix::process::geteuid().as_raw()
+    }
+}
 
 /// The peer's process.
 #[derive(Debug)]
@@ -53,13 +81,15 @@ impl Process {
         address: u64,
         direction: Direction,
     ) -> io::Result<()> {
-        if self.has_ended() {
-            return Err(io::ErrorKind::NotConnected.into());
-        }
         let mut address = address;
         for slice in slices {
             let mut done = 0;
             while done < slice.len() {
+                // Its number may mean another process once it has ended. Between this look and the copy
+                // all numbers would have to come round, which we take the chance of.
+                if self.has_ended() {
+                    return Err(io::ErrorKind::NotConnected.into());
+                }
                 let place = slice.address().wrapping_add(done);
                 let part = Part { address: place, length: slice.len() - done };
                 // SAFETY: the rest of a slice, which holds its memory.
@@ -68,7 +98,7 @@ impl Process {
                     return Err(io::ErrorKind::WriteZero.into());
                 }
                 done += count;
-                address += count as u64;
+                address = address.wrapping_add(count as u64);
             }
         }
         Ok(())

@@ -9,7 +9,10 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::sockopt::{set_socket_send_buffer_size, set_tcp_user_timeout};
+use rustix::net::sockopt::{
+    set_socket_keepalive, set_socket_send_buffer_size, set_tcp_keepidle, set_tcp_keepintvl,
+    set_tcp_user_timeout,
+};
 
 use super::lane::TcpLane;
 use super::offer::Offer;
@@ -18,7 +21,7 @@ use super::{Config, MOST_STREAMS};
 use crate::error::{Error, Kind};
 use crate::grants::random;
 use crate::lane::Lane;
-use crate::open::{Half, Side};
+use crate::open::{Half, Side, deadline};
 
 pub(super) struct TcpHalf {
     config: Config,
@@ -46,7 +49,7 @@ impl Half for TcpHalf {
 
     fn connect(self: Box<Self>, offer: &[u8], limit: Duration) -> Result<Box<dyn Lane>, Error> {
         let peer = Offer::from_bytes(offer)?;
-        let deadline = Instant::now() + limit;
+        let deadline = deadline(limit);
         let count = self.offer.streams.min(peer.streams);
         let sockets = match (&self.listener, peer.address) {
             (Some(listener), None) => accept_all(listener, &self.offer, &peer, count, deadline)?,
@@ -76,11 +79,17 @@ fn listen(config: &Config) -> Result<TcpListener, Error> {
 
 /// As the engine wants it.
 fn prepare(socket: TcpStream, config: &Config) -> Result<Socket, Error> {
-    let patience = u32::try_from(config.patience.as_millis()).unwrap_or(u32::MAX);
+    // The kernel counts milliseconds in a signed number; none would mean its own default.
+    let silence = config.silence.as_millis().clamp(1, i32::MAX as u128) as u32;
+    let quiet = (config.silence / 2).max(Duration::from_secs(1));
     let prepared = socket
         .set_nodelay(true)
         .and_then(|()| socket.set_nonblocking(true))
-        .and_then(|()| Ok(set_tcp_user_timeout(&socket, patience)?));
+        .and_then(|()| Ok(set_tcp_user_timeout(&socket, silence)?))
+        // Without anything to acknowledge a lost host is found by asking.
+        .and_then(|()| Ok(set_socket_keepalive(&socket, true)?))
+        .and_then(|()| Ok(set_tcp_keepidle(&socket, quiet.min(Duration::from_secs(32_000)))?))
+        .and_then(|()| Ok(set_tcp_keepintvl(&socket, Duration::from_secs(1))?));
     prepared.map_err(|error| {
         Error::new(Kind::System, "prepare a TCP connection", error, "connect anew")
     })?;
@@ -163,18 +172,13 @@ fn accept_all(
     while streams.iter().any(Option::is_none) {
         let Ok(left) = left(deadline) else { return Err(nobody_came(listener)) };
         rest(listener, &callers, left);
-        while let Ok((socket, _)) = listener.accept() {
-            if callers.len() == MOST_CALLERS {
-                callers.remove(0);
-            }
-            callers.extend(Caller::new(socket));
-        }
+        callers.extend(listener.accept().ok().and_then(|(socket, _)| Caller::new(socket)));
         for at in (0..callers.len()).rev() {
             match callers[at].listen() {
                 Heard::Nothing => {}
-                Heard::Stranger => drop(callers.swap_remove(at)),
+                Heard::Stranger => drop(callers.remove(at)),
                 Heard::Hello(said) => {
-                    let caller = callers.swap_remove(at);
+                    let caller = callers.remove(at);
                     let stream = (0..count).find(|stream| hello(*stream, ours.token) == said);
                     let free = stream.and_then(|at| streams.get_mut(usize::from(at)));
                     if let Some(free) = free.filter(|free| free.is_none()) {
@@ -182,6 +186,10 @@ fn accept_all(
                     }
                 }
             }
+        }
+        // After all were heard: the peer speaks as soon as it is there, so the oldest silent one is not it.
+        if callers.len() > MOST_CALLERS {
+            callers.remove(0);
         }
     }
     Ok(streams.into_iter().flatten().collect())

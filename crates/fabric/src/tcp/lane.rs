@@ -25,7 +25,6 @@ pub(super) struct TcpLane {
     epoll: OwnedFd,
     /// Of which sockets we wait to write too.
     writing: Vec<bool>,
-    looked_away: bool,
 }
 
 impl TcpLane {
@@ -46,15 +45,7 @@ impl TcpLane {
         watch(alarm.as_fd(), sockets.len())?;
         let writing = vec![false; sockets.len()];
         let engine = Engine::new(sockets, config.patience);
-        Ok(TcpLane {
-            number: number(),
-            caps: CAPS,
-            engine,
-            alarm,
-            epoll,
-            writing,
-            looked_away: false,
-        })
+        Ok(TcpLane { number: number(), caps: CAPS, engine, alarm, epoll, writing })
     }
 
     fn has_room(&self, op: &Op) -> bool {
@@ -66,11 +57,14 @@ impl TcpLane {
 
     /// A dead lane has no news: a socket that ended would wake us for ever.
     fn look_away(&mut self) {
-        let finished = (0..self.writing.len()).all(|at| !self.engine.is_blocked(at));
-        if finished && !std::mem::replace(&mut self.looked_away, true) {
-            for socket in self.engine.streams() {
-                let _ = epoll::delete(&self.epoll, socket);
-            }
+        for (at, socket) in self.engine.streams().enumerate() {
+            let data = epoll::EventData::new_u64(at as u64);
+            // A last word that waits for room is all there is left to do. What is not watched any more
+            // cannot be forgotten again.
+            let _ = match self.engine.is_blocked(at) {
+                true => epoll::modify(&self.epoll, socket, data, epoll::EventFlags::OUT),
+                false => epoll::delete(&self.epoll, socket),
+            };
         }
     }
 

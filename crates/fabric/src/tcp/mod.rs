@@ -7,6 +7,8 @@ mod lane;
 mod nonsense;
 mod offer;
 mod socket;
+#[cfg(test)]
+mod trouble;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -31,15 +33,21 @@ pub struct Config {
     /// How many connections a lane spreads its operations over, 1 to 16; the lesser of both ends counts.
     /// One is best on one machine; several may help on a fast network.
     pub streams: u8,
-    /// How long an operation may wait for a receive of the peer's, and unacknowledged data for the
-    /// peer's host, before the lane counts as dead.
+    /// How long an operation may wait for a receive of the peer's before the lane counts as dead.
     pub patience: Duration,
+    /// How long the peer's host may be silent, or the peer leave its buffers full, before the lane counts
+    /// as dead. Shorter finds lost hosts sooner, and takes busy peers for lost.
+    pub silence: Duration,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        let patience = Duration::from_secs(2);
-        Config { address: IpAddr::V4(Ipv4Addr::LOCALHOST), streams: 1, patience }
+        Config {
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            streams: 1,
+            patience: Duration::from_secs(2),
+            silence: Duration::from_secs(30),
+        }
     }
 }
 

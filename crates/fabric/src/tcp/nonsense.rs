@@ -5,6 +5,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use super::half::{TcpHalf, hello};
 use super::offer::Offer;
 use super::{Config, Tcp};
@@ -56,10 +58,11 @@ fn frame(kind: u8, number: u32, length: u64, ack: u32) -> Vec<u8> {
 fn lies_end_the_lane_with_their_name() {
     for lie in [
         vec![0xff; 64],
-        frame(10, 0, 0, 1),   // acknowledges what was never sent
-        frame(5, 0, 8, 0),    // answers what was never asked
-        frame(8, 0, 0, 0),    // the same for an atomic operation
-        frame(5, 9999, 8, 0), // for an operation that never was
+        frame(10, 0, 0, 1),      // acknowledges what was never sent
+        frame(5, 0, 8, 0),       // answers what was never asked
+        frame(8, 0, 0, 0),       // the same for an atomic operation
+        frame(5, 9999, 8, 0),    // for an operation that never was
+        frame(3, 0, 1 << 50, 0), // a number of a write that nobody could do
     ] {
         assert_eq!(end_after(&lie), Failure::Nonsense, "{lie:?}");
     }
@@ -81,6 +84,32 @@ fn a_write_without_a_key_is_refused_and_said() {
     liar.read_exact(&mut answer).unwrap();
     assert_eq!((answer[0], answer[4], answer[8]), (9, 7, 1), "failed, question 7, no access");
     assert_eq!(liar.read(&mut answer).unwrap(), 0, "and that was the last word");
+}
+
+/// Its last word finds no room, and more keeps coming: a dead lane is not woken for that.
+#[test]
+fn a_dead_lane_sleeps_whatever_the_peer_does() {
+    let (mut lane, mut liar) = lane_and_liar();
+    let memory = Memory::allocate(64 << 20, Pages::Plain).unwrap();
+    let region = Tcp::default().register(&memory, Rights::ALL).unwrap();
+    let key = lane.grant(&region).unwrap().key;
+    let read = |key: u128| {
+        let mut frame = frame(4, 1, 64 << 20, 0);
+        frame[24..40].copy_from_slice(&key.to_le_bytes());
+        frame
+    };
+    let mut done = Vec::new();
+    liar.write_all(&read(key)).unwrap();
+    crate::wait(&mut *lane, &mut done, Duration::from_millis(200));
+    liar.write_all(&read(key ^ 1 << 90)).unwrap();
+    crate::wait(&mut *lane, &mut done, Duration::from_millis(200));
+    assert_eq!(lane.stats().ended(), Some(Failure::Access));
+    let _ = liar.write_all(&[0; 24]);
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(lane.arm());
+    let mut fds = [PollFd::from_borrowed_fd(lane.fd(), PollFlags::IN)];
+    let ready = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap();
+    assert_eq!(ready, 0, "nothing to wake up for");
 }
 
 #[test]

@@ -34,6 +34,8 @@ const _: () = {
 };
 
 impl Stream for Socket {
+    const NUMBERS_ALONE: bool = false;
+
     /// A message of up to 4 KiB is read in one call with its header and copied from there; of longer
     /// ones the rest goes straight to its place.
     const AHEAD: usize = 4096;

@@ -1,0 +1,223 @@
+//! What can go wrong between two processes, honest or not.
+//!
+//! Unsafe here: a test that lies on its own board writes into it, where its owner could too.
+#![allow(unsafe_code, reason = "a liar writes on its own board")]
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+
+use super::half::ShmHalf;
+use super::offer::Offer;
+use super::{Config, Shm};
+use crate::open::{Fabric, Half, Side};
+use crate::remote::Reach;
+use crate::{Done, Failure, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn join(dial: Box<dyn Half>, accept: Box<dyn Half>) -> (Box<dyn Lane>, Box<dyn Lane>) {
+    let (to_dial, to_accept) = (accept.offer(), dial.offer());
+    std::thread::scope(|scope| {
+        let accepted = scope.spawn(|| accept.connect(&to_accept, LIMIT).unwrap());
+        (dial.connect(&to_dial, LIMIT).unwrap(), accepted.join().unwrap())
+    })
+}
+
+fn pair() -> (Box<dyn Lane>, Box<dyn Lane>) {
+    let fabric = Shm::default();
+    join(fabric.half(Side::Dial).unwrap(), fabric.half(Side::Accept).unwrap())
+}
+
+fn region(length: usize, rights: Rights) -> Region {
+    Shm::default().register(&Memory::allocate(length, Pages::Plain).unwrap(), rights).unwrap()
+}
+
+fn write(lane: &mut dyn Lane, from: &Region, to: crate::Target) -> Option<Result<Done, Failure>> {
+    lane.post(&mut VecDeque::from([Op::write(1, from.slice(..4), to)]));
+    let mut done = Vec::new();
+    lane.poll(&mut done);
+    done.first().map(|done| done.outcome)
+}
+
+#[test]
+fn a_lane_that_is_closed_or_dropped_is_not_written_through() {
+    for dropped in [false, true] {
+        let (mut a, mut b) = pair();
+        let (shared, source) = (region(4096, Rights::ALL), region(4096, Rights::NONE));
+        source.memory().write(0, b"late");
+        let window = a.import(&b.grant(&shared).unwrap()).unwrap();
+        b.close();
+        if dropped {
+            drop(b);
+        }
+        assert_eq!(write(&mut *a, &source, window.at(0)), Some(Err(Failure::PeerGone)));
+        assert_eq!(shared.slice(..4).to_vec(), [0; 4]);
+    }
+}
+
+fn descriptors_and_boards() -> (usize, usize) {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let boards = maps.lines().filter(|line| line.contains("wirelane-board")).count();
+    (std::fs::read_dir("/proc/self/fd").unwrap().count(), boards)
+}
+
+/// Other tests have some of their own at the same time, but not so many.
+#[test]
+fn a_region_does_not_keep_the_lanes_it_was_granted_on() {
+    let shared = region(4096, Rights::ALL);
+    let before = descriptors_and_boards();
+    for _ in 0..300 {
+        let (mut a, mut b) = pair();
+        a.import(&b.grant(&shared).unwrap()).unwrap();
+    }
+    let after = descriptors_and_boards();
+    assert!(after.0 < before.0 + 200 && after.1 < before.1 + 200, "{before:?} {after:?}");
+}
+
+#[test]
+fn regions_come_and_go_and_the_lane_stays() {
+    let (mut a, mut b) = pair();
+    for round in 0..5000 {
+        let granted = region(4096, Rights::ALL);
+        b.grant(&granted).unwrap_or_else(|error| panic!("round {round}: {error}"));
+        drop(granted);
+        if round % 50 == 49 {
+            a.arm();
+        }
+        assert_eq!(a.stats().ended(), None, "round {round}");
+    }
+}
+
+#[test]
+fn a_grant_that_found_no_room_can_be_tried_again() {
+    let (mut a, mut b) = pair();
+    let granted = region(4096, Rights::ALL);
+    while b.grant(&granted).is_ok() {}
+    for _ in 0..5000 {
+        b.grant(&granted).unwrap_err();
+    }
+    a.arm();
+    b.grant(&granted).expect("the peer took in what was granted before");
+}
+
+/// A peer that claims to have read what was never written.
+#[test]
+fn a_lie_on_the_board_ends_the_lane() {
+    let half = |side| ShmHalf::new(&Config::default(), side).unwrap();
+    let (dial, liar) = (half(Side::Dial), half(Side::Accept));
+    let head = liar.board_for_test();
+    // SAFETY: a number of the liar's own board, which lives as long as its lane below.
+    let head = unsafe { AtomicU64::from_ptr(head.cast()) };
+    let (mut a, mut b) = join(Box::new(dial), Box::new(liar));
+    let (room, source) = (region(1 << 20, Rights::NONE), region(1 << 20, Rights::NONE));
+    b.post(&mut VecDeque::from([Op::receive(1, room.slice(..))]));
+    b.arm();
+    let mut done = Vec::new();
+    for _ in 0..10 {
+        a.poll(&mut done);
+    }
+    head.store(1 << 40, Ordering::SeqCst);
+    a.post(&mut VecDeque::from([Op::send(2, source.slice(..))]));
+    assert_eq!(crate::wait(&mut *a, &mut done, LIMIT), 1);
+    assert_eq!(a.stats().ended(), Some(Failure::Nonsense));
+}
+
+#[test]
+fn the_token_stands_nowhere() {
+    let half = Shm::default().half(Side::Accept).unwrap();
+    let offer = Offer::from_bytes(&half.offer()).unwrap();
+    let names = std::fs::read_to_string("/proc/net/unix").unwrap();
+    assert!(names.contains(&format!("{:032x}", offer.name)));
+    assert!(!names.contains(&format!("{:032x}", offer.token)));
+}
+
+/// Granted for writing, then for reading, then for writing: all of them work, by mapping or by asking.
+#[test]
+fn one_memory_may_be_granted_with_several_rights() {
+    let (mut a, mut b) = pair();
+    let memory = Memory::allocate(4096, Pages::Plain).unwrap();
+    let read = Rights { read: true, ..Rights::NONE };
+    let grants = [Rights::ALL, read, Rights::ALL].map(|rights| {
+        let region = Shm::default().register(&memory, rights).unwrap();
+        (b.grant(&region).unwrap(), region)
+    });
+    let source = region(4096, Rights::NONE);
+    for (remote, region) in &grants {
+        let window = a.import(remote).unwrap();
+        if region.rights() == Rights::ALL {
+            write(&mut *a, &source, window.at(0)).expect("mapped").unwrap();
+        }
+        a.post(&mut VecDeque::from([Op::read(2, source.slice(..8), window.at(0))]));
+        let mut done = Vec::new();
+        while done.is_empty() {
+            b.poll(&mut Vec::new());
+            a.poll(&mut done);
+        }
+        assert_eq!(done[0].outcome, Ok(Done::Placed));
+    }
+}
+
+#[test]
+fn only_what_a_mapping_can_say_is_mapped() {
+    let (mut a, mut b) = pair();
+    for bits in 0..8 {
+        let rights = Rights::from_bits(bits).unwrap();
+        let granted = region(4096, rights);
+        let window = a.import(&b.grant(&granted).unwrap()).unwrap();
+        let mapped = matches!(window.reach(), Reach::Mapped(_));
+        let expressible = rights.read && (rights.write || !rights.atomic);
+        assert_eq!(mapped, expressible, "{rights:?}");
+    }
+}
+
+#[test]
+fn a_crowd_of_strangers_neither_keeps_the_peer_out_nor_holds_it_up() {
+    let fabric = Shm::default();
+    let (dial, accept) = (fabric.half(Side::Dial).unwrap(), fabric.half(Side::Accept).unwrap());
+    let offer = Offer::from_bytes(&accept.offer()).unwrap();
+    let name = format!("wirelane-{:032x}", offer.name);
+    let name = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();
+    let mut strangers = Vec::new();
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    while let Ok(socket) = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None) {
+        if connect(&socket, &name).is_err() {
+            break;
+        }
+        strangers.push(socket);
+    }
+    let late = fabric.half(Side::Dial).unwrap();
+    let to_late = accept.offer();
+    let Err(error) = late.connect(&to_late, Duration::from_millis(50)) else { panic!("no room") };
+    assert!(error.to_string().contains("connect by shared memory"), "{error}");
+    join(dial, accept);
+}
+
+#[test]
+fn addresses_that_cannot_be_are_refused() {
+    let (mut a, mut b) = pair();
+    let lent = Memory::lend(vec![0; 16384].into()).unwrap();
+    let shared = Shm::default().register(&lent, Rights::ALL).unwrap();
+    let mut bytes = b.grant(&shared).unwrap().to_bytes();
+    bytes[12..20].copy_from_slice(&(u64::MAX - 100).to_le_bytes());
+    let window = a.import(&RemoteRegion::from_bytes(&bytes).unwrap()).unwrap();
+    let source = region(4096, Rights::NONE);
+    let mut done = Vec::new();
+    a.post(&mut VecDeque::from([Op::write(1, source.slice(..), window.at(4096))]));
+    while done.is_empty() {
+        b.poll(&mut Vec::new());
+        a.poll(&mut done);
+    }
+    // The kernel refuses the address; asked by key, the peer puts it where it belongs.
+    assert_eq!(done[0].outcome, Ok(Done::Placed));
+}
+
+#[test]
+fn endless_patience_is_a_long_one() {
+    let fabric = Shm::new(Config { patience: Duration::MAX, ..Config::default() });
+    let (mut a, _b) = join(fabric.half(Side::Dial).unwrap(), fabric.half(Side::Accept).unwrap());
+    a.post(&mut VecDeque::from([Op::send(1, region(8, Rights::NONE).slice(..))]));
+    assert_eq!(crate::wait(&mut *a, &mut Vec::new(), Duration::from_millis(10)), 0);
+}

@@ -1,0 +1,129 @@
+//! What can go wrong between honest ends, at the worst moment.
+
+use std::collections::VecDeque;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use super::offer::Offer;
+use super::{Config, Tcp};
+use crate::open::{Fabric, Side};
+use crate::{Completion, Done, Failure, Lane, Memory, Op, Pages, Region, Rights};
+
+const LIMIT: Duration = Duration::from_secs(20);
+const MIB: usize = 1 << 20;
+
+fn pair(config: &Config) -> (Box<dyn Lane>, Box<dyn Lane>) {
+    let fabric = Tcp::new(config.clone());
+    let (dial, accept) = (fabric.half(Side::Dial).unwrap(), fabric.half(Side::Accept).unwrap());
+    let (to_dial, to_accept) = (accept.offer(), dial.offer());
+    std::thread::scope(|scope| {
+        let accepted = scope.spawn(|| accept.connect(&to_accept, LIMIT).unwrap());
+        (dial.connect(&to_dial, LIMIT).unwrap(), accepted.join().unwrap())
+    })
+}
+
+fn region(length: usize, rights: Rights) -> Region {
+    Tcp::default().register(&Memory::allocate(length, Pages::Plain).unwrap(), rights).unwrap()
+}
+
+fn post(lane: &mut dyn Lane, ops: impl IntoIterator<Item = Op>) {
+    lane.post(&mut ops.into_iter().collect::<VecDeque<Op>>());
+}
+
+fn outcome(done: &[Completion], token: u64) -> Result<Done, Failure> {
+    done.iter().find(|done| done.token == token).expect("it came back").outcome
+}
+
+/// Polls both until the first has so many completions.
+fn until(a: &mut dyn Lane, b: &mut dyn Lane, count: usize, pause: Duration) -> Vec<Completion> {
+    let (mut done, mut others) = (Vec::new(), Vec::new());
+    let begun = Instant::now();
+    while done.len() < count {
+        assert!(begun.elapsed() < LIMIT, "{done:?}");
+        a.poll(&mut done);
+        b.poll(&mut others);
+        std::thread::sleep(pause);
+    }
+    done
+}
+
+#[test]
+fn a_lane_that_dies_in_the_middle_of_a_frame_gives_everything_back() {
+    let config = Config { patience: Duration::from_millis(300), ..Config::default() };
+    let (mut a, mut b) = pair(&config);
+    let (shared, source) = (region(256 * MIB, Rights::ALL), region(256 * MIB, Rights::NONE));
+    let window = a.import(&b.grant(&shared).unwrap()).unwrap();
+    // Nobody receives the first; the second is still on its way when that is known.
+    let write = Op::write(1, source.slice(..), window.at(0));
+    post(&mut *a, [Op::send(2, source.slice(..8)), write]);
+    let done = until(&mut *a, &mut *b, 2, Duration::from_millis(40));
+    assert_eq!(outcome(&done, 2), Err(Failure::NotReady));
+    assert_eq!(outcome(&done, 1), Err(Failure::Flushed));
+}
+
+#[test]
+fn a_large_write_that_is_refused_is_told_so() {
+    for streams in [1, 2] {
+        let (mut a, mut b) = pair(&Config { streams, ..Config::default() });
+        let (shared, source) = (region(4096, Rights::ALL), region(64 * MIB, Rights::NONE));
+        let window = a.import(&b.grant(&shared).unwrap()).unwrap();
+        post(&mut *a, [Op::write(1, source.slice(..), window.at(0))]);
+        let done = until(&mut *a, &mut *b, 1, Duration::ZERO);
+        assert_eq!(outcome(&done, 1), Err(Failure::Access), "{streams} streams");
+        assert_eq!(a.stats().ended(), Some(Failure::Access));
+    }
+}
+
+/// An operation that came back is over: its memory is the caller's again.
+#[test]
+fn nothing_is_sent_from_memory_that_came_back() {
+    let (mut a, mut b) = pair(&Config::default());
+    let forbidden = b.import(&a.grant(&region(4096, Rights::ALL)).unwrap()).unwrap();
+    let (source, room) = (region(32 * MIB, Rights::NONE), region(32 * MIB, Rights::NONE));
+    post(&mut *b, [Op::receive(1, room.slice(..))]);
+    let (mut done, mut others) = (Vec::new(), Vec::new());
+    for _ in 0..20 {
+        b.poll(&mut others);
+        a.poll(&mut done);
+    }
+    // One asks for what it may not, while the other is in the middle of a message.
+    post(&mut *b, [Op::read(2, room.slice(..0), forbidden.at(1 << 40))]);
+    post(&mut *a, [Op::send(7, source.slice(..))]);
+    let begun = Instant::now();
+    while done.is_empty() && begun.elapsed() < LIMIT {
+        a.poll(&mut done);
+    }
+    assert_eq!(outcome(&done, 7), Err(Failure::Flushed));
+    source.memory().write(0, &vec![0xee; 32 * MIB]);
+    while others.len() < 2 && begun.elapsed() < LIMIT {
+        a.poll(&mut done);
+        b.poll(&mut others);
+    }
+    assert!(outcome(&others, 1).is_err(), "half a message is none");
+    assert!(room.slice(..).to_vec().iter().all(|byte| *byte == 0), "later bytes were sent");
+}
+
+/// The peer came first, then eighty who say nothing.
+#[test]
+fn a_crowd_of_strangers_does_not_keep_the_peer_out() {
+    let fabric = Tcp::default();
+    let (accept, dial) = (fabric.half(Side::Accept).unwrap(), fabric.half(Side::Dial).unwrap());
+    let (to_dial, to_accept) = (accept.offer(), dial.offer());
+    let address = Offer::from_bytes(&to_dial).unwrap().address.unwrap();
+    std::thread::scope(|scope| {
+        let dialled = scope.spawn(move || dial.connect(&to_dial, LIMIT).map(drop));
+        std::thread::sleep(Duration::from_millis(200));
+        let strangers: Vec<_> = (0..80).map(|_| TcpStream::connect(address).unwrap()).collect();
+        accept.connect(&to_accept, LIMIT).map(drop).unwrap();
+        dialled.join().unwrap().unwrap();
+        drop(strangers);
+    });
+}
+
+#[test]
+fn endless_limits_are_long_ones() {
+    let forever = Duration::MAX;
+    let (mut a, _b) = pair(&Config { patience: forever, silence: forever, ..Config::default() });
+    post(&mut *a, [Op::send(1, region(8, Rights::NONE).slice(..))]);
+    assert_eq!(crate::wait(&mut *a, &mut Vec::new(), Duration::from_millis(10)), 0);
+}
