@@ -21,12 +21,18 @@ use crate::region::Region;
 use crate::remote::{RemoteRegion, Target, Window};
 
 /// Splits a lane into a handle to await and the task that drives it: spawn that, on any tokio runtime
-/// with I/O. It ends when all handles are dropped, and the lane with it.
+/// with I/O and time. It ends when all handles are dropped, and the lane with it.
 pub fn drive(lane: Box<dyn Lane>) -> (AsyncLane, impl Future<Output = ()> + Send) {
     // Callers wait here when the lane is full: it holds no more than it can post.
     let (to, from) = mpsc::channel(lane.caps().depth);
-    let driver =
-        Driver { lane, requests: from, waiting: HashMap::new(), ops: VecDeque::new(), next: 0 };
+    let driver = Driver {
+        lane,
+        requests: from,
+        waiting: HashMap::new(),
+        ops: VecDeque::new(),
+        receives: VecDeque::new(),
+        next: 0,
+    };
     (AsyncLane { to }, driver.run())
 }
 
@@ -120,8 +126,9 @@ struct Driver {
     requests: mpsc::Receiver<Request>,
     /// Who waits for which operation.
     waiting: HashMap<u64, oneshot::Sender<Completion>>,
-    /// Operations that found no room yet.
+    /// Operations that found no room yet; receives apart, so that neither waits for the other.
     ops: VecDeque<Op>,
+    receives: VecDeque<Op>,
     next: u64,
 }
 
@@ -134,19 +141,21 @@ impl Driver {
         let Ok(fd) = fd else { return };
         let mut done = Vec::new();
         loop {
-            self.lane.post(&mut self.ops);
+            let mut posted = self.post();
             self.deliver(&mut done);
-            while let Ok(request) = self.requests.try_recv() {
+            while self.has_room()
+                && let Ok(request) = self.requests.try_recv()
+            {
                 self.take(request);
             }
-            let can_post = !self.ops.is_empty() && self.lane.post(&mut self.ops) > 0;
-            if can_post || !self.lane.arm() || is_readable(&fd) {
+            posted += self.post();
+            if posted > 0 || !self.lane.arm() || is_readable(&fd) {
                 // Others have something to do too, perhaps with what was delivered.
                 tokio::task::yield_now().await;
                 continue;
             }
             tokio::select! {
-                request = self.requests.recv(), if self.ops.is_empty() => match request {
+                request = self.requests.recv(), if self.has_room() => match request {
                     Some(request) => self.take(request),
                     None => return,
                 },
@@ -155,8 +164,20 @@ impl Driver {
                     Ok(mut ready) => ready.clear_ready(),
                     Err(_) => return,
                 },
+                // Room in a queue that other lanes share is not told by our descriptor.
+                () = tokio::time::sleep(RETRY), if !self.receives.is_empty() => {}
             }
         }
+    }
+
+    fn post(&mut self) -> usize {
+        self.lane.post(&mut self.receives) + self.lane.post(&mut self.ops)
+    }
+
+    /// Whether to take more requests: no more than the lane holds wait here.
+    fn has_room(&self) -> bool {
+        let depth = self.lane.caps().depth;
+        self.ops.len() < depth && self.receives.len() < depth
     }
 
     fn take(&mut self, request: Request) {
@@ -164,7 +185,11 @@ impl Driver {
             Request::Do(work, answer) => {
                 self.next += 1;
                 self.waiting.insert(self.next, answer);
-                self.ops.push_back(Op { token: self.next, work });
+                let queue = match work {
+                    Work::Receive { .. } => &mut self.receives,
+                    _ => &mut self.ops,
+                };
+                queue.push_back(Op { token: self.next, work });
             }
             // Whoever asked may have gone meanwhile.
             Request::Grant(region, answer) => drop(answer.send(self.lane.grant(&region))),
@@ -181,6 +206,9 @@ impl Driver {
         }
     }
 }
+
+/// How soon receives that found no room are tried again.
+const RETRY: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// The runtime tells of changes only; this tells what is.
 fn is_readable(fd: &impl AsFd) -> bool {

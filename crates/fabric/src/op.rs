@@ -251,7 +251,8 @@ pub enum Done {
     Placed,
     /// A message or a number came.
     Received {
-        /// How many bytes: of the message, or of the write the number came with.
+        /// How many bytes: of the message, or of the write the number came with, by the peer's word. Over
+        /// verbs that of the write's last part, where it was longer than the longest message.
         length: usize,
         /// The number.
         imm: Option<u32>,

@@ -44,7 +44,8 @@ impl Rights {
 }
 
 /// Registered memory. Clones share the registration; when the last one is dropped, peers that were
-/// granted the region are refused.
+/// granted the region are refused. (Over verbs when the last region of the same memory and rights is: a
+/// device knows them by one key, which serves all lanes of the device.)
 #[derive(Clone)]
 pub struct Region {
     inner: Arc<Inner>,

@@ -8,7 +8,7 @@ use super::end::{MAX_MESSAGE, MAX_PIECES};
 use super::fabric::Owner;
 use crate::error::{Error, Kind};
 use crate::lane::{Caps, Lane, LentPath};
-use crate::op::{Completion, Op};
+use crate::op::{Completion, Failure, Op};
 use crate::region::Region;
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
 use crate::stats::Stats;
@@ -80,6 +80,11 @@ impl Lane for SimLane {
         let before = done.len();
         while let Some(over) = state.take_over(self.end.number) {
             self.stats.count(&over.completion);
+            match over.completion.outcome {
+                Ok(_) | Err(Failure::Unsupported) => {}
+                // The first that fails says why.
+                Err(failure) => self.note_end(failure),
+            }
             if let Some(took) = over.took {
                 self.stats.time(took);
             }
@@ -99,6 +104,15 @@ impl Lane for SimLane {
     }
 
     fn close(&mut self) {
+        self.note_end(Failure::Flushed);
         self.end.world.lock().end_lane(self.end.number);
+    }
+}
+
+impl SimLane {
+    fn note_end(&self, failure: Failure) {
+        if self.stats.ended().is_none() {
+            self.stats.end(failure);
+        }
     }
 }

@@ -15,6 +15,8 @@ pub(super) struct Admission<'a> {
     pub(super) caps: &'a Caps,
     pub(super) rail: &'a Rail,
     pub(super) datagram: Option<&'a Datagram>,
+    /// Whether both devices add and swap.
+    pub(super) atomics: bool,
 }
 
 impl Admission<'_> {
@@ -31,7 +33,7 @@ impl Admission<'_> {
                     local.len() <= self.caps.max_pieces && work.total() <= self.caps.max_message
                 }
                 Work::FetchAdd { old, at, .. } | Work::CompareSwap { old, at, .. } => {
-                    self.rail.atomics && old.len() == 8 && is_aligned(old, at)
+                    self.atomics && old.len() == 8 && is_aligned(old, at)
                 }
             }
     }

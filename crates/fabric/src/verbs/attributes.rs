@@ -38,8 +38,11 @@ impl Route<'_> {
             attr.qkey = self.ours.qkey;
             return (attr, mask | IBV_QP_QKEY);
         }
-        attr.qp_access_flags =
-            IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+        attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+        // Devices without atomics refuse to be asked for them.
+        if self.ours.atomics {
+            attr.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
+        }
         (attr, mask | IBV_QP_ACCESS_FLAGS)
     }
 

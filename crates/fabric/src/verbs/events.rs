@@ -98,7 +98,13 @@ impl Events {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| Errno(error.raw_os_error()))?;
         let cq = cq.as_ptr().addr();
-        let alarm = Arc::new(Alarm { qp, cq, rung: AtomicBool::new(false), fd });
+        let alarm = Arc::new(Alarm {
+            qp,
+            cq,
+            rung: AtomicBool::new(false),
+            drained: AtomicBool::new(false),
+            fd,
+        });
         let mut alarms = self.alarms.lock().unwrap_or_else(PoisonError::into_inner);
         alarms.retain(|alarm| alarm.strong_count() > 0);
         alarms.push(Arc::downgrade(&alarm));
@@ -152,6 +158,11 @@ impl Events {
                 self.count(Incident::QpFatal);
                 self.ring(|_| true);
             }
+            IBV_EVENT_QP_LAST_WQE_REACHED => {
+                // SAFETY: as for the other events about a queue pair.
+                let qp = unsafe { (*event.element.qp).qp_num };
+                self.each_alarm(|alarm| alarm.qp == qp, Alarm::drain);
+            }
             _ => self.count(Incident::Other),
         }
         // SAFETY: got from the device in `read`, and acknowledged once.
@@ -171,9 +182,13 @@ impl Events {
     }
 
     fn ring(&self, concerned: impl Fn(&Alarm) -> bool) {
+        self.each_alarm(concerned, Alarm::ring);
+    }
+
+    fn each_alarm(&self, concerned: impl Fn(&Alarm) -> bool, tell: impl Fn(&Alarm)) {
         let alarms = self.alarms.lock().unwrap_or_else(PoisonError::into_inner);
         for alarm in alarms.iter().filter_map(Weak::upgrade).filter(|alarm| concerned(alarm)) {
-            alarm.ring();
+            tell(&alarm);
         }
     }
 }
@@ -183,6 +198,7 @@ pub(super) struct Alarm {
     qp: u32,
     cq: usize,
     rung: AtomicBool,
+    drained: AtomicBool,
     fd: OwnedFd,
 }
 
@@ -199,6 +215,16 @@ impl Alarm {
     /// Once heard, it shall wake nobody again.
     pub(super) fn silence(&self) {
         let _ = rustix::io::read(&self.fd, &mut [0; 8]);
+    }
+
+    /// Whether the queue pair, dead by now, takes no more receives from a shared queue, and has given
+    /// back all it took.
+    pub(super) fn drained(&self) -> bool {
+        self.drained.load(Ordering::Acquire)
+    }
+
+    fn drain(&self) {
+        self.drained.store(true, Ordering::Release);
     }
 
     fn ring(&self) {

@@ -23,9 +23,10 @@ use crate::lane::Lane;
 use crate::open::Half;
 
 pub(super) struct VerbsHalf {
-    rail: Arc<Rail>,
-    cq: Arc<Cq>,
+    // Dropped in this order: the queue pair first.
     qp: Qp,
+    cq: Arc<Cq>,
+    rail: Arc<Rail>,
     ours: Offer,
 }
 
@@ -88,7 +89,8 @@ impl Half for VerbsHalf {
         };
         let max_message = self.ours.max_message.min(peer.max_message);
         let VerbsHalf { rail, cq, qp, .. } = *self;
-        Ok(Box::new(VerbsLane::new(rail, cq, qp, datagram, max_message)?))
+        let atomics = rail.atomics && peer.atomics;
+        Ok(Box::new(VerbsLane::new(rail, cq, qp, datagram, max_message, atomics)?))
     }
 }
 
@@ -96,12 +98,16 @@ fn offer(rail: &Rail, qpn: u32) -> Result<Offer, Error> {
     // A stranger shall guess neither.
     let random = random()?;
     let (psn, qkey) = (random as u32, (random >> 32) as u32);
+    // A subnet manager may have given the port another one since it was opened.
+    let port = rail.pd.context().port(rail.choice.port);
+    let lid = port.map_or(rail.port.lid, |port| port.lid);
     Ok(Offer {
         qp_type: rail.config.qp_type,
         link_layer: rail.port.link_layer,
         mtu: mtu_code(rail.choice.mtu),
         rd_atomic: at_most_255(rail.limits.max_qp_rd_atom),
-        lid: rail.port.lid,
+        atomics: rail.atomics,
+        lid,
         qpn,
         psn: psn & 0xff_ffff,
         // The highest bit is for the kernel's own keys.

@@ -49,6 +49,10 @@ pub(super) struct VerbsLane {
     wcs: Box<[ibv_wc]>,
     /// How many of them `arm` found, which are not looked at yet.
     found: usize,
+    /// Polls without a completion since the device's events were read.
+    empty: u32,
+    /// Whether both devices add and swap.
+    atomics: bool,
 }
 
 impl VerbsLane {
@@ -58,6 +62,7 @@ impl VerbsLane {
         qp: Qp,
         datagram: Option<Datagram>,
         max_message: u32,
+        atomics: bool,
     ) -> Result<Self, Error> {
         let sizes = &rail.sizes;
         let caps = caps(&rail, &qp, datagram.as_ref(), max_message);
@@ -88,6 +93,8 @@ impl VerbsLane {
             ready: Vec::new(),
             wcs: vec![zeroed(); BATCH].into_boxed_slice(),
             found: 0,
+            empty: 0,
+            atomics,
             rail,
         })
     }
@@ -99,6 +106,7 @@ impl VerbsLane {
             caps: &self.caps,
             rail: &self.rail,
             datagram: self.datagram.as_ref(),
+            atomics: self.atomics,
         }
     }
 
@@ -146,7 +154,7 @@ impl VerbsLane {
 
     /// Looks at completions: those that `arm` found first.
     #[inline]
-    fn look(&mut self, done: &mut Vec<Completion>) {
+    fn look(&mut self, done: &mut Vec<Completion>) -> usize {
         let count = match std::mem::take(&mut self.found) {
             0 => self.fetch(),
             found => found,
@@ -155,6 +163,7 @@ impl VerbsLane {
             let wc = self.wcs[at];
             self.complete(&wc, done);
         }
+        count
     }
 
     /// Fetches completions and says how many. A queue that is gone has none.
@@ -230,15 +239,19 @@ impl VerbsLane {
             return;
         }
         self.stats.end(reason);
-        self.died = Some(Instant::now());
-        if let Some(qp) = &self.qp {
-            qp.fail();
-        }
+        let now = Instant::now();
+        let failed = self.qp.as_ref().map(Qp::fail);
+        // One that cannot be ended is not waited for: it is destroyed at the next poll.
+        let overdue = now.checked_sub(2 * GRACE).filter(|_| matches!(failed, Some(Err(_))));
+        self.died = Some(overdue.unwrap_or(now));
         self.sends.stop(&mut Over { stats: &self.stats, done: &mut self.ready });
     }
 
+    /// Whether the device may still give something back. A dead queue pair on a shared queue says itself
+    /// when it has given back all it took.
     fn under_way(&self) -> bool {
-        self.sends.under_way() || self.receives.under_way()
+        let taken = self.died.is_some() && self.receives.are_shared() && !self.alarm.drained();
+        self.sends.under_way() || self.receives.under_way() || (taken && self.qp.is_some())
     }
 
     /// A device that does not give back in time loses the queue pair: without it nothing is written to
@@ -310,14 +323,21 @@ impl Lane for VerbsLane {
 
     fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
         let before = done.len();
-        self.look(done);
+        let looked = self.look(done);
+        self.empty = if looked > 0 { 0 } else { self.empty + 1 };
+        if self.empty == EMPTY || self.died.is_some() && looked == 0 {
+            self.empty = 0;
+            // One who only polls must hear of the device's death too.
+            self.rail.events.read();
+        }
         // Completions made room for the rest of a long operation, and strangers used up receives.
         self.sends.go_on(self.datagram.as_ref());
         self.ring();
         if self.alarm.rung() {
             self.die(Failure::Local);
         }
-        if let Some(died) = self.died {
+        // Only when nothing is left to look at: what the device has given back is not thrown away.
+        if let Some(died) = self.died.filter(|_| looked == 0) {
             self.settle(died);
         }
         done.append(&mut self.ready);
@@ -386,6 +406,8 @@ fn misuse(call: &str, why: &str, remedy: &str) -> Error {
     Error::new(Kind::Misuse, call, why, remedy)
 }
 
+/// Empty polls between two looks at the device's events: each look is a system call.
+const EMPTY: u32 = 4096;
 /// Completions fetched at a time.
 const BATCH: usize = 64;
 /// Within which a device gives back what a dead queue pair had; ordinarily it takes microseconds.

@@ -14,6 +14,8 @@ pub(super) struct Offer {
     pub(super) mtu: u8,
     /// How many reads and atomics it answers at a time.
     pub(super) rd_atomic: u8,
+    /// Whether its device adds and swaps.
+    pub(super) atomics: bool,
     pub(super) lid: u16,
     /// 24 bits.
     pub(super) qpn: u32,
@@ -34,7 +36,7 @@ impl Offer {
         let kinds = [Self::VERSION, self.qp_type as u8, self.link_layer as u8];
         let mut bytes = Vec::with_capacity(Self::ENCODED);
         bytes.extend(kinds);
-        bytes.extend([self.mtu, self.rd_atomic, 0]);
+        bytes.extend([self.mtu, self.rd_atomic, u8::from(self.atomics)]);
         bytes.extend(self.lid.to_le_bytes());
         for number in [self.qpn, self.psn, self.qkey, self.max_message] {
             bytes.extend(number.to_le_bytes());
@@ -66,6 +68,7 @@ impl Offer {
             link_layer: link_layer(bytes[2])?,
             mtu: bytes[3],
             rd_atomic: bytes[4],
+            atomics: bytes[5] == 1,
             lid: u16::from_le_bytes([bytes[6], bytes[7]]),
             qpn: number(8),
             psn: number(12),
@@ -73,11 +76,12 @@ impl Offer {
             max_message: number(20),
             gid: Gid(bytes[24..40].try_into().expect("sixteen bytes")),
         };
-        let sane = bytes[5] == 0
+        // Shorter messages than the smallest packet are nobody's limit.
+        let sane = bytes[5] <= 1
             && (1..=5).contains(&offer.mtu)
             && offer.qpn < 1 << 24
             && offer.psn < 1 << 24
-            && offer.max_message > 0;
+            && offer.max_message >= 256;
         sane.then_some(offer).ok_or_else(|| "a number out of its range".to_owned())
     }
 }
@@ -106,6 +110,7 @@ pub(super) mod tests {
             link_layer: LinkLayer::Ethernet,
             mtu: 5,
             rd_atomic: 128,
+            atomics: true,
             lid: 7,
             qpn: 0x1234,
             psn: 0xff_ffff,
@@ -139,7 +144,7 @@ pub(super) mod tests {
         Offer::from_bytes(&[]).expect_err("empty");
         Offer::from_bytes(&good[..39]).expect_err("too short");
         Offer::from_bytes(&[&good[..], &[0]].concat()).expect_err("too long");
-        for (at, value) in [(1, 2), (1, 9), (2, 2), (3, 0), (3, 6), (5, 1), (11, 1), (15, 1)] {
+        for (at, value) in [(1, 2), (1, 9), (2, 2), (3, 0), (3, 6), (5, 2), (11, 1), (15, 1)] {
             let mut bad = good.clone();
             bad[at] = value;
             Offer::from_bytes(&bad).expect_err("a field it does not know");

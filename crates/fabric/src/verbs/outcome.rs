@@ -42,6 +42,8 @@ pub(super) fn verdict(status: u32) -> Result<(), Failure> {
 pub(super) fn of_send(work: &Work, failure: Failure) -> Failure {
     match (work, failure) {
         (Work::Send { .. }, Failure::Access) => Failure::TooLong,
+        // What needs no receive can be invalid only by its key, bounds or right.
+        (_, Failure::TooLong) if !work.takes_a_receive() => Failure::Access,
         _ => failure,
     }
 }

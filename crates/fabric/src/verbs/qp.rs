@@ -73,10 +73,10 @@ impl Qp {
 
     /// Ends it: the peer reaches nothing through it any more, and all that was posted comes back as
     /// flushed. A device that cannot even do this is gone.
-    pub(super) fn fail(&self) {
+    pub(super) fn fail(&self) -> Result<(), Errno> {
         let mut attr: ibv_qp_attr = zeroed();
         attr.qp_state = IBV_QPS_ERR;
-        let _ = self.modify(attr, IBV_QP_STATE);
+        self.modify(attr, IBV_QP_STATE)
     }
 }
 

@@ -81,6 +81,11 @@ impl Receives {
         matches!(&self.queue, Queue::Own(slab) if slab.len() > 0)
     }
 
+    /// Whether they are in a queue that all lanes share.
+    pub(super) fn are_shared(&self) -> bool {
+        matches!(self.queue, Queue::Shared(_))
+    }
+
     /// Takes a receive and makes its request; gives it back where the queue is full. Other lanes may fill
     /// a shared one at the same time, so looking and taking are one step.
     #[inline]
@@ -183,8 +188,8 @@ fn add_pieces(chain: &mut Chain<ibv_recv_wr>, scrap: Option<&Mr>, op: &Op) -> us
     count
 }
 
-/// The specification's longest message.
-const LONGEST: u32 = 1 << 31;
+/// The specification's longest message, less one: some devices take that one for none.
+const LONGEST: u32 = (1 << 31) - 1;
 
 #[inline]
 fn request(number: u32, pieces: usize) -> ibv_recv_wr {

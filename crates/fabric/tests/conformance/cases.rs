@@ -214,6 +214,10 @@ pub(crate) fn every_operation_of_a_batch_comes_back_once(mut pair: Pair) {
         assert!(seen.insert(completion.token), "{} came back twice", completion.token);
     }
     assert_eq!(region.slice(..).to_vec(), source.slice(..).to_vec());
+    for _ in 0..50 {
+        pair.turn();
+    }
+    assert!(pair.a.done().is_empty(), "nothing comes back twice");
 }
 
 pub(crate) fn what_finds_no_room_waits_and_goes_later(mut pair: Pair) {
@@ -297,8 +301,14 @@ pub(crate) fn a_wrong_key_is_refused_and_ends_the_lane(mut pair: Pair) {
     // The last bytes of the key are random, or zero where keys are short.
     forged[22] ^= 0x40;
     let forged = RemoteRegion::from_bytes(&forged).expect("well formed");
-    // Where regions are mapped, a wrong one is known at once.
-    let Ok(window) = pair.a.lane.import(&forged) else { return };
+    let window = match pair.a.lane.import(&forged) {
+        Ok(window) => window,
+        // Where regions are mapped, a wrong one is known at once.
+        Err(error) => {
+            assert_eq!((error.kind(), pair.a.lane.caps().lane), (fabric::Kind::Denied, "shm"));
+            return;
+        }
+    };
     let from = pair.a.holding(&[1; 8]);
     assert_eq!(pair.run(Op::write(1, from.slice(..), window.at(0))).outcome, Err(Failure::Access));
     assert_eq!(read(&region, 0, 64), [0; 64]);
@@ -326,6 +336,7 @@ pub(crate) fn writing_needs_the_right(mut pair: Pair) {
     let from = pair.a.holding(&[1; 8]);
     assert_eq!(pair.run(Op::write(1, from.slice(..), window.at(0))).outcome, Err(Failure::Access));
     assert_eq!(read(&region, 0, 8), [0; 8]);
+    assert_eq!(pair.a.lane.stats().ended(), Some(Failure::Access), "the lane says why it ended");
 }
 
 pub(crate) fn reading_needs_the_right(mut pair: Pair) {
@@ -441,6 +452,7 @@ pub(crate) fn a_closed_lane_gives_everything_back(mut pair: Pair) {
         pair.a.post(Op::send(3 + 3 * n, from.slice(..8)));
     }
     pair.a.lane.close();
+    assert_eq!(pair.a.lane.stats().ended(), Some(Failure::Flushed));
     let mut back = HashSet::new();
     let all = if pair.receives_end_with_lane { 25 } else { 24 };
     pair.until("everything", |pair| pair.a.count() >= all);
