@@ -164,7 +164,12 @@ impl PeerBoard {
 
     /// Whether the peer touches this grant of ours right now.
     pub(super) fn touches(&self, grant: GrantId) -> bool {
-        self.pages.number(TOUCHING).load(Ordering::SeqCst) == grant.mark()
+        self.touching() == grant.mark()
+    }
+
+    /// Which grant of ours the peer touches right now: none if zero.
+    pub(super) fn touching(&self) -> u64 {
+        self.pages.number(TOUCHING).load(Ordering::SeqCst)
     }
 
     pub(super) fn probe(&self) -> u64 {

@@ -317,8 +317,10 @@ impl Lane for ShmLane {
         self.engine.close(Failure::Flushed);
         self.ring();
         for grant in self.granted.drain(..) {
-            self.fence.take_back(grant);
+            self.connection.board.revoke(grant);
         }
+        // Only what the peer was in the middle of can still be written: what it begins now is refused.
+        self.fence.wait_for(self.connection.peer.touching());
     }
 }
 
@@ -438,8 +440,16 @@ impl Fence {
     /// time; one whose process has ended has.
     fn take_back(&self, grant: GrantId) -> bool {
         self.board.revoke(grant);
+        match self.peer.touches(grant) {
+            true => self.wait_for(self.peer.touching()),
+            false => true,
+        }
+    }
+
+    /// Waits until the peer touches something else, or nothing.
+    fn wait_for(&self, touched: u64) -> bool {
         let begun = Instant::now();
-        while self.peer.touches(grant) {
+        while touched != 0 && self.peer.touching() == touched {
             if self.process.as_ref().is_some_and(|process| process.has_ended()) {
                 return true;
             }
