@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::flights::{Flight, Flights};
 use crate::grants::Grants;
-use crate::op::{Completion, Done, Failure, Op};
+use crate::lane::Caps;
+use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::stats::{SAMPLE, Stats};
 
 pub(crate) struct Core {
@@ -65,11 +66,16 @@ impl Core {
         self.posted_ops.is_multiple_of(SAMPLE).then(Instant::now)
     }
 
-    // Receives of ours.
-
-    pub(crate) fn receives(&self) -> usize {
-        self.receives.len()
+    /// Whether an operation finds room.
+    #[inline]
+    pub(crate) fn has_room(&self, op: &Op, caps: &Caps) -> bool {
+        match op.work {
+            Work::Receive { .. } => self.receives.len() < caps.receives,
+            _ => self.flights.operations() < caps.depth,
+        }
     }
+
+    // Receives of ours.
 
     pub(crate) fn post_receive(&mut self, op: Op) {
         self.receives.push_back(op);

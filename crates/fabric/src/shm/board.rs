@@ -98,22 +98,11 @@ impl Board {
     ///
     /// # Safety
     /// The parts are readable during the call.
-    pub(super) unsafe fn fill(&self, mut at: u64, parts: &[Part], mut length: usize) {
-        debug_assert!(length <= RING);
-        for part in parts {
-            let mut done = 0;
-            let take = part.length.min(length);
-            while done < take {
-                let place = (at % RING as u64) as usize;
-                let count = (take - done).min(RING - place);
-                let to = self.pages.at(DATA + place);
-                // SAFETY: within the ring, up to its end; the part is readable by the caller's word.
-                unsafe { copy(to, part.address.wrapping_add(done), count) };
-                done += count;
-                at += count as u64;
-            }
-            length -= take;
-        }
+    pub(super) unsafe fn fill(&self, at: u64, parts: &[Part], length: usize) {
+        walk(at, parts, length, |place, part, count| {
+            // SAFETY: within the ring, up to its end; the part is readable by the caller's word.
+            unsafe { copy(self.pages.at(DATA + place), part, count) };
+        });
     }
 }
 
@@ -180,22 +169,35 @@ impl PeerBoard {
     ///
     /// # Safety
     /// The parts are writable during the call.
-    pub(super) unsafe fn drain(&self, mut at: u64, parts: &[Part], mut length: usize) {
-        debug_assert!(length <= RING);
-        for part in parts {
-            let mut done = 0;
-            let take = part.length.min(length);
-            while done < take {
-                let place = (at % RING as u64) as usize;
-                let count = (take - done).min(RING - place);
-                let from = self.pages.at(DATA + place);
-                // SAFETY: within the ring, up to its end; the part is writable by the caller's word.
-                unsafe { copy(part.address.wrapping_add(done), from, count) };
-                done += count;
-                at += count as u64;
-            }
-            length -= take;
+    pub(super) unsafe fn drain(&self, at: u64, parts: &[Part], length: usize) {
+        walk(at, parts, length, |place, part, count| {
+            // SAFETY: within the ring, up to its end; the part is writable by the caller's word.
+            unsafe { copy(part, self.pages.at(DATA + place), count) };
+        });
+    }
+}
+
+/// Goes through `length` bytes of the ring from position `at` on and of the parts, in runs that are whole
+/// in both: where in the ring, where in memory, how many.
+#[inline]
+fn walk(
+    mut at: u64,
+    parts: &[Part],
+    mut length: usize,
+    mut run: impl FnMut(usize, *mut u8, usize),
+) {
+    debug_assert!(length <= RING);
+    for part in parts {
+        let mut done = 0;
+        let take = part.length.min(length);
+        while done < take {
+            let place = (at % RING as u64) as usize;
+            let count = (take - done).min(RING - place);
+            run(place, part.address.wrapping_add(done), count);
+            done += count;
+            at += count as u64;
         }
+        length -= take;
     }
 }
 

@@ -2,27 +2,27 @@
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::epoll;
-use rustix::fs::{Mode, OFlags, SealFlags, fcntl_add_seals, fcntl_get_seals};
 
 use super::board::{Board, GrantId, PeerBoard};
 use super::courier::{Courier, Granted};
+use super::direct::direct;
 use super::doorbell::{ASLEEP, ASLEEP_FOR_ROOM, AWAKE, Flag, announce, must_wake};
+use super::fence::Fence;
 use super::mapping::{PeerMapping, is_huge};
-use super::process::{Direction, Process};
+use super::process::Process;
 use super::ring::Ring;
+use super::share::shareable;
 use crate::alarm::Alarm;
 use crate::engine::Engine;
 use crate::error::{Error, Kind};
 use crate::lane::{Caps, Lane, LentPath, number};
-use crate::memory::Memory;
 use crate::op::{Completion, Done, Failure, Op, Work};
-use crate::region::{Granter, Region, Rights};
-use crate::remote::{LaneKind, Reach, RemoteRegion, Target, Window};
+use crate::region::{Granter, Region};
+use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
 use crate::stats::Stats;
 
 /// What two ends have when they have met.
@@ -88,13 +88,6 @@ impl ShmLane {
             granted: Vec::new(),
             fence,
         })
-    }
-
-    fn has_room(&self, op: &Op) -> bool {
-        match op.work {
-            Work::Receive { .. } => self.engine.core.receives() < self.caps.receives,
-            _ => self.engine.core.flights.operations() < self.caps.depth,
-        }
     }
 
     /// Does an operation here and now, where loads and stores reach the peer's memory.
@@ -260,7 +253,7 @@ impl Lane for ShmLane {
     #[inline]
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
         let before = ops.len();
-        while let Some(front) = ops.front().filter(|op| self.has_room(op)) {
+        while let Some(front) = ops.front().filter(|op| self.engine.core.has_room(op, &self.caps)) {
             // The bytes go first: whatever else there is to do, the peer need not wait for it.
             let attempt = self.attempt(&front.work);
             let Some(op) = ops.pop_front() else { break };
@@ -337,177 +330,6 @@ enum Attempt {
     Ask,
 }
 
-/// Does what loads and stores can do; `None`: the peer must be asked.
-#[inline]
-fn direct(work: &Work, connection: &Connection) -> Option<Result<Done, Failure>> {
-    let target = work.target()?;
-    match target.window.reach() {
-        Reach::Mapped(mapping) => {
-            // The owner waits for this before it lets go of the memory; see `Fence`.
-            connection.board.touch(mapping.grant());
-            let done = match mapping.is_granted() {
-                true => mapped(work, target, mapping),
-                false if connection.peer.has_ended() => Err(Failure::PeerGone),
-                false => Err(Failure::Access),
-            };
-            connection.board.let_go();
-            Some(done)
-        }
-        Reach::Process { address, key } => by_kernel(work, target, *address, *key, connection),
-        _ => None,
-    }
-}
-
-#[inline]
-fn mapped(work: &Work, target: &Target, mapping: &PeerMapping) -> Result<Done, Failure> {
-    if !permitted(work, target) {
-        return Err(Failure::Access);
-    }
-    let at = target.offset as usize;
-    match work {
-        Work::Write { from, .. } => mapping.write(from.as_slice(), at),
-        Work::Read { into, .. } => mapping.read(into.as_slice(), at),
-        Work::FetchAdd { old, add, .. } => {
-            let before = mapping.number(at).fetch_add(*add, Ordering::AcqRel);
-            old.region().memory().store(old.offset(), before);
-            return Ok(Done::Old(before));
-        }
-        Work::CompareSwap { old, expect, new, .. } => {
-            let number = mapping.number(at);
-            let swapped =
-                number.compare_exchange(*expect, *new, Ordering::AcqRel, Ordering::Acquire);
-            let before = swapped.unwrap_or_else(|there| there);
-            old.region().memory().store(old.offset(), before);
-            return Ok(Done::Old(before));
-        }
-        Work::Send { .. } | Work::Receive { .. } => {}
-    }
-    Ok(Done::Placed)
-}
-
-/// Bounds, rights and alignment, by the grant.
-#[inline]
-fn permitted(work: &Work, target: &Target) -> bool {
-    let wanted = match work {
-        Work::Write { .. } => Rights { write: true, ..Rights::NONE },
-        Work::Read { .. } => Rights { read: true, ..Rights::NONE },
-        _ => Rights { atomic: true, ..Rights::NONE },
-    };
-    let aligned = !wanted.atomic || target.offset.is_multiple_of(8);
-    aligned && target.holds(work.total()) && target.window.rights().allow(wanted)
-}
-
-/// A large write or read of memory that cannot be mapped goes by the kernel; the peer is asked for the
-/// rest, and wherever the kernel refuses.
-fn by_kernel(
-    work: &Work,
-    target: &Target,
-    address: u64,
-    key: u128,
-    connection: &Connection,
-) -> Option<Result<Done, Failure>> {
-    let (slices, direction) = match work {
-        Work::Write { from, imm: None, .. } => (from.as_slice(), Direction::Write),
-        Work::Read { into, .. } => (into.as_slice(), Direction::Read),
-        _ => return None,
-    };
-    let process = connection.process.as_ref().filter(|_| work.total() >= LEAST_BY_KERNEL)?;
-    if !permitted(work, target) {
-        return Some(Err(Failure::Access));
-    }
-    let grant = GrantId::of(key)?;
-    connection.board.touch(grant);
-    let granted = connection.peer.holds(grant);
-    let place = address.wrapping_add(target.offset);
-    let copied = granted.then(|| process.copy(slices, place, direction));
-    connection.board.let_go();
-    match copied {
-        None => Some(Err(Failure::Access)),
-        Some(Ok(())) => Some(Ok(Done::Placed)),
-        Some(Err(_)) => None,
-    }
-}
-
-/// What takes grants back: a peer of ours that is in the middle of touching one is waited for.
-struct Fence {
-    board: Arc<Board>,
-    peer: Arc<PeerBoard>,
-    process: Option<Arc<Process>>,
-}
-
-impl Fence {
-    /// Whether the peer has let go. One that stands still in the middle, stopped or lying, does not in
-    /// time; one whose process has ended has.
-    fn take_back(&self, grant: GrantId) -> bool {
-        self.board.revoke(grant);
-        match self.peer.touches(grant) {
-            true => self.wait_for(self.peer.touching()),
-            false => true,
-        }
-    }
-
-    /// Waits until the peer touches something else, or nothing.
-    fn wait_for(&self, touched: u64) -> bool {
-        let begun = Instant::now();
-        while touched != 0 && self.peer.touching() == touched {
-            if self.process.as_ref().is_some_and(|process| process.has_ended()) {
-                return true;
-            }
-            if begun.elapsed() > PATIENCE {
-                return false;
-            }
-            std::thread::yield_now();
-        }
-        true
-    }
-}
-
-impl Granter for Fence {
-    fn revoke(&self, key: u128, memory: &Memory) {
-        let Some(grant) = GrantId::of(key) else { return };
-        // Lent memory that somebody may still write is nobody's any more. A memfd stays by itself.
-        if !self.take_back(grant) && memory.file().is_none() {
-            std::mem::forget(memory.clone());
-        }
-    }
-}
-
-/// The descriptor that a peer gets: for reading alone where it may do no more. `None` where a mapping
-/// would allow more than the rights do, or where the file went out for the other purpose before: what was
-/// sealed cannot be written, and what can be written cannot be sealed.
-fn shareable(
-    memory: &Memory,
-    file: BorrowedFd<'_>,
-    rights: Rights,
-) -> Result<Option<OwnedFd>, Error> {
-    let system = |error: std::io::Error| {
-        let remedy = "mount /proc; see the limits of this process: `ulimit -n`";
-        Error::new(Kind::System, "grant a region", error, remedy)
-    };
-    match (rights.read, rights.write, rights.atomic) {
-        (true, true, _) => {
-            memory.lend_for_writing();
-            let seals = fcntl_get_seals(file).map_err(|error| system(error.into()))?;
-            if seals.contains(SealFlags::FUTURE_WRITE) {
-                return Ok(None);
-            }
-            file.try_clone_to_owned().map(Some).map_err(system)
-        }
-        (true, false, false) if !memory.is_lent_for_writing() => {
-            only_readable(file).map(Some).map_err(system)
-        }
-        _ => Ok(None),
-    }
-}
-
-/// Seals the file against all writing but ours, which is mapped already.
-fn only_readable(file: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
-    use std::os::fd::AsRawFd;
-    fcntl_add_seals(file, SealFlags::FUTURE_WRITE)?;
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
-}
-
 fn too_many() -> Error {
     let why = "4096 regions are granted on this lane already";
     Error::new(Kind::Full, "grant a region", why, "drop regions that are not used")
@@ -543,9 +365,5 @@ const CAPS: Caps = Caps {
 /// How a region is reached, where an address would stand: no memory lies so low.
 const MAPPED: u64 = 0;
 const ASK: u64 = 1;
-/// How long a peer that is in the middle of touching our memory is waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// From here on a call of the kernel's is cheaper than a copy more.
-const LEAST_BY_KERNEL: usize = 4096;
 /// Polls between two looks whether the peer is there: each costs system calls.
 const POLLS: u32 = 4096;

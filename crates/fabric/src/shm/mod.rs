@@ -7,13 +7,16 @@
 
 mod board;
 mod courier;
+mod direct;
 mod doorbell;
+mod fence;
 mod half;
 mod lane;
 mod mapping;
 mod offer;
 mod process;
 mod ring;
+mod share;
 #[cfg(test)]
 mod trouble;
 

@@ -12,7 +12,7 @@ use crate::alarm::Alarm;
 use crate::engine::Engine;
 use crate::error::{Error, Kind};
 use crate::lane::{Caps, Lane, LentPath, number};
-use crate::op::{Completion, Failure, Op, Work};
+use crate::op::{Completion, Failure, Op};
 use crate::region::Region;
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
 use crate::stats::Stats;
@@ -46,13 +46,6 @@ impl TcpLane {
         let writing = vec![false; sockets.len()];
         let engine = Engine::new(sockets, config.patience);
         Ok(TcpLane { number: number(), caps: CAPS, engine, alarm, epoll, writing })
-    }
-
-    fn has_room(&self, op: &Op) -> bool {
-        match op.work {
-            Work::Receive { .. } => self.engine.core.receives() < self.caps.receives,
-            _ => self.engine.core.flights.operations() < self.caps.depth,
-        }
     }
 
     /// A dead lane has no news: a socket that ended would wake us for ever.
@@ -107,7 +100,7 @@ impl Lane for TcpLane {
 
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
         let before = ops.len();
-        while ops.front().is_some_and(|op| self.has_room(op)) {
+        while ops.front().is_some_and(|op| self.engine.core.has_room(op, &self.caps)) {
             let Some(op) = ops.pop_front() else { break };
             match self.caps.allow(&op.work, self.number) {
                 Ok(()) => self.engine.begin(op),

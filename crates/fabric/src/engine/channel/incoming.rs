@@ -1,242 +1,37 @@
-//! One stream of a lane: frames out, frames in.
+//! Frames in: what the peer asks for is checked and done.
 //!
 //! Unsafe here: the parts handed to the stream are bytes of this channel, or memory of operations and
 //! regions that it holds at that time.
 #![allow(unsafe_code, reason = "hands raw parts to the stream")]
 
-use std::collections::VecDeque;
 use std::io::ErrorKind;
 
-use super::core::Core;
-use super::frame::{Decoded, Header, Kind, reason, reason_number};
-use super::part::{Part, append};
-use super::stream::Stream;
+use super::Channel;
+use super::outgoing::{PARTS, Payload};
+use crate::engine::core::Core;
+use crate::engine::frame::{Decoded, Header, Kind};
+use crate::engine::part::{Part, append};
+use crate::engine::stream::Stream;
 use crate::memory::copy::copy;
 use crate::op::{Done, Failure, Op, Work};
 use crate::region::{Rights, Slice};
 
-pub(super) struct Channel<S> {
-    pub(super) stream: S,
-    parts: Vec<Part>,
-
-    /// Frames to be sent, the first of them perhaps in part.
-    queue: VecDeque<Outgoing>,
-    sent: usize,
-    /// Counted frames that the peer has and has not acknowledged, and how many it has.
-    unacknowledged: VecDeque<u32>,
-    acknowledged: u32,
-    /// Answers of ours in the queue.
-    answers: usize,
-
-    /// Bytes read ahead: of them `ahead.0..ahead.1` are not used yet.
-    stage: Box<[u8]>,
-    ahead: (usize, usize),
-    incoming: Option<Incoming>,
-    /// How many counted frames were executed, and how many the peer knows of.
-    executed: u32,
-    told: u32,
-    /// For how many polls there was something that the peer should hear.
-    due: u32,
-    /// No more is read or queued.
-    ended: bool,
-    /// The peer was told so.
-    finished: bool,
-    closed: bool,
-    /// It carries the reason of the end to the peer.
-    pub(super) last_word: bool,
-    /// No more can be written. What the peer said before may still be read.
-    broken: bool,
-    /// The stream failed, or the peer ended it.
-    pub(super) lost: Option<Failure>,
-}
-
-struct Outgoing {
-    header: Header,
-    bytes: [u8; Header::LONGEST],
-    payload: Payload,
-}
-
-enum Payload {
-    /// None, or that of an operation under way.
-    Flight(u32),
-    /// A region's, for a peer that asked.
-    Answer(Slice),
-    None,
-}
-
 /// A frame whose payload is on its way.
-struct Incoming {
+pub(super) struct Incoming {
     header: Header,
     placed: usize,
-    sink: Sink,
+    pub(super) sink: Sink,
 }
 
-enum Sink {
+pub(super) enum Sink {
     Region(Slice),
     Receive(Op),
     Flight(u32),
 }
 
 impl<S: Stream> Channel<S> {
-    pub(super) fn new(stream: S) -> Self {
-        Channel {
-            stream,
-            parts: Vec::with_capacity(PARTS),
-            queue: VecDeque::new(),
-            sent: 0,
-            unacknowledged: VecDeque::new(),
-            acknowledged: 0,
-            answers: 0,
-            stage: vec![0; S::AHEAD.max(Header::LONGEST)].into(),
-            ahead: (0, 0),
-            incoming: None,
-            executed: 0,
-            told: 0,
-            due: 0,
-            ended: false,
-            finished: false,
-            closed: false,
-            last_word: false,
-            broken: false,
-            lost: None,
-        }
-    }
-
-    /// Bytes that wait to be sent.
-    pub(super) fn is_blocked(&self) -> bool {
-        !self.queue.is_empty()
-    }
-
-    /// Nothing to send, and nothing to tell.
-    #[inline]
-    pub(super) fn is_quiet(&self, core: &Core) -> bool {
-        let told = self.executed == self.told && !core.must_tell();
-        self.queue.is_empty() && told && self.lost.is_none()
-    }
-
-    /// How many frames wait, to choose the least busy stream.
-    pub(super) fn backlog(&self) -> usize {
-        self.queue.len()
-    }
-
-    /// Queues a frame for an operation under way.
-    #[inline]
-    pub(super) fn queue(&mut self, header: Header, flight: u32) {
-        self.push(header, Payload::Flight(flight));
-    }
-
-    #[inline]
-    fn push(&mut self, header: Header, payload: Payload) {
-        if self.broken {
-            return;
-        }
-        self.queue.push_back(Outgoing { header, bytes: [0; Header::LONGEST], payload });
-    }
-
-    // Out.
-
-    /// Sends what it can.
-    pub(super) fn flush(&mut self, core: &mut Core) {
-        while !self.queue.is_empty() {
-            self.gather(core);
-            // SAFETY: `gather` made the parts of frames in the queue, whose memory the queue, the
-            // flights and the regions hold.
-            match unsafe { self.stream.write(&self.parts) } {
-                Ok(written) if written > 0 => self.advance(written, core),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == ErrorKind::InvalidData => {
-                    self.lost = Some(Failure::Nonsense);
-                    return self.stop(core);
-                }
-                // The reader finds the end, and what was said before it.
-                Ok(_) | Err(_) => {
-                    self.broken = true;
-                    self.queue.clear();
-                    self.sent = 0;
-                }
-            }
-        }
-        if self.ended && !self.finished {
-            self.finished = true;
-            self.stream.finish();
-        }
-    }
-
-    /// Collects the places of the next frames.
-    fn gather(&mut self, core: &Core) {
-        self.parts.clear();
-        let mut skip = self.sent;
-        for frame in &mut self.queue {
-            if self.parts.len() + 2 > PARTS {
-                break;
-            }
-            if skip == 0 {
-                frame.header.ack = self.executed;
-                frame.header.credit = core.credit();
-                frame.header.encode(&mut frame.bytes);
-            }
-            let length = frame.header.kind.header();
-            if skip < length {
-                self.parts.push(Part::of_const(&frame.bytes[skip..length]));
-            }
-            let placed = skip.saturating_sub(length);
-            let left = frame.header.payload() as usize - placed;
-            match &frame.payload {
-                Payload::Flight(flight) => {
-                    let (slices, start, _) = core.flights.local(*flight).unwrap_or_default();
-                    append(&mut self.parts, slices, start + placed, left);
-                }
-                Payload::Answer(slice) => {
-                    append(&mut self.parts, std::slice::from_ref(slice), placed, left);
-                }
-                Payload::None => {}
-            }
-            skip = 0;
-        }
-    }
-
-    /// Takes note of what was sent.
-    fn advance(&mut self, written: usize, core: &mut Core) {
-        self.sent += written;
-        while let Some(frame) = self.queue.front() {
-            let whole = frame.header.whole();
-            if self.sent < whole {
-                return;
-            }
-            self.sent -= whole;
-            let frame = self.queue.pop_front().expect("just seen");
-            self.told = frame.header.ack;
-            core.told(frame.header.credit);
-            match frame.payload {
-                Payload::Flight(flight) if frame.header.is_counted() => {
-                    self.unacknowledged.push_back(flight);
-                }
-                Payload::Flight(flight) => core.flights.set_asked(flight),
-                Payload::Answer(_) => self.answers -= 1,
-                Payload::None => {}
-            }
-        }
-    }
-
-    /// Tells the peer what it should know, if nothing else would soon: an answer that is posted within
-    /// a few polls carries it for nothing. `now`: without waiting for such an answer.
-    pub(super) fn tell(&mut self, core: &mut Core, now: bool) {
-        if self.executed == self.told && !core.must_tell() {
-            self.due = 0;
-            return;
-        }
-        self.due += 1;
-        if (self.due > POLLS || now) && self.queue.is_empty() && !self.ended {
-            self.push(Header::new(Kind::Note), Payload::None);
-            self.flush(core);
-            self.due = 0;
-        }
-    }
-
-    // In.
-
     /// Reads and executes what is there.
-    pub(super) fn receive(&mut self, core: &mut Core) {
+    pub(in crate::engine) fn receive(&mut self, core: &mut Core) {
         let mut budget = BUDGET;
         while !self.ended {
             let asked = self.ask(core);
@@ -459,91 +254,6 @@ impl<S: Stream> Channel<S> {
         self.push(header, payload);
         Ok(())
     }
-
-    // The end.
-
-    /// Tells the peer that it may not, and ends the lane: `question`, or the frame that comes after
-    /// those acknowledged.
-    fn refuse(
-        &mut self,
-        failure: Failure,
-        question: Option<u32>,
-        core: &mut Core,
-    ) -> Result<(), Failure> {
-        let header = Header {
-            number: question.unwrap_or(0),
-            flag: question.is_none(),
-            length: reason_number(failure),
-            ..Header::new(Kind::Fail)
-        };
-        self.stop(core);
-        // Behind a frame that was cut short nothing can be said.
-        if !self.closed {
-            self.last_word = true;
-            self.push(header, Payload::None);
-        }
-        core.die(None, failure, Failure::Flushed);
-        Ok(())
-    }
-
-    /// The peer refused something of ours.
-    fn failed(&mut self, header: Header, core: &mut Core) {
-        let cause = match header.flag {
-            true => self.unacknowledged.front().copied().or_else(|| self.being_sent()),
-            false => Some(header.number),
-        };
-        self.stop(core);
-        core.die(cause, reason(header.length), Failure::Flushed);
-    }
-
-    /// The operation whose frame is on its way in part.
-    fn being_sent(&self) -> Option<u32> {
-        match self.queue.front()?.payload {
-            Payload::Flight(flight) if self.sent > 0 => Some(flight),
-            _ => None,
-        }
-    }
-
-    /// Ends the stream both ways, whatever was begun.
-    pub(super) fn close(&mut self, core: &mut Core) {
-        if self.closed {
-            return;
-        }
-        self.closed = true;
-        self.ended = true;
-        self.finished = true;
-        self.abandon_incoming(core);
-        self.queue.clear();
-        self.stream.close();
-    }
-
-    /// The receive of a message that will never be whole comes back too.
-    fn abandon_incoming(&mut self, core: &mut Core) {
-        if let Some(Incoming { sink: Sink::Receive(op), .. }) = self.incoming.take() {
-            core.return_receive(op);
-        }
-    }
-
-    /// Says nothing more, not even that it ends.
-    pub(super) fn mute(&mut self, core: &mut Core) {
-        if !self.ended {
-            self.finished = true;
-            self.stop(core);
-        }
-    }
-
-    /// Reads no more and sends no more: what is in the queue belongs to operations that are over now. A
-    /// frame that was begun is cut short, and with it the stream.
-    fn stop(&mut self, core: &mut Core) {
-        self.ended = true;
-        self.abandon_incoming(core);
-        self.answers = 0;
-        self.unacknowledged.clear();
-        if self.sent > 0 {
-            return self.close(core);
-        }
-        self.queue.clear();
-    }
 }
 
 impl Incoming {
@@ -599,10 +309,6 @@ fn old(header: Header, core: &mut Core) -> Result<(), Failure> {
     Ok(())
 }
 
-/// For how many polls news wait for a frame that carries them.
-const POLLS: u32 = 4;
-/// Places handed to the stream in one call; the kernel takes up to 1024.
-const PARTS: usize = 64;
 /// How much is read in one poll, so that sending gets its turn.
 const BUDGET: usize = 4 << 20;
 /// More questions at once than any peer of ours asks.

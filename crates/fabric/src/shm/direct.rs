@@ -1,0 +1,105 @@
+//! Operations by loads and stores, and by the kernel: those the peer need not be asked for.
+
+use std::sync::atomic::Ordering;
+
+use super::board::GrantId;
+use super::lane::Connection;
+use super::mapping::PeerMapping;
+use super::process::Direction;
+use crate::op::{Done, Failure, Work};
+use crate::region::Rights;
+use crate::remote::{Reach, Target};
+
+/// Does what loads and stores can do; `None`: the peer must be asked.
+#[inline]
+pub(super) fn direct(work: &Work, connection: &Connection) -> Option<Result<Done, Failure>> {
+    let target = work.target()?;
+    match target.window.reach() {
+        Reach::Mapped(mapping) => {
+            // The owner waits for this before it lets go of the memory; see `Fence`.
+            connection.board.touch(mapping.grant());
+            let done = match mapping.is_granted() {
+                true => mapped(work, target, mapping),
+                false if connection.peer.has_ended() => Err(Failure::PeerGone),
+                false => Err(Failure::Access),
+            };
+            connection.board.let_go();
+            Some(done)
+        }
+        Reach::Process { address, key } => by_kernel(work, target, *address, *key, connection),
+        _ => None,
+    }
+}
+
+#[inline]
+fn mapped(work: &Work, target: &Target, mapping: &PeerMapping) -> Result<Done, Failure> {
+    if !permitted(work, target) {
+        return Err(Failure::Access);
+    }
+    let at = target.offset as usize;
+    match work {
+        Work::Write { from, .. } => mapping.write(from.as_slice(), at),
+        Work::Read { into, .. } => mapping.read(into.as_slice(), at),
+        Work::FetchAdd { old, add, .. } => {
+            let before = mapping.number(at).fetch_add(*add, Ordering::AcqRel);
+            old.region().memory().store(old.offset(), before);
+            return Ok(Done::Old(before));
+        }
+        Work::CompareSwap { old, expect, new, .. } => {
+            let number = mapping.number(at);
+            let swapped =
+                number.compare_exchange(*expect, *new, Ordering::AcqRel, Ordering::Acquire);
+            let before = swapped.unwrap_or_else(|there| there);
+            old.region().memory().store(old.offset(), before);
+            return Ok(Done::Old(before));
+        }
+        Work::Send { .. } | Work::Receive { .. } => {}
+    }
+    Ok(Done::Placed)
+}
+
+/// Bounds, rights and alignment, by the grant.
+#[inline]
+fn permitted(work: &Work, target: &Target) -> bool {
+    let wanted = match work {
+        Work::Write { .. } => Rights { write: true, ..Rights::NONE },
+        Work::Read { .. } => Rights { read: true, ..Rights::NONE },
+        _ => Rights { atomic: true, ..Rights::NONE },
+    };
+    let aligned = !wanted.atomic || target.offset.is_multiple_of(8);
+    aligned && target.holds(work.total()) && target.window.rights().allow(wanted)
+}
+
+/// A large write or read of memory that cannot be mapped goes by the kernel; the peer is asked for the
+/// rest, and wherever the kernel refuses.
+fn by_kernel(
+    work: &Work,
+    target: &Target,
+    address: u64,
+    key: u128,
+    connection: &Connection,
+) -> Option<Result<Done, Failure>> {
+    let (slices, direction) = match work {
+        Work::Write { from, imm: None, .. } => (from.as_slice(), Direction::Write),
+        Work::Read { into, .. } => (into.as_slice(), Direction::Read),
+        _ => return None,
+    };
+    let process = connection.process.as_ref().filter(|_| work.total() >= LEAST_BY_KERNEL)?;
+    if !permitted(work, target) {
+        return Some(Err(Failure::Access));
+    }
+    let grant = GrantId::of(key)?;
+    connection.board.touch(grant);
+    let granted = connection.peer.holds(grant);
+    let place = address.wrapping_add(target.offset);
+    let copied = granted.then(|| process.copy(slices, place, direction));
+    connection.board.let_go();
+    match copied {
+        None => Some(Err(Failure::Access)),
+        Some(Ok(())) => Some(Ok(Done::Placed)),
+        Some(Err(_)) => None,
+    }
+}
+
+/// From here on a call of the kernel's is cheaper than a copy more.
+const LEAST_BY_KERNEL: usize = 4096;
