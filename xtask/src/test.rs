@@ -62,15 +62,17 @@ fn lab_tests() -> Command {
 
 /// The tests that need soft-RoCE devices, built here and run in one machine.
 fn guest_tests() -> Result<Command, Failed> {
+    shell::run(&mut shell::cargo(&["build", "--quiet", "--package", "fabric", "--examples"]))?;
     let mut build = shell::cargo(&["test", "--no-run", "--locked", "--message-format=json"]);
     build.args(["--package", "rdma-sys", "--test", "wire", "--package", "fabric"]);
     build.args(["--test", "register", "--test", "verbs", "--test", "conformance_verbs"]);
+    build.args(["--test", "example"]);
     build.args(["--package", "wirelane", "--test", "lab"]);
     build.args(["--features", "rdma-sys/lab,fabric/lab,wirelane/lab"]);
     let messages = shell::output(&mut build)?;
     let programs: Vec<String> = messages.lines().filter_map(test_program).collect();
-    if programs.len() != 5 {
-        return Err(format!("expected five test programs for the lab, found {programs:?}"));
+    if programs.len() != 6 {
+        return Err(format!("expected six test programs for the lab, found {programs:?}"));
     }
     let mut lab = task(&["lab", "--", "sh", "-c"]);
     lab.arg(
