@@ -81,6 +81,8 @@ pub struct Caps {
     pub peer_must_poll: bool,
     /// How memory lent by the caller goes.
     pub lent: LentPath,
+    /// Whether [`wait`] looks for a short while before it sleeps. Else it sleeps at once.
+    pub spins: bool,
 }
 
 impl Caps {
@@ -127,7 +129,7 @@ pub fn wait(lane: &mut dyn Lane, done: &mut Vec<Completion>, limit: Duration) ->
         if count > 0 || waited >= limit {
             return count;
         }
-        if waited < SPIN {
+        if waited < SPIN && lane.caps().spins {
             std::hint::spin_loop();
         } else if lane.arm() {
             sleep(lane.fd(), limit - waited);

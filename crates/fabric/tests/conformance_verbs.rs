@@ -21,8 +21,12 @@ mod verbs_rc {
     reliable_lane!(crate::verbs(fabric::verbs::Config::default()));
 }
 
-mod verbs_rc_shared_receives {
-    reliable_lane!(crate::verbs(fabric::verbs::Config { use_srq: true, ..Default::default() }));
+mod verbs_rc_shared_receives_by_events {
+    reliable_lane!(crate::verbs(fabric::verbs::Config {
+        use_srq: true,
+        use_event_channel: true,
+        ..Default::default()
+    }));
 }
 
 mod verbs_ud {
@@ -44,6 +48,8 @@ fn verbs(config: Config) -> Pair {
     pair.receives_end_with_lane = !config.use_srq;
     // Emulated devices move some tens of megabytes a second.
     pair.largest = 32 << 20;
-    assert_eq!(pair.a.lane.caps().datagram, config.qp_type == QpType::Ud);
+    let caps = pair.a.lane.caps();
+    assert_eq!(caps.datagram, config.qp_type == QpType::Ud);
+    assert_eq!(caps.spins, !config.use_event_channel);
     pair
 }

@@ -360,6 +360,7 @@ const CAPS: Caps = Caps {
     inline: 0,
     peer_must_poll: true,
     lent: LentPath::OneCopy,
+    spins: true,
 };
 
 /// How a region is reached, where an address would stand: no memory lies so low.

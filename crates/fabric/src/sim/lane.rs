@@ -34,6 +34,7 @@ impl SimLane {
             inline: 0,
             peer_must_poll: false,
             lent: LentPath::Direct,
+            spins: true,
         };
         SimLane { end, caps, stats: Arc::default(), bell }
     }

@@ -146,4 +146,5 @@ const CAPS: Caps = Caps {
     inline: 0,
     peer_must_poll: true,
     lent: LentPath::Direct,
+    spins: true,
 };

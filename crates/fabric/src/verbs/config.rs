@@ -25,9 +25,8 @@ pub struct Config {
     /// message arrives. Saves memory where there are many peers. They stay when a lane ends: they come
     /// back with later messages, or go with the fabric.
     pub use_srq: bool,
-    /// Whether the waiting of callers should go by completion events at once, without looking first. A
-    /// lane can always be slept on and is the same either way: this is for callers with a loop of
-    /// their own, who find it in [`Domain::config`](super::Domain::config).
+    /// Whether waiting goes by completion events at once, without looking for a short while first: less
+    /// CPU, more latency. See [`Caps::spins`](crate::Caps::spins).
     pub use_event_channel: bool,
     /// The traffic class in the packets' global header; on RoCE v2 its upper six bits are the DSCP, by
     /// which switches choose a queue. Wrong, and RoCE runs without its lossless class.

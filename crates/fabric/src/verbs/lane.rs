@@ -399,6 +399,7 @@ fn caps(rail: &Rail, qp: &Qp, datagram: Option<&Datagram>, max_message: u32) -> 
         inline: qp.inline() as usize,
         peer_must_poll: false,
         lent: LentPath::Direct,
+        spins: !rail.config.use_event_channel,
     }
 }
 
