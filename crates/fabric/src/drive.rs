@@ -23,24 +23,28 @@ use crate::remote::{RemoteRegion, Target, Window};
 /// Splits a lane into a handle to await and the task that drives it: spawn that, on any tokio runtime
 /// with I/O and time. It ends when all handles are dropped, and the lane with it.
 pub fn drive(lane: Box<dyn Lane>) -> (AsyncLane, impl Future<Output = ()> + Send) {
-    // Callers wait here when the lane is full: it holds no more than it can post.
-    let (to, from) = mpsc::channel(lane.caps().depth);
+    // Callers wait here when the lane is full. Receives have a door of their own, so that neither waits
+    // for the other.
+    let (requests_to, requests) = mpsc::channel(lane.caps().depth);
+    let (receives_to, receive_requests) = mpsc::channel(lane.caps().depth);
     let driver = Driver {
         lane,
-        requests: from,
+        requests,
+        receive_requests,
         waiting: HashMap::new(),
         ops: VecDeque::new(),
         receives: VecDeque::new(),
         next: 0,
     };
-    (AsyncLane { to }, driver.run())
+    (AsyncLane { requests_to, receives_to }, driver.run())
 }
 
 /// A lane to await. Dropping an operation's future does not recall the operation: its memory stays with
 /// the lane until it is over.
 #[derive(Debug, Clone)]
 pub struct AsyncLane {
-    to: mpsc::Sender<Request>,
+    requests_to: mpsc::Sender<Request>,
+    receives_to: mpsc::Sender<Request>,
 }
 
 #[derive(Debug)]
@@ -54,7 +58,11 @@ impl AsyncLane {
     /// Does one operation; gives back what it owned. `None`: the task is gone, and what it owned with it.
     pub async fn run(&self, work: Work) -> Option<Completion> {
         let (answer, answered) = oneshot::channel();
-        self.to.send(Request::Do(work, answer)).await.ok()?;
+        let to = match work {
+            Work::Receive { .. } => &self.receives_to,
+            _ => &self.requests_to,
+        };
+        to.send(Request::Do(work, answer)).await.ok()?;
         answered.await.ok()
     }
 
@@ -116,7 +124,7 @@ impl AsyncLane {
             let remedy = "spawn the task that `drive` gave, and keep its runtime running";
             Error::new(Kind::Gone, "ask the lane", "the task that drives it is gone", remedy)
         };
-        self.to.send(request).await.map_err(|_| gone())?;
+        self.requests_to.send(request).await.map_err(|_| gone())?;
         answered.await.unwrap_or_else(|_| Err(gone()))
     }
 }
@@ -124,6 +132,7 @@ impl AsyncLane {
 struct Driver {
     lane: Box<dyn Lane>,
     requests: mpsc::Receiver<Request>,
+    receive_requests: mpsc::Receiver<Request>,
     /// Who waits for which operation.
     waiting: HashMap<u64, oneshot::Sender<Completion>>,
     /// Operations that found no room yet; receives apart, so that neither waits for the other.
@@ -143,10 +152,10 @@ impl Driver {
         loop {
             let mut posted = self.post();
             self.deliver(&mut done);
-            while self.has_room()
-                && let Ok(request) = self.requests.try_recv()
-            {
-                self.take(request);
+            self.take_requests();
+            // Nobody is left who could await anything.
+            if self.requests.is_closed() {
+                return;
             }
             posted += self.post();
             if posted > 0 || !self.lane.arm() || is_readable(&fd) {
@@ -155,10 +164,16 @@ impl Driver {
                 continue;
             }
             tokio::select! {
-                request = self.requests.recv(), if self.has_room() => match request {
+                request = self.requests.recv(), if self.ops.len() < self.depth() => match request {
                     Some(request) => self.take(request),
                     None => return,
                 },
+                request = self.receive_requests.recv(), if self.receives.len() < self.depth() => {
+                    match request {
+                        Some(request) => self.take(request),
+                        None => return,
+                    }
+                }
                 // The descriptor was just seen to be silent, so this is news, or old news.
                 ready = fd.readable() => match ready {
                     Ok(mut ready) => ready.clear_ready(),
@@ -174,10 +189,22 @@ impl Driver {
         self.lane.post(&mut self.receives) + self.lane.post(&mut self.ops)
     }
 
-    /// Whether to take more requests: no more than the lane holds wait here.
-    fn has_room(&self) -> bool {
-        let depth = self.lane.caps().depth;
-        self.ops.len() < depth && self.receives.len() < depth
+    /// Takes what is asked, but no more than the lane holds of either.
+    fn take_requests(&mut self) {
+        while self.ops.len() < self.depth()
+            && let Ok(request) = self.requests.try_recv()
+        {
+            self.take(request);
+        }
+        while self.receives.len() < self.depth()
+            && let Ok(request) = self.receive_requests.try_recv()
+        {
+            self.take(request);
+        }
+    }
+
+    fn depth(&self) -> usize {
+        self.lane.caps().depth
     }
 
     fn take(&mut self, request: Request) {

@@ -47,7 +47,8 @@ pub trait Lane: Send {
     /// Appends what is over, and does whatever is due for the peer. Never blocks.
     fn poll(&mut self, done: &mut Vec<Completion>) -> usize;
 
-    /// Prepares to sleep on [`Lane::fd`]. `false`: do not sleep, poll again.
+    /// Prepares to sleep on [`Lane::fd`], with nothing else called in between. `false`: do not sleep, poll
+    /// again.
     fn arm(&mut self) -> bool;
 
     /// Becomes readable, after [`Lane::arm`], when there is something to poll for.

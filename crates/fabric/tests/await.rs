@@ -70,16 +70,44 @@ async fn thousands_at_once(fabric: &dyn Fabric) {
     assert_eq!(shared.slice(..).to_vec(), source.slice(..).to_vec());
 }
 
+/// More receives than the lane holds keep nothing else from going out, and the task ends with its last
+/// handle whatever waits.
+async fn receives_and_sends_do_not_wait_for_each_other(fabric: &dyn Fabric) {
+    let ([a, b], [task, _other]) = pair(fabric).await;
+    let room = region(fabric, 8, Rights::NONE);
+    let mut pending = Vec::new();
+    for _ in 0..7000 {
+        let (a, into) = (a.clone(), room.slice(..));
+        pending.push(tokio::spawn(async move { a.receive(into).await }));
+    }
+    tokio::task::yield_now().await;
+    let source = region(fabric, 8, Rights::NONE);
+    let limit = Duration::from_secs(20);
+    let sent = async { tokio::join!(a.send(source.slice(..)), b.receive(room.slice(..))) };
+    let sent = tokio::time::timeout(limit, sent).await.expect("it goes out");
+    assert_eq!(sent, (Ok(()), Ok((8, None))));
+    for receive in &pending {
+        receive.abort();
+    }
+    for receive in pending {
+        let _ = receive.await;
+    }
+    drop(a);
+    tokio::time::timeout(limit, task).await.expect("the task ends").unwrap();
+}
+
 #[tokio::test]
 async fn over_tcp() {
     everything_can_be_awaited(&tcp::Tcp::default()).await;
     thousands_at_once(&tcp::Tcp::default()).await;
+    receives_and_sends_do_not_wait_for_each_other(&tcp::Tcp::default()).await;
 }
 
 #[tokio::test]
 async fn over_shared_memory() {
     everything_can_be_awaited(&shm::Shm::default()).await;
     thousands_at_once(&shm::Shm::default()).await;
+    receives_and_sends_do_not_wait_for_each_other(&shm::Shm::default()).await;
 }
 
 #[tokio::test]

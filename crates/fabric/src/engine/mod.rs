@@ -127,19 +127,30 @@ impl<S: Stream> Engine<S> {
             channel.receive(&mut self.core);
         }
         self.release();
-        // Only now: a stream that ended may be overtaken by another that says why.
-        if let Some(why) = self.channels.iter().find_map(|channel| channel.lost) {
-            self.core.die(None, why, why);
-        }
         // Before anything is sent: frames of operations that are over have no memory any more.
-        if self.core.dead().is_some() {
-            self.abandon();
-        }
+        self.bury();
         for channel in &mut self.channels {
             channel.flush(&mut self.core);
             channel.tell(&mut self.core, false);
         }
+        self.bury();
         self.core.take_done(done)
+    }
+
+    /// Ends the lane if a stream was lost. Only after all were read: one that ended may be overtaken by
+    /// another that says why.
+    fn bury(&mut self) {
+        if let Some(why) = self.channels.iter().find_map(|channel| channel.lost) {
+            self.core.die(None, why, why);
+        }
+        if self.core.dead().is_some() {
+            self.abandon();
+        }
+    }
+
+    /// Whether a stream was lost since the last poll.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.channels.iter().any(|channel| channel.lost.is_some())
     }
 
     /// Sends what waited for receives that are there now, and gives up what waited too long.

@@ -68,7 +68,10 @@ impl Courier {
 
     /// Takes in what has come, without blocking.
     pub(super) fn collect(&mut self, board: &PeerBoard) {
-        while !self.gone && !self.nonsense {
+        for _ in 0..MOST_AT_ONCE {
+            if self.gone || self.nonsense {
+                return;
+            }
             let mut message = [0; MESSAGE + 1];
             match receive(&self.socket, &mut message) {
                 Ok(Received { count: 0, .. }) => self.gone = true,
@@ -94,11 +97,10 @@ impl Courier {
         if self.waiting.len() >= MOST_WAITING {
             self.waiting.retain(|key, _| GrantId::of(*key).is_some_and(|grant| board.holds(grant)));
         }
-        if self.waiting.len() >= MOST_WAITING {
-            self.nonsense = true;
-            return;
+        // What finds no room is lost, and its import will say so.
+        if self.waiting.len() < MOST_WAITING {
+            self.waiting.insert(key, granted);
         }
-        self.waiting.insert(key, granted);
     }
 }
 
@@ -155,8 +157,10 @@ const MESSAGE: usize = 25;
 /// Says nothing but that there is something to look for.
 const RING: [u8; 1] = [1];
 const MOST_FILES: usize = 1;
-/// How many grants may wait to be imported: each takes a descriptor of ours.
-const MOST_WAITING: usize = 512;
+/// How many grants may wait to be imported, each with a descriptor: as many as hold at once.
+const MOST_WAITING: usize = 4096;
+/// How many messages are taken in at a time: a peer that never stops must not keep us.
+const MOST_AT_ONCE: usize = 4096;
 
 /// What a peer's process says on the socket, with and without a descriptor: a grant, or nothing.
 #[cfg(any(test, feature = "fuzz"))]

@@ -95,6 +95,7 @@ fn by_kernel(
     let copied = granted.then(|| process.copy(slices, place, direction));
     connection.board.let_go();
     match copied {
+        None if connection.peer.has_ended() => Some(Err(Failure::PeerGone)),
         None => Some(Err(Failure::Access)),
         Some(Ok(())) => Some(Ok(Done::Placed)),
         Some(Err(_)) => None,

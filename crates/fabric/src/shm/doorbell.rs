@@ -56,7 +56,7 @@ mod tests {
         }
     }
 
-    /// What the eventfd does: remembers that it was rung until somebody looks.
+    /// What the socket does: remembers that it was rung until somebody looks.
     #[derive(Default)]
     struct Bell {
         rung: Mutex<bool>,

@@ -145,8 +145,14 @@ impl ShmHalf {
         let mut callers: Vec<OwnedFd> = Vec::new();
         loop {
             rest(std::iter::once(listener).chain(&callers), deadline)?;
-            let caller = acceptfrom_with(listener, SocketFlags::CLOEXEC).map(|(socket, _)| socket);
-            callers.extend(caller.ok().filter(|socket| self.check(socket).is_ok()));
+            match acceptfrom_with(listener, SocketFlags::CLOEXEC) {
+                Ok((socket, _)) => {
+                    callers.extend(Some(socket).filter(|socket| self.check(socket).is_ok()));
+                }
+                Err(rustix::io::Errno::AGAIN) => {}
+                // Without descriptors the caller stays at the door, which stays readable.
+                Err(_) => std::thread::sleep(Duration::from_millis(1)),
+            }
             for at in (0..callers.len()).rev() {
                 match Introduction::receive(&callers[at], self.offer.token) {
                     Ok(Some(introduction)) => {

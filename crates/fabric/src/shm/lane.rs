@@ -290,12 +290,15 @@ impl Lane for ShmLane {
         let blocked = self.engine.is_blocked(0);
         self.armed = true;
         announce(&self.connection.board.sleeping(), if blocked { ASLEEP_FOR_ROOM } else { ASLEEP });
-        let news = self.engine.streams().any(|ring| ring.has_news() || blocked && ring.has_room());
+        let news = self.engine.streams().any(Ring::has_news);
         let dead = self.engine.core.dead().is_some();
-        if dead {
+        // A last word that waits for room is heard of by the bell alone.
+        if dead && !blocked {
             self.look_away();
         }
-        if self.engine.core.has_done() || news && !dead {
+        let room = blocked && self.engine.streams().any(Ring::has_room);
+        let lost = self.engine.has_lost() && !dead;
+        if self.engine.core.has_done() || news && !dead || room || lost {
             self.wake_up();
             return false;
         }
@@ -313,7 +316,10 @@ impl Lane for ShmLane {
             self.connection.board.revoke(grant);
         }
         // Only what the peer was in the middle of can still be written: what it begins now is refused.
-        self.fence.wait_for(self.connection.peer.touching());
+        if !self.fence.wait_for(self.connection.peer.touching()) {
+            // It may stand still in the middle of lent memory: regions must find the fence later too.
+            std::mem::forget(self.fence.clone());
+        }
     }
 }
 

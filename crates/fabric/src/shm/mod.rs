@@ -40,7 +40,8 @@ pub struct Shm {
 pub struct Config {
     /// How long an operation may wait for a receive of the peer's before the lane counts as dead.
     pub patience: Duration,
-    /// Whether the peer may be of another user. Otherwise it must be of ours, or root.
+    /// Whether the peer may be of another user. Otherwise it must be of ours, or root; and both ends look:
+    /// root itself needs this to talk to others.
     pub any_user: bool,
 }
 

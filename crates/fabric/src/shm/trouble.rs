@@ -125,6 +125,79 @@ fn a_lie_on_the_board_ends_the_lane() {
     assert_eq!(a.stats().ended(), Some(Failure::Nonsense));
 }
 
+/// More grants than would be polite, all of them alive, before the first is imported.
+#[test]
+fn many_grants_wait_to_be_imported() {
+    let (mut a, mut b) = pair();
+    let regions: Vec<Region> = (0..700).map(|_| region(4096, Rights::ALL)).collect();
+    let mut grants = Vec::new();
+    for granted in &regions {
+        grants.push(b.grant(granted).unwrap());
+        a.arm();
+        a.poll(&mut Vec::new());
+    }
+    assert_eq!(a.stats().ended(), None);
+    for grant in &grants {
+        a.import(grant).unwrap();
+    }
+}
+
+/// The lie is found by the flush at the end of a poll, and nobody would wake us.
+#[test]
+fn a_lie_that_is_found_while_sending_is_not_slept_on() {
+    let half = |side| ShmHalf::new(&Config::default(), side).unwrap();
+    let (dial, liar) = (half(Side::Dial), half(Side::Accept));
+    // SAFETY: a number of the liar's own board, which lives as long as its lane below.
+    let head = unsafe { AtomicU64::from_ptr(liar.board_for_test().cast()) };
+    let (mut a, mut b) = join(Box::new(dial), Box::new(liar));
+    let (room, source) = (region(1 << 20, Rights::NONE), region(1 << 20, Rights::NONE));
+    b.post(&mut VecDeque::from([Op::receive(1, room.slice(..))]));
+    b.arm();
+    let mut done = Vec::new();
+    a.poll(&mut done);
+    a.post(&mut VecDeque::from([Op::send(2, source.slice(..))]));
+    head.store(1 << 40, Ordering::SeqCst);
+    a.poll(&mut done);
+    assert!(!done.is_empty() || !a.arm(), "neither told nor awake");
+    a.poll(&mut done);
+    assert_eq!(done.len(), 1);
+    a.post(&mut VecDeque::from([Op::send(3, source.slice(..))]));
+    a.poll(&mut done);
+    assert_eq!(done[1].outcome, Err(Failure::Flushed));
+}
+
+/// A lane that dies with its ring full still tells the peer why, when that makes room.
+#[test]
+fn a_last_word_waits_for_room_and_is_said() {
+    let (mut a, mut b) = pair();
+    let small = region(64, Rights { write: true, ..Rights::NONE });
+    let window = b.import(&a.grant(&small).unwrap()).unwrap();
+    let (room, source) = (region(1 << 20, Rights::NONE), region(1 << 20, Rights::NONE));
+    // Messages until the ring is full, between frames.
+    let receives = (0..4000).map(|n| Op::receive(n, room.slice(..1000)));
+    b.post(&mut receives.collect());
+    b.arm();
+    let mut done = Vec::new();
+    a.poll(&mut done);
+    let sends = (0..230).map(|n| Op::send(n, source.slice(..1000)));
+    a.post(&mut sends.collect());
+    // Beyond the region's end; asked for, since it cannot be mapped.
+    b.post(&mut VecDeque::from([Op::write(9000, source.slice(..65), window.at(0))]));
+    a.poll(&mut done);
+    let limit = std::time::Instant::now() + LIMIT;
+    let mut heard = Vec::new();
+    while b.stats().ended().is_none() {
+        assert!(std::time::Instant::now() < limit, "{:?}", a.stats().ended());
+        b.poll(&mut heard);
+        if a.arm() {
+            crate::lane::sleep(a.fd(), Duration::from_millis(5));
+        }
+        a.poll(&mut done);
+    }
+    let refused = heard.iter().find(|done| done.token == 9000).expect("it came back");
+    assert_eq!(refused.outcome, Err(Failure::Access));
+}
+
 #[test]
 fn the_token_stands_nowhere() {
     let half = Shm::default().half(Side::Accept).unwrap();

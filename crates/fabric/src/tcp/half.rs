@@ -172,7 +172,12 @@ fn accept_all(
     while streams.iter().any(Option::is_none) {
         let Ok(left) = left(deadline) else { return Err(nobody_came(listener)) };
         rest(listener, &callers, left);
-        callers.extend(listener.accept().ok().and_then(|(socket, _)| Caller::new(socket)));
+        match listener.accept() {
+            Ok((socket, _)) => callers.extend(Caller::new(socket)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            // Without descriptors the caller stays at the door, which stays readable.
+            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+        }
         for at in (0..callers.len()).rev() {
             match callers[at].listen() {
                 Heard::Nothing => {}

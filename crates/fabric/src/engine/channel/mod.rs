@@ -98,7 +98,7 @@ impl<S: Stream> Channel<S> {
 
     #[inline]
     fn push(&mut self, header: Header, payload: Payload) {
-        if self.broken {
+        if self.broken || self.closed {
             return;
         }
         self.queue.push_back(Outgoing { header, bytes: [0; Header::LONGEST], payload });
@@ -120,7 +120,7 @@ impl<S: Stream> Channel<S> {
         };
         self.stop(core);
         // Behind a frame that was cut short nothing can be said.
-        if !self.closed {
+        if !self.closed && !self.broken {
             self.last_word = true;
             self.push(header, Payload::None);
         }
@@ -155,7 +155,7 @@ impl<S: Stream> Channel<S> {
         self.ended = true;
         self.finished = true;
         self.abandon_incoming(core);
-        self.queue.clear();
+        self.forget();
         self.stream.close();
     }
 
@@ -168,10 +168,14 @@ impl<S: Stream> Channel<S> {
 
     /// Says nothing more, not even that it ends.
     pub(super) fn mute(&mut self, core: &mut Core) {
-        if !self.ended {
-            self.finished = true;
-            self.stop(core);
+        if self.ended {
+            return;
         }
+        // Not even a frame that was begun: the stream stays as it is.
+        self.finished = true;
+        self.closed = true;
+        self.forget();
+        self.stop(core);
     }
 
     /// Reads no more and sends no more: what is in the queue belongs to operations that are over now. A
@@ -184,6 +188,12 @@ impl<S: Stream> Channel<S> {
         if self.sent > 0 {
             return self.close(core);
         }
+        self.forget();
+    }
+
+    /// Nothing is to be sent any more.
+    fn forget(&mut self) {
         self.queue.clear();
+        self.sent = 0;
     }
 }

@@ -45,8 +45,8 @@ impl<S: Stream> Channel<S> {
                 // The reader finds the end, and what was said before it.
                 Ok(_) | Err(_) => {
                     self.broken = true;
-                    self.queue.clear();
-                    self.sent = 0;
+                    self.forget();
+                    self.stream.close();
                 }
             }
         }
