@@ -207,7 +207,7 @@ impl Core {
 
     #[inline]
     pub(super) fn is_quiet(&self) -> bool {
-        self.done.is_empty() && self.waiting.is_empty() && self.dead.is_none()
+        self.waiting.is_empty() && self.dead.is_none()
     }
 
     pub(crate) fn has_done(&self) -> bool {

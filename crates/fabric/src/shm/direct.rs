@@ -6,35 +6,48 @@ use super::board::GrantId;
 use super::lane::Connection;
 use super::mapping::PeerMapping;
 use super::process::Direction;
-use crate::op::{Done, Failure, Work};
+use crate::op::{Failure, Work};
 use crate::region::Rights;
 use crate::remote::{Reach, Target};
 
-/// Does what loads and stores can do; `None`: the peer must be asked.
+/// What came of an attempt. Small, so that it stays in registers on its way up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Placed,
+    /// With the number that was there.
+    Old,
+    /// The peer must be asked, by the engine.
+    Ask,
+    Failed(Failure),
+}
+
+/// Does what loads and stores can do.
 #[inline]
-pub(super) fn direct(work: &Work, connection: &Connection) -> Option<Result<Done, Failure>> {
-    let target = work.target()?;
+pub(super) fn direct(work: &Work, connection: &Connection) -> (Verdict, u64) {
+    let Some(target) = work.target() else { return (Verdict::Ask, 0) };
     match target.window.reach() {
         Reach::Mapped(mapping) => {
             // The owner waits for this before it lets go of the memory; see `Fence`.
             connection.board.touch(mapping.grant());
             let done = match mapping.is_granted() {
                 true => mapped(work, target, mapping),
-                false if connection.peer.has_ended() => Err(Failure::PeerGone),
-                false => Err(Failure::Access),
+                false => (Verdict::Failed(not_granted(connection)), 0),
             };
             connection.board.let_go();
-            Some(done)
+            done
         }
-        Reach::Process { address, key } => by_kernel(work, target, *address, *key, connection),
-        _ => None,
+        Reach::Process { address, key } => {
+            let verdict = by_kernel(work, target, *address, *key, connection);
+            (verdict.unwrap_or(Verdict::Ask), 0)
+        }
+        _ => (Verdict::Ask, 0),
     }
 }
 
 #[inline]
-fn mapped(work: &Work, target: &Target, mapping: &PeerMapping) -> Result<Done, Failure> {
+fn mapped(work: &Work, target: &Target, mapping: &PeerMapping) -> (Verdict, u64) {
     if !permitted(work, target) {
-        return Err(Failure::Access);
+        return (Verdict::Failed(Failure::Access), 0);
     }
     let at = target.offset as usize;
     match work {
@@ -43,7 +56,7 @@ fn mapped(work: &Work, target: &Target, mapping: &PeerMapping) -> Result<Done, F
         Work::FetchAdd { old, add, .. } => {
             let before = mapping.number(at).fetch_add(*add, Ordering::AcqRel);
             old.region().memory().store(old.offset(), before);
-            return Ok(Done::Old(before));
+            return (Verdict::Old, before);
         }
         Work::CompareSwap { old, expect, new, .. } => {
             let number = mapping.number(at);
@@ -51,11 +64,17 @@ fn mapped(work: &Work, target: &Target, mapping: &PeerMapping) -> Result<Done, F
                 number.compare_exchange(*expect, *new, Ordering::AcqRel, Ordering::Acquire);
             let before = swapped.unwrap_or_else(|there| there);
             old.region().memory().store(old.offset(), before);
-            return Ok(Done::Old(before));
+            return (Verdict::Old, before);
         }
         Work::Send { .. } | Work::Receive { .. } => {}
     }
-    Ok(Done::Placed)
+    (Verdict::Placed, 0)
+}
+
+/// Why a grant does not hold.
+#[cold]
+fn not_granted(connection: &Connection) -> Failure {
+    if connection.peer.has_ended() { Failure::PeerGone } else { Failure::Access }
 }
 
 /// Bounds, rights and alignment, by the grant.
@@ -71,14 +90,14 @@ fn permitted(work: &Work, target: &Target) -> bool {
 }
 
 /// A large write or read of memory that cannot be mapped goes by the kernel; the peer is asked for the
-/// rest, and wherever the kernel refuses.
+/// rest (`None`), and wherever the kernel refuses.
 fn by_kernel(
     work: &Work,
     target: &Target,
     address: u64,
     key: u128,
     connection: &Connection,
-) -> Option<Result<Done, Failure>> {
+) -> Option<Verdict> {
     let (slices, direction) = match work {
         Work::Write { from, imm: None, .. } => (from.as_slice(), Direction::Write),
         Work::Read { into, .. } => (into.as_slice(), Direction::Read),
@@ -86,7 +105,7 @@ fn by_kernel(
     };
     let process = connection.process.as_ref().filter(|_| work.total() >= LEAST_BY_KERNEL)?;
     if !permitted(work, target) {
-        return Some(Err(Failure::Access));
+        return Some(Verdict::Failed(Failure::Access));
     }
     let grant = GrantId::of(key)?;
     connection.board.touch(grant);
@@ -95,9 +114,8 @@ fn by_kernel(
     let copied = granted.then(|| process.copy(slices, place, direction));
     connection.board.let_go();
     match copied {
-        None if connection.peer.has_ended() => Some(Err(Failure::PeerGone)),
-        None => Some(Err(Failure::Access)),
-        Some(Ok(())) => Some(Ok(Done::Placed)),
+        None => Some(Verdict::Failed(not_granted(connection))),
+        Some(Ok(())) => Some(Verdict::Placed),
         Some(Err(_)) => None,
     }
 }

@@ -9,7 +9,7 @@ use rustix::event::epoll;
 
 use super::board::{Board, GrantId, PeerBoard};
 use super::courier::{Courier, Granted};
-use super::direct::direct;
+use super::direct::{Verdict, direct};
 use super::doorbell::{ASLEEP, ASLEEP_FOR_ROOM, AWAKE, Flag, announce, must_wake};
 use super::fence::Fence;
 use super::mapping::{PeerMapping, is_huge};
@@ -92,33 +92,28 @@ impl ShmLane {
 
     /// Does an operation here and now, where loads and stores reach the peer's memory.
     #[inline]
-    fn attempt(&mut self, work: &Work) -> Attempt {
+    fn attempt(&mut self, work: &Work) -> (Verdict, u64) {
         if let Err(failure) = self.caps.allow(work, self.number) {
-            return Attempt::Over(Err(failure));
+            return (Verdict::Failed(failure), 0);
         }
         let mapped = work.target().is_some_and(|target| {
             matches!(target.window.reach(), Reach::Mapped(_) | Reach::Process { .. })
         });
         if !mapped || self.engine.core.dead().is_some() {
-            return Attempt::Ask;
+            return (Verdict::Ask, 0);
         }
         let with_imm = matches!(work, Work::Write { imm: Some(_), .. });
         let clock = if with_imm { None } else { self.engine.core.clock() };
-        match direct(work, &self.connection) {
-            None => Attempt::Ask,
+        let (verdict, old) = direct(work, &self.connection);
+        if let Verdict::Failed(failure) = verdict {
+            self.refused(failure);
+        } else if with_imm {
             // The number follows by the ring.
-            Some(Ok(_)) if with_imm => Attempt::Ask,
-            Some(Err(failure)) => {
-                self.refused(failure);
-                Attempt::Over(Err(failure))
-            }
-            Some(Ok(done)) => {
-                if let Some(begun) = clock {
-                    self.engine.core.stats.time(begun.elapsed());
-                }
-                Attempt::Over(Ok(done))
-            }
+            return (Verdict::Ask, 0);
+        } else if let Some(begun) = clock {
+            self.engine.core.stats.time(begun.elapsed());
         }
+        (verdict, old)
     }
 
     /// As a device would: a forbidden access ends the lane at both ends.
@@ -210,8 +205,10 @@ impl ShmLane {
         Ok(Window::new(self.number, length, rights, reach))
     }
 
+    #[inline]
     fn wake_up(&mut self) {
-        if std::mem::take(&mut self.armed) {
+        if self.armed {
+            self.armed = false;
             self.connection.board.sleeping().store(AWAKE);
             self.look_after_peer();
         }
@@ -255,14 +252,18 @@ impl Lane for ShmLane {
         let before = ops.len();
         while let Some(front) = ops.front().filter(|op| self.engine.core.has_room(op, &self.caps)) {
             // The bytes go first: whatever else there is to do, the peer need not wait for it.
-            let attempt = self.attempt(&front.work);
+            let (verdict, old) = self.attempt(&front.work);
             let Some(op) = ops.pop_front() else { break };
-            match attempt {
-                Attempt::Over(outcome) => self.engine.core.complete(op, outcome),
-                Attempt::Ask => self.engine.begin(op),
+            match verdict {
+                Verdict::Placed => self.engine.core.complete(op, Ok(Done::Placed)),
+                Verdict::Old => self.engine.core.complete(op, Ok(Done::Old(old))),
+                Verdict::Failed(failure) => self.engine.core.complete(op, Err(failure)),
+                Verdict::Ask => self.engine.begin(op),
             }
         }
-        self.engine.flush();
+        if !self.engine.is_quiet() {
+            self.engine.flush();
+        }
         self.ring();
         before - ops.len()
     }
@@ -274,7 +275,7 @@ impl Lane for ShmLane {
         if self.polls == POLLS {
             self.look_after_peer();
         } else if self.engine.is_quiet() && !self.engine.streams().any(Ring::has_news) {
-            return 0;
+            return self.engine.core.take_done(done);
         }
         let count = self.engine.poll(done);
         self.ring();
@@ -327,13 +328,6 @@ impl Drop for ShmLane {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-/// What came of an operation.
-enum Attempt {
-    Over(Result<Done, Failure>),
-    /// The peer must be asked, by the engine.
-    Ask,
 }
 
 fn too_many() -> Error {
