@@ -94,7 +94,8 @@ impl Courier {
 impl Courier {
     /// Keeps a grant until it is imported. Those that were taken back meanwhile make room.
     fn keep(&mut self, key: u128, granted: Granted, board: &PeerBoard) {
-        if self.waiting.len() >= MOST_WAITING {
+        // Now and then, so that a peer that grants and takes back costs few descriptors.
+        if self.waiting.len() % 64 == 63 || self.waiting.len() >= MOST_WAITING {
             self.waiting.retain(|key, _| GrantId::of(*key).is_some_and(|grant| board.holds(grant)));
         }
         // What finds no room is lost, and its import will say so.

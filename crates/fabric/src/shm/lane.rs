@@ -165,6 +165,8 @@ impl ShmLane {
         let (rights, length) = (region.rights(), region.len() as u64);
         let memory = region.memory();
         let trusted = self.connection.equal || !memory.is_huge();
+        // Before the peer hears of it: what does not hold, it throws away.
+        self.connection.board.set_granted(grant);
         let address = match memory.file().filter(|_| trusted) {
             Some(file) => match shareable(memory, file, rights)? {
                 Some(file) => {
@@ -177,7 +179,6 @@ impl ShmLane {
             None if memory.file().is_some() => ASK,
             None => memory.address().addr() as u64,
         };
-        self.connection.board.set_granted(grant);
         self.granted.retain(|grant| self.connection.board.still_holds(*grant));
         self.granted.push(grant);
         let fence: Weak<dyn Granter> = Arc::downgrade(&self.fence) as Weak<dyn Granter>;
@@ -229,6 +230,9 @@ impl Lane for ShmLane {
         let granted = self.hand_over(region, key);
         if granted.is_err() {
             self.engine.core.grants.remove(key);
+            if let Some(grant) = GrantId::of(key) {
+                self.connection.board.revoke(grant);
+            }
         }
         granted
     }

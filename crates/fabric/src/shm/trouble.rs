@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
+use rustix::process::{Resource, getrlimit, setrlimit};
+
 use super::half::ShmHalf;
 use super::offer::Offer;
 use super::{Config, Shm};
@@ -58,22 +60,26 @@ fn a_lane_that_is_closed_or_dropped_is_not_written_through() {
     }
 }
 
-fn descriptors_and_boards() -> (usize, usize) {
+/// Descriptors and mappings of boards.
+fn boards() -> (usize, usize) {
+    let is_board = |name: String| name.contains("wirelane-board");
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    let boards = maps.lines().filter(|line| line.contains("wirelane-board")).count();
-    (std::fs::read_dir("/proc/self/fd").unwrap().count(), boards)
+    let mapped = maps.lines().filter(|line| is_board((*line).to_owned())).count();
+    let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let links = links.filter_map(|link| std::fs::read_link(link.path()).ok());
+    (links.filter(|name| is_board(name.to_string_lossy().into_owned())).count(), mapped)
 }
 
 /// Other tests have some of their own at the same time, but not so many.
 #[test]
 fn a_region_does_not_keep_the_lanes_it_was_granted_on() {
     let shared = region(4096, Rights::ALL);
-    let before = descriptors_and_boards();
+    let before = boards();
     for _ in 0..300 {
         let (mut a, mut b) = pair();
         a.import(&b.grant(&shared).unwrap()).unwrap();
     }
-    let after = descriptors_and_boards();
+    let after = boards();
     assert!(after.0 < before.0 + 200 && after.1 < before.1 + 200, "{before:?} {after:?}");
 }
 
@@ -128,6 +134,10 @@ fn a_lie_on_the_board_ends_the_lane() {
 /// More grants than would be polite, all of them alive, before the first is imported.
 #[test]
 fn many_grants_wait_to_be_imported() {
+    // Each takes two descriptors here, and many systems begin with 1024.
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).unwrap();
     let (mut a, mut b) = pair();
     let regions: Vec<Region> = (0..700).map(|_| region(4096, Rights::ALL)).collect();
     let mut grants = Vec::new();
