@@ -10,6 +10,10 @@ mod datagrams;
 mod list;
 #[path = "conformance/pair.rs"]
 mod pair;
+#[path = "conformance/progress.rs"]
+mod progress;
+#[path = "conformance/refusals.rs"]
+mod refusals;
 
 use std::path::Path;
 use std::sync::Arc;

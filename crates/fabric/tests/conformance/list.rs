@@ -13,11 +13,11 @@ macro_rules! reliable_lane {
             a_message_carries_a_number
             pieces_are_gathered_and_scattered_in_order
             numbers_are_added_and_swapped_as_one_step
+            memory_in_flight_outlives_its_owners_handles
+            lent_memory_is_moved_too
+        }
+        each_case! { refusals, $make;
             a_number_across_words_is_refused
-            every_operation_of_a_batch_comes_back_once
-            what_finds_no_room_waits_and_goes_later
-            receives_have_a_limit_too
-            a_late_receiver_gets_its_message
             a_receiver_that_never_comes_is_not_waited_for_forever
             a_message_longer_than_its_receive_fails_at_both_ends
             a_wrong_key_is_refused_and_ends_the_lane
@@ -27,17 +27,21 @@ macro_rules! reliable_lane {
             reading_needs_the_right
             adding_needs_the_right
             a_region_dropped_by_its_owner_is_refused
-            memory_in_flight_outlives_its_owners_handles
-            lent_memory_is_moved_too
             a_window_of_another_lane_is_not_taken_and_the_lane_goes_on
             a_place_for_the_old_number_must_be_a_word
+            a_region_of_another_kind_of_lane_is_not_imported
+        }
+        each_case! { progress, $make;
+            every_operation_of_a_batch_comes_back_once
+            what_finds_no_room_waits_and_goes_later
+            receives_have_a_limit_too
+            a_late_receiver_gets_its_message
             a_dead_peer_is_noticed_and_everything_comes_back
             a_closed_lane_gives_everything_back
             a_lane_dropped_with_operations_in_flight_lets_go_of_memory
             one_who_sleeps_is_woken
             both_ends_talk_at_once_and_nothing_is_mixed_up
             everything_is_counted
-            a_region_of_another_kind_of_lane_is_not_imported
         }
     };
 }

@@ -5,6 +5,8 @@ mod cases;
 #[macro_use]
 mod list;
 mod pair;
+mod progress;
+mod refusals;
 
 use std::sync::Arc;
 use std::time::Duration;

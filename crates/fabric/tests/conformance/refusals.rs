@@ -1,0 +1,138 @@
+//! What every reliable lane must refuse, and how.
+
+use fabric::{Done, Failure, Op, RemoteRegion, Rights, Work};
+
+use crate::pair::{Pair, bytes, connect, read};
+
+const WRITE: Rights = Rights { write: true, ..Rights::NONE };
+const READ: Rights = Rights { read: true, ..Rights::NONE };
+
+pub(crate) fn a_number_across_words_is_refused(mut pair: Pair) {
+    let (_region, window) = pair.shared(64, Rights::ALL);
+    let old = pair.a.region(8, Rights::NONE);
+    let work = Work::FetchAdd { old: old.slice(..), at: window.at(12), add: 1 };
+    let outcome = pair.run(Op { token: 1, work }).outcome;
+    // By the lane where it knows the peer's address, else by the peer.
+    assert!(matches!(outcome, Err(Failure::Access | Failure::Unsupported)), "{outcome:?}");
+}
+
+pub(crate) fn a_receiver_that_never_comes_is_not_waited_for_forever(mut pair: Pair) {
+    let from = pair.a.holding(b"nobody");
+    pair.a.post(Op::send(1, from.slice(..)));
+    pair.a.post(Op::send(2, from.slice(..)));
+    // Either may have come first.
+    let outcomes = [pair.completion_of(1), pair.completion_of(2)];
+    assert!(outcomes.contains(&Err(Failure::NotReady)), "{outcomes:?}");
+    assert!(outcomes.contains(&Err(Failure::Flushed)), "{outcomes:?}");
+}
+
+pub(crate) fn a_message_longer_than_its_receive_fails_at_both_ends(mut pair: Pair) {
+    let (from, into) = (pair.a.holding(&bytes(100, 1)), pair.b.region(128, Rights::NONE));
+    pair.b.post(Op::receive(2, into.slice(..99)));
+    pair.a.post(Op::send(1, from.slice(..)));
+    assert_eq!(pair.completion_of(1), Err(Failure::TooLong));
+    assert_eq!(pair.completion_at_b().outcome, Err(Failure::TooLong));
+    assert_eq!(read(&into, 99, 29), [0; 29], "nothing beyond the receive");
+    pair.assert_dead();
+}
+
+pub(crate) fn a_wrong_key_is_refused_and_ends_the_lane(mut pair: Pair) {
+    let (region, _) = pair.shared(64, Rights::ALL);
+    let remote = pair.b.lane.grant(&region).expect("granted");
+    let mut forged = remote.to_bytes();
+    // The last bytes of the key are random, or zero where keys are short.
+    forged[22] ^= 0x40;
+    let forged = RemoteRegion::from_bytes(&forged).expect("well formed");
+    let window = match pair.a.lane.import(&forged) {
+        Ok(window) => window,
+        // Where regions are mapped, a wrong one is known at once.
+        Err(error) => {
+            assert_eq!((error.kind(), pair.a.lane.caps().lane), (fabric::Kind::Denied, "shm"));
+            return;
+        }
+    };
+    let from = pair.a.holding(&[1; 8]);
+    assert_eq!(pair.run(Op::write(1, from.slice(..), window.at(0))).outcome, Err(Failure::Access));
+    assert_eq!(read(&region, 0, 64), [0; 64]);
+    pair.assert_dead();
+}
+
+pub(crate) fn beyond_the_end_is_refused(mut pair: Pair) {
+    let (region, window) = pair.shared(4096, Rights::ALL);
+    let from = pair.a.holding(&[1; 8]);
+    let write = Op::write(1, from.slice(..), window.at(4092));
+    assert_eq!(pair.run(write).outcome, Err(Failure::Access));
+    assert_eq!(read(&region, 4088, 8), [0; 8]);
+    pair.assert_dead();
+}
+
+pub(crate) fn far_beyond_the_end_is_refused_too(mut pair: Pair) {
+    let (_region, window) = pair.shared(4096, Rights::ALL);
+    let into = pair.a.region(8, Rights::NONE);
+    let read = Op::read(1, into.slice(..), window.at(u64::MAX - 3));
+    assert_eq!(pair.run(read).outcome, Err(Failure::Access));
+}
+
+pub(crate) fn writing_needs_the_right(mut pair: Pair) {
+    let (region, window) = pair.shared(64, READ);
+    let from = pair.a.holding(&[1; 8]);
+    assert_eq!(pair.run(Op::write(1, from.slice(..), window.at(0))).outcome, Err(Failure::Access));
+    assert_eq!(read(&region, 0, 8), [0; 8]);
+    assert_eq!(pair.a.lane.stats().ended(), Some(Failure::Access), "the lane says why it ended");
+}
+
+pub(crate) fn reading_needs_the_right(mut pair: Pair) {
+    let (region, window) = pair.shared(64, WRITE);
+    region.memory().write(0, b"a secret");
+    let into = pair.a.region(8, Rights::NONE);
+    assert_eq!(pair.run(Op::read(1, into.slice(..), window.at(0))).outcome, Err(Failure::Access));
+    assert_eq!(read(&into, 0, 8), [0; 8]);
+}
+
+pub(crate) fn adding_needs_the_right(mut pair: Pair) {
+    let (region, window) = pair.shared(64, Rights { atomic: false, ..Rights::ALL });
+    let old = pair.a.region(8, Rights::NONE);
+    let work = Work::FetchAdd { old: old.slice(..), at: window.at(0), add: 1 };
+    assert_eq!(pair.run(Op { token: 1, work }).outcome, Err(Failure::Access));
+    assert_eq!(region.memory().load(0), 0);
+}
+
+pub(crate) fn a_region_dropped_by_its_owner_is_refused(mut pair: Pair) {
+    let (region, window) = pair.shared(64, Rights::ALL);
+    let from = pair.a.holding(&[1; 8]);
+    pair.succeed(Op::write(1, from.slice(..), window.at(0)));
+    drop(region);
+    assert_eq!(pair.run(Op::write(2, from.slice(..), window.at(0))).outcome, Err(Failure::Access));
+}
+
+pub(crate) fn a_window_of_another_lane_is_not_taken_and_the_lane_goes_on(mut pair: Pair) {
+    let (a, b) = connect(&*pair.a.fabric, &*pair.b.fabric);
+    let region = pair.b.region(64, Rights::ALL);
+    let (mut a, mut b) = (a, b);
+    let window = a.import(&b.grant(&region).expect("granted")).expect("imported");
+    let from = pair.a.holding(&[1; 8]);
+    let outcome = pair.run(Op::write(1, from.slice(..), window.at(0))).outcome;
+    assert_eq!(outcome, Err(Failure::Unsupported));
+    let (_region, window) = pair.shared(64, Rights::ALL);
+    pair.succeed(Op::write(2, from.slice(..), window.at(0)));
+}
+
+pub(crate) fn a_place_for_the_old_number_must_be_a_word(mut pair: Pair) {
+    let (_region, window) = pair.shared(64, Rights::ALL);
+    let old = pair.a.region(32, Rights::NONE);
+    for place in [old.slice(..4), old.slice(4..12), old.slice(0..16)] {
+        let work = Work::FetchAdd { old: place, at: window.at(0), add: 1 };
+        assert_eq!(pair.run(Op { token: 1, work }).outcome, Err(Failure::Unsupported));
+    }
+    let work = Work::FetchAdd { old: old.slice(8..16), at: window.at(0), add: 1 };
+    assert_eq!(pair.succeed(Op { token: 1, work }), Done::Old(0));
+}
+
+pub(crate) fn a_region_of_another_kind_of_lane_is_not_imported(mut pair: Pair) {
+    let (region, _) = pair.shared(64, Rights::ALL);
+    let mut bytes = pair.b.lane.grant(&region).expect("granted").to_bytes();
+    bytes[1] = if bytes[1] == 1 { 3 } else { 1 };
+    let other = RemoteRegion::from_bytes(&bytes).expect("well formed");
+    let error = pair.a.lane.import(&other).expect_err("another kind");
+    assert_eq!(error.kind(), fabric::Kind::Misuse, "{error}");
+}
