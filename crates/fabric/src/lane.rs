@@ -16,9 +16,9 @@ use crate::stats::Stats;
 
 /// Moves bytes to and from one peer. Owned by one thread at a time.
 ///
-/// Operations are reliable (but see [`Caps::datagram`]) and **not ordered** among each other. Each
-/// comes back as one completion, whatever happens. The first failure ends the lane, see
-/// [`Failure`].
+/// Operations are reliable (but see [`Caps::datagram`]) and **not ordered** among each other (but see
+/// [`Caps::ordered`]). Each comes back as one completion, whatever happens. The first failure ends the
+/// lane, see [`Failure`].
 ///
 /// Two threads cannot use one lane at once:
 /// ```compile_fail,E0277
@@ -66,6 +66,10 @@ pub struct Caps {
     pub lane: &'static str,
     /// Messages may be lost, and there are only sends and receives.
     pub datagram: bool,
+    /// A message (a send, or the number of a write) is received only after every write and message posted
+    /// before it on the lane has taken effect. Reads and atomic operations have no such place: those posted
+    /// before it may still be answered after it.
+    pub ordered: bool,
     /// The longest message of a send. Writes and reads have no limit.
     pub max_message: usize,
     /// Into how many pieces one operation's memory may be scattered.

@@ -15,7 +15,8 @@ pub struct Faults {
     pub delay: Duration,
     /// Up to so much longer, by chance. Operations keep their order all the same.
     pub jitter: Duration,
-    /// Up to so much longer, by chance, and operations take effect as they come: in any order.
+    /// Up to so much longer, by chance, and operations take effect as they come: in any order. Where lanes
+    /// are ordered (see [`Config::ordered`](super::Config::ordered)), no more than jitter.
     pub reorder: Duration,
     /// The share of packets that are lost, 0 to 1. Each is sent again a few times; so a little loss
     /// only delays, and much of it ends the lane.

@@ -27,6 +27,7 @@ impl SimLane {
         let caps = Caps {
             lane: "sim",
             datagram: false,
+            ordered: config.ordered,
             max_message: MAX_MESSAGE,
             max_pieces: MAX_PIECES,
             depth: config.depth,

@@ -30,7 +30,7 @@ impl State {
     pub(super) fn request_arrives(&mut self, id: u64) {
         let call = self.calls.get_mut(&id).expect("kept while in the air");
         call.in_air -= 1;
-        let ordered = |rail: &str| self.rails[rail].faults.reorder.is_zero();
+        let ordered = |rail: &str| self.config.ordered || self.rails[rail].faults.reorder.is_zero();
         match self.ends.get_mut(&call.to) {
             Some(end) if end.state == EndState::Live && end.peer == Some(call.from) => {
                 if call.answer.is_some() {

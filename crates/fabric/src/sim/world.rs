@@ -21,6 +21,9 @@ pub struct Config {
     pub depth: usize,
     /// How many receives a lane holds.
     pub receives: usize,
+    /// Whether lanes keep the order of operations whatever the rail does, as a reliable connection does.
+    /// `false`: where [`Faults::reorder`] says so, they do not.
+    pub ordered: bool,
     /// How long without an answer until an operation is sent again.
     pub retransmit: Duration,
     /// How many times it is sent again. One silence more, and the lane is dead: with the defaults
@@ -35,6 +38,7 @@ impl Default for Config {
         Config {
             depth: 1024,
             receives: 1024,
+            ordered: true,
             retransmit: Duration::from_millis(50),
             retries: 7,
             patience: Duration::from_millis(500),

@@ -44,8 +44,11 @@ impl TcpLane {
         }
         watch(alarm.as_fd(), sockets.len())?;
         let writing = vec![false; sockets.len()];
+        // Frames keep their order on one stream, and messages do where they wait for receives; streams
+        // overtake each other.
+        let caps = Caps { ordered: sockets.len() == 1, ..CAPS };
         let engine = Engine::new(sockets, config.patience);
-        Ok(TcpLane { number: number(), caps: CAPS, engine, alarm, epoll, writing })
+        Ok(TcpLane { number: number(), caps, engine, alarm, epoll, writing })
     }
 
     /// A dead lane has no news: a socket that ended would wake us for ever.
@@ -139,6 +142,7 @@ impl Lane for TcpLane {
 const CAPS: Caps = Caps {
     lane: "tcp",
     datagram: false,
+    ordered: false,
     max_message: 1 << 40,
     max_pieces: 32,
     depth: 1024,

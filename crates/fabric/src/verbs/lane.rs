@@ -392,6 +392,9 @@ fn caps(rail: &Rail, qp: &Qp, datagram: Option<&Datagram>, max_message: u32) -> 
     Caps {
         lane: "verbs",
         datagram: datagram.is_some(),
+        // A reliable connection executes requests in order. Relaxed ordering (`mr.rs`) lets bytes of writes
+        // pass each other, never a completion pass them.
+        ordered: datagram.is_none(),
         max_message: datagram.map_or(max_message as usize, Datagram::max_message),
         max_pieces: rail.sizes.pieces as usize,
         depth: rail.sizes.send_wr as usize,

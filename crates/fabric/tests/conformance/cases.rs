@@ -129,6 +129,56 @@ pub(crate) fn a_number_arrives_after_the_bytes_of_its_write(mut pair: Pair) {
     }
 }
 
+/// Writes and messages are posted back to back, nobody waits for a write, and some messages wait for their
+/// receives. Lanes that are not ordered only owe everything in the end.
+pub(crate) fn a_message_comes_after_what_was_posted_before_it(mut pair: Pair) {
+    const SIZES: [usize; 4] = [8, 5000, 1 << 20, 100];
+    let ordered = pair.a.lane.caps().ordered;
+    assert_eq!(pair.b.lane.caps().ordered, ordered);
+    let (source, room) = (pair.a.region(1 << 20, Rights::NONE), pair.b.region(8, Rights::NONE));
+    // Rights that memory can be mapped with, and rights that it cannot.
+    let places: Vec<_> = (0..8)
+        .map(|n| pair.shared(SIZES[n % 4], if n < 4 { Rights::ALL } else { WRITE }))
+        .collect();
+    for round in 1..=16u8 {
+        source.memory().write(0, &vec![round; 1 << 20]);
+        let is_there = |n: usize| read(&places[n].0, 0, SIZES[n % 4]) == vec![round; SIZES[n % 4]];
+        let ops = (0..8).flat_map(|n| {
+            let write = Op::write(0, source.slice(..SIZES[n % 4]), places[n].1.at(0));
+            let message = match n % 2 {
+                0 => {
+                    let (from, imm) = (source.slice(..8).into(), Some(n as u32));
+                    Op { token: 0, work: Work::Send { from, imm } }
+                }
+                _ => Op::write_imm(0, Pieces::EMPTY, places[n].1.at(0), n as u32),
+            };
+            [write, message]
+        });
+        let receives = (0..8).map(|_| Op::receive(0, room.slice(..)));
+        let late = if round % 2 == 0 { 0 } else { 6 };
+        pair.b.post_all(receives.clone().skip(late).collect());
+        pair.a.post_all(ops.collect());
+        pair.turn();
+        pair.b.post_all(receives.take(late).collect());
+        let mut last = None;
+        for _ in 0..8 {
+            let outcome = pair.completion_at_b().outcome;
+            let Ok(Done::Received { imm: Some(imm), .. }) = outcome else { panic!("{outcome:?}") };
+            if ordered {
+                assert!((0..=imm as usize).all(is_there), "round {round}, message {imm}");
+                assert!(
+                    last.replace(imm).is_none_or(|last| last < imm),
+                    "messages keep their order"
+                );
+            }
+        }
+        for _ in 0..16 {
+            assert_eq!(pair.completion().outcome, Ok(Done::Placed));
+        }
+        assert!((0..8).all(is_there), "round {round}");
+    }
+}
+
 pub(crate) fn a_message_carries_a_number(mut pair: Pair) {
     let (from, into) = (pair.a.holding(b"hello"), pair.b.region(16, Rights::NONE));
     pair.b.post(Op::receive(2, into.slice(..)));

@@ -10,6 +10,7 @@ macro_rules! reliable_lane {
             every_alignment_is_written_and_read
             the_largest_operation_arrives
             a_number_arrives_after_the_bytes_of_its_write
+            a_message_comes_after_what_was_posted_before_it
             a_message_carries_a_number
             pieces_are_gathered_and_scattered_in_order
             numbers_are_added_and_swapped_as_one_step

@@ -15,17 +15,15 @@ use fabric::{Fabric, shm, sim, tcp};
 use pair::Pair;
 
 mod sim_quiet {
-    reliable_lane!(crate::sim(|_| ()));
+    reliable_lane!(crate::sim(true, |_| ()));
 }
 
 mod sim_slow_and_lossy {
-    reliable_lane!(crate::sim(|faults| {
-        faults.delay = Duration::from_micros(10);
-        faults.jitter = Duration::from_micros(30);
-        faults.reorder = Duration::from_micros(20);
-        faults.loss = 0.05;
-    }));
-    use std::time::Duration;
+    reliable_lane!(crate::sim(false, crate::trouble));
+}
+
+mod sim_slow_and_lossy_in_order {
+    reliable_lane!(crate::sim(true, crate::trouble));
 }
 
 mod shm_between_processes_of_one_user {
@@ -53,8 +51,15 @@ fn shm() -> Pair {
     Pair::connect(fabric.clone(), fabric)
 }
 
-fn sim(faults: impl FnOnce(&mut sim::Faults)) -> Pair {
-    let world = sim::World::new(7);
+fn trouble(faults: &mut sim::Faults) {
+    faults.delay = Duration::from_micros(10);
+    faults.jitter = Duration::from_micros(30);
+    faults.reorder = Duration::from_micros(20);
+    faults.loss = 0.05;
+}
+
+fn sim(ordered: bool, faults: impl FnOnce(&mut sim::Faults)) -> Pair {
+    let world = sim::World::with(7, sim::Config { ordered, ..sim::Config::default() });
     let end = |host: &str| -> Arc<dyn Fabric> { Arc::new(world.fabric(host, "rail")) };
     let mut pair = Pair::connect(end("a"), end("b"));
     world.change("rail", faults);

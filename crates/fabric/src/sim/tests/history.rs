@@ -23,7 +23,8 @@ struct History {
 /// Random operations under random faults. Each write has a place of its own, filled with its token.
 fn history(seed: u64) -> History {
     let mut dice = Random::new(!seed);
-    let mut pair = Pair::on(&World::with(seed, Config { depth: 8, ..Config::default() }), RAIL);
+    let config = Config { depth: 8, ordered: false, ..Config::default() };
+    let mut pair = Pair::on(&World::with(seed, config), RAIL);
     pair.world.change(RAIL, |faults| *faults = random_faults(&mut dice));
     let (target, window) = pair.window(OPS as usize * SLOT, Rights::ALL);
     let ours = Ours::new();

@@ -27,21 +27,28 @@ fn delay_and_jitter_are_in_the_round_trip() {
 
 #[test]
 fn jitter_alone_keeps_the_order() {
-    let seen = order_of_arrival(|faults| faults.jitter = ms(20));
+    let seen = order_of_arrival(false, |faults| faults.jitter = ms(20));
+    assert!(seen.is_sorted(), "{seen:?}");
+}
+
+#[test]
+fn lanes_that_are_ordered_keep_the_order_on_a_rail_that_reorders() {
+    let seen = order_of_arrival(true, |faults| faults.reorder = ms(20));
     assert!(seen.is_sorted(), "{seen:?}");
 }
 
 #[test]
 fn operations_take_effect_in_any_order_where_a_rail_reorders() {
-    let mut seen = order_of_arrival(|faults| faults.reorder = ms(20));
+    let mut seen = order_of_arrival(false, |faults| faults.reorder = ms(20));
     assert!(!seen.is_sorted(), "{seen:?}");
     seen.sort_unstable();
     assert!(seen.into_iter().eq(0..20), "each once");
 }
 
 /// Sends twenty numbers, and gives them as they come.
-fn order_of_arrival(fault: impl FnOnce(&mut crate::sim::Faults)) -> Vec<u32> {
-    let mut pair = Pair::new(1);
+fn order_of_arrival(ordered: bool, fault: impl FnOnce(&mut crate::sim::Faults)) -> Vec<u32> {
+    let mut pair = Pair::with(Config { ordered, ..Config::default() });
+    assert_eq!(pair.a.caps().ordered, ordered);
     pair.world.change(RAIL, fault);
     let (_target, window) = pair.window(1, Rights::ALL);
     pair.b.post(&mut (0..20).map(|token| Op::receive(token, Pieces::EMPTY)).collect());
