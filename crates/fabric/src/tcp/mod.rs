@@ -1,22 +1,33 @@
 //! TCP: for every machine that has no RDMA. The peer's engine executes what is asked, straight into and
 //! out of the registered memory; see `engine`.
 
+mod accept;
+mod caller;
+mod callers;
+mod dial;
+#[cfg(test)]
+mod doors;
 mod half;
+mod hello;
 mod lane;
 #[cfg(test)]
 mod nonsense;
 mod offer;
 mod socket;
+mod terms;
 #[cfg(test)]
 mod trouble;
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::error::Error;
 use crate::memory::Memory;
 use crate::open::{Fabric, Half, Side, register_software};
 use crate::region::{Region, Rights};
+
+pub use callers::Callers;
+pub use hello::{HELLO, MAGIC};
 
 /// Makes TCP lanes.
 #[derive(Debug, Clone, Default)]
@@ -30,6 +41,12 @@ pub struct Config {
     /// The address that the accepting end listens on, at a port the system chooses. The peer must reach
     /// it; loopback unless told otherwise.
     pub address: IpAddr,
+    /// Where the accepting end gets its connections from, in place of a port of its own: from a door that
+    /// it shares with others. The dialling end must then know the [`door`](Config::door).
+    pub callers: Option<Callers>,
+    /// Where the dialling end finds the door of a peer that has [`callers`](Config::callers). Peers that
+    /// listen themselves say where.
+    pub door: Option<SocketAddr>,
     /// How many connections a lane spreads its operations over, 1 to 16; the lesser of both ends counts.
     /// One is best on one machine; several may help on a fast network.
     pub streams: u8,
@@ -44,6 +61,8 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            callers: None,
+            door: None,
             streams: 1,
             patience: Duration::from_secs(2),
             silence: Duration::from_secs(30),

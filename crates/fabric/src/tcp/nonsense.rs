@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::half::{TcpHalf, hello};
-use super::offer::Offer;
+use super::half::TcpHalf;
+use super::hello::hello;
+use super::offer::{Offer, Way};
 use super::{Config, Tcp};
 use crate::open::{Fabric, Half, Side};
 use crate::{Failure, Lane, Memory, Op, Pages, Rights};
@@ -17,16 +18,32 @@ use crate::{Failure, Lane, Memory, Op, Pages, Rights};
 fn lane_and_liar() -> (Box<dyn Lane>, TcpStream) {
     let half = TcpHalf::new(&Config::default(), Side::Accept).unwrap();
     let ours = Offer::from_bytes(&half.offer()).unwrap();
-    let liar = Offer { streams: 1, token: 42, address: None };
+    let liar = dialler(42);
     std::thread::scope(|scope| {
         let lane = scope.spawn(|| Box::new(half).connect(&liar.to_bytes(), LIMIT).unwrap());
-        let mut socket = TcpStream::connect(ours.address.unwrap()).unwrap();
-        socket.write_all(&hello(0, ours.token)).unwrap();
+        let mut socket = call(&ours, ours.token);
         let mut answer = [0; 16];
         socket.read_exact(&mut answer).unwrap();
         assert_eq!(u128::from_le_bytes(answer), 42);
         (lane.join().unwrap(), socket)
     })
+}
+
+fn dialler(token: u128) -> Offer {
+    Offer { streams: 1, way: Way::Dials, id: 0, token }
+}
+
+fn address(offer: &Offer) -> SocketAddr {
+    let Way::Listens(address) = offer.way else { panic!("{offer:?}") };
+    address
+}
+
+/// Connects and says what a peer would, with this token.
+fn call(offer: &Offer, token: u128) -> TcpStream {
+    let mut socket = TcpStream::connect(address(offer)).unwrap();
+    socket.write_all(&hello(0, offer.id)).unwrap();
+    socket.write_all(&token.to_le_bytes()).unwrap();
+    socket
 }
 
 /// What the lane ends with when its peer says this.
@@ -129,10 +146,12 @@ fn strangers_do_not_keep_the_peer_out() {
     let fabric = Tcp::default();
     let (accept, dial) = (fabric.half(Side::Accept).unwrap(), fabric.half(Side::Dial).unwrap());
     let (to_dial, to_accept) = (accept.offer(), dial.offer());
-    let address = Offer::from_bytes(&to_dial).unwrap().address.unwrap();
-    let silent: Vec<TcpStream> = (0..5).map(|_| TcpStream::connect(address).unwrap()).collect();
-    let mut wrong = TcpStream::connect(address).unwrap();
-    wrong.write_all(&hello(0, 1)).unwrap();
+    let offer = Offer::from_bytes(&to_dial).unwrap();
+    let silent: Vec<TcpStream> =
+        (0..5).map(|_| TcpStream::connect(address(&offer)).unwrap()).collect();
+    // Whom to call is no secret; the token is.
+    let wrong =
+        [call(&Offer { id: 1, ..offer.clone() }, offer.token), call(&offer, offer.token ^ 1)];
     let begun = Instant::now();
     std::thread::scope(|scope| {
         let accepted = scope.spawn(|| accept.connect(&to_accept, LIMIT).map(drop));
@@ -140,13 +159,16 @@ fn strangers_do_not_keep_the_peer_out() {
         accepted.join().unwrap().unwrap();
     });
     assert!(begun.elapsed() < LIMIT);
+    for mut wrong in wrong {
+        assert!(!matches!(wrong.read(&mut [0; 16]), Ok(1..)), "a stranger is told nothing");
+    }
     drop(silent);
 }
 
 #[test]
 fn who_does_not_come_is_said_within_the_limit() {
     let half = Tcp::default().half(Side::Accept).unwrap();
-    let peer = Offer { streams: 1, token: 1, address: None }.to_bytes();
+    let peer = dialler(1).to_bytes();
     let Err(error) = half.connect(&peer, Duration::from_millis(50)) else { panic!("nobody came") };
     assert!(error.to_string().contains("the peer did not come in time"), "{error}");
     let half = Tcp::default().half(Side::Dial).unwrap();

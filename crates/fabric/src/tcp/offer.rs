@@ -5,22 +5,39 @@ use std::net::{IpAddr, SocketAddr};
 use super::MOST_STREAMS;
 use crate::error::{Error, Kind};
 
-/// Version 1: version, number of streams, token, and from the accepting end its address.
+/// Version 2: version, number of streams, flags, id, token, and the address of an end that listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) streams: u8,
-    /// By which each end knows the other when they meet.
+    pub(super) way: Way,
+    /// By which the accepting end is called. Everybody on the way sees it.
+    pub(super) id: u128,
+    /// By which each end knows the other when they meet. Told in offers alone.
     pub(super) token: u128,
-    pub(super) address: Option<SocketAddr>,
+}
+
+/// How an end comes to its connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Dials,
+    /// By a door that it shares with others; where that is, the dialling end knows.
+    Door,
+    Listens(SocketAddr),
 }
 
 impl Offer {
-    const VERSION: u8 = 1;
+    const VERSION: u8 = 2;
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![Self::VERSION, self.streams];
+        let flags = match self.way {
+            Way::Dials => 0,
+            Way::Door => ACCEPTS | DOOR,
+            Way::Listens(_) => ACCEPTS,
+        };
+        let mut bytes = vec![Self::VERSION, self.streams, flags];
+        bytes.extend(self.id.to_le_bytes());
         bytes.extend(self.token.to_le_bytes());
-        if let Some(address) = self.address {
+        if let Way::Listens(address) = self.way {
             match address.ip() {
                 IpAddr::V4(ip) => bytes.extend(ip.octets()),
                 IpAddr::V6(ip) => bytes.extend(ip.octets()),
@@ -32,25 +49,38 @@ impl Offer {
 
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         Self::parse(bytes).ok_or_else(|| {
+            let why = match bytes.first() {
+                Some(version) if *version != Self::VERSION => {
+                    format!("it is of version {version}, and we know version {}", Self::VERSION)
+                }
+                _ => "it is none that we know".to_owned(),
+            };
             let remedy = "carry the peer's offer as it is; both ends must run versions that know \
                           each other";
-            Error::new(Kind::Misuse, "read a TCP offer", "it is none that we know", remedy)
+            Error::new(Kind::Misuse, "read a TCP offer", why, remedy)
         })
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
-        let (&[version, streams], rest) = bytes.split_first_chunk()?;
+        let (&[version, streams, flags], rest) = bytes.split_first_chunk()?;
+        let (id, rest) = rest.split_first_chunk()?;
         let (token, rest) = rest.split_first_chunk()?;
         if version != Self::VERSION || streams == 0 || streams > MOST_STREAMS {
             return None;
         }
-        let address = match rest.len() {
-            0 => None,
-            6 => Some(address(<[u8; 4]>::try_from(&rest[..4]).ok()?, &rest[4..])?),
-            18 => Some(address(<[u8; 16]>::try_from(&rest[..16]).ok()?, &rest[16..])?),
+        let way = match (flags, rest.len()) {
+            (0, 0) => Way::Dials,
+            (both, 0) if both == ACCEPTS | DOOR => Way::Door,
+            (ACCEPTS, 6) => {
+                Way::Listens(address(<[u8; 4]>::try_from(&rest[..4]).ok()?, &rest[4..])?)
+            }
+            (ACCEPTS, 18) => {
+                Way::Listens(address(<[u8; 16]>::try_from(&rest[..16]).ok()?, &rest[16..])?)
+            }
             _ => return None,
         };
-        Some(Offer { streams, token: u128::from_le_bytes(*token), address })
+        let (id, token) = (u128::from_le_bytes(*id), u128::from_le_bytes(*token));
+        Some(Offer { streams, way, id, token })
     }
 }
 
@@ -58,27 +88,51 @@ fn address(ip: impl Into<IpAddr>, port: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(ip.into(), u16::from_le_bytes(port.try_into().ok()?)))
 }
 
+const ACCEPTS: u8 = 1;
+const DOOR: u8 = 2;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn offer(way: Way) -> Offer {
+        Offer { streams: 3, way, id: 1 << 99, token: 7 << 90 }
+    }
+
+    fn ways() -> [Way; 4] {
+        let at = |address: &str| Way::Listens(address.parse().unwrap());
+        [Way::Dials, Way::Door, at("127.0.0.1:80"), at("[2001:db8::1]:65535")]
+    }
+
     #[test]
     fn offers_come_back_as_they_were() {
-        for address in [None, Some("127.0.0.1:80"), Some("[2001:db8::1]:65535")] {
-            let address = address.map(|address| address.parse().unwrap());
-            let offer = Offer { streams: 3, token: 1 << 99, address };
+        for offer in ways().map(offer) {
             assert_eq!(Offer::from_bytes(&offer.to_bytes()), Ok(offer.clone()));
         }
     }
 
     #[test]
     fn nonsense_is_refused() {
-        let good = Offer { streams: 1, token: 5, address: None }.to_bytes();
-        for bad in [&good[..17], &[&good[..], &[1]].concat(), &[], &[0; 18], &[1; 30]] {
+        for good in ways().map(|way| offer(way).to_bytes()) {
+            for bad in [&good[..good.len() - 1], &[&good[..], &[1]].concat()] {
+                Offer::from_bytes(bad).expect_err("too short or too long");
+            }
+            for (at, value) in [(1, 0), (1, MOST_STREAMS + 1), (2, good[2] ^ 128), (2, DOOR)] {
+                let mut bad = good.clone();
+                bad[at] = value;
+                Offer::from_bytes(&bad).expect_err("a number that cannot be");
+            }
+        }
+        for bad in [&[][..], &[2], &[0; 35], &[2; 35], &[2; 53]] {
             Offer::from_bytes(bad).expect_err("no offer");
         }
-        let mut many = good;
-        many[1] = MOST_STREAMS + 1;
-        Offer::from_bytes(&many).expect_err("too many streams");
+    }
+
+    #[test]
+    fn an_offer_of_another_version_is_named() {
+        // As version 1 had it: streams, token.
+        let old = [&[1, 1][..], &[5; 16]].concat();
+        let error = Offer::from_bytes(&old).expect_err("an older one").to_string();
+        assert!(error.contains("version 1, and we know version 2"), "{error}");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use super::offer::Offer;
+use super::offer::{Offer, Way};
 use super::{Config, Tcp};
 use crate::open::{Fabric, Side};
 use crate::{Completion, Done, Failure, Lane, Memory, Op, Pages, Region, Rights};
@@ -109,7 +109,7 @@ fn a_crowd_of_strangers_does_not_keep_the_peer_out() {
     let fabric = Tcp::default();
     let (accept, dial) = (fabric.half(Side::Accept).unwrap(), fabric.half(Side::Dial).unwrap());
     let (to_dial, to_accept) = (accept.offer(), dial.offer());
-    let address = Offer::from_bytes(&to_dial).unwrap().address.unwrap();
+    let Way::Listens(address) = Offer::from_bytes(&to_dial).unwrap().way else { panic!("a port") };
     std::thread::scope(|scope| {
         let dialled = scope.spawn(move || dial.connect(&to_dial, LIMIT).map(drop));
         std::thread::sleep(Duration::from_millis(200));

@@ -8,6 +8,8 @@ mod pair;
 mod progress;
 mod refusals;
 
+use std::io::Read;
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,18 +33,38 @@ mod shm_between_processes_of_one_user {
 }
 
 mod tcp_one_stream {
-    reliable_lane!(crate::tcp(1));
+    reliable_lane!(crate::tcp(fabric::tcp::Config::default()));
 }
 
 mod tcp_four_streams {
-    reliable_lane!(crate::tcp(4));
+    reliable_lane!(crate::tcp(fabric::tcp::Config { streams: 4, ..Default::default() }));
 }
 
-fn tcp(streams: u8) -> Pair {
-    let patience = Duration::from_secs(1);
-    let config = tcp::Config { streams, patience, ..tcp::Config::default() };
+mod tcp_two_streams_by_a_door {
+    reliable_lane!(crate::tcp(crate::by_a_door()));
+}
+
+fn tcp(config: tcp::Config) -> Pair {
+    let config = tcp::Config { patience: Duration::from_secs(1), ..config };
     let fabric = Arc::new(tcp::Tcp::new(config));
     Pair::connect(fabric.clone(), fabric)
+}
+
+/// A door that lets in lanes alone, as long as the process lives.
+fn by_a_door() -> tcp::Config {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let door = listener.local_addr().ok();
+    let callers = tcp::Callers::default();
+    let delivered = callers.clone();
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().map_while(Result::ok) {
+            let mut hello = [0; tcp::HELLO];
+            if socket.read_exact(&mut hello).is_ok() && hello.starts_with(&tcp::MAGIC) {
+                assert!(delivered.deliver(hello, socket), "nobody else calls");
+            }
+        }
+    });
+    tcp::Config { streams: 2, callers: Some(callers), door, ..tcp::Config::default() }
 }
 
 fn shm() -> Pair {

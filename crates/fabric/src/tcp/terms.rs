@@ -1,0 +1,44 @@
+//! What both ends know once each has the other's offer.
+
+use super::hello::{HELLO, hello};
+use super::offer::{Offer, Way};
+use crate::error::{Error, Kind};
+
+/// What the two ends agree on, and the secrets by which they know each other.
+pub(super) struct Terms {
+    /// How many streams the lane has.
+    pub(super) streams: u8,
+    /// The accepting end's.
+    id: u128,
+    /// What the dialling end says, and what it is answered.
+    pub(super) accept_token: u128,
+    pub(super) dial_token: u128,
+}
+
+impl Terms {
+    pub(super) fn new(ours: &Offer, peers: &Offer) -> Result<Self, Error> {
+        let (dials, accepts) = match (ours.way, peers.way) {
+            (Way::Dials, Way::Door | Way::Listens(_)) => (ours, peers),
+            (Way::Door | Way::Listens(_), Way::Dials) => (peers, ours),
+            _ => {
+                let why = "both ends dial, or both accept";
+                return Err(refused(why, "let one end dial and the other accept"));
+            }
+        };
+        Ok(Terms {
+            streams: ours.streams.min(peers.streams),
+            id: accepts.id,
+            accept_token: accepts.token,
+            dial_token: dials.token,
+        })
+    }
+
+    /// What the dialling end says first on a stream.
+    pub(super) fn hello(&self, stream: u8) -> [u8; HELLO] {
+        hello(stream, self.id)
+    }
+}
+
+pub(super) fn refused(why: &str, remedy: &str) -> Error {
+    Error::new(Kind::Misuse, "connect a TCP lane", why, remedy)
+}
