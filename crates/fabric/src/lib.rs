@@ -17,6 +17,7 @@ mod error;
 pub mod fuzz;
 mod grants;
 mod lane;
+pub mod link;
 pub mod meet;
 
 pub mod memory;

@@ -191,6 +191,18 @@ impl Work {
         }
     }
 
+    /// As [`Work::target`], to be changed.
+    #[inline]
+    pub(crate) fn target_mut(&mut self) -> Option<&mut Target> {
+        match self {
+            Work::Write { to: target, .. }
+            | Work::Read { from: target, .. }
+            | Work::FetchAdd { at: target, .. }
+            | Work::CompareSwap { at: target, .. } => Some(target),
+            Work::Send { .. } | Work::Receive { .. } => None,
+        }
+    }
+
     /// Whether it uses up one of the peer's receives.
     #[inline]
     pub(crate) fn takes_a_receive(&self) -> bool {
@@ -281,11 +293,14 @@ pub enum Failure {
     Local,
     /// The lane was dead or closed before this was done. It may have happened or not.
     Flushed,
+    /// The peer was lost before it could say whether this took effect. Only a link says so: it would have
+    /// done it again otherwise.
+    Unknown,
 }
 
 impl Failure {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Failure; 8] = [
+    pub const ALL: [Failure; 9] = [
         Failure::Unsupported,
         Failure::Access,
         Failure::TooLong,
@@ -294,6 +309,7 @@ impl Failure {
         Failure::Nonsense,
         Failure::Local,
         Failure::Flushed,
+        Failure::Unknown,
     ];
 
     /// Its name in statistics.
@@ -307,6 +323,7 @@ impl Failure {
             Failure::Nonsense => "nonsense",
             Failure::Local => "local",
             Failure::Flushed => "flushed",
+            Failure::Unknown => "unknown",
         }
     }
 }
@@ -324,6 +341,9 @@ impl fmt::Display for Failure {
             Failure::Nonsense => "the peer broke the protocol — both ends must run Wirelane",
             Failure::Local => "the device refused our memory or failed — see the kernel's log",
             Failure::Flushed => "the lane ended before it was done — connect anew and ask again",
+            Failure::Unknown => {
+                "the peer was lost before it said whether this took effect — connect anew, and look"
+            }
         })
     }
 }

@@ -31,6 +31,7 @@ pub(crate) enum LaneKind {
     Shm = 2,
     Tcp = 3,
     Sim = 4,
+    Link = 5,
 }
 
 impl RemoteRegion {
@@ -82,6 +83,7 @@ impl RemoteRegion {
             2 => LaneKind::Shm,
             3 => LaneKind::Tcp,
             4 => LaneKind::Sim,
+            5 => LaneKind::Link,
             other => return Err(wrong(format!("no lane has the number {other}"))),
         };
         let rights = Rights::from_bits(bytes[2]).filter(|_| bytes[3] == 0);
@@ -127,6 +129,8 @@ pub(crate) enum Reach {
     Mapped(shm::PeerMapping),
     /// By the kernel, at this address of the peer's process; by asking where that fails.
     Process { address: u64, key: u128 },
+    /// By whatever lane the link has, under this id.
+    Link { region: u64 },
 }
 
 impl Window {
@@ -185,7 +189,7 @@ mod tests {
 
     #[test]
     fn bytes_come_back_as_they_were() {
-        for lane in [LaneKind::Verbs, LaneKind::Shm, LaneKind::Tcp, LaneKind::Sim] {
+        for lane in [LaneKind::Verbs, LaneKind::Shm, LaneKind::Tcp, LaneKind::Sim, LaneKind::Link] {
             let remote = RemoteRegion {
                 lane,
                 rights: Rights { read: true, ..Rights::NONE },

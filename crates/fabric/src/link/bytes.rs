@@ -1,0 +1,88 @@
+//! Numbers and texts as bytes, for what peers tell each other; little endian throughout.
+
+/// Reads fields in order; every one may be missing.
+pub(super) struct Reader<'b> {
+    rest: &'b [u8],
+}
+
+impl<'b> Reader<'b> {
+    pub(super) fn new(bytes: &'b [u8]) -> Self {
+        Reader { rest: bytes }
+    }
+
+    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
+        Some(*first)
+    }
+
+    pub(super) fn u8(&mut self) -> Option<u8> {
+        Some(self.array::<1>()?[0])
+    }
+
+    pub(super) fn u16(&mut self) -> Option<u16> {
+        Some(u16::from_le_bytes(self.array()?))
+    }
+
+    pub(super) fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.array()?))
+    }
+
+    pub(super) fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.array()?))
+    }
+
+    /// Bytes with their length before them, at most so many.
+    pub(super) fn bytes(&mut self, most: usize) -> Option<&'b [u8]> {
+        let length = usize::from(self.u16()?);
+        if length > most {
+            return None;
+        }
+        let (first, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(first)
+    }
+
+    /// A text that can be shown: control characters are left out.
+    pub(super) fn text(&mut self, most: usize) -> Option<String> {
+        let text = std::str::from_utf8(self.bytes(most)?).ok()?;
+        Some(text.chars().filter(|c| !c.is_control()).collect())
+    }
+
+    /// Nothing may follow the last field.
+    pub(super) fn end(self) -> Option<()> {
+        self.rest.is_empty().then_some(())
+    }
+}
+
+/// Adds bytes with their length before them. What is longer than 64 KiB is cut: nobody here has such.
+pub(super) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
+    let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
+    to.extend(length.to_le_bytes());
+    to.extend(&bytes[..usize::from(length)]);
+}
+
+/// Adds a text, cut to `most` bytes at a character's end.
+pub(super) fn put_text(to: &mut Vec<u8>, text: &str, most: usize) {
+    let end = (0..=text.len().min(most)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    put_bytes(to, &text.as_bytes()[..end]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_come_back_in_order_and_the_end_is_checked() {
+        let mut bytes = vec![7, 1, 2];
+        put_text(&mut bytes, "wärme\n", 5);
+        let mut reader = Reader::new(&bytes);
+        assert_eq!((reader.u8(), reader.u16()), (Some(7), Some(0x201)));
+        assert_eq!(reader.text(16).as_deref(), Some("wärm"));
+        assert_eq!(reader.u8(), None);
+        assert_eq!(reader.end(), Some(()));
+        assert_eq!(Reader::new(&[1]).end(), None);
+        assert_eq!(Reader::new(&[3, 0, 1, 2, 3]).bytes(2), None, "more than allowed");
+        assert_eq!(Reader::new(&[3, 0, 1, 2]).bytes(9), None, "less than said");
+    }
+}

@@ -1,0 +1,115 @@
+//! How a link behaves.
+
+use std::time::Duration;
+
+/// Whether a link may, should or must use RDMA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Policy {
+    /// Only RDMA: refused at connect without it, and never another way later.
+    Require,
+    /// RDMA where both ends have it, else another way. What is not on the same host, that is.
+    #[default]
+    Prefer,
+    /// No RDMA.
+    Off,
+}
+
+impl Policy {
+    /// All of them.
+    pub const ALL: [Policy; 3] = [Policy::Require, Policy::Prefer, Policy::Off];
+
+    /// As in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Policy::Require => "require",
+            Policy::Prefer => "prefer",
+            Policy::Off => "off",
+        }
+    }
+
+    /// What two ends together want; `None` if they cannot agree.
+    pub(crate) fn with(self, other: Policy) -> Option<Policy> {
+        match (self, other) {
+            (Policy::Require, Policy::Off) | (Policy::Off, Policy::Require) => None,
+            (Policy::Prefer, other) => Some(other),
+            (one, _) => Some(one),
+        }
+    }
+}
+
+/// How a link behaves. Both ends may differ, but for what the names say.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Writes and reads are cut into pieces of this size, which are spread over the rails. Smaller ones
+    /// spread better and are lost less when a rail dies; each costs a little.
+    pub chunk: usize,
+    /// How many bytes may be under way on one rail. Less leaves a fast rail idle; more must be done again
+    /// when one dies.
+    pub window: usize,
+    /// How many messages may wait at this end for receives of the caller's, on each rail.
+    pub letters: u16,
+    /// The payload of one message on a lane: longer ones go in parts. Each rail has as many buffers of
+    /// this size as there may be messages.
+    pub room: usize,
+    /// How many operations may be under way, receives apart.
+    pub depth: usize,
+    /// How many receives may be posted.
+    pub receives: usize,
+    /// How many regions a peer may grant.
+    pub regions: usize,
+    /// A rail on which nothing is completed for so long, while something is under way, counts as dead.
+    /// Shorter finds dead rails sooner, and takes busy ones for dead.
+    pub op_timeout: Duration,
+    /// How long a rail that died, or could not be set up, is left alone. One that dies again soon waits
+    /// twice as long each time.
+    pub settle: Duration,
+    /// The longest such pause.
+    pub longest_pause: Duration,
+    /// How often each end says that it is there.
+    pub heartbeat: Duration,
+    /// How long the peer may say nothing before it counts as gone. It speaks when it polls, or sleeps on
+    /// its link: one that does neither for so long is taken for gone.
+    pub silence: Duration,
+    /// How long to go on without any rail before the link ends.
+    pub without_rails: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            chunk: 1 << 20,
+            window: 16 << 20,
+            letters: 64,
+            room: 4096,
+            depth: 1024,
+            receives: 4096,
+            regions: 4096,
+            op_timeout: Duration::from_secs(2),
+            settle: Duration::from_secs(2),
+            longest_pause: Duration::from_secs(60),
+            heartbeat: Duration::from_secs(1),
+            silence: Duration::from_secs(30),
+            without_rails: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Slots for what links say to each other, beside those for letters.
+pub(super) const NOTES: u16 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_two_ends_want_together() {
+        assert_eq!(Policy::Require.with(Policy::Off), None);
+        assert_eq!(Policy::Prefer.with(Policy::Off), Some(Policy::Off));
+        assert_eq!(Policy::Prefer.with(Policy::Require), Some(Policy::Require));
+        for a in Policy::ALL {
+            for b in Policy::ALL {
+                assert_eq!(a.with(b), b.with(a), "{a:?} {b:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! What the two ends of a link say to each other beside their lanes, over the control connection.
+
+use super::bytes::{Reader, put_bytes, put_text};
+use crate::remote::RemoteRegion;
+
+/// One message of the control connection. `rail` and `generation` name one lane of the link: a rail is
+/// tried again under the next generation, and what is said of an older one is old news.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Control {
+    /// The leading end prepared a lane: by which way of its own, and which of the peer's.
+    Open { rail: u8, generation: u32, plan: Plan, offer: Vec<u8> },
+    /// The other end prepared its half.
+    Opened { rail: u8, generation: u32, offer: Vec<u8> },
+    /// Our end is connected and takes messages: into so many slots, by stream. Here is memory to probe.
+    Connected { rail: u8, generation: u32, slots: [u16; 2], probe: RemoteRegion },
+    /// We have written to the peer and read back what we wrote.
+    Proven { rail: u8, generation: u32 },
+    /// Our end is closed: nothing of the peer's reaches our memory by it any more. So many messages came.
+    Fenced { rail: u8, generation: u32, received: u64, why: String },
+    /// How to reach a granted region by a lane; `None`: not at all.
+    Key { rail: u8, generation: u32, region: u64, key: Option<RemoteRegion> },
+    /// A region of ours is gone, or never was.
+    Gone { region: u64 },
+    /// Asks for a region that we know nothing of.
+    Ask { region: u64 },
+    /// We are here.
+    Beat,
+    /// The link ends.
+    Bye { why: String },
+}
+
+/// A rail to be: what the leading end decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// What kind of way.
+    pub(crate) class: Class,
+    /// The leading end's way, and the other's, by their names.
+    pub(crate) ways: [String; 2],
+    /// How much it carries, in proportion to others of its class.
+    pub(crate) weight: u32,
+    /// Why these two.
+    pub(crate) why: String,
+}
+
+/// Kinds of ways, the best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Shared memory.
+    Shm,
+    /// RDMA.
+    Verbs,
+    /// TCP.
+    Tcp,
+}
+
+impl Class {
+    /// All of them, the best first.
+    pub const ALL: [Class; 3] = [Class::Shm, Class::Verbs, Class::Tcp];
+
+    /// As in settings and statistics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Shm => "shm",
+            Class::Verbs => "verbs",
+            Class::Tcp => "tcp",
+        }
+    }
+}
+
+impl Control {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(64);
+        let lane = |bytes: &mut Vec<u8>, kind: u8, rail: &u8, generation: &u32| {
+            bytes.extend([kind, *rail]);
+            bytes.extend(generation.to_le_bytes());
+        };
+        match self {
+            Control::Open { rail, generation, plan, offer } => {
+                lane(&mut bytes, 1, rail, generation);
+                plan.put(&mut bytes);
+                put_bytes(&mut bytes, offer);
+            }
+            Control::Opened { rail, generation, offer } => {
+                lane(&mut bytes, 2, rail, generation);
+                put_bytes(&mut bytes, offer);
+            }
+            Control::Connected { rail, generation, slots, probe } => {
+                lane(&mut bytes, 3, rail, generation);
+                bytes.extend(slots.iter().flat_map(|slots| slots.to_le_bytes()));
+                bytes.extend(probe.to_bytes());
+            }
+            Control::Proven { rail, generation } => lane(&mut bytes, 4, rail, generation),
+            Control::Fenced { rail, generation, received, why } => {
+                lane(&mut bytes, 5, rail, generation);
+                bytes.extend(received.to_le_bytes());
+                put_text(&mut bytes, why, MOST_TEXT);
+            }
+            Control::Key { rail, generation, region, key } => {
+                lane(&mut bytes, 6, rail, generation);
+                bytes.extend(region.to_le_bytes());
+                bytes.push(u8::from(key.is_some()));
+                bytes.extend(key.iter().flat_map(RemoteRegion::to_bytes));
+            }
+            Control::Gone { region } => {
+                bytes.push(7);
+                bytes.extend(region.to_le_bytes());
+            }
+            Control::Ask { region } => {
+                bytes.push(8);
+                bytes.extend(region.to_le_bytes());
+            }
+            Control::Beat => bytes.push(9),
+            Control::Bye { why } => {
+                bytes.push(10);
+                put_text(&mut bytes, why, MOST_TEXT);
+            }
+        }
+        bytes
+    }
+
+    /// `None`: nothing that we know.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(bytes);
+        let kind = reader.u8()?;
+        let (rail, generation) = match kind {
+            1..=6 => (reader.u8()?, reader.u32()?),
+            _ => (0, 0),
+        };
+        let message = match kind {
+            1 => {
+                let plan = Plan::take(&mut reader)?;
+                let offer = reader.bytes(MOST_OFFER)?.to_vec();
+                Control::Open { rail, generation, plan, offer }
+            }
+            2 => Control::Opened { rail, generation, offer: reader.bytes(MOST_OFFER)?.to_vec() },
+            3 => {
+                let slots = [reader.u16()?, reader.u16()?];
+                let probe = take_region(&mut reader)?;
+                Control::Connected { rail, generation, slots, probe }
+            }
+            4 => Control::Proven { rail, generation },
+            5 => {
+                let received = reader.u64()?;
+                Control::Fenced { rail, generation, received, why: reader.text(MOST_TEXT)? }
+            }
+            6 => {
+                let region = reader.u64()?;
+                let key = match reader.u8()? {
+                    0 => None,
+                    1 => Some(take_region(&mut reader)?),
+                    _ => return None,
+                };
+                Control::Key { rail, generation, region, key }
+            }
+            7 => Control::Gone { region: reader.u64()? },
+            8 => Control::Ask { region: reader.u64()? },
+            9 => Control::Beat,
+            10 => Control::Bye { why: reader.text(MOST_TEXT)? },
+            _ => return None,
+        };
+        reader.end()?;
+        Some(message)
+    }
+}
+
+impl Plan {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        bytes.push(self.class as u8);
+        bytes.extend(self.weight.to_le_bytes());
+        for way in &self.ways {
+            put_text(bytes, way, MOST_NAME);
+        }
+        put_text(bytes, &self.why, MOST_TEXT);
+    }
+
+    fn take(reader: &mut Reader<'_>) -> Option<Self> {
+        let class = *Class::ALL.get(usize::from(reader.u8()?))?;
+        let weight = reader.u32()?.max(1);
+        let ways = [reader.text(MOST_NAME)?, reader.text(MOST_NAME)?];
+        Some(Plan { class, ways, weight, why: reader.text(MOST_TEXT)? })
+    }
+}
+
+fn take_region(reader: &mut Reader<'_>) -> Option<RemoteRegion> {
+    RemoteRegion::from_bytes(&reader.array::<{ RemoteRegion::ENCODED }>()?).ok()
+}
+
+const MOST_TEXT: usize = 1024;
+const MOST_NAME: usize = 128;
+const MOST_OFFER: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::region::Rights;
+    use crate::remote::LaneKind;
+
+    fn examples() -> Vec<Control> {
+        let key = RemoteRegion {
+            lane: LaneKind::Sim,
+            rights: Rights::ALL,
+            length: 4096,
+            address: 1,
+            key: 2,
+        };
+        let plan = Plan {
+            class: Class::Verbs,
+            ways: ["rxe0/1".to_owned(), "rxe1/1".to_owned()],
+            weight: 7,
+            why: "the same subnet".to_owned(),
+        };
+        let (rail, generation) = (3, 9);
+        vec![
+            Control::Open { rail, generation, plan, offer: vec![1, 2, 3] },
+            Control::Opened { rail, generation, offer: Vec::new() },
+            Control::Connected { rail, generation, slots: [64, 16], probe: key },
+            Control::Proven { rail, generation },
+            Control::Fenced { rail, generation, received: 5, why: "no reason".to_owned() },
+            Control::Key { rail, generation, region: 6, key: Some(key) },
+            Control::Key { rail, generation, region: 6, key: None },
+            Control::Gone { region: 6 },
+            Control::Ask { region: 6 },
+            Control::Beat,
+            Control::Bye { why: "done".to_owned() },
+        ]
+    }
+
+    #[test]
+    fn messages_come_back_as_they_were() {
+        for message in examples() {
+            assert_eq!(Control::parse(&message.to_bytes()), Some(message));
+        }
+    }
+
+    #[test]
+    fn what_is_too_short_or_too_long_is_refused() {
+        for message in examples() {
+            let bytes = message.to_bytes();
+            for end in 0..bytes.len() {
+                assert_eq!(Control::parse(&bytes[..end]), None, "{message:?} cut at {end}");
+            }
+            assert_eq!(Control::parse(&[&bytes[..], &[0]].concat()), None, "{message:?}");
+        }
+        assert_eq!(Control::parse(&[99]), None);
+    }
+}

@@ -1,0 +1,700 @@
+//! A link without its descriptors and clocks: it is told the time. This is the hot path; `rails` makes and
+//! ends lanes, `mail` handles what comes by message.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::config::Config;
+use super::control::Control;
+use super::event::Journal;
+use super::flights::{Flight, Tail};
+use super::header::{Body, Stream};
+use super::inbox::Inbox;
+use super::incoming::Incoming;
+use super::outgoing::{Draft, Outgoing};
+use super::parts::{NEVER, Part, Piece, Rows, What};
+use super::rail::{Key, Lost, Rail};
+use super::regions::{Granted, Heard, Standing};
+use super::shop::Shop;
+use crate::lane::Caps;
+use crate::op::{Completion, Done, Failure, Op, Work};
+use crate::region::Rights;
+use crate::remote::{Reach, Window};
+use crate::stats::Stats;
+
+/// The control connection, as the core sees it. Neither call blocks.
+pub(crate) trait Connection: Send {
+    fn send(&mut self, message: &[u8]) -> Result<(), String>;
+    /// Whole messages, in order.
+    fn receive(&mut self) -> Result<Option<Vec<u8>>, String>;
+}
+
+pub(crate) struct Core {
+    pub(super) config: Config,
+    pub(super) caps: Caps,
+    /// The number by which windows know the link.
+    pub(super) number: u64,
+    /// Whether this end decides which rails there are, and begins them.
+    pub(super) leads: bool,
+    /// Names this life of ours, and the peer's, in regions.
+    pub(super) epochs: [u64; 2],
+    /// The payload of one message that the peer takes.
+    pub(super) their_room: u64,
+    pub(super) stats: Arc<Stats>,
+
+    pub(super) connection: Box<dyn Connection>,
+    pub(super) shop: Box<dyn Shop>,
+    pub(super) rails: Vec<Rail>,
+    /// Rails with a lane, and those of them that are in use.
+    pub(super) live: Vec<u8>,
+    pub(super) active: Vec<u8>,
+    /// Which of the active ones had the last turn.
+    turn: usize,
+
+    parts: Rows<Part>,
+    pub(super) flights: Rows<Flight>,
+    /// Operations with bytes that are in no piece yet.
+    waiting: VecDeque<u32>,
+    /// Pieces of dead lanes, to be done again.
+    pub(super) again: VecDeque<Piece>,
+    /// Operations on regions whose key has not come yet.
+    keyless: Vec<u32>,
+    pub(super) outgoing: [Outgoing; 2],
+    pub(super) incoming: [Incoming; 2],
+    /// Notices that must wait until their write, done again, is placed.
+    pub(super) held: Vec<super::outgoing::Message>,
+    pub(super) inbox: Inbox,
+    pub(super) granted: Granted,
+    pub(super) heard: Heard,
+
+    /// Operations of the caller's under way, receives apart.
+    under_way: usize,
+    pub(super) done: Vec<Completion>,
+    /// Room for the lanes' completions.
+    batch: Vec<Completion>,
+    pub(super) scratch: Vec<u8>,
+    pub(super) ended: Option<Ended>,
+    pub(super) now: Duration,
+    pub(super) timers: Timers,
+    pub(super) journal: Journal,
+}
+
+/// Why a link is over.
+#[derive(Debug, Clone)]
+pub(crate) struct Ended {
+    pub(crate) failure: Failure,
+    pub(crate) why: String,
+}
+
+pub(super) struct Timers {
+    pub(super) heard: Duration,
+    pub(super) beat: Duration,
+    /// Since when no rail is up.
+    pub(super) stranded: Option<Duration>,
+}
+
+/// What a core is made of.
+pub(crate) struct Parts {
+    pub(crate) config: Config,
+    pub(crate) leads: bool,
+    pub(crate) epochs: [u64; 2],
+    pub(crate) their_room: usize,
+    pub(crate) connection: Box<dyn Connection>,
+    pub(crate) shop: Box<dyn Shop>,
+    pub(crate) plans: Vec<super::control::Plan>,
+    pub(crate) now: Duration,
+}
+
+impl Core {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { config, leads, epochs, their_room, connection, shop, plans, now } = parts;
+        Core {
+            caps: caps(&config),
+            config,
+            number: crate::lane::number(),
+            leads,
+            epochs,
+            their_room: their_room as u64,
+            stats: Arc::default(),
+            connection,
+            shop,
+            rails: plans.into_iter().map(Rail::new).collect(),
+            live: Vec::new(),
+            active: Vec::new(),
+            turn: 0,
+            parts: Rows::default(),
+            flights: Rows::default(),
+            waiting: VecDeque::new(),
+            again: VecDeque::new(),
+            keyless: Vec::new(),
+            outgoing: Default::default(),
+            incoming: Default::default(),
+            held: Vec::new(),
+            inbox: Inbox::default(),
+            granted: Granted::default(),
+            heard: Heard::default(),
+            under_way: 0,
+            done: Vec::new(),
+            batch: Vec::new(),
+            scratch: Vec::new(),
+            ended: None,
+            now,
+            timers: Timers { heard: now, beat: now, stranded: Some(now) },
+            journal: Journal::default(),
+        }
+    }
+
+    pub(crate) fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    // Operations come in.
+
+    #[inline]
+    pub(crate) fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
+        let before = ops.len();
+        while let Some(op) = ops.front().filter(|op| self.has_room(op)) {
+            let refusal = self.refusal(&op.work);
+            let Some(op) = ops.pop_front() else { break };
+            match refusal {
+                None => self.begin(op),
+                Some(failure) => self.refuse(op, failure),
+            }
+        }
+        self.pump();
+        self.ring();
+        before - ops.len()
+    }
+
+    #[inline]
+    fn has_room(&self, op: &Op) -> bool {
+        match op.work {
+            Work::Receive { .. } => self.inbox.receives() < self.config.receives,
+            _ => self.under_way < self.config.depth,
+        }
+    }
+
+    /// What is refused here and now costs no lane its life.
+    #[inline]
+    fn refusal(&self, work: &Work) -> Option<Failure> {
+        if let Some(ended) = &self.ended {
+            return Some(match ended.failure {
+                Failure::Flushed => Failure::Flushed,
+                _ => Failure::PeerGone,
+            });
+        }
+        if let Err(failure) = self.caps.allow(work, self.number) {
+            return Some(failure);
+        }
+        let target = work.target()?;
+        let wanted = match work {
+            Work::Write { .. } => Rights { write: true, ..Rights::NONE },
+            Work::Read { .. } => Rights { read: true, ..Rights::NONE },
+            _ => Rights { atomic: true, ..Rights::NONE },
+        };
+        let allowed = target.window.rights().allow(wanted) && target.holds(work.total());
+        (!allowed).then_some(Failure::Access)
+    }
+
+    #[cold]
+    fn refuse(&mut self, op: Op, failure: Failure) {
+        if !matches!(op.work, Work::Receive { .. }) {
+            self.under_way += 1;
+        }
+        self.finish(op, Err(failure));
+    }
+
+    #[inline]
+    fn begin(&mut self, op: Op) {
+        if let Work::Receive { .. } = op.work {
+            self.inbox.post(op);
+            return self.deliver();
+        }
+        self.under_way += 1;
+        let plain = matches!(op.work, Work::Write { imm: None, .. } | Work::Read { .. });
+        if plain && self.waiting.is_empty() && self.again.is_empty() {
+            match self.begin_whole(op) {
+                None => return,
+                Some(op) => return self.begin_flight(op),
+            }
+        }
+        self.begin_flight(op);
+    }
+
+    /// An operation that one lane can do as it is: nothing is copied, only the window is changed.
+    #[inline]
+    fn begin_whole(&mut self, mut op: Op) -> Option<Op> {
+        let bytes = op.work.total() as u64;
+        let Some(target) = op.work.target_mut() else { return Some(op) };
+        if bytes > self.config.chunk as u64 {
+            return Some(op);
+        }
+        let Choice::Rail(rail, window) = self.choose(&target.window, bytes) else {
+            return Some(op);
+        };
+        let window = std::mem::replace(&mut target.window, window);
+        let what = What::Whole { token: op.token, window };
+        self.put(rail, bytes, op.work, what);
+        None
+    }
+
+    fn begin_flight(&mut self, op: Op) {
+        let work = match op.work {
+            Work::Send { .. } => Some(Draft::Send as fn(u32) -> Draft),
+            Work::FetchAdd { .. } | Work::CompareSwap { .. } => {
+                Some(Draft::Change as fn(u32) -> Draft)
+            }
+            _ => None,
+        };
+        let flight = self.flights.insert(Flight::new(op));
+        match work {
+            Some(draft) => {
+                let draft = draft(flight);
+                let stream = match draft {
+                    Draft::Send(_) => Stream::Letters,
+                    _ => Stream::Notes,
+                };
+                self.outgoing[stream as usize].push(draft);
+            }
+            None if !self.begin_with_notice(flight) => self.waiting.push_back(flight),
+            None => {}
+        }
+    }
+
+    /// A short write with a number: on a lane that keeps order the number follows the bytes at once.
+    fn begin_with_notice(&mut self, number: u32) -> bool {
+        let Some(flight) = self.flights.get(number) else { return false };
+        let total = flight.total;
+        let letters = &self.outgoing[Stream::Letters as usize];
+        if flight.tail != Tail::Notice
+            || total > self.config.chunk as u64
+            || !(self.waiting.is_empty() && self.again.is_empty())
+            || !(letters.is_empty() && letters.may_number())
+        {
+            return false;
+        }
+        let Some(window) = flight.window().cloned() else { return false };
+        let Choice::Rail(rail, window) = self.choose(&window, total) else { return false };
+        let Some(track) = &self.rails[usize::from(rail)].track else { return false };
+        if !track.ordered || !track.mail.has_room(Stream::Letters) {
+            return false;
+        }
+        if let Some(flight) = self.flights.get_mut(number) {
+            flight.pieces = 1;
+            flight.cut = total;
+        }
+        self.put_piece(rail, Piece { flight: number, offset: 0, length: total }, window);
+        self.draft_notice(number);
+        self.send_next(Stream::Letters, Some(rail));
+        true
+    }
+
+    // Which rail, and what becomes of it.
+
+    /// A rail for so many bytes to or from a region.
+    #[inline]
+    fn choose(&mut self, window: &Window, bytes: u64) -> Choice {
+        let Reach::Link { region } = *window.reach() else { return Choice::Refused };
+        let mut best: Option<(u64, usize, &Window)> = None;
+        let mut refused = 0;
+        let mut keyless = false;
+        for step in 0..self.active.len() {
+            let at = (self.turn + step) % self.active.len();
+            let rail = &self.rails[usize::from(self.active[at])];
+            let Some(track) = &rail.track else { continue };
+            match track.key(region) {
+                None => keyless = true,
+                Some(Key::Refused) => refused += 1,
+                Some(Key::Open(window)) => {
+                    if !track.has_room(bytes, self.config.window as u64) {
+                        continue;
+                    }
+                    // What it has to do, in proportion to what it can.
+                    let load = (track.bytes_out + bytes + 64) / u64::from(rail.plan.weight);
+                    if best.as_ref().is_none_or(|(least, ..)| load < *least) {
+                        best = Some((load, at, window));
+                    }
+                }
+            }
+        }
+        match best {
+            Some((_, at, window)) => {
+                let choice = Choice::Rail(self.active[at], window.clone());
+                self.turn = if self.active.len() > 1 { at + 1 } else { 0 };
+                choice
+            }
+            None if keyless => Choice::Keyless,
+            None if refused > 0 && refused == self.active.len() => Choice::Refused,
+            None => Choice::Full,
+        }
+    }
+
+    /// Gives an operation to a rail.
+    #[inline]
+    pub(super) fn put(&mut self, rail: u8, bytes: u64, work: Work, what: What) {
+        let Some(track) = &mut self.rails[usize::from(rail)].track else { return };
+        let proof = match (&what, &work) {
+            (What::Message { .. }, _) => {
+                track.sent += 1;
+                track.sent
+            }
+            (_, Work::Read { .. }) => NEVER,
+            // A message that is sent later and received proves it.
+            _ => track.sent + 1,
+        };
+        if track.out == 0 {
+            track.progress = None;
+        }
+        track.out += 1;
+        track.bytes_out += bytes;
+        let token = u64::from(self.parts.insert(Part { rail, bytes, proof, what }));
+        track.queue.push_back(Op { token, work });
+    }
+
+    fn put_piece(&mut self, rail: u8, piece: Piece, window: Window) {
+        let Some(flight) = self.flights.get_mut(piece.flight) else { return };
+        flight.begun = true;
+        let work = flight.work(&piece, window);
+        self.put(rail, piece.length, work, What::Piece(piece));
+    }
+
+    /// Hands to the lanes what they were given.
+    #[inline]
+    pub(super) fn ring(&mut self) {
+        for rail in &self.live {
+            if let Some(track) = &mut self.rails[usize::from(*rail)].track
+                && !track.queue.is_empty()
+            {
+                track.lane.post(&mut track.queue);
+            }
+        }
+    }
+
+    // What waits finds its rail.
+
+    #[inline]
+    pub(super) fn pump(&mut self) {
+        let idle = self.waiting.is_empty() && self.again.is_empty();
+        if !idle {
+            self.pump_pieces();
+        }
+        for stream in [Stream::Letters, Stream::Notes] {
+            if !self.outgoing[stream as usize].is_empty() {
+                self.send_all(stream);
+            }
+        }
+    }
+
+    fn pump_pieces(&mut self) {
+        while let Some(piece) = self.again.front().copied() {
+            match self.try_piece(&piece) {
+                Tried::Begun => {}
+                Tried::Wait | Tried::Keyless => break,
+                Tried::Refused => self.abandon(&piece, Failure::Access),
+            }
+            self.again.pop_front();
+        }
+        while let Some(number) = self.waiting.front().copied() {
+            let Some(flight) = self.flights.get_mut(number) else { break };
+            let length = (flight.total - flight.cut).min(self.config.chunk as u64);
+            let piece = Piece { flight: number, offset: flight.cut, length };
+            flight.pieces += 1;
+            flight.cut += length;
+            match self.try_piece(&piece) {
+                Tried::Begun => {}
+                Tried::Wait => return self.uncut(&piece),
+                Tried::Keyless => {
+                    self.uncut(&piece);
+                    self.keyless.push(number);
+                    self.waiting.pop_front();
+                    continue;
+                }
+                Tried::Refused => {
+                    self.waiting.pop_front();
+                    self.abandon(&piece, Failure::Access);
+                    continue;
+                }
+            }
+            if self.flights.get(number).is_none_or(|flight| flight.cut == flight.total) {
+                self.waiting.pop_front();
+            }
+        }
+    }
+
+    fn try_piece(&mut self, piece: &Piece) -> Tried {
+        let Some(flight) = self.flights.get(piece.flight) else { return Tried::Refused };
+        let Some(window) = flight.window().cloned() else { return Tried::Refused };
+        match self.choose(&window, piece.length) {
+            Choice::Rail(rail, window) => {
+                self.put_piece(rail, *piece, window);
+                Tried::Begun
+            }
+            Choice::Full => Tried::Wait,
+            Choice::Keyless if self.standing(&window) == Some(Standing::Gone) => Tried::Refused,
+            Choice::Keyless => Tried::Keyless,
+            Choice::Refused => Tried::Refused,
+        }
+    }
+
+    fn uncut(&mut self, piece: &Piece) {
+        if let Some(flight) = self.flights.get_mut(piece.flight) {
+            flight.pieces -= 1;
+            flight.cut -= piece.length;
+        }
+    }
+
+    /// A piece that cannot be: the operation fails when its other pieces are back.
+    pub(super) fn abandon(&mut self, piece: &Piece, failure: Failure) {
+        if let Some(flight) = self.flights.get_mut(piece.flight) {
+            flight.pieces -= 1;
+            flight.failure.get_or_insert(failure);
+            flight.cut = flight.total;
+        }
+        self.progress(piece.flight);
+    }
+
+    fn standing(&self, window: &Window) -> Option<Standing> {
+        match *window.reach() {
+            Reach::Link { region } => self.heard.get(region),
+            _ => None,
+        }
+    }
+
+    /// Keys came, or rails: who waited for that tries again.
+    pub(super) fn try_keyless(&mut self) {
+        let keyless = std::mem::take(&mut self.keyless);
+        for flight in keyless.into_iter().rev() {
+            self.waiting.push_front(flight);
+        }
+    }
+
+    // Operations come back.
+
+    #[inline]
+    pub(crate) fn poll(&mut self, now: Duration, done: &mut Vec<Completion>) -> usize {
+        self.now = now;
+        let before = done.len();
+        // What is over goes straight to the caller, where nothing waits for it already.
+        let direct = self.done.is_empty();
+        if direct {
+            std::mem::swap(&mut self.done, done);
+        }
+        for at in 0..self.live.len() {
+            self.poll_rail(self.live[at]);
+        }
+        self.pump();
+        self.ring();
+        if direct {
+            std::mem::swap(&mut self.done, done);
+        } else {
+            done.append(&mut self.done);
+        }
+        done.len() - before
+    }
+
+    #[inline]
+    fn poll_rail(&mut self, rail: u8) {
+        let mut batch = std::mem::take(&mut self.batch);
+        let Some(track) = &mut self.rails[usize::from(rail)].track else { return };
+        if track.lane.poll(&mut batch) > 0 || track.progress.is_none() {
+            track.progress = Some(self.now);
+        }
+        for completion in batch.drain(..) {
+            match completion.token & RECEIVE {
+                0 => self.complete(rail, completion),
+                _ => self.receive(rail, completion),
+            }
+        }
+        self.batch = batch;
+        self.refill(rail);
+    }
+
+    #[inline]
+    fn complete(&mut self, rail: u8, completion: Completion) {
+        let Completion { token, outcome, work } = completion;
+        let Some(part) = self.parts.remove(token as u32) else { return };
+        if let Some(track) = &mut self.rails[usize::from(rail)].track {
+            track.out -= 1;
+            track.bytes_out -= part.bytes;
+            track.arrived +=
+                u64::from(outcome.is_ok() && matches!(part.what, What::Message { .. }));
+        }
+        match outcome {
+            Ok(_) => self.placed(rail, part, work),
+            Err(failure) => self.lost(rail, Lost { part, failure, work }),
+        }
+    }
+
+    /// It took effect.
+    #[inline]
+    pub(super) fn placed(&mut self, rail: u8, part: Part, mut work: Work) {
+        match part.what {
+            What::Whole { token, window } => {
+                if let Some(target) = work.target_mut() {
+                    target.window = window;
+                }
+                self.finish(Op { token, work }, Ok(Done::Placed));
+            }
+            What::Piece(piece) => {
+                if let Some(flight) = self.flights.get_mut(piece.flight) {
+                    flight.pieces -= 1;
+                }
+                self.progress(piece.flight);
+            }
+            What::Message { place, message } => {
+                if let Some(track) = &mut self.rails[usize::from(rail)].track {
+                    track.mail.posted_letter(place);
+                }
+                if message.body != Body::Credit {
+                    self.outgoing[message.body.stream() as usize].arrived(message.sequence);
+                }
+                if let Some(number) = message.flight {
+                    if let Some(flight) = self.flights.get_mut(number) {
+                        flight.messages -= 1;
+                    }
+                    self.progress(number);
+                }
+            }
+            What::Probe => self.probed(rail),
+        }
+    }
+
+    /// It did not, as far as this end knows: what to do is seen when the lane is fenced.
+    #[cold]
+    fn lost(&mut self, rail: u8, lost: Lost) {
+        let failure = lost.failure;
+        if failure == Failure::Unsupported {
+            return self.unsupported(lost);
+        }
+        self.rails[usize::from(rail)].limbo.push(lost);
+        self.die(rail, &format!("an operation failed: {failure}"));
+    }
+
+    fn unsupported(&mut self, lost: Lost) {
+        let Lost { part, failure, mut work } = lost;
+        match part.what {
+            What::Whole { token, window } => {
+                if let Some(target) = work.target_mut() {
+                    target.window = window;
+                }
+                self.finish(Op { token, work }, Err(failure));
+            }
+            What::Piece(piece) => self.abandon(&piece, failure),
+            What::Message { message, .. } => {
+                self.outgoing[message.body.stream() as usize].arrived(message.sequence);
+                self.fail_link(Failure::Local, "a lane does not take the link's own messages");
+            }
+            What::Probe => self.die(part.rail, "the lane cannot be probed"),
+        }
+    }
+
+    /// An operation has got further: whether it is over, or what comes next.
+    pub(super) fn progress(&mut self, number: u32) {
+        let Some(flight) = self.flights.get(number) else { return };
+        if flight.pieces > 0 || flight.cut < flight.total {
+            return;
+        }
+        // Its bytes are placed: a number that waited for that may go again.
+        if let Some(at) = self.held.iter().position(|message| message.flight == Some(number)) {
+            let message = self.held.swap_remove(at);
+            return self.outgoing[Stream::Letters as usize].send_again(message);
+        }
+        if flight.messages > 0 {
+            return;
+        }
+        match (flight.failure, flight.tail) {
+            (Some(failure), _) => self.finish_flight(number, Err(failure)),
+            (None, Tail::Nothing) => self.finish_flight(number, Ok(Done::Placed)),
+            (None, Tail::Notice) => self.draft_notice(number),
+            (None, Tail::Answer) => {}
+        }
+    }
+
+    /// The number of a write shall follow.
+    fn draft_notice(&mut self, number: u32) {
+        if let Some(flight) = self.flights.get_mut(number) {
+            flight.tail = Tail::Nothing;
+            flight.messages += 1;
+            self.outgoing[Stream::Letters as usize].push(Draft::Notice(number));
+        }
+    }
+
+    pub(super) fn finish_flight(&mut self, number: u32, outcome: Result<Done, Failure>) {
+        if let Some(flight) = self.flights.remove(number) {
+            self.finish(flight.op, outcome);
+        }
+    }
+
+    #[inline]
+    pub(super) fn finish(&mut self, op: Op, outcome: Result<Done, Failure>) {
+        let completion = Completion { token: op.token, outcome, work: op.work };
+        if !matches!(completion.work, Work::Receive { .. }) {
+            self.under_way -= 1;
+        }
+        self.stats.count(&completion);
+        self.done.push(completion);
+    }
+
+    // The end.
+
+    /// What the peer must hear.
+    pub(super) fn say(&mut self, message: &Control) {
+        if let Err(why) = self.connection.send(&message.to_bytes()) {
+            self.fail_link(Failure::PeerGone, &why);
+        }
+    }
+
+    /// Takes everything that is not on a lane, once the link is over.
+    pub(super) fn take_all(&mut self) -> Vec<Flight> {
+        self.waiting.clear();
+        self.again.clear();
+        self.keyless.clear();
+        self.held.clear();
+        self.outgoing = Default::default();
+        self.flights.drain().collect()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.done.is_empty()
+    }
+}
+
+/// What came of a piece.
+enum Tried {
+    Begun,
+    Wait,
+    Keyless,
+    Refused,
+}
+
+/// A rail for an operation.
+enum Choice {
+    Rail(u8, Window),
+    /// None has room, or none is up.
+    Full,
+    /// The region's key has not come yet.
+    Keyless,
+    /// No rail reaches the region.
+    Refused,
+}
+
+fn caps(config: &Config) -> Caps {
+    Caps {
+        lane: "link",
+        datagram: false,
+        max_message: 1 << 40,
+        // One less than the least of the lanes: the header of a message is a piece too.
+        max_pieces: 15,
+        depth: config.depth,
+        receives: config.receives,
+        inline: 0,
+        peer_must_poll: true,
+        lent: crate::lane::LentPath::OneCopy,
+        spins: true,
+        ordered: false,
+    }
+}
+
+/// Tells receives from other operations of a lane, in their tokens.
+pub(super) const RECEIVE: u64 = 1 << 63;

@@ -1,0 +1,104 @@
+//! What happened to a link: each switch with its reason.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// Something that happened to a link.
+#[derive(Debug, Clone, Serialize)]
+pub struct Event {
+    /// When, since the link began.
+    pub at: Duration,
+    /// What.
+    pub what: Happening,
+    /// The rail, or the rails in use now.
+    pub rail: String,
+    /// Why.
+    pub why: String,
+}
+
+/// What may happen to a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Happening {
+    /// A rail was proven and may be used.
+    RailUp,
+    /// A rail that was up died.
+    RailDown,
+    /// A rail could not be set up.
+    RailRefused,
+    /// Operations go by other rails from now on.
+    Switch,
+    /// The link is over.
+    Ended,
+}
+
+impl Happening {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Happening; 5] = [
+        Happening::RailUp,
+        Happening::RailDown,
+        Happening::RailRefused,
+        Happening::Switch,
+        Happening::Ended,
+    ];
+
+    /// Its name in statistics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Happening::RailUp => "rail_up",
+            Happening::RailDown => "rail_down",
+            Happening::RailRefused => "rail_refused",
+            Happening::Switch => "switch",
+            Happening::Ended => "ended",
+        }
+    }
+}
+
+/// Who wants to hear of events as they happen.
+pub(crate) type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
+
+/// The last events, and how many of each kind there were.
+#[derive(Default)]
+pub(super) struct Journal {
+    pub(super) listener: Option<Listener>,
+    last: VecDeque<Event>,
+    counts: [u64; Happening::ALL.len()],
+    /// Whether there is news since somebody looked.
+    pub(super) fresh: bool,
+}
+
+impl Journal {
+    pub(super) fn note(&mut self, at: Duration, what: Happening, rail: String, why: &str) {
+        let event = Event { at, what, rail, why: why.to_owned() };
+        self.counts[what as usize] += 1;
+        self.fresh = true;
+        if let Some(listener) = &self.listener {
+            listener(&event);
+        }
+        // One that is refused again and again for the same reason is said once.
+        let repeated = self.last.back().is_some_and(|last| {
+            what == Happening::RailRefused
+                && (last.what, &last.rail, &last.why) == (what, &event.rail, &event.why)
+        });
+        if repeated {
+            return;
+        }
+        if self.last.len() == KEPT {
+            self.last.pop_front();
+        }
+        self.last.push_back(event);
+    }
+
+    pub(super) fn last(&self) -> impl Iterator<Item = &Event> {
+        self.last.iter()
+    }
+
+    pub(super) fn count(&self, what: Happening) -> u64 {
+        self.counts[what as usize]
+    }
+}
+
+const KEPT: usize = 64;

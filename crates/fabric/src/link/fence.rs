@@ -1,0 +1,312 @@
+//! How lanes end: each end closes its own, says how many messages had come, and only when both have done
+//! so is anything done again. A write of a dead lane may land until its *target* has closed.
+
+use std::time::Duration;
+
+use super::control::{Class, Control};
+use super::core::{Core, Ended};
+use super::event::Happening;
+use super::flights::Flight;
+use super::header::Body;
+use super::parts::{Part, Piece, What};
+use super::rail::{Lost, State};
+use super::shop::{Job, Task};
+use crate::op::{Failure, Op, Work};
+
+impl Core {
+    /// A lane is dead, or could not be made.
+    pub(super) fn die(&mut self, at: u8, why: &str) {
+        let rail = &mut self.rails[usize::from(at)];
+        let what = match rail.state {
+            State::Up { since } => {
+                let lived = self.now.saturating_sub(since);
+                rail.flaps = if lived < 10 * self.config.settle { rail.flaps + 1 } else { 1 };
+                Happening::RailDown
+            }
+            State::Trying { .. } => Happening::RailRefused,
+            State::Resting { .. } | State::Fencing => return,
+        };
+        rail.state = State::Fencing;
+        rail.why = why.to_owned();
+        rail.making.half = None;
+        if let Some(track) = &mut rail.track {
+            track.closed = true;
+            track.lane.close();
+            // What the lane never had comes back as what it had.
+            track.lane.post(&mut track.queue);
+        }
+        let name = rail.name(self.leads);
+        self.journal.note(self.now, what, name, why);
+        self.switch(why);
+    }
+
+    /// The peer has closed its end.
+    pub(super) fn hear_fenced(&mut self, at: u8, generation: u32, received: u64, why: &str) {
+        let Some(rail) = self.rails.get_mut(usize::from(at)) else { return };
+        if rail.generation != generation || matches!(rail.state, State::Resting { .. }) {
+            return;
+        }
+        rail.ending.received = Some(received);
+        self.die(at, &format!("the peer says: {why}"));
+    }
+
+    /// What is due on a rail: its end, if everything is back, or its death, if it stands still.
+    pub(super) fn look_after(&mut self, at: u8) {
+        let rail = &mut self.rails[usize::from(at)];
+        match rail.state {
+            State::Resting { .. } => {}
+            State::Trying { until, .. } if until <= self.now => {
+                self.die(at, "it was not ready in time");
+            }
+            State::Fencing => self.fence(at),
+            State::Up { .. } | State::Trying { .. } => {
+                let Some(track) = &rail.track else { return };
+                let timeout = self.config.op_timeout;
+                let still = track.progress.is_some_and(|since| since + timeout <= self.now);
+                // Where the peer's own processor must help, a busy peer is no dead lane.
+                if track.out > 0 && still && !track.lane.caps().peer_must_poll {
+                    let timeout = timeout.as_millis();
+                    self.die(at, &format!("nothing was completed for {timeout} ms"));
+                }
+            }
+        }
+    }
+
+    fn fence(&mut self, at: u8) {
+        let rail = &mut self.rails[usize::from(at)];
+        if let Some(mut track) = rail.track.take_if(|track| track.is_drained()) {
+            self.live.retain(|live| *live != at);
+            self.inbox.evacuate(at, |slot, length| {
+                let mut bytes = Vec::new();
+                track.mail.read(slot, super::header::Header::LENGTH + length, &mut bytes);
+                bytes.split_off(super::header::Header::LENGTH.min(bytes.len()))
+            });
+            rail.ending.counted = track.received;
+            rail.ending.ordered = track.ordered;
+            rail.ending.arrived = track.arrived;
+            track.queue.clear();
+            let task = Task::Discard(Box::new(track));
+            self.shop.start(Job { rail: at, generation: rail.generation, task });
+        }
+        let rail = &mut self.rails[usize::from(at)];
+        if rail.track.is_some() || rail.making.busy {
+            return;
+        }
+        let told = std::mem::replace(&mut rail.ending.told, true);
+        if !told && rail.making.known && self.ended.is_none() {
+            let (generation, received) = (rail.generation, rail.ending.counted);
+            let why = rail.why.clone();
+            self.say(&Control::Fenced { rail: at, generation, received, why });
+        }
+        let rail = &mut self.rails[usize::from(at)];
+        if let Some(received) = rail.ending.received.or((!rail.making.known).then_some(0)) {
+            self.resolve(at, received);
+        }
+    }
+
+    /// Both ends are closed, and the peer has received so many messages: now it is known what happened.
+    fn resolve(&mut self, at: u8, received: u64) {
+        let rail = &mut self.rails[usize::from(at)];
+        rail.state = State::Resting {
+            until: self.now.saturating_add(rest(rail.plan.class, rail.flaps, &self.config)),
+        };
+        let ordered = rail.ending.ordered;
+        if received < rail.ending.arrived {
+            let why = "messages that had arrived are lost at the peer";
+            return self.fail_link(Failure::Nonsense, why);
+        }
+        for lost in std::mem::take(&mut rail.limbo) {
+            if ordered && received >= lost.part.proof {
+                self.placed(at, lost.part, lost.work);
+            } else {
+                self.again(lost);
+            }
+        }
+    }
+
+    /// It did not happen: it is done again, unless it can never be.
+    fn again(&mut self, lost: Lost) {
+        let Lost { part, failure, mut work } = lost;
+        let hopeless = failure == Failure::Access;
+        match part.what {
+            What::Whole { token, window } => {
+                if let Some(target) = work.target_mut() {
+                    target.window = window;
+                }
+                let op = Op { token, work };
+                if hopeless {
+                    return self.finish(op, Err(failure));
+                }
+                let mut flight = Flight::new(op);
+                (flight.cut, flight.pieces, flight.begun) = (flight.total, 1, true);
+                flight.refusals = u8::from(failure == Failure::Local);
+                let length = flight.total;
+                let flight = self.flights.insert(flight);
+                self.again.push_back(Piece { flight, offset: 0, length });
+            }
+            What::Piece(piece) => {
+                let refusals = self.flights.get_mut(piece.flight).map_or(0, |flight| {
+                    flight.refusals += u8::from(failure == Failure::Local);
+                    flight.refusals
+                });
+                if hopeless || refusals >= MOST_REFUSALS {
+                    return self.abandon(&piece, failure);
+                }
+                self.again.push_back(piece);
+            }
+            What::Message { message, .. } => match message.flight {
+                _ if message.body == Body::Credit => {}
+                // The number of a write waits until the write is placed.
+                Some(number) if self.flights.get(number).is_some_and(|f| f.pieces > 0) => {
+                    self.held.push(message);
+                }
+                _ => self.outgoing[message.body.stream() as usize].send_again(message),
+            },
+            What::Probe => {}
+        }
+    }
+
+    // Time.
+
+    pub(super) fn look_at_time(&mut self) {
+        if self.ended.is_some() {
+            return;
+        }
+        if self.now >= self.timers.beat + self.config.heartbeat {
+            self.timers.beat = self.now;
+            self.say(&Control::Beat);
+        }
+        if self.now >= self.timers.heard + self.config.silence {
+            let why = format!("the peer said nothing for {:?}", self.config.silence);
+            self.fail_link(Failure::PeerGone, &why);
+        } else if let Some(since) = self.timers.stranded
+            && self.now >= since + self.config.without_rails
+        {
+            let each =
+                self.rails.iter().map(|rail| format!("{}: {}", rail.name(self.leads), rail.why));
+            let each = each.collect::<Vec<_>>().join("; ");
+            let why = format!("no rail was up for {:?}: {each}", self.config.without_rails);
+            self.fail_link(Failure::PeerGone, &why);
+        }
+    }
+
+    /// When something is due by itself.
+    pub(crate) fn next_due(&self) -> Option<Duration> {
+        if self.ended.is_some() {
+            return None;
+        }
+        let mut due =
+            (self.timers.beat + self.config.heartbeat).min(self.timers.heard + self.config.silence);
+        if let Some(since) = self.timers.stranded {
+            due = due.min(since + self.config.without_rails);
+        }
+        for rail in &self.rails {
+            let at = match rail.state {
+                State::Trying { since, until } => until.min(since + Duration::from_secs(1)),
+                State::Resting { until } if self.leads => until,
+                _ => continue,
+            };
+            // What is overdue waits for something else than time.
+            if at > self.now {
+                due = due.min(at);
+            }
+        }
+        for rail in &self.live {
+            let track = self.rails[usize::from(*rail)].track.as_ref();
+            if let Some(track) = track.filter(|track| track.out > 0) {
+                due = due.min(track.progress.unwrap_or(self.now) + self.config.op_timeout);
+            }
+        }
+        Some(due)
+    }
+
+    // The end of the link.
+
+    /// Ends the link from our side: nothing of the peer's reaches our memory any more.
+    pub(crate) fn close(&mut self) {
+        if self.ended.is_none() {
+            // The peer may be gone already.
+            let _ =
+                self.connection.send(&Control::Bye { why: "it was closed".to_owned() }.to_bytes());
+        }
+        self.fail_link(Failure::Flushed, "it was closed on this side");
+        self.settle_end();
+    }
+
+    pub(super) fn fail_link(&mut self, failure: Failure, why: &str) {
+        if self.ended.is_some() {
+            return;
+        }
+        self.ended = Some(Ended { failure, why: why.to_owned() });
+        self.stats.end(failure);
+        for at in 0..self.rails.len() {
+            let rail = &mut self.rails[at];
+            if let Some(track) = rail.track.as_mut().filter(|track| !track.closed) {
+                track.closed = true;
+                track.lane.close();
+                track.lane.post(&mut track.queue);
+            }
+            rail.state = State::Fencing;
+        }
+        self.active.clear();
+        self.journal.note(self.now, Happening::Ended, String::new(), why);
+    }
+
+    /// Gives everything back, once the lanes have.
+    pub(super) fn settle_end(&mut self) {
+        let Some(ended) = self.ended.clone() else { return };
+        if !self.live.is_empty() {
+            return;
+        }
+        let lost: Vec<Lost> = self.rails.iter_mut().flat_map(|rail| rail.limbo.drain(..)).collect();
+        for Lost { part, failure, mut work } in lost {
+            if let Part { what: What::Whole { token, window }, .. } = part {
+                if let Some(target) = work.target_mut() {
+                    target.window = window;
+                }
+                let op = Op { token, work };
+                let outcome = match failure {
+                    Failure::Access => failure,
+                    _ => outcome(&ended, &op.work, true),
+                };
+                self.finish(op, Err(outcome));
+            }
+        }
+        for flight in self.take_all() {
+            let known = flight.failure.filter(|_| !flight.begun);
+            let outcome = known.unwrap_or_else(|| outcome(&ended, &flight.op.work, flight.begun));
+            self.finish(flight.op, Err(outcome));
+        }
+        let failure =
+            if ended.failure == Failure::Flushed { Failure::Flushed } else { Failure::PeerGone };
+        for receive in self.inbox.take_receives() {
+            self.finish(receive, Err(failure));
+        }
+    }
+}
+
+/// What is said of an operation that was under way when the link ended.
+fn outcome(ended: &Ended, work: &Work, begun: bool) -> Failure {
+    match (ended.failure, work) {
+        (Failure::Flushed, _) => Failure::Flushed,
+        // A read that did not come back changed nothing.
+        (_, Work::Read { .. }) => Failure::PeerGone,
+        _ if begun => Failure::Unknown,
+        _ => Failure::PeerGone,
+    }
+}
+
+/// How long a rail is left alone.
+fn rest(class: Class, flaps: u32, config: &super::config::Config) -> Duration {
+    match class {
+        // Shared memory dies with the peer, and is not there another time if it was not at first.
+        Class::Shm => Duration::from_secs(u64::from(u32::MAX)),
+        _ => {
+            let longer = 1 << flaps.saturating_sub(1).min(16);
+            (config.settle * longer).min(config.longest_pause.max(config.settle))
+        }
+    }
+}
+
+/// How often a device may refuse an operation before it is the operation's fault.
+const MOST_REFUSALS: u8 = 3;

@@ -1,0 +1,126 @@
+//! Operations of the caller's that are not one operation of one lane: longer, answered, or done again.
+
+use super::parts::Piece;
+use crate::op::{Failure, Op, Pieces, Work};
+use crate::region::Slice;
+use crate::remote::{Target, Window};
+
+pub(super) struct Flight {
+    /// The caller's, kept here until it is over.
+    pub(super) op: Op,
+    pub(super) total: u64,
+    /// How many of its bytes went into pieces or parts so far.
+    pub(super) cut: u64,
+    /// Pieces that are not placed yet, on a lane or to be done again.
+    pub(super) pieces: u32,
+    /// Messages that have not arrived yet.
+    pub(super) messages: u32,
+    pub(super) tail: Tail,
+    pub(super) failure: Option<Failure>,
+    /// Whether anything of it ever was on a lane: if not, it did not happen.
+    pub(super) begun: bool,
+    /// How often a device refused it by itself.
+    pub(super) refusals: u8,
+}
+
+/// What is left to do when the bytes are placed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tail {
+    Nothing,
+    /// To tell the peer the number of a write.
+    Notice,
+    /// To hear from the peer what was there before.
+    Answer,
+}
+
+impl Flight {
+    pub(super) fn new(op: Op) -> Self {
+        let tail = match op.work {
+            Work::Write { imm: Some(_), .. } => Tail::Notice,
+            Work::FetchAdd { .. } | Work::CompareSwap { .. } => Tail::Answer,
+            _ => Tail::Nothing,
+        };
+        Flight {
+            total: op.work.total() as u64,
+            op,
+            cut: 0,
+            pieces: 0,
+            messages: 0,
+            tail,
+            failure: None,
+            begun: false,
+            refusals: 0,
+        }
+    }
+
+    /// The window of a write or a read.
+    pub(super) fn window(&self) -> Option<&Window> {
+        self.op.work.target().map(|target| &target.window)
+    }
+
+    /// Whether all its bytes are placed.
+    pub(super) fn is_placed(&self) -> bool {
+        self.cut == self.total && self.pieces == 0
+    }
+
+    /// A piece of it, for a lane by which the peer's region is `window`.
+    pub(super) fn work(&self, piece: &Piece, window: Window) -> Work {
+        let local = cut(self.op.work.local(), piece.offset, piece.length);
+        let offset = self.op.work.target().map_or(0, |target| target.offset) + piece.offset;
+        let target = Target { window, offset };
+        match self.op.work {
+            Work::Read { .. } => Work::Read { into: local, from: target },
+            _ => Work::Write { from: local, to: target, imm: None },
+        }
+    }
+}
+
+/// `length` bytes from `offset` on, of memory in several pieces.
+pub(super) fn cut(slices: &[Slice], offset: u64, length: u64) -> Pieces {
+    if let [one] = slices {
+        return Pieces::One(part(one, offset, length));
+    }
+    let (mut skip, mut left) = (offset, length);
+    let mut pieces = Vec::new();
+    for slice in slices {
+        let size = slice.len() as u64;
+        let begin = skip.min(size);
+        skip -= begin;
+        let take = left.min(size - begin);
+        if take > 0 {
+            pieces.push(part(slice, begin, take));
+            left -= take;
+        }
+    }
+    Pieces::Many(pieces)
+}
+
+fn part(slice: &Slice, offset: u64, length: u64) -> Slice {
+    let begin = slice.offset() + offset as usize;
+    slice.region().slice(begin..begin + length as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Memory, Pages};
+    use crate::open::register_software;
+    use crate::region::Rights;
+
+    #[test]
+    fn pieces_of_pieces_are_the_same_bytes() {
+        let memory = Memory::allocate(4096, Pages::Plain).unwrap();
+        let bytes: Vec<u8> = (0..4096).map(|at| (at % 251) as u8).collect();
+        memory.write(0, &bytes);
+        let region = register_software(&memory, Rights::NONE);
+        let slices = [region.slice(10..20), region.slice(100..100), region.slice(7..50)];
+        let whole: Vec<u8> = slices.iter().flat_map(Slice::to_vec).collect();
+        for offset in 0..whole.len() {
+            for length in 0..=whole.len() - offset {
+                let pieces = cut(&slices, offset as u64, length as u64);
+                let bytes: Vec<u8> = pieces.as_slice().iter().flat_map(Slice::to_vec).collect();
+                assert_eq!(bytes, whole[offset..offset + length]);
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Messages of one stream as they come in: each once, in order.
+
+use std::collections::BTreeMap;
+
+use super::header::Header;
+use super::outgoing::WINDOW;
+
+#[derive(Default)]
+pub(super) struct Incoming {
+    next: u64,
+    /// What came before its turn; copied, so that it holds no slot that an earlier one may need.
+    early: BTreeMap<u64, (Header, Vec<u8>)>,
+}
+
+/// What to do with a message.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It is next.
+    Now,
+    /// It is kept until its turn.
+    Later,
+    /// It was here before.
+    Again,
+    /// No peer of ours sends such.
+    Nonsense,
+}
+
+impl Incoming {
+    /// A message came.
+    #[inline]
+    pub(super) fn turn(&mut self, sequence: u64) -> Turn {
+        if sequence == self.next {
+            self.next += 1;
+            return Turn::Now;
+        }
+        if sequence < self.next || self.early.contains_key(&sequence) {
+            return Turn::Again;
+        }
+        if sequence - self.next < WINDOW { Turn::Later } else { Turn::Nonsense }
+    }
+
+    pub(super) fn keep(&mut self, header: Header, payload: &[u8]) {
+        self.early.insert(header.sequence, (header, payload.to_vec()));
+    }
+
+    /// The next one, if it came early.
+    pub(super) fn next_early(&mut self) -> Option<(Header, Vec<u8>)> {
+        let kept = self.early.remove(&self.next)?;
+        self.next += 1;
+        Some(kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::header::Body;
+    use super::*;
+
+    #[test]
+    fn each_once_and_in_order() {
+        let mut incoming = Incoming::default();
+        let header = |sequence| Header { sequence, freed: [0; 2], body: Body::Credit };
+        assert_eq!(incoming.turn(0), Turn::Now);
+        assert_eq!(incoming.turn(0), Turn::Again);
+        assert_eq!(incoming.turn(2), Turn::Later);
+        incoming.keep(header(2), b"two");
+        assert_eq!(incoming.turn(2), Turn::Again);
+        assert!(incoming.next_early().is_none());
+        assert_eq!(incoming.turn(1), Turn::Now);
+        assert_eq!(incoming.next_early(), Some((header(2), b"two".to_vec())));
+        assert_eq!(incoming.turn(3 + WINDOW), Turn::Nonsense);
+        assert_eq!(incoming.turn(2 + WINDOW), Turn::Later);
+    }
+}

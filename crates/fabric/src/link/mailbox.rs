@@ -1,0 +1,176 @@
+//! The mail of one lane: slots that the peer's messages land in, headers of ours, and the count of both.
+//!
+//! The peer sends only while we have a slot for it, and we while it has: nobody ever waits for a receive.
+
+use super::config::NOTES;
+use super::header::{Header, Stream};
+use crate::error::Error;
+use crate::memory::{Memory, Pages};
+use crate::op::Op;
+use crate::open::Fabric;
+use crate::region::{Region, Rights, Slice};
+
+pub(super) struct Mailbox {
+    /// Slots first, then headers.
+    region: Region,
+    slots: u32,
+    /// A header and a payload.
+    slot_size: usize,
+    /// Slots that are with nobody: to be posted.
+    idle: Vec<u32>,
+    /// How many are with the lane.
+    posted: u32,
+    /// Places for headers of messages to send.
+    headers: Vec<u32>,
+    /// By stream: how many slots the peer has, and how many messages we sent into them.
+    theirs: [u16; 2],
+    sent: [u32; 2],
+    /// By stream: how many the peer has freed, how many we have, and of how many of ours it knows.
+    freed_there: [u32; 2],
+    freed: [u32; 2],
+    told: [u32; 2],
+    ours: [u16; 2],
+}
+
+impl Mailbox {
+    /// May block: memory is registered.
+    pub(super) fn new(fabric: &dyn Fabric, letters: u16, room: usize) -> Result<Self, Error> {
+        let ours = [letters.max(1), NOTES];
+        let slots = u32::from(ours[0]) + u32::from(NOTES);
+        let slot_size = (Header::LENGTH + room).next_multiple_of(64);
+        let size = slots as usize * (slot_size + Header::LENGTH);
+        let memory = Memory::allocate(size, Pages::Plain)?;
+        let region = fabric.register(&memory, Rights::NONE)?;
+        Ok(Mailbox {
+            region,
+            slots,
+            slot_size,
+            idle: (0..slots).collect(),
+            posted: 0,
+            headers: Vec::new(),
+            theirs: [0; 2],
+            sent: [0; 2],
+            freed_there: [0; 2],
+            freed: [0; 2],
+            told: [0; 2],
+            ours,
+        })
+    }
+
+    /// How many messages the peer may have under way here.
+    pub(super) fn slots(&self) -> [u16; 2] {
+        self.ours
+    }
+
+    /// How many we may have there. A peer that says more than we have places for headers gets fewer.
+    pub(super) fn peer_has(&mut self, slots: [u16; 2]) {
+        self.theirs = [slots[0].min(self.ours[0]), slots[1].min(self.ours[1])];
+        let most = self.theirs.iter().map(|slots| u32::from(*slots)).sum();
+        self.headers = (0..most).collect();
+    }
+
+    // Messages of the peer's.
+
+    /// Receives for the slots that are with nobody. `token` names them.
+    pub(super) fn receives(&mut self, token: impl Fn(u32) -> u64) -> Vec<Op> {
+        let size = self.slot_size;
+        self.posted += self.idle.len() as u32;
+        let receive = |slot: u32| {
+            let begin = slot as usize * size;
+            Op::receive(token(slot), self.region.slice(begin..begin + size))
+        };
+        self.idle.drain(..).map(receive).collect()
+    }
+
+    /// Whether slots wait to be posted.
+    #[inline]
+    pub(super) fn has_idle(&self) -> bool {
+        !self.idle.is_empty()
+    }
+
+    /// The lane gave a slot back, with a message in it or without.
+    pub(super) fn returned(&mut self) {
+        self.posted -= 1;
+    }
+
+    /// Whether the lane has slots.
+    pub(super) fn has_posted(&self) -> bool {
+        self.posted > 0
+    }
+
+    /// A message's bytes, copied, so that the peer cannot change them while they are looked at.
+    pub(super) fn read(&self, slot: u32, length: usize, into: &mut Vec<u8>) {
+        into.resize(length.min(self.slot_size), 0);
+        self.region.memory().read(slot as usize * self.slot_size, into);
+    }
+
+    /// What the peer said about its slots; `false` if that cannot be.
+    pub(super) fn peer_freed(&mut self, freed: [u32; 2]) -> bool {
+        for at in 0..2 {
+            let (before, now) = (self.freed_there[at], freed[at]);
+            // Messages of one lane need not come in the order they were sent: older news is no news.
+            if now.wrapping_sub(before) > self.sent[at].wrapping_sub(before) {
+                if before.wrapping_sub(now) > u32::from(u16::MAX) {
+                    return false;
+                }
+                continue;
+            }
+            self.freed_there[at] = now;
+        }
+        true
+    }
+
+    /// A slot is empty again.
+    pub(super) fn free(&mut self, slot: u32, stream: Stream) {
+        self.freed[stream as usize] = self.freed[stream as usize].wrapping_add(1);
+        self.idle.push(slot);
+    }
+
+    // Messages of ours.
+
+    /// Whether the peer has a slot for one more. Some of those for notes are kept for credits.
+    #[inline]
+    pub(super) fn has_room(&self, stream: Stream) -> bool {
+        let kept = if stream == Stream::Notes { KEPT } else { 0 };
+        self.room(stream) > kept
+    }
+
+    /// As [`Self::has_room`], for a credit.
+    pub(super) fn has_room_for_credit(&self) -> bool {
+        self.room(Stream::Notes) > 0
+    }
+
+    fn room(&self, stream: Stream) -> u32 {
+        let at = stream as usize;
+        let used = self.sent[at].wrapping_sub(self.freed_there[at]);
+        u32::from(self.theirs[at]).saturating_sub(used)
+    }
+
+    /// Whether the peer should hear that slots are free, even by a message of its own.
+    pub(super) fn owes_credit(&self) -> bool {
+        (0..2).any(|at| {
+            let untold = self.freed[at].wrapping_sub(self.told[at]);
+            untold >= (u32::from(self.ours[at]) / 4).max(1) && untold > 0
+        })
+    }
+
+    /// Writes a header; says where it stands, and its number to give back. The caller has asked for room.
+    pub(super) fn address(&mut self, mut header: Header) -> Option<(u32, Slice)> {
+        let place = self.headers.pop()?;
+        header.freed = self.freed;
+        self.told = self.freed;
+        let stream = header.body.stream() as usize;
+        self.sent[stream] = self.sent[stream].wrapping_add(1);
+        let begin = self.slots as usize * self.slot_size + place as usize * Header::LENGTH;
+        self.region.memory().write(begin, &header.to_bytes());
+        Some((place, self.region.slice(begin..begin + Header::LENGTH)))
+    }
+
+    /// A message has left: its header's place is free.
+    pub(super) fn posted_letter(&mut self, place: u32) {
+        self.headers.push(place);
+    }
+}
+
+/// Slots for notes that only credits use: with them each end can always say that it has room again.
+const KEPT: u32 = 4;

@@ -1,0 +1,33 @@
+//! Links: what callers hold for a peer. The best way is chosen, and another when it dies.
+//!
+//! A link is a control connection and **rails**: ways of one class (shared memory, RDMA devices, TCP) with
+//! a lane each. Its core ([`core`]) is told the time and owns no descriptor, so that everything it
+//! does can be tried on simulated lanes. Writes and reads go by the lanes as they are, cut into pieces;
+//! messages, numbers of writes and atomic operations go as numbered messages that take effect once and
+//! in order, whatever lane brings them. When a lane dies, its operations wait in limbo until both ends have
+//! closed it (`fence`).
+
+mod bytes;
+mod config;
+mod control;
+mod core;
+mod event;
+mod fence;
+mod flights;
+mod header;
+mod inbox;
+mod incoming;
+mod mail;
+mod mailbox;
+mod outgoing;
+mod parts;
+mod rail;
+mod rails;
+mod regions;
+mod shop;
+#[cfg(test)]
+mod trial;
+
+pub use config::{Config, Policy};
+pub use control::Class;
+pub use event::{Event, Happening};

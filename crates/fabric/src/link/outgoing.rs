@@ -1,0 +1,96 @@
+//! Messages of one stream on their way out: in order, numbered when they first go, and again with the
+//! same number when a lane has lost them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::header::Body;
+
+/// A message with its number.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Message {
+    pub(super) sequence: u64,
+    pub(super) body: Body,
+    /// The operation it belongs to, and how many bytes of it are its payload.
+    pub(super) flight: Option<u32>,
+    pub(super) payload: u64,
+}
+
+/// A message to be.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Draft {
+    /// The parts of a send, one after the other.
+    Send(u32),
+    /// The number of a write.
+    Notice(u32),
+    /// An atomic operation's request.
+    Change(u32),
+    /// What we answer to the peer's.
+    Old { request: u64, old: Option<u64> },
+}
+
+#[derive(Default)]
+pub(super) struct Outgoing {
+    drafts: VecDeque<Draft>,
+    /// To be sent again, by number.
+    again: BTreeMap<u64, Message>,
+    /// Those sent, from the oldest that has not arrived: whether each has.
+    arrived: VecDeque<bool>,
+    oldest: u64,
+}
+
+impl Outgoing {
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.drafts.is_empty() && self.again.is_empty()
+    }
+
+    pub(super) fn push(&mut self, draft: Draft) {
+        self.drafts.push_back(draft);
+    }
+
+    pub(super) fn send_again(&mut self, message: Message) {
+        self.again.insert(message.sequence, message);
+    }
+
+    pub(super) fn next_again(&mut self) -> Option<Message> {
+        self.again.pop_first().map(|(_, message)| message)
+    }
+
+    pub(super) fn draft(&self) -> Option<Draft> {
+        self.drafts.front().copied()
+    }
+
+    pub(super) fn drop_draft(&mut self) {
+        self.drafts.pop_front();
+    }
+
+    /// Whether one more may have a number: the peer keeps what comes early, and not without limit.
+    #[inline]
+    pub(super) fn may_number(&self) -> bool {
+        self.arrived.len() < WINDOW as usize
+    }
+
+    pub(super) fn number(&mut self) -> u64 {
+        self.arrived.push_back(false);
+        self.oldest + self.arrived.len() as u64 - 1
+    }
+
+    pub(super) fn arrived(&mut self, sequence: u64) {
+        let at = sequence.checked_sub(self.oldest).and_then(|at| usize::try_from(at).ok());
+        if let Some(arrived) = at.and_then(|at| self.arrived.get_mut(at)) {
+            *arrived = true;
+        }
+        while self.arrived.front() == Some(&true) {
+            self.arrived.pop_front();
+            self.oldest += 1;
+        }
+    }
+
+    /// How many drafts wait.
+    pub(super) fn drafts(&self) -> usize {
+        self.drafts.len()
+    }
+}
+
+/// How far the numbers of messages under way may lie apart.
+pub(super) const WINDOW: u64 = 256;

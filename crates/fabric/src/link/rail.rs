@@ -1,0 +1,208 @@
+//! A rail: one way to the peer, and the lane on it while there is one.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::control::Plan;
+use super::mailbox::Mailbox;
+use super::parts::Part;
+use crate::lane::Lane;
+use crate::op::{Failure, Op, Work};
+use crate::open::{Fabric, Half};
+use crate::region::Region;
+use crate::remote::{RemoteRegion, Window};
+
+pub(super) struct Rail {
+    pub(super) plan: Plan,
+    /// Counts the lanes that were made or tried on it.
+    pub(super) generation: u32,
+    pub(super) state: State,
+    pub(super) track: Option<Track>,
+    /// A lane in the making.
+    pub(super) making: Making,
+    /// The end of a lane.
+    pub(super) ending: Ending,
+    /// What died with the last lane, until it is known what came of it.
+    pub(super) limbo: Vec<Lost>,
+    /// How often in a row it died soon after it came up.
+    pub(super) flaps: u32,
+    /// Why it is as it is.
+    pub(super) why: String,
+}
+
+/// Where a rail stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// Left alone until then.
+    Resting { until: Duration },
+    /// A lane is being made and probed, since and until then.
+    Trying { since: Duration, until: Duration },
+    /// In use, or ready to be.
+    Up { since: Duration },
+    /// The lane is dead: nothing of it is done again before both ends have closed it.
+    Fencing,
+}
+
+#[derive(Default)]
+pub(super) struct Making {
+    /// Whether a thread works on it.
+    pub(super) busy: bool,
+    pub(super) half: Option<(Box<dyn Half>, Arc<dyn Fabric>)>,
+    /// What the peer said before our end was ready for it.
+    pub(super) offer: Option<Vec<u8>>,
+    pub(super) connected: Option<([u16; 2], RemoteRegion)>,
+    pub(super) keys: Vec<(u64, Option<RemoteRegion>)>,
+    /// Whether each end has probed the other: ours, theirs.
+    pub(super) proven: [bool; 2],
+    /// Whether the peer knows of this generation.
+    pub(super) known: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Ending {
+    /// Whether we have told the peer that our end is closed.
+    pub(super) told: bool,
+    /// How many messages had come when the peer closed its end.
+    pub(super) received: Option<u64>,
+    /// How many messages came to us.
+    pub(super) counted: u64,
+    /// Whether the lane kept order, and how many of our messages had surely arrived.
+    pub(super) ordered: bool,
+    pub(super) arrived: u64,
+}
+
+/// An operation of a dead lane.
+pub(super) struct Lost {
+    pub(super) part: Part,
+    pub(super) failure: Failure,
+    pub(super) work: Work,
+}
+
+/// A lane and all that belongs to it.
+pub(super) struct Track {
+    pub(super) lane: Box<dyn Lane>,
+    pub(super) mail: Mailbox,
+    /// By the numbers of the peer's regions: how to reach them here.
+    pub(super) keys: Vec<Option<(u64, Key)>>,
+    /// What the lane had no room for yet.
+    pub(super) queue: VecDeque<Op>,
+    /// How many operations are in the queue or with the lane, receives apart, and their bytes.
+    pub(super) out: u32,
+    pub(super) bytes_out: u64,
+    /// When something was last completed, while something is out; `None` until time is next told.
+    pub(super) progress: Option<Duration>,
+    /// Messages sent, arrived for sure, and received.
+    pub(super) sent: u64,
+    pub(super) arrived: u64,
+    pub(super) received: u64,
+    pub(super) probe: Probe,
+    /// From the lane's capabilities, for the hot path.
+    pub(super) ordered: bool,
+    pub(super) depth: u32,
+    pub(super) closed: bool,
+}
+
+/// A way to a region of the peer's.
+pub(super) enum Key {
+    Open(Window),
+    /// It cannot be reached by this lane.
+    Refused,
+}
+
+/// Memory to prove that a lane works.
+pub(super) struct Probe {
+    /// The peer writes and reads here.
+    pub(super) theirs: Region,
+    /// What we write, and where we read it back to.
+    pub(super) ours: Region,
+    pub(super) window: Option<Window>,
+    pub(super) reading: bool,
+}
+
+impl Rail {
+    pub(super) fn new(plan: Plan) -> Self {
+        let why = plan.why.clone();
+        Rail {
+            plan,
+            generation: 0,
+            state: State::Resting { until: Duration::ZERO },
+            track: None,
+            making: Making::default(),
+            ending: Ending::default(),
+            limbo: Vec::new(),
+            flaps: 0,
+            why,
+        }
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        matches!(self.state, State::Up { .. })
+    }
+
+    /// Its name for people: the two ways, ours first.
+    pub(super) fn name(&self, leads: bool) -> String {
+        let [leader, follower] = &self.plan.ways;
+        let (ours, theirs) = if leads { (leader, follower) } else { (follower, leader) };
+        match ours == theirs {
+            true => ours.clone(),
+            false => format!("{ours}–{theirs}"),
+        }
+    }
+}
+
+impl Track {
+    pub(super) fn new(lane: Box<dyn Lane>, mail: Mailbox, probe: Probe) -> Self {
+        let caps = lane.caps();
+        Track {
+            ordered: caps.ordered,
+            depth: caps.depth as u32,
+            lane,
+            mail,
+            keys: Vec::new(),
+            queue: VecDeque::new(),
+            out: 0,
+            bytes_out: 0,
+            progress: None,
+            sent: 0,
+            arrived: 0,
+            received: 0,
+            probe,
+            closed: false,
+        }
+    }
+
+    /// The way to a region, if we know it.
+    #[inline]
+    pub(super) fn key(&self, region: u64) -> Option<&Key> {
+        let (id, key) = self.keys.get(index(region))?.as_ref()?;
+        (*id == region).then_some(key)
+    }
+
+    pub(super) fn set_key(&mut self, region: u64, key: Key) {
+        let at = index(region);
+        if self.keys.len() <= at {
+            self.keys.resize_with(at + 1, || None);
+        }
+        self.keys[at] = Some((region, key));
+    }
+
+    /// Whether it has nothing of ours any more.
+    pub(super) fn is_drained(&self) -> bool {
+        self.closed && self.out == 0 && !self.mail.has_posted()
+    }
+
+    #[inline]
+    pub(super) fn has_room(&self, bytes: u64, window: u64) -> bool {
+        self.out < self.depth && (self.out == 0 || self.bytes_out + bytes <= window)
+    }
+}
+
+/// A region's place in tables: the lower bits of its id.
+#[inline]
+pub(super) fn index(region: u64) -> usize {
+    (region & 0xffff) as usize
+}
+
+/// How much is written and read to prove a lane: more than one packet.
+pub(super) const PROBE: usize = 16 << 10;

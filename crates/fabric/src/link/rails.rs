@@ -1,0 +1,417 @@
+//! How rails come up: prepared, offered, connected, probed each way. And what the peer says of them.
+
+use std::time::Duration;
+
+use super::control::{Class, Control, Plan};
+use super::core::Core;
+use super::event::Happening;
+use super::parts::What;
+use super::rail::{Ending, Key, Making, PROBE, Rail, State, Track, index};
+use super::regions::Standing;
+use super::shop::{Finished, Job, Make, Product, Task};
+use crate::error::{Error, Kind};
+use crate::grants::random;
+use crate::op::{Failure, Work};
+use crate::open::Side;
+use crate::region::Region;
+use crate::remote::{LaneKind, Reach, RemoteRegion, Target, Window};
+
+impl Core {
+    /// Does everything that is not urgent: what the peer said, what is finished, what is due.
+    pub(crate) fn attend(&mut self, now: Duration) {
+        self.now = now;
+        self.listen();
+        while let Some(finished) = self.shop.finished() {
+            self.finished(finished);
+        }
+        for region in self.granted.take_gone() {
+            self.say(&Control::Gone { region });
+        }
+        for rail in 0..self.rails.len() {
+            self.look_after(rail as u8);
+        }
+        if self.leads && self.ended.is_none() {
+            self.try_rails();
+        }
+        self.look_at_time();
+        self.settle_end();
+        self.pump();
+        self.ring();
+    }
+
+    fn listen(&mut self) {
+        while self.ended.is_none() {
+            match self.connection.receive() {
+                Ok(None) => return,
+                Ok(Some(bytes)) => {
+                    self.timers.heard = self.now;
+                    match Control::parse(&bytes) {
+                        Some(message) => self.hear(message),
+                        None => {
+                            let why = "a control message of the peer's is none that we know";
+                            self.fail_link(Failure::Nonsense, why);
+                        }
+                    }
+                }
+                Err(why) => self.fail_link(Failure::PeerGone, &why),
+            }
+        }
+    }
+
+    fn hear(&mut self, message: Control) {
+        match message {
+            Control::Open { rail, generation, plan, offer } => {
+                self.hear_open(rail, generation, plan, offer);
+            }
+            Control::Opened { rail, generation, offer } => {
+                if let Some(making) = self.making(rail, generation).filter(|m| m.half.is_some()) {
+                    making.offer = Some(offer);
+                    self.connect(rail);
+                }
+            }
+            Control::Connected { rail, generation, slots, probe } => {
+                if let Some(making) = self.making(rail, generation) {
+                    making.connected = Some((slots, probe));
+                    self.probe(rail);
+                }
+            }
+            Control::Proven { rail, generation } => {
+                if let Some(making) = self.making(rail, generation) {
+                    making.proven[1] = true;
+                    self.come_up(rail);
+                }
+            }
+            Control::Fenced { rail, generation, received, why } => {
+                self.hear_fenced(rail, generation, received, &why);
+            }
+            Control::Key { rail, generation, region, key } => {
+                self.hear_key(rail, generation, region, key);
+            }
+            Control::Gone { region } => {
+                self.heard.gone(region);
+                self.try_keyless();
+            }
+            Control::Ask { region } => {
+                if self.granted.get(region).is_none() {
+                    self.say(&Control::Gone { region });
+                }
+            }
+            Control::Beat => {}
+            Control::Bye { why } => {
+                self.fail_link(Failure::PeerGone, &format!("the peer ended the link: {why}"));
+            }
+        }
+    }
+
+    /// The lane in the making that the peer speaks of, unless that is old news.
+    fn making(&mut self, rail: u8, generation: u32) -> Option<&mut Making> {
+        let rail = self.rails.get_mut(usize::from(rail))?;
+        let trying = matches!(rail.state, State::Trying { .. });
+        (trying && rail.generation == generation).then_some(&mut rail.making)
+    }
+
+    // The leading end begins.
+
+    /// Begins what is due: all rails that are as good as the best that is up, and worse ones where
+    /// nothing else is at hand.
+    fn try_rails(&mut self) {
+        for class in Class::ALL {
+            let (mut up, mut hopeful) = (false, false);
+            for rail in 0..self.rails.len() as u8 {
+                let this = &self.rails[usize::from(rail)];
+                if this.plan.class != class {
+                    continue;
+                }
+                match this.state {
+                    State::Up { .. } => up = true,
+                    State::Trying { since, .. } => hopeful |= self.now < since + HEDGE,
+                    State::Resting { until } if until <= self.now => {
+                        self.try_rail(rail);
+                        hopeful = true;
+                    }
+                    State::Resting { .. } | State::Fencing => {}
+                }
+            }
+            if up || hopeful {
+                return;
+            }
+        }
+    }
+
+    fn try_rail(&mut self, rail: u8) {
+        let side = Side::Dial;
+        let way = self.rails[usize::from(rail)].plan.ways[0].clone();
+        let generation = self.rails[usize::from(rail)].generation + 1;
+        self.begin_rail(rail, generation, side, way);
+    }
+
+    fn begin_rail(&mut self, at: u8, generation: u32, side: Side, way: String) {
+        let rail = &mut self.rails[usize::from(at)];
+        rail.generation = generation;
+        rail.state = State::Trying { since: self.now, until: self.now + SETUP };
+        rail.making = Making { busy: true, known: side == Side::Accept, ..Making::default() };
+        rail.ending = Ending::default();
+        let class = rail.plan.class;
+        let task = Task::Prepare { class, way, side };
+        self.shop.start(Job { rail: at, generation, task });
+    }
+
+    // The other end follows.
+
+    fn hear_open(&mut self, at: u8, generation: u32, plan: Plan, offer: Vec<u8>) {
+        let next = self.rails.len();
+        if self.leads || usize::from(at) > next || usize::from(at) >= MOST_RAILS {
+            return self.fail_link(Failure::Nonsense, "the peer opens a rail that it cannot");
+        }
+        if usize::from(at) == next {
+            self.rails.push(Rail::new(plan.clone()));
+        }
+        let rail = &mut self.rails[usize::from(at)];
+        let resting = matches!(rail.state, State::Resting { .. });
+        if !resting || generation <= rail.generation {
+            return self.fail_link(Failure::Nonsense, "the peer opens a rail that is in use");
+        }
+        rail.plan = plan;
+        let way = rail.plan.ways[1].clone();
+        self.begin_rail(at, generation, Side::Accept, way);
+        self.rails[usize::from(at)].making.offer = Some(offer);
+    }
+
+    // Both.
+
+    fn finished(&mut self, finished: Finished) {
+        let Finished { rail: at, generation, product } = finished;
+        let rail = &mut self.rails[usize::from(at)];
+        if rail.generation != generation {
+            return;
+        }
+        rail.making.busy = false;
+        // Given up meanwhile: what was made goes.
+        if !matches!(rail.state, State::Trying { .. }) {
+            if let Ok(Product::Track(mut track)) = product {
+                track.lane.close();
+                self.shop.start(Job { rail: at, generation, task: Task::Discard(track) });
+            }
+            return;
+        }
+        match product {
+            Err(error) => self.die(at, &error.to_string()),
+            Ok(Product::Half(half, fabric)) => {
+                let offer = half.offer();
+                rail.making.half = Some((half, fabric));
+                rail.making.known = true;
+                let message = match self.leads {
+                    true => {
+                        let plan = rail.plan.clone();
+                        Control::Open { rail: at, generation, plan, offer }
+                    }
+                    false => Control::Opened { rail: at, generation, offer },
+                };
+                self.say(&message);
+                if !self.leads {
+                    self.connect(at);
+                }
+            }
+            Ok(Product::Track(track)) => self.connected(at, *track),
+        }
+    }
+
+    fn connect(&mut self, at: u8) {
+        let make = Make { letters: self.config.letters, room: self.config.room, limit: SETUP };
+        let rail = &mut self.rails[usize::from(at)];
+        let Some(offer) = rail.making.offer.take() else { return };
+        let Some((half, fabric)) = rail.making.half.take() else { return };
+        rail.making.busy = true;
+        let task = Task::Connect { half, fabric, offer, make };
+        self.shop.start(Job { rail: at, generation: rail.generation, task });
+    }
+
+    fn connected(&mut self, at: u8, mut track: Track) {
+        let probe = track.lane.grant(&track.probe.theirs);
+        let slots = track.mail.slots();
+        let rail = &mut self.rails[usize::from(at)];
+        let generation = rail.generation;
+        rail.track = Some(track);
+        self.live.push(at);
+        self.refill(at);
+        let probe = match probe {
+            Ok(probe) => probe,
+            Err(error) => return self.die(at, &error.to_string()),
+        };
+        self.say(&Control::Connected { rail: at, generation, slots, probe });
+        for (id, region) in self.granted.live() {
+            self.tell_key(at, id, &region);
+        }
+        let keys = std::mem::take(&mut self.rails[usize::from(at)].making.keys);
+        for (region, key) in keys {
+            self.take_key(at, region, key);
+        }
+        self.probe(at);
+    }
+
+    /// Writes to the peer, once both ends are connected.
+    fn probe(&mut self, at: u8) {
+        let rail = &mut self.rails[usize::from(at)];
+        let Some(track) = &mut rail.track else { return };
+        let Some((slots, probe)) = rail.making.connected.take() else { return };
+        track.mail.peer_has(slots);
+        let window = match track.lane.import(&probe) {
+            Ok(window) if window.len() >= PROBE as u64 => window,
+            Ok(_) => return self.die(at, "the peer gave too little memory to probe"),
+            Err(error) => return self.die(at, &error.to_string()),
+        };
+        let pattern = random().unwrap_or(0).to_le_bytes();
+        let memory = track.probe.ours.memory();
+        memory.write(0, &pattern.repeat(PROBE / pattern.len()));
+        track.probe.window = Some(window.clone());
+        let from = track.probe.ours.slice(..PROBE).into();
+        let work = Work::Write { from, to: window.at(0), imm: None };
+        self.put(at, PROBE as u64, work, What::Probe);
+    }
+
+    /// One step of the probe is over.
+    pub(super) fn probed(&mut self, at: u8) {
+        let rail = &mut self.rails[usize::from(at)];
+        let generation = rail.generation;
+        let Some(track) = &mut rail.track else { return };
+        let Some(window) = track.probe.window.clone() else { return };
+        if !std::mem::replace(&mut track.probe.reading, true) {
+            let into = track.probe.ours.slice(PROBE..).into();
+            let work = Work::Read { into, from: Target { window, offset: 0 } };
+            return self.put(at, PROBE as u64, work, What::Probe);
+        }
+        if track.probe.ours.slice(..PROBE).to_vec() != track.probe.ours.slice(PROBE..).to_vec() {
+            return self.die(at, "the probe came back changed");
+        }
+        rail.making.proven[0] = true;
+        self.say(&Control::Proven { rail: at, generation });
+        self.come_up(at);
+    }
+
+    fn come_up(&mut self, at: u8) {
+        let rail = &mut self.rails[usize::from(at)];
+        if rail.making.proven != [true; 2] || !matches!(rail.state, State::Trying { .. }) {
+            return;
+        }
+        rail.state = State::Up { since: self.now };
+        rail.why = rail.plan.why.clone();
+        let (name, why) = (rail.name(self.leads), rail.why.clone());
+        self.journal.note(self.now, Happening::RailUp, name, &why);
+        self.switch(&why);
+    }
+
+    /// The best class of rails that are up is used from now on.
+    pub(super) fn switch(&mut self, why: &str) {
+        let up = |rail: &&Rail| rail.is_up();
+        let best = self.rails.iter().filter(up).map(|rail| rail.plan.class).min();
+        let is_active = |rail: &Rail| rail.is_up() && Some(rail.plan.class) == best;
+        let rails = self.rails.iter().enumerate();
+        let active: Vec<u8> =
+            rails.filter(|(_, rail)| is_active(rail)).map(|(at, _)| at as u8).collect();
+        self.timers.stranded = match active.is_empty() {
+            true => self.timers.stranded.or(Some(self.now)),
+            false => None,
+        };
+        if active == self.active {
+            return;
+        }
+        self.active = active;
+        let name = |at: &u8| {
+            let rail = &self.rails[usize::from(*at)];
+            format!("{} {}", rail.plan.class.name(), rail.name(self.leads))
+        };
+        let names: Vec<String> = self.active.iter().map(name).collect();
+        let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+        self.journal.note(self.now, Happening::Switch, names, why);
+        self.try_keyless();
+    }
+
+    // Regions.
+
+    pub(crate) fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {
+        if let Some(ended) = &self.ended {
+            let remedy = "connect anew";
+            return Err(Error::new(Kind::Gone, "grant a region", &ended.why, remedy));
+        }
+        let id = self.granted.add(region, self.config.regions)?;
+        for at in 0..self.live.len() {
+            self.tell_key(self.live[at], id, region);
+        }
+        Ok(RemoteRegion {
+            lane: LaneKind::Link,
+            rights: region.rights(),
+            length: region.len() as u64,
+            address: self.epochs[0],
+            key: id.into(),
+        })
+    }
+
+    /// Lets the peer reach a region by one lane.
+    fn tell_key(&mut self, at: u8, id: u64, region: &Region) {
+        let rail = &mut self.rails[usize::from(at)];
+        let generation = rail.generation;
+        let Some(track) = rail.track.as_mut().filter(|track| !track.closed) else { return };
+        // A region that a lane cannot reach is reached by another, or refused.
+        let key = track.lane.grant(region).ok();
+        self.say(&Control::Key { rail: at, generation, region: id, key });
+    }
+
+    fn hear_key(&mut self, at: u8, generation: u32, region: u64, key: Option<RemoteRegion>) {
+        if self.heard.get(region) != Some(Standing::Gone)
+            && !self.heard.set(region, Standing::Granted, self.config.regions)
+        {
+            return self.fail_link(Failure::Nonsense, "the peer grants more regions than it may");
+        }
+        let Some(rail) = self.rails.get_mut(usize::from(at)) else { return };
+        if rail.generation != generation {
+            return;
+        }
+        match (&rail.state, rail.track.is_some()) {
+            (State::Trying { .. }, false) if rail.making.keys.len() <= self.config.regions => {
+                rail.making.keys.push((region, key));
+            }
+            (State::Trying { .. } | State::Up { .. }, true) => {
+                self.take_key(at, region, key);
+                self.try_keyless();
+            }
+            _ => {}
+        }
+    }
+
+    fn take_key(&mut self, at: u8, region: u64, key: Option<RemoteRegion>) {
+        let Some(track) = &mut self.rails[usize::from(at)].track else { return };
+        let window = key.and_then(|key| track.lane.import(&key).ok());
+        track.set_key(region, window.map_or(Key::Refused, Key::Open));
+    }
+
+    pub(crate) fn import(&mut self, remote: &RemoteRegion) -> Result<Window, Error> {
+        remote.expect(LaneKind::Link)?;
+        let region = remote.key as u64;
+        let denied = |why: &str| {
+            Error::new(Kind::Denied, "import a region", why, "ask the peer to grant it anew")
+        };
+        if remote.address != self.epochs[1] {
+            return Err(denied("it was granted over another link, or before the peer restarted"));
+        }
+        if index(region) >= self.config.regions {
+            return Err(denied("its number is beyond what this link allows"));
+        }
+        match self.heard.get(region) {
+            Some(Standing::Gone) => return Err(denied("the peer has dropped it")),
+            Some(_) => {}
+            None => {
+                self.heard.set(region, Standing::Asked, self.config.regions);
+                self.say(&Control::Ask { region });
+            }
+        }
+        let reach = Reach::Link { region };
+        Ok(Window::new(self.number, remote.length, remote.rights, reach))
+    }
+}
+
+/// How long a rail may take from the first step to the last.
+const SETUP: Duration = Duration::from_secs(5);
+/// How long worse rails wait for better ones that are being tried.
+const HEDGE: Duration = Duration::from_secs(1);
+/// More rails than any machine has ports; a peer cannot make us keep more.
+const MOST_RAILS: usize = 32;

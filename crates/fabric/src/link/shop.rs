@@ -1,0 +1,167 @@
+//! What takes time when lanes are made: done elsewhere, since polling never blocks.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, eventfd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use super::control::Class;
+use super::mailbox::Mailbox;
+use super::rail::{PROBE, Probe, Track};
+use crate::error::{Error, Kind};
+use crate::memory::{Memory, Pages};
+use crate::open::{Fabric, Half, Side};
+use crate::region::Rights;
+
+/// Opens ways by their names.
+pub(crate) trait Ways: Send + Sync {
+    /// Opens one; may block.
+    fn open(&self, class: Class, way: &str) -> Result<Arc<dyn Fabric>, Error>;
+}
+
+/// Does jobs, and gives back what they made.
+pub(crate) trait Shop: Send {
+    fn start(&mut self, job: Job);
+    fn finished(&mut self) -> Option<Finished>;
+    /// Readable when something is finished.
+    fn fd(&self) -> Option<BorrowedFd<'_>>;
+}
+
+/// Work on the lane of one generation of a rail.
+pub(crate) struct Job {
+    pub(super) rail: u8,
+    pub(super) generation: u32,
+    pub(super) task: Task,
+}
+
+pub(super) enum Task {
+    Prepare {
+        class: Class,
+        way: String,
+        side: Side,
+    },
+    Connect {
+        half: Box<dyn Half>,
+        fabric: Arc<dyn Fabric>,
+        offer: Vec<u8>,
+        make: Make,
+    },
+    /// Ending a lane may wait for its device.
+    Discard(Box<Track>),
+}
+
+/// How to furnish a lane.
+pub(super) struct Make {
+    pub(super) letters: u16,
+    pub(super) room: usize,
+    pub(super) limit: Duration,
+}
+
+pub(crate) struct Finished {
+    pub(super) rail: u8,
+    pub(super) generation: u32,
+    pub(super) product: Result<Product, Error>,
+}
+
+pub(super) enum Product {
+    Half(Box<dyn Half>, Arc<dyn Fabric>),
+    Track(Box<Track>),
+}
+
+impl Job {
+    /// Does it. Nothing comes of what is discarded.
+    pub(crate) fn run(self, ways: &dyn Ways) -> Option<Finished> {
+        let Job { rail, generation, task } = self;
+        let product = match task {
+            Task::Prepare { class, way, side } => prepare(ways, class, &way, side),
+            Task::Connect { half, fabric, offer, make } => connect(half, &*fabric, &offer, &make),
+            Task::Discard(track) => {
+                drop(track);
+                return None;
+            }
+        };
+        Some(Finished { rail, generation, product })
+    }
+}
+
+fn prepare(ways: &dyn Ways, class: Class, way: &str, side: Side) -> Result<Product, Error> {
+    let fabric = ways.open(class, way)?;
+    let half = fabric.half(side)?;
+    Ok(Product::Half(half, fabric))
+}
+
+fn connect(
+    half: Box<dyn Half>,
+    fabric: &dyn Fabric,
+    offer: &[u8],
+    make: &Make,
+) -> Result<Product, Error> {
+    // Before the peer can send: what is made here is ready when the lane is.
+    let mail = Mailbox::new(fabric, make.letters, make.room)?;
+    let probe = probe(fabric)?;
+    let lane = half.connect(offer, make.limit)?;
+    if lane.caps().datagram {
+        let why = "unreliable datagrams lose messages, and cannot write or read";
+        let remedy = "set rdma_qp_type to RC; UD is for bare lanes";
+        return Err(Error::new(Kind::Unsupported, "make a link of a UD lane", why, remedy));
+    }
+    Ok(Product::Track(Box::new(Track::new(lane, mail, probe))))
+}
+
+fn probe(fabric: &dyn Fabric) -> Result<Probe, Error> {
+    let open = Rights { read: true, write: true, atomic: false };
+    let theirs = fabric.register(&Memory::allocate(PROBE, Pages::Plain)?, open)?;
+    let ours = fabric.register(&Memory::allocate(2 * PROBE, Pages::Plain)?, Rights::NONE)?;
+    Ok(Probe { theirs, ours, window: None, reading: false })
+}
+
+/// A thread for each job: there are few, and each may wait for something else.
+pub(crate) struct Threads {
+    ways: Arc<dyn Ways>,
+    results: Receiver<Finished>,
+    done: Sender<Finished>,
+    bell: Arc<OwnedFd>,
+}
+
+impl Threads {
+    pub(crate) fn new(ways: Arc<dyn Ways>) -> Result<Self, Error> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
+            let remedy = "raise the limit of open files: `ulimit -n`";
+            Error::new(Kind::System, "prepare a link", error, remedy)
+        })?;
+        let (done, results) = channel();
+        Ok(Threads { ways, results, done, bell: Arc::new(bell) })
+    }
+}
+
+impl Shop for Threads {
+    fn start(&mut self, job: Job) {
+        let (rail, generation) = (job.rail, job.generation);
+        let (ways, done, bell) = (self.ways.clone(), self.done.clone(), self.bell.clone());
+        let work = move || {
+            if let Some(finished) = job.run(&*ways) {
+                // Nobody waits any more if this fails.
+                let _ = done.send(finished);
+                let _ = rustix::io::write(&*bell, &1u64.to_ne_bytes());
+            }
+        };
+        let started = std::thread::Builder::new().name("wirelane-rail".to_owned()).spawn(work);
+        if let Err(error) = started {
+            let remedy = "raise the limit of threads of this user or container";
+            let error = Error::new(Kind::System, "start a thread for a rail", error, remedy);
+            let _ = self.done.send(Finished { rail, generation, product: Err(error) });
+        }
+    }
+
+    fn finished(&mut self) -> Option<Finished> {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&*self.bell, &mut count);
+        self.results.try_recv().ok()
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.bell.as_fd())
+    }
+}

@@ -1,0 +1,267 @@
+//! One end's share of a trial: what it asks for, and whether what it gets is right.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::super::core::Core;
+use super::Dice;
+use crate::memory::{Memory, Pages};
+use crate::op::{Completion, Done, Op, Work};
+use crate::open::register_software;
+use crate::region::{Region, Rights, Slice};
+use crate::remote::Window;
+
+/// A region is divided into cells; each operation uses some of the peer's and some of ours, alone.
+pub(super) const CELL: usize = 256;
+pub(super) const CELLS: usize = 64;
+
+pub(super) struct End {
+    /// The peer writes here. The last page is for counters.
+    pub(super) open: Region,
+    /// The peer reads here, and it never changes.
+    pub(super) library: Region,
+    /// Our side of operations.
+    pub(super) desk: Region,
+    pub(super) window: Option<Window>,
+    pub(super) shelves: Option<Window>,
+    pub(super) todo: VecDeque<Op>,
+    /// What is under way, by token.
+    pub(super) asked: BTreeMap<u64, Asked>,
+    /// Our desk's cells that are in use.
+    desk_used: [bool; CELLS],
+    /// The peer's cells that are in use, by our operations.
+    pub(super) open_used: [bool; CELLS],
+    pub(super) next: u64,
+    /// Messages and numbers: sent by us, and received by us.
+    pub(super) sent: Vec<u64>,
+    pub(super) received: Vec<u64>,
+    pub(super) noted: Vec<u64>,
+    pub(super) notices: Vec<u64>,
+    pub(super) added: Vec<u64>,
+    pub(super) receives: usize,
+    trays: Vec<Slice>,
+    /// What we wrote over cells that were given back: nothing may change it.
+    pub(super) stamped: BTreeMap<usize, u64>,
+    pub(super) desk_stamped: BTreeMap<usize, u64>,
+    pub(super) writes: usize,
+}
+
+/// What an operation is about.
+pub(super) struct Asked {
+    pub(super) desk: Vec<usize>,
+    pub(super) cells: Vec<usize>,
+    pub(super) bytes: usize,
+}
+
+impl End {
+    pub(super) fn new() -> Self {
+        let region = |length: usize, rights| {
+            register_software(&Memory::allocate(length, Pages::Plain).unwrap(), rights)
+        };
+        let library = region(CELL * CELLS, Rights { read: true, ..Rights::NONE });
+        library.memory().write(0, &pattern(LIBRARY, CELL * CELLS));
+        End {
+            open: region(CELL * CELLS + 4096, Rights::ALL),
+            library,
+            desk: region(CELL * CELLS, Rights::NONE),
+            window: None,
+            shelves: None,
+            todo: VecDeque::new(),
+            asked: BTreeMap::new(),
+            desk_used: [false; CELLS],
+            open_used: [false; CELLS],
+            next: 1,
+            sent: Vec::new(),
+            received: Vec::new(),
+            noted: Vec::new(),
+            notices: Vec::new(),
+            added: Vec::new(),
+            receives: 0,
+            trays: Vec::new(),
+            stamped: BTreeMap::new(),
+            desk_stamped: BTreeMap::new(),
+            writes: 0,
+        }
+    }
+
+    /// Asks for something, by chance.
+    pub(super) fn ask(&mut self, dice: &mut Dice) {
+        let (Some(window), Some(shelves)) = (self.window.clone(), self.shelves.clone()) else {
+            return;
+        };
+        let token = self.next;
+        let most = if dice.one_in(4) { 24 } else { 4 };
+        let cells = 1 + dice.below(most);
+        let bytes = (cells * CELL).saturating_sub(dice.below(CELL));
+        let Some(desk) = take(&mut self.desk_used, cells) else { return };
+        let begin = desk[0] * CELL;
+        let ours = self.desk.slice(begin..begin + bytes);
+        let mut asked = Asked { desk, cells: Vec::new(), bytes };
+        let op = match dice.below(10) {
+            0..4 => {
+                let Some(cells) = take(&mut self.open_used, cells) else {
+                    return self.put_back(&asked);
+                };
+                self.desk.memory().write(begin, &pattern(token, bytes));
+                let to = window.at((cells[0] * CELL) as u64);
+                asked.cells = cells;
+                let imm = dice.one_in(2).then_some(token as u32);
+                if imm.is_some() {
+                    self.noted.push(token);
+                }
+                self.writes += 1;
+                Op { token, work: Work::Write { from: ours.into(), to, imm } }
+            }
+            4..6 => {
+                let cell = dice.below(CELLS - asked.desk.len() + 1);
+                asked.cells = vec![cell];
+                Op::read(token, ours, shelves.at((cell * CELL) as u64))
+            }
+            6..9 => {
+                let bytes = if dice.one_in(8) { 0 } else { bytes };
+                asked.bytes = bytes;
+                self.desk.memory().write(begin, &pattern(token, bytes));
+                self.sent.push(token);
+                let from = self.desk.slice(begin..begin + bytes).into();
+                Op { token, work: Work::Send { from, imm: Some(token as u32) } }
+            }
+            _ => {
+                let old = self.desk.slice(begin..begin + 8);
+                let at = window.at((CELL * CELLS) as u64);
+                Op { token, work: Work::FetchAdd { old, at, add: 1 } }
+            }
+        };
+        for cell in &asked.desk {
+            self.desk_stamped.remove(cell);
+        }
+        self.next += 1;
+        self.asked.insert(token, asked);
+        self.todo.push_back(op);
+    }
+
+    /// Makes room for a message or a number.
+    pub(super) fn offer_receive(&mut self) {
+        self.receives += 1;
+        let slice = self.trays.pop().unwrap_or_else(|| {
+            let memory = Memory::allocate(CELL * 24, Pages::Plain).unwrap();
+            register_software(&memory, Rights::NONE).slice(..)
+        });
+        self.todo.push_back(Op::receive(RECEIVES, slice));
+    }
+
+    fn put_back(&mut self, asked: &Asked) {
+        for cell in &asked.desk {
+            self.desk_used[*cell] = false;
+        }
+    }
+
+    /// Looks at what is over. `peer` is the other end.
+    pub(super) fn over(&mut self, completion: Completion, peer: &mut End) {
+        let Completion { token, outcome, work } = completion;
+        let done = outcome.unwrap_or_else(|failure| panic!("{token} failed: {failure:?} {work:?}"));
+        if let Work::Receive { into } = &work {
+            self.receives -= 1;
+            let Done::Received { length, imm } = done else { panic!("{done:?}") };
+            let number = u64::from(imm.unwrap());
+            self.trays.extend(into.as_slice().iter().cloned());
+            let asked = &peer.asked.get(&number);
+            if peer.noted.contains(&number) {
+                if let Some(asked) = asked {
+                    let cells = asked.cells[0] * CELL;
+                    let mut bytes = vec![0; asked.bytes];
+                    self.open.memory().read(cells, &mut bytes);
+                    assert_eq!(bytes, pattern(number, asked.bytes), "a number before its bytes");
+                }
+                return self.notices.push(number);
+            }
+            let bytes = into.as_slice()[0].to_vec();
+            assert_eq!(bytes[..length], pattern(number, length), "message {number}");
+            return self.received.push(number);
+        }
+        let asked = self.asked.remove(&token).expect("asked for once");
+        let local = work.local()[0].to_vec();
+        match (&work, done) {
+            (Work::Write { .. }, Done::Placed) => {
+                let mut there = vec![0; asked.bytes];
+                peer.open.memory().read(asked.cells[0] * CELL, &mut there);
+                assert_eq!(there, local, "write {token} is over, so it is placed");
+                for cell in &asked.cells {
+                    // The target's owner uses the place for something else at once.
+                    let stamp = token << 8 | 0x5a;
+                    peer.open.memory().write(cell * CELL, &stamp_bytes(stamp));
+                    peer.stamped.insert(*cell, stamp);
+                    self.open_used[*cell] = false;
+                }
+            }
+            (Work::Read { .. }, Done::Placed) => {
+                let begin = asked.cells[0] * CELL;
+                let library = peer.library.slice(begin..begin + asked.bytes).to_vec();
+                assert_eq!(local, library, "read {token}");
+            }
+            (Work::Send { .. }, Done::Placed) => {}
+            (Work::FetchAdd { .. }, Done::Old(old)) => self.added.push(old),
+            other => panic!("{other:?}"),
+        }
+        for cell in &asked.desk {
+            // Nor may anything come into memory that was given back.
+            let stamp = token << 8 | 0xa5;
+            self.desk.memory().write(cell * CELL, &stamp_bytes(stamp));
+            self.desk_stamped.insert(*cell, stamp);
+            self.desk_used[*cell] = false;
+        }
+    }
+
+    /// A cell of ours is about to be written: its stamp need not stay. Called before the peer's operation
+    /// is posted.
+    pub(super) fn unstamp(&mut self, cells: &[usize]) {
+        for cell in cells {
+            self.stamped.remove(cell);
+        }
+    }
+
+    /// Whether what was given back is as it was left.
+    pub(super) fn check_stamps(&self) {
+        for (region, stamps) in [(&self.open, &self.stamped), (&self.desk, &self.desk_stamped)] {
+            for (cell, stamp) in stamps {
+                let mut bytes = [0; CELL];
+                region.memory().read(cell * CELL, &mut bytes);
+                assert_eq!(bytes, stamp_bytes(*stamp), "something landed in cell {cell} late");
+            }
+        }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.todo.is_empty() && self.asked.is_empty()
+    }
+
+    pub(super) fn grant(&self, core: &mut Core) -> [crate::remote::RemoteRegion; 2] {
+        [core.grant(&self.open).unwrap(), core.grant(&self.library).unwrap()]
+    }
+}
+
+/// Consecutive cells that nobody uses.
+fn take(used: &mut [bool; CELLS], count: usize) -> Option<Vec<usize>> {
+    let begin = (0..=CELLS - count).find(|begin| !used[*begin..begin + count].contains(&true))?;
+    used[begin..begin + count].fill(true);
+    Some((begin..begin + count).collect())
+}
+
+/// One number all over.
+fn stamp_bytes(stamp: u64) -> [u8; CELL] {
+    let mut bytes = [0; CELL];
+    bytes.as_chunks_mut().0.fill(stamp.to_le_bytes());
+    bytes
+}
+
+/// Bytes that only this number has.
+pub(super) fn pattern(number: u64, length: usize) -> Vec<u8> {
+    let mut dice = Dice::new(number.wrapping_mul(0x1234_5678_9abc_def1));
+    let mut bytes = Vec::with_capacity(length + 8);
+    while bytes.len() < length {
+        bytes.extend(dice.number().to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
+
+const LIBRARY: u64 = u64::MAX;
+const RECEIVES: u64 = 0;

@@ -1,0 +1,135 @@
+//! One history: both ends work, things go wrong, and at the end everything happened once.
+
+use std::time::Duration;
+
+use super::ends::End;
+use super::{Dice, Stage};
+use crate::link::Config;
+
+pub(super) struct History {
+    pub(super) stage: Stage,
+    pub(super) ends: [End; 2],
+    pub(super) dice: Dice,
+}
+
+/// Small, so that everything is cut, waits and wraps.
+pub(super) fn small() -> Config {
+    Config {
+        chunk: 1024,
+        window: 8192,
+        letters: 4,
+        room: 512,
+        depth: 64,
+        receives: 64,
+        regions: 16,
+        op_timeout: Duration::from_millis(60),
+        settle: Duration::from_millis(30),
+        longest_pause: Duration::from_millis(300),
+        heartbeat: Duration::from_millis(50),
+        silence: Duration::from_secs(30),
+        without_rails: Duration::from_secs(30),
+    }
+}
+
+impl History {
+    pub(super) fn new(seed: u64) -> Self {
+        let mut dice = Dice::new(seed);
+        let ordered = dice.one_in(2);
+        let mut stage = Stage::new(seed, &small(), ordered);
+        let mut ends = [End::new(), End::new()];
+        for (at, end) in [0, 1].into_iter().zip([1, 0]) {
+            let [open, library] = ends[end].grant(&mut stage.cores[end]);
+            ends[at].window = Some(stage.cores[at].import(&open).unwrap());
+            ends[at].shelves = Some(stage.cores[at].import(&library).unwrap());
+        }
+        History { stage, ends, dice }
+    }
+
+    /// A moment: both ends work, then time passes.
+    pub(super) fn moment(&mut self, working: bool) {
+        for at in 0..2 {
+            if working && self.dice.one_in(3) {
+                let before = self.ends[at].next;
+                self.ends[at].ask(&mut self.dice);
+                if self.ends[at].next > before {
+                    let cells = self.ends[at].asked[&before].cells.clone();
+                    if self.ends[at].writes > 0 {
+                        self.ends[1 - at].unstamp(&cells);
+                    }
+                }
+            }
+            if self.ends[at].receives < 6 && (self.dice.one_in(4) || !working) {
+                self.ends[at].offer_receive();
+            }
+            let now = self.stage.world.now();
+            let core = &mut self.stage.cores[at];
+            // An end may be busy with something else for a while.
+            if self.dice.one_in(5) {
+                continue;
+            }
+            core.attend(now);
+            core.post(&mut self.ends[at].todo);
+            let mut done = Vec::new();
+            core.poll(now, &mut done);
+            let [a, b] = &mut self.ends;
+            let (end, peer) = if at == 0 { (a, b) } else { (b, a) };
+            for completion in done {
+                end.over(completion, peer);
+            }
+        }
+        let step = Duration::from_micros(100 * (1 + self.dice.below(20)) as u64);
+        self.stage.world.advance(step);
+        self.ends.iter().for_each(End::check_stamps);
+    }
+
+    /// Heals the world and lets everything end.
+    pub(super) fn conclude(&mut self) {
+        self.stage.heal();
+        for _ in 0..20_000 {
+            self.moment(false);
+            let [a, b] = &self.ends;
+            let arrived = a.received.len() == b.sent.len()
+                && b.received.len() == a.sent.len()
+                && a.notices.len() == b.noted.len()
+                && b.notices.len() == a.noted.len();
+            if a.asked.is_empty() && b.asked.is_empty() && arrived {
+                return self.check();
+            }
+        }
+        for core in &self.stage.cores {
+            eprintln!("{}", core.describe());
+        }
+        let [a, b] = &self.ends;
+        panic!(
+            "stuck: {} and {} operations; messages {} of {}, {} of {}; numbers {} of {}, {} of {}",
+            a.asked.len(),
+            b.asked.len(),
+            a.received.len(),
+            b.sent.len(),
+            b.received.len(),
+            a.sent.len(),
+            a.notices.len(),
+            b.noted.len(),
+            b.notices.len(),
+            a.noted.len(),
+        );
+    }
+
+    fn check(&mut self) {
+        // What is still in the air lands now, where it can.
+        self.stage.world.advance(Duration::from_secs(2));
+        self.ends.iter().for_each(End::check_stamps);
+        let [a, b] = &self.ends;
+        for (from, to) in [(a, b), (b, a)] {
+            let mut received = to.received.clone();
+            assert_eq!(received, from.sent, "every message once, in order");
+            received.clone_from(&to.notices);
+            received.sort_unstable();
+            assert_eq!(received, from.noted, "every number once");
+            let count = to.open.memory().load(super::ends::CELL * super::ends::CELLS);
+            let mut added = from.added.clone();
+            added.sort_unstable();
+            assert_eq!(added, (0..count).collect::<Vec<u64>>(), "every addition once");
+        }
+    }
+}

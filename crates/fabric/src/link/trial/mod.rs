@@ -1,0 +1,185 @@
+//! Links on simulated lanes: thousands of histories, each named by its seed.
+//!
+//! `cargo nextest run -p fabric trial` runs some; `WIRELANE_TRIALS=100000` runs that many, and
+//! `WIRELANE_SEED=7` only that one.
+
+mod ends;
+mod faults;
+mod history;
+mod stories;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::config::Config;
+use super::control::{Class, Plan};
+use super::core::{Connection, Core, Parts};
+use super::shop::{Finished, Job, Shop, Ways};
+use crate::error::Error;
+use crate::open::Fabric;
+use crate::sim::{self, World};
+
+/// Two ends of a link, and the world between them.
+pub(super) struct Stage {
+    pub(super) world: World,
+    pub(super) cores: [Core; 2],
+    pub(super) wires: Arc<Mutex<Wires>>,
+}
+
+/// The control connection both ways.
+#[derive(Default)]
+pub(super) struct Wires {
+    to: [VecDeque<(Duration, Vec<u8>)>; 2],
+    pub(super) delay: Duration,
+    pub(super) cut: bool,
+}
+
+impl Stage {
+    pub(super) fn new(seed: u64, config: &Config, ordered: bool) -> Self {
+        let sim = sim::Config {
+            retransmit: Duration::from_millis(5),
+            retries: 3,
+            ordered,
+            ..sim::Config::default()
+        };
+        let world = World::with(seed, sim);
+        let wires = Arc::new(Mutex::new(Wires::default()));
+        let core = |end: usize| {
+            let ways = Arc::new(SimWays { world: world.clone(), host: HOSTS[end] });
+            let plans = if end == 0 { plans() } else { Vec::new() };
+            Core::new(Parts {
+                config: config.clone(),
+                leads: end == 0,
+                epochs: [10 + end as u64, 11 - end as u64],
+                their_room: config.room,
+                connection: Box::new(Wire { wires: wires.clone(), world: world.clone(), end }),
+                shop: Box::new(AtOnce { ways, finished: VecDeque::new() }),
+                plans,
+                now: Duration::ZERO,
+            })
+        };
+        let cores = [core(0), core(1)];
+        Stage { world, cores, wires }
+    }
+}
+
+impl Core {
+    /// Where it stands, for who must find out why it stands still.
+    pub(super) fn describe(&self) -> String {
+        use std::fmt::Write;
+        let mut text = format!("end {} at {:?}: {:?}\n", self.leads, self.now, self.ended);
+        for rail in &self.rails {
+            let name = rail.name(self.leads);
+            let out =
+                rail.track.as_ref().map(|track| (track.out, track.bytes_out, track.queue.len()));
+            let limbo = rail.limbo.len();
+            let _ =
+                writeln!(text, "  {name} {:?} out {out:?} limbo {limbo} {}", rail.state, rail.why);
+        }
+        for event in self.journal.last() {
+            let _ =
+                writeln!(text, "  {:?} {:?} {} {}", event.at, event.what, event.rail, event.why);
+        }
+        text
+    }
+}
+
+/// Two rails of the better class, one of the worse.
+fn plans() -> Vec<Plan> {
+    let plan = |name: &str, class, weight| Plan {
+        class,
+        ways: [name.to_owned(), name.to_owned()],
+        weight,
+        why: "for the trial".to_owned(),
+    };
+    vec![plan("r0", Class::Verbs, 2), plan("r1", Class::Verbs, 1), plan("t", Class::Tcp, 1)]
+}
+
+pub(super) const RAILS: [&str; 3] = ["r0", "r1", "t"];
+pub(super) const HOSTS: [&str; 2] = ["a", "b"];
+
+struct SimWays {
+    world: World,
+    host: &'static str,
+}
+
+impl Ways for SimWays {
+    fn open(&self, _: Class, way: &str) -> Result<Arc<dyn Fabric>, Error> {
+        Ok(Arc::new(self.world.fabric(self.host, way)))
+    }
+}
+
+/// Does every job when it is begun.
+struct AtOnce {
+    ways: Arc<SimWays>,
+    finished: VecDeque<Finished>,
+}
+
+impl Shop for AtOnce {
+    fn start(&mut self, job: Job) {
+        self.finished.extend(job.run(&*self.ways));
+    }
+
+    fn finished(&mut self) -> Option<Finished> {
+        self.finished.pop_front()
+    }
+
+    fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        None
+    }
+}
+
+struct Wire {
+    wires: Arc<Mutex<Wires>>,
+    world: World,
+    end: usize,
+}
+
+impl Connection for Wire {
+    fn send(&mut self, message: &[u8]) -> Result<(), String> {
+        let mut wires = self.wires.lock().unwrap();
+        if wires.cut {
+            return Err("the wire is cut".to_owned());
+        }
+        let at = self.world.now() + wires.delay;
+        wires.to[1 - self.end].push_back((at, message.to_vec()));
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Option<Vec<u8>>, String> {
+        let mut wires = self.wires.lock().unwrap();
+        let now = self.world.now();
+        let due = wires.to[self.end].front().is_some_and(|(at, _)| *at <= now);
+        match due.then(|| wires.to[self.end].pop_front()).flatten() {
+            Some((_, message)) => Ok(Some(message)),
+            None if wires.cut => Err("the wire is cut".to_owned()),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Numbers by chance, the same for the same seed.
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Self {
+        Dice(seed)
+    }
+
+    pub(super) fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// 0 to `below`, without it.
+    pub(super) fn below(&mut self, below: usize) -> usize {
+        (self.number() % below as u64) as usize
+    }
+
+    pub(super) fn one_in(&mut self, chances: usize) -> bool {
+        self.below(chances) == 0
+    }
+}
