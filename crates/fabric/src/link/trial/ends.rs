@@ -1,6 +1,6 @@
 //! One end's share of a trial: what it asks for, and whether what it gets is right.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::super::core::Core;
 use super::Dice;
@@ -42,6 +42,8 @@ pub(super) struct End {
     /// What we wrote over cells that were given back: nothing may change it.
     pub(super) stamped: BTreeMap<usize, u64>,
     pub(super) desk_stamped: BTreeMap<usize, u64>,
+    /// Numbers whose cells were used again before their writes were over.
+    taken: BTreeSet<u64>,
     pub(super) writes: usize,
 }
 
@@ -79,6 +81,7 @@ impl End {
             trays: Vec::new(),
             stamped: BTreeMap::new(),
             desk_stamped: BTreeMap::new(),
+            taken: BTreeSet::new(),
             writes: 0,
         }
     }
@@ -163,14 +166,8 @@ impl End {
             let Done::Received { length, imm } = done else { panic!("{done:?}") };
             let number = u64::from(imm.unwrap());
             self.trays.extend(into.as_slice().iter().cloned());
-            let asked = &peer.asked.get(&number);
             if peer.noted.contains(&number) {
-                if let Some(asked) = asked {
-                    let cells = asked.cells[0] * CELL;
-                    let mut bytes = vec![0; asked.bytes];
-                    self.open.memory().read(cells, &mut bytes);
-                    assert_eq!(bytes, pattern(number, asked.bytes), "a number before its bytes");
-                }
+                self.take_over(number, peer);
                 return self.notices.push(number);
             }
             let bytes = into.as_slice()[0].to_vec();
@@ -181,14 +178,14 @@ impl End {
         let local = work.local()[0].to_vec();
         match (&work, done) {
             (Work::Write { .. }, Done::Placed) => {
-                let mut there = vec![0; asked.bytes];
-                peer.open.memory().read(asked.cells[0] * CELL, &mut there);
-                assert_eq!(there, local, "write {token} is over, so it is placed");
+                // Unless the target had its number first, and uses the place already.
+                if !peer.taken.contains(&token) {
+                    let mut there = vec![0; asked.bytes];
+                    peer.open.memory().read(asked.cells[0] * CELL, &mut there);
+                    assert_eq!(there, local, "write {token} is over, so it is placed");
+                    peer.stamp(&asked.cells, token);
+                }
                 for cell in &asked.cells {
-                    // The target's owner uses the place for something else at once.
-                    let stamp = token << 8 | 0x5a;
-                    peer.open.memory().write(cell * CELL, &stamp_bytes(stamp));
-                    peer.stamped.insert(*cell, stamp);
                     self.open_used[*cell] = false;
                 }
             }
@@ -207,6 +204,24 @@ impl End {
             self.desk.memory().write(cell * CELL, &stamp_bytes(stamp));
             self.desk_stamped.insert(*cell, stamp);
             self.desk_used[*cell] = false;
+        }
+    }
+
+    /// The number of a write came: its bytes are here, and the place is used for something else at once.
+    fn take_over(&mut self, number: u64, peer: &End) {
+        let Some(asked) = peer.asked.get(&number) else { return };
+        let mut bytes = vec![0; asked.bytes];
+        self.open.memory().read(asked.cells[0] * CELL, &mut bytes);
+        assert_eq!(bytes, pattern(number, asked.bytes), "a number before its bytes");
+        self.taken.insert(number);
+        self.stamp(&asked.cells, number);
+    }
+
+    fn stamp(&mut self, cells: &[usize], number: u64) {
+        let stamp = number << 8 | 0x5a;
+        for cell in cells {
+            self.open.memory().write(cell * CELL, &stamp_bytes(stamp));
+            self.stamped.insert(*cell, stamp);
         }
     }
 
