@@ -24,6 +24,7 @@ mod op;
 mod open;
 mod region;
 mod remote;
+pub mod session;
 pub mod shm;
 pub mod sim;
 mod stats;
