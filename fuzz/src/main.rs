@@ -15,6 +15,7 @@ fn door() -> fn(&[u8]) {
         Ok("ring") => fabric::fuzz::ring,
         Ok("courier") => fabric::fuzz::courier,
         Ok("offers") => fabric::fuzz::offers,
+        Ok("handshake") => fabric::fuzz::handshake,
         Ok("remote_region") => fabric::fuzz::remote_region,
         other => panic!("no such door: {other:?}"),
     }

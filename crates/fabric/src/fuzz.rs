@@ -28,6 +28,11 @@ pub fn ring(bytes: &[u8]) {
     crate::shm::fuzz_ring(bytes);
 }
 
+/// What callers and doors say before a session is open, and callers after it.
+pub fn handshake(bytes: &[u8]) {
+    crate::session::fuzz_handshake(bytes);
+}
+
 mod engine_door {
     #![allow(unsafe_code, reason = "implements a stream, see `engine/stream.rs`")]
 
@@ -167,9 +172,14 @@ mod tests {
                     header[41..48].fill(0);
                 }
             }
-            for door in
-                [super::engine, super::ring, super::courier, super::offers, super::remote_region]
-            {
+            for door in [
+                super::engine,
+                super::ring,
+                super::courier,
+                super::offers,
+                super::remote_region,
+                super::handshake,
+            ] {
                 door(&bytes);
             }
         }

@@ -25,6 +25,7 @@ mod op;
 mod open;
 mod region;
 mod remote;
+pub mod session;
 pub mod shm;
 pub mod sim;
 mod stats;

@@ -1,0 +1,207 @@
+//! A session: an open control connection.
+
+use std::fmt;
+use std::io::{ErrorKind, Read};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::net::sockopt::{
+    set_socket_keepalive, set_tcp_keepidle, set_tcp_keepintvl, set_tcp_user_timeout,
+};
+
+use super::framing::Framing;
+use super::host::Place;
+use super::lost::{Lost, LostKind};
+use super::outgoing::Outgoing;
+use super::{Config, MOST_MESSAGE};
+
+/// An authenticated control connection. Whole messages go in and come out; nothing blocks.
+pub struct Session {
+    socket: TcpStream,
+    local: SocketAddr,
+    peer: SocketAddr,
+    opened: Opened,
+    outgoing: Outgoing,
+    /// Why it ended first.
+    lost: Option<Lost>,
+    /// Nothing comes any more.
+    deaf: bool,
+}
+
+/// What a handshake gives.
+pub(super) struct Opened {
+    pub(super) framing: Framing,
+    pub(super) identity: String,
+    /// The peer's.
+    pub(super) card: Vec<u8>,
+    /// Given back when the session is dropped.
+    pub(super) _place: Option<Place>,
+}
+
+impl Session {
+    /// What is on its way out already is what the handshake left.
+    pub(super) fn new(
+        socket: TcpStream,
+        opened: Opened,
+        outgoing: Outgoing,
+        config: &Config,
+    ) -> std::io::Result<Self> {
+        prepare(&socket, config)?;
+        let (local, peer) = (socket.local_addr()?, socket.peer_addr()?);
+        Ok(Session { socket, local, peer, opened, outgoing, lost: None, deaf: false })
+    }
+
+    /// The peer's end.
+    pub fn peer_address(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Our end.
+    pub fn local_address(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// The name of the key, or the identity of the ticket, by which the ends know each other; `anonymous`
+    /// without either. The end that dialled with a ticket does not know its identity and says `ticket`.
+    pub fn identity(&self) -> &str {
+        &self.opened.identity
+    }
+
+    /// Whether nobody between can read or change what is said.
+    pub fn is_encrypted(&self) -> bool {
+        self.opened.framing.is_encrypted()
+    }
+
+    /// What the peer said of itself.
+    pub fn card(&self) -> &[u8] {
+        &self.opened.card
+    }
+}
+
+#[allow(dead_code, reason = "links, which stand on sessions, are yet to come")]
+impl Session {
+    /// Queues a message of at most [`MOST_MESSAGE`] bytes, and sends what goes out at once. Where too much
+    /// is queued the peer does not read: then the session is lost.
+    pub(crate) fn send(&mut self, message: &[u8]) -> Result<(), Lost> {
+        self.flush()?;
+        if message.len() > MOST_MESSAGE {
+            let why = format!("a message of {} bytes is too long to be sent", message.len());
+            return Err(self.give_up(Lost::new(LostKind::Full, why)));
+        }
+        if self.outgoing.len() + message.len() > MOST_QUEUED {
+            let why = format!("the peer does not read: {} bytes wait for it", self.outgoing.len());
+            return Err(self.give_up(Lost::new(LostKind::Full, why)));
+        }
+        self.opened.framing.seal(message, &mut self.outgoing.bytes);
+        self.flush()
+    }
+
+    /// Sends what is queued, as far as it goes.
+    pub(crate) fn flush(&mut self) -> Result<(), Lost> {
+        if let Some(lost) = &self.lost {
+            return Err(lost.clone());
+        }
+        let sent = self.outgoing.flush(&self.socket);
+        sent.map_err(|error| self.lose(Lost::socket(&error)))
+    }
+
+    /// Whether something is queued: then the descriptor's being writable is worth waking for.
+    pub(crate) fn wants_to_write(&self) -> bool {
+        self.lost.is_none() && !self.outgoing.is_empty()
+    }
+
+    /// The next message, if all of it came. What came before the session was lost still comes out.
+    pub(crate) fn receive(&mut self) -> Result<Option<Vec<u8>>, Lost> {
+        loop {
+            if self.deaf {
+                return Err(self.end_of_stream());
+            }
+            match self.opened.framing.next() {
+                Ok(Some(message)) => return Ok(Some(message)),
+                Ok(None) => {}
+                Err(fault) => {
+                    self.deaf = true;
+                    let why = format!("the peer sent {fault}");
+                    return Err(self.give_up(Lost::new(LostKind::Nonsense, why)));
+                }
+            }
+            if !self.read()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Takes bytes of the socket, and says whether there were any.
+    fn read(&mut self) -> Result<bool, Lost> {
+        let mut bytes = [0; READ];
+        loop {
+            match (&self.socket).read(&mut bytes) {
+                Ok(0) => {
+                    self.deaf = true;
+                    return Err(self.end_of_stream());
+                }
+                Ok(count) => {
+                    self.opened.framing.feed(&bytes[..count]);
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => {
+                    self.deaf = true;
+                    return Err(self.lose(Lost::socket(&error)));
+                }
+            }
+        }
+    }
+
+    fn end_of_stream(&mut self) -> Lost {
+        self.lose(Lost::new(LostKind::Closed, "the peer closed the connection"))
+    }
+
+    /// Ends it for the peer too, which else would wait.
+    fn give_up(&mut self, lost: Lost) -> Lost {
+        let _ = self.socket.shutdown(Shutdown::Both);
+        self.lose(lost)
+    }
+
+    /// What is lost stays so, for the first reason.
+    fn lose(&mut self, lost: Lost) -> Lost {
+        self.lost.get_or_insert(lost).clone()
+    }
+}
+
+impl AsFd for Session {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("local", &self.local)
+            .field("peer", &self.peer)
+            .field("identity", &self.identity())
+            .field("encrypted", &self.is_encrypted())
+            .field("lost", &self.lost)
+            .finish_non_exhaustive()
+    }
+}
+
+fn prepare(socket: &TcpStream, config: &Config) -> std::io::Result<()> {
+    // The kernel counts milliseconds in a signed number; none would mean its own default.
+    let silence = config.silence.as_millis().clamp(1, i32::MAX as u128) as u32;
+    let quiet = (config.silence / 2).clamp(SECOND, 32_000 * SECOND);
+    socket.set_nodelay(true)?;
+    socket.set_nonblocking(true)?;
+    set_tcp_user_timeout(socket, silence)?;
+    // Without anything to acknowledge a lost host is found by asking.
+    set_socket_keepalive(socket, true)?;
+    set_tcp_keepidle(socket, quiet)?;
+    Ok(set_tcp_keepintvl(socket, SECOND)?)
+}
+
+const SECOND: std::time::Duration = std::time::Duration::from_secs(1);
+/// How much may wait for the peer to read.
+const MOST_QUEUED: usize = 4 << 20;
+const READ: usize = 16 << 10;

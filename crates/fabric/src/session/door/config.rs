@@ -1,0 +1,89 @@
+//! What a door lets in.
+
+use std::fmt;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::Config;
+use super::super::keyring::Keyring;
+use super::super::refusal::Refusal;
+
+/// Gives our card for that of a caller, or refuses it.
+pub type Judge = Arc<dyn Fn(&Caller, &[u8]) -> Result<Vec<u8>, Refusal> + Send + Sync>;
+
+/// Takes a connection that greets as a stream of a TCP lane, with its greeting; false: nobody expects it.
+pub type Lanes = Arc<dyn Fn([u8; 21], TcpStream) -> bool + Send + Sync>;
+
+/// Takes a connection that speaks something else, with nothing of it read.
+pub type Others = Arc<dyn Fn(TcpStream) + Send + Sync>;
+
+/// Somebody who shows a card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// Where it calls from.
+    pub address: SocketAddr,
+    /// By what it is known, as in [`super::super::Session::identity`].
+    pub identity: String,
+}
+
+/// What a door lets in. What it calls runs on the door's thread, and must not take long.
+#[derive(Clone)]
+pub struct DoorConfig {
+    /// The keys and tickets that open it.
+    pub keyring: Keyring,
+    /// Whether callers must show one. Without, everybody who reaches the address gets in, and nothing that
+    /// such callers say is encrypted.
+    pub require_authentication: bool,
+    /// How many handshakes may be unfinished; beyond that the oldest is given up. More stands a larger
+    /// flood of silent callers, and costs a descriptor each.
+    pub most_half_open: usize,
+    /// How long a handshake may take. Shorter sends away callers on slow networks.
+    pub handshake: Duration,
+    /// How many sessions of this door may be alive at once.
+    pub most_sessions: usize,
+    /// How many bytes a caller may say of itself, at most 64 KiB.
+    pub most_card: usize,
+    /// How sessions are kept.
+    pub session: Config,
+    /// Looks at every caller's card.
+    pub judge: Judge,
+    /// Takes connections that are streams of TCP lanes, not blocking.
+    pub lanes: Option<Lanes>,
+    /// Takes connections that speak something else, not blocking.
+    pub others: Option<Others>,
+}
+
+impl DoorConfig {
+    /// Authentication by keys that are still to be added, and limits that suit a node.
+    pub fn new(
+        judge: impl Fn(&Caller, &[u8]) -> Result<Vec<u8>, Refusal> + Send + Sync + 'static,
+    ) -> Self {
+        DoorConfig {
+            keyring: Keyring::new(),
+            require_authentication: true,
+            most_half_open: 256,
+            handshake: Duration::from_secs(5),
+            most_sessions: 4096,
+            most_card: 32 << 10,
+            session: Config::default(),
+            judge: Arc::new(judge),
+            lanes: None,
+            others: None,
+        }
+    }
+}
+
+impl fmt::Debug for DoorConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DoorConfig")
+            .field("keyring", &self.keyring)
+            .field("require_authentication", &self.require_authentication)
+            .field("most_half_open", &self.most_half_open)
+            .field("handshake", &self.handshake)
+            .field("most_sessions", &self.most_sessions)
+            .field("most_card", &self.most_card)
+            .field("session", &self.session)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,89 @@
+//! What happened at a door, in numbers.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::super::host::No;
+use super::super::refusal::Reason;
+
+/// Who came to a door since it was opened.
+#[derive(Debug)]
+pub struct DoorCounts {
+    pub(super) accepted: AtomicU64,
+    pub(super) lanes: AtomicU64,
+    pub(super) others: AtomicU64,
+    pub(super) starved: AtomicU64,
+    pub(super) half_open: AtomicUsize,
+    refused: [AtomicU64; Reason::ALL.len()],
+    judged: Mutex<BTreeMap<&'static str, u64>>,
+    alive: Arc<AtomicUsize>,
+}
+
+impl DoorCounts {
+    pub(super) fn new(alive: Arc<AtomicUsize>) -> Self {
+        DoorCounts {
+            accepted: AtomicU64::new(0),
+            lanes: AtomicU64::new(0),
+            others: AtomicU64::new(0),
+            starved: AtomicU64::new(0),
+            half_open: AtomicUsize::new(0),
+            refused: Default::default(),
+            judged: Mutex::default(),
+            alive,
+        }
+    }
+
+    /// Sessions that were opened.
+    pub fn accepted(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed)
+    }
+
+    /// Connections handed over as streams of lanes.
+    pub fn lanes(&self) -> u64 {
+        self.lanes.load(Ordering::Relaxed)
+    }
+
+    /// Connections handed over because they speak something else.
+    pub fn others(&self) -> u64 {
+        self.others.load(Ordering::Relaxed)
+    }
+
+    /// How often callers had to wait because this process had no descriptor left.
+    pub fn starved(&self) -> u64 {
+        self.starved.load(Ordering::Relaxed)
+    }
+
+    /// Connections that are within a handshake now.
+    pub fn half_open(&self) -> usize {
+        self.half_open.load(Ordering::Relaxed)
+    }
+
+    /// Sessions that are alive now.
+    pub fn alive(&self) -> usize {
+        self.alive.load(Ordering::Relaxed)
+    }
+
+    /// Callers sent away for this reason.
+    pub fn refused(&self, reason: Reason) -> u64 {
+        self.refused[reason as usize].load(Ordering::Relaxed)
+    }
+
+    /// Callers that the judge refused, by its own codes.
+    pub fn judged(&self) -> Vec<(&'static str, u64)> {
+        let judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
+        judged.iter().map(|(code, count)| (*code, *count)).collect()
+    }
+
+    pub(super) fn refuse(&self, reason: Reason) {
+        self.refused[reason as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn refuse_as(&self, no: &No) {
+        self.refuse(no.reason);
+        if let Some(code) = no.code {
+            let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
+            *judged.entry(code).or_default() += 1;
+        }
+    }
+}

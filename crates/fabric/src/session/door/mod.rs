@@ -1,0 +1,132 @@
+//! Where callers come in.
+
+mod config;
+mod counts;
+mod half_open;
+mod keeper;
+mod queue;
+
+use std::fmt;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+pub use self::config::{Caller, DoorConfig, Judge, Lanes, Others};
+pub use self::counts::DoorCounts;
+use self::keeper::Keeper;
+use self::queue::Queue;
+use super::connection::Session;
+use super::host::Rules;
+use crate::error::{Error, Kind};
+use crate::open::deadline;
+
+/// A listening address, with a thread of its own that shakes hands with all callers at once. Dropping
+/// it ends the thread; sessions that came through stay.
+pub struct Door {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: OwnedFd,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the door and its thread both have.
+struct Shared {
+    queue: Queue,
+    counts: DoorCounts,
+}
+
+impl Door {
+    /// Listens at `address`; port 0 is one that the system chooses.
+    pub fn open(address: SocketAddr, config: DoorConfig) -> Result<Door, Error> {
+        let call = || format!("listen on {address}");
+        let listener = listen(address).map_err(|error| {
+            let (kind, remedy) = match error.kind() {
+                std::io::ErrorKind::PermissionDenied => {
+                    (Kind::Denied, "take a port above 1023, or give the right to lower ones")
+                }
+                _ => (
+                    Kind::System,
+                    "give an address of this machine (see `ip address`) and a \
+                                     port that is free (see `ss -ltnp`)",
+                ),
+            };
+            Error::new(kind, call(), error, remedy)
+        })?;
+        let system = |error: std::io::Error| {
+            let remedy = "raise the limits on descriptors and threads (`ulimit -n`, `ulimit -u`)";
+            Error::new(Kind::System, call(), error, remedy)
+        };
+        let address = listener.local_addr().map_err(system)?;
+        let rules = Rules::new(config)?;
+        let queue = Queue::new().map_err(system)?;
+        let shared = Arc::new(Shared { queue, counts: DoorCounts::new(Arc::clone(&rules.alive)) });
+        let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        let stop = stop.map_err(|error| system(error.into()))?;
+        let keeper = Keeper::new(listener, rules, Arc::clone(&shared), &stop);
+        let keeper = keeper.map_err(system)?;
+        let thread = Builder::new().name("wirelane-door".to_owned()).spawn(|| keeper.keep());
+        Ok(Door { address, shared, stop, thread: Some(thread.map_err(system)?) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The next peer that passed. Waits up to `limit`.
+    pub fn accept(&self, limit: Duration) -> Option<Session> {
+        let deadline = deadline(limit);
+        loop {
+            if let Some(session) = self.shared.queue.pop() {
+                return Some(session);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            let mut fds = [PollFd::from_borrowed_fd(self.fd(), PollFlags::IN)];
+            let _ = poll(&mut fds, Timespec::try_from(left).ok().as_ref());
+        }
+    }
+
+    /// Readable while [`Door::accept`] would give a session at once.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.shared.queue.as_fd()
+    }
+
+    /// Who came, and who was sent away why.
+    pub fn counts(&self) -> &DoorCounts {
+        &self.shared.counts
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        // An eventfd at zero takes one.
+        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for Door {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = &self.shared.counts;
+        f.debug_struct("Door").field("address", &self.address).field("counts", counts).finish()
+    }
+}
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    // Many may call at once, as after a switch came back; the library's own is 128.
+    rustix::net::listen(&listener, BACKLOG)?;
+    Ok(listener)
+}
+
+const BACKLOG: i32 = 4096;

@@ -1,0 +1,46 @@
+//! Sessions that wait to be taken, and a descriptor that tells of them.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::super::connection::Session;
+
+pub(super) struct Queue {
+    sessions: Mutex<VecDeque<Session>>,
+    /// Counts the sessions; changed only while they are locked.
+    bell: OwnedFd,
+}
+
+impl Queue {
+    pub(super) fn new() -> std::io::Result<Self> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK | EventfdFlags::SEMAPHORE;
+        Ok(Queue { sessions: Mutex::default(), bell: eventfd(0, flags)? })
+    }
+
+    pub(super) fn push(&self, session: Session) {
+        let mut sessions = self.lock();
+        sessions.push_back(session);
+        // It would take 2^64 sessions to be refused.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    }
+
+    pub(super) fn pop(&self) -> Option<Session> {
+        let mut sessions = self.lock();
+        let session = sessions.pop_front()?;
+        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        Some(session)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Session>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AsFd for Queue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}

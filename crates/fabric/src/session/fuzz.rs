@@ -1,0 +1,117 @@
+//! Handshakes with callers and doors that say anything, in memory.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Instant;
+
+use super::answer::Answer;
+use super::connection::Opened;
+use super::dial::Credentials;
+use super::door::DoorConfig;
+use super::framing::Framing;
+use super::guest::Guest;
+use super::host::{Host, Rules, Step};
+use super::key::Key;
+use super::noise::{FIRST, initiator};
+use super::preface::Preface;
+use super::{ANONYMOUS, MOST_MESSAGE};
+
+/// The first byte says who speaks, and in how large pieces; the others are what is said.
+pub(crate) fn handshake(bytes: &[u8]) {
+    let Some((first, said)) = bytes.split_first() else { return };
+    let pieces = || said.chunks(usize::from(first >> 2) + 1);
+    match first & 3 {
+        0 => stranger(pieces()),
+        1 => anonymous(pieces()),
+        2 => key_holder(pieces()),
+        _ => door(pieces()),
+    }
+}
+
+/// Somebody without the key never gets in.
+fn stranger<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
+    let mut talk = Talk::new(true);
+    pieces.for_each(|piece| talk.say(piece));
+    assert!(talk.opened.is_none(), "without the key nobody gets in");
+}
+
+/// Somebody who needs no key, from its card on.
+fn anonymous<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
+    let mut talk = Talk::new(false);
+    talk.say(&Preface::Plain.to_bytes());
+    pieces.for_each(|piece| talk.say(piece));
+    assert!(talk.opened.is_none_or(|opened| opened.identity == ANONYMOUS));
+}
+
+/// Somebody with the key, whose records hold anything.
+fn key_holder<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
+    let (mut talk, key) = (Talk::new(true), key());
+    let preface = Preface::Noise { key: key.id() }.to_bytes();
+    let mut noise = initiator(key.secret(), &preface).expect("randomness");
+    let mut first = [0; FIRST];
+    noise.write_message(&[], &mut first).expect("a first message");
+    talk.say(&[&preface[..], &first].concat());
+    let answer = Answer::parse(&talk.heard).expect("ours").expect("whole").0;
+    noise.read_message(&answer.body, &mut [0; 64]).expect("the door knows the key");
+    let mut framing = Framing::new(noise.into_transport_mode().ok(), MOST_MESSAGE);
+    for piece in pieces {
+        let mut record = Vec::new();
+        framing.seal_raw(piece, &mut record);
+        talk.say(&record);
+    }
+    assert!(talk.opened.is_none_or(|opened| opened.identity == key.name()));
+}
+
+/// A door that says anything to callers with and without the key.
+fn door<'b>(pieces: impl Iterator<Item = &'b [u8]> + Clone) {
+    for credentials in [Credentials::None, Credentials::Key(key())] {
+        let mut heard = Vec::new();
+        let mut guest = Guest::new(&credentials, b"card", &mut heard).expect("a short card");
+        for piece in pieces.clone() {
+            let Ok(opened) = guest.take(piece, &mut heard) else { break };
+            assert!(opened.is_none() || matches!(credentials, Credentials::None), "no door has it");
+        }
+        assert!(heard.len() < 100, "a preface and a card");
+    }
+}
+
+/// A door with one key, and what it said so far.
+struct Talk {
+    host: Host,
+    heard: Vec<u8>,
+    refused: bool,
+    opened: Option<Box<Opened>>,
+}
+
+impl Talk {
+    fn new(require_authentication: bool) -> Self {
+        let config = DoorConfig::new(|_, card| Ok(card.to_vec()));
+        config.keyring.add(key()).expect("the only key");
+        let rules = Rules::new(DoorConfig { require_authentication, ..config });
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        let host = Host::new(&rules.expect("randomness"), address);
+        Talk { host, heard: Vec::new(), refused: false, opened: None }
+    }
+
+    fn say(&mut self, bytes: &[u8]) {
+        if let Some(opened) = &mut self.opened {
+            opened.framing.feed(bytes);
+            while let Ok(Some(message)) = opened.framing.next() {
+                assert!(message.len() <= MOST_MESSAGE);
+            }
+            return;
+        }
+        let before = self.heard.len();
+        match self.host.take(bytes, Instant::now(), &mut self.heard) {
+            Step::More => assert!(!self.refused || self.heard.len() == before, "it was said"),
+            Step::Open(opened) => self.opened = Some(opened),
+            Step::Refused(_) => {
+                assert!(!self.refused && self.heard.len() > before, "once, with a reason");
+                self.refused = true;
+            }
+        }
+    }
+}
+
+fn key() -> Key {
+    Key::from_hex("fuzz", &"5a".repeat(32)).expect("64 digits")
+}

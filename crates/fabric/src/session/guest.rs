@@ -1,0 +1,212 @@
+//! The handshake at the dialling end: bytes in, bytes out. It touches no socket.
+
+use std::fmt;
+
+use snow::HandshakeState;
+
+use super::answer::{Answer, NotOurs};
+use super::connection::Opened;
+use super::dial::Credentials;
+use super::framing::{Fault, Framing};
+use super::key::{KeyId, Secret};
+use super::noise::{FIRST, TAG, initiator};
+use super::preface::{Preface, Versions};
+use super::refusal::{Reason, printable};
+use super::{ANONYMOUS, MOST_MESSAGE};
+use crate::error::Kind;
+
+/// One handshake.
+pub(super) struct Guest {
+    card: Vec<u8>,
+    identity: String,
+    stage: Stage,
+}
+
+enum Stage {
+    Answer { noise: Option<Box<HandshakeState>>, said: Vec<u8> },
+    Card(Framing),
+    Over,
+}
+
+/// Why it does not go on: for an error that names the address.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    pub(super) kind: Kind,
+    pub(super) why: String,
+    pub(super) remedy: &'static str,
+}
+
+impl Guest {
+    /// Begins, and appends what the door shall hear first.
+    pub(super) fn new(
+        credentials: &Credentials,
+        card: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Self, Trouble> {
+        if card.len() > MOST_MESSAGE {
+            let why = format!("we have {} bytes to say of ourselves, too many", card.len());
+            return Err(Trouble::new(Kind::Misuse, why, "say less: 32 KiB is what doors take"));
+        }
+        let (identity, noise) = match credentials {
+            Credentials::None => {
+                out.extend(Preface::Plain.to_bytes());
+                (ANONYMOUS, None)
+            }
+            Credentials::Key(key) => (key.name(), Some(greet(key.id(), key.secret(), out)?)),
+            Credentials::Ticket(ticket) => (TICKET, Some(greet(ticket.id, &ticket.secret, out)?)),
+        };
+        let stage = Stage::Answer { noise, said: Vec::new() };
+        Ok(Guest { card: card.to_vec(), identity: identity.to_owned(), stage })
+    }
+
+    /// Takes bytes of the door, and appends what it shall hear.
+    pub(super) fn take(
+        &mut self,
+        bytes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Box<Opened>>, Trouble> {
+        match &mut self.stage {
+            Stage::Answer { said, .. } => {
+                said.extend(bytes);
+                self.hear_answer(out)?;
+            }
+            Stage::Card(framing) => framing.feed(bytes),
+            Stage::Over => {}
+        }
+        self.hear_card()
+    }
+
+    fn hear_answer(&mut self, out: &mut Vec<u8>) -> Result<(), Trouble> {
+        let Stage::Answer { noise, said } = &mut self.stage else { return Ok(()) };
+        let Some((answer, length)) = Answer::parse(said)? else { return Ok(()) };
+        if answer.verdict != 0 {
+            return Err(Trouble::refused(answer.verdict, None, &answer.body));
+        }
+        if !Versions::OURS.contain(answer.chosen) {
+            let why = format!(
+                "the peer chose version {} of the protocol, we speak {}",
+                answer.chosen,
+                Versions::OURS
+            );
+            return Err(Trouble::new(Kind::Unsupported, why, "update the older one"));
+        }
+        let cipher = match noise.take() {
+            Some(noise) => Some(check(*noise, &answer)?),
+            None if answer.body.is_empty() => None,
+            None => return Err(Trouble::tampered()),
+        };
+        let mut framing = Framing::new(cipher, MOST_MESSAGE);
+        framing.feed(&said[length..]);
+        framing.seal(&self.card, out);
+        self.stage = Stage::Card(framing);
+        Ok(())
+    }
+
+    fn hear_card(&mut self) -> Result<Option<Box<Opened>>, Trouble> {
+        let Stage::Card(framing) = &mut self.stage else { return Ok(None) };
+        let Some(message) = framing.next()? else { return Ok(None) };
+        let card = match message.split_first() {
+            Some((0, card)) => card.to_vec(),
+            Some((code, rest)) => return Err(Trouble::refused_card(*code, rest)),
+            None => return Err(Fault::Nonsense("an empty answer to our card").into()),
+        };
+        let Stage::Card(framing) = std::mem::replace(&mut self.stage, Stage::Over) else {
+            return Ok(None);
+        };
+        let identity = std::mem::take(&mut self.identity);
+        Ok(Some(Box::new(Opened { framing, identity, card, _place: None })))
+    }
+
+    /// What it means that the door hung up now.
+    pub(super) fn hung_up(&self) -> Trouble {
+        let why = match self.stage {
+            Stage::Answer { .. } => "the peer closed the connection before it answered",
+            _ => "the peer closed the connection before it looked at what we say of ourselves",
+        };
+        let remedy = "see the peer's log; it may be stopping, or have too many callers";
+        Trouble::new(Kind::Gone, why, remedy)
+    }
+}
+
+fn greet(id: KeyId, secret: &Secret, out: &mut Vec<u8>) -> Result<Box<HandshakeState>, Trouble> {
+    let preface = Preface::Noise { key: id }.to_bytes();
+    let mut first = [0; FIRST];
+    let noise = initiator(secret, &preface).and_then(|mut noise| {
+        noise.write_message(&[], &mut first)?;
+        Ok(noise)
+    });
+    let noise = noise.map_err(|error| {
+        let remedy = "getrandom must be allowed: see the seccomp profile";
+        Trouble::new(Kind::System, format!("the handshake could not be made: {error}"), remedy)
+    })?;
+    out.extend(preface);
+    out.extend(first);
+    Ok(Box::new(noise))
+}
+
+/// Whether the peer has our secret, and the answer is its own.
+fn check(mut noise: HandshakeState, answer: &Answer) -> Result<snow::TransportState, Trouble> {
+    let mut summary = [0; 4 + TAG];
+    match noise.read_message(&answer.body, &mut summary) {
+        Ok(4) if summary[..4] == answer.summary() => {}
+        _ => return Err(Trouble::tampered()),
+    }
+    noise.into_transport_mode().map_err(|_| Trouble::tampered())
+}
+
+impl Trouble {
+    pub(super) fn new(kind: Kind, why: impl fmt::Display, remedy: &'static str) -> Self {
+        Trouble { kind, why: why.to_string(), remedy }
+    }
+
+    fn tampered() -> Self {
+        let why = "the peer does not know our key, or somebody between us changed the handshake";
+        let remedy = "see that both ends have the same key, and that no proxy stands between";
+        Trouble::new(Kind::Denied, why, remedy)
+    }
+
+    /// What the door said, which may be of a version that we do not know.
+    fn refused(code: u8, word: Option<&[u8]>, text: &[u8]) -> Self {
+        let reason = Reason::from_code(code);
+        let (kind, remedy) = match reason {
+            Some(Reason::WrongVersion) => (Kind::Unsupported, "update the older one"),
+            Some(Reason::Unauthenticated) => (Kind::Denied, "dial with a key or a ticket"),
+            Some(Reason::WrongKey) => (Kind::Denied, "give both ends the same key"),
+            Some(Reason::Oversized) => (Kind::Misuse, "say less of ourselves, or raise its limit"),
+            Some(Reason::TooManySessions | Reason::TooMany) => (Kind::Full, "dial again later"),
+            Some(Reason::Slow) => (Kind::Gone, "dial again, or give its handshakes more time"),
+            _ => (Kind::Denied, "see the peer's log"),
+        };
+        let word = match (word, reason) {
+            (Some(word), _) => printable(word),
+            (None, Some(reason)) => reason.name().to_owned(),
+            (None, None) => format!("code {code}"),
+        };
+        Trouble::new(kind, format!("the peer refuses ({word}): {}", printable(text)), remedy)
+    }
+
+    fn refused_card(code: u8, rest: &[u8]) -> Self {
+        let parts = rest
+            .split_first()
+            .and_then(|(length, rest)| rest.split_at_checked(usize::from(*length)));
+        let (word, text) = parts.unwrap_or_default();
+        Trouble::refused(code, Some(word), text)
+    }
+}
+
+impl From<NotOurs> for Trouble {
+    fn from(_: NotOurs) -> Self {
+        let why = "something else than Wirelane answers there";
+        Trouble::new(Kind::Misuse, why, "see that the port is right")
+    }
+}
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Self {
+        let remedy = "see that both ends have the same key and run versions that know each other";
+        Trouble::new(Kind::Denied, format!("the peer sent {fault}"), remedy)
+    }
+}
+
+/// Whom a ticket means, only the peer knows who issued it.
+const TICKET: &str = "ticket";

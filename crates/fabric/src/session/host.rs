@@ -1,0 +1,287 @@
+//! The handshake at the door's end: bytes in, bytes out, told the time. It touches no socket.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use super::answer::Answer;
+use super::connection::Opened;
+use super::door::{Caller, DoorConfig};
+use super::framing::{Fault, Framing};
+use super::key::{KeyId, Secret};
+use super::keyring::Found;
+use super::noise::{EPHEMERAL, TAG, responder};
+use super::preface::{BadPreface, MAGIC, PREFACE, Preface, Versions, versions};
+use super::refusal::{Reason, Refusal, shortened};
+use super::ticket::random_secret;
+use super::{ANONYMOUS, MOST_MESSAGE};
+use crate::error::Error;
+
+/// What all handshakes of a door go by.
+pub(super) struct Rules {
+    pub(super) config: DoorConfig,
+    pub(super) alive: Arc<AtomicUsize>,
+    /// Tried where the key is not known, so that it takes as long as where the secret is wrong.
+    decoy: Secret,
+}
+
+/// One handshake.
+pub(super) struct Host {
+    rules: Arc<Rules>,
+    address: SocketAddr,
+    stage: Stage,
+}
+
+enum Stage {
+    Preface(Vec<u8>),
+    Card(Box<Known>),
+    Over,
+}
+
+/// A caller whose preface was good.
+struct Known {
+    framing: Framing,
+    identity: String,
+    ticket: Option<KeyId>,
+}
+
+/// How it goes on.
+pub(super) enum Step {
+    /// More bytes must come.
+    More,
+    Open(Box<Opened>),
+    Refused(No),
+}
+
+/// Why it does not go on.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct No {
+    pub(super) reason: Reason,
+    /// The judge's own word.
+    pub(super) code: Option<&'static str>,
+    text: String,
+}
+
+impl Rules {
+    pub(super) fn new(mut config: DoorConfig) -> Result<Arc<Self>, Error> {
+        config.most_card = config.most_card.min(MOST_MESSAGE);
+        let alive = Arc::new(AtomicUsize::new(0));
+        Ok(Arc::new(Rules { config, alive, decoy: random_secret()? }))
+    }
+}
+
+impl Host {
+    pub(super) fn new(rules: &Arc<Rules>, address: SocketAddr) -> Self {
+        Host { rules: Arc::clone(rules), address, stage: Stage::Preface(Vec::new()) }
+    }
+
+    /// Takes bytes of the caller, and appends what it shall hear. A refusal is part of that.
+    pub(super) fn take(&mut self, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> Step {
+        let step = match &mut self.stage {
+            Stage::Preface(said) => {
+                said.extend(bytes);
+                self.judge_preface(now, out).and_then(|()| self.judge_card(now, out))
+            }
+            Stage::Card(known) => {
+                known.framing.feed(bytes);
+                self.judge_card(now, out)
+            }
+            Stage::Over => Ok(None),
+        };
+        match step {
+            Ok(None) => Step::More,
+            Ok(Some(opened)) => Step::Open(opened),
+            Err(no) => {
+                self.refuse(&no, out);
+                Step::Refused(no)
+            }
+        }
+    }
+
+    /// Says no, in the form that the caller expects by now.
+    pub(super) fn refuse(&mut self, no: &No, out: &mut Vec<u8>) {
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Preface(_) => out.extend(Answer::refuse(no.reason, &no.text).to_bytes()),
+            Stage::Card(mut known) => known.framing.seal(&no.to_message(), out),
+            Stage::Over => {}
+        }
+    }
+
+    fn judge_preface(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<(), No> {
+        let Stage::Preface(said) = &self.stage else { return Ok(()) };
+        if !said.iter().zip(MAGIC).all(|(theirs, ours)| theirs == ours) {
+            return Err(No::new(Reason::NotOurs, "this door speaks Wirelane's protocol only"));
+        }
+        let Some(theirs) = versions(said) else { return Ok(()) };
+        let chosen = choose(theirs)?;
+        let Some((head, rest)) = said.split_first_chunk::<PREFACE>() else { return Ok(()) };
+        let preface = Preface::parse(head)?;
+        if preface == Preface::Plain && self.rules.config.require_authentication {
+            let text = "this peer wants a key or a ticket: configure the key it uses, or let it \
+                        take callers without";
+            return Err(No::new(Reason::Unauthenticated, text));
+        }
+        let Some((first, rest)) = rest.split_at_checked(preface.follows()) else { return Ok(()) };
+        let mut known = match preface {
+            Preface::Plain => self.meet_anonymous(chosen, out),
+            Preface::Noise { key } => self.meet(key, head, first, chosen, now, out)?,
+        };
+        known.framing.feed(rest);
+        self.stage = Stage::Card(Box::new(known));
+        Ok(())
+    }
+
+    fn meet_anonymous(&self, chosen: u8, out: &mut Vec<u8>) -> Known {
+        out.extend(Answer::go_on(chosen, Vec::new()).to_bytes());
+        let framing = Framing::new(None, self.rules.config.most_card);
+        Known { framing, identity: ANONYMOUS.to_owned(), ticket: None }
+    }
+
+    fn meet(
+        &self,
+        id: KeyId,
+        head: &[u8; PREFACE],
+        first: &[u8],
+        chosen: u8,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Result<Known, No> {
+        let keyring = &self.rules.config.keyring;
+        let found = keyring.find(&id, now);
+        let secret = found.as_ref().map_or(&self.rules.decoy, |found| &found.secret);
+        let mut noise = responder(secret, head).map_err(|_| No::broken())?;
+        let opened = noise.read_message(first, &mut [0; TAG]);
+        let (Ok(_), Some(Found { identity, once, .. })) = (opened, found) else {
+            return Err(No::wrong_key());
+        };
+        let ephemeral: &[u8; EPHEMERAL] = first.first_chunk().ok_or_else(No::broken)?;
+        if !keyring.remember(*ephemeral) {
+            let text =
+                "this handshake was seen before: somebody recorded it, or a proxy repeats it";
+            return Err(No::new(Reason::Replayed, text));
+        }
+        let mut answer = Answer::go_on(chosen, vec![0; EPHEMERAL + 4 + TAG]);
+        let summary = answer.summary();
+        noise.write_message(&summary, &mut answer.body).map_err(|_| No::broken())?;
+        let cipher = noise.into_transport_mode().map_err(|_| No::broken())?;
+        out.extend(answer.to_bytes());
+        let framing = Framing::new(Some(cipher), self.rules.config.most_card);
+        Ok(Known { framing, identity, ticket: once.then_some(id) })
+    }
+
+    fn judge_card(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<Option<Box<Opened>>, No> {
+        let Stage::Card(known) = &mut self.stage else { return Ok(None) };
+        let Some(card) = known.framing.next()? else { return Ok(None) };
+        let config = &self.rules.config;
+        let place = Place::take(&self.rules.alive, config.most_sessions).ok_or_else(|| {
+            let text = "this peer has as many sessions as it allows: raise its limit or try later";
+            No::new(Reason::TooManySessions, text)
+        })?;
+        // Only now the caller proved that it knows the secret: no record of its first message can.
+        if known.ticket.is_some_and(|id| !config.keyring.spend(&id, now)) {
+            return Err(No::wrong_key());
+        }
+        let caller = Caller { address: self.address, identity: known.identity.clone() };
+        let ours = (config.judge)(&caller, &card).and_then(within_a_message)?;
+        known.framing.seal(&[&[0], &ours[..]].concat(), out);
+        known.framing.allow(MOST_MESSAGE);
+        let Stage::Card(known) = std::mem::replace(&mut self.stage, Stage::Over) else {
+            return Ok(None);
+        };
+        let Known { framing, identity, .. } = *known;
+        Ok(Some(Box::new(Opened { framing, identity, card, _place: Some(place) })))
+    }
+}
+
+fn choose(theirs: Versions) -> Result<u8, No> {
+    let ours = Versions::OURS;
+    if theirs.lowest > theirs.highest {
+        return Err(No::new(Reason::Nonsense, "the lowest version is above the highest"));
+    }
+    ours.common(theirs).ok_or_else(|| {
+        let text = format!("this peer speaks versions {ours}, you {theirs}: update the older one");
+        No::new(Reason::WrongVersion, text)
+    })
+}
+
+/// A card travels behind one byte.
+fn within_a_message(card: Vec<u8>) -> Result<Vec<u8>, Refusal> {
+    if card.len() < MOST_MESSAGE {
+        return Ok(card);
+    }
+    let text = format!("this peer has {} bytes to say of itself, too many", card.len());
+    Err(Refusal { code: "card_too_long", text })
+}
+
+impl No {
+    pub(super) fn new(reason: Reason, text: impl Into<String>) -> Self {
+        No { reason, code: None, text: text.into() }
+    }
+
+    /// Whether the key is not known or its secret is another, nobody is told.
+    fn wrong_key() -> Self {
+        let text = "the key or ticket is not known here, or was used or has ended: see that both ends \
+                    have the same key";
+        No::new(Reason::WrongKey, text)
+    }
+
+    /// The system gives no random numbers, which is all that can fail there.
+    fn broken() -> Self {
+        No::new(Reason::Nonsense, "the handshake could not be made")
+    }
+
+    /// The refusal of a card: why, the judge's word, and a text.
+    fn to_message(&self) -> Vec<u8> {
+        let code = self.code.unwrap_or(self.reason.name()).as_bytes();
+        let code = &code[..code.len().min(255)];
+        let text = shortened(&self.text).as_bytes();
+        [&[self.reason.code(), code.len() as u8], code, text].concat()
+    }
+}
+
+impl From<Fault> for No {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Oversized { .. } => No::new(Reason::Oversized, format!("the card is {fault}")),
+            Fault::Undecipherable => No::wrong_key(),
+            Fault::Nonsense(_) => No::new(Reason::Nonsense, format!("the card is {fault}")),
+        }
+    }
+}
+
+impl From<BadPreface> for No {
+    fn from(bad: BadPreface) -> Self {
+        match bad {
+            BadPreface::Oversized => {
+                No::new(Reason::Oversized, "the preface is longer than version 1 allows")
+            }
+            BadPreface::Nonsense => No::new(Reason::Nonsense, "the preface is none of version 1"),
+        }
+    }
+}
+
+impl From<Refusal> for No {
+    fn from(refusal: Refusal) -> Self {
+        No { reason: Reason::Refused, code: Some(refusal.code), text: refusal.text }
+    }
+}
+
+/// One of the sessions that a door allows to be alive, until it is dropped.
+pub(super) struct Place {
+    alive: Arc<AtomicUsize>,
+}
+
+impl Place {
+    fn take(alive: &Arc<AtomicUsize>, most: usize) -> Option<Self> {
+        let more = |count| (count < most).then_some(count + 1);
+        alive.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(Place { alive: Arc::clone(alive) })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.alive.fetch_sub(1, Ordering::Relaxed);
+    }
+}

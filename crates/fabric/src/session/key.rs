@@ -1,0 +1,138 @@
+//! A secret that peers share, and by which they know each other.
+
+use std::fmt;
+
+use zeroize::Zeroize;
+
+use super::{ANONYMOUS, noise};
+use crate::error::{Error, Kind};
+
+/// A key with the name under which sessions show it. Whoever has the key is trusted.
+#[derive(Debug, Clone)]
+pub struct Key {
+    name: String,
+    id: KeyId,
+    secret: Secret,
+}
+
+/// By which a caller says which secret it means; it tells nothing of the secret.
+pub(super) type KeyId = [u8; 16];
+
+impl Key {
+    /// A key of 64 hexadecimal digits, as `openssl rand -hex 32` makes them. Spaces and line ends around
+    /// them are not part of it.
+    pub fn from_hex(name: &str, digits: &str) -> Result<Self, Error> {
+        let call = || format!("read the key {name:?}");
+        check_name(name).map_err(|why| Error::new(Kind::Misuse, call(), why, NAME_REMEDY))?;
+        let secret = parse(digits.trim_ascii().as_bytes()).ok_or_else(|| {
+            let why = "a key is 64 hexadecimal digits, this is not";
+            Error::new(Kind::Misuse, call(), why, "make one with `openssl rand -hex 32`")
+        })?;
+        let mut id = KeyId::default();
+        id.copy_from_slice(&noise::digest(LABEL, secret.bytes())[..16]);
+        Ok(Key { name: name.to_owned(), id, secret })
+    }
+
+    /// The name it was given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn id(&self) -> KeyId {
+        self.id
+    }
+
+    pub(super) fn secret(&self) -> &Secret {
+        &self.secret
+    }
+}
+
+/// Secret bytes: never shown, and overwritten when dropped.
+#[derive(Clone)]
+pub(super) struct Secret([u8; 32]);
+
+impl Secret {
+    pub(super) fn new(bytes: [u8; 32]) -> Self {
+        Secret(bytes)
+    }
+
+    pub(super) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(secret)")
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+/// A name is shown in logs, and must not be taken for nobody's.
+pub(super) fn check_name(name: &str) -> Result<(), &'static str> {
+    match name {
+        "" => Err("the name is empty"),
+        ANONYMOUS => Err("the name `anonymous` is for those who show no key"),
+        _ if name.len() > MOST_NAME => Err("the name is longer than 128 bytes"),
+        _ if name.contains(char::is_control) => Err("the name has control characters"),
+        _ => Ok(()),
+    }
+}
+
+fn parse(digits: &[u8]) -> Option<Secret> {
+    let digits: &[u8; 64] = digits.try_into().ok()?;
+    let mut secret = Secret([0; 32]);
+    for (byte, pair) in secret.0.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |at: usize| char::from(pair[at]).to_digit(16);
+        *byte = (digit(0)? << 4 | digit(1)?) as u8;
+    }
+    Some(secret)
+}
+
+pub(super) const NAME_REMEDY: &str = "give a short name, of letters and digits";
+const MOST_NAME: usize = 128;
+/// What the id is a digest of begins with this, so that it is a digest for nothing else.
+const LABEL: &[u8] = b"wirelane key id, version 1";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIGITS: &str = "00112233445566778899aabbccddeeffFFEEDDCCBBAA99887766554433221100";
+
+    #[test]
+    fn digits_are_read_and_the_secret_is_never_shown() {
+        let key = Key::from_hex("night", &format!(" {DIGITS}\n")).unwrap();
+        assert_eq!(key.secret.bytes()[..3], [0, 0x11, 0x22]);
+        assert_eq!(key.secret.bytes()[29..], [0x22, 0x11, 0]);
+        let shown = format!("{key:?} {key:#?}");
+        assert!(shown.contains("night") && shown.contains("(secret)"), "{shown}");
+        let id = format!("{:?}", key.id);
+        let shown = shown.replace(&id, "").to_lowercase();
+        assert!(!shown.contains("0011") && !shown.contains("17, 34, 51"), "{shown}");
+    }
+
+    #[test]
+    fn ids_differ_with_the_key_and_not_with_the_name() {
+        let key = |name, digits: &str| Key::from_hex(name, digits).unwrap().id();
+        assert_eq!(key("a", DIGITS), key("b", DIGITS));
+        assert_ne!(key("a", DIGITS), key("a", &DIGITS.replace('0', "1")));
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused_and_not_shown() {
+        for bad in ["", &DIGITS[1..], &format!("{DIGITS}0"), &DIGITS.replace('a', "g"), "+1"] {
+            let error = Key::from_hex("night", bad).unwrap_err();
+            assert_eq!(error.kind(), Kind::Misuse);
+            assert!(bad.len() < 10 || !error.to_string().contains(bad), "{error}");
+        }
+        for name in ["", "anonymous", "a\nb", &"n".repeat(129)] {
+            assert_eq!(Key::from_hex(name, DIGITS).unwrap_err().kind(), Kind::Misuse);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Who gets in, who does not, and what both are told.
+
+use std::net::TcpListener;
+use std::thread;
+
+use super::super::answer::Answer;
+use super::super::key::Secret;
+use super::super::preface::Versions;
+use super::super::{MOST_MESSAGE, Refusal, Ticket};
+use super::*;
+use crate::error::Kind;
+
+fn other_key() -> Credentials {
+    Credentials::Key(Key::from_hex("cluster", &"0e".repeat(32)).unwrap())
+}
+
+#[test]
+fn without_a_key_nobody_gets_in_and_is_told_the_remedy() {
+    let door = open(config());
+    let error = call(&door, &Credentials::None).unwrap_err();
+    assert_eq!(error.kind(), Kind::Denied);
+    let text = error.to_string();
+    assert!(text.contains(&door.address().to_string()), "{text}");
+    assert!(text.contains("unauthenticated") && text.contains("configure the key"), "{text}");
+    assert_eq!(refusals(&door), [("unauthenticated", 1)]);
+    assert_eq!(door.counts().accepted(), 0);
+}
+
+#[test]
+fn an_unknown_key_and_a_wrong_secret_are_told_the_same() {
+    let door = open(config());
+    let unknown = call(&door, &other_key()).unwrap_err();
+    assert_eq!(unknown.kind(), Kind::Denied);
+    assert!(unknown.to_string().contains("wrong_key"), "{unknown}");
+    // The right id with another secret.
+    let wrong = Ticket { id: key().id(), secret: Secret::new([1; 32]) };
+    let wrong = call(&door, &Credentials::Ticket(wrong)).unwrap_err();
+    assert_eq!(wrong, unknown);
+    assert_eq!(refusals(&door), [("wrong_key", 2)]);
+}
+
+#[test]
+fn keys_can_be_changed_without_closing_the_door() {
+    let config = config();
+    let keyring = config.keyring.clone();
+    let door = open(config);
+    let new = Key::from_hex("new", &"11".repeat(32)).unwrap();
+    keyring.add(new.clone()).unwrap();
+    assert_eq!(pair(&door, &Credentials::Key(new.clone())).1.identity(), "new");
+    assert_eq!(pair(&door, &with_key()).1.identity(), "cluster");
+    keyring.remove("cluster");
+    call(&door, &with_key()).unwrap_err();
+    assert_eq!(pair(&door, &Credentials::Key(new)).1.identity(), "new");
+    assert_eq!(refusals(&door), [("wrong_key", 1)]);
+}
+
+#[test]
+fn a_ticket_works_once_and_tells_who_has_it() {
+    let config = config();
+    let keyring = config.keyring.clone();
+    let door = open(config);
+    let ticket = Credentials::Ticket(keyring.issue("worker-7", LIMIT).unwrap());
+    let (caller, host) = pair(&door, &ticket);
+    assert_eq!((caller.identity(), host.identity()), ("ticket", "worker-7"));
+    assert!(host.is_encrypted());
+    assert_eq!(call(&door, &ticket).unwrap_err().kind(), Kind::Denied);
+    assert_eq!(refusals(&door), [("wrong_key", 1)]);
+}
+
+#[test]
+fn a_ticket_ends() {
+    let config = config();
+    let keyring = config.keyring.clone();
+    let door = open(config);
+    let ended = Credentials::Ticket(keyring.issue("late", Duration::ZERO).unwrap());
+    assert_eq!(call(&door, &ended).unwrap_err().kind(), Kind::Denied);
+    assert_eq!(refusals(&door), [("wrong_key", 1)]);
+}
+
+#[test]
+fn of_two_callers_with_one_ticket_one_gets_in() {
+    let config = config();
+    let keyring = config.keyring.clone();
+    let door = open(config);
+    let ticket = Credentials::Ticket(keyring.issue("worker-7", LIMIT).unwrap());
+    // Both are past their first message before either shows its card.
+    let (mut one, mut two) = (Raw::new(&door, &ticket), Raw::new(&door, &ticket));
+    for raw in [&mut one, &mut two] {
+        let first = raw.said.len();
+        assert!(raw.shake_hands(first).is_none());
+    }
+    one.socket.write_all(&one.said[73..]).unwrap();
+    assert!(door.accept(LIMIT).is_some());
+    two.socket.write_all(&two.said[73..]).unwrap();
+    wait_for("the refusal", || refusals(&door) == [("wrong_key", 1)]);
+}
+
+#[test]
+fn a_record_of_a_first_message_does_not_use_a_ticket_up() {
+    let config = config();
+    let keyring = config.keyring.clone();
+    let door = open(config);
+    let ticket = Credentials::Ticket(keyring.issue("worker-7", LIMIT).unwrap());
+    let mut thief = Raw::new(&door, &ticket);
+    assert!(thief.shake_hands(73).is_none(), "it can repeat the first message, and no more");
+    drop(thief);
+    assert_eq!(pair(&door, &ticket).1.identity(), "worker-7");
+    wait_for("the thief is gone", || refusals(&door) == [("truncated", 1)]);
+}
+
+#[test]
+fn the_judge_sees_who_calls_and_its_refusal_arrives() {
+    let mut config = lenient();
+    config.judge = std::sync::Arc::new(|caller, card| {
+        assert!(caller.address.ip().is_loopback());
+        match &caller.identity[..] {
+            "cluster" => Ok(card.to_ascii_uppercase()),
+            name => Err(Refusal {
+                code: "wrong_cluster",
+                text: format!("{name} is of\x1b[31m another cluster:\n see `wirelane doctor`"),
+            }),
+        }
+    });
+    let door = open(config);
+    assert_eq!(pair(&door, &with_key()).0.card(), b"THE CALLER");
+    let error = call(&door, &Credentials::None).unwrap_err();
+    assert_eq!(error.kind(), Kind::Denied);
+    let text = error.to_string();
+    assert!(text.contains("(wrong_cluster): anonymous is of[31m another cluster: see"), "{text}");
+    assert_eq!(refusals(&door), [("refused", 1)]);
+    assert_eq!(door.counts().judged(), [("wrong_cluster", 1)]);
+    assert_eq!(door.counts().alive(), 0, "one was dropped since, one never was");
+}
+
+#[test]
+fn long_texts_and_cards_of_judges_are_held_in_bounds() {
+    let mut config = lenient();
+    config.judge = std::sync::Arc::new(|_, card| match card {
+        b"the caller" => Err(Refusal { code: "no", text: "why? ".repeat(10_000) }),
+        b"most" => Ok(vec![1; MOST_MESSAGE - 1]),
+        _ => Ok(vec![1; MOST_MESSAGE]),
+    });
+    let door = open(config);
+    for credentials in [Credentials::None, with_key()] {
+        let error = call(&door, &credentials).unwrap_err();
+        assert!(error.to_string().len() < 1400, "{error}");
+        let dial = |card| dial(door.address(), &credentials, card, &Config::default(), LIMIT);
+        assert_eq!(dial(b"most").unwrap().card(), vec![1; MOST_MESSAGE - 1]);
+        assert!(dial(b"more").unwrap_err().to_string().contains("card_too_long"));
+    }
+    assert_eq!(door.counts().judged(), [("card_too_long", 2), ("no", 2)]);
+}
+
+#[test]
+fn cards_have_a_limit_at_both_ends() {
+    let door = open(lenient());
+    for credentials in [Credentials::None, with_key()] {
+        let dial = |card: usize| {
+            dial(door.address(), &credentials, &vec![1; card], &Config::default(), LIMIT)
+        };
+        assert_eq!(dial(32 << 10).unwrap().card(), b"the door");
+        for more in [(32 << 10) + 1, 40_000, MOST_MESSAGE] {
+            let error = dial(more).unwrap_err();
+            assert_eq!(error.kind(), Kind::Misuse);
+            assert!(error.to_string().contains("oversized"), "{error}");
+        }
+        let error = dial(MOST_MESSAGE + 1).unwrap_err();
+        assert!(error.kind() == Kind::Misuse && !error.to_string().contains("oversized"));
+    }
+    assert_eq!(refusals(&door), [("oversized", 6)]);
+}
+
+#[test]
+fn sessions_have_a_limit_and_those_that_end_make_room() {
+    let door = open(DoorConfig { most_sessions: 2, ..config() });
+    let kept = [pair(&door, &with_key()), pair(&door, &with_key())];
+    assert_eq!(door.counts().alive(), 2);
+    let error = call(&door, &with_key()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Full);
+    assert!(error.to_string().contains("too_many_sessions"), "{error}");
+    assert_eq!(refusals(&door), [("too_many_sessions", 1)]);
+    let [first, _second] = kept;
+    drop(first);
+    pair(&door, &with_key());
+    assert_eq!(door.counts().accepted(), 3);
+}
+
+#[test]
+fn an_old_and_a_new_peer_tell_each_other_which_to_update() {
+    let door = open(config());
+    // A caller of the future; what follows the versions is of no concern to us, however long.
+    let future = [&b"WLC1\x07\x09"[..], &[0xab; 100_000]].concat();
+    let (answer, _) = Answer::parse(&answer(&door, &future)).unwrap().unwrap();
+    assert_eq!((answer.verdict, answer.chosen, answer.versions), (1, 0, Versions::OURS));
+    let text = "this peer speaks versions 1 to 1, you 7 to 9: update the older one";
+    assert_eq!(String::from_utf8(answer.body).unwrap(), text);
+    assert_eq!(refusals(&door), [("wrong_version", 1)]);
+    // A door of the future refuses us.
+    let versions = Versions { lowest: 7, highest: 9 };
+    let mut refusal = Answer::refuse(Reason::WrongVersion, "you speak 1 to 1, I 7 to 9");
+    refusal.versions = versions;
+    let error = dial_somebody(&refusal.to_bytes());
+    assert_eq!(error.kind(), Kind::Unsupported);
+    assert!(error.to_string().contains("(wrong_version): you speak 1 to 1, I 7 to 9"), "{error}");
+    // One that takes us for what we are not.
+    let confused = Answer { chosen: 7, versions, ..Answer::go_on(1, Vec::new()) };
+    let error = dial_somebody(&confused.to_bytes());
+    assert_eq!(error.kind(), Kind::Unsupported);
+    assert!(error.to_string().contains("version 7 of the protocol, we speak 1 to 1"), "{error}");
+}
+
+#[test]
+fn who_is_no_door_is_told_apart() {
+    let error = dial_somebody(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    assert_eq!(error.kind(), Kind::Misuse);
+    assert!(error.to_string().contains("something else"), "{error}");
+    let error = dial_somebody(b"");
+    assert_eq!(error.kind(), Kind::Gone);
+    assert!(error.to_string().contains("before it answered"), "{error}");
+    let error = dial_somebody(&Answer::go_on(1, Vec::new()).to_bytes());
+    assert_eq!(error.kind(), Kind::Gone);
+    assert!(error.to_string().contains("before it looked"), "{error}");
+    let unknown = Answer { verdict: 200, ..Answer::refuse(Reason::Slow, "for a new reason") };
+    let error = dial_somebody(&unknown.to_bytes());
+    assert_eq!(error.kind(), Kind::Denied);
+    assert!(error.to_string().contains("(code 200): for a new reason"), "{error}");
+}
+
+/// Dials somebody who says this, whatever we say, and hangs up.
+fn dial_somebody(says: &[u8]) -> Error {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let says = says.to_vec();
+    let somebody = thread::spawn(move || {
+        let (mut socket, _) = listener.accept().unwrap();
+        let mut heard = [0; 25];
+        socket.read_exact(&mut heard).unwrap();
+        socket.write_all(&says).unwrap();
+        socket.shutdown(std::net::Shutdown::Write).unwrap();
+        socket.read_to_end(&mut Vec::new()).unwrap();
+    });
+    let error = dial(address, &Credentials::None, b"", &Config::default(), LIMIT).unwrap_err();
+    somebody.join().unwrap();
+    error
+}
+
+#[test]
+fn nobody_and_somebody_silent_are_gone() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let dial = |limit| dial(address, &with_key(), b"", &Config::default(), limit).unwrap_err();
+    let silent = dial(Duration::from_millis(50));
+    assert_eq!(silent.kind(), Kind::Gone);
+    assert!(silent.to_string().contains("did not finish the handshake in time"), "{silent}");
+    assert_eq!(dial(Duration::ZERO).kind(), Kind::Gone);
+    drop(listener);
+    let nobody = dial(LIMIT);
+    assert_eq!(nobody.kind(), Kind::Gone);
+    assert!(nobody.to_string().contains(&format!("dial {address}")), "{nobody}");
+}
+
+#[test]
+fn a_door_cannot_be_opened_twice_at_one_place() {
+    let door = open(config());
+    let error = Door::open(door.address(), config()).unwrap_err();
+    assert_eq!(error.kind(), Kind::System);
+    assert!(error.to_string().contains(&door.address().to_string()), "{error}");
+}
+
+#[test]
+fn the_descriptor_tells_when_somebody_is_there() {
+    let door = open(config());
+    let is_readable = || {
+        let mut fds = [PollFd::from_borrowed_fd(door.fd(), PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() == 1
+    };
+    assert!(!is_readable() && door.accept(Duration::ZERO).is_none());
+    let _callers = [call(&door, &with_key()).unwrap(), call(&door, &with_key()).unwrap()];
+    for _ in 0..2 {
+        wait_for("a session", is_readable);
+        assert!(door.accept(Duration::ZERO).is_some());
+    }
+    assert!(!is_readable() && door.accept(Duration::ZERO).is_none());
+}

@@ -1,0 +1,97 @@
+//! More callers than a door can hear, and fewer descriptors than it needs.
+
+use std::fs::File;
+use std::process::Command;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::*;
+
+#[test]
+fn silent_callers_keep_nobody_out_and_disturb_no_session() {
+    let flood = allow_descriptors(2000);
+    let hour = Duration::from_secs(3600);
+    let door = open(DoorConfig { handshake: hour, ..config() });
+    let (mut caller, mut host) = pair(&door, &with_key());
+    let mut silent = Vec::new();
+    let mut honest = Vec::new();
+    for number in 0..flood {
+        silent.push(connect(&door));
+        if number % 100 == 0 {
+            caller.send(&number.to_le_bytes()).unwrap();
+            assert_eq!(next(&mut host).unwrap(), number.to_le_bytes());
+            host.send(b"heard").unwrap();
+            assert_eq!(next(&mut caller).unwrap(), b"heard");
+        }
+        if number % 500 == 0 {
+            honest.push(pair(&door, &with_key()));
+        }
+    }
+    honest.push(pair(&door, &with_key()));
+    // Who is not there any more was given up, each for being the oldest.
+    let counts = door.counts();
+    let given_up = || counts.refused(Reason::TooMany) as usize;
+    wait_for("the flood to be in", || given_up() + counts.half_open() == flood);
+    assert!(counts.half_open() <= 256);
+    assert_eq!(refusals(&door), [("too_many", given_up() as u64)]);
+    assert_eq!(door.counts().accepted(), honest.len() as u64 + 1);
+    for (caller, host) in &mut honest {
+        caller.send(b"and I?").unwrap();
+        assert_eq!(next(host).unwrap(), b"and I?");
+    }
+}
+
+/// The test as a process of its own, where there is no descriptor left.
+#[test]
+fn a_door_without_descriptors_waits_and_does_not_spin() {
+    const ALONE: &str = "WIRELANE_TEST_STARVES";
+    if std::env::var_os(ALONE).is_some() {
+        return starve();
+    }
+    let name = "session::tests::flood::a_door_without_descriptors_waits_and_does_not_spin";
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let output = command.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{output:?}");
+}
+
+fn starve() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(64), maximum }).unwrap();
+    let began = Instant::now();
+    let door = open(config());
+    let mut hogs: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
+    // One descriptor for the caller, none for the door.
+    hogs.pop();
+    let address = door.address();
+    let caller = std::thread::spawn(move || {
+        dial(address, &with_key(), b"", &Config::default(), LIMIT).unwrap()
+    });
+    wait_for("the door starves", || door.counts().starved() >= 3);
+    assert_eq!(door.counts().accepted(), 0);
+    // Each time it waits for 100 ms at least.
+    let pauses = began.elapsed().as_millis() as u64 / 100 + 1;
+    assert!(door.counts().starved() <= pauses + 1, "it tries again and again");
+    drop(hogs);
+    let mut host = door.accept(LIMIT).expect("the caller that waited");
+    let mut caller = caller.join().unwrap();
+    caller.send(b"at last").unwrap();
+    assert_eq!(next(&mut host).unwrap(), b"at last");
+    assert_eq!(refusals(&door), []);
+}
+
+/// How many callers there can be, of those wanted, with both ends in this process.
+fn allow_descriptors(wanted: u64) -> usize {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let needed = 2 * wanted + 500;
+    let raised = maximum.map_or(needed, |maximum| maximum.min(needed));
+    if current.is_some_and(|current| current < raised) {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum }).unwrap();
+    }
+    let callers = (raised - 500) / 2;
+    if callers < wanted {
+        eprintln!("{callers} callers instead of {wanted}: `ulimit -Hn` is {raised}");
+    }
+    assert!(callers > 500, "too few descriptors for this test: raise `ulimit -Hn` to {needed}");
+    callers as usize
+}

@@ -1,0 +1,198 @@
+//! What an open session carries, and how it ends.
+
+use std::io::Write;
+
+use super::super::{LostKind, MOST_MESSAGE};
+use super::*;
+
+#[test]
+fn peers_know_each_other_and_talk() {
+    let door = open(lenient());
+    for (credentials, name) in [(Credentials::None, "anonymous"), (with_key(), "cluster")] {
+        let (mut caller, mut host) = pair(&door, &credentials);
+        assert_eq!((caller.card(), host.card()), (&b"the door"[..], &b"the caller"[..]));
+        assert_eq!((caller.identity(), host.identity()), (name, name));
+        assert_eq!(caller.is_encrypted(), name == "cluster");
+        assert_eq!(host.is_encrypted(), name == "cluster");
+        assert_eq!(caller.peer_address(), door.address());
+        assert_eq!(caller.local_address(), host.peer_address());
+        assert_eq!(caller.peer_address(), host.local_address());
+        caller.send(b"ping").unwrap();
+        caller.send(b"ping again").unwrap();
+        assert_eq!(next(&mut host).unwrap(), b"ping");
+        host.send(b"pong").unwrap();
+        assert_eq!(next(&mut caller).unwrap(), b"pong");
+        assert_eq!(next(&mut host).unwrap(), b"ping again");
+        assert_eq!(host.receive(), Ok(None));
+    }
+    assert_eq!((door.counts().accepted(), refusals(&door)), (2, vec![]));
+}
+
+#[test]
+fn messages_of_every_length_travel_whole() {
+    let door = open(lenient());
+    for credentials in [Credentials::None, with_key()] {
+        let (mut caller, mut host) = pair(&door, &credentials);
+        // Around the length of a record, with and without what else is in it.
+        let around = 65_510..=65_540;
+        for length in [0, 1, 4, 1000].into_iter().chain(around.filter(|l| *l <= MOST_MESSAGE)) {
+            let message: Vec<u8> = (0..length).map(|at| (at * 31 + length) as u8).collect();
+            caller.send(&message).unwrap();
+            host.send(&message).unwrap();
+            assert!(receive_while_flushing(&mut host, &mut caller) == message, "{length}");
+            assert!(receive_while_flushing(&mut caller, &mut host) == message, "{length}");
+        }
+        let longest = vec![1; MOST_MESSAGE];
+        caller.send(&longest).unwrap();
+        assert!(receive_while_flushing(&mut host, &mut caller) == longest);
+    }
+}
+
+fn receive_while_flushing(to: &mut Session, from: &mut Session) -> Vec<u8> {
+    loop {
+        from.flush().unwrap();
+        if !from.wants_to_write() {
+            return next(to).unwrap();
+        }
+        if let Some(message) = to.receive().unwrap() {
+            return message;
+        }
+    }
+}
+
+#[test]
+fn a_message_too_long_is_not_sent() {
+    let door = open(lenient());
+    let (mut caller, mut host) = pair(&door, &Credentials::None);
+    let lost = caller.send(&vec![0; MOST_MESSAGE + 1]).unwrap_err();
+    assert_eq!(lost.kind(), LostKind::Full);
+    assert!(lost.to_string().contains("65537 bytes"), "{lost}");
+    assert_eq!(caller.flush().unwrap_err(), lost, "lost is lost");
+    assert_eq!(next(&mut host).unwrap_err().kind(), LostKind::Closed);
+}
+
+#[test]
+fn a_peer_that_does_not_read_loses_the_session_with_a_reason() {
+    let door = open(lenient());
+    let (mut caller, mut host) = pair(&door, &Credentials::None);
+    let message = vec![7; MOST_MESSAGE];
+    // Buffers of the system may be tens of megabytes.
+    let lost = (0..10_000).find_map(|_| caller.send(&message).err()).expect("a limit");
+    assert_eq!(lost.kind(), LostKind::Full);
+    assert!(lost.to_string().contains("does not read"), "{lost}");
+    assert!(!caller.wants_to_write());
+    assert_eq!(caller.receive().unwrap_err(), lost, "for the first reason");
+    let ended = loop {
+        match next(&mut host) {
+            Ok(message) => assert_eq!(message.len(), MOST_MESSAGE),
+            Err(lost) => break lost,
+        }
+    };
+    assert_eq!(ended.kind(), LostKind::Closed);
+}
+
+#[test]
+fn what_was_sent_before_the_end_still_arrives() {
+    let door = open(lenient());
+    for credentials in [Credentials::None, with_key()] {
+        let (mut caller, mut host) = pair(&door, &credentials);
+        caller.send(b"goodbye").unwrap();
+        drop(caller);
+        // Our own message finds nobody, and the last word is heard all the same.
+        let _ = host.send(b"are you there?");
+        assert_eq!(next(&mut host).unwrap(), b"goodbye");
+        let lost = next(&mut host).unwrap_err();
+        assert_eq!(lost.kind(), LostKind::Closed);
+        assert!(lost.to_string().contains("connection"), "{lost}");
+        assert_eq!(next(&mut host).unwrap_err(), lost);
+        assert_eq!(host.send(b"gone").unwrap_err(), lost);
+    }
+}
+
+#[test]
+fn a_message_cut_short_is_an_end_and_no_message() {
+    let door = open(lenient());
+    let mut raw = Raw::new(&door, &Credentials::None);
+    raw.shake_hands(usize::MAX).expect("in");
+    let mut host = door.accept(LIMIT).unwrap();
+    raw.socket.write_all(&[5, 0, 0, 0, 1, 2]).unwrap();
+    drop(raw);
+    assert_eq!(next(&mut host).unwrap_err().kind(), LostKind::Closed);
+}
+
+#[test]
+fn a_length_beyond_the_limit_is_nonsense() {
+    let door = open(lenient());
+    let mut raw = Raw::new(&door, &Credentials::None);
+    raw.shake_hands(usize::MAX).expect("in");
+    let mut host = door.accept(LIMIT).unwrap();
+    raw.socket.write_all(&(MOST_MESSAGE as u32 + 1).to_le_bytes()).unwrap();
+    let lost = next(&mut host).unwrap_err();
+    assert_eq!(lost.kind(), LostKind::Nonsense);
+    assert!(lost.to_string().contains("65537"), "{lost}");
+    assert_eq!(host.send(b"anybody?").unwrap_err(), lost);
+}
+
+#[test]
+fn records_that_are_changed_repeated_or_malformed_are_nonsense() {
+    /// Makes bytes of an open session's framing that the door must not take.
+    type Harm = fn(&mut Opened) -> Vec<u8>;
+    let harms: [(&str, Harm); 6] = [
+        ("changed", |opened| {
+            let mut bytes = Vec::new();
+            opened.framing.seal(b"pay 10", &mut bytes);
+            bytes[8] ^= 1;
+            bytes
+        }),
+        ("repeated", |opened| {
+            let mut bytes = Vec::new();
+            opened.framing.seal(b"pay 10", &mut bytes);
+            [&bytes[..], &bytes].concat()
+        }),
+        ("empty", |_| [&[16, 0][..], &[1; 16]].concat()),
+        ("without a length", |opened| record(opened, &[1, 2, 3])),
+        ("too long", |opened| record(opened, &(MOST_MESSAGE as u32 + 1).to_le_bytes())),
+        ("beyond its end", |opened| record(opened, &[2, 0, 0, 0, b'a', b'b', b'c'])),
+    ];
+    let door = open(config());
+    for (name, harm) in harms {
+        let mut raw = Raw::new(&door, &with_key());
+        let mut opened = raw.shake_hands(usize::MAX).expect("in");
+        let mut host = door.accept(LIMIT).unwrap();
+        raw.socket.write_all(&harm(&mut opened)).unwrap();
+        if name == "repeated" {
+            assert_eq!(next(&mut host).unwrap(), b"pay 10");
+        }
+        assert_eq!(next(&mut host).unwrap_err().kind(), LostKind::Nonsense, "{name}");
+    }
+}
+
+fn record(opened: &mut Opened, content: &[u8]) -> Vec<u8> {
+    let mut record = Vec::new();
+    opened.framing.seal_raw(content, &mut record);
+    record
+}
+
+#[test]
+fn sessions_outlive_their_door_which_stops_listening() {
+    let door = open(config());
+    let (mut caller, mut host) = pair(&door, &with_key());
+    let address = door.address();
+    drop(door);
+    caller.send(b"still here").unwrap();
+    assert_eq!(next(&mut host).unwrap(), b"still here");
+    TcpStream::connect(address).unwrap_err();
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    let config = config();
+    let ticket = config.keyring.issue("worker", LIMIT).unwrap();
+    let shown = format!("{config:?} {:?} {:?}", with_key(), Credentials::Ticket(ticket.clone()));
+    let door = open(config);
+    let shown = format!("{shown} {door:?} {:?}", pair(&door, &with_key()));
+    let secret = &ticket.to_bytes()[16..];
+    for hidden in [&"c7".repeat(3), "199, 199", &format!("{:?}", &secret[..3])[1..]] {
+        assert!(!shown.contains(hidden.trim_end_matches(']')), "{hidden} in {shown}");
+    }
+}

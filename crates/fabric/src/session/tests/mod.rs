@@ -1,0 +1,133 @@
+//! Doors and callers over real sockets.
+
+mod calls;
+mod flood;
+mod handover;
+mod hostile;
+mod messages;
+mod tampering;
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::connection::Opened;
+use super::guest::Guest;
+use super::{Config, Credentials, Door, DoorConfig, Key, Lost, Reason, Session, dial};
+use crate::error::Error;
+
+fn key() -> Key {
+    Key::from_hex("cluster", &"c7".repeat(32)).unwrap()
+}
+
+fn with_key() -> Credentials {
+    Credentials::Key(key())
+}
+
+/// Takes the cluster's key and says `the door` of itself.
+fn config() -> DoorConfig {
+    let config = DoorConfig::new(|_, _| Ok(b"the door".to_vec()));
+    config.keyring.add(key()).unwrap();
+    config
+}
+
+/// Takes everybody, too.
+fn lenient() -> DoorConfig {
+    DoorConfig { require_authentication: false, ..config() }
+}
+
+fn open(config: DoorConfig) -> Door {
+    Door::open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), config).unwrap()
+}
+
+fn call(door: &Door, credentials: &Credentials) -> Result<Session, Error> {
+    dial(door.address(), credentials, b"the caller", &Config::default(), LIMIT)
+}
+
+/// Both ends of a session: the caller's, then the door's.
+fn pair(door: &Door, credentials: &Credentials) -> (Session, Session) {
+    let caller = call(door, credentials).unwrap();
+    (caller, door.accept(LIMIT).expect("the caller got in"))
+}
+
+/// Reasons with how many were refused for them; none that is zero.
+fn refusals(door: &Door) -> Vec<(&'static str, u64)> {
+    let rows = Reason::ALL.map(|reason| (reason.name(), door.counts().refused(reason)));
+    rows.into_iter().filter(|(_, count)| *count > 0).collect()
+}
+
+/// Waits for the next message.
+fn next(session: &mut Session) -> Result<Vec<u8>, Lost> {
+    let until = Instant::now() + LIMIT;
+    loop {
+        if let Some(message) = session.receive()? {
+            return Ok(message);
+        }
+        assert!(Instant::now() < until, "no message comes");
+        let mut fds = [PollFd::from_borrowed_fd(session.as_fd(), PollFlags::IN)];
+        poll(&mut fds, Some(&Timespec { tv_sec: 1, tv_nsec: 0 })).unwrap();
+    }
+}
+
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + LIMIT;
+    while !is_so() {
+        assert!(Instant::now() < until, "{what} does not happen");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A caller whose every byte is in our hands.
+struct Raw {
+    socket: TcpStream,
+    guest: Guest,
+    /// All it said.
+    said: Vec<u8>,
+}
+
+impl Raw {
+    fn new(door: &Door, credentials: &Credentials) -> Self {
+        let mut said = Vec::new();
+        let guest = Guest::new(credentials, b"the caller", &mut said).unwrap();
+        Raw { socket: connect(door), guest, said }
+    }
+
+    /// Goes through the handshake, but says no more than `most` bytes. None: the door has not opened.
+    fn shake_hands(&mut self, most: usize) -> Option<Box<Opened>> {
+        let mut sent = 0;
+        loop {
+            let end = self.said.len().min(most);
+            self.socket.write_all(&self.said[sent..end]).unwrap();
+            sent = end;
+            if sent < self.said.len() {
+                return None;
+            }
+            let mut bytes = [0; 4096];
+            let count = self.socket.read(&mut bytes).unwrap();
+            if let Some(opened) = self.guest.take(&bytes[..count], &mut self.said).unwrap() {
+                return Some(opened);
+            }
+        }
+    }
+}
+
+fn connect(door: &Door) -> TcpStream {
+    let socket = TcpStream::connect(door.address()).unwrap();
+    socket.set_read_timeout(Some(LIMIT)).unwrap();
+    socket
+}
+
+/// All that a door says to these bytes, until it hangs up.
+fn answer(door: &Door, bytes: &[u8]) -> Vec<u8> {
+    let mut socket = connect(door);
+    socket.write_all(bytes).unwrap();
+    let mut answer = Vec::new();
+    socket.read_to_end(&mut answer).unwrap();
+    answer
+}
+
+/// Long enough for the slowest machine; nothing waits for it that goes well.
+const LIMIT: Duration = Duration::from_secs(30);

@@ -1,0 +1,112 @@
+//! Somebody between the two changes what they say; in memory, to try every bit.
+
+use super::super::guest::Trouble;
+use super::super::host::{Host, Rules, Step};
+use super::*;
+
+/// How a handshake ended at the caller's end and at the door's.
+struct Ended {
+    caller: Result<Option<Box<Opened>>, Trouble>,
+    host: Option<Box<Opened>>,
+}
+
+/// A handshake where the caller's first words and the door's answer pass through somebody's hands.
+fn meet(
+    credentials: &Credentials,
+    config: DoorConfig,
+    to_door: impl Fn(&mut Vec<u8>),
+    to_caller: impl Fn(&mut Vec<u8>),
+) -> Ended {
+    let (rules, now) = (Rules::new(config).unwrap(), Instant::now());
+    let mut host = Host::new(&rules, SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
+    let (mut said, mut heard) = (Vec::new(), Vec::new());
+    let mut guest = Guest::new(credentials, b"the caller", &mut said).unwrap();
+    to_door(&mut said);
+    let mut ended = Ended { caller: Ok(None), host: None };
+    if let Step::Open(opened) = host.take(&said, now, &mut heard) {
+        ended.host = Some(opened);
+    }
+    to_caller(&mut heard);
+    said.clear();
+    ended.caller = guest.take(&heard, &mut said);
+    heard.clear();
+    if let Step::Open(opened) = host.take(&said, now, &mut heard) {
+        ended.host = Some(opened);
+    }
+    if matches!(ended.caller, Ok(None)) {
+        ended.caller = guest.take(&heard, &mut Vec::new());
+    }
+    ended
+}
+
+fn flip(bit: usize) -> impl Fn(&mut Vec<u8>) {
+    move |bytes| bytes[bit / 8] ^= 1 << (bit % 8)
+}
+
+fn keep(_: &mut Vec<u8>) {}
+
+#[test]
+fn untouched_both_get_through() {
+    for credentials in [Credentials::None, with_key()] {
+        let ended = meet(&credentials, lenient(), keep, keep);
+        assert!(ended.caller.unwrap().is_some() && ended.host.is_some());
+    }
+}
+
+#[test]
+fn no_bit_of_the_handshake_can_be_changed() {
+    // The caller's preface with its first message, and the door's answer with the second.
+    for bit in 0..(25 + 48) * 8 {
+        let ended = meet(&with_key(), lenient(), flip(bit), keep);
+        assert!(ended.host.is_none(), "bit {bit} of the first");
+        assert!(!matches!(ended.caller, Ok(Some(_))), "bit {bit} of the first");
+    }
+    for bit in 0..(10 + 52) * 8 {
+        let ended = meet(&with_key(), lenient(), keep, flip(bit));
+        assert!(ended.host.is_none(), "bit {bit} of the answer");
+        assert!(!matches!(ended.caller, Ok(Some(_))), "bit {bit} of the answer");
+    }
+}
+
+#[test]
+fn a_caller_with_a_key_is_not_talked_down_to_none() {
+    // As if it had called without: the door takes such callers, and answers so.
+    let without = |said: &mut Vec<u8>| {
+        said.truncate(25);
+        said[6] = 0;
+        said[7..].fill(0);
+    };
+    let ended = meet(&with_key(), lenient(), without, keep);
+    let trouble = ended.caller.map(drop).unwrap_err();
+    assert_eq!(trouble.kind, crate::Kind::Denied);
+    assert!(trouble.why.contains("somebody between us changed the handshake"), "{trouble:?}");
+    assert!(ended.host.is_none());
+}
+
+#[test]
+fn a_caller_that_offers_more_versions_is_not_talked_down_to_ours() {
+    // A caller of versions 1 to 2 sends other bytes, which its first message covers.
+    let fewer = |said: &mut Vec<u8>| said[5] = 1;
+    let more = |said: &mut Vec<u8>| said[5] = 2;
+    let both = |said: &mut Vec<u8>| {
+        more(said);
+        fewer(said);
+    };
+    assert!(meet(&with_key(), config(), both, keep).host.is_some(), "nothing changed");
+    let ended = meet(&with_key(), config(), more, keep);
+    assert!(ended.host.is_none() && ended.caller.is_err());
+}
+
+#[test]
+fn a_door_without_the_key_cannot_pretend() {
+    let other = DoorConfig::new(|_, _| Ok(Vec::new()));
+    let impostor = Key::from_hex("cluster", &"99".repeat(32)).unwrap();
+    other.keyring.add(impostor.clone()).unwrap();
+    // It lets the caller through to its own key.
+    let to_door = move |said: &mut Vec<u8>| {
+        said.clear();
+        Guest::new(&Credentials::Key(impostor.clone()), b"", said).unwrap();
+    };
+    let ended = meet(&with_key(), other, to_door, keep);
+    assert_eq!(ended.caller.map(drop).unwrap_err().kind, crate::Kind::Denied);
+}
