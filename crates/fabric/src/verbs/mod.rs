@@ -6,6 +6,7 @@
 
 mod admission;
 mod ah;
+mod attached;
 mod attributes;
 mod chain;
 mod channel;
@@ -20,6 +21,7 @@ mod domain;
 mod events;
 mod gid;
 mod half;
+mod keyring;
 mod lane;
 mod mr;
 mod offer;
@@ -42,6 +44,7 @@ pub use device::{AskError, Device, DeviceFacts, Extended, Guid, Limits};
 pub use domain::Domain;
 pub use events::Incidents;
 pub use gid::{Gid, GidEntry, GidType};
+pub(crate) use keyring::Keyring;
 pub(crate) use mr::Mr;
 pub use port::{LinkLayer, Port, PortState};
 pub use survey::{Survey, Unavailable, survey};
