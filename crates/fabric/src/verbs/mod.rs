@@ -38,7 +38,7 @@ mod srq;
 mod survey;
 mod zero;
 
-pub use choose::{Choice, Refusal, Wish, choose};
+pub use choose::{Choice, Refusal, Wish, candidates, choose};
 pub use config::{Config, QpType};
 pub use device::{AskError, Device, DeviceFacts, Extended, Guid, Limits};
 pub use domain::Domain;

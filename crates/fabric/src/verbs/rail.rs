@@ -156,7 +156,15 @@ mod tests {
     use super::*;
 
     fn choice() -> Choice {
-        Choice { device: "a".to_owned(), port: 1, gid: None, mtu: 4096, why: String::new() }
+        Choice {
+            device: "a".to_owned(),
+            port: 1,
+            gid: None,
+            link_layer: LinkLayer::Ethernet,
+            mtu: 4096,
+            rate_mbps: 100_000,
+            why: String::new(),
+        }
     }
 
     #[test]
