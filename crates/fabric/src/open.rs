@@ -16,6 +16,17 @@ pub trait Fabric: Send + Sync {
     /// costs a device only once.
     fn register(&self, memory: &Memory, rights: Rights) -> Result<Region, Error>;
 
+    /// Registers the memory of a [shared](Region::shared) region with this fabric too; once is enough. A
+    /// region of this very fabric needs nothing, and neither does any where there is no device.
+    fn attach(&self, _region: &Region) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Ends what [`Fabric::attach`] began: lanes of this fabric refuse the region from now on, and so does
+    /// its device what peers ask of it. What is under way in its memory fails, and the lane with it; so
+    /// detach when the fabric's lanes are gone, or do not use the region.
+    fn detach(&self, _region: &Region) {}
+
     /// Prepares one end of a lane. One end dials, the other accepts.
     fn half(&self, side: Side) -> Result<Box<dyn Half>, Error>;
 }

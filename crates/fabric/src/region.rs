@@ -5,7 +5,7 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::memory::Memory;
-use crate::verbs::Mr;
+use crate::verbs::{Keyring, Mr};
 
 /// What peers may do with a region. Its owner may always read and write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -63,6 +63,8 @@ struct Inner {
 pub(crate) enum Registration {
     /// With a device.
     Verbs(Arc<Mr>),
+    /// With any number of devices, at the moment maybe none; software lanes look at the region itself.
+    Several(Keyring),
     /// With nobody: software lanes look at the region itself.
     Software,
 }
@@ -78,6 +80,12 @@ impl Region {
         Region {
             inner: Arc::new(Inner { memory, rights, registration, granted: Mutex::default() }),
         }
+    }
+
+    /// Memory for lanes of several fabrics at once: of those that need no device as it is, of others once
+    /// they [attached](crate::Fabric::attach) it. Fabrics may come and go while it lives.
+    pub fn shared(memory: &Memory, rights: Rights) -> Self {
+        Region::new(memory.clone(), rights, Registration::Several(Keyring::default()))
     }
 
     /// The memory behind it.
@@ -116,12 +124,17 @@ impl Region {
         Slice { region: self.clone(), offset: start, length: end - start }
     }
 
-    /// Whether both stand on one registration, as those of the same memory and rights do.
+    /// Whether both stand on one registration, as those of the same memory and rights do; of a shared
+    /// region's any one counts.
     pub fn shares_registration(&self, other: &Region) -> bool {
-        match (&self.inner.registration, &other.inner.registration) {
-            (Registration::Verbs(ours), Registration::Verbs(theirs)) => Arc::ptr_eq(ours, theirs),
-            _ => Arc::ptr_eq(&self.inner, &other.inner),
-        }
+        use Registration::{Several, Software, Verbs};
+        Arc::ptr_eq(&self.inner, &other.inner)
+            || match (self.registration(), other.registration()) {
+                (Verbs(ours), Verbs(theirs)) => Arc::ptr_eq(ours, theirs),
+                (Verbs(one), Several(keys)) | (Several(keys), Verbs(one)) => keys.holds(one),
+                (Several(ours), Several(theirs)) => ours.meets(theirs),
+                (Software, _) | (_, Software) => false,
+            }
     }
 
     pub(crate) fn registration(&self) -> &Registration {
@@ -173,6 +186,10 @@ impl WeakRegion {
 
     pub(crate) fn is_gone(&self) -> bool {
         self.0.strong_count() == 0
+    }
+
+    pub(crate) fn is(&self, region: &Region) -> bool {
+        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&region.inner))
     }
 }
 
@@ -256,6 +273,16 @@ mod tests {
         fn revoke(&self, key: u128, _: &Memory) {
             self.0.lock().unwrap().send(key).unwrap();
         }
+    }
+
+    #[test]
+    fn a_shared_region_is_itself_and_of_no_device_at_first() {
+        let memory = Memory::allocate(4096, Pages::Plain).unwrap();
+        let [one, other] = [(); 2].map(|()| Region::shared(&memory, Rights::ALL));
+        let software = Region::new(memory, Rights::ALL, Registration::Software);
+        assert!(one.shares_registration(&one.clone()) && software.shares_registration(&software));
+        assert!(!one.shares_registration(&other) && !one.shares_registration(&software));
+        assert!(one.downgrade().is(&one.clone()) && !one.downgrade().is(&other));
     }
 
     #[test]

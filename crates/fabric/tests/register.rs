@@ -1,18 +1,28 @@
 //! Memory registered with real devices. Needs the lab.
 #![allow(missing_docs, reason = "a test")]
 
+use std::collections::VecDeque;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
+use fabric::shm::Shm;
 use fabric::verbs::{Domain, LIBRARY, Wish, choose, survey};
-use fabric::{Error, Kind, Memory, Pages, Rights};
+use fabric::{
+    Done, Error, Fabric, Failure, Kind, Lane, Memory, Op, Pages, Region, Rights, Side, Window,
+};
 
 const MIB: usize = 1 << 20;
+const LIMIT: Duration = Duration::from_secs(30);
 
 fn open() -> Result<Domain, Error> {
+    open_one(None)
+}
+
+fn open_one(device: Option<&str>) -> Result<Domain, Error> {
     let library = Path::new(LIBRARY);
     let devices = survey(library).expect("the lab has devices").devices;
-    let wish = Wish { device: None, port: None, gid_index: None, mtu: 4096 };
+    let wish = Wish { device: device.map(str::to_owned), port: None, gid_index: None, mtu: 4096 };
     Domain::open(library, &choose(&devices, &wish).expect("one is usable"))
 }
 
@@ -52,6 +62,146 @@ fn a_region_outlives_its_domain_and_its_memory() {
     drop((domain, memory));
     region.memory().store(0, 7);
     assert_eq!(region.memory().load(0), 7);
+}
+
+/// Both ends of a lane, in one thread.
+fn connect(near: &dyn Fabric, far: &dyn Fabric) -> [Box<dyn Lane>; 2] {
+    let (near, far) = (near.half(Side::Dial).unwrap(), far.half(Side::Accept).unwrap());
+    let offers = [near.offer(), far.offer()];
+    std::thread::scope(|scope| {
+        let far = scope.spawn(|| far.connect(&offers[0], LIMIT).unwrap());
+        [near.connect(&offers[1], LIMIT).unwrap(), far.join().unwrap()]
+    })
+}
+
+fn import([user, granter]: &mut [Box<dyn Lane>; 2], region: &Region) -> Window {
+    let granted = granter.grant(region).unwrap();
+    user.import(&granted).unwrap()
+}
+
+/// Posts one operation at the near end and answers how it went.
+fn perform([near, far]: &mut [Box<dyn Lane>; 2], op: Op) -> Result<Done, Failure> {
+    near.post(&mut VecDeque::from([op]));
+    let (mut done, begun) = (Vec::new(), Instant::now());
+    while done.is_empty() {
+        near.poll(&mut done);
+        far.poll(&mut Vec::new());
+        assert!(begun.elapsed() < LIMIT, "not over in time");
+    }
+    done.remove(0).outcome
+}
+
+/// One region at both ends of a verbs lane and of a shared-memory lane, its halves copied to and fro.
+#[test]
+fn a_shared_region_is_used_over_every_fabric_it_is_attached_to() {
+    let (near, far, shm) = (open_one(Some("rxe0")), open_one(Some("rxe1")), Shm::default());
+    let (near, far) = (near.unwrap(), far.unwrap());
+    let before = pinned();
+    let memory = Memory::allocate(MIB, Pages::Plain).unwrap();
+    let region = Region::shared(&memory, Rights::ALL);
+    assert_eq!(pinned(), before);
+    for fabric in [&near as &dyn Fabric, &far, &shm, &near] {
+        fabric.attach(&region).unwrap();
+    }
+    assert_eq!(pinned(), before + 2, "once with each device");
+    let own = near.register(&memory, Rights::ALL).unwrap();
+    assert!(own.shares_registration(&region) && region.shares_registration(&own));
+    let other = Region::shared(&memory, Rights::ALL);
+    assert!(!other.shares_registration(&region));
+    far.attach(&other).unwrap();
+    assert!(other.shares_registration(&region) && pinned() == before + 2);
+
+    for (round, mut lanes) in
+        [connect(&near, &far), connect(&far, &near), connect(&shm, &shm)].into_iter().enumerate()
+    {
+        let window = import(&mut lanes, &region);
+        let sample = vec![round as u8 + 1; 5000];
+        memory.write(0, &sample);
+        let write = Op::write(1, region.slice(..5000), window.at(MIB as u64 / 2));
+        assert_eq!(perform(&mut lanes, write), Ok(Done::Placed));
+        assert_eq!(region.slice(MIB / 2..MIB / 2 + 5000).to_vec(), sample);
+        let read = Op::read(2, region.slice(9000..14_000), window.at(MIB as u64 / 2));
+        assert_eq!(perform(&mut lanes, read), Ok(Done::Placed));
+        assert_eq!(region.slice(9000..14_000).to_vec(), sample);
+    }
+    drop((region, other));
+    assert_eq!(pinned(), before + 1, "a region of the device's own is left");
+}
+
+#[test]
+fn what_is_detached_is_refused_until_it_is_attached_again() {
+    let (near, far) = (open_one(Some("rxe0")).unwrap(), open_one(Some("rxe1")).unwrap());
+    let mut lanes = connect(&near, &far);
+    let memory = Memory::allocate(MIB, Pages::Plain).unwrap();
+    let region = Region::shared(&memory, Rights::ALL);
+    assert_eq!(lanes[0].grant(&region).unwrap_err().kind(), Kind::Misuse);
+    far.attach(&region).unwrap();
+    let window = import(&mut lanes, &region);
+    let write = || Op::write(1, region.slice(..8), window.at(800));
+    let before = pinned();
+    for _ in 0..3 {
+        assert_eq!(perform(&mut lanes, write()), Err(Failure::Unsupported), "not attached");
+        near.attach(&region).unwrap();
+        assert_eq!(perform(&mut lanes, write()), Ok(Done::Placed));
+        near.detach(&region);
+        assert_eq!(pinned(), before);
+    }
+    let foreign = far.register(&memory, Rights::ALL).unwrap();
+    assert_eq!(near.attach(&foreign).unwrap_err().kind(), Kind::Misuse);
+    far.attach(&foreign).expect("it is at home there");
+    far.detach(&foreign);
+    far.detach(&region);
+    // The peer has a key that the device does not know any more.
+    near.attach(&region).unwrap();
+    drop(foreign);
+    assert_eq!(perform(&mut lanes, write()), Err(Failure::Access));
+}
+
+#[test]
+fn a_shared_region_fits_so_many_domains_and_no_more() {
+    let memory = Memory::allocate(MIB, Pages::Plain).unwrap();
+    let region = Region::shared(&memory, Rights::ALL);
+    let domains: Vec<Domain> = (0..17).map(|_| open().unwrap()).collect();
+    for domain in &domains[..16] {
+        domain.attach(&region).unwrap();
+    }
+    let error = domains[16].attach(&region).unwrap_err();
+    assert_eq!(error.kind(), Kind::Full, "{error}");
+    domains[3].detach(&region);
+    domains[16].attach(&region).expect("there is room again");
+}
+
+#[test]
+fn a_shared_region_does_not_keep_the_device_open() {
+    let region = Region::shared(&Memory::allocate(MIB, Pages::Plain).unwrap(), Rights::ALL);
+    let before = (open_devices(), pinned());
+    for detach in [true, false] {
+        let (near, far) = (open_one(Some("rxe0")).unwrap(), open_one(Some("rxe1")).unwrap());
+        near.attach(&region).unwrap();
+        far.attach(&region).unwrap();
+        let mut lanes = connect(&near, &far);
+        if detach {
+            near.detach(&region);
+            far.detach(&region);
+            drop((near, far));
+        } else {
+            // The lanes are still there, and use it.
+            drop((near, far));
+            let window = import(&mut lanes, &region);
+            let write = Op::write(1, region.slice(..8), window.at(800));
+            assert_eq!(perform(&mut lanes, write), Ok(Done::Placed));
+        }
+        assert!(open_devices() > before.0);
+        drop(lanes);
+        assert_eq!((open_devices(), pinned()), before, "detached: {detach}");
+    }
+}
+
+/// How many descriptors of devices this process has.
+fn open_devices() -> usize {
+    let open = std::fs::read_dir("/proc/self/fd").expect("our own");
+    let targets = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+    targets.filter(|target| target.starts_with("/dev/infiniband")).count()
 }
 
 #[test]

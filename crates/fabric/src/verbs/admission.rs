@@ -1,7 +1,7 @@
 //! Whether a lane can do what it is asked; if not, the device never sees it.
 
 use super::datagram::Datagram;
-use super::mr::mr;
+use super::mr::is_registered;
 use super::rail::Rail;
 use crate::lane::Caps;
 use crate::op::Work;
@@ -41,7 +41,7 @@ impl Admission<'_> {
     /// Whether the memory is registered with our device.
     #[inline]
     fn is_ours(&self, slice: &Slice) -> bool {
-        mr(slice.region()).is_some_and(|mr| mr.is_of(&self.rail.pd))
+        is_registered(slice.region(), &self.rail.pd)
     }
 
     /// Whether this lane imported the window.

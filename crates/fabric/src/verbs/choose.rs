@@ -2,6 +2,7 @@
 //!
 //! A pure function of what the devices said and what the user wishes: nothing is asked here.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::net::Ipv6Addr;
 
@@ -33,8 +34,12 @@ pub struct Choice {
     pub port: u8,
     /// Its GID; absent on InfiniBand ports with an empty table, which go by LID.
     pub gid: Option<GidEntry>,
+    /// What the port's cable carries.
+    pub link_layer: LinkLayer,
     /// Bytes: the wish, lowered to what the port has.
     pub mtu: u32,
+    /// Megabits a second, all lanes together; 0 where the driver does not say.
+    pub rate_mbps: u64,
     /// Why each, in words.
     pub why: String,
 }
@@ -54,47 +59,52 @@ impl std::error::Error for Refusal {}
 /// Chooses among the active ports whose GIDs allow the wish: the one whose packets get furthest wins,
 /// then the fastest, then the first listed.
 pub fn choose(devices: &[Device], wish: &Wish) -> Result<Choice, Refusal> {
+    let (usable, refused) = candidates(devices, wish);
+    usable.into_iter().next().ok_or_else(|| Refusal(refused.join("; ")))
+}
+
+/// Every port that could be used, the best first, and in words why each of the others could not.
+pub fn candidates(devices: &[Device], wish: &Wish) -> (Vec<Choice>, Vec<String>) {
     let mut candidates: Vec<Candidate<'_>> = Vec::new();
     let mut refused: Vec<String> = Vec::new();
     for device in devices.iter().filter(|device| wanted(device, wish)) {
-        match ports(device, wish) {
-            Err(why) => refused.push(format!("{}: {why}", device.name)),
-            Ok(ports) => {
-                for port in ports {
-                    match Candidate::new(device, port, wish) {
-                        Ok(candidate) => candidates.push(candidate),
-                        Err(why) => {
-                            refused.push(format!("{} port {}: {why}", device.name, port.port));
-                        }
-                    }
-                }
+        let ports = ports(device, wish).unwrap_or_else(|why| {
+            refused.push(format!("{}: {why}", device.name));
+            Vec::new()
+        });
+        for port in ports {
+            match Candidate::new(device, port, wish) {
+                Ok(candidate) => candidates.push(candidate),
+                Err(why) => refused.push(format!("{}: port {} {why}", device.name, port.port)),
             }
         }
     }
     if candidates.is_empty() && refused.is_empty() {
-        return Err(no_such_device(devices, wish));
+        refused.push(no_such_device(devices, wish));
     }
-    let best = candidates.iter().rev().max_by_key(|candidate| candidate.merit());
-    let best = best.ok_or_else(|| Refusal(refused.join("; ")))?;
-    Ok(best.choice(wish, candidates.len()))
+    // Of equals the first listed stays first.
+    candidates.sort_by_key(|candidate| Reverse(candidate.merit()));
+    let of = candidates.len();
+    let choices = (1..).zip(&candidates).map(|(place, one)| one.choice(wish, place, of));
+    (choices.collect(), refused)
 }
 
 fn wanted(device: &Device, wish: &Wish) -> bool {
     wish.device.as_ref().is_none_or(|name| *name == device.name)
 }
 
-fn no_such_device(devices: &[Device], wish: &Wish) -> Refusal {
+fn no_such_device(devices: &[Device], wish: &Wish) -> String {
     let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
-    Refusal(match &wish.device {
+    match &wish.device {
         Some(name) => format!(
             "there is no device {name}; there is {}. Set rdma_device to one of them, or to \"\"",
             if names.is_empty() { "none".to_owned() } else { names.join(", ") }
         ),
         None => "there is no RDMA device".to_owned(),
-    })
+    }
 }
 
-/// The active ports that the wish allows, or why there is none.
+/// The ports that the wish allows, or why there is none.
 fn ports<'d>(device: &'d Device, wish: &Wish) -> Result<Vec<&'d Port>, String> {
     device.supported()?;
     let facts = device.facts.as_ref().map_err(ToString::to_string)?;
@@ -104,13 +114,7 @@ fn ports<'d>(device: &'d Device, wish: &Wish) -> Result<Vec<&'d Port>, String> {
         let count = facts.ports.len();
         return Err(format!("it has no port {port}, only {count}. Set rdma_port to 0 to choose"));
     }
-    let (active, idle): (Vec<&Port>, Vec<&Port>) =
-        wished.into_iter().partition(|port| port.state == PortState::Active);
-    if active.is_empty() {
-        let state = |port: &&Port| format!("port {} is {}", port.port, port.state.name());
-        return Err(idle.iter().map(state).collect::<Vec<_>>().join(", "));
-    }
-    Ok(active)
+    if wished.is_empty() { Err("it has no port".to_owned()) } else { Ok(wished) }
 }
 
 /// A port that could be used, with the GID it would use.
@@ -123,6 +127,9 @@ struct Candidate<'d> {
 
 impl<'d> Candidate<'d> {
     fn new(device: &'d Device, port: &'d Port, wish: &Wish) -> Result<Self, String> {
+        if port.state != PortState::Active {
+            return Err(format!("is {}", port.state.name()));
+        }
         let (gid, gid_why) = gid(port, wish)?;
         Ok(Candidate { device, port, gid, gid_why })
     }
@@ -133,19 +140,24 @@ impl<'d> Candidate<'d> {
         (ethernet.map_or(Reach::Ipv4, reach), self.port.rate_mbps())
     }
 
-    fn choice(&self, wish: &Wish, of: usize) -> Choice {
+    /// As the one in this place of so many, counted from 1.
+    fn choice(&self, wish: &Wish, place: usize, of: usize) -> Choice {
         let mtu = wish.mtu.min(self.port.active_mtu);
-        let port_why = match (&wish.device, wish.port, of) {
-            (Some(_), Some(_), _) => "as set",
-            (_, _, 1) => "the only port that can be used as set",
-            _ => "of several ports the one that reaches furthest, then the fastest, then the first",
+        let merit = "reaches furthest, then the fastest, then the first";
+        let port_why = match (&wish.device, wish.port, of, place) {
+            (Some(_), Some(_), ..) => "as set".to_owned(),
+            (_, _, 1, _) => "the only port that can be used as set".to_owned(),
+            (.., 1) => format!("of several ports the one that {merit}"),
+            _ => format!("of {of} ports number {place} by what {merit}"),
         };
         let mtu_why = if mtu < wish.mtu { "all the port has" } else { "as set" };
         Choice {
             device: self.device.name.clone(),
             port: self.port.port,
             gid: self.gid.cloned(),
+            link_layer: self.port.link_layer,
             mtu,
+            rate_mbps: self.port.rate_mbps(),
             why: format!("{port_why}; {}; MTU {mtu}: {mtu_why}", self.gid_why),
         }
     }
@@ -167,17 +179,17 @@ fn gid<'p>(port: &'p Port, wish: &Wish) -> Result<(Option<&'p GidEntry>, String)
         LinkLayer::Ethernet => {
             let nameable = port.gids.iter().filter(|entry| entry.index <= MOST_INDEX);
             let best = nameable.max_by_key(|entry| rank(entry));
-            let best = best.ok_or("its GID table is empty: give its net device an address")?;
+            let best = best.ok_or("has an empty GID table: give its net device an address")?;
             Ok((Some(best), format!("GID {}: {}", best.index, description(best))))
         }
-        LinkLayer::Unknown => Err("its link layer is unknown".to_owned()),
+        LinkLayer::Unknown => Err("has an unknown link layer".to_owned()),
     }
 }
 
 fn no_gid(port: &Port, index: u32) -> String {
     let known: Vec<String> = port.gids.iter().map(|entry| entry.index.to_string()).collect();
     let known = known.join(", ");
-    format!("it has no GID {index}; filled are {known}. Set rdma_gid_index to -1 to choose")
+    format!("has no GID {index}; filled are {known}. Set rdma_gid_index to -1 to choose")
 }
 
 /// An address handle has eight bits for the index.
@@ -281,6 +293,35 @@ mod tests {
         let fast = device("b", vec![port(1, PortState::Active, 4)]);
         let same = device("c", vec![port(1, PortState::Active, 4)]);
         assert_eq!(choose(&[slow, fast, same], &ANY).expect("a choice").device, "b");
+    }
+
+    #[test]
+    fn every_usable_port_is_a_candidate_and_every_other_is_explained() {
+        let mut bare = port(2, PortState::Active, 4);
+        bare.gids.clear();
+        let cards = [
+            device("slow", vec![port(1, PortState::Active, 1), port(2, PortState::Down, 4)]),
+            device("fast", vec![port(1, PortState::Active, 4), bare]),
+            device("same", vec![port(1, PortState::Active, 4)]),
+            device("none", vec![]),
+        ];
+        let (choices, refused) = candidates(&cards, &ANY);
+        let names: Vec<&str> = choices.iter().map(|choice| choice.device.as_str()).collect();
+        assert_eq!(names, ["fast", "same", "slow"]);
+        assert_eq!(choices[0], choose(&cards, &ANY).expect("a choice"));
+        assert_eq!((choices[2].rate_mbps, choices[2].link_layer), (25_000, LinkLayer::Ethernet));
+        let why = "of 3 ports number 2 by what reaches furthest, then the fastest, then the first; \
+                   GID 3: RoCE v2, routable; MTU 4096: as set";
+        assert_eq!(choices[1].why, why);
+        let expected = [
+            "slow: port 2 is DOWN",
+            "fast: port 2 has an empty GID table: give its net device an address",
+            "none: it has no port",
+        ];
+        assert_eq!(refused, expected);
+        let elsewhere = Wish { device: Some("no".to_owned()), ..ANY };
+        let (choices, refused) = candidates(&cards, &elsewhere);
+        assert!(choices.is_empty() && refused[0].starts_with("there is no device no; there is"));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rdma_sys::objects::ibv_pd;
@@ -16,7 +17,8 @@ use super::context::Context;
 use super::device::AskError;
 use super::events::Incidents;
 use super::half::VerbsHalf;
-use super::mr::Mr;
+use super::keyring::Keyring;
+use super::mr::{Mr, is_registered};
 use super::rail::Rail;
 use super::survey::list;
 use crate::error::{Error, Kind};
@@ -73,23 +75,59 @@ impl Domain {
     /// Registers the whole of `memory`. The same memory with the same rights is registered once,
     /// however often it is asked for.
     pub fn register(&self, memory: &Memory, rights: Rights) -> Result<Region, Error> {
+        let mr = self.mr(memory, rights)?;
+        Ok(Region::new(memory.clone(), rights, Registration::Verbs(mr)))
+    }
+
+    /// The one registration of this memory with these rights.
+    fn mr(&self, memory: &Memory, rights: Rights) -> Result<Arc<Mr>, Error> {
         let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (memory.id(), rights);
         if let Some(mr) = registered.get(&key).and_then(Weak::upgrade) {
-            return Ok(Region::new(memory.clone(), rights, Registration::Verbs(mr)));
+            return Ok(mr);
         }
         let Rail { pd, choice, .. } = &*self.rail;
         let mr = Arc::new(Mr::new(&choice.device, pd.clone(), memory, rights)?);
         // What has ended meanwhile makes room.
         registered.retain(|_, mr| mr.strong_count() > 0);
         registered.insert(key, Arc::downgrade(&mr));
-        Ok(Region::new(memory.clone(), rights, Registration::Verbs(mr)))
+        Ok(mr)
     }
 }
 
 impl Fabric for Domain {
     fn register(&self, memory: &Memory, rights: Rights) -> Result<Region, Error> {
         Domain::register(self, memory, rights)
+    }
+
+    /// At most 16 domains can have one region at a time. Once the domain and all its lanes are gone, its
+    /// regions are detached: they do not keep the device open.
+    fn attach(&self, region: &Region) -> Result<(), Error> {
+        let pd = &self.rail.pd;
+        if is_registered(region, pd) {
+            return Ok(());
+        }
+        let refused = |kind, why: &str, remedy: &str| {
+            let call = format!("attach a region to {}", self.rail.choice.device);
+            Error::new(kind, call, why, remedy)
+        };
+        let Registration::Several(keys) = region.registration() else {
+            let why = "it was registered with another fabric, and for that one only";
+            return Err(refused(Kind::Misuse, why, "make it with `Region::shared`"));
+        };
+        if !keys.add(self.mr(region.memory(), region.rights())?) {
+            let why = format!("{} domains have it already", Keyring::MOST);
+            return Err(refused(Kind::Full, &why, "detach it from those that are not used"));
+        }
+        self.rail.attached.add(region);
+        Ok(())
+    }
+
+    fn detach(&self, region: &Region) {
+        if let Registration::Several(keys) = region.registration() {
+            keys.remove(self.rail.pd.number());
+            self.rail.attached.remove(region);
+        }
     }
 
     /// Both sides are alike.
@@ -100,6 +138,8 @@ impl Fabric for Domain {
 
 /// A protection domain.
 pub(super) struct Pd {
+    /// One that no other domain of this process ever has, and not 0: how a region knows its key for it.
+    number: u32,
     context: Arc<Context>,
     pd: NonNull<ibv_pd>,
 }
@@ -113,7 +153,14 @@ impl Pd {
     fn new(context: Arc<Context>) -> Result<Self, rdma_sys::Errno> {
         // SAFETY: the device is open as long as `context` lives, which `Pd` holds.
         let pd = unsafe { context.verbs().ibv_alloc_pd(context.as_ptr()) }?;
-        Ok(Pd { context, pd })
+        // Opening four billion would take years.
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        Ok(Pd { number: NEXT.fetch_add(1, Ordering::Relaxed), context, pd })
+    }
+
+    #[inline]
+    pub(super) fn number(&self) -> u32 {
+        self.number
     }
 
     pub(super) fn context(&self) -> &Arc<Context> {

@@ -12,7 +12,7 @@ use super::admission::Admission;
 use super::cq::Cq;
 use super::datagram::{Datagram, HEADER};
 use super::events::Alarm;
-use super::mr::mr;
+use super::mr::rkey;
 use super::outcome::{Over, received, verdict};
 use super::qp::Qp;
 use super::rail::Rail;
@@ -66,7 +66,9 @@ impl VerbsLane {
     ) -> Result<Self, Error> {
         let sizes = &rail.sizes;
         let caps = caps(&rail, &qp, datagram.as_ref(), max_message);
+        let domain = rail.pd.number();
         let shape = Shape {
+            domain,
             depth: sizes.send_wr,
             max_message: u32::try_from(caps.max_message).unwrap_or(u32::MAX),
             send_sge: sizes.send_sge,
@@ -83,7 +85,7 @@ impl VerbsLane {
             caps,
             stats: Arc::default(),
             sends: Sends::new(shape),
-            receives: Receives::new(sizes.recv_wr, rail.shared.clone(), rail.scrap.clone()),
+            receives: Receives::new(domain, sizes.recv_wr, rail.shared.clone(), rail.scrap.clone()),
             datagram,
             qp: Some(qp),
             cq,
@@ -291,16 +293,18 @@ impl Lane for VerbsLane {
     }
 
     fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {
-        let mr = mr(region).filter(|mr| mr.is_of(&self.rail.pd)).ok_or_else(|| {
+        let key = rkey(region, &self.rail.pd).ok_or_else(|| {
             let why = "it is not registered with this lane's device";
-            misuse("grant a region", why, "register the memory with the fabric of the lane")
+            let remedy =
+                "register the memory with the fabric of the lane, or attach the region to it";
+            misuse("grant a region", why, remedy)
         })?;
         Ok(RemoteRegion {
             lane: LaneKind::Verbs,
             rights: region.rights(),
             length: region.len() as u64,
             address: region.memory().address().addr() as u64,
-            key: mr.rkey().into(),
+            key: key.into(),
         })
     }
 

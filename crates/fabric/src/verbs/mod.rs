@@ -6,6 +6,7 @@
 
 mod admission;
 mod ah;
+mod attached;
 mod attributes;
 mod chain;
 mod channel;
@@ -20,6 +21,7 @@ mod domain;
 mod events;
 mod gid;
 mod half;
+mod keyring;
 mod lane;
 mod mr;
 mod offer;
@@ -36,12 +38,13 @@ mod srq;
 mod survey;
 mod zero;
 
-pub use choose::{Choice, Refusal, Wish, choose};
+pub use choose::{Choice, Refusal, Wish, candidates, choose};
 pub use config::{Config, QpType};
 pub use device::{AskError, Device, DeviceFacts, Extended, Guid, Limits};
 pub use domain::Domain;
 pub use events::Incidents;
 pub use gid::{Gid, GidEntry, GidType};
+pub(crate) use keyring::Keyring;
 pub(crate) use mr::Mr;
 pub use port::{LinkLayer, Port, PortState};
 pub use survey::{Survey, Unavailable, survey};

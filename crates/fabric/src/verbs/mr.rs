@@ -78,6 +78,11 @@ impl Mr {
     pub(super) fn is_of(&self, pd: &Arc<Pd>) -> bool {
         Arc::ptr_eq(&self.pd, pd)
     }
+
+    /// The number of its domain.
+    pub(super) fn domain(&self) -> u32 {
+        self.pd.number()
+    }
 }
 
 impl std::fmt::Debug for Mr {
@@ -94,19 +99,34 @@ impl Drop for Mr {
     }
 }
 
-/// A region's registration with a device, if it has one.
+/// Whether a region is registered with this domain.
 #[inline]
-pub(super) fn mr(region: &Region) -> Option<&Mr> {
+pub(super) fn is_registered(region: &Region, pd: &Arc<Pd>) -> bool {
     match region.registration() {
-        Registration::Verbs(mr) => Some(mr),
-        Registration::Software => None,
+        Registration::Verbs(mr) => mr.is_of(pd),
+        Registration::Several(keys) => keys.lkey(pd.number()).is_some(),
+        Registration::Software => false,
     }
 }
 
-/// The key for a piece of a work request. Lanes take registered memory only; 0 is nobody's.
+/// The key for a piece of a work request of this domain. Lanes take memory only that is registered with
+/// theirs; 0, which no device gives out, is the key of what was detached since.
 #[inline]
-pub(super) fn lkey(slice: &Slice) -> u32 {
-    mr(slice.region()).map_or(0, Mr::lkey)
+pub(super) fn lkey(slice: &Slice, domain: u32) -> u32 {
+    match slice.region().registration() {
+        Registration::Verbs(mr) => mr.lkey(),
+        Registration::Several(keys) => keys.lkey(domain).unwrap_or(0),
+        Registration::Software => 0,
+    }
+}
+
+/// The key for peers of this domain's lanes, if the region is registered with it.
+pub(super) fn rkey(region: &Region, pd: &Arc<Pd>) -> Option<u32> {
+    match region.registration() {
+        Registration::Verbs(mr) => mr.is_of(pd).then(|| mr.rkey()),
+        Registration::Several(keys) => keys.rkey(pd),
+        Registration::Software => None,
+    }
 }
 
 /// The device may reorder what it writes into this memory, which is faster over PCI Express; nobody

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rdma_sys::Errno;
 use rdma_sys::consts::IBV_ATOMIC_NONE;
 
+use super::attached::Attached;
 use super::choose::Choice;
 use super::config::{Config, QpType, Sizes};
 use super::context::Context;
@@ -30,6 +31,8 @@ pub(super) struct Rail {
     pub(super) sizes: Sizes,
     pub(super) atomics: bool,
     pub(super) events: Events,
+    /// Regions that may be used over other domains too.
+    pub(super) attached: Attached,
     pub(super) shared: Option<Arc<SharedReceives>>,
     /// Of a rail of datagrams: where their headers go, which nobody reads.
     pub(super) scrap: Option<Arc<Mr>>,
@@ -54,6 +57,7 @@ impl Rail {
         let scrap = (config.qp_type == QpType::Ud).then(|| scrap(&pd, choice)).transpose()?;
         let events = events(context, choice)?;
         Ok(Rail {
+            attached: Attached::to(pd.number()),
             pd,
             choice: choice.clone(),
             gid_index,
@@ -152,7 +156,15 @@ mod tests {
     use super::*;
 
     fn choice() -> Choice {
-        Choice { device: "a".to_owned(), port: 1, gid: None, mtu: 4096, why: String::new() }
+        Choice {
+            device: "a".to_owned(),
+            port: 1,
+            gid: None,
+            link_layer: LinkLayer::Ethernet,
+            mtu: 4096,
+            rate_mbps: 100_000,
+            why: String::new(),
+        }
     }
 
     #[test]

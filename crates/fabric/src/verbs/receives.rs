@@ -32,6 +32,8 @@ pub(super) fn receive_number(wr_id: u64) -> Option<u32> {
 }
 
 pub(super) struct Receives {
+    /// Whose keys the requests carry.
+    domain: u32,
     chain: Chain<ibv_recv_wr>,
     queue: Queue,
     depth: usize,
@@ -67,12 +69,13 @@ impl SharedReceives {
 
 impl Receives {
     pub(super) fn new(
+        domain: u32,
         depth: u32,
         shared: Option<Arc<SharedReceives>>,
         scrap: Option<Arc<Mr>>,
     ) -> Self {
         let queue = shared.map_or_else(|| Queue::Own(Slab::new()), Queue::Shared);
-        Receives { chain: Chain::new(), queue, depth: depth as usize, scrap }
+        Receives { domain, chain: Chain::new(), queue, depth: depth as usize, scrap }
     }
 
     /// Whether receives of this lane are with the device. Those of a shared queue belong to all lanes,
@@ -101,7 +104,7 @@ impl Receives {
         if slab.len() >= self.depth {
             return Some(op);
         }
-        let pieces = add_pieces(&mut self.chain, self.scrap.as_deref(), &op);
+        let pieces = add_pieces(&mut self.chain, self.domain, self.scrap.as_deref(), &op);
         self.chain.push(request(slab.insert(op), pieces));
         None
     }
@@ -138,12 +141,11 @@ impl Receives {
 
     /// Makes the request of a receive that is still here again.
     pub(super) fn again(&mut self, number: u32) {
-        let (chain, scrap) = (&mut self.chain, self.scrap.as_deref());
+        let (chain, domain, scrap) = (&mut self.chain, self.domain, self.scrap.as_deref());
+        let add = |op: &Op| add_pieces(chain, domain, scrap, op);
         let pieces = match &self.queue {
-            Queue::Own(slab) => slab.get(number).map(|op| add_pieces(chain, scrap, op)),
-            Queue::Shared(shared) => {
-                shared.slab().get(number).map(|op| add_pieces(chain, scrap, op))
-            }
+            Queue::Own(slab) => slab.get(number).map(add),
+            Queue::Shared(shared) => shared.slab().get(number).map(add),
         };
         if let Some(pieces) = pieces {
             self.chain.push(request(number, pieces));
@@ -171,7 +173,7 @@ impl Receives {
 
 /// Says how many pieces it added.
 #[inline]
-fn add_pieces(chain: &mut Chain<ibv_recv_wr>, scrap: Option<&Mr>, op: &Op) -> usize {
+fn add_pieces(chain: &mut Chain<ibv_recv_wr>, domain: u32, scrap: Option<&Mr>, op: &Op) -> usize {
     let mut count = 0;
     if let Some(scrap) = scrap {
         let addr = scrap.memory().address().addr() as u64;
@@ -182,7 +184,7 @@ fn add_pieces(chain: &mut Chain<ibv_recv_wr>, scrap: Option<&Mr>, op: &Op) -> us
         let addr = slice.address().addr() as u64;
         // More than the longest message is of no use to it.
         let length = u32::try_from(slice.len()).unwrap_or(LONGEST).min(LONGEST);
-        chain.add_piece(ibv_sge { addr, length, lkey: lkey(slice) });
+        chain.add_piece(ibv_sge { addr, length, lkey: lkey(slice, domain) });
         count += 1;
     }
     count

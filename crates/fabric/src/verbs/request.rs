@@ -12,6 +12,8 @@ use crate::remote::{Reach, Target};
 
 /// What a work request may be.
 pub(super) struct Shape {
+    /// Whose keys it carries.
+    pub(super) domain: u32,
     pub(super) depth: u32,
     pub(super) max_message: u32,
     pub(super) send_sge: u32,
@@ -32,7 +34,7 @@ pub(super) fn request(
     let most = Most { bytes: shape.max_message, pieces: pieces as usize };
     let part = cut.next(work.local(), most, |slice, from, length| {
         let addr = slice.address().wrapping_add(from).addr() as u64;
-        chain.add_piece(ibv_sge { addr, length, lkey: lkey(slice) });
+        chain.add_piece(ibv_sge { addr, length, lkey: lkey(slice, shape.domain) });
     });
     let mut request: ibv_send_wr = zeroed();
     request.num_sge = part.pieces as i32;

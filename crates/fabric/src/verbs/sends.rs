@@ -240,7 +240,7 @@ mod tests {
     use crate::stats::Stats;
 
     fn sends(depth: u32, max_message: u32) -> Sends {
-        Sends::new(Shape { depth, max_message, send_sge: 2, read_sge: 1, inline: 16 })
+        Sends::new(Shape { domain: 1, depth, max_message, send_sge: 2, read_sge: 1, inline: 16 })
     }
 
     fn region() -> Region {

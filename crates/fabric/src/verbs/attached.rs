@@ -1,0 +1,68 @@
+//! The regions that are attached to a domain.
+//!
+//! They hold the device open by their keys. When the domain and all its lanes are gone nobody can use
+//! those, so they are taken off here; the regions live on.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::region::{Region, Registration, WeakRegion};
+
+pub(super) struct Attached {
+    /// The domain's number.
+    domain: u32,
+    regions: Mutex<Vec<WeakRegion>>,
+}
+
+impl Attached {
+    pub(super) fn to(domain: u32) -> Self {
+        Attached { domain, regions: Mutex::default() }
+    }
+
+    pub(super) fn add(&self, region: &Region) {
+        let mut regions = self.regions();
+        regions.retain(|known| !known.is_gone() && !known.is(region));
+        regions.push(region.downgrade());
+    }
+
+    pub(super) fn remove(&self, region: &Region) {
+        self.regions().retain(|known| !known.is_gone() && !known.is(region));
+    }
+
+    fn regions(&self) -> MutexGuard<'_, Vec<WeakRegion>> {
+        self.regions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        let regions = self.regions.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for region in regions.drain(..).filter_map(|region| region.upgrade()) {
+            if let Registration::Several(keys) = region.registration() {
+                keys.remove(self.domain);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Memory, Pages};
+    use crate::region::Rights;
+
+    #[test]
+    fn regions_are_known_once_and_forgotten_when_gone() {
+        let memory = Memory::allocate(4096, Pages::Plain).unwrap();
+        let attached = Attached::to(1);
+        let [one, other] = [(); 2].map(|()| Region::shared(&memory, Rights::ALL));
+        for region in [&one, &other, &one] {
+            attached.add(region);
+        }
+        assert_eq!(attached.regions().len(), 2);
+        drop(other);
+        attached.add(&one);
+        assert_eq!(attached.regions().len(), 1);
+        attached.remove(&one);
+        assert!(attached.regions().is_empty());
+    }
+}
