@@ -2,6 +2,7 @@
 //! ends lanes, `mail` handles what comes by message.
 
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,10 @@ pub(crate) trait Connection: Send {
     fn send(&mut self, message: &[u8]) -> Result<(), String>;
     /// Whole messages, in order.
     fn receive(&mut self) -> Result<Option<Vec<u8>>, String>;
+    /// Readable when there is something to receive.
+    fn fd(&self) -> Option<BorrowedFd<'_>>;
+    /// Whether to wake when the descriptor is writable.
+    fn wants_to_write(&self) -> bool;
 }
 
 pub(crate) struct Core {
@@ -655,8 +660,33 @@ impl Core {
         self.flights.drain().collect()
     }
 
+    // For who sleeps.
+
+    /// Whether nothing waits to be told.
     pub(super) fn is_idle(&self) -> bool {
         self.done.is_empty()
+    }
+
+    /// Whether a lane is ending, which is not slept on.
+    #[inline]
+    pub(super) fn is_urgent(&self) -> bool {
+        self.live.len() != self.healthy
+    }
+
+    /// Prepares all lanes for sleep; `false` if one of them has something to do.
+    pub(super) fn arm_lanes(&mut self) -> bool {
+        let Core { live, rails, .. } = self;
+        live.iter().all(|at| {
+            let track = rails[usize::from(*at)].track.as_mut();
+            track.is_none_or(|track| track.queue.is_empty() && track.lane.arm())
+        })
+    }
+
+    /// Why no rail is up.
+    pub(super) fn obstacles(&self) -> String {
+        let each = self.rails.iter().map(|rail| format!("{}: {}", rail.name(self.leads), rail.why));
+        let each = each.collect::<Vec<_>>().join("; ");
+        if each.is_empty() { "the peer has not opened a rail yet".to_owned() } else { each }
     }
 }
 

@@ -9,6 +9,7 @@ mod history;
 mod stories;
 
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -125,7 +126,7 @@ impl Shop for AtOnce {
         self.finished.pop_front()
     }
 
-    fn fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }
@@ -156,6 +157,14 @@ impl Connection for Wire {
             None if wires.cut => Err("the wire is cut".to_owned()),
             None => Ok(None),
         }
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn wants_to_write(&self) -> bool {
+        false
     }
 }
 

@@ -1,0 +1,450 @@
+//! An endpoint: what one process has to make links with.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use super::card::{Card, way_name};
+use super::config::{Config, Policy};
+use super::control::Class;
+use super::core::{Core, Parts};
+use super::event::Event;
+use super::link::Link;
+use super::plan::{Plans, agree, plan};
+use super::report::{Explanation, Report, Subject};
+use super::shop::{Threads, Ways};
+use crate::error::{Error, Kind};
+use crate::grants::random;
+use crate::memory::Memory;
+use crate::open::Fabric;
+use crate::region::{Region, Rights, WeakRegion};
+use crate::session::{self, Caller, Credentials, Door, DoorConfig, DoorCounts, Keyring, Refusal, Session};
+use crate::{shm, tcp, verbs};
+
+/// What an endpoint may use, whom it knows, and how its links behave.
+#[derive(Clone)]
+pub struct Settings {
+    /// How links behave.
+    pub link: Config,
+    /// Whether RDMA may, should or must be used.
+    pub policy: Policy,
+    /// Which kinds of ways may be used at all.
+    pub classes: Vec<Class>,
+    /// The file of libibverbs.
+    pub library: PathBuf,
+    /// Names of the RDMA devices that may be used; none: all.
+    pub devices: Vec<String>,
+    /// Which port, GID and MTU to use; its device counts like one of `devices`.
+    pub wish: verbs::Wish,
+    /// How many RDMA devices one link uses at most.
+    pub most_rails: usize,
+    /// How queue pairs are made.
+    pub verbs: verbs::Config,
+    /// How TCP lanes are made.
+    pub tcp: tcp::Config,
+    /// How shared-memory lanes are made.
+    pub shm: shm::Config,
+    /// GIDs of peers that RDMA lanes are made with; none: all. A peer may claim any GID: this keeps out
+    /// mistakes, not attackers.
+    pub allowed_gids: Vec<verbs::Gid>,
+    /// Who may call.
+    pub keyring: Keyring,
+    /// Whether callers must show a key or a ticket.
+    pub require_authentication: bool,
+    /// As whom we call.
+    pub credentials: Credentials,
+    /// How many peers may have called at once.
+    pub most_peers: usize,
+    /// Hears of everything that happens to links, on the threads that own them: it must not take long.
+    pub on_event: Option<Listening>,
+}
+
+/// Hears of an event at a link to this address.
+pub type Listening = Arc<dyn Fn(SocketAddr, &Event) + Send + Sync>;
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            link: Config::default(),
+            policy: Policy::default(),
+            classes: Class::ALL.to_vec(),
+            library: PathBuf::from(verbs::LIBRARY),
+            devices: Vec::new(),
+            wish: verbs::Wish { device: None, port: None, gid_index: None, mtu: 4096 },
+            most_rails: 4,
+            verbs: verbs::Config::default(),
+            tcp: tcp::Config::default(),
+            shm: shm::Config::default(),
+            allowed_gids: Vec::new(),
+            keyring: Keyring::new(),
+            require_authentication: false,
+            credentials: Credentials::None,
+            most_peers: 1024,
+            on_event: None,
+        }
+    }
+}
+
+/// Makes links. Clones are the same endpoint.
+#[derive(Clone)]
+pub struct Endpoint {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    settings: Settings,
+    epoch: u64,
+    boot: [u8; 16],
+    /// Streams of TCP lanes that came to one of our doors.
+    callers: tcp::Callers,
+    /// Devices in use, by the names of their ways.
+    domains: Mutex<HashMap<String, Arc<verbs::Domain>>>,
+    /// What was registered: new devices get it too.
+    regions: Mutex<Vec<WeakRegion>>,
+    links: Mutex<Vec<Weak<Report>>>,
+}
+
+impl Endpoint {
+    /// Opens no device yet: that is done for the first peer that needs one.
+    pub fn new(mut settings: Settings) -> Result<Self, Error> {
+        let call = "make an endpoint";
+        if settings.verbs.qp_type != verbs::QpType::Rc {
+            let why = "links need reliable connections: datagrams lose messages, and cannot write or \
+                       read; DC is not built";
+            let remedy = "set rdma_qp_type to RC; UD is for bare lanes";
+            return Err(Error::new(Kind::Unsupported, call, why, remedy));
+        }
+        if settings.policy == Policy::Require && !settings.classes.contains(&Class::Verbs) {
+            let why = "RDMA is required, and verbs are not among what may be used";
+            return Err(Error::new(Kind::Misuse, call, why, "allow verbs, or do not require RDMA"));
+        }
+        if settings.classes.is_empty() || settings.link.chunk == 0 {
+            let why = "nothing may be used, or pieces have no size";
+            return Err(Error::new(Kind::Misuse, call, why, "allow tcp at least"));
+        }
+        // A queue that several links share would give one the messages of another.
+        settings.verbs.use_srq = false;
+        Ok(Endpoint {
+            inner: Arc::new(Inner {
+                settings,
+                epoch: random()? as u64,
+                boot: shm::boot_id()?,
+                callers: tcp::Callers::default(),
+                domains: Mutex::default(),
+                regions: Mutex::default(),
+                links: Mutex::default(),
+            }),
+        })
+    }
+
+    /// Registers memory for all links of this endpoint, by whatever device they go.
+    pub fn register(&self, memory: &Memory, rights: Rights) -> Result<Region, Error> {
+        let region = Region::shared(memory, rights);
+        // One lock after the other: a device opened meanwhile finds the region in the list.
+        let mut regions = lock(&self.inner.regions);
+        regions.retain(|region| !region.is_gone());
+        regions.push(region.downgrade());
+        drop(regions);
+        for domain in lock(&self.inner.domains).values() {
+            domain.attach(&region)?;
+        }
+        Ok(region)
+    }
+
+    /// Makes a link to the endpoint that listens at `address`; waits until it works, up to `limit`.
+    pub fn connect(&self, address: SocketAddr, limit: Duration) -> Result<Link, Error> {
+        let inner = &self.inner;
+        let begun = std::time::Instant::now();
+        let ours = inner.card();
+        let config = session::Config { silence: inner.settings.link.silence };
+        let credentials = &inner.settings.credentials;
+        let session = session::dial(address, credentials, &ours.to_bytes(), &config, limit)?;
+        let call = || format!("make a link to {address}");
+        let theirs = Card::parse(session.card()).ok_or_else(|| {
+            let why = "the peer's card is none that we know";
+            Error::new(Kind::Unsupported, call(), why, "run the same version at both ends")
+        })?;
+        let settings = &inner.settings;
+        let plans = plan(&ours, &theirs, settings.most_rails, &settings.allowed_gids);
+        let plans = plans.map_err(|why| {
+            let remedy = "see `wirelane devices` at both ends, or prefer RDMA instead of requiring it";
+            Error::new(Kind::Unsupported, call(), why, remedy)
+        })?;
+        let mut link = inner.link(session, ours, theirs, plans, true)?;
+        let left = limit.saturating_sub(begun.elapsed());
+        link.come_up(left).map_err(|why| {
+            let remedy = "see the peer's log for its side";
+            Error::new(Kind::Gone, call(), why, remedy)
+        })?;
+        Ok(link)
+    }
+
+    /// Lets others make links to us.
+    pub fn listen(&self, address: SocketAddr) -> Result<Listener, Error> {
+        self.listen_beside(address, None)
+    }
+
+    /// As [`Endpoint::listen`], at a port that also serves something else: connections that do not begin
+    /// as ours are given to `others`, with nothing of them read.
+    pub fn listen_beside(
+        &self,
+        address: SocketAddr,
+        others: Option<session::Others>,
+    ) -> Result<Listener, Error> {
+        let Inner { settings, callers, .. } = &*self.inner;
+        let inner = self.inner.clone();
+        let judge = move |_: &Caller, card: &[u8]| inner.judge(card);
+        let callers = callers.clone();
+        let door = Door::open(
+            address,
+            DoorConfig {
+                keyring: settings.keyring.clone(),
+                require_authentication: settings.require_authentication,
+                most_sessions: settings.most_peers,
+                session: session::Config { silence: settings.link.silence },
+                lanes: Some(Arc::new(move |hello, socket| callers.deliver(hello, socket))),
+                others,
+                ..DoorConfig::new(judge)
+            },
+        )?;
+        Ok(Listener { door, inner: self.inner.clone() })
+    }
+
+    /// Every link that is alive.
+    pub fn links(&self) -> Vec<Explanation> {
+        let mut links = lock(&self.inner.links);
+        links.retain(|link| link.strong_count() > 0);
+        links.iter().filter_map(Weak::upgrade).map(|report| report.explain()).collect()
+    }
+
+    /// Every link's report, for those who count.
+    pub fn reports(&self) -> Vec<Arc<Report>> {
+        lock(&self.inner.links).iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+/// Where peers call.
+pub struct Listener {
+    door: Door,
+    inner: Arc<Inner>,
+}
+
+impl Listener {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.door.address()
+    }
+
+    /// The next link; waits up to `limit`. Its rails come up while it is polled.
+    pub fn accept(&self, limit: Duration) -> Option<Result<Link, Error>> {
+        let session = self.door.accept(limit)?;
+        let theirs = Card::parse(session.card())?;
+        Some(self.inner.link(session, self.inner.card(), theirs, Plans::default(), false))
+    }
+
+    /// Readable while [`Listener::accept`] would give a link at once.
+    pub fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.door.fd()
+    }
+
+    /// Who came, and who was sent away why.
+    pub fn counts(&self) -> &DoorCounts {
+        self.door.counts()
+    }
+}
+
+impl Inner {
+    /// Who we are and what we have, now.
+    fn card(&self) -> Card {
+        let settings = &self.settings;
+        let wanted = settings.policy != Policy::Off && settings.classes.contains(&Class::Verbs);
+        let (ways, no_rdma) = match wanted.then(|| self.choices()) {
+            None => (Vec::new(), "it is off by policy".to_owned()),
+            Some(Err(why)) => (Vec::new(), why),
+            Some(Ok((choices, refused))) => {
+                (choices.iter().map(verbs::Way::of).collect(), refused.join("; "))
+            }
+        };
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Card {
+            epoch: self.epoch,
+            boot: self.boot,
+            host,
+            policy: settings.policy,
+            classes: settings.classes.clone(),
+            room: settings.link.room as u32,
+            ways,
+            no_rdma,
+        }
+    }
+
+    /// The ports that could be used now, and why others could not.
+    fn choices(&self) -> Result<(Vec<verbs::Choice>, Vec<String>), String> {
+        let settings = &self.settings;
+        let survey = verbs::survey(&settings.library).map_err(|off| off.to_string())?;
+        let allowed = |device: &verbs::Device| {
+            settings.devices.is_empty() || settings.devices.contains(&device.name)
+        };
+        let devices: Vec<verbs::Device> = survey.devices.into_iter().filter(allowed).collect();
+        Ok(verbs::candidates(&devices, &settings.wish))
+    }
+
+    /// Our card for a caller's, on the door's thread.
+    fn judge(&self, card: &[u8]) -> Result<Vec<u8>, Refusal> {
+        let refuse = |code, text| Err(Refusal { code, text });
+        let Some(theirs) = Card::parse(card) else {
+            let text = "your card is none that this end knows: run the same version at both ends";
+            return refuse("wrong_card", text.to_owned());
+        };
+        let ours = self.card();
+        // As the caller sees it: it is the leading end.
+        if let Err(why) = agree(&theirs, &ours) {
+            return refuse("policy", format!("{why}: change the policy of one of them"));
+        }
+        let allowed = |way: &verbs::Way| verbs::allowed(&way.gid, &self.settings.allowed_gids);
+        if !theirs.ways.is_empty() && !theirs.ways.iter().any(allowed) {
+            let text = "none of your GIDs is in this end's security.rdma.allowed_gids".to_owned();
+            return refuse("gid_not_allowed", text);
+        }
+        Ok(ours.to_bytes())
+    }
+
+    fn link(
+        self: &Arc<Self>,
+        session: Session,
+        ours: Card,
+        theirs: Card,
+        plans: Plans,
+        leads: bool,
+    ) -> Result<Link, Error> {
+        let policy = agree(&ours, &theirs).map_err(|why| {
+            let remedy = "change the policy of one end";
+            Error::new(Kind::Unsupported, "make a link", why, remedy)
+        })?;
+        let ways = LinkWays {
+            inner: self.clone(),
+            door: leads.then_some(session.peer_address()),
+            policy,
+            encrypt: session.is_encrypted() && self.settings.tcp.encrypt,
+        };
+        let subject = Subject {
+            peer: session.peer_address(),
+            identity: session.identity().to_owned(),
+            encrypted: session.is_encrypted(),
+            policy,
+            left_out: plans.left_out,
+            ours,
+            theirs,
+        };
+        let mut core = Core::new(Parts {
+            config: self.settings.link.clone(),
+            leads,
+            epochs: [self.epoch, subject.theirs.epoch],
+            their_room: subject.theirs.room as usize,
+            connection: Box::new(session),
+            shop: Box::new(Threads::new(Arc::new(ways))?),
+            plans: plans.plans,
+            now: Duration::ZERO,
+        });
+        if let Some(listener) = self.settings.on_event.clone() {
+            let peer = subject.peer;
+            core.journal.listener = Some(Arc::new(move |event| listener(peer, event)));
+        }
+        let report = Arc::new(Report::new(&core, &subject));
+        let mut links = lock(&self.links);
+        links.retain(|link| link.strong_count() > 0);
+        links.push(Arc::downgrade(&report));
+        drop(links);
+        Link::new(core, subject, report)
+    }
+
+    /// A device, opened once for all links, and anew when it was lost.
+    fn domain(&self, way: &str) -> Result<Arc<verbs::Domain>, Error> {
+        let mut domains = lock(&self.domains);
+        if let Some(domain) = domains.get(way)
+            && domain.problem().is_none()
+        {
+            return Ok(domain.clone());
+        }
+        if let Some(lost) = domains.remove(way) {
+            self.each_region(|region| {
+                lost.detach(region);
+                Ok(())
+            })?;
+        }
+        let unusable = |why: String| {
+            let remedy = "see `wirelane devices`";
+            Error::new(Kind::Unsupported, format!("use {way}"), why, remedy)
+        };
+        let (choices, refused) = self.choices().map_err(unusable)?;
+        let choice = choices.iter().find(|choice| way_name(&verbs::Way::of(choice)) == way);
+        let choice = choice.ok_or_else(|| unusable(match refused.is_empty() {
+            true => "there is no such port any more".to_owned(),
+            false => refused.join("; "),
+        }))?;
+        let Settings { library, verbs, .. } = &self.settings;
+        let domain = Arc::new(verbs::Domain::open_with(library, choice, verbs.clone())?);
+        self.each_region(|region| domain.attach(region))?;
+        domains.insert(way.to_owned(), domain.clone());
+        Ok(domain)
+    }
+
+    fn each_region(&self, mut each: impl FnMut(&Region) -> Result<(), Error>) -> Result<(), Error> {
+        let regions: Vec<Region> =
+            lock(&self.regions).iter().filter_map(WeakRegion::upgrade).collect();
+        regions.iter().try_for_each(&mut each)
+    }
+}
+
+/// The ways of one link.
+struct LinkWays {
+    inner: Arc<Inner>,
+    /// Where the peer listens, if we dialled.
+    door: Option<SocketAddr>,
+    policy: Policy,
+    encrypt: bool,
+}
+
+impl Ways for LinkWays {
+    fn open(&self, class: Class, way: &str) -> Result<Arc<dyn Fabric>, Error> {
+        let settings = &self.inner.settings;
+        let unwanted = match (class, self.policy) {
+            (Class::Verbs, Policy::Off) => true,
+            (Class::Shm | Class::Tcp, Policy::Require) => true,
+            _ => !settings.classes.contains(&class),
+        };
+        if unwanted {
+            let call = format!("use {way}");
+            let remedy = "ask for what both ends allow";
+            return Err(Error::new(Kind::Denied, call, "it is not allowed at this end", remedy));
+        }
+        Ok(match class {
+            Class::Shm => Arc::new(shm::Shm::new(settings.shm.clone())),
+            Class::Verbs => self.inner.domain(way)?,
+            Class::Tcp => {
+                let callers = self.door.is_none().then(|| self.inner.callers.clone());
+                let (door, encrypt) = (self.door, self.encrypt);
+                Arc::new(tcp::Tcp::new(tcp::Config { callers, door, encrypt, ..settings.tcp.clone() }))
+            }
+        })
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("epoch", &self.inner.epoch).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener").field("door", &self.door).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,152 @@
+//! Which rails there shall be between two ends, with the reasons: a pure function of both cards.
+
+use super::card::{Card, way_name};
+use super::config::Policy;
+use super::control::{Class, Plan};
+use crate::verbs::{Gid, allowed, pair};
+
+/// What the leading end decided.
+#[derive(Debug, Default)]
+pub(super) struct Plans {
+    pub(super) plans: Vec<Plan>,
+    /// What was not taken, and why.
+    pub(super) left_out: Vec<String>,
+}
+
+/// The rails from `ours`, which leads, to `theirs`; or why there can be none.
+pub(super) fn plan(
+    ours: &Card,
+    theirs: &Card,
+    most: usize,
+    allowed_gids: &[Gid],
+) -> Result<Plans, String> {
+    let policy = agree(ours, theirs)?;
+    let mut plans = Plans::default();
+    for class in Class::ALL {
+        if let Err(why) = wanted(class, policy, ours, theirs) {
+            plans.left_out.push(format!("{}: {why}", class.name()));
+            continue;
+        }
+        match class {
+            Class::Shm => plans.add(class, [SHM, SHM], 1, "both ends are on one host"),
+            Class::Verbs => plans.add_verbs(ours, theirs, most, allowed_gids),
+            Class::Tcp => {
+                let why = match plans.plans.is_empty() {
+                    true => format!("there is nothing better: {}", plans.left_out.join("; ")),
+                    false => "for when nothing better is up".to_owned(),
+                };
+                plans.add(class, [TCP, TCP], 1, &why);
+            }
+        }
+    }
+    match plans.plans.is_empty() {
+        true => Err(plans.left_out.join("; ")),
+        false => Ok(plans),
+    }
+}
+
+/// What both want together.
+pub(super) fn agree(ours: &Card, theirs: &Card) -> Result<Policy, String> {
+    ours.policy.with(theirs.policy).ok_or_else(|| {
+        let (one, other) = match ours.policy {
+            Policy::Require => ("this end requires", "the peer"),
+            _ => ("the peer requires", "this end"),
+        };
+        format!("{one} RDMA, and at {other} it is off")
+    })
+}
+
+/// Why a kind of way is not to be used.
+fn wanted(class: Class, policy: Policy, ours: &Card, theirs: &Card) -> Result<(), String> {
+    if !ours.classes.contains(&class) {
+        return Err("not wanted at this end".to_owned());
+    }
+    if !theirs.classes.contains(&class) {
+        return Err("not wanted at the peer".to_owned());
+    }
+    match (class, policy) {
+        (Class::Shm | Class::Tcp, Policy::Require) => Err("RDMA is required".to_owned()),
+        (Class::Verbs, Policy::Off) => Err("RDMA is off by policy".to_owned()),
+        (Class::Shm, _) if ours.boot != theirs.boot => Err("the peer is on another host".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+impl Plans {
+    fn add(&mut self, class: Class, ways: [&str; 2], weight: u32, why: &str) {
+        let ways = ways.map(str::to_owned);
+        self.plans.push(Plan { class, ways, weight, why: why.to_owned() });
+    }
+
+    fn add_verbs(&mut self, ours: &Card, theirs: &Card, most: usize, allowed_gids: &[Gid]) {
+        for (card, whose) in [(ours, "this end"), (theirs, "the peer")] {
+            if card.ways.is_empty() {
+                self.left_out.push(format!("verbs: {whose} has no RDMA: {}", card.no_rdma));
+            }
+        }
+        let (in_list, others): (Vec<_>, Vec<_>) =
+            theirs.ways.iter().cloned().partition(|way| allowed(&way.gid, allowed_gids));
+        for way in others {
+            let name = way_name(&way);
+            self.left_out.push(format!("verbs: the peer's {name}: its GID is not allowed here"));
+        }
+        let (pairs, left_out) = pair(&ours.ways, &in_list, most);
+        self.left_out.extend(left_out.into_iter().map(|why| format!("verbs: {why}")));
+        for pair in pairs {
+            let ways = [way_name(&ours.ways[pair.ours]), way_name(&in_list[pair.theirs])];
+            let weight = u32::try_from(pair.weight).unwrap_or(u32::MAX).max(1);
+            self.plans.push(Plan { class: Class::Verbs, ways, weight, why: pair.why });
+        }
+    }
+}
+
+/// The names of ways that have no device.
+pub(super) const SHM: &str = "shm";
+pub(super) const TCP: &str = "tcp";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card(boot: u8, policy: Policy) -> Card {
+        Card {
+            epoch: 1,
+            boot: [boot; 16],
+            host: "h".to_owned(),
+            policy,
+            classes: Class::ALL.to_vec(),
+            room: 4096,
+            ways: Vec::new(),
+            no_rdma: "there is no RDMA device".to_owned(),
+        }
+    }
+
+    fn classes(ours: &Card, theirs: &Card) -> Vec<Class> {
+        let plans = plan(ours, theirs, 4, &[]).unwrap();
+        plans.plans.iter().map(|plan| plan.class).collect()
+    }
+
+    #[test]
+    fn one_host_means_shared_memory_and_tcp_behind_it() {
+        let (a, b) = (card(1, Policy::Prefer), card(1, Policy::Prefer));
+        assert_eq!(classes(&a, &b), [Class::Shm, Class::Tcp]);
+        let only_tcp = Card { classes: vec![Class::Tcp], ..card(1, Policy::Prefer) };
+        assert_eq!(classes(&a, &only_tcp), [Class::Tcp]);
+    }
+
+    #[test]
+    fn another_host_without_rdma_means_tcp_with_the_reason() {
+        let plans = plan(&card(1, Policy::Prefer), &card(2, Policy::Prefer), 4, &[]).unwrap();
+        assert_eq!(plans.plans.len(), 1);
+        assert!(plans.plans[0].why.contains("there is no RDMA device"), "{}", plans.plans[0].why);
+        assert!(plans.plans[0].why.contains("another host"), "{}", plans.plans[0].why);
+    }
+
+    #[test]
+    fn what_is_required_and_not_there_is_refused_with_the_reason() {
+        let why = plan(&card(1, Policy::Require), &card(1, Policy::Prefer), 4, &[]).unwrap_err();
+        assert!(why.contains("there is no RDMA device"), "{why}");
+        let why = plan(&card(1, Policy::Require), &card(1, Policy::Off), 4, &[]).unwrap_err();
+        assert!(why.contains("this end requires RDMA, and at the peer it is off"), "{why}");
+    }
+}
