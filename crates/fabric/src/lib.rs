@@ -16,6 +16,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzz;
 mod grants;
+mod keepalive;
 mod lane;
 pub mod link;
 pub mod meet;

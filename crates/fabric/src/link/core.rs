@@ -54,6 +54,8 @@ pub(crate) struct Core {
     /// Rails with a lane, and those of them that are in use.
     pub(super) live: Vec<u8>,
     pub(super) active: Vec<u8>,
+    /// How many of those with a lane are not being closed.
+    pub(super) healthy: usize,
     /// Which of the active ones had the last turn.
     turn: usize,
 
@@ -127,6 +129,7 @@ impl Core {
             rails: plans.into_iter().map(Rail::new).collect(),
             live: Vec::new(),
             active: Vec::new(),
+            healthy: 0,
             turn: 0,
             parts: Rows::default(),
             flights: Rows::default(),

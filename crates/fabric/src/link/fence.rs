@@ -30,10 +30,8 @@ impl Core {
         rail.why = why.to_owned();
         rail.making.half = None;
         if let Some(track) = &mut rail.track {
-            track.closed = true;
-            track.lane.close();
-            // What the lane never had comes back as what it had.
-            track.lane.post(&mut track.queue);
+            track.close();
+            self.healthy -= 1;
         }
         let name = rail.name(self.leads);
         self.journal.note(self.now, what, name, why);
@@ -182,9 +180,7 @@ impl Core {
         } else if let Some(since) = self.timers.stranded
             && self.now >= since + self.config.without_rails
         {
-            let each =
-                self.rails.iter().map(|rail| format!("{}: {}", rail.name(self.leads), rail.why));
-            let each = each.collect::<Vec<_>>().join("; ");
+            let each = self.obstacles();
             let why = format!("no rail was up for {:?}: {each}", self.config.without_rails);
             self.fail_link(Failure::PeerGone, &why);
         }
@@ -242,9 +238,8 @@ impl Core {
         for at in 0..self.rails.len() {
             let rail = &mut self.rails[at];
             if let Some(track) = rail.track.as_mut().filter(|track| !track.closed) {
-                track.closed = true;
-                track.lane.close();
-                track.lane.post(&mut track.queue);
+                track.close();
+                self.healthy -= 1;
             }
             rail.state = State::Fencing;
         }

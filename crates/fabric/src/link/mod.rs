@@ -8,26 +8,34 @@
 //! closed it (`fence`).
 
 mod bytes;
+mod card;
 mod config;
 mod control;
 mod core;
+mod endpoint;
 mod event;
 mod fence;
 mod flights;
 mod header;
 mod inbox;
 mod incoming;
+mod link;
 mod mail;
 mod mailbox;
 mod outgoing;
 mod parts;
+mod plan;
 mod rail;
 mod rails;
 mod regions;
+mod report;
 mod shop;
 #[cfg(test)]
 mod trial;
 
 pub use config::{Config, Policy};
 pub use control::Class;
+pub use endpoint::{Endpoint, Listener, Listening, Settings};
 pub use event::{Event, Happening};
+pub use link::Link;
+pub use report::{Explanation, PortReport, RailReport, Report};

@@ -187,6 +187,13 @@ impl Track {
         self.keys[at] = Some((region, key));
     }
 
+    /// Ends the lane. What it never had comes back like what it had.
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+        self.lane.close();
+        self.lane.post(&mut self.queue);
+    }
+
     /// Whether it has nothing of ours any more.
     pub(super) fn is_drained(&self) -> bool {
         self.closed && self.out == 0 && !self.mail.has_posted()

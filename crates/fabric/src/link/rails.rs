@@ -233,6 +233,7 @@ impl Core {
         let generation = rail.generation;
         rail.track = Some(track);
         self.live.push(at);
+        self.healthy += 1;
         self.refill(at);
         let probe = match probe {
             Ok(probe) => probe,

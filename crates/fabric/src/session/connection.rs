@@ -5,15 +5,12 @@ use std::io::{ErrorKind, Read};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::net::sockopt::{
-    set_socket_keepalive, set_tcp_keepidle, set_tcp_keepintvl, set_tcp_user_timeout,
-};
-
 use super::framing::Framing;
 use super::host::Place;
 use super::lost::{Lost, LostKind};
 use super::outgoing::Outgoing;
 use super::{Config, MOST_MESSAGE};
+use crate::keepalive;
 
 /// An authenticated control connection. Whole messages go in and come out; nothing blocks.
 pub struct Session {
@@ -46,7 +43,9 @@ impl Session {
         outgoing: Outgoing,
         config: &Config,
     ) -> std::io::Result<Self> {
-        prepare(&socket, config)?;
+        socket.set_nodelay(true)?;
+        socket.set_nonblocking(true)?;
+        keepalive::keep(&socket, config.silence)?;
         let (local, peer) = (socket.local_addr()?, socket.peer_addr()?);
         Ok(Session { socket, local, peer, opened, outgoing, lost: None, deaf: false })
     }
@@ -188,20 +187,6 @@ impl fmt::Debug for Session {
     }
 }
 
-fn prepare(socket: &TcpStream, config: &Config) -> std::io::Result<()> {
-    // The kernel counts milliseconds in a signed number; none would mean its own default.
-    let silence = config.silence.as_millis().clamp(1, i32::MAX as u128) as u32;
-    let quiet = (config.silence / 2).clamp(SECOND, 32_000 * SECOND);
-    socket.set_nodelay(true)?;
-    socket.set_nonblocking(true)?;
-    set_tcp_user_timeout(socket, silence)?;
-    // Without anything to acknowledge a lost host is found by asking.
-    set_socket_keepalive(socket, true)?;
-    set_tcp_keepidle(socket, quiet)?;
-    Ok(set_tcp_keepintvl(socket, SECOND)?)
-}
-
-const SECOND: std::time::Duration = std::time::Duration::from_secs(1);
 /// How much may wait for the peer to read.
 const MOST_QUEUED: usize = 4 << 20;
 const READ: usize = 16 << 10;

@@ -6,10 +6,7 @@
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use rustix::net::sockopt::{
-    set_socket_keepalive, set_socket_send_buffer_size, set_tcp_keepidle, set_tcp_keepintvl,
-    set_tcp_user_timeout,
-};
+use rustix::net::sockopt::set_socket_send_buffer_size;
 
 use super::accept::Entrance;
 use super::dial::dial_all;
@@ -20,6 +17,7 @@ use super::terms::{Terms, refused};
 use super::{Config, MOST_STREAMS};
 use crate::error::{Error, Kind};
 use crate::grants::random;
+use crate::keepalive;
 use crate::lane::Lane;
 use crate::open::{Half, Side, deadline};
 
@@ -88,17 +86,10 @@ fn address(listener: &std::net::TcpListener) -> Result<SocketAddr, Error> {
 
 /// As the engine wants it.
 fn prepare(socket: TcpStream, config: &Config) -> Result<Socket, Error> {
-    // The kernel counts milliseconds in a signed number; none would mean its own default.
-    let silence = config.silence.as_millis().clamp(1, i32::MAX as u128) as u32;
-    let quiet = (config.silence / 2).max(Duration::from_secs(1));
     let prepared = socket
         .set_nodelay(true)
         .and_then(|()| socket.set_nonblocking(true))
-        .and_then(|()| Ok(set_tcp_user_timeout(&socket, silence)?))
-        // Without anything to acknowledge a lost host is found by asking.
-        .and_then(|()| Ok(set_socket_keepalive(&socket, true)?))
-        .and_then(|()| Ok(set_tcp_keepidle(&socket, quiet.min(Duration::from_secs(32_000)))?))
-        .and_then(|()| Ok(set_tcp_keepintvl(&socket, Duration::from_secs(1))?));
+        .and_then(|()| keepalive::keep(&socket, config.silence));
     prepared.map_err(|error| {
         Error::new(Kind::System, "prepare a TCP connection", error, "connect anew")
     })?;

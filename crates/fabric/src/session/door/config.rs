@@ -5,9 +5,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::Config;
-use super::super::keyring::Keyring;
-use super::super::refusal::Refusal;
+use crate::session::Config;
+use crate::session::keyring::Keyring;
+use crate::session::refusal::Refusal;
 
 /// Gives our card for that of a caller, or refuses it.
 pub type Judge = Arc<dyn Fn(&Caller, &[u8]) -> Result<Vec<u8>, Refusal> + Send + Sync>;
@@ -23,7 +23,7 @@ pub type Others = Arc<dyn Fn(TcpStream) + Send + Sync>;
 pub struct Caller {
     /// Where it calls from.
     pub address: SocketAddr,
-    /// By what it is known, as in [`super::super::Session::identity`].
+    /// By what it is known, as in [`crate::session::Session::identity`].
     pub identity: String,
 }
 

@@ -5,11 +5,11 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::connection::Opened;
-use super::super::host::{Host, No, Rules, Step};
-use super::super::outgoing::Outgoing;
-use super::super::preface::MAGIC;
-use super::super::refusal::Reason;
+use crate::session::connection::Opened;
+use crate::session::host::{Host, No, Rules, Step};
+use crate::session::outgoing::Outgoing;
+use crate::session::preface::MAGIC;
+use crate::session::refusal::Reason;
 
 pub(super) struct HalfOpen {
     pub(super) socket: TcpStream,

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
-use super::super::connection::{Opened, Session};
-use super::super::host::{No, Rules};
-use super::super::refusal::Reason;
 use super::Shared;
 use super::half_open::{HalfOpen, Next, slow, too_many};
 use crate::open::deadline;
+use crate::session::connection::{Opened, Session};
+use crate::session::host::{No, Rules};
+use crate::session::refusal::Reason;
 
 pub(super) struct Keeper {
     epoll: OwnedFd,

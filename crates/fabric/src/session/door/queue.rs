@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::super::connection::Session;
+use crate::session::connection::Session;
 
 pub(super) struct Queue {
     sessions: Mutex<VecDeque<Session>>,

@@ -3,12 +3,12 @@
 use std::net::TcpListener;
 use std::thread;
 
-use super::super::answer::Answer;
-use super::super::key::Secret;
-use super::super::preface::Versions;
-use super::super::{MOST_MESSAGE, Refusal, Ticket};
 use super::*;
 use crate::error::Kind;
+use crate::session::answer::Answer;
+use crate::session::key::Secret;
+use crate::session::preface::Versions;
+use crate::session::{MOST_MESSAGE, Refusal, Ticket};
 
 fn other_key() -> Credentials {
     Credentials::Key(Key::from_hex("cluster", &"0e".repeat(32)).unwrap())

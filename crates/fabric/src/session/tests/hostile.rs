@@ -1,9 +1,9 @@
 //! Callers that hang up, dawdle, repeat others or talk nonsense.
 
-use super::super::answer::Answer;
-use super::super::host::{Host, No, Rules, Step};
-use super::super::preface::Preface;
 use super::*;
+use crate::session::answer::Answer;
+use crate::session::host::{Host, No, Rules, Step};
+use crate::session::preface::Preface;
 
 #[test]
 fn a_handshake_cut_at_any_byte_is_truncated() {

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use super::super::{LostKind, MOST_MESSAGE};
 use super::*;
+use crate::session::{LostKind, MOST_MESSAGE};
 
 #[test]
 fn peers_know_each_other_and_talk() {
