@@ -14,6 +14,7 @@ use super::core::{Core, Parts};
 use super::event::Event;
 use super::link::Link;
 use super::plan::{Plans, agree, plan};
+use super::ports::{Ports, View};
 use super::report::{Explanation, Report, Subject};
 use super::shop::{Threads, Ways};
 use crate::error::{Error, Kind};
@@ -37,7 +38,7 @@ pub struct Settings {
     pub library: PathBuf,
     /// Names of the RDMA devices that may be used; none: all.
     pub devices: Vec<String>,
-    /// Which port, GID and MTU to use; its device counts like one of `devices`.
+    /// Which device, port, GID and MTU to use.
     pub wish: verbs::Wish,
     /// How many RDMA devices one link uses at most.
     pub most_rails: usize,
@@ -100,6 +101,7 @@ struct Inner {
     boot: [u8; 16],
     /// Streams of TCP lanes that came to one of our doors.
     callers: tcp::Callers,
+    ports: Arc<Ports>,
     /// Devices in use, by the names of their ways.
     domains: Mutex<HashMap<String, Arc<verbs::Domain>>>,
     /// What was registered: new devices get it too.
@@ -127,9 +129,16 @@ impl Endpoint {
         }
         // A queue that several links share would give one the messages of another.
         settings.verbs.use_srq = false;
+        let ports = Ports {
+            library: settings.library.clone(),
+            devices: settings.devices.clone(),
+            wish: settings.wish.clone(),
+            seen: Mutex::default(),
+        };
         Ok(Endpoint {
             inner: Arc::new(Inner {
                 settings,
+                ports: Arc::new(ports),
                 epoch: random()? as u64,
                 boot: shm::boot_id()?,
                 callers: tcp::Callers::default(),
@@ -158,7 +167,7 @@ impl Endpoint {
     pub fn connect(&self, address: SocketAddr, limit: Duration) -> Result<Link, Error> {
         let inner = &self.inner;
         let begun = std::time::Instant::now();
-        let ours = inner.card();
+        let ours = inner.card(|| inner.ports.look());
         let config = session::Config { silence: inner.settings.link.silence };
         let credentials = &inner.settings.credentials;
         let session = session::dial(address, credentials, &ours.to_bytes(), &config, limit)?;
@@ -198,6 +207,8 @@ impl Endpoint {
         let inner = self.inner.clone();
         let judge = move |_: &Caller, card: &[u8]| inner.judge(card);
         let callers = callers.clone();
+        // So that the first callers hear of our ports too.
+        self.inner.card(|| self.inner.ports.look());
         let door = Door::open(
             address,
             DoorConfig {
@@ -242,7 +253,8 @@ impl Listener {
     pub fn accept(&self, limit: Duration) -> Option<Result<Link, Error>> {
         let session = self.door.accept(limit)?;
         let theirs = Card::parse(session.card())?;
-        Some(self.inner.link(session, self.inner.card(), theirs, Plans::default(), false))
+        let ours = self.inner.card(|| self.inner.ports.glance());
+        Some(self.inner.link(session, ours, theirs, Plans::default(), false))
     }
 
     /// Readable while [`Listener::accept`] would give a link at once.
@@ -257,39 +269,24 @@ impl Listener {
 }
 
 impl Inner {
-    /// Who we are and what we have, now.
-    fn card(&self) -> Card {
+    /// Who we are and what we have, by what was seen of our ports.
+    fn card(&self, see: impl FnOnce() -> View) -> Card {
         let settings = &self.settings;
         let wanted = settings.policy != Policy::Off && settings.classes.contains(&Class::Verbs);
-        let (ways, no_rdma) = match wanted.then(|| self.choices()) {
-            None => (Vec::new(), "it is off by policy".to_owned()),
-            Some(Err(why)) => (Vec::new(), why),
-            Some(Ok((choices, refused))) => {
-                (choices.iter().map(verbs::Way::of).collect(), refused.join("; "))
-            }
+        let View { ways, refused: no_rdma, .. } = match wanted {
+            true => see(),
+            false => View { refused: "it is off at this end".to_owned(), ..View::default() },
         };
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Card {
             epoch: self.epoch,
             boot: self.boot,
-            host,
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             policy: settings.policy,
             classes: settings.classes.clone(),
             room: settings.link.room as u32,
             ways,
             no_rdma,
         }
-    }
-
-    /// The ports that could be used now, and why others could not.
-    fn choices(&self) -> Result<(Vec<verbs::Choice>, Vec<String>), String> {
-        let settings = &self.settings;
-        let survey = verbs::survey(&settings.library).map_err(|off| off.to_string())?;
-        let allowed = |device: &verbs::Device| {
-            settings.devices.is_empty() || settings.devices.contains(&device.name)
-        };
-        let devices: Vec<verbs::Device> = survey.devices.into_iter().filter(allowed).collect();
-        Ok(verbs::candidates(&devices, &settings.wish))
     }
 
     /// Our card for a caller's, on the door's thread.
@@ -299,7 +296,7 @@ impl Inner {
             let text = "your card is none that this end knows: run the same version at both ends";
             return refuse("wrong_card", text.to_owned());
         };
-        let ours = self.card();
+        let ours = self.card(|| self.ports.glance());
         // As the caller sees it: it is the leading end.
         if let Err(why) = agree(&theirs, &ours) {
             return refuse("policy", format!("{why}: change the policy of one of them"));
@@ -379,12 +376,12 @@ impl Inner {
             let remedy = "see `wirelane devices`";
             Error::new(Kind::Unsupported, format!("use {way}"), why, remedy)
         };
-        let (choices, refused) = self.choices().map_err(unusable)?;
-        let choice = choices.iter().find(|choice| way_name(&verbs::Way::of(choice)) == way);
-        let choice = choice.ok_or_else(|| unusable(match refused.is_empty() {
-            true => "there is no such port any more".to_owned(),
-            false => refused.join("; "),
-        }))?;
+        let View { choices, ways, refused } = self.ports.look();
+        let at = ways.iter().position(|known| way_name(known) == way);
+        let choice = at.and_then(|at| choices.get(at)).ok_or_else(|| match refused.is_empty() {
+            true => unusable("there is no such port any more".to_owned()),
+            false => unusable(refused),
+        })?;
         let Settings { library, verbs, .. } = &self.settings;
         let domain = Arc::new(verbs::Domain::open_with(library, choice, verbs.clone())?);
         self.each_region(|region| domain.attach(region))?;

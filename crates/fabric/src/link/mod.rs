@@ -25,6 +25,7 @@ mod mailbox;
 mod outgoing;
 mod parts;
 mod plan;
+mod ports;
 mod rail;
 mod rails;
 mod regions;

@@ -28,6 +28,7 @@ use crate::open::{Fabric, Half, Side, register_software};
 use crate::region::{Region, Rights};
 
 pub(crate) use mapping::PeerMapping;
+pub(crate) use offer::boot_id;
 
 /// Makes lanes to other processes of this host.
 #[derive(Debug, Clone, Default)]

@@ -49,7 +49,7 @@ impl Offer {
 }
 
 /// The id of this start of the kernel.
-pub(super) fn boot_id() -> Result<[u8; 16], Error> {
+pub(crate) fn boot_id() -> Result<[u8; 16], Error> {
     const FILE: &str = "/proc/sys/kernel/random/boot_id";
     let failed =
         |why: String| Error::new(Kind::System, format!("read {FILE}"), why, "mount /proc as usual");

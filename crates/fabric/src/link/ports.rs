@@ -1,0 +1,75 @@
+//! The RDMA ports of this host. Asking devices takes time, and one may not answer at all: who must not wait
+//! takes what was seen lately.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::verbs;
+
+/// Which ports to look for, and what was last seen of them.
+pub(super) struct Ports {
+    pub(super) library: PathBuf,
+    /// Names of devices; none: all.
+    pub(super) devices: Vec<String>,
+    pub(super) wish: verbs::Wish,
+    pub(super) seen: Mutex<Seen>,
+}
+
+/// The ports that can be used, best first, and why others cannot.
+#[derive(Debug, Clone, Default)]
+pub(super) struct View {
+    pub(super) choices: Vec<verbs::Choice>,
+    pub(super) ways: Vec<verbs::Way>,
+    pub(super) refused: String,
+}
+
+#[derive(Default)]
+pub(super) struct Seen {
+    last: Option<(Instant, View)>,
+    /// Whether somebody is asking now.
+    asking: bool,
+}
+
+impl Ports {
+    /// Asks all devices; may block.
+    pub(super) fn look(&self) -> View {
+        let view = self.ask();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        *seen = Seen { last: Some((Instant::now(), view.clone())), asking: false };
+        view
+    }
+
+    /// What was seen lately. Where that is old, somebody else is sent to look again.
+    pub(super) fn glance(self: &Arc<Self>) -> View {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = seen.last.as_ref().is_none_or(|(at, _)| at.elapsed() > LATELY);
+        if old && !seen.asking {
+            let ports = self.clone();
+            let look = move || drop(ports.look());
+            let thread = std::thread::Builder::new().name("wirelane-ports".to_owned());
+            seen.asking = thread.spawn(look).is_ok();
+        }
+        match &seen.last {
+            Some((_, view)) => view.clone(),
+            None => View { refused: "the devices have not answered yet".to_owned(), ..View::default() },
+        }
+    }
+
+    fn ask(&self) -> View {
+        let survey = match verbs::survey(&self.library) {
+            Ok(survey) => survey,
+            Err(off) => return View { refused: off.to_string(), ..View::default() },
+        };
+        let wanted = |device: &verbs::Device| {
+            self.devices.is_empty() || self.devices.contains(&device.name)
+        };
+        let devices: Vec<verbs::Device> = survey.devices.into_iter().filter(wanted).collect();
+        let (choices, refused) = verbs::candidates(&devices, &self.wish);
+        let ways = choices.iter().map(verbs::Way::of).collect();
+        View { choices, ways, refused: refused.join("; ") }
+    }
+}
+
+/// How old what is told to callers may be.
+const LATELY: Duration = Duration::from_secs(1);
