@@ -4,12 +4,12 @@
 
 use std::cmp::Reverse;
 use std::fmt;
-use std::net::Ipv6Addr;
+use std::net::IpAddr;
 
 use serde::Serialize;
 
 use super::device::Device;
-use super::gid::{GidEntry, GidType};
+use super::gid::{Gid, GidEntry, GidType};
 use super::port::{LinkLayer, Port, PortState};
 
 /// What the user wants; `None` is "choose".
@@ -137,7 +137,7 @@ impl<'d> Candidate<'d> {
     /// What is better ranks higher. An InfiniBand port reaches its whole fabric by LID.
     fn merit(&self) -> (Reach, u64) {
         let ethernet = self.gid.filter(|_| self.port.link_layer == LinkLayer::Ethernet);
-        (ethernet.map_or(Reach::Ipv4, reach), self.port.rate_mbps())
+        (ethernet.map_or(Reach::Ipv4, |entry| reach(entry.gid)), self.port.rate_mbps())
     }
 
     /// As the one in this place of so many, counted from 1.
@@ -201,33 +201,32 @@ const MOST_INDEX: u32 = 255;
 fn rank(entry: &GidEntry) -> (u8, Reach, i64) {
     let index = i64::from(entry.index);
     match entry.kind {
-        Some(GidType::RoceV2) => (2, reach(entry), -index),
-        None => (1, reach(entry), index),
-        Some(GidType::RoceV1 | GidType::Ib) => (0, reach(entry), -index),
+        Some(GidType::RoceV2) => (2, reach(entry.gid), -index),
+        None => (1, reach(entry.gid), index),
+        Some(GidType::RoceV1 | GidType::Ib) => (0, reach(entry.gid), -index),
     }
 }
 
 /// How far packets with this address get, nearest first. IPv4 is what most fabrics route.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Reach {
+pub(super) enum Reach {
     Link,
     Ipv6,
     Ipv4,
 }
 
-fn reach(entry: &GidEntry) -> Reach {
-    let address = Ipv6Addr::from(entry.gid.0);
-    match address.to_ipv4_mapped() {
-        Some(ipv4) if ipv4.is_link_local() || ipv4.is_loopback() => Reach::Link,
-        Some(_) => Reach::Ipv4,
-        None if address.is_unicast_link_local() => Reach::Link,
-        None => Reach::Ipv6,
+pub(super) fn reach(gid: Gid) -> Reach {
+    match gid.ip() {
+        IpAddr::V4(ipv4) if ipv4.is_link_local() || ipv4.is_loopback() => Reach::Link,
+        IpAddr::V4(_) => Reach::Ipv4,
+        IpAddr::V6(ipv6) if ipv6.is_unicast_link_local() => Reach::Link,
+        IpAddr::V6(_) => Reach::Ipv6,
     }
 }
 
 fn description(entry: &GidEntry) -> String {
     let kind = entry.kind.map_or("of unknown type", GidType::name);
-    match (entry.kind, reach(entry)) {
+    match (entry.kind, reach(entry.gid)) {
         (Some(GidType::RoceV1), _) => {
             format!("{kind}: only peers on the same Ethernet are reached")
         }
@@ -241,14 +240,12 @@ fn description(entry: &GidEntry) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::device::{AskError, Guid};
-    use super::super::gid::Gid;
     use super::*;
 
     const ANY: Wish = Wish { device: None, port: None, gid_index: None, mtu: 4096 };
 
     fn gid(index: u32, address: &str, kind: Option<GidType>) -> GidEntry {
-        let address: Ipv6Addr = address.parse().expect("an address");
-        GidEntry { index, gid: Gid(address.octets()), kind, netdev: None }
+        GidEntry { index, gid: address.parse().expect("an address"), kind, netdev: None }
     }
 
     fn port(number: u8, state: PortState, lanes: u8) -> Port {

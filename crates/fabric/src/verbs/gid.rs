@@ -1,10 +1,13 @@
 //! Global identifiers: the addresses of RDMA ports.
 
 use std::fmt;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
 
 use rdma_sys::consts;
 use serde::{Serialize, Serializer};
+
+use crate::error::{Error, Kind};
 
 /// A 128-bit address, written like an IPv6 address, as the field does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -14,6 +17,33 @@ impl Gid {
     /// Whether the table entry holds nothing: all zero, or a bare link-local prefix.
     pub fn is_empty(self) -> bool {
         self.0[8..] == [0; 8] && (self.0[..8] == [0; 8] || self.0[..2] == [0xfe, 0x80])
+    }
+
+    /// As the IP address it is on Ethernet.
+    pub(super) fn ip(self) -> IpAddr {
+        let address = Ipv6Addr::from(self.0);
+        address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4)
+    }
+}
+
+/// Whether a GID is on the list. An empty list allows all.
+pub fn allowed(gid: &Gid, allowed: &[Gid]) -> bool {
+    allowed.is_empty() || allowed.contains(gid)
+}
+
+/// As [`Gid`]s are written; an IPv4 address means the GID made of it.
+impl FromStr for Gid {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let address = text.parse::<IpAddr>().map_err(|_| {
+            let remedy = "write it as `wirelane devices` does, such as ::ffff:10.0.0.1";
+            Error::new(Kind::Misuse, format!("read {text:?}"), "it is no GID", remedy)
+        })?;
+        Ok(Gid(match address {
+            IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+            IpAddr::V6(address) => address.octets(),
+        }))
     }
 }
 
@@ -93,6 +123,24 @@ mod tests {
         raw[10..].copy_from_slice(&[0xff, 0xff, 10, 77, 0, 1]);
         assert_eq!(Gid(raw).to_string(), "::ffff:10.77.0.1");
         assert!(!Gid(raw).is_empty());
+    }
+
+    #[test]
+    fn a_gid_is_read_as_it_is_written() {
+        for text in ["::ffff:10.77.0.1", "fe80::ccc2:a7ff:fe25:d8c4", "::"] {
+            assert_eq!(text.parse::<Gid>().expect("a GID").to_string(), text);
+        }
+        assert_eq!("10.77.0.1".parse::<Gid>(), "::ffff:10.77.0.1".parse());
+        for text in ["", "rxe0", "10.77.0", "fe80::1%eth0", " ::1"] {
+            let error = text.parse::<Gid>().unwrap_err();
+            assert!(error.to_string().contains("it is no GID"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_empty_list_allows_all_and_another_only_its_own() {
+        let [a, b] = ["10.0.0.1", "fe80::1"].map(|text| text.parse::<Gid>().expect("a GID"));
+        assert!(allowed(&a, &[]) && allowed(&a, &[b, a]) && !allowed(&a, &[b]));
     }
 
     #[test]

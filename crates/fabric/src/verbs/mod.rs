@@ -1,6 +1,7 @@
 //! RDMA by libibverbs: InfiniBand, RoCE, and soft-RoCE.
 //!
-//! [`survey()`] asks every device, [`choose()`] takes one, and a [`Domain`] opens it. A lane begins as a
+//! [`survey()`] asks every device, [`choose()`] takes one, and a [`Domain`] opens it. Where two hosts have
+//! several, [`pair()`] says which belong together. A lane begins as a
 //! `half`: a queue pair and an `offer`, which with the peer's becomes its `attributes`. The hot path is
 //! `lane`, with `sends` and `receives` under it. The C objects have a file each, from `context` to `ah`.
 
@@ -21,11 +22,13 @@ mod domain;
 mod events;
 mod gid;
 mod half;
+mod interfaces;
 mod keyring;
 mod lane;
 mod mr;
 mod offer;
 mod outcome;
+mod pair;
 mod port;
 mod qp;
 mod rail;
@@ -36,6 +39,7 @@ mod slab;
 mod sleeper;
 mod srq;
 mod survey;
+mod way;
 mod zero;
 
 pub use choose::{Choice, Refusal, Wish, candidates, choose};
@@ -43,19 +47,26 @@ pub use config::{Config, QpType};
 pub use device::{AskError, Device, DeviceFacts, Extended, Guid, Limits};
 pub use domain::Domain;
 pub use events::Incidents;
-pub use gid::{Gid, GidEntry, GidType};
+pub use gid::{Gid, GidEntry, GidType, allowed};
 pub(crate) use keyring::Keyring;
 pub(crate) use mr::Mr;
+pub use pair::{Pair, pair};
 pub use port::{LinkLayer, Port, PortState};
 pub use survey::{Survey, Unavailable, survey};
+pub use way::Way;
 
 /// The name under which every distribution installs libibverbs.
 pub const LIBRARY: &str = rdma_sys::verbs::SONAME;
 
-/// What a peer offers: well formed and the same again as bytes, or refused.
+/// What a peer offers, and what it tells of a port: well formed and the same again as bytes, or refused.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) fn fuzz_offer(bytes: &[u8]) {
     if let Ok(offer) = offer::Offer::from_bytes(bytes) {
         assert_eq!(offer.to_bytes(), bytes);
+    }
+    if let Ok(way) = Way::from_bytes(bytes) {
+        assert_eq!(way.to_bytes(), bytes);
+        let (pairs, left) = pair(std::slice::from_ref(&way), std::slice::from_ref(&way), 1);
+        assert_eq!(2 * pairs.len() + left.len(), 2);
     }
 }

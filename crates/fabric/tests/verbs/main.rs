@@ -8,7 +8,7 @@ mod pair;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use fabric::verbs::{Config, QpType};
+use fabric::verbs::{Config, QpType, Way};
 use fabric::{
     Done, Fabric, Failure, Kind, Memory, Op, OpKind, Pages, Pieces, RemoteRegion, Rights, Side,
     Work,
@@ -353,6 +353,29 @@ fn ends_that_do_not_match_are_told_so() {
     let half = reliable.half(Side::Dial).unwrap();
     let error = half.connect(b"nonsense", LIMIT).err().expect("it is");
     assert_eq!(error.kind(), Kind::Misuse);
+}
+
+/// One host has the near ends of the wires, the other the far ones.
+#[test]
+fn ports_are_paired_as_the_wires_lie() {
+    let devices =
+        fabric::verbs::survey(std::path::Path::new(fabric::verbs::LIBRARY)).unwrap().devices;
+    let wish = fabric::verbs::Wish { device: None, port: None, gid_index: None, mtu: 4096 };
+    let (choices, refused) = fabric::verbs::candidates(&devices, &wish);
+    assert!(refused.is_empty(), "{refused:?}");
+    let host = |names: [&str; 2]| -> Vec<Way> {
+        let own = choices.iter().filter(|choice| names.contains(&choice.device.as_str()));
+        let ways = own.map(Way::of).map(|way| Way::from_bytes(&way.to_bytes()).unwrap());
+        ways.collect()
+    };
+    let (near, far) = (host(["rxe0", "rxe2"]), host(["rxe1", "rxe3"]));
+    let (pairs, left) = fabric::verbs::pair(&near, &far, 8);
+    let named = |one: &fabric::verbs::Pair| {
+        format!("{} {}: {}", near[one.ours].device, far[one.theirs].device, one.why)
+    };
+    let expected = ["rxe0 rxe1: one subnet, 10.77.0.0/24", "rxe2 rxe3: one subnet, 10.77.1.0/24"];
+    assert_eq!(pairs.iter().map(named).collect::<Vec<_>>(), expected);
+    assert!(left.is_empty() && pairs.iter().all(|pair| pair.weight > 1 && pair.mtu == 4096));
 }
 
 #[test]

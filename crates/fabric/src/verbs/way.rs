@@ -1,0 +1,321 @@
+//! A port as a way to its host: what one host tells another about it, as bytes. Read strictly, since they
+//! come from outside.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use super::attributes::{mtu_bytes, mtu_code};
+use super::choose::Choice;
+use super::gid::{Gid, GidType};
+use super::interfaces::prefix_length;
+use super::port::LinkLayer;
+use crate::error::{Error, Kind};
+
+/// A port that can be used. [`pair()`](super::pair()) matches those of two hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Way {
+    /// The device's name: 1 to 64 characters of printable ASCII.
+    pub device: String,
+    /// The port's number, from 1.
+    pub port: u8,
+    /// What its cable carries.
+    pub link_layer: LinkLayer,
+    /// Its address; all zero on an InfiniBand port that has none.
+    pub gid: Gid,
+    /// Absent where the library cannot tell.
+    pub gid_type: Option<GidType>,
+    /// How many bits of an IP address name its subnet; absent where it is not known.
+    pub prefix: Option<u8>,
+    /// Bytes: 256, 512, 1024, 2048 or 4096.
+    pub mtu: u32,
+    /// Megabits a second; 0 where the driver does not say.
+    pub rate_mbps: u64,
+}
+
+impl Way {
+    /// By the port that was chosen. Asks the system for the subnet of its address.
+    pub fn of(choice: &Choice) -> Self {
+        let gid = choice.gid.as_ref();
+        let address = gid.filter(|_| choice.link_layer == LinkLayer::Ethernet);
+        Way {
+            device: printable(&choice.device),
+            port: choice.port.max(1),
+            link_layer: choice.link_layer,
+            gid: gid.map_or(Gid([0; 16]), |entry| entry.gid),
+            gid_type: gid.and_then(|entry| entry.kind),
+            prefix: address.and_then(|entry| prefix_length(entry.gid.ip())),
+            mtu: mtu_bytes(mtu_code(choice.mtu)),
+            rate_mbps: choice.rate_mbps,
+        }
+    }
+
+    /// The most bytes one is.
+    pub const MOST_BYTES: usize = FIXED + MOST_NAME;
+    const VERSION: u8 = 1;
+
+    /// As bytes, for the peer.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let name = printable(&self.device);
+        let mut bytes = Vec::with_capacity(FIXED + name.len());
+        bytes.extend([Self::VERSION, self.link_layer as u8, gid_number(self.gid_type)]);
+        bytes.extend([mtu_code(self.mtu), self.port, self.prefix.unwrap_or(UNKNOWN)]);
+        bytes.extend([name.len() as u8, 0]);
+        bytes.extend(self.rate_mbps.to_le_bytes());
+        bytes.extend(self.gid.0);
+        bytes.extend(name.as_bytes());
+        bytes
+    }
+
+    /// From a peer's bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+        Self::parse(bytes).map_err(|why| {
+            let remedy = "pass on the peer's bytes as they are; both ends must run versions that know \
+                          each other";
+            Error::new(Kind::Misuse, "read a peer's port", why, remedy)
+        })
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let version = bytes.first().copied().ok_or("it is empty")?;
+        if version != Self::VERSION {
+            return Err(format!("format {version}, this program knows {}", Self::VERSION));
+        }
+        let (fixed, name) = bytes
+            .split_first_chunk::<FIXED>()
+            .ok_or_else(|| format!("{} bytes, not {FIXED} and a name", bytes.len()))?;
+        let [_, layer, gid_type, mtu, port, prefix, length, rest, ..] = *fixed;
+        let named = (1..=MOST_NAME).contains(&name.len())
+            && name.len() == usize::from(length)
+            && name.iter().all(u8::is_ascii_graphic);
+        if !named {
+            return Err("a device's name that is none".to_owned());
+        }
+        let gid = Gid(fixed[16..].try_into().expect("sixteen bytes"));
+        let longest = if gid.ip().is_ipv4() { 32 } else { 128 };
+        let sane = (1..=5).contains(&mtu)
+            && port > 0
+            && (prefix <= longest || prefix == UNKNOWN)
+            && rest == 0;
+        if !sane {
+            return Err("a number out of its range".to_owned());
+        }
+        Ok(Way {
+            device: name.iter().copied().map(char::from).collect(),
+            port,
+            link_layer: link_layer(layer)?,
+            gid,
+            gid_type: gid_kind(gid_type)?,
+            prefix: (prefix != UNKNOWN).then_some(prefix),
+            mtu: mtu_bytes(mtu),
+            rate_mbps: u64::from_le_bytes(fixed[8..16].try_into().expect("eight bytes")),
+        })
+    }
+
+    /// The subnet that holds both addresses, if it is known that one does.
+    pub(super) fn shared_subnet(&self, other: &Way) -> Option<Subnet> {
+        let (ours, theirs) = (self.subnet(other), other.subnet(self));
+        (ours == theirs).then_some(ours)
+    }
+
+    /// Its subnet, as the narrower of both sees it, so that both answer alike. Where neither knows it is
+    /// the address alone.
+    pub(super) fn subnet(&self, other: &Way) -> Subnet {
+        let (address, bits) = match self.gid.ip() {
+            IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, 32),
+            IpAddr::V6(address) => (address.to_bits(), 128),
+        };
+        let prefix = self.prefix.max(other.prefix).unwrap_or(bits).min(bits);
+        let mask = !u128::MAX.checked_shr(prefix.into()).unwrap_or(0);
+        Subnet { bits, address: address & mask, prefix }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} port {}", self.device, self.port)
+    }
+}
+
+/// Addresses that begin alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Subnet {
+    /// How long an address is.
+    bits: u8,
+    /// From the highest bit on, zeros behind the prefix.
+    address: u128,
+    prefix: u8,
+}
+
+impl fmt::Display for Subnet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = match self.bits {
+            32 => IpAddr::V4(((self.address >> 96) as u32).into()),
+            _ => IpAddr::V6(self.address.into()),
+        };
+        write!(f, "{address}/{}", self.prefix)
+    }
+}
+
+/// The kernel's names are; another one is made so.
+fn printable(name: &str) -> String {
+    let one = |char: char| if char.is_ascii_graphic() { char } else { '?' };
+    let name: String = name.chars().map(one).take(MOST_NAME).collect();
+    if name.is_empty() { "?".to_owned() } else { name }
+}
+
+fn gid_number(kind: Option<GidType>) -> u8 {
+    kind.map_or(0, |kind| kind as u8 + 1)
+}
+
+fn gid_kind(number: u8) -> Result<Option<GidType>, String> {
+    [None, Some(GidType::Ib), Some(GidType::RoceV1), Some(GidType::RoceV2)]
+        .into_iter()
+        .find(|kind| gid_number(*kind) == number)
+        .ok_or_else(|| format!("no type of GID has the number {number}"))
+}
+
+fn link_layer(number: u8) -> Result<LinkLayer, String> {
+    [LinkLayer::InfiniBand, LinkLayer::Ethernet, LinkLayer::Unknown]
+        .into_iter()
+        .find(|layer| *layer as u8 == number)
+        .ok_or_else(|| format!("no link layer has the number {number}"))
+}
+
+/// Bytes before the name.
+const FIXED: usize = 32;
+/// The kernel allows 63.
+const MOST_NAME: usize = 64;
+/// Instead of a prefix's length.
+const UNKNOWN: u8 = 255;
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in super::super) fn way(device: &str, address: &str, prefix: u8) -> Way {
+        Way {
+            device: device.to_owned(),
+            port: 1,
+            link_layer: LinkLayer::Ethernet,
+            gid: address.parse().expect("an address"),
+            gid_type: Some(GidType::RoceV2),
+            prefix: Some(prefix),
+            mtu: 4096,
+            rate_mbps: 100_000,
+        }
+    }
+
+    #[test]
+    fn bytes_come_back_as_they_were() {
+        let longest = "x".repeat(64);
+        let zero = Gid([0; 16]);
+        for way in [
+            way("mlx5_0", "10.77.0.1", 24),
+            way(&longest, "2001:db8::1", 128),
+            Way { prefix: None, gid_type: None, mtu: 256, ..way("a", "10.0.0.1", 0) },
+            Way { link_layer: LinkLayer::InfiniBand, gid: zero, port: 255, ..way("b", "::1", 0) },
+            Way { link_layer: LinkLayer::Unknown, rate_mbps: u64::MAX, ..way("c", "fe80::1", 64) },
+        ] {
+            let bytes = way.to_bytes();
+            assert!(bytes.len() <= Way::MOST_BYTES);
+            assert_eq!(Way::from_bytes(&bytes), Ok(way));
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let good = way("mlx5_0", "10.77.0.1", 24).to_bytes();
+        Way::from_bytes(&[]).expect_err("empty");
+        for length in 0..good.len() {
+            Way::from_bytes(&good[..length]).expect_err("too short");
+        }
+        Way::from_bytes(&[&good[..], b"x"].concat()).expect_err("too long");
+        for (at, value) in [
+            (0, 2),
+            (1, 3),
+            (2, 4),
+            (3, 0),
+            (3, 6),
+            (4, 0),
+            (5, 33),
+            (5, 254),
+            (6, 5),
+            (7, 1),
+            (32, b' '),
+            (33, 0),
+            (34, 0x80),
+        ] {
+            let mut bad = good.clone();
+            bad[at] = value;
+            Way::from_bytes(&bad).expect_err("a field it does not know");
+        }
+        let nameless = &way("", "::1", 0).to_bytes()[..FIXED];
+        Way::from_bytes(nameless).expect_err("no name");
+        let mut long = way(&"x".repeat(64), "::1", 0).to_bytes();
+        long.push(b'x');
+        long[6] = 65;
+        Way::from_bytes(&long).expect_err("a name too long");
+    }
+
+    #[test]
+    fn a_choice_says_its_way() {
+        let choice = Choice {
+            device: "löng name".to_owned(),
+            port: 2,
+            gid: None,
+            link_layer: LinkLayer::InfiniBand,
+            mtu: 3000,
+            rate_mbps: 7,
+            why: String::new(),
+        };
+        let way = Way::of(&choice);
+        assert_eq!((way.device.as_str(), way.port, way.mtu), ("l?ng?name", 2, 2048));
+        assert_eq!((way.gid, way.prefix, way.rate_mbps), (Gid([0; 16]), None, 7));
+        assert_eq!(Way::from_bytes(&way.to_bytes()), Ok(way));
+    }
+
+    #[test]
+    fn the_narrower_prefix_counts_and_an_unknown_one_does_not() {
+        let shared = |a: &Way, b: &Way| {
+            assert_eq!(a.shared_subnet(b), b.shared_subnet(a));
+            a.shared_subnet(b).map(|subnet| subnet.to_string())
+        };
+        let (a, b) = (way("a", "10.77.0.1", 24), way("b", "10.77.0.200", 16));
+        let c = way("c", "10.77.1.1", 16);
+        assert_eq!(shared(&a, &b).as_deref(), Some("10.77.0.0/24"));
+        assert_eq!(shared(&b, &c).as_deref(), Some("10.77.0.0/16"));
+        assert_eq!(shared(&a, &c), None);
+        let unknown = Way { prefix: None, ..b.clone() };
+        assert_eq!(shared(&a, &unknown).as_deref(), Some("10.77.0.0/24"));
+        assert_eq!(shared(&unknown, &Way { prefix: None, ..a.clone() }), None);
+        assert_eq!(shared(&unknown, &unknown).as_deref(), Some("10.77.0.200/32"));
+        let (d, e) = (way("d", "2001:db8::1", 64), way("e", "2001:db8::2:1", 64));
+        assert_eq!(shared(&d, &e).as_deref(), Some("2001:db8::/64"));
+        assert_eq!(shared(&way("f", "::1", 0), &way("g", "0.0.0.1", 0)), None, "two families");
+    }
+
+    /// Whatever comes is a way or an error, and a way is exactly its bytes.
+    #[test]
+    fn random_bytes_never_read_as_something_else() {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let mut accepted = 0;
+        for _ in 0..50_000 {
+            let mut bytes = way("rxe0", "10.77.0.1", 24).to_bytes();
+            for _ in 0..random() % 3 {
+                let at = random() as usize % bytes.len();
+                bytes[at] = random() as u8;
+            }
+            if let Ok(way) = Way::from_bytes(&bytes) {
+                assert_eq!(way.to_bytes(), bytes);
+                accepted += 1;
+            }
+        }
+        assert!(accepted > 1000, "{accepted}");
+    }
+}
