@@ -1,5 +1,6 @@
 //! How a link behaves.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// Whether a link may, should or must use RDMA.
@@ -34,6 +35,30 @@ impl Policy {
             (Policy::Prefer, other) => Some(other),
             (one, _) => Some(one),
         }
+    }
+}
+
+/// A policy for the peers of some network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PeerPolicy {
+    /// An address of the network.
+    pub network: IpAddr,
+    /// How many of its bits count.
+    pub prefix: u8,
+    /// What to do with peers from there.
+    pub policy: Policy,
+}
+
+impl PeerPolicy {
+    /// Whether a peer with this address is meant.
+    pub fn fits(&self, address: IpAddr) -> bool {
+        let bits = |address: IpAddr| match address.to_canonical() {
+            IpAddr::V4(v4) => (4, u128::from(u32::from(v4)) << 96),
+            IpAddr::V6(v6) => (6, u128::from(v6)),
+        };
+        let ((family, network), (other, address)) = (bits(self.network), bits(address));
+        let unused = 128_u32.saturating_sub(u32::from(self.prefix));
+        family == other && (network ^ address).checked_shr(unused).unwrap_or(0) == 0
     }
 }
 
@@ -100,6 +125,25 @@ pub(super) const NOTES: u16 = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn networks_are_compared_by_their_bits() {
+        let policy = |network: &str, prefix| PeerPolicy {
+            network: network.parse().unwrap(),
+            prefix,
+            policy: Policy::Off,
+        };
+        let fits = |policy: PeerPolicy, address: &str| policy.fits(address.parse().unwrap());
+        assert!(
+            fits(policy("10.1.2.3", 32), "10.1.2.3") && !fits(policy("10.1.2.3", 32), "10.1.2.4")
+        );
+        assert!(
+            fits(policy("10.1.0.0", 16), "10.1.9.9") && !fits(policy("10.1.0.0", 16), "10.2.0.0")
+        );
+        assert!(fits(policy("0.0.0.0", 0), "192.0.2.1") && !fits(policy("0.0.0.0", 0), "::1"));
+        assert!(fits(policy("10.1.0.0", 16), "::ffff:10.1.9.9"), "IPv4 in IPv6 is IPv4");
+        assert!(fits(policy("2001:db8::", 32), "2001:db8:1::") && !fits(policy("::", 128), "::1"));
+    }
 
     #[test]
     fn what_two_ends_want_together() {

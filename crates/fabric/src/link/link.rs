@@ -120,10 +120,16 @@ impl Link {
         self.tick = now;
         self.armed = false;
         self.core.attend(now);
-        if self.core.take_news() || now >= self.published + PUBLISH {
-            self.published = now;
-            self.report.publish(&self.core, &self.subject);
+        if now >= self.published + PUBLISH {
+            self.publish(now);
         }
+    }
+
+    #[cold]
+    fn publish(&mut self, now: Duration) {
+        self.published = now;
+        self.core.journal.fresh = false;
+        self.report.publish(&self.core, &self.subject);
     }
 
     /// Sees to it that new lanes wake us.
@@ -180,7 +186,11 @@ impl Lane for Link {
         if now != self.tick || self.armed || self.core.is_urgent() {
             self.attend(now);
         }
-        self.core.poll(now, done)
+        let count = self.core.poll(now, done);
+        if self.core.journal.fresh {
+            self.publish(now);
+        }
+        count
     }
 
     fn arm(&mut self) -> bool {

@@ -34,7 +34,7 @@ mod shop;
 #[cfg(test)]
 mod trial;
 
-pub use config::{Config, Policy};
+pub use config::{Config, PeerPolicy, Policy};
 pub use control::Class;
 pub use endpoint::{Endpoint, Listener, Listening, Settings};
 pub use event::{Event, Happening};

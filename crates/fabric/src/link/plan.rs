@@ -67,7 +67,9 @@ fn wanted(class: Class, policy: Policy, ours: &Card, theirs: &Card) -> Result<()
     match (class, policy) {
         (Class::Shm | Class::Tcp, Policy::Require) => Err("RDMA is required".to_owned()),
         (Class::Verbs, Policy::Off) => Err("RDMA is off by policy".to_owned()),
-        (Class::Shm, _) if ours.boot != theirs.boot => Err("the peer is on another host".to_owned()),
+        (Class::Shm, _) if ours.boot != theirs.boot => {
+            Err("the peer is on another host".to_owned())
+        }
         _ => Ok(()),
     }
 }

@@ -52,7 +52,9 @@ impl Ports {
         }
         match &seen.last {
             Some((_, view)) => view.clone(),
-            None => View { refused: "the devices have not answered yet".to_owned(), ..View::default() },
+            None => {
+                View { refused: "the devices have not answered yet".to_owned(), ..View::default() }
+            }
         }
     }
 
@@ -61,9 +63,8 @@ impl Ports {
             Ok(survey) => survey,
             Err(off) => return View { refused: off.to_string(), ..View::default() },
         };
-        let wanted = |device: &verbs::Device| {
-            self.devices.is_empty() || self.devices.contains(&device.name)
-        };
+        let wanted =
+            |device: &verbs::Device| self.devices.is_empty() || self.devices.contains(&device.name);
         let devices: Vec<verbs::Device> = survey.devices.into_iter().filter(wanted).collect();
         let (choices, refused) = verbs::candidates(&devices, &self.wish);
         let ways = choices.iter().map(verbs::Way::of).collect();
