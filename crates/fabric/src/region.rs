@@ -63,11 +63,14 @@ struct Inner {
 pub(crate) enum Registration {
     /// With a device.
     Verbs(Arc<Mr>),
-    /// With any number of devices, at the moment maybe none; software lanes look at the region itself.
-    Several(Keyring),
+    /// With any number of devices, at the moment maybe none; software lanes look at the region itself. In a
+    /// box, so that the others, which are looked at for every operation, stay two words.
+    Several(Box<Keyring>),
     /// With nobody: software lanes look at the region itself.
     Software,
 }
+
+const _: () = assert!(size_of::<Registration>() == 2 * size_of::<usize>());
 
 /// A lane that gave a region away in a manner that it must take back itself.
 pub(crate) trait Granter: Send + Sync {
@@ -85,7 +88,7 @@ impl Region {
     /// Memory for lanes of several fabrics at once: of those that need no device as it is, of others once
     /// they [attached](crate::Fabric::attach) it. Fabrics may come and go while it lives.
     pub fn shared(memory: &Memory, rights: Rights) -> Self {
-        Region::new(memory.clone(), rights, Registration::Several(Keyring::default()))
+        Region::new(memory.clone(), rights, Registration::Several(Box::default()))
     }
 
     /// The memory behind it.

@@ -75,6 +75,13 @@ impl ListedDevice<'_> {
         Path::new("/dev/infiniband").join(OsStr::from_bytes(node.to_bytes()))
     }
 
+    /// Its entry in sysfs.
+    fn listed(&self) -> PathBuf {
+        // SAFETY: as in `name`.
+        let path = unsafe { CStr::from_ptr((*self.device.as_ptr()).dev_path.as_ptr()) };
+        PathBuf::from(OsStr::from_bytes(path.to_bytes()))
+    }
+
     /// In host byte order.
     pub(super) fn guid(&self) -> u64 {
         // SAFETY: the device lives as long as the list it borrows.
@@ -85,7 +92,7 @@ impl ListedDevice<'_> {
         // SAFETY: the device lives as long as the list it borrows; the context is closed by its
         // owner alone.
         let context = unsafe { self.list.verbs.ibv_open_device(self.device.as_ptr()) }?;
-        Ok(Context { verbs: self.list.verbs.clone(), context })
+        Ok(Context { verbs: self.list.verbs.clone(), context, listed: self.listed() })
     }
 }
 
@@ -93,6 +100,8 @@ impl ListedDevice<'_> {
 pub(super) struct Context {
     verbs: Arc<Verbs>,
     context: NonNull<ibv_context>,
+    /// Its entry in sysfs.
+    listed: PathBuf,
 }
 
 // SAFETY: libibverbs' contexts may be used from any thread, and from several at once.
@@ -107,6 +116,12 @@ impl Context {
 
     pub(super) fn as_ptr(&self) -> *mut ibv_context {
         self.context.as_ptr()
+    }
+
+    /// Whether it is still a device of this machine. The kernel takes its entry away first, then some
+    /// drivers wait until we close it; no other device gets the entry before that.
+    pub(super) fn is_listed(&self) -> bool {
+        self.listed.exists()
     }
 
     /// On which asynchronous events arrive.

@@ -72,6 +72,20 @@ impl Domain {
         self.rail.events.incidents()
     }
 
+    /// Why the device does nothing any more for this domain, whatever happens: it has failed, or is gone.
+    /// Drop the domain and its lanes, and open another when the device is back. Asks the kernel now; once a
+    /// second is often enough.
+    pub fn is_broken(&self) -> Option<String> {
+        self.rail.broken()
+    }
+
+    /// Why lanes of this domain cannot be made now: it is broken, its port is not active, or the address
+    /// that it was opened with is not in its place any more. Unless it is broken this may pass by itself; a
+    /// port that gets another address needs another domain. Asks the device now.
+    pub fn port_problem(&self) -> Option<String> {
+        self.rail.problem()
+    }
+
     /// Registers the whole of `memory`. The same memory with the same rights is registered once,
     /// however often it is asked for.
     pub fn register(&self, memory: &Memory, rights: Rights) -> Result<Region, Error> {

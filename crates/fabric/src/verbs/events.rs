@@ -43,7 +43,10 @@ pub struct Incidents {
 pub(super) struct Events {
     context: Arc<Context>,
     counts: [AtomicU64; Incident::COUNT],
+    /// The descriptor tells nothing any more.
     broken: AtomicBool,
+    /// The device or the queue of receives that all lanes share has failed.
+    failed: AtomicBool,
     alarms: Mutex<Vec<Weak<Alarm>>>,
 }
 
@@ -67,7 +70,8 @@ impl Events {
     pub(super) fn new(context: Arc<Context>) -> Result<Self, Errno> {
         nonblocking(context.async_fd())?;
         let counts = [const { AtomicU64::new(0) }; Incident::COUNT];
-        Ok(Events { context, counts, broken: AtomicBool::new(false), alarms: Mutex::default() })
+        let [broken, failed] = [const { AtomicBool::new(false) }; 2];
+        Ok(Events { context, counts, broken, failed, alarms: Mutex::default() })
     }
 
     /// Becomes readable when there is an event.
@@ -78,6 +82,11 @@ impl Events {
     /// Whether the device is gone, so that its descriptor tells nothing any more.
     pub(super) fn broken(&self) -> bool {
         self.broken.load(Ordering::Acquire)
+    }
+
+    /// Whether all lanes are dead, and others will be.
+    pub(super) fn failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
     }
 
     pub(super) fn incidents(&self) -> Incidents {
@@ -139,7 +148,7 @@ impl Events {
             IBV_EVENT_GID_CHANGE => self.count(Incident::GidChange),
             IBV_EVENT_DEVICE_FATAL => {
                 self.count(Incident::DeviceFatal);
-                self.ring(|_| true);
+                self.fail();
             }
             IBV_EVENT_QP_FATAL | IBV_EVENT_QP_REQ_ERR | IBV_EVENT_QP_ACCESS_ERR => {
                 self.count(Incident::QpFatal);
@@ -156,7 +165,7 @@ impl Events {
             }
             IBV_EVENT_SRQ_ERR => {
                 self.count(Incident::QpFatal);
-                self.ring(|_| true);
+                self.fail();
             }
             IBV_EVENT_QP_LAST_WQE_REACHED => {
                 // SAFETY: as for the other events about a queue pair.
@@ -173,8 +182,13 @@ impl Events {
     fn lose_device(&self) {
         if !self.broken.swap(true, Ordering::AcqRel) {
             self.count(Incident::DeviceFatal);
-            self.ring(|_| true);
+            self.fail();
         }
+    }
+
+    fn fail(&self) {
+        self.failed.store(true, Ordering::Release);
+        self.ring(|_| true);
     }
 
     fn count(&self, incident: Incident) {

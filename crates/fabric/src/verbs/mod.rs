@@ -22,6 +22,7 @@ mod domain;
 mod events;
 mod gid;
 mod half;
+mod health;
 mod interfaces;
 mod keyring;
 mod lane;

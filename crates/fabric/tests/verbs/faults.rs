@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use fabric::verbs::{Config, LIBRARY, Wish, choose, survey};
 use fabric::{Done, Failure, Memory, Op, RemoteRegion, Rights};
 
-use crate::pair::{End, LIMIT, Pair, SIZE, import, shell, wire};
+use crate::pair::{End, LIMIT, Pair, SIZE, import, open, shell, wire};
 
 const FLUSHED: Result<Done, Failure> = Err(Failure::Flushed);
 
@@ -169,6 +169,7 @@ fn a_port_that_goes_down_is_an_incident_and_wakes_the_sleeper() {
     let near = &mut pair.near;
     assert!(near.lane.arm());
     assert_eq!(near.domain.incidents().port_down, 0);
+    assert_eq!((near.domain.is_broken(), near.domain.port_problem()), (None, None));
     shell("ip link set v0 down");
     assert!(near.sleep(LIMIT));
     let begun = Instant::now();
@@ -176,11 +177,37 @@ fn a_port_that_goes_down_is_an_incident_and_wakes_the_sleeper() {
         assert!(begun.elapsed() < LIMIT);
     }
     assert!(near.lane.arm(), "an incident is no completion");
+    assert_eq!(near.domain.port_problem().as_deref(), Some("rxe0 port 1 is DOWN"));
+    assert_eq!(near.domain.is_broken(), None, "it may come back");
     wire("mend 0");
     while near.domain.incidents().port_up == 0 {
         assert!(begun.elapsed() < LIMIT);
     }
     assert_eq!(near.domain.incidents().device_fatal, 0);
+    assert_eq!(near.domain.port_problem(), None, "it is back");
+}
+
+#[test]
+fn a_port_that_loses_its_address_is_told_so() {
+    let domain = open("rxe2", &Config::default());
+    let problem = |wanted: Option<&str>| {
+        let begun = Instant::now();
+        while domain.port_problem().as_deref() != wanted {
+            let problem = domain.port_problem();
+            assert!(begun.elapsed() < LIMIT, "{problem:?}, not {wanted:?}");
+        }
+    };
+    problem(None);
+    shell("ip addr del 10.77.1.1/24 dev v2");
+    problem(Some("rxe2 port 1 has lost its address ::ffff:10.77.1.1, GID 1"));
+    shell("ip addr add 10.79.1.1/24 dev v2");
+    let other =
+        "rxe2 port 1 has the address ::ffff:10.79.1.1 as GID 1, not ::ffff:10.77.1.1 any more";
+    problem(Some(other));
+    assert_eq!(domain.is_broken(), None);
+    shell("ip addr del 10.79.1.1/24 dev v2; ip addr add 10.77.1.1/24 dev v2");
+    problem(None);
+    wire("mend 1");
 }
 
 /// On a rail of its own, since it destroys it.
@@ -206,6 +233,10 @@ fn a_device_that_is_unplugged_ends_its_lanes() {
     assert!(outcomes.iter().all(|(_, outcome)| outcome.is_err()), "{outcomes:?}");
     memory.take_back().expect("nobody holds it");
     near.is_dead();
+    while near.domain.is_broken().as_deref() != Some("rxe_u0 is gone from this machine") {
+        assert!(begun.elapsed() < LIMIT, "{:?}", near.domain.is_broken());
+    }
+    assert_eq!(near.domain.port_problem(), near.domain.is_broken());
     drop(pair);
     while unplug.try_wait().expect("our child").is_none() {
         assert!(begun.elapsed() < LIMIT, "the device is still in use");
