@@ -164,6 +164,12 @@ impl Control {
 }
 
 impl Plan {
+    /// Of a rail that the leading end has not opened yet.
+    pub(super) fn unknown() -> Self {
+        let ways = [const { String::new() }; 2];
+        Plan { class: Class::Tcp, ways, weight: 1, why: "it was not opened yet".to_owned() }
+    }
+
     fn put(&self, bytes: &mut Vec<u8>) {
         bytes.push(self.class as u8);
         bytes.extend(self.weight.to_le_bytes());

@@ -378,16 +378,9 @@ impl Inner {
     fn domain(&self, way: &str) -> Result<Arc<verbs::Domain>, Error> {
         let mut domains = lock(&self.domains);
         if let Some(domain) = domains.get(way)
-            && domain.incidents() == domain.incidents()
-        // TODO-PROBLEM
+            && domain.port_problem().is_none()
         {
             return Ok(domain.clone());
-        }
-        if let Some(lost) = domains.remove(way) {
-            self.each_region(|region| {
-                lost.detach(region);
-                Ok(())
-            })?;
         }
         let unusable = |why: String| {
             let remedy = "see `wirelane devices`";
@@ -399,6 +392,13 @@ impl Inner {
             true => unusable("there is no such port any more".to_owned()),
             false => unusable(refused),
         })?;
+        // What the old one had is of no use: the device was lost, or its address is another.
+        if let Some(old) = domains.remove(way) {
+            self.each_region(|region| {
+                old.detach(region);
+                Ok(())
+            })?;
+        }
         let Settings { library, verbs, .. } = &self.settings;
         let domain = Arc::new(verbs::Domain::open_with(library, choice, verbs.clone())?);
         self.each_region(|region| domain.attach(region))?;

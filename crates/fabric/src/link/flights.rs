@@ -58,11 +58,6 @@ impl Flight {
         self.op.work.target().map(|target| &target.window)
     }
 
-    /// Whether all its bytes are placed.
-    pub(super) fn is_placed(&self) -> bool {
-        self.cut == self.total && self.pieces == 0
-    }
-
     /// A piece of it, for a lane by which the peer's region is `window`.
     pub(super) fn work(&self, piece: &Piece, window: Window) -> Work {
         let local = cut(self.op.work.local(), piece.offset, piece.length);

@@ -159,12 +159,12 @@ impl Core {
     // The other end follows.
 
     fn hear_open(&mut self, at: u8, generation: u32, plan: Plan, offer: Vec<u8>) {
-        let next = self.rails.len();
-        if self.leads || usize::from(at) > next || usize::from(at) >= MOST_RAILS {
+        if self.leads || usize::from(at) >= MOST_RAILS {
             return self.fail_link(Failure::Nonsense, "the peer opens a rail that it cannot");
         }
-        if usize::from(at) == next {
-            self.rails.push(Rail::new(plan.clone()));
+        // They need not come in order: those between are yet to be opened.
+        while self.rails.len() <= usize::from(at) {
+            self.rails.push(Rail::new(Plan::unknown()));
         }
         let rail = &mut self.rails[usize::from(at)];
         let resting = matches!(rail.state, State::Resting { .. });

@@ -55,7 +55,7 @@ impl Stage {
                 epochs: [10 + end as u64, 11 - end as u64],
                 their_room: config.room,
                 connection: Box::new(Wire { wires: wires.clone(), world: world.clone(), end }),
-                shop: Box::new(AtOnce { ways, finished: VecDeque::new() }),
+                shop: Box::new(Bench { ways, dice: Dice::new(seed ^ end as u64), finished: Vec::new() }),
                 plans,
                 now: Duration::ZERO,
             })
@@ -111,19 +111,24 @@ impl Ways for SimWays {
     }
 }
 
-/// Does every job when it is begun.
-struct AtOnce {
+/// Does every job when it is begun, and gives it out some time later: not always in order.
+struct Bench {
     ways: Arc<SimWays>,
-    finished: VecDeque<Finished>,
+    dice: Dice,
+    finished: Vec<(Duration, Finished)>,
 }
 
-impl Shop for AtOnce {
+impl Shop for Bench {
     fn start(&mut self, job: Job) {
-        self.finished.extend(job.run(&*self.ways));
+        let takes = Duration::from_micros(self.dice.below(4000) as u64);
+        let at = self.ways.world.now() + takes;
+        self.finished.extend(job.run(&*self.ways).map(|finished| (at, finished)));
     }
 
     fn finished(&mut self) -> Option<Finished> {
-        self.finished.pop_front()
+        let now = self.ways.world.now();
+        let at = self.finished.iter().position(|(at, _)| *at <= now)?;
+        Some(self.finished.remove(at).1)
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {

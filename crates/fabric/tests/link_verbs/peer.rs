@@ -1,0 +1,194 @@
+//! The other process: it listens, lets us write, and answers what it has seen.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use fabric::link::{Class, Endpoint, Link, Settings};
+use fabric::{Completion, Done, Lane, Memory, Op, Pages, Region, Rights, Work};
+
+const CHILD: &str = "WIRELANE_TEST_CHILD";
+
+/// Two rails to it: rxe0 to rxe1, and rxe2 to rxe3. Nothing between processes of one host.
+pub(crate) fn settings(devices: [&str; 2]) -> Settings {
+    let mut settings = Settings {
+        classes: vec![Class::Verbs, Class::Tcp],
+        devices: devices.map(str::to_owned).to_vec(),
+        ..Settings::default()
+    };
+    settings.link.settle = Duration::from_secs(1);
+    settings.link.op_timeout = Duration::from_secs(2);
+    settings.link.silence = Duration::from_secs(60);
+    settings
+}
+
+/// The process, ended with this.
+pub(crate) struct Peer {
+    child: Child,
+    pub(crate) address: SocketAddr,
+}
+
+impl Peer {
+    /// This very program, in the other role.
+    pub(crate) fn start(size: usize) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "peer::the_other_process", "--nocapture"]);
+        let child = command.env(CHILD, size.to_string()).stdout(Stdio::piped()).spawn();
+        let mut child = child.unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let address = lines.find_map(|line| {
+            let line = line.ok()?;
+            Some(line.split_once("listens at ")?.1.trim().parse().unwrap())
+        });
+        Peer { child, address: address.expect("the other process listens") }
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The other role: nothing where it is not wanted.
+#[test]
+fn the_other_process() {
+    let Ok(size) = std::env::var(CHILD) else { return };
+    let endpoint = Endpoint::new(settings(["rxe1", "rxe3"])).unwrap();
+    let listener = endpoint.listen("127.0.0.1:0".parse().unwrap()).unwrap();
+    let memory = Memory::allocate(size.parse().unwrap(), Pages::Plain).unwrap();
+    let region = endpoint.register(&memory, Rights::ALL).unwrap();
+    let desk = endpoint.register(&Memory::allocate(DESK, Pages::Plain).unwrap(), Rights::NONE);
+    println!("listens at {}", listener.address());
+    let desk = desk.unwrap();
+    loop {
+        let Some(link) = listener.accept(Duration::from_secs(120)) else { return };
+        Host { link: link.unwrap(), region: region.clone(), desk: desk.clone(), seen: Seen::default() }
+            .serve();
+    }
+}
+
+/// What the other process says of messages and numbers: how many, how many different, whether in order.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) messages: u64,
+    pub(crate) out_of_order: u64,
+    pub(crate) numbers: BTreeMap<u32, u64>,
+}
+
+struct Host {
+    link: Link,
+    region: Region,
+    desk: Region,
+    seen: Seen,
+}
+
+impl Host {
+    fn serve(&mut self) {
+        let remote = self.link.grant(&self.region).unwrap();
+        self.desk.memory().write(0, &remote.to_bytes());
+        let receive = |slot: usize| {
+            let begin = ANSWER + slot * SLOT;
+            Op::receive(slot as u64, self.desk.slice(begin..begin + SLOT))
+        };
+        let mut todo: VecDeque<Op> = (0..SLOTS).map(receive).collect();
+        todo.push_back(Op::send(SENT, self.desk.slice(..36)));
+        let mut done = Vec::new();
+        while self.link.ended().is_none() {
+            self.link.post(&mut todo);
+            fabric::wait(&mut self.link, &mut done, Duration::from_millis(100));
+            for completion in done.drain(..) {
+                todo.extend(self.heard(completion));
+            }
+        }
+        eprintln!("the other process: {:?}", self.link.ended());
+    }
+
+    fn heard(&mut self, completion: Completion) -> Vec<Op> {
+        let Completion { token, outcome, work } = completion;
+        let (Work::Receive { into }, Ok(Done::Received { length, imm })) = (work, outcome) else {
+            return Vec::new();
+        };
+        let receive = into.as_slice()[0].clone();
+        let message = receive.to_vec();
+        let mut ops = vec![Op::receive(token, receive)];
+        let number = |at: usize| u64::from_le_bytes(message[at..at + 8].try_into().unwrap());
+        if let Some(imm) = imm {
+            *self.seen.numbers.entry(imm).or_default() += 1;
+        } else if message.starts_with(b"number: ") {
+            self.seen.out_of_order += u64::from(number(8) != self.seen.messages);
+            self.seen.messages += 1;
+        } else if message.starts_with(b"wrong:  ") {
+            let wrong = wrong(&self.region, number(8), number(16) as usize, number(24) as usize);
+            ops.push(self.answer(&[wrong]));
+        } else if message.starts_with(b"reuse:  ") {
+            let (begin, length) = (number(8) as usize, number(16) as usize);
+            self.region.memory().write(begin, &vec![0xee; length]);
+            ops.push(self.answer(&[1]));
+        } else if message.starts_with(b"seen:   ") {
+            let twice = self.seen.numbers.values().filter(|times| **times != 1).count() as u64;
+            let different = self.seen.numbers.len() as u64;
+            ops.push(self.answer(&[self.seen.messages, self.seen.out_of_order, different, twice]));
+        } else {
+            panic!("{length} bytes that mean nothing");
+        }
+        ops
+    }
+
+    fn answer(&self, words: &[u64]) -> Op {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.desk.memory().write(64, &bytes);
+        Op::send(SENT, self.desk.slice(64..64 + bytes.len()))
+    }
+}
+
+/// Bytes that are right only for one seed and at one place, a MiB at a time. Quick to make.
+pub(crate) struct Pattern {
+    block: Vec<u8>,
+    seed: u64,
+}
+
+impl Pattern {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut state = seed | 1;
+        let mut next = || {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            state
+        };
+        let page: Vec<u8> = (0..512).flat_map(|_| next().to_le_bytes()).collect();
+        Pattern { block: page.repeat(256), seed }
+    }
+
+    /// The MiB with this number.
+    pub(crate) fn mib(&mut self, number: usize) -> &[u8] {
+        for (page, bytes) in self.block.chunks_mut(4096).enumerate() {
+            let stamp = self.seed << 48 | (number as u64) << 16 | page as u64;
+            bytes[page * 8 % 4096..][..8].copy_from_slice(&stamp.to_le_bytes());
+        }
+        &self.block
+    }
+}
+
+/// How many MiB of a region are not as they should be.
+fn wrong(region: &Region, seed: u64, first: usize, count: usize) -> u64 {
+    let mut pattern = Pattern::new(seed);
+    let wrong = (first..first + count).filter(|number| {
+        let begin = number << 20;
+        region.slice(begin..begin + (1 << 20)).to_vec() != pattern.mib(*number)
+    });
+    wrong.count() as u64
+}
+
+const SENT: u64 = u64::MAX;
+const ANSWER: usize = 4096;
+const SLOT: usize = 4096;
+const SLOTS: usize = 64;
+const DESK: usize = ANSWER + SLOT * SLOTS;
