@@ -2,15 +2,15 @@
 //! use. Needs the lab, and `--test-threads=1`, since the wires are shared.
 #![allow(missing_docs, reason = "a test")]
 
+mod faults;
 mod near;
 mod peer;
+mod toggled;
 
-use std::time::Duration;
-
+use fabric::Op;
 use fabric::link::Happening;
-use fabric::{Failure, Op};
 
-use near::{Near, shell, wire};
+use near::{Near, wire};
 use peer::Peer;
 
 /// What is in flight when things go wrong. `WIRELANE_TEST_MIB` makes it more.

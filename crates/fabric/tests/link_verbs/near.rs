@@ -5,7 +5,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fabric::link::{Endpoint, Happening, Link};
-use fabric::{Completion, Done, Failure, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Window, Work};
+use fabric::{
+    Completion, Done, Failure, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Slice,
+    Window, Work,
+};
 
 use crate::peer::{Pattern, Peer, settings};
 
@@ -14,6 +17,9 @@ pub(crate) struct Near {
     pub(crate) link: Link,
     pub(crate) source: Region,
     desk: Region,
+    /// What the other process granted, and room for an old number.
+    pub(crate) remote: RemoteRegion,
+    pub(crate) old: Slice,
     pub(crate) window: Window,
     todo: VecDeque<Op>,
     /// What is over, receives apart.
@@ -32,7 +38,9 @@ impl Near {
 
     pub(crate) fn connect_by(endpoint: Endpoint, peer: &Peer, size: usize) -> Self {
         let region = |length| {
-            endpoint.register(&Memory::allocate(length, Pages::Plain).unwrap(), Rights::NONE).unwrap()
+            endpoint
+                .register(&Memory::allocate(length, Pages::Plain).unwrap(), Rights::NONE)
+                .unwrap()
         };
         let (source, desk) = (region(size), region(1 << 16));
         let mut link = endpoint.connect(peer.address, LIMIT).unwrap();
@@ -44,9 +52,23 @@ impl Near {
         }
         let remote = RemoteRegion::from_bytes(&desk.slice(..36).to_vec()).unwrap();
         let window = link.import(&remote).unwrap();
-        let todo = (1..9).map(|at| Op::receive(RECEIVE, desk.slice(at * 64..at * 64 + 64))).collect();
+        let todo =
+            (1..9).map(|at| Op::receive(RECEIVE, desk.slice(at * 64..at * 64 + 64))).collect();
         let (done, answers) = (Vec::new(), VecDeque::new());
-        Near { endpoint, link, source, desk, window, todo, done, answers, under_way: 0 }
+        let old = desk.slice(1024..1032);
+        Near {
+            endpoint,
+            link,
+            source,
+            desk,
+            remote,
+            old,
+            window,
+            todo,
+            done,
+            answers,
+            under_way: 0,
+        }
     }
 
     /// Fills the source with what only this seed has.

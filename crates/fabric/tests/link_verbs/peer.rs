@@ -71,8 +71,13 @@ fn the_other_process() {
     let desk = desk.unwrap();
     loop {
         let Some(link) = listener.accept(Duration::from_secs(120)) else { return };
-        Host { link: link.unwrap(), region: region.clone(), desk: desk.clone(), seen: Seen::default() }
-            .serve();
+        Host {
+            link: link.unwrap(),
+            region: region.clone(),
+            desk: desk.clone(),
+            seen: Seen::default(),
+        }
+        .serve();
     }
 }
 
@@ -133,6 +138,10 @@ impl Host {
             let (begin, length) = (number(8) as usize, number(16) as usize);
             self.region.memory().write(begin, &vec![0xee; length]);
             ops.push(self.answer(&[1]));
+        } else if message.starts_with(b"touched:") {
+            let (begin, length) = (number(8) as usize, number(16) as usize);
+            let bytes = self.region.slice(begin..begin + length).to_vec();
+            ops.push(self.answer(&[bytes.iter().filter(|byte| **byte != 0xee).count() as u64]));
         } else if message.starts_with(b"seen:   ") {
             let twice = self.seen.numbers.values().filter(|times| **times != 1).count() as u64;
             let different = self.seen.numbers.len() as u64;

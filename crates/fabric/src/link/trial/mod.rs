@@ -55,7 +55,11 @@ impl Stage {
                 epochs: [10 + end as u64, 11 - end as u64],
                 their_room: config.room,
                 connection: Box::new(Wire { wires: wires.clone(), world: world.clone(), end }),
-                shop: Box::new(Bench { ways, dice: Dice::new(seed ^ end as u64), finished: Vec::new() }),
+                shop: Box::new(Bench {
+                    ways,
+                    dice: Dice::new(seed ^ end as u64),
+                    finished: Vec::new(),
+                }),
                 plans,
                 now: Duration::ZERO,
             })
