@@ -3,7 +3,7 @@
 //! `perf LANE TEST SIZE ROUNDS [DEVICE PEER-DEVICE]` prints one number: microseconds for one way
 //! (`write_lat`, the peer watches its memory; `imm_lat`, the peer waits for the number) or MB per second
 //! (`write_bw`). `idle` sleeps ROUNDS seconds as a connected pair and prints the share of a core it used,
-//! in percent. Lanes: shm, tcp, verbs.
+//! in percent. Lanes: shm, tcp, tcp-encrypted, verbs.
 #![allow(clippy::print_stdout, reason = "its answer")]
 
 use std::collections::VecDeque;
@@ -53,6 +53,10 @@ impl Run {
         match self.lane.as_str() {
             "shm" => Ok(Box::new(shm::Shm::default())),
             "tcp" => Ok(Box::new(tcp::Tcp::default())),
+            "tcp-encrypted" => {
+                let config = tcp::Config { encrypt: true, ..tcp::Config::default() };
+                Ok(Box::new(tcp::Tcp::new(config)))
+            }
             "verbs" => verbs(self.devices.get(end)),
             other => Err(format!("no lane {other}").into()),
         }

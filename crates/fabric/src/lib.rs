@@ -22,6 +22,7 @@ pub mod link;
 pub mod meet;
 
 pub mod memory;
+mod noise;
 mod op;
 mod open;
 mod region;

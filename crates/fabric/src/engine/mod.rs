@@ -50,6 +50,12 @@ impl<S: Stream> Engine<S> {
         self.channels.get(stream).is_some_and(Channel::is_blocked)
     }
 
+    /// How many frames wait.
+    #[cfg(test)]
+    pub(crate) fn backlog(&self) -> usize {
+        self.channels.iter().map(Channel::backlog).sum()
+    }
+
     /// Whether there is nothing to do unless the peer says something.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {

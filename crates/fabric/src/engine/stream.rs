@@ -28,6 +28,23 @@ pub(crate) trait Stream: Send {
     /// Every part is writable during the call.
     unsafe fn read(&mut self, parts: &[Part]) -> io::Result<usize>;
 
+    /// Whether bytes that `write` took are still to be sent.
+    #[inline]
+    fn has_unsent(&self) -> bool {
+        false
+    }
+
+    /// Sends all of them; `WouldBlock` while it cannot.
+    fn send_on(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Whether `read` gives something that no descriptor tells of.
+    #[inline]
+    fn has_unread(&self) -> bool {
+        false
+    }
+
     /// Says that we send no more. The peer reads to the end.
     fn finish(&mut self);
 

@@ -2,7 +2,7 @@
 //! a place among the callers, never the lane.
 
 use std::io::ErrorKind;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::Config;
 use super::caller::{Caller, Heard};
 use super::callers::Expected;
 use super::dial::left;
-use super::terms::Terms;
+use super::terms::{Met, Terms};
 use crate::error::{Error, Kind};
 
 /// Where connections come in.
@@ -34,12 +34,8 @@ impl Entrance {
     }
 
     /// Waits until every stream of the lane is there.
-    pub(super) fn accept_all(
-        &self,
-        terms: &Terms,
-        deadline: Instant,
-    ) -> Result<Vec<TcpStream>, Error> {
-        let mut streams: Vec<Option<TcpStream>> = (0..terms.streams).map(|_| None).collect();
+    pub(super) fn accept_all(&self, terms: &Terms, deadline: Instant) -> Result<Vec<Met>, Error> {
+        let mut streams: Vec<Option<Met>> = (0..terms.streams).map(|_| None).collect();
         let mut callers: Vec<Caller> = Vec::new();
         while streams.iter().any(Option::is_none) {
             let Ok(left) = left(deadline) else { return Err(self.nobody_came()) };
@@ -59,10 +55,11 @@ impl Entrance {
                     }
                 }
             }
-            // After all were heard: the peer speaks as soon as it is there, so the oldest silent one
-            // is not it.
+            // After all were heard: the peer speaks as soon as it is there, so the oldest of those who
+            // said least is not it.
             if callers.len() > MOST_CALLERS {
-                callers.remove(0);
+                let least = (0..callers.len()).min_by_key(|at| callers[*at].progress());
+                callers.remove(least.unwrap_or(0));
             }
         }
         Ok(streams.into_iter().flatten().collect())

@@ -1,15 +1,19 @@
 //! Somebody who connected and has not proved yet to be the peer.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 
+use snow::TransportState;
+
 use super::hello::HELLO;
-use super::terms::Terms;
+use super::noise;
+use super::terms::{Met, Terms};
+use crate::open::Side;
 
 pub(super) struct Caller {
     socket: TcpStream,
-    said: [u8; HELLO],
+    said: [u8; LONGEST],
     /// How much of what comes next was said.
     count: usize,
     stage: Stage,
@@ -18,8 +22,10 @@ pub(super) struct Caller {
 /// What comes next.
 enum Stage {
     Hello,
-    /// Of the caller for this stream.
-    Token(u8),
+    /// The proof, of one who called for this stream.
+    Proof(u8),
+    /// That it is there, and does not only repeat what the peer said before.
+    Confirmation(u8, Box<TransportState>),
 }
 
 /// What came of listening.
@@ -33,12 +39,15 @@ pub(super) enum Heard {
 impl Caller {
     pub(super) fn new(socket: TcpStream) -> Option<Self> {
         socket.set_nonblocking(true).ok()?;
-        Some(Caller { socket, said: [0; HELLO], count: 0, stage: Stage::Hello })
+        Some(Caller { socket, said: [0; LONGEST], count: 0, stage: Stage::Hello })
     }
 
     /// One whose hello was read at the door.
     pub(super) fn with_hello(socket: TcpStream, hello: &[u8; HELLO]) -> Option<Self> {
-        Some(Caller { said: *hello, count: HELLO, ..Self::new(socket)? })
+        let mut caller = Self::new(socket)?;
+        caller.said[..HELLO].copy_from_slice(hello);
+        caller.count = HELLO;
+        Some(caller)
     }
 
     /// Hears what there is, and not a byte more than belongs here.
@@ -46,7 +55,9 @@ impl Caller {
         loop {
             let wanted = match self.stage {
                 Stage::Hello => HELLO,
-                Stage::Token(_) => TOKEN,
+                Stage::Proof(_) if terms.encrypted => noise::MESSAGE,
+                Stage::Proof(_) => TOKEN,
+                Stage::Confirmation(..) => noise::RECORD_OF_NOTHING,
             };
             while self.count < wanted {
                 match self.socket.read(&mut self.said[self.count..wanted]) {
@@ -57,26 +68,69 @@ impl Caller {
                     Err(_) => return Heard::Stranger,
                 }
             }
-            let said = &self.said[..wanted];
-            match self.stage {
-                Stage::Hello => {
-                    let stream = (0..terms.streams).find(|stream| terms.hello(*stream) == said);
-                    let Some(stream) = stream else { return Heard::Stranger };
-                    self.stage = Stage::Token(stream);
-                }
-                Stage::Token(stream) if terms.accept_token.to_le_bytes() == said => {
-                    return Heard::Peer(stream);
-                }
-                Stage::Token(_) => return Heard::Stranger,
-            }
             self.count = 0;
+            match self.understand(wanted, terms) {
+                Heard::Nothing => {}
+                heard => return heard,
+            }
         }
     }
 
-    /// A new connection has room for so little: what does not go out at once never will.
-    pub(super) fn welcome(mut self, terms: &Terms) -> Option<TcpStream> {
-        self.socket.write_all(&terms.dial_token.to_le_bytes()).ok()?;
-        Some(self.socket)
+    /// What was said, as far as the next stage.
+    fn understand(&mut self, count: usize, terms: &Terms) -> Heard {
+        let said = &self.said[..count];
+        match &mut self.stage {
+            Stage::Hello => match (0..terms.streams).find(|at| terms.hello(*at) == said) {
+                Some(stream) => self.stage = Stage::Proof(stream),
+                None => return Heard::Stranger,
+            },
+            Stage::Proof(stream) if terms.encrypted => {
+                let stream = *stream;
+                match self.answer(stream, terms) {
+                    Ok(noise) => self.stage = Stage::Confirmation(stream, Box::new(noise)),
+                    Err(_) => return Heard::Stranger,
+                }
+            }
+            Stage::Proof(stream) if terms.accept_token.to_le_bytes() == said => {
+                return Heard::Peer(*stream);
+            }
+            Stage::Proof(_) => return Heard::Stranger,
+            Stage::Confirmation(stream, noise) => {
+                let confirmed = noise::is_confirmed(noise, said);
+                return if confirmed { Heard::Peer(*stream) } else { Heard::Stranger };
+            }
+        }
+        Heard::Nothing
+    }
+
+    /// Answers one who knows the tokens, or says nothing.
+    fn answer(&mut self, stream: u8, terms: &Terms) -> io::Result<TransportState> {
+        let mut noise = noise::begin(terms, stream, Side::Accept)?;
+        noise::hear(&mut noise, &self.said[..noise::MESSAGE])?;
+        // A new connection has room for so little: what does not go out at once never will.
+        self.socket.write_all(&noise::say(&mut noise)?)?;
+        noise.into_transport_mode().map_err(io::Error::other)
+    }
+
+    /// How near it is to being let in.
+    pub(super) fn progress(&self) -> u8 {
+        match self.stage {
+            Stage::Hello => 0,
+            Stage::Proof(_) => 1,
+            Stage::Confirmation(..) => 2,
+        }
+    }
+
+    /// The peer: tells it so, where it has not heard yet.
+    pub(super) fn welcome(mut self, terms: &Terms) -> Option<Met> {
+        let noise = match self.stage {
+            Stage::Confirmation(_, noise) => Some(*noise),
+            _ => {
+                self.socket.write_all(&terms.dial_token.to_le_bytes()).ok()?;
+                None
+            }
+        };
+        Some(Met { socket: self.socket, noise })
     }
 }
 
@@ -87,3 +141,5 @@ impl AsFd for Caller {
 }
 
 const TOKEN: usize = 16;
+/// What is said at a time.
+const LONGEST: usize = noise::MESSAGE;

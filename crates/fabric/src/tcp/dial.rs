@@ -4,14 +4,16 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::terms::Terms;
+use super::noise;
+use super::terms::{Met, Terms};
 use crate::error::{Error, Kind};
+use crate::open::Side;
 
 pub(super) fn dial_all(
     address: SocketAddr,
     terms: &Terms,
     deadline: Instant,
-) -> Result<Vec<TcpStream>, Error> {
+) -> Result<Vec<Met>, Error> {
     let dial = |stream| {
         dial(address, stream, terms, deadline).map_err(|error| {
             let remedy = "see that the peer is up, that its address can be reached from here, and \
@@ -22,35 +24,58 @@ pub(super) fn dial_all(
     (0..terms.streams).map(dial).collect()
 }
 
-fn dial(
-    address: SocketAddr,
+fn dial(address: SocketAddr, stream: u8, terms: &Terms, deadline: Instant) -> io::Result<Met> {
+    let socket = TcpStream::connect_timeout(&address, left(deadline)?)?;
+    match terms.encrypted {
+        true => meet_sealed(socket, stream, terms, deadline),
+        false => meet_plain(socket, stream, terms, deadline),
+    }
+}
+
+fn meet_plain(
+    mut socket: TcpStream,
     stream: u8,
     terms: &Terms,
     deadline: Instant,
-) -> io::Result<TcpStream> {
-    let mut socket = TcpStream::connect_timeout(&address, left(deadline)?)?;
+) -> io::Result<Met> {
     let said = [&terms.hello(stream)[..], &terms.accept_token.to_le_bytes()].concat();
     socket.write_all(&said)?;
-    let mut answer = [0; 16];
-    read_until(&mut socket, &mut answer, deadline)?;
+    let answer = read(&mut socket, deadline)?;
     if u128::from_le_bytes(answer) != terms.dial_token {
-        return Err(io::Error::other("somebody else answers there"));
+        return Err(noise::stranger());
     }
-    Ok(socket)
+    Ok(Met { socket, noise: None })
 }
 
-/// Fills `bytes`, however slowly they come, but not after the deadline.
-fn read_until(socket: &mut TcpStream, mut bytes: &mut [u8], deadline: Instant) -> io::Result<()> {
-    while !bytes.is_empty() {
+fn meet_sealed(
+    mut socket: TcpStream,
+    stream: u8,
+    terms: &Terms,
+    deadline: Instant,
+) -> io::Result<Met> {
+    let mut begun = noise::begin(terms, stream, Side::Dial)?;
+    let said = [&terms.hello(stream)[..], &noise::say(&mut begun)?].concat();
+    socket.write_all(&said)?;
+    let answer: [u8; noise::MESSAGE] = read(&mut socket, deadline)?;
+    noise::hear(&mut begun, &answer)?;
+    let mut met = begun.into_transport_mode().map_err(io::Error::other)?;
+    socket.write_all(&noise::confirm(&mut met)?)?;
+    Ok(Met { socket, noise: Some(met) })
+}
+
+/// So many bytes, however slowly they come, but not after the deadline.
+fn read<const N: usize>(socket: &mut TcpStream, deadline: Instant) -> io::Result<[u8; N]> {
+    let (mut bytes, mut count) = ([0; N], 0);
+    while count < N {
         socket.set_read_timeout(Some(left(deadline)?))?;
-        match socket.read(bytes) {
+        match socket.read(&mut bytes[count..]) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(count) => bytes = &mut bytes[count..],
+            Ok(more) => count += more,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(bytes)
 }
 
 pub(super) fn left(deadline: Instant) -> io::Result<Duration> {

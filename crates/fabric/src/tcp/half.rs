@@ -2,6 +2,7 @@
 //!
 //! The dialling end opens the connections and says on each: whom it calls, which stream it is, and the
 //! token of the accepting end; that one answers with the token of the dialling end. A stranger knows neither.
+//! Where the lane is encrypted the tokens are not said but make its keys; see `noise.rs`.
 
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -12,8 +13,9 @@ use super::accept::Entrance;
 use super::dial::dial_all;
 use super::lane::TcpLane;
 use super::offer::{Offer, Way};
+use super::sealed::Sealed;
 use super::socket::Socket;
-use super::terms::{Terms, refused};
+use super::terms::{Met, Terms, refused};
 use super::{Config, MOST_STREAMS};
 use crate::error::{Error, Kind};
 use crate::grants::random;
@@ -42,7 +44,7 @@ impl TcpHalf {
             Some(Entrance::Listener(listener)) => Way::Listens(address(listener)?),
         };
         let streams = config.streams.clamp(1, MOST_STREAMS);
-        let offer = Offer { streams, way, id, token: random()? };
+        let offer = Offer { streams, way, encrypted: config.encrypt, id, token: random()? };
         Ok(TcpHalf { config: config.clone(), offer, entrance })
     }
 
@@ -67,13 +69,22 @@ impl Half for TcpHalf {
         let peer = Offer::from_bytes(offer)?;
         let deadline = deadline(limit);
         let terms = Terms::new(&self.offer, &peer)?;
-        let sockets = match &self.entrance {
+        let met = match &self.entrance {
             Some(entrance) => entrance.accept_all(&terms, deadline)?,
             None => dial_all(self.door(&peer)?, &terms, deadline)?,
         };
-        let sockets: Result<Vec<Socket>, Error> =
-            sockets.into_iter().map(|socket| prepare(socket, &self.config)).collect();
-        Ok(Box::new(TcpLane::new(sockets?, &self.config)?))
+        let (mut plain, mut sealed) = (Vec::new(), Vec::new());
+        for Met { socket, noise } in met {
+            let socket = prepare(socket, &self.config)?;
+            match noise {
+                Some(noise) => sealed.push(Sealed::new(socket, noise)),
+                None => plain.push(socket),
+            }
+        }
+        match terms.encrypted {
+            true => Ok(Box::new(TcpLane::new(sealed, &self.config)?)),
+            false => Ok(Box::new(TcpLane::new(plain, &self.config)?)),
+        }
     }
 }
 
@@ -85,7 +96,7 @@ fn address(listener: &std::net::TcpListener) -> Result<SocketAddr, Error> {
 }
 
 /// As the engine wants it.
-fn prepare(socket: TcpStream, config: &Config) -> Result<Socket, Error> {
+pub(super) fn prepare(socket: TcpStream, config: &Config) -> Result<Socket, Error> {
     let prepared = socket
         .set_nodelay(true)
         .and_then(|()| socket.set_nonblocking(true))

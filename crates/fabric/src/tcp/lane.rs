@@ -7,9 +7,8 @@ use std::sync::Arc;
 use rustix::event::epoll;
 
 use super::Config;
-use super::socket::Socket;
 use crate::alarm::Alarm;
-use crate::engine::Engine;
+use crate::engine::{Engine, Stream};
 use crate::error::{Error, Kind};
 use crate::lane::{Caps, Lane, LentPath, number};
 use crate::op::{Completion, Failure, Op};
@@ -17,18 +16,19 @@ use crate::region::Region;
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
 use crate::stats::Stats;
 
-pub(super) struct TcpLane {
+/// Over plain sockets or sealed ones.
+pub(super) struct TcpLane<S> {
     number: u64,
     caps: Caps,
-    engine: Engine<Socket>,
+    pub(super) engine: Engine<S>,
     alarm: Alarm,
     epoll: OwnedFd,
     /// Of which sockets we wait to write too.
     writing: Vec<bool>,
 }
 
-impl TcpLane {
-    pub(super) fn new(sockets: Vec<Socket>, config: &Config) -> Result<Self, Error> {
+impl<S: Stream + AsFd> TcpLane<S> {
+    pub(super) fn new(sockets: Vec<S>, config: &Config) -> Result<Self, Error> {
         let system = |error| {
             let remedy = "see the limits of this process: `ulimit -n`";
             Error::new(Kind::System, "prepare a TCP lane", error, remedy)
@@ -80,7 +80,7 @@ impl TcpLane {
     }
 }
 
-impl Lane for TcpLane {
+impl<S: Stream + AsFd> Lane for TcpLane<S> {
     fn caps(&self) -> &Caps {
         &self.caps
     }
@@ -121,13 +121,16 @@ impl Lane for TcpLane {
     fn arm(&mut self) -> bool {
         self.engine.settle();
         self.alarm.set(self.engine.core.deadline());
-        if self.engine.core.dead().is_some() {
+        let dead = self.engine.core.dead().is_some();
+        if dead {
             self.look_away();
         } else {
             self.watch_writing();
         }
-        // The sockets tell by themselves whether there is something to read.
-        !self.engine.core.has_done()
+        // The sockets tell by themselves whether there is something to read, but for what was read from
+        // them already. A dead lane reads nothing.
+        let unread = !dead && self.engine.streams().any(Stream::has_unread);
+        !self.engine.core.has_done() && !unread
     }
 
     fn fd(&self) -> BorrowedFd<'_> {

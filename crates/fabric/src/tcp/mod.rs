@@ -10,9 +10,13 @@ mod doors;
 mod half;
 mod hello;
 mod lane;
+mod noise;
 #[cfg(test)]
 mod nonsense;
 mod offer;
+mod sealed;
+#[cfg(test)]
+mod sealing;
 mod socket;
 mod terms;
 #[cfg(test)]
@@ -47,6 +51,10 @@ pub struct Config {
     /// Where the dialling end finds the door of a peer that has [`callers`](Config::callers). Peers that
     /// listen themselves say where.
     pub door: Option<SocketAddr>,
+    /// Whether everything is encrypted: what is sent, and the proofs of who sends it. Both ends must want
+    /// it, or neither. The keys come of the offers, which the caller must carry where nobody else reads them.
+    /// It costs most of the speed of a fast network.
+    pub encrypt: bool,
     /// How many connections a lane spreads its operations over, 1 to 16; the lesser of both ends counts.
     /// One is best on one machine; several may help on a fast network.
     pub streams: u8,
@@ -63,6 +71,7 @@ impl Default for Config {
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             callers: None,
             door: None,
+            encrypt: false,
             streams: 1,
             patience: Duration::from_secs(2),
             silence: Duration::from_secs(30),

@@ -30,7 +30,7 @@ fn lane_and_liar() -> (Box<dyn Lane>, TcpStream) {
 }
 
 fn dialler(token: u128) -> Offer {
-    Offer { streams: 1, way: Way::Dials, id: 0, token }
+    Offer { streams: 1, way: Way::Dials, encrypted: false, id: 0, token }
 }
 
 fn address(offer: &Offer) -> SocketAddr {

@@ -10,6 +10,7 @@ use crate::error::{Error, Kind};
 pub(super) struct Offer {
     pub(super) streams: u8,
     pub(super) way: Way,
+    pub(super) encrypted: bool,
     /// By which the accepting end is called. Everybody on the way sees it.
     pub(super) id: u128,
     /// By which each end knows the other when they meet. Told in offers alone.
@@ -29,12 +30,13 @@ impl Offer {
     const VERSION: u8 = 2;
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let flags = match self.way {
+        let way = match self.way {
             Way::Dials => 0,
             Way::Door => ACCEPTS | DOOR,
             Way::Listens(_) => ACCEPTS,
         };
-        let mut bytes = vec![Self::VERSION, self.streams, flags];
+        let encrypted = if self.encrypted { ENCRYPTED } else { 0 };
+        let mut bytes = vec![Self::VERSION, self.streams, way | encrypted];
         bytes.extend(self.id.to_le_bytes());
         bytes.extend(self.token.to_le_bytes());
         if let Way::Listens(address) = self.way {
@@ -68,7 +70,7 @@ impl Offer {
         if version != Self::VERSION || streams == 0 || streams > MOST_STREAMS {
             return None;
         }
-        let way = match (flags, rest.len()) {
+        let way = match (flags & !ENCRYPTED, rest.len()) {
             (0, 0) => Way::Dials,
             (both, 0) if both == ACCEPTS | DOOR => Way::Door,
             (ACCEPTS, 6) => {
@@ -79,8 +81,9 @@ impl Offer {
             }
             _ => return None,
         };
+        let encrypted = flags & ENCRYPTED != 0;
         let (id, token) = (u128::from_le_bytes(*id), u128::from_le_bytes(*token));
-        Some(Offer { streams, way, id, token })
+        Some(Offer { streams, way, encrypted, id, token })
     }
 }
 
@@ -90,13 +93,15 @@ fn address(ip: impl Into<IpAddr>, port: &[u8]) -> Option<SocketAddr> {
 
 const ACCEPTS: u8 = 1;
 const DOOR: u8 = 2;
+const ENCRYPTED: u8 = 4;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn offer(way: Way) -> Offer {
-        Offer { streams: 3, way, id: 1 << 99, token: 7 << 90 }
+        let encrypted = way == Way::Door;
+        Offer { streams: 3, way, encrypted, id: 1 << 99, token: 7 << 90 }
     }
 
     fn ways() -> [Way; 4] {

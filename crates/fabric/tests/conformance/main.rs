@@ -40,6 +40,10 @@ mod tcp_four_streams {
     reliable_lane!(crate::tcp(fabric::tcp::Config { streams: 4, ..Default::default() }));
 }
 
+mod tcp_encrypted {
+    reliable_lane!(crate::tcp(fabric::tcp::Config { encrypt: true, ..Default::default() }));
+}
+
 mod tcp_two_streams_by_a_door {
     reliable_lane!(crate::tcp(crate::by_a_door()));
 }

@@ -75,14 +75,14 @@ impl<S: Stream> Channel<S> {
 
     /// Bytes that wait to be sent.
     pub(super) fn is_blocked(&self) -> bool {
-        !self.queue.is_empty()
+        !self.queue.is_empty() || self.stream.has_unsent()
     }
 
     /// Nothing to send, and nothing to tell.
     #[inline]
     pub(super) fn is_quiet(&self, core: &Core) -> bool {
         let told = self.executed == self.told && !core.must_tell();
-        self.queue.is_empty() && told && self.lost.is_none()
+        !self.is_blocked() && told && self.lost.is_none()
     }
 
     /// How many frames wait, to choose the least busy stream.

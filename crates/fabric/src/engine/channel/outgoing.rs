@@ -43,17 +43,27 @@ impl<S: Stream> Channel<S> {
                     return self.stop(core);
                 }
                 // The reader finds the end, and what was said before it.
-                Ok(_) | Err(_) => {
-                    self.broken = true;
-                    self.forget();
-                    self.stream.close();
-                }
+                Ok(_) | Err(_) => self.give_up_writing(),
+            }
+        }
+        // What the stream took and kept is sent before it ends.
+        if self.stream.has_unsent() {
+            match self.stream.send_on() {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => self.give_up_writing(),
             }
         }
         if self.ended && !self.finished {
             self.finished = true;
             self.stream.finish();
         }
+    }
+
+    fn give_up_writing(&mut self) {
+        self.broken = true;
+        self.forget();
+        self.stream.close();
     }
 
     /// Collects the places of the next frames.

@@ -1,0 +1,58 @@
+//! Noise, as we use it: two ends that share a secret prove it to each other, and agree on keys that
+//! nobody can find out later, not even with the secret.
+
+use snow::params::{CipherChoice, DHChoice, HashChoice};
+use snow::resolvers::{CryptoResolver, DefaultResolver};
+use snow::types::{Cipher, Dh, Hash, Random};
+use snow::{Builder, HandshakeState};
+
+use crate::grants::random;
+use crate::open::Side;
+
+/// Begins a handshake: the dialling end speaks first. What both ends must have seen alike goes into the
+/// prologue.
+pub(crate) fn begin(
+    key: &[u8; 32],
+    prologue: &[u8],
+    side: Side,
+) -> Result<HandshakeState, snow::Error> {
+    let builder = Builder::with_resolver(PATTERN.parse()?, Box::new(System));
+    let builder = builder.psk(0, key)?.prologue(prologue)?;
+    match side {
+        Side::Dial => builder.build_initiator(),
+        Side::Accept => builder.build_responder(),
+    }
+}
+
+/// Snow's own ciphers, and randomness of the system.
+struct System;
+
+impl CryptoResolver for System {
+    fn resolve_rng(&self) -> Option<Box<dyn Random>> {
+        Some(Box::new(System))
+    }
+
+    fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
+        DefaultResolver.resolve_dh(choice)
+    }
+
+    fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
+        DefaultResolver.resolve_hash(choice)
+    }
+
+    fn resolve_cipher(&self, choice: &CipherChoice) -> Option<Box<dyn Cipher>> {
+        DefaultResolver.resolve_cipher(choice)
+    }
+}
+
+impl Random for System {
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), snow::Error> {
+        for piece in bytes.chunks_mut(16) {
+            let number = random().map_err(|_| snow::Error::Rng)?.to_ne_bytes();
+            piece.copy_from_slice(&number[..piece.len()]);
+        }
+        Ok(())
+    }
+}
+
+const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
