@@ -341,7 +341,7 @@ impl Inner {
             inner: self.clone(),
             door: leads.then_some(session.peer_address()),
             policy,
-            encrypt: session.is_encrypted(), // TODO-ENC
+            encrypt: session.is_encrypted() && self.settings.tcp.encrypt,
         };
         let subject = Subject {
             peer: session.peer_address(),
@@ -440,8 +440,8 @@ impl Ways for LinkWays {
             Class::Verbs => self.inner.domain(way)?,
             Class::Tcp => {
                 let callers = self.door.is_none().then(|| self.inner.callers.clone());
-                let (door, _encrypt) = (self.door, self.encrypt);
-                Arc::new(tcp::Tcp::new(tcp::Config { callers, door, ..settings.tcp.clone() }))
+                let (door, encrypt) = (self.door, self.encrypt);
+                Arc::new(tcp::Tcp::new(tcp::Config { callers, door, encrypt, ..settings.tcp.clone() }))
             }
         })
     }

@@ -1,5 +1,6 @@
 //! Rails that swallow packets, hold them up, or are torn out; peers that die.
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use fabric::link::{Endpoint, Happening};
@@ -77,7 +78,8 @@ fn a_device_that_is_torn_out_is_left_and_its_return_is_noticed() {
     near.fill(1);
     post_all(&mut near);
     near.until("a quarter", |near| near.done.len() >= SIZE / PART / 4);
-    shell("ip link del v0");
+    // It waits until nobody has the device open.
+    let mut tearing = Command::new("ip").args(["link", "del", "v0"]).spawn().unwrap();
     near.finish();
     near.verify(1, 0, SIZE >> 20);
     assert_eq!(near.in_use(), ["rxe2/1–rxe3/1"], "{:?}", near.events(Happening::RailDown));
@@ -86,6 +88,7 @@ fn a_device_that_is_torn_out_is_left_and_its_return_is_noticed() {
         !std::path::Path::new("/sys/class/infiniband/rxe0").exists()
             && !std::path::Path::new("/sys/class/infiniband/rxe1").exists()
     });
+    assert!(tearing.wait().unwrap().success());
     shell("wire restore 0");
     near.until("both rails again", |near| near.in_use().len() == 2);
     near.fill(2);
