@@ -374,6 +374,19 @@ impl Inner {
         Link::new(core, subject, report)
     }
 
+    /// Lets go of a device that does nothing any more.
+    fn tidy(&self, domains: &mut HashMap<String, Arc<verbs::Domain>>, way: &str) {
+        if domains.get(way).is_some_and(|domain| domain.is_broken().is_some()) {
+            self.drop_domain(domains, way);
+        }
+    }
+
+    fn drop_domain(&self, domains: &mut HashMap<String, Arc<verbs::Domain>>, way: &str) {
+        if let Some(old) = domains.remove(way) {
+            self.regions().iter().for_each(|region| old.detach(region));
+        }
+    }
+
     /// A device, opened once for all links, and anew when it was lost.
     fn domain(&self, way: &str) -> Result<Arc<verbs::Domain>, Error> {
         let mut domains = lock(&self.domains);
@@ -382,6 +395,7 @@ impl Inner {
         {
             return Ok(domain.clone());
         }
+        self.tidy(&mut domains, way);
         let unusable = |why: String| {
             let remedy = "see `wirelane devices`";
             Error::new(Kind::Unsupported, format!("use {way}"), why, remedy)
@@ -392,24 +406,17 @@ impl Inner {
             true => unusable("there is no such port any more".to_owned()),
             false => unusable(refused),
         })?;
-        // What the old one had is of no use: the device was lost, or its address is another.
-        if let Some(old) = domains.remove(way) {
-            self.each_region(|region| {
-                old.detach(region);
-                Ok(())
-            })?;
-        }
+        // Its address is another now: what has the old one is of no use.
+        self.drop_domain(&mut domains, way);
         let Settings { library, verbs, .. } = &self.settings;
         let domain = Arc::new(verbs::Domain::open_with(library, choice, verbs.clone())?);
-        self.each_region(|region| domain.attach(region))?;
+        self.regions().iter().try_for_each(|region| domain.attach(region))?;
         domains.insert(way.to_owned(), domain.clone());
         Ok(domain)
     }
 
-    fn each_region(&self, mut each: impl FnMut(&Region) -> Result<(), Error>) -> Result<(), Error> {
-        let regions: Vec<Region> =
-            lock(&self.regions).iter().filter_map(WeakRegion::upgrade).collect();
-        regions.iter().try_for_each(&mut each)
+    fn regions(&self) -> Vec<Region> {
+        lock(&self.regions).iter().filter_map(WeakRegion::upgrade).collect()
     }
 }
 
@@ -423,6 +430,12 @@ struct LinkWays {
 }
 
 impl Ways for LinkWays {
+    fn tidy(&self, class: Class, way: &str) {
+        if class == Class::Verbs {
+            self.inner.tidy(&mut lock(&self.inner.domains), way);
+        }
+    }
+
     fn open(&self, class: Class, way: &str) -> Result<Arc<dyn Fabric>, Error> {
         let settings = &self.inner.settings;
         let unwanted = match (class, self.policy) {
@@ -441,7 +454,12 @@ impl Ways for LinkWays {
             Class::Tcp => {
                 let callers = self.door.is_none().then(|| self.inner.callers.clone());
                 let (door, encrypt) = (self.door, self.encrypt);
-                Arc::new(tcp::Tcp::new(tcp::Config { callers, door, encrypt, ..settings.tcp.clone() }))
+                Arc::new(tcp::Tcp::new(tcp::Config {
+                    callers,
+                    door,
+                    encrypt,
+                    ..settings.tcp.clone()
+                }))
             }
         })
     }

@@ -52,7 +52,7 @@ impl Core {
     pub(super) fn look_after(&mut self, at: u8) {
         let rail = &mut self.rails[usize::from(at)];
         match rail.state {
-            State::Resting { .. } => {}
+            State::Resting { .. } => self.tidy(at),
             State::Trying { until, .. } if until <= self.now => {
                 self.die(at, "it was not ready in time");
             }
@@ -68,6 +68,20 @@ impl Core {
                 }
             }
         }
+    }
+
+    /// A device that was torn out stays until everybody lets go of it. The leading end sees to that when it
+    /// tries again.
+    fn tidy(&mut self, at: u8) {
+        let rail = &mut self.rails[usize::from(at)];
+        let due = self.now >= rail.tidied + self.config.settle;
+        if rail.plan.class != Class::Verbs || self.leads || rail.generation == 0 || !due {
+            return;
+        }
+        rail.tidied = self.now;
+        let (class, way) = (rail.plan.class, rail.plan.ways[1].clone());
+        let task = Task::Tidy { class, way };
+        self.shop.start(Job { rail: at, generation: rail.generation, task });
     }
 
     fn fence(&mut self, at: u8) {

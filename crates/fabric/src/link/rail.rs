@@ -27,6 +27,8 @@ pub(super) struct Rail {
     pub(super) limbo: Vec<Lost>,
     /// How often in a row it died soon after it came up.
     pub(super) flaps: u32,
+    /// When it was last seen to that nothing lost is held.
+    pub(super) tidied: Duration,
     /// Why it is as it is.
     pub(super) why: String,
 }
@@ -132,6 +134,7 @@ impl Rail {
             ending: Ending::default(),
             limbo: Vec::new(),
             flaps: 0,
+            tidied: Duration::ZERO,
             why,
         }
     }

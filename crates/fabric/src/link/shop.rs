@@ -19,6 +19,8 @@ use crate::region::Rights;
 pub(crate) trait Ways: Send + Sync {
     /// Opens one; may block.
     fn open(&self, class: Class, way: &str) -> Result<Arc<dyn Fabric>, Error>;
+    /// Lets go of a way that is of no use any more, if it is so; may block.
+    fn tidy(&self, class: Class, way: &str);
 }
 
 /// Does jobs, and gives back what they made.
@@ -50,6 +52,11 @@ pub(super) enum Task {
     },
     /// Ending a lane may wait for its device.
     Discard(Box<Track>),
+    /// A device that is lost must be let go of, or it cannot come back.
+    Tidy {
+        class: Class,
+        way: String,
+    },
 }
 
 /// How to furnish a lane.
@@ -79,6 +86,10 @@ impl Job {
             Task::Connect { half, fabric, offer, make } => connect(half, &*fabric, &offer, &make),
             Task::Discard(track) => {
                 drop(track);
+                return None;
+            }
+            Task::Tidy { class, way } => {
+                ways.tidy(class, &way);
                 return None;
             }
         };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use fabric::link::{Class, Endpoint, Link, Settings};
@@ -27,6 +27,8 @@ pub(crate) fn settings(devices: [&str; 2]) -> Settings {
 /// The process, ended with this.
 pub(crate) struct Peer {
     child: Child,
+    // The runner of tests ends if it cannot say what takes long.
+    _says: BufReader<ChildStdout>,
     pub(crate) address: SocketAddr,
 }
 
@@ -37,12 +39,14 @@ impl Peer {
         command.args(["--exact", "peer::the_other_process", "--nocapture"]);
         let child = command.env(CHILD, size.to_string()).stdout(Stdio::piped()).spawn();
         let mut child = child.unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let address = lines.find_map(|line| {
-            let line = line.ok()?;
-            Some(line.split_once("listens at ")?.1.trim().parse().unwrap())
-        });
-        Peer { child, address: address.expect("the other process listens") }
+        let mut says = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("listens at ") {
+            line.clear();
+            assert!(says.read_line(&mut line).unwrap() > 0, "the other process listens");
+        }
+        let (_, address) = line.split_once("listens at ").unwrap();
+        Peer { child, _says: says, address: address.trim().parse().unwrap() }
     }
 
     pub(crate) fn kill(&mut self) {

@@ -113,6 +113,8 @@ impl Ways for SimWays {
     fn open(&self, _: Class, way: &str) -> Result<Arc<dyn Fabric>, Error> {
         Ok(Arc::new(self.world.fabric(self.host, way)))
     }
+
+    fn tidy(&self, _: Class, _: &str) {}
 }
 
 /// Does every job when it is begun, and gives it out some time later: not always in order.
