@@ -2,8 +2,8 @@
 //!
 //! `perf LANE TEST SIZE ROUNDS [DEVICE PEER-DEVICE]` prints one number: microseconds for one way
 //! (`write_lat`, the peer watches its memory; `imm_lat`, the peer waits for the number) or MB per second
-//! (`write_bw`). `idle` sleeps ROUNDS seconds as a connected pair and prints the share of a core it used,
-//! in percent. Lanes: shm, tcp, tcp-encrypted, verbs.
+//! (`write_bw`); nanoseconds for an operation, sixteen under way (`write_16`). `idle` sleeps ROUNDS seconds as a connected pair and prints the share of a core it used,
+//! in percent. Lanes: shm, tcp, tcp-encrypted, verbs; and links over each: link-shm, link-tcp, link-verbs.
 #![allow(clippy::print_stdout, reason = "its answer")]
 
 use std::collections::VecDeque;
@@ -13,6 +13,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use fabric::link::{Class, Endpoint, Settings};
 use fabric::{
     Completion, Done, Fabric, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Side, Window,
     Work, shm, tcp, verbs, wait,
@@ -70,6 +71,7 @@ impl Run {
             "write_lat" => end.write_latency(self, true),
             "imm_lat" => end.imm_latency(self, true),
             "write_bw" => end.bandwidth(self),
+            "write_16" => end.rate(self),
             "idle" => end.idle(self),
             other => return Err(format!("no test {other}").into()),
         };
@@ -90,19 +92,16 @@ impl Run {
         Ok(())
     }
 
-    /// Halves, offers, lanes, regions, windows.
+    /// Lanes, regions, windows.
     fn connect(&self, side: Side, peer: &mut Peer) -> Outcome<End> {
-        let fabric = self.fabric(usize::from(side == Side::Accept))?;
-        let half = fabric.half(side)?;
-        peer.say(&hex(&half.offer()))?;
-        let offer = unhex(&peer.hear()?)?;
-        let mut lane = half.connect(&offer, Duration::from_secs(20))?;
         let memory = Memory::allocate(self.size.max(8), Pages::Auto)?;
         memory.prefault(1, |_| ())?;
-        let region = fabric.register(&memory, Rights::ALL)?;
         let source = Memory::allocate(self.size.max(8), Pages::Auto)?;
         source.prefault(1, |_| ())?;
-        let source = fabric.register(&source, Rights::NONE)?;
+        let (mut lane, [region, source]) = match self.lane.strip_prefix("link-") {
+            Some(class) => self.connect_link(class, side, peer, [&memory, &source])?,
+            None => self.connect_lane(side, peer, [&memory, &source])?,
+        };
         peer.say(&hex(&lane.grant(&region)?.to_bytes()))?;
         let remote = RemoteRegion::from_bytes(&unhex(&peer.hear()?)?)?;
         let window = lane.import(&remote)?;
@@ -115,6 +114,56 @@ impl Run {
             ops: VecDeque::new(),
             one: VecDeque::new(),
         })
+    }
+}
+
+/// A lane, and regions for it.
+type Connected = (Box<dyn Lane>, [Region; 2]);
+
+const RIGHTS: [Rights; 2] = [Rights::ALL, Rights::NONE];
+
+impl Run {
+    /// Halves and offers.
+    fn connect_lane(
+        &self,
+        side: Side,
+        peer: &mut Peer,
+        memories: [&Memory; 2],
+    ) -> Outcome<Connected> {
+        let fabric = self.fabric(usize::from(side == Side::Accept))?;
+        let half = fabric.half(side)?;
+        peer.say(&hex(&half.offer()))?;
+        let offer = unhex(&peer.hear()?)?;
+        let lane = half.connect(&offer, LIMIT)?;
+        let [a, b] = memories;
+        Ok((lane, [fabric.register(a, RIGHTS[0])?, fabric.register(b, RIGHTS[1])?]))
+    }
+
+    /// One end listens, the other dials.
+    fn connect_link(
+        &self,
+        class: &str,
+        side: Side,
+        peer: &mut Peer,
+        [a, b]: [&Memory; 2],
+    ) -> Outcome<Connected> {
+        let class =
+            Class::ALL.into_iter().find(|known| known.name() == class).ok_or("no such link")?;
+        let device = self.devices.get(usize::from(side == Side::Accept));
+        let devices = device.cloned().into_iter().collect();
+        let endpoint =
+            Endpoint::new(Settings { classes: vec![class], devices, ..Settings::default() })?;
+        let regions = [endpoint.register(a, RIGHTS[0])?, endpoint.register(b, RIGHTS[1])?];
+        if side == Side::Dial {
+            return Ok((Box::new(endpoint.connect(peer.hear()?.parse()?, LIMIT)?), regions));
+        }
+        let listener = endpoint.listen("127.0.0.1:0".parse()?)?;
+        peer.say(&listener.address().to_string())?;
+        let mut link = listener.accept(LIMIT).ok_or("nobody came")??;
+        while !link.is_up() {
+            wait(&mut link, &mut Vec::new(), Duration::from_millis(10));
+        }
+        Ok((Box::new(link), regions))
     }
 }
 
@@ -236,9 +285,20 @@ impl End {
         got
     }
 
+    /// What one operation costs, sixteen under way.
+    fn rate(&mut self, run: &Run) -> f64 {
+        for _ in 0..16 {
+            self.ops.push_back(self.write(run.size));
+        }
+        self.stream(run.rounds / 10 + 1);
+        let begun = Instant::now();
+        self.stream(run.rounds);
+        begun.elapsed().as_nanos() as f64 / run.rounds as f64
+    }
+
     /// Keeps as many writes under way as other programs do.
     fn bandwidth(&mut self, run: &Run) -> f64 {
-        let depth = if run.lane == "verbs" { VERBS_DEPTH } else { DEPTH };
+        let depth = if run.lane.ends_with("verbs") { VERBS_DEPTH } else { DEPTH };
         for _ in 0..depth {
             self.ops.push_back(self.write(run.size));
         }
@@ -373,6 +433,7 @@ fn verbs(device: Option<&String>) -> Outcome<Box<dyn Fabric>> {
     Ok(Box::new(verbs::Domain::open(library, &choice)?))
 }
 
+const LIMIT: Duration = Duration::from_secs(20);
 /// As many operations under way as ucx_perftest keeps by default.
 const DEPTH: usize = 32;
 /// As many as perftest does.
