@@ -15,13 +15,14 @@ use super::inbox::Inbox;
 use super::incoming::Incoming;
 use super::outgoing::{Draft, Outgoing};
 use super::parts::{NEVER, Part, Piece, Rows, What};
-use super::rail::{Key, Lost, Rail};
-use super::regions::{Granted, Heard, Standing};
+use super::pieces::Choice;
+use super::rail::{Lost, Rail};
+use super::regions::{Granted, Heard};
 use super::shop::Shop;
 use crate::lane::Caps;
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::Rights;
-use crate::remote::{Reach, Window};
+use crate::remote::Target;
 use crate::stats::Stats;
 
 /// The control connection, as the core sees it. Neither call blocks.
@@ -57,16 +58,16 @@ pub(crate) struct Core {
     /// How many of those with a lane are not being closed.
     pub(super) healthy: usize,
     /// Which of the active ones had the last turn.
-    turn: usize,
+    pub(super) turn: usize,
 
-    parts: Rows<Part>,
+    pub(super) parts: Rows<Part>,
     pub(super) flights: Rows<Flight>,
     /// Operations with bytes that are in no piece yet.
-    waiting: VecDeque<u32>,
+    pub(super) waiting: VecDeque<u32>,
     /// Pieces of dead lanes, to be done again.
     pub(super) again: VecDeque<Piece>,
     /// Operations on regions whose key has not come yet.
-    keyless: Vec<u32>,
+    pub(super) keyless: Vec<u32>,
     pub(super) outgoing: [Outgoing; 2],
     pub(super) incoming: [Incoming; 2],
     /// Notices that must wait until their write, done again, is placed.
@@ -76,10 +77,11 @@ pub(crate) struct Core {
     pub(super) heard: Heard,
 
     /// Operations of the caller's under way, receives apart.
-    under_way: usize,
+    pub(super) under_way: usize,
     pub(super) done: Vec<Completion>,
-    /// Room for the lanes' completions.
+    /// Room for the lanes' completions, and for their receives.
     batch: Vec<Completion>,
+    pub(super) receives: VecDeque<Op>,
     pub(super) scratch: Vec<u8>,
     pub(super) ended: Option<Ended>,
     pub(super) now: Duration,
@@ -145,6 +147,7 @@ impl Core {
             under_way: 0,
             done: Vec::new(),
             batch: Vec::new(),
+            receives: VecDeque::new(),
             scratch: Vec::new(),
             ended: None,
             now,
@@ -161,6 +164,9 @@ impl Core {
 
     #[inline]
     pub(crate) fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
+        if let Some(count) = self.post_whole(ops) {
+            return count;
+        }
         let before = ops.len();
         while let Some(op) = ops.front().filter(|op| self.has_room(op)) {
             let refusal = self.refusal(&op.work);
@@ -195,13 +201,7 @@ impl Core {
         if let Err(failure) = self.caps.allow(work, self.number) {
             return Some(failure);
         }
-        let target = work.target()?;
-        let wanted = match work {
-            Work::Write { .. } => Rights { write: true, ..Rights::NONE },
-            Work::Read { .. } => Rights { read: true, ..Rights::NONE },
-            _ => Rights { atomic: true, ..Rights::NONE },
-        };
-        let allowed = target.window.rights().allow(wanted) && target.holds(work.total());
+        let allowed = work.target().is_none_or(|target| is_allowed(work, target, work.total()));
         (!allowed).then_some(Failure::Access)
     }
 
@@ -298,46 +298,6 @@ impl Core {
         true
     }
 
-    // Which rail, and what becomes of it.
-
-    /// A rail for so many bytes to or from a region.
-    #[inline]
-    fn choose(&mut self, window: &Window, bytes: u64) -> Choice {
-        let Reach::Link { region } = *window.reach() else { return Choice::Refused };
-        let mut best: Option<(u64, usize, &Window)> = None;
-        let mut refused = 0;
-        let mut keyless = false;
-        for step in 0..self.active.len() {
-            let at = (self.turn + step) % self.active.len();
-            let rail = &self.rails[usize::from(self.active[at])];
-            let Some(track) = &rail.track else { continue };
-            match track.key(region) {
-                None => keyless = true,
-                Some(Key::Refused) => refused += 1,
-                Some(Key::Open(window)) => {
-                    if !track.has_room(bytes, self.config.window as u64) {
-                        continue;
-                    }
-                    // What it has to do, in proportion to what it can.
-                    let load = (track.bytes_out + bytes + 64) / u64::from(rail.plan.weight);
-                    if best.as_ref().is_none_or(|(least, ..)| load < *least) {
-                        best = Some((load, at, window));
-                    }
-                }
-            }
-        }
-        match best {
-            Some((_, at, window)) => {
-                let choice = Choice::Rail(self.active[at], window.clone());
-                self.turn = if self.active.len() > 1 { at + 1 } else { 0 };
-                choice
-            }
-            None if keyless => Choice::Keyless,
-            None if refused > 0 && refused == self.active.len() => Choice::Refused,
-            None => Choice::Full,
-        }
-    }
-
     /// Gives an operation to a rail.
     #[inline]
     pub(super) fn put(&mut self, rail: u8, bytes: u64, work: Work, what: What) {
@@ -358,13 +318,6 @@ impl Core {
         track.bytes_out += bytes;
         let token = u64::from(self.parts.insert(Part { rail, bytes, proof, what }));
         track.queue.push_back(Op { token, work });
-    }
-
-    fn put_piece(&mut self, rail: u8, piece: Piece, window: Window) {
-        let Some(flight) = self.flights.get_mut(piece.flight) else { return };
-        flight.begun = true;
-        let work = flight.work(&piece, window);
-        self.put(rail, piece.length, work, What::Piece(piece));
     }
 
     /// Hands to the lanes what they were given.
@@ -394,89 +347,6 @@ impl Core {
         }
     }
 
-    fn pump_pieces(&mut self) {
-        while let Some(piece) = self.again.front().copied() {
-            match self.try_piece(&piece) {
-                Tried::Begun => {}
-                Tried::Wait | Tried::Keyless => break,
-                Tried::Refused => self.abandon(&piece, Failure::Access),
-            }
-            self.again.pop_front();
-        }
-        while let Some(number) = self.waiting.front().copied() {
-            let Some(flight) = self.flights.get_mut(number) else { break };
-            let length = (flight.total - flight.cut).min(self.config.chunk as u64);
-            let piece = Piece { flight: number, offset: flight.cut, length };
-            flight.pieces += 1;
-            flight.cut += length;
-            match self.try_piece(&piece) {
-                Tried::Begun => {}
-                Tried::Wait => return self.uncut(&piece),
-                Tried::Keyless => {
-                    self.uncut(&piece);
-                    self.keyless.push(number);
-                    self.waiting.pop_front();
-                    continue;
-                }
-                Tried::Refused => {
-                    self.waiting.pop_front();
-                    self.abandon(&piece, Failure::Access);
-                    continue;
-                }
-            }
-            if self.flights.get(number).is_none_or(|flight| flight.cut == flight.total) {
-                self.waiting.pop_front();
-            }
-        }
-    }
-
-    fn try_piece(&mut self, piece: &Piece) -> Tried {
-        let Some(flight) = self.flights.get(piece.flight) else { return Tried::Refused };
-        let Some(window) = flight.window().cloned() else { return Tried::Refused };
-        match self.choose(&window, piece.length) {
-            Choice::Rail(rail, window) => {
-                self.put_piece(rail, *piece, window);
-                Tried::Begun
-            }
-            Choice::Full => Tried::Wait,
-            Choice::Keyless if self.standing(&window) == Some(Standing::Gone) => Tried::Refused,
-            Choice::Keyless => Tried::Keyless,
-            Choice::Refused => Tried::Refused,
-        }
-    }
-
-    fn uncut(&mut self, piece: &Piece) {
-        if let Some(flight) = self.flights.get_mut(piece.flight) {
-            flight.pieces -= 1;
-            flight.cut -= piece.length;
-        }
-    }
-
-    /// A piece that cannot be: the operation fails when its other pieces are back.
-    pub(super) fn abandon(&mut self, piece: &Piece, failure: Failure) {
-        if let Some(flight) = self.flights.get_mut(piece.flight) {
-            flight.pieces -= 1;
-            flight.failure.get_or_insert(failure);
-            flight.cut = flight.total;
-        }
-        self.progress(piece.flight);
-    }
-
-    fn standing(&self, window: &Window) -> Option<Standing> {
-        match *window.reach() {
-            Reach::Link { region } => self.heard.get(region),
-            _ => None,
-        }
-    }
-
-    /// Keys came, or rails: who waited for that tries again.
-    pub(super) fn try_keyless(&mut self) {
-        let keyless = std::mem::take(&mut self.keyless);
-        for flight in keyless.into_iter().rev() {
-            self.waiting.push_front(flight);
-        }
-    }
-
     // Operations come back.
 
     #[inline]
@@ -503,11 +373,21 @@ impl Core {
 
     #[inline]
     fn poll_rail(&mut self, rail: u8) {
-        let mut batch = std::mem::take(&mut self.batch);
+        let before = self.done.len();
         let Some(track) = &mut self.rails[usize::from(rail)].track else { return };
-        if track.lane.poll(&mut batch) > 0 || track.progress.is_none() {
+        if track.lane.poll(&mut self.done) > 0 || track.progress.is_none() {
             track.progress = Some(self.now);
+            if !self.finish_whole(rail, before) {
+                self.sort_out(rail, before);
+            }
         }
+        self.refill(rail);
+    }
+
+    /// What came back from a lane is not all the caller's.
+    fn sort_out(&mut self, rail: u8, before: usize) {
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.extend(self.done.drain(before..));
         for completion in batch.drain(..) {
             match completion.token & RECEIVE {
                 0 => self.complete(rail, completion),
@@ -515,7 +395,6 @@ impl Core {
             }
         }
         self.batch = batch;
-        self.refill(rail);
     }
 
     #[inline]
@@ -693,23 +572,15 @@ impl Core {
     }
 }
 
-/// What came of a piece.
-enum Tried {
-    Begun,
-    Wait,
-    Keyless,
-    Refused,
-}
-
-/// A rail for an operation.
-enum Choice {
-    Rail(u8, Window),
-    /// None has room, or none is up.
-    Full,
-    /// The region's key has not come yet.
-    Keyless,
-    /// No rail reaches the region.
-    Refused,
+/// Whether the peer would let us, as far as we know.
+#[inline]
+pub(super) fn is_allowed(work: &Work, target: &Target, length: usize) -> bool {
+    let wanted = match work {
+        Work::Write { .. } => Rights { write: true, ..Rights::NONE },
+        Work::Read { .. } => Rights { read: true, ..Rights::NONE },
+        _ => Rights { atomic: true, ..Rights::NONE },
+    };
+    target.window.rights().allow(wanted) && target.holds(length)
 }
 
 fn caps(config: &Config) -> Caps {

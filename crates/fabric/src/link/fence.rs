@@ -170,9 +170,9 @@ impl Core {
                 _ if message.body == Body::Credit => {}
                 // The number of a write waits until the write is placed.
                 Some(number) if self.flights.get(number).is_some_and(|f| f.pieces > 0) => {
-                    self.held.push(message);
+                    self.held.push(*message);
                 }
-                _ => self.outgoing[message.body.stream() as usize].send_again(message),
+                _ => self.outgoing[message.body.stream() as usize].send_again(*message),
             },
             What::Probe => {}
         }

@@ -110,7 +110,7 @@ impl Core {
             };
         let work = Work::Send { from: pieces, imm: None };
         let bytes = message.payload + Header::LENGTH as u64;
-        self.put(rail, bytes, work, What::Message { place, message });
+        self.put(rail, bytes, work, What::Message { place, message: Box::new(message) });
     }
 
     /// Gives the lane its free slots back, and says so to a peer that may wait for them.
@@ -120,9 +120,11 @@ impl Core {
         if !track.mail.has_idle() || track.closed {
             return;
         }
-        let mut receives = track.mail.receives(|slot| RECEIVE | u64::from(slot)).into();
-        track.lane.post(&mut receives);
+        let receives = &mut self.receives;
+        track.mail.receives(receives, |slot| RECEIVE | u64::from(slot));
+        track.lane.post(receives);
         if !receives.is_empty() {
+            receives.clear();
             return self.die(rail, "the lane has no room for its receives");
         }
         if track.mail.owes_credit() && track.mail.has_room_for_credit() {

@@ -2,6 +2,8 @@
 //!
 //! The peer sends only while we have a slot for it, and we while it has: nobody ever waits for a receive.
 
+use std::collections::VecDeque;
+
 use super::config::NOTES;
 use super::header::{Header, Stream};
 use crate::error::Error;
@@ -16,8 +18,10 @@ pub(super) struct Mailbox {
     slots: u32,
     /// A header and a payload.
     slot_size: usize,
-    /// Slots that are with nobody: to be posted.
-    idle: Vec<u32>,
+    /// Slots that are with nobody: to be posted; and what was in them, if the peer must hear of it.
+    idle: Vec<(u32, Option<Stream>)>,
+    /// How many of them are empty again, by stream.
+    emptied: [u32; 2],
     /// How many are with the lane.
     posted: u32,
     /// Places for headers of messages to send.
@@ -45,7 +49,8 @@ impl Mailbox {
             region,
             slots,
             slot_size,
-            idle: (0..slots).collect(),
+            idle: (0..slots).map(|slot| (slot, None)).collect(),
+            emptied: [0; 2],
             posted: 0,
             headers: Vec::new(),
             theirs: [0; 2],
@@ -71,21 +76,27 @@ impl Mailbox {
 
     // Messages of the peer's.
 
-    /// Receives for the slots that are with nobody. `token` names them.
-    pub(super) fn receives(&mut self, token: impl Fn(u32) -> u64) -> Vec<Op> {
+    /// Receives for the slots that are with nobody. `token` names them. From now on the peer may be told.
+    pub(super) fn receives(&mut self, into: &mut VecDeque<Op>, token: impl Fn(u32) -> u64) {
         let size = self.slot_size;
         self.posted += self.idle.len() as u32;
-        let receive = |slot: u32| {
+        self.emptied = [0; 2];
+        for (slot, stream) in self.idle.drain(..) {
+            if let Some(stream) = stream {
+                self.freed[stream as usize] = self.freed[stream as usize].wrapping_add(1);
+            }
             let begin = slot as usize * size;
-            Op::receive(token(slot), self.region.slice(begin..begin + size))
-        };
-        self.idle.drain(..).map(receive).collect()
+            into.push_back(Op::receive(token(slot), self.region.slice(begin..begin + size)));
+        }
     }
 
-    /// Whether slots wait to be posted.
+    /// Whether slots wait to be posted, and so many that it is worth it. A peer that has to wait for them
+    /// has used far more than that.
     #[inline]
     pub(super) fn has_idle(&self) -> bool {
-        !self.idle.is_empty()
+        let worth =
+            |stream: usize| self.emptied[stream] >= (u32::from(self.ours[stream]) / 8).max(1);
+        worth(0) || worth(1) || self.posted == 0
     }
 
     /// The lane gave a slot back, with a message in it or without.
@@ -122,8 +133,8 @@ impl Mailbox {
 
     /// A slot is empty again.
     pub(super) fn free(&mut self, slot: u32, stream: Stream) {
-        self.freed[stream as usize] = self.freed[stream as usize].wrapping_add(1);
-        self.idle.push(slot);
+        self.emptied[stream as usize] += 1;
+        self.idle.push((slot, Some(stream)));
     }
 
     // Messages of ours.

@@ -24,6 +24,7 @@ mod mail;
 mod mailbox;
 mod outgoing;
 mod parts;
+mod pieces;
 mod plan;
 mod ports;
 mod rail;
@@ -33,6 +34,7 @@ mod report;
 mod shop;
 #[cfg(test)]
 mod trial;
+mod whole;
 
 pub use config::{Config, PeerPolicy, Policy};
 pub use control::Class;

@@ -19,7 +19,7 @@ pub(super) enum What {
     /// A piece of an operation.
     Piece(Piece),
     /// A message, whose header stands at this place.
-    Message { place: u32, message: Message },
+    Message { place: u32, message: Box<Message> },
     /// The probe of a new lane: first a write, then a read.
     Probe,
 }

@@ -1,0 +1,168 @@
+//! Which rail a write or a read goes by, and what becomes of its pieces.
+
+use super::core::Core;
+use super::parts::{Piece, What};
+use super::rail::Key;
+use super::regions::Standing;
+use crate::op::Failure;
+use crate::remote::{Reach, Window};
+
+impl Core {
+    /// A rail for so many bytes to or from a region.
+    #[inline]
+    pub(super) fn choose(&mut self, window: &Window, bytes: u64) -> Choice {
+        let Reach::Link { region } = *window.reach() else { return Choice::Refused };
+        if let [only] = self.active[..] {
+            let Some(track) = &self.rails[usize::from(only)].track else { return Choice::Full };
+            return match track.key(region) {
+                Some(Key::Open(_)) if !track.has_room(bytes, self.config.window as u64) => {
+                    Choice::Full
+                }
+                Some(Key::Open(window)) => Choice::Rail(only, window.clone()),
+                Some(Key::Refused) => Choice::Refused,
+                None => Choice::Keyless,
+            };
+        }
+        let mut best: Option<(u64, usize, &Window)> = None;
+        let mut refused = 0;
+        let mut keyless = false;
+        for step in 0..self.active.len() {
+            let at = (self.turn + step) % self.active.len();
+            let rail = &self.rails[usize::from(self.active[at])];
+            let Some(track) = &rail.track else { continue };
+            match track.key(region) {
+                None => keyless = true,
+                Some(Key::Refused) => refused += 1,
+                Some(Key::Open(window)) => {
+                    if !track.has_room(bytes, self.config.window as u64) {
+                        continue;
+                    }
+                    // What it has to do, in proportion to what it can.
+                    let load = (track.bytes_out + bytes + 64) / u64::from(rail.plan.weight);
+                    if best.as_ref().is_none_or(|(least, ..)| load < *least) {
+                        best = Some((load, at, window));
+                    }
+                }
+            }
+        }
+        match best {
+            Some((_, at, window)) => {
+                let choice = Choice::Rail(self.active[at], window.clone());
+                self.turn = if self.active.len() > 1 { at + 1 } else { 0 };
+                choice
+            }
+            None if keyless => Choice::Keyless,
+            None if refused > 0 && refused == self.active.len() => Choice::Refused,
+            None => Choice::Full,
+        }
+    }
+
+    pub(super) fn put_piece(&mut self, rail: u8, piece: Piece, window: Window) {
+        let Some(flight) = self.flights.get_mut(piece.flight) else { return };
+        flight.begun = true;
+        let work = flight.work(&piece, window);
+        self.put(rail, piece.length, work, What::Piece(piece));
+    }
+
+    pub(super) fn pump_pieces(&mut self) {
+        while let Some(piece) = self.again.front().copied() {
+            match self.try_piece(&piece) {
+                Tried::Begun => {}
+                Tried::Wait | Tried::Keyless => break,
+                Tried::Refused => self.abandon(&piece, Failure::Access),
+            }
+            self.again.pop_front();
+        }
+        while let Some(number) = self.waiting.front().copied() {
+            let Some(flight) = self.flights.get_mut(number) else { break };
+            let length = (flight.total - flight.cut).min(self.config.chunk as u64);
+            let piece = Piece { flight: number, offset: flight.cut, length };
+            flight.pieces += 1;
+            flight.cut += length;
+            match self.try_piece(&piece) {
+                Tried::Begun => {}
+                Tried::Wait => return self.uncut(&piece),
+                Tried::Keyless => {
+                    self.uncut(&piece);
+                    self.keyless.push(number);
+                    self.waiting.pop_front();
+                    continue;
+                }
+                Tried::Refused => {
+                    self.waiting.pop_front();
+                    self.abandon(&piece, Failure::Access);
+                    continue;
+                }
+            }
+            if self.flights.get(number).is_none_or(|flight| flight.cut == flight.total) {
+                self.waiting.pop_front();
+            }
+        }
+    }
+
+    fn try_piece(&mut self, piece: &Piece) -> Tried {
+        let Some(flight) = self.flights.get(piece.flight) else { return Tried::Refused };
+        let Some(window) = flight.window().cloned() else { return Tried::Refused };
+        match self.choose(&window, piece.length) {
+            Choice::Rail(rail, window) => {
+                self.put_piece(rail, *piece, window);
+                Tried::Begun
+            }
+            Choice::Full => Tried::Wait,
+            Choice::Keyless if self.standing(&window) == Some(Standing::Gone) => Tried::Refused,
+            Choice::Keyless => Tried::Keyless,
+            Choice::Refused => Tried::Refused,
+        }
+    }
+
+    fn uncut(&mut self, piece: &Piece) {
+        if let Some(flight) = self.flights.get_mut(piece.flight) {
+            flight.pieces -= 1;
+            flight.cut -= piece.length;
+        }
+    }
+
+    /// A piece that cannot be: the operation fails when its other pieces are back.
+    pub(super) fn abandon(&mut self, piece: &Piece, failure: Failure) {
+        if let Some(flight) = self.flights.get_mut(piece.flight) {
+            flight.pieces -= 1;
+            flight.failure.get_or_insert(failure);
+            flight.cut = flight.total;
+        }
+        self.progress(piece.flight);
+    }
+
+    fn standing(&self, window: &Window) -> Option<Standing> {
+        match *window.reach() {
+            Reach::Link { region } => self.heard.get(region),
+            _ => None,
+        }
+    }
+
+    /// Keys came, or rails: who waited for that tries again.
+    pub(super) fn try_keyless(&mut self) {
+        let keyless = std::mem::take(&mut self.keyless);
+        for flight in keyless.into_iter().rev() {
+            self.waiting.push_front(flight);
+        }
+    }
+}
+
+/// What came of a piece.
+enum Tried {
+    Begun,
+    Wait,
+    Keyless,
+    Refused,
+}
+
+/// A rail for an operation.
+pub(super) enum Choice {
+    Rail(u8, Window),
+    /// None has room, or none is up.
+    Full,
+    /// The region's key has not come yet.
+    Keyless,
+    /// No rail reaches the region.
+    Refused,
+}

@@ -1,0 +1,91 @@
+//! The usual case, where it costs least: short writes and reads on one rail with room for them all. They stay
+//! where the caller put them, and only the window and the token are changed; and back.
+
+use std::collections::VecDeque;
+
+use super::core::{Core, RECEIVE, is_allowed};
+use super::parts::{NEVER, Part, What};
+use super::rail::Key;
+use crate::op::{Done, Op, Work};
+use crate::remote::Reach;
+
+impl Core {
+    /// Posts everything, if all of it is of that kind.
+    #[inline]
+    pub(super) fn post_whole(&mut self, ops: &mut VecDeque<Op>) -> Option<usize> {
+        let [rail] = self.active[..] else { return None };
+        let busy = !self.waiting.is_empty() || !self.again.is_empty();
+        let track = self.rails[usize::from(rail)].track.as_mut()?;
+        let room = (track.depth - track.out.min(track.depth)) as usize;
+        let room = room.min(self.config.depth.saturating_sub(self.under_way));
+        if busy || !track.queue.is_empty() || ops.len() > room {
+            return None;
+        }
+        let (most, count) = (self.config.chunk, ops.len());
+        let mut bytes = 0;
+        for op in ops.iter() {
+            let (Work::Write { imm: None, .. } | Work::Read { .. }) = op.work else { return None };
+            let target = op.work.target()?;
+            let Reach::Link { region } = *target.window.reach() else { return None };
+            let length = op.work.total();
+            let possible = target.window.lane() == self.number
+                && op.work.local().len() <= self.caps.max_pieces
+                && length <= most
+                && is_allowed(&op.work, target, length);
+            let Some(Key::Open(_)) = track.key(region).filter(|_| possible) else { return None };
+            bytes += length as u64;
+        }
+        if !track.has_room(bytes, self.config.window as u64) {
+            return None;
+        }
+        for op in ops.iter_mut() {
+            let proof = if let Work::Read { .. } = op.work { NEVER } else { track.sent + 1 };
+            let bytes = op.work.total() as u64;
+            let target = op.work.target_mut()?;
+            let Reach::Link { region } = *target.window.reach() else { return None };
+            let Some(Key::Open(window)) = track.key(region) else { return None };
+            let window = std::mem::replace(&mut target.window, window.clone());
+            let what = What::Whole { token: op.token, window };
+            op.token = u64::from(self.parts.insert(Part { rail, bytes, proof, what }));
+        }
+        if track.out == 0 {
+            track.progress = None;
+        }
+        track.out += count as u32;
+        track.bytes_out += bytes;
+        self.under_way += count;
+        track.lane.post(ops);
+        // What the lane has no room for waits here: it is the caller's no more.
+        track.queue.append(ops);
+        Some(count)
+    }
+
+    /// Gives back what a lane has completed from `before` on, if all of it is of that kind.
+    #[inline]
+    pub(super) fn finish_whole(&mut self, rail: u8, before: usize) -> bool {
+        let Core { done, parts, rails, .. } = self;
+        let usual = done[before..].iter().all(|completion| {
+            completion.token & RECEIVE == 0
+                && completion.outcome == Ok(Done::Placed)
+                && parts
+                    .get(completion.token as u32)
+                    .is_some_and(|part| matches!(part.what, What::Whole { .. }))
+        });
+        let Some(track) = rails[usize::from(rail)].track.as_mut().filter(|_| usual) else {
+            return false;
+        };
+        for completion in &mut done[before..] {
+            let Some(part) = parts.remove(completion.token as u32) else { continue };
+            let What::Whole { token, window } = part.what else { continue };
+            if let Some(target) = completion.work.target_mut() {
+                target.window = window;
+            }
+            completion.token = token;
+            track.out -= 1;
+            track.bytes_out -= part.bytes;
+            self.under_way -= 1;
+            self.stats.count(completion);
+        }
+        true
+    }
+}
