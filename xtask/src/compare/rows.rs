@@ -91,6 +91,45 @@ pub(super) const HOST_ROWS: &[Row] = &[
         ours: || perf(&["tcp", "imm_lat", "64", "50000"]),
         theirs: || ucx(TCP, "ucp_am_lat", 64, 50_000),
     },
+    Row {
+        name: "link over shm, bandwidth 1 MiB",
+        peer: "the bare lane",
+        unit: MBS,
+        better: Better::More,
+        aim: 0.95,
+        ours: || perf(&["link-shm", "write_bw", "1048576", "20000"]),
+        theirs: || perf(&["shm", "write_bw", "1048576", "20000"]),
+    },
+    Row {
+        name: "link over tcp, bandwidth 1 MiB",
+        peer: "the bare lane",
+        unit: MBS,
+        better: Better::More,
+        aim: 0.95,
+        ours: || perf(&["link-tcp", "write_bw", "1048576", "8000"]),
+        theirs: || perf(&["tcp", "write_bw", "1048576", "8000"]),
+    },
+    Row {
+        name: "link over shm, what it adds to a write of 64 B, sixteen under way",
+        peer: "the limit",
+        unit: "ns",
+        better: Better::Less,
+        aim: 1.0,
+        ours: || {
+            let link = perf(&["link-shm", "write_16", "64", "5000000"])?;
+            Ok((link - perf(&["shm", "write_16", "64", "5000000"])?).max(1.0))
+        },
+        theirs: || Ok(100.0),
+    },
+    Row {
+        name: "link over shm, write+imm latency 64 B",
+        peer: "the bare lane",
+        unit: US,
+        better: Better::Less,
+        aim: 0.3,
+        ours: || perf(&["link-shm", "imm_lat", "64", "500000"]),
+        theirs: || perf(&["shm", "imm_lat", "64", "500000"]),
+    },
 ];
 
 /// Soft-RoCE in an emulated machine: only the ratio says anything.
@@ -112,5 +151,14 @@ pub(super) const LAB_ROWS: &[Row] = &[
         aim: 1.0,
         ours: || perf(&["verbs", "write_lat", "64", "3000", "rxe0", "rxe1"]),
         theirs: || perftest("ib_write_lat", 64, 3000),
+    },
+    Row {
+        name: "link over verbs, bandwidth 64 KiB",
+        peer: "the bare lane",
+        unit: MBS,
+        better: Better::More,
+        aim: 0.95,
+        ours: || perf(&["link-verbs", "write_bw", "65536", "1000", "rxe0", "rxe1"]),
+        theirs: || perf(&["verbs", "write_bw", "65536", "1000", "rxe0", "rxe1"]),
     },
 ];

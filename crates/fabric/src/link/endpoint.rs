@@ -52,9 +52,6 @@ pub struct Settings {
     pub tcp: tcp::Config,
     /// How shared-memory lanes are made.
     pub shm: shm::Config,
-    /// GIDs of peers that RDMA lanes are made with; none: all. A peer may claim any GID: this keeps out
-    /// mistakes, not attackers.
-    pub allowed_gids: Vec<verbs::Gid>,
     /// Who may call.
     pub keyring: Keyring,
     /// Whether callers must show a key or a ticket.
@@ -91,7 +88,6 @@ impl Default for Settings {
             verbs: verbs::Config::default(),
             tcp: tcp::Config::default(),
             shm: shm::Config::default(),
-            allowed_gids: Vec::new(),
             keyring: Keyring::new(),
             require_authentication: false,
             credentials: Credentials::None,
@@ -189,7 +185,7 @@ impl Endpoint {
             Error::new(Kind::Unsupported, call(), why, "run the same version at both ends")
         })?;
         let settings = &inner.settings;
-        let plans = plan(&ours, &theirs, settings.most_rails, &settings.allowed_gids);
+        let plans = plan(&ours, &theirs, settings.most_rails, &settings.verbs.allowed_gids);
         let plans = plans.map_err(|why| {
             let remedy =
                 "see `wirelane devices` at both ends, or prefer RDMA instead of requiring it";
@@ -317,7 +313,8 @@ impl Inner {
         if let Err(why) = agree(&theirs, &ours) {
             return refuse("policy", format!("{why}: change the policy of one of them"));
         }
-        let allowed = |way: &verbs::Way| verbs::allowed(&way.gid, &self.settings.allowed_gids);
+        let allowed =
+            |way: &verbs::Way| verbs::allowed(&way.gid, &self.settings.verbs.allowed_gids);
         if !theirs.ways.is_empty() && !theirs.ways.iter().any(allowed) {
             let text = "none of your GIDs is in this end's security.rdma.allowed_gids".to_owned();
             return refuse("gid_not_allowed", text);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::header::Body;
 use crate::op::{Done, Failure, Op};
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Inbox {
     receives: VecDeque<Op>,
     letters: VecDeque<Letter>,
@@ -14,12 +14,14 @@ pub(super) struct Inbox {
 }
 
 /// A message, or a part of one.
+#[derive(Debug)]
 pub(super) struct Letter {
     pub(super) body: Body,
     pub(super) place: Place,
 }
 
 /// Where its payload is.
+#[derive(Debug)]
 pub(super) enum Place {
     /// In a slot of a rail's mail.
     Slot { rail: u8, slot: u32, length: usize },

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::header::Header;
 use super::outgoing::WINDOW;
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Incoming {
     next: u64,
     /// What came before its turn; copied, so that it holds no slot that an earlier one may need.

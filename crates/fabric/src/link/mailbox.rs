@@ -12,6 +12,7 @@ use crate::op::Op;
 use crate::open::Fabric;
 use crate::region::{Region, Rights, Slice};
 
+#[derive(Debug)]
 pub(super) struct Mailbox {
     /// Slots first, then headers.
     region: Region,

@@ -28,7 +28,7 @@ pub(super) enum Draft {
     Old { request: u64, old: Option<u64> },
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Outgoing {
     drafts: VecDeque<Draft>,
     /// To be sent again, by number.

@@ -1,6 +1,7 @@
 //! How queue pairs are made: what the user sets, checked, and lowered to what the device allows.
 
 use super::device::Limits;
+use super::gid::Gid;
 
 /// The settings of a queue pair. Both ends should have the same; each may be lowered to what its
 /// device allows, and [`Caps`](crate::Caps) tell what came of it.
@@ -44,6 +45,9 @@ pub struct Config {
     pub timeout: u8,
     /// How often it sends again before the peer counts as gone. 0 to 6; 7 would be for ever.
     pub retry_count: u8,
+    /// GIDs of peers that lanes are made with; none: all. What counts is what the peer claims: this keeps
+    /// out mistakes, not attackers.
+    pub allowed_gids: Vec<Gid>,
     /// Lowers the longest message, so that tests see operations split.
     #[doc(hidden)]
     pub max_message: Option<u32>,
@@ -76,6 +80,7 @@ impl Default for Config {
             adaptive_routing: false,
             timeout: 14,
             retry_count: 6,
+            allowed_gids: Vec::new(),
             max_message: None,
         }
     }

@@ -13,6 +13,7 @@ use super::config::QpType;
 use super::cq::Cq;
 use super::datagram::Datagram;
 use super::gid::Gid;
+use super::gid::allowed;
 use super::lane::VerbsLane;
 use super::offer::Offer;
 use super::qp::Qp;
@@ -66,6 +67,12 @@ impl Half for VerbsHalf {
 
     fn connect(self: Box<Self>, offer: &[u8], _limit: Duration) -> Result<Box<dyn Lane>, Error> {
         let peer = Offer::from_bytes(offer)?;
+        if !allowed(&peer.gid, &self.rail.config.allowed_gids) {
+            let call = format!("connect by {}", self.rail.choice.device);
+            let why = format!("the peer's GID {} is not allowed here", peer.gid);
+            let remedy = "add it to security.rdma.allowed_gids, if it is meant to be let in";
+            return Err(Error::new(Kind::Denied, call, why, remedy));
+        }
         let route = Route {
             config: &self.rail.config,
             port: self.rail.choice.port,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::super::core::Core;
 use super::Dice;
 use crate::memory::{Memory, Pages};
-use crate::op::{Completion, Done, Op, Work};
+use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::open::register_software;
 use crate::region::{Region, Rights, Slice};
 use crate::remote::Window;
@@ -23,7 +23,9 @@ pub(super) struct End {
     pub(super) desk: Region,
     pub(super) window: Option<Window>,
     pub(super) shelves: Option<Window>,
+    /// To be posted; receives apart, so that neither waits for the other.
     pub(super) todo: VecDeque<Op>,
+    pub(super) trays_out: VecDeque<Op>,
     /// What is under way, by token.
     pub(super) asked: BTreeMap<u64, Asked>,
     /// Our desk's cells that are in use.
@@ -42,6 +44,11 @@ pub(super) struct End {
     /// What we wrote over cells that were given back: nothing may change it.
     pub(super) stamped: BTreeMap<usize, u64>,
     pub(super) desk_stamped: BTreeMap<usize, u64>,
+    /// What surely did not happen, and additions of which nobody can tell.
+    pub(super) undone: Vec<u64>,
+    pub(super) unknown_additions: u64,
+    /// No more receives are posted.
+    pub(super) closing: bool,
     /// Numbers whose cells were used again before their writes were over.
     taken: BTreeSet<u64>,
     pub(super) writes: usize,
@@ -68,6 +75,7 @@ impl End {
             window: None,
             shelves: None,
             todo: VecDeque::new(),
+            trays_out: VecDeque::new(),
             asked: BTreeMap::new(),
             desk_used: [false; CELLS],
             open_used: [false; CELLS],
@@ -81,6 +89,9 @@ impl End {
             trays: Vec::new(),
             stamped: BTreeMap::new(),
             desk_stamped: BTreeMap::new(),
+            undone: Vec::new(),
+            unknown_additions: 0,
+            closing: false,
             taken: BTreeSet::new(),
             writes: 0,
         }
@@ -148,11 +159,40 @@ impl End {
             let memory = Memory::allocate(CELL * 24, Pages::Plain).unwrap();
             register_software(&memory, Rights::NONE).slice(..)
         });
-        self.todo.push_back(Op::receive(RECEIVES, slice));
+        self.trays_out.push_back(Op::receive(RECEIVES, slice));
     }
 
     fn put_back(&mut self, asked: &Asked) {
         for cell in &asked.desk {
+            self.desk_used[*cell] = false;
+        }
+    }
+
+    /// As [`End::over`], at a link that is lost.
+    pub(super) fn over_or_lost(&mut self, completion: Completion, peer: &mut End) {
+        let Err(failure) = completion.outcome else { return self.over(completion, peer) };
+        if let Work::Receive { .. } = completion.work {
+            self.receives -= 1;
+            assert_eq!(failure, Failure::PeerGone);
+            return;
+        }
+        let asked = self.asked.remove(&completion.token).expect("asked for once");
+        assert!(matches!(failure, Failure::Unknown | Failure::PeerGone), "{failure:?}");
+        if failure == Failure::PeerGone && !matches!(completion.work, Work::Read { .. }) {
+            self.undone.push(completion.token);
+        } else if let Work::FetchAdd { .. } = completion.work {
+            self.unknown_additions += 1;
+        }
+        // Our memory is ours again, whatever happened to the peer's.
+        self.stamp_desk(&asked.desk, completion.token);
+    }
+
+    fn stamp_desk(&mut self, desk: &[usize], token: u64) {
+        for cell in desk {
+            // Nor may anything come into memory that was given back.
+            let stamp = token << 8 | 0xa5;
+            self.desk.memory().write(cell * CELL, &stamp_bytes(stamp));
+            self.desk_stamped.insert(*cell, stamp);
             self.desk_used[*cell] = false;
         }
     }
@@ -198,13 +238,7 @@ impl End {
             (Work::FetchAdd { .. }, Done::Old(old)) => self.added.push(old),
             other => panic!("{other:?}"),
         }
-        for cell in &asked.desk {
-            // Nor may anything come into memory that was given back.
-            let stamp = token << 8 | 0xa5;
-            self.desk.memory().write(cell * CELL, &stamp_bytes(stamp));
-            self.desk_stamped.insert(*cell, stamp);
-            self.desk_used[*cell] = false;
-        }
+        self.stamp_desk(&asked.desk, token);
     }
 
     /// The number of a write came: its bytes are here, and the place is used for something else at once.
@@ -242,10 +276,6 @@ impl End {
                 assert_eq!(bytes, stamp_bytes(*stamp), "something landed in cell {cell} late");
             }
         }
-    }
-
-    pub(super) fn is_done(&self) -> bool {
-        self.todo.is_empty() && self.asked.is_empty()
     }
 
     pub(super) fn grant(&self, core: &mut Core) -> [crate::remote::RemoteRegion; 2] {

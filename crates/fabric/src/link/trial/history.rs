@@ -10,6 +10,8 @@ pub(super) struct History {
     pub(super) stage: Stage,
     pub(super) ends: [End; 2],
     pub(super) dice: Dice,
+    /// The control connection is lost, or will be: operations may come back undecided.
+    pub(super) doomed: bool,
 }
 
 /// Small, so that everything is cut, waits and wraps.
@@ -31,18 +33,27 @@ pub(super) fn small() -> Config {
     }
 }
 
+/// So small that nothing has room.
+pub(super) fn tiny() -> Config {
+    Config { chunk: 300, window: 1000, letters: 1, room: 64, depth: 3, receives: 2, ..small() }
+}
+
 impl History {
     pub(super) fn new(seed: u64) -> Self {
+        Self::with(seed, &small())
+    }
+
+    pub(super) fn with(seed: u64, config: &Config) -> Self {
         let mut dice = Dice::new(seed);
         let ordered = dice.one_in(2);
-        let mut stage = Stage::new(seed, &small(), ordered);
+        let mut stage = Stage::new(seed, config, ordered);
         let mut ends = [End::new(), End::new()];
         for (at, end) in [0, 1].into_iter().zip([1, 0]) {
             let [open, library] = ends[end].grant(&mut stage.cores[end]);
             ends[at].window = Some(stage.cores[at].import(&open).unwrap());
             ends[at].shelves = Some(stage.cores[at].import(&library).unwrap());
         }
-        History { stage, ends, dice }
+        History { stage, ends, dice, doomed: false }
     }
 
     /// A moment: both ends work, then time passes.
@@ -58,7 +69,8 @@ impl History {
                     }
                 }
             }
-            if self.ends[at].receives < 6 && (self.dice.one_in(4) || !working) {
+            let wanted = self.ends[at].receives < 6 && !self.ends[at].closing;
+            if wanted && (self.dice.one_in(4) || !working) {
                 self.ends[at].offer_receive();
             }
             let now = self.stage.world.now();
@@ -69,17 +81,64 @@ impl History {
             }
             core.attend(now);
             core.post(&mut self.ends[at].todo);
+            core.post(&mut self.ends[at].trays_out);
             let mut done = Vec::new();
             core.poll(now, &mut done);
             let [a, b] = &mut self.ends;
             let (end, peer) = if at == 0 { (a, b) } else { (b, a) };
             for completion in done {
-                end.over(completion, peer);
+                match self.doomed {
+                    true => end.over_or_lost(completion, peer),
+                    false => end.over(completion, peer),
+                }
             }
         }
         let step = Duration::from_micros(100 * (1 + self.dice.below(20)) as u64);
         self.stage.world.advance(step);
         self.ends.iter().for_each(End::check_stamps);
+    }
+
+    /// The control connection is lost: everything comes back, and soon.
+    pub(super) fn end_in_loss(&mut self) {
+        self.doomed = true;
+        self.stage.wires.lock().unwrap().cut = true;
+        for _ in 0..2000 {
+            self.moment(false);
+            // What is posted now is given back too.
+            let receives = self.ends.iter().map(|end| end.receives).sum::<usize>();
+            let asked = self.ends.iter().map(|end| end.asked.len()).sum::<usize>();
+            if asked == 0 && receives == 0 {
+                return self.check_loss();
+            }
+            self.ends.iter_mut().for_each(|end| end.closing = true);
+        }
+        for core in &self.stage.cores {
+            eprintln!("{}", core.describe());
+        }
+        panic!("something did not come back");
+    }
+
+    /// Nothing happened twice, nothing that was told to have happened did not, and what did not happen was
+    /// not received.
+    fn check_loss(&mut self) {
+        self.stage.world.advance(Duration::from_secs(2));
+        let [a, b] = &self.ends;
+        for (from, to) in [(a, b), (b, a)] {
+            assert_eq!(to.received, from.sent[..to.received.len()], "in order, from the first on");
+            let mut notices = to.notices.clone();
+            notices.sort_unstable();
+            notices.dedup();
+            assert_eq!(notices.len(), to.notices.len(), "no number twice");
+            let count = to.open.memory().load(super::ends::CELL * super::ends::CELLS);
+            let (sure, maybe) = (from.added.len() as u64, from.unknown_additions);
+            assert!((sure..=sure + maybe).contains(&count), "{sure} to {maybe} more, not {count}");
+            for token in &from.undone {
+                assert!(
+                    !to.received.contains(token) && !to.notices.contains(token),
+                    "{token} was undone"
+                );
+            }
+        }
     }
 
     /// Heals the world and lets everything end.

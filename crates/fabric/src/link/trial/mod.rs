@@ -79,9 +79,22 @@ impl Core {
             let out =
                 rail.track.as_ref().map(|track| (track.out, track.bytes_out, track.queue.len()));
             let limbo = rail.limbo.len();
+            if let Some(track) = &rail.track {
+                let _ = writeln!(text, "  {name} mail {:?}", track.mail);
+            }
             let _ =
                 writeln!(text, "  {name} {:?} out {out:?} limbo {limbo} {}", rail.state, rail.why);
         }
+        for outgoing in &self.outgoing {
+            let _ = writeln!(text, "  outgoing {outgoing:?}");
+        }
+        for incoming in &self.incoming {
+            let _ = writeln!(text, "  incoming {incoming:?}");
+        }
+        let (waiting, again) = (self.waiting.len(), self.again.len());
+        let (keyless, held) = (self.keyless.len(), self.held.len());
+        let _ = writeln!(text, "  waiting {waiting} again {again} keyless {keyless} held {held}");
+        let _ = writeln!(text, "  {:?}", self.inbox);
         for event in self.journal.last() {
             let _ =
                 writeln!(text, "  {:?} {:?} {} {}", event.at, event.what, event.rail, event.why);

@@ -1,7 +1,6 @@
 //! What is tried.
 
-use super::history::History;
-use std::time::Duration;
+use super::history::{History, tiny};
 
 /// How many histories, and which.
 fn seeds(few: u64) -> std::ops::Range<u64> {
@@ -63,7 +62,36 @@ fn a_rail_that_comes_and_goes_is_left_alone_for_longer_each_time() {
             }
             history.moment(true);
         }
-        let _ = Duration::ZERO;
         history.conclude();
+    }
+}
+
+#[test]
+fn where_nothing_has_room_everything_waits_its_turn() {
+    for seed in seeds(60) {
+        let _named = Named(seed);
+        let mut history = History::with(seed, &tiny());
+        for _ in 0..400 {
+            if history.dice.one_in(40) {
+                history.stage.trouble(&mut history.dice);
+            }
+            history.moment(true);
+        }
+        history.conclude();
+    }
+}
+
+#[test]
+fn a_lost_peer_leaves_nothing_undecided_without_saying_so() {
+    for seed in seeds(200) {
+        let _named = Named(seed);
+        let mut history = History::new(seed);
+        for _ in 0..200 {
+            if history.dice.one_in(25) {
+                history.stage.trouble(&mut history.dice);
+            }
+            history.moment(true);
+        }
+        history.end_in_loss();
     }
 }
