@@ -100,7 +100,8 @@ async fn serve(
     let endpoint = Endpoint::new(links)?;
     let (opener, address) = (endpoint.clone(), args.listen.0);
     let mut opening = spawn_blocking(move || door::open(&opener, address));
-    // A device that does not answer delays links, not the rest.
+    // A device that does not answer delays links, not the rest. Until it does nobody else asks: a thread
+    // that hangs in the dynamic linker keeps the process from starting others.
     let opened = tokio::select! {
         opened = timeout(PATIENCE, &mut opening) => opened.ok(),
         () = signals.next() => return Ok(()),
@@ -109,12 +110,12 @@ async fn serve(
         Some(opened) => Some(Arc::new(opened.expect("it does not panic")?)),
         None => None,
     };
+    let status = Arc::new(Status::new(global.clone(), settings, endpoint.clone()));
+    if let Some(door) = &door {
+        status.opened(door.clone());
+    }
     let address = door.as_ref().map_or(address, |door| door.address());
     greet(address, http.local_addr().unwrap_or(args.http.0), &terms, door.is_some());
-
-    let status = Arc::new(Status::new(global.clone(), settings, endpoint.clone()));
-    let look = status.clone();
-    spawn_blocking(move || output::note(&format!("RDMA  {}", look.look().sentence())));
     let (stop, stopping) = watch::channel(false);
     let http = tokio::spawn(http::serve(http, status.clone(), stopping.clone()));
     let mut links = tokio::spawn(take_links(door, opening, endpoint, status, stopping));
@@ -131,7 +132,7 @@ async fn serve(
     Ok(())
 }
 
-/// Serves links, once the door is open.
+/// Serves links once the door is open, and says then how RDMA is.
 async fn take_links(
     door: Option<Arc<Listener>>,
     opening: JoinHandle<Result<Listener, Failure>>,
@@ -147,6 +148,8 @@ async fn take_links(
         },
     };
     status.opened(door.clone());
+    let look = status.clone();
+    spawn_blocking(move || output::note(&format!("RDMA  {}", look.look().sentence())));
     links::serve(endpoint, door, stopping).await;
     Ok(())
 }
@@ -173,12 +176,12 @@ struct Terms {
 
 impl Terms {
     fn of(links: &link::Settings) -> Self {
-        let wanted = |class: &&Class| match class {
-            Class::Shm | Class::Tcp => links.policy != Policy::Require,
-            Class::Verbs => links.policy != Policy::Off,
+        let name = |class: &Class| match (class, links.policy) {
+            (Class::Verbs, Policy::Off) | (Class::Shm | Class::Tcp, Policy::Require) => None,
+            (Class::Verbs, _) => Some("verbs if RDMA is on"),
+            (class, _) => Some(class.name()),
         };
-        let ways: Vec<&str> =
-            links.classes.iter().filter(wanted).map(|class| class.name()).collect();
+        let ways: Vec<&str> = links.classes.iter().filter_map(name).collect();
         let callers = match links.require_authentication {
             true => "callers need the key",
             false => "callers need no key",

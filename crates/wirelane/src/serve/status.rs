@@ -41,10 +41,11 @@ impl Status {
         Rdma::look_with(&self.global, &self.settings)
     }
 
-    /// The answer as JSON text; `None` when a device keeps us waiting too long.
+    /// The answer as JSON text; `None` when a device keeps us waiting too long, the door too.
     pub(super) async fn json(self: Arc<Self>) -> Option<String> {
+        let door = self.door.get()?.clone();
         let rdma = self.clone().lately().await?;
-        Some(self.render(&rdma))
+        Some(self.render(&rdma, &door))
     }
 
     async fn lately(self: Arc<Self>) -> Option<Arc<Rdma>> {
@@ -62,13 +63,13 @@ impl Status {
         timeout(PATIENCE, look).await.ok()?.ok()
     }
 
-    fn render(&self, rdma: &Rdma) -> String {
+    fn render(&self, rdma: &Rdma, door: &Listener) -> String {
         let report = Report {
             version: VERSION,
             rdma: rdma.report(),
             choice: rdma.choice(&self.settings).into(),
             devices: rdma.device_reports(),
-            door: self.door.get().map(|door| DoorReport::new(door)),
+            door: DoorReport::new(door),
             links: self.endpoint.links(),
         };
         let text = serde_json::to_string_pretty(&report).expect("a report is plain data");
@@ -82,8 +83,7 @@ struct Report<'r> {
     rdma: RdmaReport<'r>,
     choice: ChoiceReport,
     devices: Vec<DeviceReport<'r>>,
-    /// `null` until peers can call.
-    door: Option<DoorReport>,
+    door: DoorReport,
     links: Vec<Explanation>,
 }
 
