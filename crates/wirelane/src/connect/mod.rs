@@ -30,7 +30,7 @@ pub(crate) struct ConnectArgs {
     #[arg(value_name = "HOST[:PORT]")]
     peer: Peer,
 
-    /// Use only this kind of way; shm and tcp put the settings' policy aside
+    /// Use the best that both ends have, or only this kind; shm and tcp put the settings' policy aside
     #[arg(long, value_name = "KIND", default_value = "auto")]
     transport: Transport,
 
@@ -67,7 +67,6 @@ pub(crate) struct ConnectArgs {
 /// Which kind of way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Transport {
-    /// The best that both ends have
     Auto,
     Verbs,
     Shm,

@@ -194,17 +194,15 @@ impl Terms {
 fn greet(links: SocketAddr, http: SocketAddr, terms: &Terms, open: bool) {
     let Terms { ways, callers } = terms;
     let later = if open { "" } else { "; not yet: an RDMA device does not answer" };
-    let host = match links.ip().is_unspecified() {
-        true => "HOST".to_owned(),
-        false => links.ip().to_string(),
+    let peer = match links.ip().is_unspecified() {
+        true => format!("HOST:{}", links.port()),
+        false => links.to_string(),
     };
-    let host = if links.is_ipv6() { format!("[{host}]") } else { host };
-    let port = links.port();
     output::note(&format!("wirelane {VERSION}: keeps nothing yet, the store is still to come"));
     output::note(&format!("links {links}  {ways}; {callers}{later}"));
     output::note(&format!("HTTP  http://{http}  /healthz  /api/v1/transport/status"));
     output::note(&format!(
-        "try   wirelane connect {host}:{port}; curl -s http://{http}/api/v1/transport/status"
+        "try   wirelane connect {peer}; curl -s http://{http}/api/v1/transport/status"
     ));
     output::note("stop  Ctrl-C");
 }

@@ -22,8 +22,11 @@ pub(super) struct Status {
     door: OnceLock<Arc<Listener>>,
     /// The last look. Locked while somebody looks, so that a device which does not answer costs
     /// one thread and not one for every caller.
-    last: Arc<Mutex<Option<(Instant, Arc<Rdma>)>>>,
+    last: Arc<Mutex<Option<Look>>>,
 }
+
+/// What was seen of the machine, and when.
+type Look = (Instant, Arc<Rdma>);
 
 impl Status {
     pub(super) fn new(global: Global, settings: Settings, endpoint: Endpoint) -> Self {
