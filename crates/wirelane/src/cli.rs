@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::config::command::ConfigArgs;
+use crate::connect::ConnectArgs;
 use crate::devices::DevicesArgs;
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -60,8 +61,10 @@ impl Global {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve status over HTTP (the store comes in a later version)
+    /// Take links of peers, and serve status over HTTP (the store comes in a later version)
     Serve(ServeArgs),
+    /// Try a link to a peer: measure it, and say which way it goes and why
+    Connect(ConnectArgs),
     /// List the RDMA devices, their ports and GIDs
     Devices(DevicesArgs),
     /// Show, check and document the settings
@@ -98,8 +101,8 @@ pub(crate) fn help() -> Result<Exit, Failure> {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  the answer is no (a problem was found, a thing is missing)
+  1  the answer is no (a problem was found, a thing is missing, the peer refuses)
   2  wrong use
-  3  failure (could not look, could not start)
+  3  failure (could not look, could not start, could not reach)
 
 Answers go to stdout, everything else to stderr.";

@@ -6,6 +6,10 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use fabric::Kind;
+
+use crate::output;
+
 /// How the program ends. `--help` lists the same numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -31,9 +35,16 @@ impl From<Exit> for ExitCode {
 }
 
 /// Ends the process now, whatever its other threads wait for. Nothing may be left to write.
-pub(crate) fn at_once(exit: Exit) -> ! {
+pub(crate) fn at_once(outcome: Result<Exit, Failure>) -> ! {
+    let code = match outcome {
+        Ok(exit) => exit.code(),
+        Err(failure) => {
+            output::error(&failure);
+            failure.code
+        }
+    };
     // SAFETY: `_exit` touches no memory of ours; that nothing is left to write, the caller keeps.
-    unsafe { libc::_exit(exit.code().into()) }
+    unsafe { libc::_exit(code.into()) }
 }
 
 /// Why a command could not do its work. The text names the thing, the cause and the remedy.
@@ -44,6 +55,11 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    /// The answer is no, and this is why.
+    pub(crate) fn no(text: impl Into<String>) -> Self {
+        Failure { code: 1, text: text.into() }
+    }
+
     /// The user asked for something that cannot be meant.
     pub(crate) fn usage(text: impl Into<String>) -> Self {
         Failure { code: 2, text: text.into() }
@@ -56,6 +72,18 @@ impl Failure {
 
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code)
+    }
+}
+
+/// What is refused is a no; what is gone or broken could not be done.
+impl From<fabric::Error> for Failure {
+    fn from(error: fabric::Error) -> Self {
+        let text = error.to_string();
+        match error.kind() {
+            Kind::Denied | Kind::Unsupported | Kind::Full => Failure::no(text),
+            Kind::Misuse => Failure::usage(text),
+            Kind::Gone | Kind::System => Failure::failed(text),
+        }
     }
 }
 

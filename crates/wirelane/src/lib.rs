@@ -9,13 +9,19 @@
 mod cli;
 mod completions;
 pub mod config;
+mod connect;
 mod devices;
+mod endpoint;
 mod exit;
+mod hello;
+mod key_file;
 mod logging;
 mod man;
 mod output;
 mod rdma;
 mod serve;
+mod signals;
+mod size;
 mod version;
 
 use std::process::ExitCode;
@@ -44,6 +50,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
     let Some(command) = cli.command else { return cli::help() };
     match command {
         Command::Serve(args) => serve::run(global, &args),
+        Command::Connect(args) => connect::run(global, &args),
         Command::Devices(args) => devices::run(global, &args),
         Command::Config(args) => config::command::run(global, &args),
         Command::Completions(args) => completions::run(&args),

@@ -1,7 +1,7 @@
 //! The doors to stdout and stderr: answers on the one, everything else on the other.
 
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 
@@ -30,6 +30,13 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
 pub(crate) fn note(text: &str) {
     // Nobody left to tell when stderr is gone.
     let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
+}
+
+/// What takes time, for who waits at a terminal; files and scripts need not know.
+pub(crate) fn progress(text: &str) {
+    if io::stderr().is_terminal() {
+        note(text);
+    }
 }
 
 /// Why the program ends without having done its work.

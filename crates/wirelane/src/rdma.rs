@@ -1,12 +1,11 @@
 //! Whether RDMA can be used here, as every command says it.
 
-use std::path::Path;
-
-use fabric::verbs::{self, Choice, Device, DeviceFacts, Guid, Unavailable, Wish};
+use fabric::verbs::{self, Choice, Device, DeviceFacts, Guid, Unavailable};
 use serde::Serialize;
 
 use crate::cli::Global;
 use crate::config::Settings;
+use crate::endpoint::{library, wish};
 
 /// What a look at the machine found.
 #[derive(Debug)]
@@ -28,8 +27,7 @@ pub(crate) struct Off {
 impl Rdma {
     /// Asks libibverbs: the one the user named, else the system's.
     pub(crate) fn look(global: &Global) -> Self {
-        let system = Path::new(verbs::LIBRARY);
-        match verbs::survey(global.libibverbs.as_deref().unwrap_or(system)) {
+        match verbs::survey(library(global)) {
             Ok(survey) => {
                 let off = survey.obstacle().map(Off::from);
                 Rdma { devices: survey.devices, off }
@@ -92,16 +90,6 @@ impl Rdma {
 }
 
 const DISABLED: &str = "disabled";
-
-/// The settings as `fabric` takes them: its "choose" is no value, theirs is an empty one.
-fn wish(settings: &Settings) -> Wish {
-    Wish {
-        device: Some(settings.rdma_device.clone()).filter(|name| !name.is_empty()),
-        port: Some(settings.rdma_port).filter(|port| *port != 0),
-        gid_index: u32::try_from(settings.rdma_gid_index).ok(),
-        mtu: settings.rdma_mtu,
-    }
-}
 
 /// A choice as a line: what and why, or why nothing.
 pub(crate) fn chosen(choice: &Result<Choice, String>) -> String {

@@ -193,6 +193,44 @@ fn bytes_sent(netdev: &str) -> u64 {
     std::fs::read_to_string(file).expect("a counter").trim().parse().expect("a number")
 }
 
+/// A server's process, ended with the test.
+struct Server(std::process::Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_link_goes_by_rdma_where_it_is_required_and_names_the_ports() {
+    let settings = std::env::temp_dir().join("one-rail.yaml");
+    std::fs::write(&settings, "transport:\n  rdma_rails: 1\n  rdma_device: rxe0\n")
+        .expect("a file");
+    let settings = settings.to_str().expect("a plain path");
+    let program = env!("CARGO_BIN_EXE_wirelane");
+    let server = Command::new(program).args(["serve", "--config", settings]).spawn();
+    let _server = Server(server.expect("the server starts"));
+    let connect = ["connect", "127.0.0.1", "--policy", "require", "--config", settings, "--json"];
+    let limit = Instant::now() + Duration::from_secs(60);
+    let output = loop {
+        let output = run(program, &connect);
+        // Nobody listens yet.
+        if output.status.code() != Some(3) || Instant::now() > limit {
+            break output;
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let link = &answer["explanation"];
+    assert_eq!((&link["lane"], &link["policy"]), (&"verbs".into(), &"require".into()), "{link}");
+    let port = &link["rails"][0]["ours"];
+    assert_eq!((&port["device"], &port["gid"]), (&"rxe0".into(), &"::ffff:10.77.0.1".into()));
+    assert!(answer["measurement"]["write_bandwidth"]["bytes_per_second"].as_f64() > Some(0.0));
+}
+
 #[test]
 fn perftest_runs_across_a_wire_and_fails_when_it_loses_everything() {
     let before = bytes_sent("v0");

@@ -5,6 +5,7 @@
 
 pub(crate) mod command;
 mod file;
+mod peer_policy;
 mod problem;
 mod schema;
 mod table;

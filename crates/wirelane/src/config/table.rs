@@ -2,8 +2,10 @@
 
 use std::net::Ipv6Addr;
 
+use fabric::link::{PeerPolicy, Policy};
 use tracing::Level;
 
+use super::peer_policy;
 use super::value::{Kind, Value};
 
 /// A row of the table.
@@ -74,6 +76,14 @@ settings! {
     /// false: TCP and shared memory only, whatever devices there are. Leave it true: without a
     /// usable device Wirelane falls back by itself and says so.
     "transport.enable_rdma" enable_rdma: bool = true, Kind::Bool;
+    /// Whether links use RDMA. prefer: where both ends have it, else shared memory or TCP. require:
+    /// only RDMA; without it a link is refused with the reason, and one that loses it ends. off: never.
+    /// An end that requires and one that is off cannot meet.
+    "transport.rdma_policy" rdma_policy: Policy = Policy::Prefer,
+        Kind::Words(&["require", "prefer", "off"]);
+    /// The same for single peers, by address or network: the first that fits counts, the others follow
+    /// rdma_policy. Without a prefix one address is meant.
+    "transport.rdma_peer_policies" rdma_peer_policies: Vec<PeerPolicy> = [], Kind::PeerPolicies;
     /// The device to use, as `wirelane devices` names it. Empty: choose. A name that is right on
     /// one node is often wrong on the next, so set it only where you must.
     "transport.rdma_device" rdma_device: String = "", Kind::Name;
@@ -101,7 +111,8 @@ settings! {
     /// DC (also written DCT): one queue pair for many peers, ConnectX-4 and newer only.
     "transport.rdma_qp_type" rdma_qp_type: QpType = QpType::Rc, Kind::Words(&["RC", "UD", "DC", "DCT"]);
     /// Share one receive queue among all peers. Saves memory from some dozens of peers on; costs a
-    /// little latency.
+    /// little latency. It has no effect on links, which have a queue each: a shared one would give one
+    /// link the messages of another.
     "transport.rdma_use_srq" rdma_use_srq: bool = false, Kind::Bool;
     /// true: sleep until the device reports a completion. false: spin shortly, then sleep when
     /// idle, which answers faster and uses more CPU while busy.
@@ -129,10 +140,28 @@ settings! {
     /// An operation older than this many milliseconds means a dead path, even if the NIC says
     /// nothing.
     "transport.rdma_op_timeout_ms" rdma_op_timeout_ms: u32 = 2000u32, Kind::Range(1, 600_000);
-    /// GIDs of the peers that are let in over RDMA. Empty: all.
+    /// How many RDMA devices a link to one peer uses at most, the fastest first. More spread large
+    /// transfers over more cables; each costs registered memory at both ends.
+    "transport.rdma_rails" rdma_rails: u8 = 4u8, Kind::Range(1, 16);
+    /// How many milliseconds a path that died is left alone before it is tried again. Shorter comes
+    /// back sooner; longer spares a path that comes and goes, which waits twice as long each time.
+    "transport.rdma_settle_ms" rdma_settle_ms: u32 = 2000u32, Kind::Range(1, 600_000);
+    /// A peer that says nothing for this many milliseconds counts as gone, and its links end. Shorter
+    /// notices a lost host sooner and takes a busy one for lost; peers speak once a second.
+    "transport.peer_timeout_ms" peer_timeout_ms: u32 = 30_000u32, Kind::Range(3000, 3_600_000);
+    /// Encrypt what goes over TCP between peers that know each other by a key. Both ends must want it.
+    /// It costs throughput. RDMA and shared memory are never encrypted.
+    "transport.tcp_encrypt" tcp_encrypt: bool = false, Kind::Bool;
+    /// GIDs of the peers that links use RDMA with. Empty: all. A peer that has RDMA and none of these
+    /// GIDs is refused. It claims its GIDs itself, so this keeps out mistakes, not attackers: those are
+    /// kept out by require_authentication.
     "security.rdma.allowed_gids" allowed_gids: Vec<Ipv6Addr> = [], Kind::Gids;
-    /// Refuse peers that have not proved who they are.
+    /// Refuse peers that have not proved by the key that they belong here. Needs key_file.
     "security.rdma.require_authentication" require_authentication: bool = false, Kind::Bool;
+    /// A file with the key that all peers share: 64 hexadecimal digits, made by `openssl rand -hex 32`,
+    /// which other users must not be able to read. With it this end proves who it is, and the control
+    /// connection is encrypted. Empty: no key.
+    "security.rdma.key_file" key_file: String = "", Kind::Path;
     /// How much to log: `info` tells what changed, `debug` why, `trace` everything.
     "log_level" log_level: Level = Level::INFO,
         Kind::Words(&["error", "warn", "info", "debug", "trace"]);
@@ -251,6 +280,29 @@ impl Field for Vec<Ipv6Addr> {
 
     fn to_value(&self) -> Value {
         Value::List(self.iter().map(Ipv6Addr::to_string).collect())
+    }
+}
+
+impl Field for Policy {
+    fn from_value(value: &Value) -> Self {
+        let named = |policy: &Policy| policy.name() == word(value);
+        Policy::ALL.into_iter().find(named).expect("checked to be a policy")
+    }
+
+    fn to_value(&self) -> Value {
+        Value::Text(self.name().to_owned())
+    }
+}
+
+impl Field for Vec<PeerPolicy> {
+    fn from_value(value: &Value) -> Self {
+        let Value::List(items) = value else { panic!("checked to be a list") };
+        let read = |item: &String| peer_policy::read(item).expect("checked to be a peer's policy");
+        items.iter().map(read).collect()
+    }
+
+    fn to_value(&self) -> Value {
+        Value::List(self.iter().map(peer_policy::show).collect())
     }
 }
 

@@ -4,8 +4,8 @@ use std::net::Ipv6Addr;
 
 use serde_json::{Value as Json, json};
 
-use super::problem;
 use super::yaml::{Node, Shape};
+use super::{peer_policy, problem};
 
 /// A checked value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,17 +33,22 @@ pub enum Kind {
     Words(&'static [&'static str]),
     /// A name of at most 63 bytes, or empty.
     Name,
+    /// The path of a file, or empty.
+    Path,
     /// A list of at most 1024 GIDs.
     Gids,
+    /// A list of at most 1024 policies for single peers.
+    PeerPolicies,
 }
 
 impl Kind {
     /// Reads a value from a file, or says why it is none.
     pub(super) fn read(self, node: &Node) -> Result<Value, String> {
         match (self, &node.shape) {
-            (Kind::Gids, Shape::List(items)) => gids(items),
-            (Kind::Gids, _) => Err("is not a list".to_owned()),
-            (Kind::Name | Kind::Words(_), Shape::Text(text)) => self.read_scalar(text),
+            (Kind::Gids, Shape::List(items)) => list(items, gid),
+            (Kind::PeerPolicies, Shape::List(items)) => list(items, policy),
+            (Kind::Gids | Kind::PeerPolicies, _) => Err("is not a list".to_owned()),
+            (Kind::Name | Kind::Path | Kind::Words(_), Shape::Text(text)) => self.read_scalar(text),
             (_, Shape::Text(text)) => Err(format!("is the text {}", problem::quoted(text))),
             (_, Shape::Plain(text)) => self.read_scalar(text),
             (_, Shape::Null) => Err("has no value".to_owned()),
@@ -71,7 +76,10 @@ impl Kind {
             Kind::Name if text.len() <= MOST_NAME && !text.contains(char::is_control) => {
                 Ok(Value::Text(text.to_owned()))
             }
-            Kind::Name | Kind::Gids => Err(is()),
+            Kind::Path if text.len() <= MOST_PATH && !text.contains(char::is_control) => {
+                Ok(Value::Text(text.to_owned()))
+            }
+            Kind::Name | Kind::Path | Kind::Gids | Kind::PeerPolicies => Err(is()),
         }
     }
 
@@ -84,7 +92,12 @@ impl Kind {
             Kind::Numbers(numbers) => list(numbers.iter().map(i64::to_string).collect()),
             Kind::Words(words) => list(words.iter().map(|word| shown(word)).collect()),
             Kind::Name => format!("a name of at most {MOST_NAME} bytes, or \"\""),
-            Kind::Gids => format!("a list of at most {MOST_GIDS} GIDs, such as [\"fe80::1\"]"),
+            Kind::Path => format!("a path of at most {MOST_PATH} bytes, or \"\""),
+            Kind::Gids => format!("a list of at most {MOST_ITEMS} GIDs, such as [\"fe80::1\"]"),
+            Kind::PeerPolicies => format!(
+                "a list of at most {MOST_ITEMS} of ADDRESS[/PREFIX]=POLICY, such as \
+                 [\"10.1.0.0/16=require\"]"
+            ),
         }
     }
 
@@ -96,8 +109,13 @@ impl Kind {
             Kind::Numbers(numbers) => json!({"type": "integer", "enum": numbers}),
             Kind::Words(words) => json!({"type": "string", "enum": words}),
             Kind::Name => json!({"type": "string", "maxLength": MOST_NAME}),
+            Kind::Path => json!({"type": "string", "maxLength": MOST_PATH}),
             Kind::Gids => json!({
-                "type": "array", "maxItems": MOST_GIDS, "items": {"type": "string", "format": "ipv6"}
+                "type": "array", "maxItems": MOST_ITEMS, "items": {"type": "string", "format": "ipv6"}
+            }),
+            Kind::PeerPolicies => json!({
+                "type": "array", "maxItems": MOST_ITEMS,
+                "items": {"type": "string", "pattern": "^[0-9A-Fa-f.:]+(/[0-9]+)?=(require|prefer|off)$"}
             }),
         }
     }
@@ -108,18 +126,26 @@ fn number(text: &str) -> Option<i64> {
     text.parse().ok().filter(|number: &i64| number.to_string() == text)
 }
 
-fn gids(items: &[Node]) -> Result<Value, String> {
-    if items.len() > MOST_GIDS {
+/// A list whose items are texts that `read` makes canonical.
+fn list(items: &[Node], read: fn(&str) -> Option<String>) -> Result<Value, String> {
+    if items.len() > MOST_ITEMS {
         return Err(format!("has {} entries", items.len()));
     }
-    let gid = |item: &Node| match &item.shape {
-        Shape::Plain(text) | Shape::Text(text) => text
-            .parse::<Ipv6Addr>()
-            .map(|gid| gid.to_string())
-            .map_err(|_| format!("holds {}", problem::quoted(text))),
-        _ => Err("holds something that is not a GID".to_owned()),
+    let item = |item: &Node| match &item.shape {
+        Shape::Plain(text) | Shape::Text(text) => {
+            read(text).ok_or_else(|| format!("holds {}", problem::quoted(text)))
+        }
+        _ => Err("holds something that is no text".to_owned()),
     };
-    items.iter().map(gid).collect::<Result<_, _>>().map(Value::List)
+    items.iter().map(item).collect::<Result<_, _>>().map(Value::List)
+}
+
+fn gid(text: &str) -> Option<String> {
+    Some(text.parse::<Ipv6Addr>().ok()?.to_string())
+}
+
+fn policy(text: &str) -> Option<String> {
+    peer_policy::read(text).as_ref().map(peer_policy::show)
 }
 
 impl Value {
@@ -163,4 +189,6 @@ fn quoted(text: &str) -> String {
 
 /// A kernel device name is shorter than 64 bytes (IBV_SYSFS_NAME_MAX).
 const MOST_NAME: usize = 63;
-const MOST_GIDS: usize = 1024;
+/// As the kernel has it (PATH_MAX).
+const MOST_PATH: usize = 4095;
+const MOST_ITEMS: usize = 1024;

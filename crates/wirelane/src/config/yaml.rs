@@ -203,7 +203,7 @@ fn tab_in_indentation(text: &str) -> Option<usize> {
 
 /// Settings are at most five deep (`dwcp.transport.amst.NAME`, and a list's items).
 const MOST_DEPTH: usize = 8;
-/// The longest legal list has 1024 GIDs.
+/// The longest legal list has 1024 entries.
 const MOST_ENTRIES: usize = 2000;
 
 #[cfg(test)]

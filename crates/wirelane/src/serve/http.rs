@@ -1,7 +1,6 @@
 //! The HTTP server: two answers, and limits so that no caller can hold it up.
 
 use std::convert::Infallible;
-use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,41 +13,23 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use super::status::Status;
 
-/// Ctrl-C and SIGTERM.
-pub(super) struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    pub(super) fn new() -> io::Result<Self> {
-        let interrupt = signal(SignalKind::interrupt())?;
-        Ok(Signals { interrupt, terminate: signal(SignalKind::terminate())? })
-    }
-
-    pub(super) async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
-
-/// Serves until a signal, then lets answers under way finish, for a bounded time; a second signal
-/// ends at once.
-pub(super) async fn serve(listener: TcpListener, status: Arc<Status>, mut signals: Signals) {
-    let (stop, stopping) = watch::channel(false);
+/// Serves until told to stop, then lets answers under way finish.
+pub(super) async fn serve(
+    listener: TcpListener,
+    status: Arc<Status>,
+    mut stopping: watch::Receiver<bool>,
+) {
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = signals.next() => break,
+            // The one change is the order to stop; an error means that the server is gone.
+            _ = stopping.changed() => break,
         };
         match accepted {
             Ok((stream, _)) => admit(stream, &places, &status, &stopping),
@@ -60,11 +41,7 @@ pub(super) async fn serve(listener: TcpListener, status: Arc<Status>, mut signal
         }
     }
     drop(listener);
-    let _ = stop.send(true);
-    tokio::select! {
-        _ = timeout(GRACE, places.acquire_many(MOST_CONNECTIONS as u32)) => {}
-        () = signals.next() => {}
-    }
+    let _ = places.acquire_many(MOST_CONNECTIONS as u32).await;
 }
 
 /// Gives the connection a place and a task, or closes it when all places are taken.
@@ -95,7 +72,6 @@ async fn converse(stream: TcpStream, status: Arc<Status>, mut stopping: watch::R
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = timeout(LONGEST_CONNECTION, connection.as_mut()) => ended.unwrap_or(Ok(())),
-        // The one change is the order to stop; an error means that the server is gone.
         _ = stopping.changed() => {
             connection.as_mut().graceful_shutdown();
             connection.await
@@ -152,5 +128,3 @@ const MOST_HEADER_BYTES: usize = 16 * 1024;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Also for a caller that does not read its answer: its place comes back.
 const LONGEST_CONNECTION: Duration = Duration::from_secs(60);
-/// How long answers under way may take once a signal came.
-const GRACE: Duration = Duration::from_secs(5);

@@ -1,6 +1,8 @@
 //! The program, run as a user runs it.
 #![allow(missing_docs, reason = "a test")]
 
+mod links;
+
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
@@ -138,6 +140,11 @@ mod config {
         refused(b"transport:\n  rdma_mtu:\n", 2, &["has no value"]);
         refused(b"transport:\n  rdma_mtu: \"4096\"\n", 2, &["is the text"]);
         refused(b"transport:\n  rdma_pkey_index: 010\n", 2, &["`010`"]);
+        refused(b"transport: {rdma_policy: maybe}\n", 1, &["require, prefer, \"off\""]);
+        let peers = b"transport:\n  rdma_peer_policies: [\"10.0.0.0/8=require\", \"::1=on\"]\n";
+        refused(peers, 2, &["holds `::1=on`", "ADDRESS[/PREFIX]=POLICY"]);
+        refused(b"transport: {rdma_peer_policies: off}\n", 1, &["is not a list"]);
+        refused(b"security: {rdma: {key_file: [a]}}\n", 1, &["is a list", "a path"]);
     }
 
     #[test]
@@ -242,66 +249,84 @@ mod config {
     }
 }
 
+/// A server on ports of its own, ended with the test.
+struct Server {
+    child: Child,
+    /// Of HTTP.
+    address: String,
+    /// Where peers call.
+    links: String,
+    greeting: Vec<String>,
+    log: Lines<BufReader<ChildStderr>>,
+}
+
+impl Server {
+    fn start(more: &[&str]) -> Self {
+        Server::start_on("127.0.0.1:0", more)
+    }
+
+    fn start_on(listen: &str, more: &[&str]) -> Self {
+        let mut child = wirelane(&["serve", "--http", "127.0.0.1:0", "--listen", listen])
+            .args(more)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the server starts");
+        let mut log = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let mut greeting = Vec::new();
+        for line in log.by_ref() {
+            greeting.push(line.expect("text"));
+            if greeting.last().is_some_and(|line| line.starts_with("RDMA")) {
+                break;
+            }
+        }
+        let after = |mark: &str| {
+            greeting
+                .iter()
+                .find_map(|line| line.split(mark).nth(1)?.split_whitespace().next())
+                .unwrap_or_else(|| panic!("no address after {mark} in {greeting:?}"))
+                .to_owned()
+        };
+        let (address, links) = (after("http://"), after("links "));
+        Server { child, address, links, greeting, log }
+    }
+
+    /// GET by curl, as the greeting tells people to.
+    fn get(&self, path: &str) -> String {
+        let url = format!("http://{}{path}", self.address);
+        let curl = Command::new("curl").args(["-sS", "--max-time", "10", &url]).output();
+        let curl = curl.expect("curl runs");
+        assert!(curl.status.success(), "{}", String::from_utf8_lossy(&curl.stderr));
+        String::from_utf8(curl.stdout).expect("text")
+    }
+
+    fn status(&self) -> Value {
+        json(&self.get("/api/v1/transport/status"))
+    }
+
+    fn signal(&self, name: &str) {
+        signal(&self.child, name);
+    }
+
+    fn exit_code(mut self) -> Option<i32> {
+        self.child.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    let pid = child.id().to_string();
+    let kill = Command::new("kill").args([name, &pid]).status().expect("kill runs");
+    assert!(kill.success());
+}
+
 mod serve {
     use super::*;
-
-    /// A server on a port of its own, ended with the test.
-    struct Server {
-        child: Child,
-        address: String,
-        greeting: Vec<String>,
-        log: Lines<BufReader<ChildStderr>>,
-    }
-
-    impl Server {
-        fn start(more: &[&str]) -> Self {
-            let mut child = wirelane(&["serve", "--http", "127.0.0.1:0"])
-                .args(more)
-                .stderr(Stdio::piped())
-                .spawn()
-                .expect("the server starts");
-            let mut log = BufReader::new(child.stderr.take().expect("piped")).lines();
-            let mut greeting = Vec::new();
-            for line in log.by_ref() {
-                greeting.push(line.expect("text"));
-                if greeting.last().is_some_and(|line| line.starts_with("RDMA")) {
-                    break;
-                }
-            }
-            let address = greeting
-                .iter()
-                .find_map(|line| line.split("http://").nth(1)?.split_whitespace().next())
-                .unwrap_or_else(|| panic!("no address in {greeting:?}"))
-                .to_owned();
-            Server { child, address, greeting, log }
-        }
-
-        /// GET by curl, as the greeting tells people to.
-        fn get(&self, path: &str) -> String {
-            let url = format!("http://{}{path}", self.address);
-            let curl = Command::new("curl").args(["-sS", "--max-time", "10", &url]).output();
-            let curl = curl.expect("curl runs");
-            assert!(curl.status.success(), "{}", String::from_utf8_lossy(&curl.stderr));
-            String::from_utf8(curl.stdout).expect("text")
-        }
-
-        fn signal(&self, name: &str) {
-            let pid = self.child.id().to_string();
-            let kill = Command::new("kill").args([name, &pid]).status().expect("kill runs");
-            assert!(kill.success());
-        }
-
-        fn exit_code(mut self) -> Option<i32> {
-            self.child.wait().expect("it ends").code()
-        }
-    }
-
-    impl Drop for Server {
-        fn drop(&mut self) {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
-    }
 
     #[test]
     fn it_says_what_it_does_in_at_most_six_lines() {
@@ -309,12 +334,14 @@ mod serve {
         assert!(server.greeting.len() <= 6, "{:?}", server.greeting);
         let all = server.greeting.join("\n");
         assert!(all.contains("RDMA  off: ") && all.contains("curl -s http://"), "{all}");
+        assert!(all.contains(&format!("wirelane connect {}", server.links)), "{all}");
+        assert!(all.contains("shm, verbs if RDMA is on, tcp"), "{all}");
     }
 
     #[test]
     fn status_is_json_that_says_why_rdma_is_off() {
         let server = Server::start(&[]);
-        let status = json(&server.get("/api/v1/transport/status"));
+        let status = server.status();
         assert_eq!(status["rdma"]["usable"], false);
         assert!(status["rdma"]["reason"].as_str().is_some_and(|text| text.contains("libibverbs")));
         assert_eq!(server.get("/healthz"), "ok\n");
@@ -327,8 +354,9 @@ mod serve {
         let file = folder.path().join("settings.yaml");
         std::fs::write(&file, "transport:\n  enable_rdma: false\n").expect("a file");
         let server = Server::start(&["--config", file.to_str().expect("a plain path")]);
-        let status = json(&server.get("/api/v1/transport/status"));
+        let status = server.status();
         assert_eq!(status["rdma"]["why"], "disabled");
+        assert!(server.greeting.iter().any(|line| line.contains("  shm, tcp;")));
     }
 
     #[test]
@@ -346,7 +374,8 @@ mod serve {
         let folder = tempfile::tempdir().expect("a folder");
         let fifo = folder.path().join("libibverbs.so.1");
         assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs").success());
-        let mut child = wirelane(&["serve", "--http", "127.0.0.1:0", "--libibverbs"])
+        let any = "127.0.0.1:0";
+        let mut child = wirelane(&["serve", "--http", any, "--listen", any, "--libibverbs"])
             .arg(&fifo)
             .stderr(Stdio::piped())
             .spawn()
@@ -364,8 +393,12 @@ mod serve {
             .output()
             .expect("curl runs");
         assert_eq!(stdout(&health), "ok\n");
-        let pid = child.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
+        let status = Command::new("curl")
+            .args(["-sS", "--max-time", "20", &format!("http://{url}/api/v1/transport/status")])
+            .output()
+            .expect("curl runs");
+        assert!(stdout(&status).contains("does not answer"), "{}", stdout(&status));
+        signal(&child, "-INT");
         assert_eq!(child.wait().expect("it ends").code(), Some(0));
     }
 
@@ -377,6 +410,16 @@ mod serve {
         let text = stderr(&output);
         assert!(text.contains(&format!("wirelane (pid {})", server.child.id())), "{text}");
         assert!(text.contains("--http"), "{text}");
+    }
+
+    #[test]
+    fn a_busy_link_port_names_its_owner_and_the_flag() {
+        let server = Server::start(&[]);
+        let output = run(&["serve", "--http", "127.0.0.1:0", "--listen", &server.links]);
+        assert_eq!(output.status.code(), Some(3));
+        let text = stderr(&output);
+        assert!(text.contains(&format!("wirelane (pid {})", server.child.id())), "{text}");
+        assert!(text.contains("--listen") && text.trim_end().lines().count() == 1, "{text}");
     }
 
     #[test]

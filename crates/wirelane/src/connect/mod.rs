@@ -1,0 +1,162 @@
+//! `wirelane connect`: tries a link, measures it, and says why it goes this way.
+
+mod dial;
+mod measure;
+mod peer;
+mod report;
+mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use fabric::Lane;
+use fabric::link::{Class, Endpoint, Policy, Settings as LinkSettings};
+
+use crate::cli::Global;
+use crate::config::Settings;
+use crate::exit::{Exit, Failure};
+use crate::hello::SCRATCH;
+use crate::size::{Size, seconds};
+use crate::{endpoint, logging, output, size};
+use measure::Plan;
+use peer::Peer;
+use report::Answer;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct ConnectArgs {
+    /// Where the peer's `wirelane serve` listens; the port is 50051 unless given
+    #[arg(value_name = "HOST[:PORT]")]
+    peer: Peer,
+
+    /// Use the best that both ends have, or only this kind; shm and tcp put the settings' policy aside
+    #[arg(long, value_name = "KIND", default_value = "auto")]
+    transport: Transport,
+
+    /// Whether RDMA is required, preferred or off (default: the settings' rdma_policy for this peer)
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<PolicyArg>,
+
+    /// How many seconds the link may take to come up
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    timeout: Duration,
+
+    /// How much one operation moves when bandwidth is measured, at most 4MiB
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", conflicts_with = "no_measure")]
+    size: Size,
+
+    /// How many seconds to measure, in all
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    #[arg(conflicts_with = "no_measure")]
+    seconds: Duration,
+
+    /// Connect and explain only
+    #[arg(long)]
+    no_measure: bool,
+
+    /// Print one JSON object: the explanation and the measurement
+    #[arg(long)]
+    json: bool,
+
+    /// Stay, and print what happens to the link until Ctrl-C (with --json: one object a line)
+    #[arg(long)]
+    watch: bool,
+}
+
+/// Which kind of way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Transport {
+    Auto,
+    Verbs,
+    Shm,
+    Tcp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PolicyArg {
+    Require,
+    Prefer,
+    Off,
+}
+
+pub(crate) fn run(global: &Global, args: &ConnectArgs) -> Result<Exit, Failure> {
+    if args.size.0 > SCRATCH {
+        let most = size::shown(SCRATCH);
+        return Err(Failure::usage(format!(
+            "--size: the peer lends {most} to measure, take no more"
+        )));
+    }
+    let settings = Settings::load(global)?.settings;
+    logging::start(global, &settings);
+    let mut links = endpoint::settings(global, &settings)?;
+    args.narrow(&mut links)?;
+    let (tell, events) = tokio::sync::mpsc::unbounded_channel();
+    if args.watch {
+        // Nobody listens any more once the program ends.
+        links.on_event = Some(Arc::new(move |_, event| drop(tell.send(event.clone()))));
+    }
+    let endpoint = Endpoint::new(links)?;
+    let mut link = dial::dial(&endpoint, &args.peer, args.timeout)?;
+    let measurement = match args.no_measure {
+        true => None,
+        false => Some(measure::run(&mut link, &endpoint, &args.plan())?),
+    };
+    // So that the report has the last news.
+    link.poll(&mut Vec::new());
+    let answer = Answer { explanation: link.report().explain(), measurement };
+    if args.json {
+        output::json(&answer)?
+    } else {
+        output::answer(&answer.text())?
+    }
+    if args.watch {
+        watch::run(link, events, args.json)?;
+    }
+    Ok(Exit::Done)
+}
+
+impl ConnectArgs {
+    fn plan(&self) -> Plan {
+        Plan { size: self.size.0, time: self.seconds, patience: self.timeout }
+    }
+
+    /// The settings, as this command line narrows them.
+    fn narrow(&self, links: &mut LinkSettings) -> Result<(), Failure> {
+        let class = match self.transport {
+            Transport::Auto => None,
+            Transport::Verbs => Some(Class::Verbs),
+            Transport::Shm => Some(Class::Shm),
+            Transport::Tcp => Some(Class::Tcp),
+        };
+        let policy = match (self.policy, class) {
+            (Some(PolicyArg::Require), _) => Some(Policy::Require),
+            (Some(PolicyArg::Prefer), _) => Some(Policy::Prefer),
+            (Some(PolicyArg::Off), Some(Class::Verbs)) => {
+                return Err(Failure::usage("--transport verbs contradicts --policy off"));
+            }
+            (Some(PolicyArg::Off), _) => Some(Policy::Off),
+            (None, Some(Class::Shm | Class::Tcp)) => Some(Policy::Off),
+            (None, _) => None,
+        };
+        if let Some(policy) = policy {
+            links.policy = policy;
+            links.peer_policies.clear();
+        }
+        let switched_off = !links.classes.contains(&Class::Verbs);
+        if switched_off && (policy == Some(Policy::Require) || class == Some(Class::Verbs)) {
+            return Err(Failure::no("RDMA is asked for, and transport.enable_rdma is false"));
+        }
+        if let Some(class) = class {
+            links.classes = vec![class];
+        }
+        Ok(())
+    }
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  connected, and measured
+  1  refused: by policy, by authentication, or RDMA is required and not there
+  2  wrong use
+  3  could not reach the peer, or the link ended";

@@ -1,0 +1,114 @@
+//! The settings as `fabric` takes them for links, in one place.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fabric::link::{Class, Config, Policy, Settings as LinkSettings};
+use fabric::session::{Credentials, Keyring};
+use fabric::verbs::{self, Gid, Wish};
+use fabric::{shm, tcp};
+
+use crate::cli::Global;
+use crate::config::{QpType, Settings};
+use crate::exit::Failure;
+use crate::key_file;
+
+/// What an endpoint of this program is made of. Reads the key's file and opens nothing else.
+pub(crate) fn settings(global: &Global, settings: &Settings) -> Result<LinkSettings, Failure> {
+    let (keyring, credentials) = secrets(settings)?;
+    let silence = milliseconds(settings.peer_timeout_ms);
+    let rdma = settings.enable_rdma;
+    Ok(LinkSettings {
+        link: link(settings),
+        policy: if rdma { settings.rdma_policy } else { Policy::Off },
+        peer_policies: if rdma { settings.rdma_peer_policies.clone() } else { Vec::new() },
+        classes: Class::ALL.into_iter().filter(|class| rdma || *class != Class::Verbs).collect(),
+        library: library(global).to_owned(),
+        devices: Vec::new(),
+        wish: wish(settings),
+        most_rails: settings.rdma_rails.into(),
+        verbs: queue_pair(settings),
+        // `settings.tcp_encrypt` belongs here once TCP lanes can be encrypted; `secrets` refuses it so far.
+        tcp: tcp::Config { silence, ..tcp::Config::default() },
+        shm: shm::Config::default(),
+        allowed_gids: settings.allowed_gids.iter().map(|gid| Gid(gid.octets())).collect(),
+        keyring,
+        require_authentication: settings.require_authentication,
+        credentials,
+        ..LinkSettings::default()
+    })
+}
+
+/// The libibverbs that the user named, else the system's.
+pub(crate) fn library(global: &Global) -> &Path {
+    global.libibverbs.as_deref().unwrap_or(Path::new(verbs::LIBRARY))
+}
+
+/// Which device, port, GID and MTU: `fabric`'s "choose" is no value, the settings' an empty one.
+pub(crate) fn wish(settings: &Settings) -> Wish {
+    Wish {
+        device: Some(settings.rdma_device.clone()).filter(|name| !name.is_empty()),
+        port: Some(settings.rdma_port).filter(|port| *port != 0),
+        gid_index: u32::try_from(settings.rdma_gid_index).ok(),
+        mtu: settings.rdma_mtu,
+    }
+}
+
+fn link(settings: &Settings) -> Config {
+    let defaults = Config::default();
+    let settle = milliseconds(settings.rdma_settle_ms);
+    Config {
+        op_timeout: milliseconds(settings.rdma_op_timeout_ms),
+        settle,
+        longest_pause: defaults.longest_pause.max(settle),
+        silence: milliseconds(settings.peer_timeout_ms),
+        ..defaults
+    }
+}
+
+fn queue_pair(settings: &Settings) -> verbs::Config {
+    verbs::Config {
+        max_inline_data: settings.rdma_max_inline_data,
+        max_send_wr: settings.rdma_max_send_wr,
+        max_recv_wr: settings.rdma_max_recv_wr,
+        max_sge: settings.rdma_max_sge,
+        qp_type: match settings.rdma_qp_type {
+            QpType::Rc => verbs::QpType::Rc,
+            QpType::Ud => verbs::QpType::Ud,
+            QpType::Dc => verbs::QpType::Dc,
+        },
+        use_event_channel: settings.rdma_use_event_channel,
+        traffic_class: settings.rdma_traffic_class,
+        service_level: settings.rdma_service_level,
+        pkey_index: settings.rdma_pkey_index,
+        adaptive_routing: settings.rdma_adaptive_routing,
+        timeout: settings.rdma_timeout,
+        retry_count: settings.rdma_retry_count,
+        ..verbs::Config::default()
+    }
+}
+
+/// Whom we know, and as whom we call.
+fn secrets(settings: &Settings) -> Result<(Keyring, Credentials), Failure> {
+    if settings.tcp_encrypt {
+        let text = "transport.tcp_encrypt is true, and this version cannot encrypt TCP lanes yet: set it \
+                    to false";
+        return Err(Failure::usage(text));
+    }
+    let keyring = Keyring::new();
+    if settings.key_file.is_empty() {
+        if settings.require_authentication {
+            let text = "security.rdma.require_authentication is true, and there is no key by which peers \
+                        could be known: set security.rdma.key_file";
+            return Err(Failure::usage(text));
+        }
+        return Ok((keyring, Credentials::None));
+    }
+    let key = key_file::read(&PathBuf::from(&settings.key_file))?;
+    keyring.add(key.clone()).map_err(|error| Failure::usage(error.to_string()))?;
+    Ok((keyring, Credentials::Key(key)))
+}
+
+fn milliseconds(number: u32) -> Duration {
+    Duration::from_millis(number.into())
+}
