@@ -28,10 +28,8 @@ pub(crate) fn settings(global: &Global, settings: &Settings) -> Result<LinkSetti
         wish: wish(settings),
         most_rails: settings.rdma_rails.into(),
         verbs: queue_pair(settings),
-        // `settings.tcp_encrypt` belongs here once TCP lanes can be encrypted; `secrets` refuses it so far.
-        tcp: tcp::Config { silence, ..tcp::Config::default() },
+        tcp: tcp::Config { silence, encrypt: settings.tcp_encrypt, ..tcp::Config::default() },
         shm: shm::Config::default(),
-        allowed_gids: settings.allowed_gids.iter().map(|gid| Gid(gid.octets())).collect(),
         keyring,
         require_authentication: settings.require_authentication,
         credentials,
@@ -77,6 +75,7 @@ fn queue_pair(settings: &Settings) -> verbs::Config {
             QpType::Ud => verbs::QpType::Ud,
             QpType::Dc => verbs::QpType::Dc,
         },
+        allowed_gids: settings.allowed_gids.iter().map(|gid| Gid(gid.octets())).collect(),
         use_event_channel: settings.rdma_use_event_channel,
         traffic_class: settings.rdma_traffic_class,
         service_level: settings.rdma_service_level,
@@ -90,13 +89,13 @@ fn queue_pair(settings: &Settings) -> verbs::Config {
 
 /// Whom we know, and as whom we call.
 fn secrets(settings: &Settings) -> Result<(Keyring, Credentials), Failure> {
-    if settings.tcp_encrypt {
-        let text = "transport.tcp_encrypt is true, and this version cannot encrypt TCP lanes yet: set it \
-                    to false";
-        return Err(Failure::usage(text));
-    }
     let keyring = Keyring::new();
     if settings.key_file.is_empty() {
+        if settings.tcp_encrypt {
+            let text = "transport.tcp_encrypt is true, and there is no key to encrypt with: set \
+                        security.rdma.key_file";
+            return Err(Failure::usage(text));
+        }
         if settings.require_authentication {
             let text = "security.rdma.require_authentication is true, and there is no key by which peers \
                         could be known: set security.rdma.key_file";

@@ -16,6 +16,8 @@ pub(super) struct Card {
     pub(super) policy: Policy,
     /// Which kinds of ways it would use.
     pub(super) classes: Vec<Class>,
+    /// Whether TCP lanes must be encrypted.
+    pub(super) encrypt: bool,
     /// The payload of a message on a lane that it takes.
     pub(super) room: u32,
     /// Its RDMA ports.
@@ -34,6 +36,7 @@ impl Card {
         put_text(&mut bytes, &self.host, MOST_HOST);
         bytes.push(self.policy as u8);
         bytes.push(self.classes.iter().fold(0, |bits, class| bits | 1 << *class as u8));
+        bytes.push(u8::from(self.encrypt));
         bytes.extend(self.room.to_le_bytes());
         let ways = &self.ways[..self.ways.len().min(MOST_WAYS)];
         bytes.push(ways.len() as u8);
@@ -56,6 +59,11 @@ impl Card {
         let bits = reader.u8()?;
         let classes = Class::ALL.into_iter().filter(|class| bits & 1 << *class as u8 != 0);
         let classes = classes.collect();
+        let encrypt = match reader.u8()? {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
         let room = reader.u32()?;
         let count = usize::from(reader.u8()?);
         if count > MOST_WAYS || !(LEAST_ROOM..=MOST_ROOM).contains(&room) {
@@ -65,7 +73,7 @@ impl Card {
         let ways = (0..count).map(way).collect::<Option<Vec<Way>>>()?;
         let no_rdma = reader.text(MOST_TEXT)?;
         reader.end()?;
-        Some(Card { epoch, boot, host, policy, classes, room, ways, no_rdma })
+        Some(Card { epoch, boot, host, policy, classes, encrypt, room, ways, no_rdma })
     }
 }
 
@@ -91,6 +99,7 @@ mod tests {
             host: "node17".to_owned(),
             policy: Policy::Off,
             classes: vec![Class::Shm, Class::Tcp],
+            encrypt: false,
             room: 4096,
             ways: Vec::new(),
             no_rdma: "there is no RDMA device".to_owned(),

@@ -25,8 +25,8 @@ pub(super) enum Control {
     Ask { region: u64 },
     /// We are here.
     Beat,
-    /// The link ends.
-    Bye { why: String },
+    /// The link ends: because its owner closed it, or because something is wrong.
+    Bye { orderly: bool, why: String },
 }
 
 /// A rail to be: what the leading end decided.
@@ -110,8 +110,8 @@ impl Control {
                 bytes.extend(region.to_le_bytes());
             }
             Control::Beat => bytes.push(9),
-            Control::Bye { why } => {
-                bytes.push(10);
+            Control::Bye { orderly, why } => {
+                bytes.extend([10, u8::from(*orderly)]);
                 put_text(&mut bytes, why, MOST_TEXT);
             }
         }
@@ -155,7 +155,14 @@ impl Control {
             7 => Control::Gone { region: reader.u64()? },
             8 => Control::Ask { region: reader.u64()? },
             9 => Control::Beat,
-            10 => Control::Bye { why: reader.text(MOST_TEXT)? },
+            10 => {
+                let orderly = match reader.u8()? {
+                    0 => false,
+                    1 => true,
+                    _ => return None,
+                };
+                Control::Bye { orderly, why: reader.text(MOST_TEXT)? }
+            }
             _ => return None,
         };
         reader.end()?;
@@ -227,7 +234,8 @@ mod tests {
             Control::Gone { region: 6 },
             Control::Ask { region: 6 },
             Control::Beat,
-            Control::Bye { why: "done".to_owned() },
+            Control::Bye { orderly: true, why: "done".to_owned() },
+            Control::Bye { orderly: false, why: "no".to_owned() },
         ]
     }
 

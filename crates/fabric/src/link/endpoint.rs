@@ -12,7 +12,7 @@ use super::config::{Config, PeerPolicy, Policy};
 use super::control::Class;
 use super::core::{Core, Parts};
 use super::event::Event;
-use super::link::Link;
+use super::lane::Link;
 use super::plan::{Plans, agree, plan};
 use super::ports::{Ports, View};
 use super::report::{Explanation, Report, Subject};
@@ -175,7 +175,8 @@ impl Endpoint {
     pub fn connect(&self, address: SocketAddr, limit: Duration) -> Result<Link, Error> {
         let inner = &self.inner;
         let begun = std::time::Instant::now();
-        let ours = inner.card(inner.settings.policy_for(address.ip()), || inner.ports.look());
+        let ours = inner
+            .card(inner.settings.policy_for(address.ip()), || inner.ports.look_within(limit / 2));
         let config = session::Config { silence: inner.settings.link.silence };
         let credentials = &inner.settings.credentials;
         let session = session::dial(address, credentials, &ours.to_bytes(), &config, limit)?;
@@ -185,7 +186,8 @@ impl Endpoint {
             Error::new(Kind::Unsupported, call(), why, "run the same version at both ends")
         })?;
         let settings = &inner.settings;
-        let plans = plan(&ours, &theirs, settings.most_rails, &settings.verbs.allowed_gids);
+        let gids = &settings.verbs.allowed_gids;
+        let plans = plan(&ours, &theirs, settings.most_rails, gids, session.is_encrypted());
         let plans = plans.map_err(|why| {
             let remedy =
                 "see `wirelane devices` at both ends, or prefer RDMA instead of requiring it";
@@ -193,9 +195,13 @@ impl Endpoint {
         })?;
         let mut link = inner.link(session, ours, theirs, plans, true)?;
         let left = limit.saturating_sub(begun.elapsed());
-        link.come_up(left).map_err(|why| {
+        let up = link.come_up(left);
+        up.map_err(|why| {
             let remedy = "see the peer's log for its side";
-            Error::new(Kind::Gone, call(), why, remedy)
+            // Where RDMA is required, that it does not work is an answer.
+            let required = link.subject.policy == Policy::Require;
+            let kind = if required { Kind::Unsupported } else { Kind::Gone };
+            Error::new(kind, call(), why, remedy)
         })?;
         Ok(link)
     }
@@ -218,7 +224,7 @@ impl Endpoint {
         let callers = callers.clone();
         if settings.classes.contains(&Class::Verbs) {
             // So that the first callers hear of our ports too.
-            self.inner.ports.look();
+            self.inner.ports.look_within(Duration::from_secs(1));
         }
         let door = Door::open(
             address,
@@ -295,6 +301,7 @@ impl Inner {
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             policy,
             classes: settings.classes.clone(),
+            encrypt: settings.tcp.encrypt,
             room: settings.link.room as u32,
             ways,
             no_rdma,
@@ -338,7 +345,8 @@ impl Inner {
             inner: self.clone(),
             door: leads.then_some(session.peer_address()),
             policy,
-            encrypt: session.is_encrypted() && self.settings.tcp.encrypt,
+            encrypt: ours.encrypt || theirs.encrypt,
+            keyed: session.is_encrypted(),
         };
         let subject = Subject {
             peer: session.peer_address(),
@@ -424,6 +432,8 @@ struct LinkWays {
     door: Option<SocketAddr>,
     policy: Policy,
     encrypt: bool,
+    /// Whether there are keys to encrypt with.
+    keyed: bool,
 }
 
 impl Ways for LinkWays {
@@ -436,6 +446,7 @@ impl Ways for LinkWays {
     fn open(&self, class: Class, way: &str) -> Result<Arc<dyn Fabric>, Error> {
         let settings = &self.inner.settings;
         let unwanted = match (class, self.policy) {
+            (Class::Tcp, _) if self.encrypt && !self.keyed => true,
             (Class::Verbs, Policy::Off) => true,
             (Class::Shm | Class::Tcp, Policy::Require) => true,
             _ => !settings.classes.contains(&class),

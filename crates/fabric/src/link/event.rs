@@ -9,8 +9,8 @@ use serde::Serialize;
 /// Something that happened to a link.
 #[derive(Debug, Clone, Serialize)]
 pub struct Event {
-    /// When, since the link began.
-    pub at: Duration,
+    /// When: seconds since the link began.
+    pub at: f64,
     /// What.
     pub what: Happening,
     /// The rail, or the rails in use now.
@@ -31,18 +31,21 @@ pub enum Happening {
     RailRefused,
     /// Operations go by other rails from now on.
     Switch,
-    /// The link is over.
+    /// The link was lost, or ended because something is wrong.
     Ended,
+    /// One of its owners closed the link.
+    Closed,
 }
 
 impl Happening {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Happening; 5] = [
+    pub const ALL: [Happening; 6] = [
         Happening::RailUp,
         Happening::RailDown,
         Happening::RailRefused,
         Happening::Switch,
         Happening::Ended,
+        Happening::Closed,
     ];
 
     /// Its name in statistics.
@@ -53,6 +56,7 @@ impl Happening {
             Happening::RailRefused => "rail_refused",
             Happening::Switch => "switch",
             Happening::Ended => "ended",
+            Happening::Closed => "closed",
         }
     }
 }
@@ -72,7 +76,7 @@ pub(super) struct Journal {
 
 impl Journal {
     pub(super) fn note(&mut self, at: Duration, what: Happening, rail: String, why: &str) {
-        let event = Event { at, what, rail, why: why.to_owned() };
+        let event = Event { at: at.as_secs_f64(), what, rail, why: why.to_owned() };
         self.counts[what as usize] += 1;
         self.fresh = true;
         if let Some(listener) = &self.listener {

@@ -234,19 +234,24 @@ impl Core {
 
     /// Ends the link from our side: nothing of the peer's reaches our memory any more.
     pub(crate) fn close(&mut self) {
-        if self.ended.is_none() {
-            // The peer may be gone already.
-            let _ =
-                self.connection.send(&Control::Bye { why: "it was closed".to_owned() }.to_bytes());
-        }
-        self.fail_link(Failure::Flushed, "it was closed on this side");
+        self.end(Failure::Flushed, "it was closed on this side", Happening::Closed);
         self.settle_end();
     }
 
     pub(super) fn fail_link(&mut self, failure: Failure, why: &str) {
+        self.end(failure, why, Happening::Ended);
+    }
+
+    pub(super) fn end(&mut self, failure: Failure, why: &str, what: Happening) {
         if self.ended.is_some() {
             return;
         }
+        // The peer may be gone already; if it is not, it need not find out by silence.
+        let goodbye = match what {
+            Happening::Closed => Control::Bye { orderly: true, why: "it was closed".to_owned() },
+            _ => Control::Bye { orderly: false, why: why.to_owned() },
+        };
+        let _ = self.connection.send(&goodbye.to_bytes());
         self.ended = Some(Ended { failure, why: why.to_owned() });
         self.stats.end(failure);
         for at in 0..self.rails.len() {
@@ -258,7 +263,7 @@ impl Core {
             rail.state = State::Fencing;
         }
         self.active.clear();
-        self.journal.note(self.now, Happening::Ended, String::new(), why);
+        self.journal.note(self.now, what, String::new(), why);
     }
 
     /// Gives everything back, once the lanes have.

@@ -13,17 +13,19 @@ pub(super) struct Plans {
     pub(super) left_out: Vec<String>,
 }
 
-/// The rails from `ours`, which leads, to `theirs`; or why there can be none.
+/// The rails from `ours`, which leads, to `theirs`; or why there can be none. `keyed`: the control connection
+/// is encrypted, so that lanes can be.
 pub(super) fn plan(
     ours: &Card,
     theirs: &Card,
     most: usize,
     allowed_gids: &[Gid],
+    keyed: bool,
 ) -> Result<Plans, String> {
     let policy = agree(ours, theirs)?;
     let mut plans = Plans::default();
     for class in Class::ALL {
-        if let Err(why) = wanted(class, policy, ours, theirs) {
+        if let Err(why) = wanted(class, policy, ours, theirs, keyed) {
             plans.left_out.push(format!("{}: {why}", class.name()));
             continue;
         }
@@ -57,7 +59,13 @@ pub(super) fn agree(ours: &Card, theirs: &Card) -> Result<Policy, String> {
 }
 
 /// Why a kind of way is not to be used.
-fn wanted(class: Class, policy: Policy, ours: &Card, theirs: &Card) -> Result<(), String> {
+fn wanted(
+    class: Class,
+    policy: Policy,
+    ours: &Card,
+    theirs: &Card,
+    keyed: bool,
+) -> Result<(), String> {
     if !ours.classes.contains(&class) {
         return Err("not wanted at this end".to_owned());
     }
@@ -67,6 +75,9 @@ fn wanted(class: Class, policy: Policy, ours: &Card, theirs: &Card) -> Result<()
     match (class, policy) {
         (Class::Shm | Class::Tcp, Policy::Require) => Err("RDMA is required".to_owned()),
         (Class::Verbs, Policy::Off) => Err("RDMA is off by policy".to_owned()),
+        (Class::Tcp, _) if (ours.encrypt || theirs.encrypt) && !keyed => {
+            Err("it must be encrypted, and there is no key".to_owned())
+        }
         (Class::Shm, _) if ours.boot != theirs.boot => {
             Err("the peer is on another host".to_owned())
         }
@@ -117,6 +128,7 @@ mod tests {
             host: "h".to_owned(),
             policy,
             classes: Class::ALL.to_vec(),
+            encrypt: false,
             room: 4096,
             ways: Vec::new(),
             no_rdma: "there is no RDMA device".to_owned(),
@@ -124,7 +136,7 @@ mod tests {
     }
 
     fn classes(ours: &Card, theirs: &Card) -> Vec<Class> {
-        let plans = plan(ours, theirs, 4, &[]).unwrap();
+        let plans = plan(ours, theirs, 4, &[], false).unwrap();
         plans.plans.iter().map(|plan| plan.class).collect()
     }
 
@@ -138,7 +150,8 @@ mod tests {
 
     #[test]
     fn another_host_without_rdma_means_tcp_with_the_reason() {
-        let plans = plan(&card(1, Policy::Prefer), &card(2, Policy::Prefer), 4, &[]).unwrap();
+        let plans =
+            plan(&card(1, Policy::Prefer), &card(2, Policy::Prefer), 4, &[], false).unwrap();
         assert_eq!(plans.plans.len(), 1);
         assert!(plans.plans[0].why.contains("there is no RDMA device"), "{}", plans.plans[0].why);
         assert!(plans.plans[0].why.contains("another host"), "{}", plans.plans[0].why);
@@ -146,9 +159,11 @@ mod tests {
 
     #[test]
     fn what_is_required_and_not_there_is_refused_with_the_reason() {
-        let why = plan(&card(1, Policy::Require), &card(1, Policy::Prefer), 4, &[]).unwrap_err();
+        let why =
+            plan(&card(1, Policy::Require), &card(1, Policy::Prefer), 4, &[], false).unwrap_err();
         assert!(why.contains("there is no RDMA device"), "{why}");
-        let why = plan(&card(1, Policy::Require), &card(1, Policy::Off), 4, &[]).unwrap_err();
+        let why =
+            plan(&card(1, Policy::Require), &card(1, Policy::Off), 4, &[], false).unwrap_err();
         assert!(why.contains("this end requires RDMA, and at the peer it is off"), "{why}");
     }
 }

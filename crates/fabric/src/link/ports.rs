@@ -40,6 +40,21 @@ impl Ports {
         view
     }
 
+    /// As [`Ports::look`], but waits no longer than `limit` for devices that do not answer.
+    pub(super) fn look_within(self: &Arc<Self>, limit: Duration) -> View {
+        let begun = Instant::now();
+        loop {
+            let view = self.glance();
+            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let fresh = seen.last.as_ref().is_some_and(|(at, _)| at.elapsed() <= LATELY);
+            if fresh || begun.elapsed() >= limit {
+                return view;
+            }
+            drop(seen);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// What was seen lately. Where that is old, somebody else is sent to look again.
     pub(super) fn glance(self: &Arc<Self>) -> View {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);

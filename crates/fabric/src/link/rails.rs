@@ -97,8 +97,9 @@ impl Core {
                 }
             }
             Control::Beat => {}
-            Control::Bye { why } => {
-                self.fail_link(Failure::PeerGone, &format!("the peer ended the link: {why}"));
+            Control::Bye { orderly, why } => {
+                let what = if orderly { Happening::Closed } else { Happening::Ended };
+                self.end(Failure::PeerGone, &format!("the peer ended the link: {why}"), what);
             }
         }
     }

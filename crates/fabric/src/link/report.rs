@@ -1,5 +1,6 @@
 //! What a link is, and why: for people, for scripts, and for metrics.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -47,7 +48,7 @@ pub struct Explanation {
     /// What was not even tried, and why.
     pub left_out: Vec<String>,
     /// How often each thing happened.
-    pub counts: Vec<(&'static str, u64)>,
+    pub counts: BTreeMap<&'static str, u64>,
     /// The last things that happened.
     pub events: Vec<Event>,
 }
@@ -161,7 +162,7 @@ fn explain(core: &Core, subject: &Subject) -> Explanation {
         why,
         rails: rails.map(|(at, rail)| rail_report(core, subject, at as u8, rail)).collect(),
         left_out: subject.left_out.clone(),
-        counts: Happening::ALL.map(|what| (what.name(), core.journal.count(what))).to_vec(),
+        counts: Happening::ALL.map(|what| (what.name(), core.journal.count(what))).into(),
         events: core.journal.last().cloned().collect(),
     }
 }

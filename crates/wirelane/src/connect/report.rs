@@ -33,7 +33,7 @@ impl Answer {
 pub(super) fn event(event: &Event) -> String {
     let Event { at, what, rail, why } = event;
     let rail = if rail.is_empty() { String::new() } else { format!("{rail}: ") };
-    format!("{:8.3} s  {:<12}  {rail}{why}", at.as_secs_f64(), what.name())
+    format!("{:8.3} s  {:<12}  {rail}{why}", at, what.name())
 }
 
 fn head(link: &Explanation) -> String {

@@ -51,6 +51,7 @@ pub(super) fn log(peer: SocketAddr, event: &Event) {
         Happening::Switch => tracing::info!(%peer, %rail, %why, "link switched"),
         Happening::RailRefused => tracing::debug!(%peer, %rail, %why, "rail refused"),
         Happening::RailDown => tracing::warn!(%peer, %rail, %why, "rail down"),
+        Happening::Closed => tracing::info!(%peer, %why, "link closed"),
         Happening::Ended => tracing::warn!(%peer, %why, "link ended"),
     }
 }

@@ -97,7 +97,7 @@ impl Core {
         let _ = writeln!(text, "  {:?}", self.inbox);
         for event in self.journal.last() {
             let _ =
-                writeln!(text, "  {:?} {:?} {} {}", event.at, event.what, event.rail, event.why);
+                writeln!(text, "  {:.4} {:?} {} {}", event.at, event.what, event.rail, event.why);
         }
         text
     }

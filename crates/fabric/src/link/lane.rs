@@ -28,7 +28,7 @@ use crate::stats::Stats;
 /// are done by the peer's processor.
 pub struct Link {
     core: Core,
-    subject: Subject,
+    pub(super) subject: Subject,
     report: Arc<Report>,
     epoll: OwnedFd,
     alarm: Alarm,
