@@ -15,6 +15,7 @@ mod metadata;
 mod packages;
 mod shell;
 mod test;
+mod trials;
 
 use std::process::ExitCode;
 
@@ -38,6 +39,8 @@ enum Task {
     Lab(lab::LabArgs),
     /// Feed every reader of a peer's bytes with bytes made to break it
     Fuzz(fuzz::FuzzArgs),
+    /// Links on simulated lanes that fail: thousands of histories
+    Trials(trials::TrialsArgs),
     /// Measure our lanes beside the best programs of the field
     Compare(compare::CompareArgs),
     /// Build the tarball, the .deb and the Containerfile, and check what they need
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         Task::Test(args) => test::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Lab(args) => lab::run(&args),
         Task::Fuzz(args) => fuzz::run(&args).map(|()| ExitCode::SUCCESS),
+        Task::Trials(args) => trials::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Compare(args) => compare::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Dist => dist::run().map(|()| ExitCode::SUCCESS),
     };

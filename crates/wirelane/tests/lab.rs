@@ -206,8 +206,7 @@ impl Drop for Server {
 #[test]
 fn a_link_goes_by_rdma_where_it_is_required_and_names_the_ports() {
     let settings = std::env::temp_dir().join("one-rail.yaml");
-    std::fs::write(&settings, "transport:\n  rdma_rails: 1\n  rdma_device: rxe0\n")
-        .expect("a file");
+    std::fs::write(&settings, "transport:\n  rdma_device: rxe0\n").expect("a file");
     let settings = settings.to_str().expect("a plain path");
     let program = env!("CARGO_BIN_EXE_wirelane");
     let server = Command::new(program).args(["serve", "--config", settings]).spawn();

@@ -1,6 +1,7 @@
 //! What is tried.
 
 use super::history::{History, tiny};
+use crate::link::Happening;
 
 /// How many histories, and which.
 fn seeds(few: u64) -> std::ops::Range<u64> {
@@ -37,7 +38,7 @@ fn nothing_goes_wrong_and_everything_happens_once() {
 
 #[test]
 fn rails_die_and_come_back_and_everything_happens_once() {
-    for seed in seeds(300) {
+    for seed in seeds(1000) {
         let _named = Named(seed);
         let mut history = History::new(seed);
         for _ in 0..600 {
@@ -62,6 +63,13 @@ fn a_rail_that_comes_and_goes_is_left_alone_for_longer_each_time() {
             }
             history.moment(true);
         }
+        // It was alive eighteen times.
+        let core = &history.stage.cores[0];
+        let ups = |rail: &str| {
+            let events = core.journal.last();
+            events.filter(|event| event.what == Happening::RailUp && event.rail == rail).count()
+        };
+        assert!((2..12).contains(&ups("r0")), "{}", core.describe());
         history.conclude();
     }
 }
@@ -83,7 +91,7 @@ fn where_nothing_has_room_everything_waits_its_turn() {
 
 #[test]
 fn a_lost_peer_leaves_nothing_undecided_without_saying_so() {
-    for seed in seeds(200) {
+    for seed in seeds(1000) {
         let _named = Named(seed);
         let mut history = History::new(seed);
         for _ in 0..200 {
