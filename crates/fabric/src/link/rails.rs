@@ -320,7 +320,8 @@ impl Core {
         self.active = active;
         let name = |at: &u8| {
             let rail = &self.rails[usize::from(*at)];
-            format!("{} {}", rail.plan.class.name(), rail.name(self.leads))
+            let (class, name) = (rail.plan.class.name(), rail.name(self.leads));
+            if class == name { name } else { format!("{class} {name}") }
         };
         let names: Vec<String> = self.active.iter().map(name).collect();
         let names = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
