@@ -20,6 +20,8 @@ pub(super) struct Card {
     pub(super) encrypt: bool,
     /// The payload of a message on a lane that it takes.
     pub(super) room: u32,
+    /// How many regions it may be granted.
+    pub(super) regions: u32,
     /// Its RDMA ports.
     pub(super) ways: Vec<Way>,
     /// Why it has no RDMA, if it has none.
@@ -38,6 +40,7 @@ impl Card {
         bytes.push(self.classes.iter().fold(0, |bits, class| bits | 1 << *class as u8));
         bytes.push(u8::from(self.encrypt));
         bytes.extend(self.room.to_le_bytes());
+        bytes.extend(self.regions.to_le_bytes());
         let ways = &self.ways[..self.ways.len().min(MOST_WAYS)];
         bytes.push(ways.len() as u8);
         for way in ways {
@@ -64,7 +67,7 @@ impl Card {
             1 => true,
             _ => return None,
         };
-        let room = reader.u32()?;
+        let (room, regions) = (reader.u32()?, reader.u32()?);
         let count = usize::from(reader.u8()?);
         if count > MOST_WAYS || !(LEAST_ROOM..=MOST_ROOM).contains(&room) {
             return None;
@@ -73,7 +76,7 @@ impl Card {
         let ways = (0..count).map(way).collect::<Option<Vec<Way>>>()?;
         let no_rdma = reader.text(MOST_TEXT)?;
         reader.end()?;
-        Some(Card { epoch, boot, host, policy, classes, encrypt, room, ways, no_rdma })
+        Some(Card { epoch, boot, host, policy, classes, encrypt, room, regions, ways, no_rdma })
     }
 }
 
@@ -101,6 +104,7 @@ mod tests {
             classes: vec![Class::Shm, Class::Tcp],
             encrypt: false,
             room: 4096,
+            regions: 16,
             ways: Vec::new(),
             no_rdma: "there is no RDMA device".to_owned(),
         }

@@ -99,6 +99,37 @@ pub struct Config {
     pub without_rails: Duration,
 }
 
+impl Config {
+    /// What cannot be meant, in words.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let within = |name: &str, value: usize, least: usize, most: usize| {
+            let fits = (least..=most).contains(&value);
+            fits.then_some(()).ok_or_else(|| format!("{name} is {value}, not {least} to {most}"))
+        };
+        within("chunk", self.chunk, 1, 1 << 30)?;
+        within("window", self.window, 1, usize::MAX)?;
+        within("letters", self.letters.into(), 1, 4096)?;
+        within("room", self.room, 64, 1 << 20)?;
+        within("depth", self.depth, 1, 1 << 16)?;
+        within("receives", self.receives, 1, 1 << 20)?;
+        within("regions", self.regions, 1, 1 << 16)?;
+        for (name, time) in [
+            ("op_timeout", self.op_timeout),
+            ("settle", self.settle),
+            ("heartbeat", self.heartbeat),
+            ("without_rails", self.without_rails),
+        ] {
+            if time.is_zero() {
+                return Err(format!("{name} is nothing"));
+            }
+        }
+        match self.heartbeat * 2 > self.silence {
+            true => Err("silence is less than two heartbeats".to_owned()),
+            false => Ok(()),
+        }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Config {

@@ -23,6 +23,9 @@ pub(super) enum Control {
     Gone { region: u64 },
     /// Asks for a region that we know nothing of.
     Ask { region: u64 },
+    /// So many slots of this lane are free again, by stream, and so many letters were taken: for a peer that
+    /// cannot be told by the lane.
+    Freed { rail: u8, generation: u32, freed: [u32; 2], taken: u32 },
     /// We are here.
     Beat,
     /// The link ends: because its owner closed it, or because something is wrong.
@@ -109,6 +112,10 @@ impl Control {
                 bytes.push(8);
                 bytes.extend(region.to_le_bytes());
             }
+            Control::Freed { rail, generation, freed, taken } => {
+                lane(&mut bytes, 11, rail, generation);
+                bytes.extend(freed.iter().chain([taken]).flat_map(|count| count.to_le_bytes()));
+            }
             Control::Beat => bytes.push(9),
             Control::Bye { orderly, why } => {
                 bytes.extend([10, u8::from(*orderly)]);
@@ -123,7 +130,7 @@ impl Control {
         let mut reader = Reader::new(bytes);
         let kind = reader.u8()?;
         let (rail, generation) = match kind {
-            1..=6 => (reader.u8()?, reader.u32()?),
+            1..=6 | 11 => (reader.u8()?, reader.u32()?),
             _ => (0, 0),
         };
         let message = match kind {
@@ -162,6 +169,10 @@ impl Control {
                     _ => return None,
                 };
                 Control::Bye { orderly, why: reader.text(MOST_TEXT)? }
+            }
+            11 => {
+                let freed = [reader.u32()?, reader.u32()?];
+                Control::Freed { rail, generation, freed, taken: reader.u32()? }
             }
             _ => return None,
         };
@@ -231,6 +242,7 @@ mod tests {
             Control::Fenced { rail, generation, received: 5, why: "no reason".to_owned() },
             Control::Key { rail, generation, region: 6, key: Some(key) },
             Control::Key { rail, generation, region: 6, key: None },
+            Control::Freed { rail, generation, freed: [1, 2], taken: 3 },
             Control::Gone { region: 6 },
             Control::Ask { region: 6 },
             Control::Beat,

@@ -16,7 +16,7 @@ use super::incoming::Incoming;
 use super::outgoing::{Draft, Outgoing};
 use super::parts::{NEVER, Part, Piece, Rows, What};
 use super::pieces::Choice;
-use super::rail::{Lost, Rail};
+use super::rail::{Lost, Rail, State};
 use super::regions::{Granted, Heard};
 use super::shop::Shop;
 use crate::lane::Caps;
@@ -57,6 +57,8 @@ pub(crate) struct Core {
     pub(super) active: Vec<u8>,
     /// How many of those with a lane are not being closed.
     pub(super) healthy: usize,
+    /// Whether the peer has said more than we have heard.
+    pub(super) more_said: bool,
     /// Which of the active ones had the last turn.
     pub(super) turn: usize,
 
@@ -74,6 +76,10 @@ pub(crate) struct Core {
     pub(super) held: Vec<super::outgoing::Message>,
     pub(super) inbox: Inbox,
     pub(super) granted: Granted,
+    /// Keys that a lane had no room for.
+    pub(super) untold: Vec<(u8, u32, u64)>,
+    /// How many regions the peer takes.
+    pub(super) their_regions: usize,
     pub(super) heard: Heard,
 
     /// Operations of the caller's under way, receives apart.
@@ -83,6 +89,7 @@ pub(crate) struct Core {
     batch: Vec<Completion>,
     pub(super) receives: VecDeque<Op>,
     pub(super) scratch: Vec<u8>,
+    pub(super) letter: Vec<u8>,
     pub(super) ended: Option<Ended>,
     pub(super) now: Duration,
     pub(super) timers: Timers,
@@ -109,6 +116,7 @@ pub(crate) struct Parts {
     pub(crate) leads: bool,
     pub(crate) epochs: [u64; 2],
     pub(crate) their_room: usize,
+    pub(crate) their_regions: usize,
     pub(crate) connection: Box<dyn Connection>,
     pub(crate) shop: Box<dyn Shop>,
     pub(crate) plans: Vec<super::control::Plan>,
@@ -117,7 +125,17 @@ pub(crate) struct Parts {
 
 impl Core {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { config, leads, epochs, their_room, connection, shop, plans, now } = parts;
+        let Parts {
+            config,
+            leads,
+            epochs,
+            their_room,
+            their_regions,
+            connection,
+            shop,
+            plans,
+            now,
+        } = parts;
         Core {
             caps: caps(&config),
             config,
@@ -132,23 +150,27 @@ impl Core {
             live: Vec::new(),
             active: Vec::new(),
             healthy: 0,
+            more_said: false,
             turn: 0,
             parts: Rows::default(),
             flights: Rows::default(),
             waiting: VecDeque::new(),
             again: VecDeque::new(),
             keyless: Vec::new(),
-            outgoing: Default::default(),
+            outgoing: [Outgoing::waiting(), Outgoing::default()],
             incoming: Default::default(),
             held: Vec::new(),
             inbox: Inbox::default(),
             granted: Granted::default(),
+            untold: Vec::new(),
+            their_regions,
             heard: Heard::default(),
             under_way: 0,
             done: Vec::new(),
             batch: Vec::new(),
             receives: VecDeque::new(),
             scratch: Vec::new(),
+            letter: Vec::new(),
             ended: None,
             now,
             timers: Timers { heard: now, beat: now, stranded: Some(now) },
@@ -176,6 +198,8 @@ impl Core {
                 Some(failure) => self.refuse(op, failure),
             }
         }
+        // Receives may have emptied slots.
+        self.refill_all();
         self.pump();
         self.ring();
         before - ops.len()
@@ -193,6 +217,10 @@ impl Core {
     #[inline]
     fn refusal(&self, work: &Work) -> Option<Failure> {
         if let Some(ended) = &self.ended {
+            // What came before the end is still there to be received.
+            if matches!(work, Work::Receive { .. }) && self.inbox.has_letters() {
+                return None;
+            }
             return Some(match ended.failure {
                 Failure::Flushed => Failure::Flushed,
                 _ => Failure::PeerGone,
@@ -217,7 +245,8 @@ impl Core {
     fn begin(&mut self, op: Op) {
         if let Work::Receive { .. } = op.work {
             self.inbox.post(op);
-            return self.deliver();
+            self.deliver();
+            return self.settle_receives();
         }
         self.under_way += 1;
         let plain = matches!(op.work, Work::Write { imm: None, .. } | Work::Read { .. });
@@ -361,6 +390,9 @@ impl Core {
         for at in 0..self.live.len() {
             self.poll_rail(self.live[at]);
         }
+        if self.live.len() > 1 {
+            self.refill_all();
+        }
         self.pump();
         self.ring();
         if direct {
@@ -372,7 +404,7 @@ impl Core {
     }
 
     #[inline]
-    fn poll_rail(&mut self, rail: u8) {
+    pub(super) fn poll_rail(&mut self, rail: u8) {
         let before = self.done.len();
         let Some(track) = &mut self.rails[usize::from(rail)].track else { return };
         if track.lane.poll(&mut self.done) > 0 || track.progress.is_none() {
@@ -431,7 +463,7 @@ impl Core {
             }
             What::Message { place, message } => {
                 if let Some(track) = &mut self.rails[usize::from(rail)].track {
-                    track.mail.posted_letter(place);
+                    track.mail.give_back(place);
                 }
                 if message.body != Body::Credit {
                     self.outgoing[message.body.stream() as usize].arrived(message.sequence);
@@ -455,7 +487,7 @@ impl Core {
             return self.unsupported(lost);
         }
         self.rails[usize::from(rail)].limbo.push(lost);
-        self.die(rail, &format!("an operation failed: {failure}"));
+        self.die(rail, cause(failure));
     }
 
     fn unsupported(&mut self, lost: Lost) {
@@ -485,7 +517,7 @@ impl Core {
         // Its bytes are placed: a number that waited for that may go again.
         if let Some(at) = self.held.iter().position(|message| message.flight == Some(number)) {
             let message = self.held.swap_remove(at);
-            return self.outgoing[Stream::Letters as usize].send_again(message);
+            return self.message_again(message);
         }
         if flight.messages > 0 {
             return;
@@ -552,7 +584,7 @@ impl Core {
     /// Whether a lane is ending, which is not slept on.
     #[inline]
     pub(super) fn is_urgent(&self) -> bool {
-        self.live.len() != self.healthy
+        self.live.len() != self.healthy || self.more_said
     }
 
     /// Prepares all lanes for sleep; `false` if one of them has something to do.
@@ -566,7 +598,13 @@ impl Core {
 
     /// Why no rail is up.
     pub(super) fn obstacles(&self) -> String {
-        let each = self.rails.iter().map(|rail| format!("{}: {}", rail.name(self.leads), rail.why));
+        let each = self.rails.iter().map(|rail| match rail.state {
+            State::Trying { since, .. } => {
+                let so_far = self.now.saturating_sub(since);
+                format!("{}: being set up for {so_far:.1?}", rail.name(self.leads))
+            }
+            _ => format!("{}: {}", rail.name(self.leads), rail.why),
+        });
         let each = each.collect::<Vec<_>>().join("; ");
         if each.is_empty() { "the peer has not opened a rail yet".to_owned() } else { each }
     }
@@ -597,6 +635,19 @@ fn caps(config: &Config) -> Caps {
         lent: crate::lane::LentPath::OneCopy,
         spins: true,
         ordered: false,
+    }
+}
+
+/// Why a lane died, for people.
+pub(super) fn cause(failure: Failure) -> &'static str {
+    match failure {
+        Failure::PeerGone => "the peer does not answer by it: the wire, a port or the peer is gone",
+        Failure::Access => "the peer refused an access: the region may be gone",
+        Failure::Local => "the device failed",
+        Failure::NotReady => "the peer had no receive",
+        Failure::Nonsense => "the peer broke the lane's protocol",
+        Failure::TooLong => "a message was longer than its receive",
+        Failure::Flushed | Failure::Unknown | Failure::Unsupported => "its queue ended at this end",
     }
 }
 

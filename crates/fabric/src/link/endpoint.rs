@@ -98,6 +98,10 @@ impl Default for Settings {
 }
 
 /// Makes links. Clones are the same endpoint.
+///
+/// All links of an endpoint that go by one RDMA device share its protection domain: who knows the key and the
+/// address of a region that was granted to another peer, can use it too. Peers that must not trust each other
+/// belong to endpoints of their own.
 #[derive(Clone)]
 pub struct Endpoint {
     inner: Arc<Inner>,
@@ -131,10 +135,13 @@ impl Endpoint {
             let why = "RDMA is required, and verbs are not among what may be used";
             return Err(Error::new(Kind::Misuse, call, why, "allow verbs, or do not require RDMA"));
         }
-        if settings.classes.is_empty() || settings.link.chunk == 0 {
-            let why = "nothing may be used, or pieces have no size";
+        if settings.classes.is_empty() {
+            let why = "no kind of way may be used";
             return Err(Error::new(Kind::Misuse, call, why, "allow tcp at least"));
         }
+        settings.link.check().map_err(|why| {
+            Error::new(Kind::Misuse, call, why, "see the documentation of the link's settings")
+        })?;
         // A queue that several links share would give one the messages of another.
         settings.verbs.use_srq = false;
         let ports = Ports {
@@ -269,7 +276,11 @@ impl Listener {
     /// The next link; waits up to `limit`. Its rails come up while it is polled.
     pub fn accept(&self, limit: Duration) -> Option<Result<Link, Error>> {
         let session = self.door.accept(limit)?;
-        let theirs = Card::parse(session.card())?;
+        let Some(theirs) = Card::parse(session.card()) else {
+            let why = "the caller's card is none that we know";
+            let remedy = "run the same version at both ends";
+            return Some(Err(Error::new(Kind::Unsupported, "accept a link", why, remedy)));
+        };
         let policy = self.inner.settings.policy_for(session.peer_address().ip());
         let ours = self.inner.card(policy, || self.inner.ports.glance());
         Some(self.inner.link(session, ours, theirs, Plans::default(), false))
@@ -303,6 +314,7 @@ impl Inner {
             classes: settings.classes.clone(),
             encrypt: settings.tcp.encrypt,
             room: settings.link.room as u32,
+            regions: settings.link.regions as u32,
             ways,
             no_rdma,
         }
@@ -322,7 +334,8 @@ impl Inner {
         }
         let allowed =
             |way: &verbs::Way| verbs::allowed(&way.gid, &self.settings.verbs.allowed_gids);
-        if !theirs.ways.is_empty() && !theirs.ways.iter().any(allowed) {
+        let wanted = ours.policy != Policy::Off && !theirs.ways.is_empty();
+        if wanted && !theirs.ways.iter().any(allowed) {
             let text = "none of your GIDs is in this end's security.rdma.allowed_gids".to_owned();
             return refuse("gid_not_allowed", text);
         }
@@ -362,6 +375,7 @@ impl Inner {
             leads,
             epochs: [self.epoch, subject.theirs.epoch],
             their_room: subject.theirs.room as usize,
+            their_regions: subject.theirs.regions as usize,
             connection: Box::new(session),
             shop: Box::new(Threads::new(Arc::new(ways))?),
             plans: plans.plans,
@@ -379,10 +393,12 @@ impl Inner {
         Link::new(core, subject, report)
     }
 
-    /// Lets go of a device that does nothing any more.
-    fn tidy(&self, domains: &mut HashMap<String, Arc<verbs::Domain>>, way: &str) {
-        if domains.get(way).is_some_and(|domain| domain.is_broken().is_some()) {
-            self.drop_domain(domains, way);
+    /// Lets go of a device that does nothing any more, unless somebody is about to open it.
+    fn tidy(&self, way: &str) {
+        if let Ok(mut domains) = self.domains.try_lock()
+            && domains.get(way).is_some_and(|domain| domain.is_broken().is_some())
+        {
+            self.drop_domain(&mut domains, way);
         }
     }
 
@@ -394,27 +410,33 @@ impl Inner {
 
     /// A device, opened once for all links, and anew when it was lost.
     fn domain(&self, way: &str) -> Result<Arc<verbs::Domain>, Error> {
-        let mut domains = lock(&self.domains);
-        if let Some(domain) = domains.get(way)
-            && domain.port_problem().is_none()
-        {
-            return Ok(domain.clone());
+        let known = lock(&self.domains).get(way).cloned();
+        if let Some(domain) = known.filter(|domain| domain.port_problem().is_none()) {
+            return Ok(domain);
         }
-        self.tidy(&mut domains, way);
+        self.tidy(way);
         let unusable = |why: String| {
             let remedy = "see `wirelane devices`";
             Error::new(Kind::Unsupported, format!("use {way}"), why, remedy)
         };
+        // Not under the lock, which others need to register memory: a device may not answer.
         let View { choices, ways, refused } = self.ports.look();
         let at = ways.iter().position(|known| way_name(known) == way);
         let choice = at.and_then(|at| choices.get(at)).ok_or_else(|| match refused.is_empty() {
             true => unusable("there is no such port any more".to_owned()),
             false => unusable(refused),
         })?;
-        // Its address is another now: what has the old one is of no use.
-        self.drop_domain(&mut domains, way);
         let Settings { library, verbs, .. } = &self.settings;
         let domain = Arc::new(verbs::Domain::open_with(library, choice, verbs.clone())?);
+        let mut domains = lock(&self.domains);
+        // Another link was quicker.
+        if let Some(other) = domains.get(way)
+            && other.port_problem().is_none()
+        {
+            return Ok(other.clone());
+        }
+        // Its address is another now: what has the old one is of no use.
+        self.drop_domain(&mut domains, way);
         self.regions().iter().try_for_each(|region| domain.attach(region))?;
         domains.insert(way.to_owned(), domain.clone());
         Ok(domain)
@@ -439,7 +461,7 @@ struct LinkWays {
 impl Ways for LinkWays {
     fn tidy(&self, class: Class, way: &str) {
         if class == Class::Verbs {
-            self.inner.tidy(&mut lock(&self.inner.domains), way);
+            self.inner.tidy(way);
         }
     }
 

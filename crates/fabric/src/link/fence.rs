@@ -8,8 +8,10 @@ use super::core::{Core, Ended};
 use super::event::Happening;
 use super::flights::Flight;
 use super::header::Body;
+use super::outgoing::Message;
 use super::parts::{Part, Piece, What};
 use super::rail::{Lost, State};
+use super::rails::HEDGE;
 use super::shop::{Job, Task};
 use crate::op::{Failure, Op, Work};
 
@@ -24,9 +26,9 @@ impl Core {
                 Happening::RailDown
             }
             State::Trying { .. } => Happening::RailRefused,
-            State::Resting { .. } | State::Fencing => return,
+            State::Resting { .. } | State::Fencing { .. } => return,
         };
-        rail.state = State::Fencing;
+        rail.state = State::Fencing { since: self.now };
         rail.why = why.to_owned();
         rail.making.half = None;
         if let Some(track) = &mut rail.track {
@@ -56,13 +58,22 @@ impl Core {
             State::Trying { until, .. } if until <= self.now => {
                 self.die(at, "it was not ready in time");
             }
-            State::Fencing => self.fence(at),
+            State::Fencing { since } => {
+                self.fence(at);
+                self.limit_fence(at, since);
+            }
             State::Up { .. } | State::Trying { .. } => {
                 let Some(track) = &rail.track else { return };
                 let timeout = self.config.op_timeout;
                 let still = track.progress.is_some_and(|since| since + timeout <= self.now);
                 // Where the peer's own processor must help, a busy peer is no dead lane.
                 if track.out > 0 && still && !track.lane.caps().peer_must_poll {
+                    // Perhaps it was only us who did not look.
+                    self.poll_rail(at);
+                    let track = self.rails[usize::from(at)].track.as_ref();
+                    if track.is_none_or(|track| track.progress == Some(self.now)) {
+                        return;
+                    }
                     let timeout = timeout.as_millis();
                     self.die(at, &format!("nothing was completed for {timeout} ms"));
                 }
@@ -116,6 +127,17 @@ impl Core {
         }
     }
 
+    /// A peer that lives and does not close its end leaves what was under way undecided.
+    fn limit_fence(&mut self, at: u8, since: Duration) {
+        let rail = &self.rails[usize::from(at)];
+        let fencing = matches!(rail.state, State::Fencing { .. });
+        if fencing && self.ended.is_none() && self.now >= since + self.config.silence {
+            let (name, limit) = (rail.name(self.leads), self.config.silence);
+            let why = format!("{name} was not closed at both ends within {limit:?}");
+            self.fail_link(Failure::PeerGone, &why);
+        }
+    }
+
     /// Both ends are closed, and the peer has received so many messages: now it is known what happened.
     fn resolve(&mut self, at: u8, received: u64) {
         let rail = &mut self.rails[usize::from(at)];
@@ -123,9 +145,13 @@ impl Core {
             until: self.now.saturating_add(rest(rail.plan.class, rail.flaps, &self.config)),
         };
         let ordered = rail.ending.ordered;
+        // What the peer was told by this lane may be lost with it.
+        self.inbox.tell_again();
+        let rail = &mut self.rails[usize::from(at)];
         if received < rail.ending.arrived {
-            let why = "messages that had arrived are lost at the peer";
-            return self.fail_link(Failure::Nonsense, why);
+            let (arrived, name) = (rail.ending.arrived, rail.name(self.leads));
+            let why = format!("of {arrived} messages by {name} the peer has only {received}");
+            return self.fail_link(Failure::Nonsense, &why);
         }
         for lost in std::mem::take(&mut rail.limbo) {
             if ordered && received >= lost.part.proof {
@@ -166,16 +192,25 @@ impl Core {
                 }
                 self.again.push_back(piece);
             }
-            What::Message { message, .. } => match message.flight {
-                _ if message.body == Body::Credit => {}
-                // The number of a write waits until the write is placed.
-                Some(number) if self.flights.get(number).is_some_and(|f| f.pieces > 0) => {
-                    self.held.push(*message);
-                }
-                _ => self.outgoing[message.body.stream() as usize].send_again(*message),
-            },
+            What::Message { message, .. } => self.message_again(*message),
             What::Probe => {}
         }
+    }
+
+    /// A message goes again under its number; the number of a write only when the write is placed.
+    pub(super) fn message_again(&mut self, mut message: Message) {
+        if message.body == Body::Credit {
+            return;
+        }
+        let flight = message.flight.and_then(|number| self.flights.get(number));
+        if flight.is_some_and(|flight| flight.pieces > 0) {
+            return self.held.push(message);
+        }
+        // Its place in the stream must be used up all the same.
+        if flight.is_some_and(|flight| flight.failure.is_some()) {
+            (message.body, message.payload) = (Body::Void, 0);
+        }
+        self.outgoing[message.body.stream() as usize].send_again(message);
     }
 
     // Time.
@@ -212,7 +247,9 @@ impl Core {
         }
         for rail in &self.rails {
             let at = match rail.state {
-                State::Trying { since, until } => until.min(since + Duration::from_secs(1)),
+                State::Trying { since, .. } if self.now < since + HEDGE => since + HEDGE,
+                State::Trying { until, .. } => until,
+                State::Fencing { since } => since + self.config.silence,
                 State::Resting { until } if self.leads => until,
                 _ => continue,
             };
@@ -260,7 +297,8 @@ impl Core {
                 track.close();
                 self.healthy -= 1;
             }
-            rail.state = State::Fencing;
+            rail.state = State::Fencing { since: self.now };
+            rail.making.half = None;
         }
         self.active.clear();
         self.journal.note(self.now, what, String::new(), why);
@@ -291,8 +329,22 @@ impl Core {
             let outcome = known.unwrap_or_else(|| outcome(&ended, &flight.op.work, flight.begun));
             self.finish(flight.op, Err(outcome));
         }
-        let failure =
-            if ended.failure == Failure::Flushed { Failure::Flushed } else { Failure::PeerGone };
+        self.settle_receives();
+    }
+
+    /// At a link that is over, gives back the receives that no letter will come for.
+    pub(super) fn settle_receives(&mut self) {
+        let Some(ended) = &self.ended else { return };
+        if !self.live.is_empty() {
+            return;
+        }
+        let failure = match ended.failure {
+            Failure::Flushed => {
+                self.inbox.throw_away();
+                Failure::Flushed
+            }
+            _ => Failure::PeerGone,
+        };
         for receive in self.inbox.take_receives() {
             self.finish(receive, Err(failure));
         }

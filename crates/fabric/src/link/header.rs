@@ -1,4 +1,4 @@
-//! What stands before every message on a lane: 64 bytes, then the payload of a part.
+//! What stands before every message on a lane: 72 bytes, then the payload of a part.
 
 use super::bytes::Reader;
 
@@ -10,6 +10,8 @@ pub(super) struct Header {
     pub(super) sequence: u64,
     /// How many slots the sender has freed on this lane so far, by stream.
     pub(super) freed: [u32; 2],
+    /// How many letters its caller has taken so far.
+    pub(super) taken: u32,
     pub(super) body: Body,
 }
 
@@ -24,6 +26,8 @@ pub(super) enum Body {
     Change { request: u64, region: u64, offset: u64, change: Change },
     /// What was there before; `None` if it is not allowed.
     Old { request: u64, old: Option<u64> },
+    /// Stands for a message that will never be: the one that it was part of is over.
+    Void,
     /// Nothing but the slots freed.
     Credit,
 }
@@ -46,14 +50,14 @@ pub(super) enum Stream {
 impl Body {
     pub(super) fn stream(&self) -> Stream {
         match self {
-            Body::Part { .. } | Body::Notice { .. } => Stream::Letters,
+            Body::Part { .. } | Body::Notice { .. } | Body::Void => Stream::Letters,
             Body::Change { .. } | Body::Old { .. } | Body::Credit => Stream::Notes,
         }
     }
 }
 
 impl Header {
-    pub(super) const LENGTH: usize = 64;
+    pub(super) const LENGTH: usize = 72;
     const VERSION: u8 = 1;
 
     pub(super) fn to_bytes(self) -> [u8; Self::LENGTH] {
@@ -67,6 +71,7 @@ impl Header {
             Body::Old { request, old: Some(old) } => (5, None, [request, old, 0, 0, 0]),
             Body::Old { request, old: None } => (6, None, [request, 0, 0, 0, 0]),
             Body::Credit => (7, None, [0; 5]),
+            Body::Void => (8, None, [0; 5]),
         };
         let mut bytes = [0; Self::LENGTH];
         bytes[..3].copy_from_slice(&[Self::VERSION, kind, u8::from(imm.is_some())]);
@@ -75,8 +80,9 @@ impl Header {
         for (at, freed) in self.freed.into_iter().enumerate() {
             bytes[16 + at * 4..20 + at * 4].copy_from_slice(&freed.to_le_bytes());
         }
+        bytes[24..28].copy_from_slice(&self.taken.to_le_bytes());
         for (at, word) in words.into_iter().enumerate() {
-            bytes[24 + at * 8..32 + at * 8].copy_from_slice(&word.to_le_bytes());
+            bytes[32 + at * 8..40 + at * 8].copy_from_slice(&word.to_le_bytes());
         }
         bytes
     }
@@ -88,6 +94,7 @@ impl Header {
         let imm = reader.u32()?;
         let sequence = reader.u64()?;
         let freed = [reader.u32()?, reader.u32()?];
+        let (taken, _unused) = (reader.u32()?, reader.u32()?);
         let mut words = [0; 5];
         for word in &mut words {
             *word = reader.u64()?;
@@ -103,9 +110,10 @@ impl Header {
             5 => Body::Old { request: first, old: Some(second) },
             6 => Body::Old { request: first, old: None },
             7 => Body::Credit,
+            8 => Body::Void,
             _ => return None,
         };
-        let header = Header { sequence, freed, body };
+        let header = Header { sequence, freed, taken, body };
         // What would not be written so was not written by us: versions, flags, and fields unused.
         (version == Self::VERSION && zero == 0 && header.to_bytes() == *bytes).then_some(header)
     }
@@ -129,9 +137,10 @@ mod tests {
             },
             Body::Old { request: 8, old: Some(0) },
             Body::Old { request: 8, old: None },
+            Body::Void,
             Body::Credit,
         ]
-        .map(|body| Header { sequence: 77, freed: [1, u32::MAX], body })
+        .map(|body| Header { sequence: 77, freed: [1, u32::MAX], taken: 3, body })
         .to_vec()
     }
 
@@ -145,13 +154,14 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         for header in examples() {
-            for (at, value) in [(0, 2), (1, 0), (1, 8), (2, 7), (3, 1)] {
+            for (at, value) in [(0, 2), (1, 0), (1, 9), (2, 7), (3, 1), (28, 1)] {
                 let mut bytes = header.to_bytes();
                 bytes[at] = value;
                 assert_eq!(Header::parse(&bytes), None, "{header:?} with {value} at {at}");
             }
         }
-        let mut unused = Header { sequence: 0, freed: [0; 2], body: Body::Credit }.to_bytes();
+        let mut unused =
+            Header { sequence: 0, freed: [0; 2], taken: 0, body: Body::Credit }.to_bytes();
         unused[40] = 1;
         assert_eq!(Header::parse(&unused), None, "a field it does not use");
     }

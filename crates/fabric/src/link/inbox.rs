@@ -11,6 +11,11 @@ pub(super) struct Inbox {
     letters: VecDeque<Letter>,
     /// How much of a message in parts the first receive has.
     filled: u64,
+    /// Whether the rest of a message that will never be whole is left out.
+    skipping: bool,
+    /// How many letters were taken, and of how many the peer knows.
+    taken: u32,
+    told: u32,
 }
 
 /// A message, or a part of one.
@@ -39,10 +44,38 @@ pub(super) enum Step {
     },
     /// A receive is over; a letter too, if it is given.
     Over(Op, Result<Done, Failure>, Option<Letter>),
+    /// This letter means nothing any more.
+    Skip(Letter),
     Nonsense,
 }
 
 impl Inbox {
+    /// How many letters were taken so far.
+    pub(super) fn taken(&self) -> u32 {
+        self.taken
+    }
+
+    /// The peer hears of all that were taken.
+    pub(super) fn told(&mut self) {
+        self.told = self.taken;
+    }
+
+    /// What told it may be lost: it shall hear again.
+    pub(super) fn tell_again(&mut self) {
+        self.told = self.taken.wrapping_sub(TELL);
+    }
+
+    /// Whether the peer should hear that letters were taken, even by a message of its own.
+    #[inline]
+    pub(super) fn owes(&self) -> bool {
+        self.taken.wrapping_sub(self.told) >= TELL
+    }
+
+    /// How many letters wait in memory of their own.
+    pub(super) fn kept(&self) -> usize {
+        self.letters.iter().filter(|letter| matches!(letter.place, Place::Kept(_))).count()
+    }
+
     pub(super) fn receives(&self) -> usize {
         self.receives.len()
     }
@@ -62,6 +95,15 @@ impl Inbox {
     /// Whether a letter finds a receive.
     #[inline]
     pub(super) fn step(&mut self) -> Step {
+        match self.letters.front().map(|letter| letter.body) {
+            None => return Step::Nothing,
+            Some(Body::Void) => {
+                (self.skipping, self.filled) = (true, 0);
+                return self.skip();
+            }
+            Some(Body::Part { offset, .. }) if self.skipping && offset > 0 => return self.skip(),
+            Some(_) => self.skipping = false,
+        }
         let (Some(receive), Some(letter)) = (self.receives.front(), self.letters.front()) else {
             return Step::Nothing;
         };
@@ -99,14 +141,19 @@ impl Inbox {
         self.over(Ok(Done::Received { length: total as usize, imm }))
     }
 
-    /// The first letter, when only a part of a message is over.
+    fn skip(&mut self) -> Step {
+        self.pop_letter().map_or(Step::Nothing, Step::Skip)
+    }
+
+    /// The first letter, when it is taken.
     pub(super) fn pop_letter(&mut self) -> Option<Letter> {
+        self.taken = self.taken.wrapping_add(1);
         self.letters.pop_front()
     }
 
     fn over(&mut self, outcome: Result<Done, Failure>) -> Step {
         match self.receives.pop_front() {
-            Some(receive) => Step::Over(receive, outcome, self.letters.pop_front()),
+            Some(receive) => Step::Over(receive, outcome, self.pop_letter()),
             None => Step::Nothing,
         }
     }
@@ -122,8 +169,21 @@ impl Inbox {
         }
     }
 
+    /// The receives that no letter will come for.
     pub(super) fn take_receives(&mut self) -> VecDeque<Op> {
-        self.letters.clear();
+        self.filled = 0;
         std::mem::take(&mut self.receives)
     }
+
+    /// Whether there is something to receive.
+    pub(super) fn has_letters(&self) -> bool {
+        !self.letters.is_empty()
+    }
+
+    pub(super) fn throw_away(&mut self) {
+        self.letters.clear();
+    }
 }
+
+/// So many taken letters are worth a message: a quarter of what may wait.
+const TELL: u32 = super::outgoing::WINDOW as u32 / 4;

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::header::Header;
-use super::outgoing::WINDOW;
 
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
@@ -36,7 +35,12 @@ impl Incoming {
         if sequence < self.next || self.early.contains_key(&sequence) {
             return Turn::Again;
         }
-        if sequence - self.next < WINDOW { Turn::Later } else { Turn::Nonsense }
+        if sequence - self.next < AHEAD { Turn::Later } else { Turn::Nonsense }
+    }
+
+    /// How many came early.
+    pub(super) fn early(&self) -> usize {
+        self.early.len()
     }
 
     pub(super) fn keep(&mut self, header: Header, payload: &[u8]) {
@@ -51,6 +55,9 @@ impl Incoming {
     }
 }
 
+/// How far ahead of its turn a message may come: more than all slots of all rails.
+const AHEAD: u64 = 1024;
+
 #[cfg(test)]
 mod tests {
     use super::super::header::Body;
@@ -59,7 +66,7 @@ mod tests {
     #[test]
     fn each_once_and_in_order() {
         let mut incoming = Incoming::default();
-        let header = |sequence| Header { sequence, freed: [0; 2], body: Body::Credit };
+        let header = |sequence| Header { sequence, freed: [0; 2], taken: 0, body: Body::Credit };
         assert_eq!(incoming.turn(0), Turn::Now);
         assert_eq!(incoming.turn(0), Turn::Again);
         assert_eq!(incoming.turn(2), Turn::Later);
@@ -68,7 +75,7 @@ mod tests {
         assert!(incoming.next_early().is_none());
         assert_eq!(incoming.turn(1), Turn::Now);
         assert_eq!(incoming.next_early(), Some((header(2), b"two".to_vec())));
-        assert_eq!(incoming.turn(3 + WINDOW), Turn::Nonsense);
-        assert_eq!(incoming.turn(2 + WINDOW), Turn::Later);
+        assert_eq!(incoming.turn(3 + AHEAD), Turn::Nonsense);
+        assert_eq!(incoming.turn(2 + AHEAD), Turn::Later);
     }
 }

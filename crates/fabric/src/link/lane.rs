@@ -41,6 +41,8 @@ pub struct Link {
     /// writing.
     watched: Vec<u32>,
     watched_write: bool,
+    /// Whether it is over, and nothing more will be said.
+    deaf: bool,
     published: Duration,
 }
 
@@ -68,6 +70,7 @@ impl Link {
             armed: false,
             watched: Vec::new(),
             watched_write: false,
+            deaf: false,
             published: Duration::ZERO,
         })
     }
@@ -134,6 +137,15 @@ impl Link {
 
     /// Sees to it that new lanes wake us.
     fn watch(&mut self) -> rustix::io::Result<()> {
+        // The end of a connection would wake us for ever.
+        if self.core.ended.is_some() && !std::mem::replace(&mut self.deaf, true) {
+            for fd in [self.core.connection.fd(), self.core.shop.fd()].into_iter().flatten() {
+                epoll::delete(&self.epoll, fd)?;
+            }
+        }
+        if self.deaf {
+            return Ok(());
+        }
         let wants_to_write = self.core.connection.wants_to_write();
         if wants_to_write != self.watched_write
             && let Some(fd) = self.core.connection.fd()
@@ -200,7 +212,7 @@ impl Lane for Link {
         if !self.core.is_idle() || self.core.is_urgent() || self.watch().is_err() {
             return false;
         }
-        let due = self.core.next_due();
+        let due = self.core.next_due().filter(|_| !self.deaf);
         // A tick later, since the clock by which it is looked at is a coarse one.
         let due = due.map(|due| Instant::now() + due.saturating_sub(now) + TICK);
         self.alarm.set(due);

@@ -1,6 +1,7 @@
 //! Messages of a link: out by whichever rail has room, in by any, each taking effect once.
 
-use super::core::{Core, RECEIVE};
+use super::control::Control;
+use super::core::{Core, RECEIVE, cause};
 use super::flights::{Tail, cut};
 use super::header::{Body, Change, Header, Stream};
 use super::inbox::{Letter, Place, Step};
@@ -89,48 +90,76 @@ impl Core {
     }
 
     fn launch(&mut self, rail: u8, message: Message) {
-        let Some(track) = &mut self.rails[usize::from(rail)].track else { return };
-        let header = Header { sequence: message.sequence, freed: [0; 2], body: message.body };
-        let Some((place, header)) = track.mail.address(header) else {
-            // Not without a place for the header, which the room at the peer stands for.
-            return self.fail_link(Failure::Nonsense, "the peer has more room than it said");
+        let Message { sequence, body, flight, payload } = message;
+        let flight = flight.and_then(|flight| self.flights.get(flight));
+        let pieces = match (flight, body) {
+            (Some(flight), Body::Part { offset, .. }) => {
+                cut(flight.op.work.local(), offset, payload)
+            }
+            _ => Pieces::EMPTY,
         };
-        let pieces =
-            match (message.flight.and_then(|flight| self.flights.get(flight)), message.body) {
-                (Some(flight), Body::Part { offset, .. }) if message.payload > 0 => {
-                    match cut(flight.op.work.local(), offset, message.payload) {
-                        Pieces::One(one) => Pieces::Many(vec![header, one]),
-                        Pieces::Many(mut many) => {
-                            many.insert(0, header);
-                            Pieces::Many(many)
-                        }
-                    }
-                }
-                _ => Pieces::One(header),
-            };
-        let work = Work::Send { from: pieces, imm: None };
-        let bytes = message.payload + Header::LENGTH as u64;
-        self.put(rail, bytes, work, What::Message { place, message: Box::new(message) });
+        let taken = self.inbox.taken();
+        let Some(track) = &mut self.rails[usize::from(rail)].track else { return };
+        let header = Header { sequence, freed: [0; 2], taken, body };
+        let Some((place, bytes)) = track.mail.write(header, pieces.as_slice()) else {
+            return self.fail_link(Failure::Local, "a message was sent without a place for it");
+        };
+        self.inbox.told();
+        let length = bytes.len() as u64;
+        let work = Work::Send { from: bytes.into(), imm: None };
+        self.put(rail, length, work, What::Message { place, message: Box::new(message) });
     }
 
     /// Gives the lane its free slots back, and says so to a peer that may wait for them.
     #[inline]
     pub(super) fn refill(&mut self, rail: u8) {
         let Some(track) = &mut self.rails[usize::from(rail)].track else { return };
-        if !track.mail.has_idle() || track.closed {
+        if track.closed {
             return;
+        }
+        if !track.mail.has_idle() {
+            return self.give_credit(rail);
         }
         let receives = &mut self.receives;
         track.mail.receives(receives, |slot| RECEIVE | u64::from(slot));
         track.lane.post(receives);
         if !receives.is_empty() {
-            receives.clear();
+            receives.drain(..).for_each(|_| track.mail.returned());
             return self.die(rail, "the lane has no room for its receives");
         }
-        if track.mail.owes_credit() && track.mail.has_room_for_credit() {
-            let body = Body::Credit;
-            self.launch(rail, Message { sequence: 0, body, flight: None, payload: 0 });
+        self.give_credit(rail);
+    }
+
+    /// Says to a peer that may wait for it what there is room for again. Where it has no room to hear that by
+    /// the lane, because messages of both ends crossed, by the control connection.
+    #[inline]
+    fn give_credit(&mut self, rail: u8) {
+        let this = &mut self.rails[usize::from(rail)];
+        let Some(track) = this.track.as_mut().filter(|track| !track.closed) else { return };
+        if !(track.mail.owes_credit() || self.inbox.owes()) || !this.making.heard {
+            return;
         }
+        if track.mail.has_room_for_credit() && track.out < track.depth {
+            let body = Body::Credit;
+            return self.launch(rail, Message { sequence: 0, body, flight: None, payload: 0 });
+        }
+        let (generation, freed) = (this.generation, track.mail.tell());
+        let taken = self.inbox.taken();
+        self.inbox.told();
+        self.say(&Control::Freed { rail, generation, freed, taken });
+    }
+
+    /// As [`Core::refill`], for all rails: what frees a slot of one may come by another.
+    pub(super) fn refill_all(&mut self) {
+        for at in 0..self.live.len() {
+            self.refill(self.live[at]);
+        }
+    }
+
+    /// What the peer has room for again; `false` if that cannot be.
+    pub(super) fn hear_freed(&mut self, rail: u8, freed: [u32; 2], taken: u32) -> bool {
+        let Some(track) = &mut self.rails[usize::from(rail)].track else { return true };
+        track.mail.peer_freed(freed) && self.outgoing[Stream::Letters as usize].taken(taken)
     }
 
     // In.
@@ -142,19 +171,20 @@ impl Core {
         let length = match completion.outcome {
             Ok(Done::Received { length, .. }) => length,
             Ok(_) => return,
-            Err(failure) if track.closed => {
-                let _ = failure;
-                return;
-            }
-            Err(failure) => return self.die(rail, &format!("a receive failed: {failure}")),
+            Err(_) if track.closed => return,
+            Err(failure) => return self.die(rail, cause(failure)),
         };
         track.received += 1;
         let mut bytes = std::mem::take(&mut self.scratch);
         track.mail.read(slot, length, &mut bytes);
         let header = bytes.first_chunk().and_then(Header::parse);
-        match header.filter(|header| track.mail.peer_freed(header.freed)) {
+        match header.filter(|header| self.hear_freed(rail, header.freed, header.taken)) {
             Some(header) => self.take_in(rail, slot, &header, &bytes[Header::LENGTH..]),
-            None => self.fail_link(Failure::Nonsense, "a message of the peer's is none of ours"),
+            None => {
+                let name = self.rails[usize::from(rail)].name(self.leads);
+                let why = format!("a message of {length} bytes by {name} is none of ours");
+                self.fail_link(Failure::Nonsense, &why);
+            }
         }
         self.scratch = bytes;
     }
@@ -175,6 +205,11 @@ impl Core {
             Turn::Later => {
                 self.incoming[stream as usize].keep(*header, payload);
                 self.free(rail, slot, stream);
+                let kept = self.incoming[stream as usize].early() + self.inbox.kept();
+                if kept > MOST_KEPT {
+                    let why = "the peer sends more than it may before it is taken";
+                    self.fail_link(Failure::Nonsense, why);
+                }
             }
             Turn::Again => self.free(rail, slot, stream),
             Turn::Nonsense => {
@@ -188,8 +223,7 @@ impl Core {
 
     fn take_effect(&mut self, body: Body, place: Place) {
         match body {
-            Body::Part { .. } | Body::Notice { .. } => {
-                // A number has no payload to keep: its slot is free at once, but counts until it is taken.
+            Body::Part { .. } | Body::Notice { .. } | Body::Void => {
                 self.inbox.push(Letter { body, place });
                 return self.deliver();
             }
@@ -220,7 +254,8 @@ impl Core {
     fn answered(&mut self, request: u64, old: Option<u64>) {
         let number = u32::try_from(request).ok();
         let flight = number.and_then(|number| self.flights.get(number));
-        let (Some(number), Some(flight)) = (number, flight.filter(|f| f.tail == Tail::Answer))
+        let (Some(number), Some(flight)) =
+            (number, flight.filter(|f| f.tail == Tail::Answer && f.begun))
         else {
             return self.fail_link(Failure::Nonsense, "the peer answers what was not asked");
         };
@@ -235,6 +270,10 @@ impl Core {
     pub(super) fn deliver(&mut self) {
         loop {
             let step = match self.inbox.step() {
+                Step::Skip(letter) => {
+                    self.release(letter.place, Stream::Letters);
+                    continue;
+                }
                 Step::Fill { from } => {
                     let bytes = self.fill(from);
                     match self.inbox.filled(bytes) {
@@ -250,7 +289,7 @@ impl Core {
                 step => step,
             };
             match step {
-                Step::Nothing | Step::Fill { .. } => return,
+                Step::Nothing | Step::Fill { .. } | Step::Skip(_) => return,
                 Step::Over(receive, outcome, letter) => {
                     if let Some(letter) = letter {
                         self.release(letter.place, Stream::Letters);
@@ -267,15 +306,14 @@ impl Core {
     /// Copies the first letter into the first receive, from an offset on; says how much.
     fn fill(&mut self, from: u64) -> u64 {
         let Some((receive, letter)) = self.inbox.first() else { return 0 };
-        let kept;
+        let mut kept = std::mem::take(&mut self.letter);
         let bytes: &[u8] = match &letter.place {
             Place::Kept(bytes) => bytes,
             Place::Slot { rail, slot, length } => {
-                let mut bytes = Vec::new();
+                kept.clear();
                 if let Some(track) = &self.rails[usize::from(*rail)].track {
-                    track.mail.read(*slot, Header::LENGTH + length, &mut bytes);
+                    track.mail.read(*slot, Header::LENGTH + length, &mut kept);
                 }
-                kept = bytes;
                 kept.get(Header::LENGTH..).unwrap_or_default()
             }
         };
@@ -288,7 +326,9 @@ impl Core {
             piece.region().memory().write(piece.offset(), part);
             rest = more;
         }
-        bytes.len() as u64
+        let length = bytes.len() as u64;
+        self.letter = kept;
+        length
     }
 
     fn release(&mut self, place: Place, stream: Stream) {
@@ -312,5 +352,7 @@ fn change(number: u32, at: &crate::remote::Target, change: Change) -> Body {
     Body::Change { request: number.into(), region, offset: at.offset, change }
 }
 
+/// Letters that may wait in memory of their own: as many as may be on their way and not taken.
+const MOST_KEPT: usize = 2 * super::outgoing::WINDOW as usize;
 /// Answers that may wait for room at a peer that asks: more than a link has operations.
 const MOST_ANSWERS: usize = 1 << 16;

@@ -1,4 +1,4 @@
-//! The mail of one lane: slots that the peer's messages land in, headers of ours, and the count of both.
+//! The mail of one lane: slots that the peer's messages land in, places for ours, and the count of both.
 //!
 //! The peer sends only while we have a slot for it, and we while it has: nobody ever waits for a receive.
 
@@ -14,7 +14,7 @@ use crate::region::{Region, Rights, Slice};
 
 #[derive(Debug)]
 pub(super) struct Mailbox {
-    /// Slots first, then headers.
+    /// Slots first, then as much for messages of ours.
     region: Region,
     slots: u32,
     /// A header and a payload.
@@ -25,8 +25,8 @@ pub(super) struct Mailbox {
     emptied: [u32; 2],
     /// How many are with the lane.
     posted: u32,
-    /// Places for headers of messages to send.
-    headers: Vec<u32>,
+    /// Places for messages to send.
+    places: Vec<u32>,
     /// By stream: how many slots the peer has, and how many messages we sent into them.
     theirs: [u16; 2],
     sent: [u32; 2],
@@ -35,6 +35,7 @@ pub(super) struct Mailbox {
     freed: [u32; 2],
     told: [u32; 2],
     ours: [u16; 2],
+    copied: Vec<u8>,
 }
 
 impl Mailbox {
@@ -43,7 +44,7 @@ impl Mailbox {
         let ours = [letters.max(1), NOTES];
         let slots = u32::from(ours[0]) + u32::from(NOTES);
         let slot_size = (Header::LENGTH + room).next_multiple_of(64);
-        let size = slots as usize * (slot_size + Header::LENGTH);
+        let size = 2 * slots as usize * slot_size;
         let memory = Memory::allocate(size, Pages::Plain)?;
         let region = fabric.register(&memory, Rights::NONE)?;
         Ok(Mailbox {
@@ -53,13 +54,14 @@ impl Mailbox {
             idle: (0..slots).map(|slot| (slot, None)).collect(),
             emptied: [0; 2],
             posted: 0,
-            headers: Vec::new(),
+            places: Vec::new(),
             theirs: [0; 2],
             sent: [0; 2],
             freed_there: [0; 2],
             freed: [0; 2],
             told: [0; 2],
             ours,
+            copied: Vec::new(),
         })
     }
 
@@ -68,11 +70,11 @@ impl Mailbox {
         self.ours
     }
 
-    /// How many we may have there. A peer that says more than we have places for headers gets fewer.
+    /// How many we may have there. A peer that says more than we have places for gets fewer.
     pub(super) fn peer_has(&mut self, slots: [u16; 2]) {
         self.theirs = [slots[0].min(self.ours[0]), slots[1].min(self.ours[1])];
         let most = self.theirs.iter().map(|slots| u32::from(*slots)).sum();
-        self.headers = (0..most).collect();
+        self.places = (0..most).collect();
     }
 
     // Messages of the peer's.
@@ -144,12 +146,13 @@ impl Mailbox {
     #[inline]
     pub(super) fn has_room(&self, stream: Stream) -> bool {
         let kept = if stream == Stream::Notes { KEPT } else { 0 };
-        self.room(stream) > kept
+        // The peer may have emptied a slot before we hear that the message arrived.
+        self.room(stream) > kept && self.places.len() as u32 > KEPT.min(u32::from(self.theirs[1]))
     }
 
     /// As [`Self::has_room`], for a credit.
     pub(super) fn has_room_for_credit(&self) -> bool {
-        self.room(Stream::Notes) > 0
+        self.room(Stream::Notes) > 0 && !self.places.is_empty()
     }
 
     fn room(&self, stream: Stream) -> u32 {
@@ -166,21 +169,34 @@ impl Mailbox {
         })
     }
 
-    /// Writes a header; says where it stands, and its number to give back. The caller has asked for room.
-    pub(super) fn address(&mut self, mut header: Header) -> Option<(u32, Slice)> {
-        let place = self.headers.pop()?;
-        header.freed = self.freed;
+    /// What the peer is told by another way.
+    pub(super) fn tell(&mut self) -> [u32; 2] {
         self.told = self.freed;
-        let stream = header.body.stream() as usize;
-        self.sent[stream] = self.sent[stream].wrapping_add(1);
-        let begin = self.slots as usize * self.slot_size + place as usize * Header::LENGTH;
-        self.region.memory().write(begin, &header.to_bytes());
-        Some((place, self.region.slice(begin..begin + Header::LENGTH)))
+        self.freed
     }
 
-    /// A message has left: its header's place is free.
-    pub(super) fn posted_letter(&mut self, place: u32) {
-        self.headers.push(place);
+    /// Writes a message; says where it stands, and the number of that place, to be given back. The caller has
+    /// asked for room.
+    pub(super) fn write(&mut self, mut header: Header, payload: &[Slice]) -> Option<(u32, Slice)> {
+        let place = self.places.pop()?;
+        header.freed = self.tell();
+        let stream = header.body.stream() as usize;
+        self.sent[stream] = self.sent[stream].wrapping_add(1);
+        let begin = (self.slots + place) as usize * self.slot_size;
+        self.region.memory().write(begin, &header.to_bytes());
+        let mut end = begin + Header::LENGTH;
+        for slice in payload {
+            self.copied.resize(slice.len(), 0);
+            slice.region().memory().read(slice.offset(), &mut self.copied);
+            self.region.memory().write(end, &self.copied);
+            end += slice.len();
+        }
+        Some((place, self.region.slice(begin..end)))
+    }
+
+    /// A message has arrived: its place is free.
+    pub(super) fn give_back(&mut self, place: u32) {
+        self.places.push(place);
     }
 }
 

@@ -36,9 +36,17 @@ pub(super) struct Outgoing {
     /// Those sent, from the oldest that has not arrived: whether each has.
     arrived: VecDeque<bool>,
     oldest: u64,
+    /// How many the peer's caller has taken. Notes wait for no caller: all that arrived.
+    taken: u64,
+    waits: bool,
 }
 
 impl Outgoing {
+    /// Messages that wait for receives of the peer's caller.
+    pub(super) fn waiting() -> Self {
+        Outgoing { waits: true, ..Outgoing::default() }
+    }
+
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.drafts.is_empty() && self.again.is_empty()
@@ -67,12 +75,28 @@ impl Outgoing {
     /// Whether one more may have a number: the peer keeps what comes early, and not without limit.
     #[inline]
     pub(super) fn may_number(&self) -> bool {
-        self.arrived.len() < WINDOW as usize
+        self.next() < self.taken + WINDOW
+    }
+
+    fn next(&self) -> u64 {
+        self.oldest + self.arrived.len() as u64
+    }
+
+    /// The peer's caller has taken so many so far, by the lower bits of their number; `false` if that
+    /// cannot be.
+    pub(super) fn taken(&mut self, count: u32) -> bool {
+        let more = u64::from(count.wrapping_sub(self.taken as u32));
+        if more <= self.next() - self.taken {
+            self.taken += more;
+            return true;
+        }
+        // Older news, which a slower rail brings.
+        (self.taken as u32).wrapping_sub(count) <= u32::from(u16::MAX)
     }
 
     pub(super) fn number(&mut self) -> u64 {
         self.arrived.push_back(false);
-        self.oldest + self.arrived.len() as u64 - 1
+        self.next() - 1
     }
 
     pub(super) fn arrived(&mut self, sequence: u64) {
@@ -84,6 +108,9 @@ impl Outgoing {
             self.arrived.pop_front();
             self.oldest += 1;
         }
+        if !self.waits {
+            self.taken = self.oldest;
+        }
     }
 
     /// How many drafts wait.
@@ -92,5 +119,5 @@ impl Outgoing {
     }
 }
 
-/// How far the numbers of messages under way may lie apart.
+/// How many messages may be under way, or wait for receives at the peer.
 pub(super) const WINDOW: u64 = 256;

@@ -25,7 +25,7 @@ impl Core {
         }
         let mut best: Option<(u64, usize, &Window)> = None;
         let mut refused = 0;
-        let mut keyless = false;
+        let (mut keyless, mut open) = (false, false);
         for step in 0..self.active.len() {
             let at = (self.turn + step) % self.active.len();
             let rail = &self.rails[usize::from(self.active[at])];
@@ -34,6 +34,7 @@ impl Core {
                 None => keyless = true,
                 Some(Key::Refused) => refused += 1,
                 Some(Key::Open(window)) => {
+                    open = true;
                     if !track.has_room(bytes, self.config.window as u64) {
                         continue;
                     }
@@ -51,7 +52,7 @@ impl Core {
                 self.turn = if self.active.len() > 1 { at + 1 } else { 0 };
                 choice
             }
-            None if keyless => Choice::Keyless,
+            None if keyless && !open => Choice::Keyless,
             None if refused > 0 && refused == self.active.len() => Choice::Refused,
             None => Choice::Full,
         }
@@ -74,7 +75,10 @@ impl Core {
             self.again.pop_front();
         }
         while let Some(number) = self.waiting.front().copied() {
-            let Some(flight) = self.flights.get_mut(number) else { break };
+            let Some(flight) = self.flights.get_mut(number) else {
+                self.waiting.pop_front();
+                continue;
+            };
             let length = (flight.total - flight.cut).min(self.config.chunk as u64);
             let piece = Piece { flight: number, offset: flight.cut, length };
             flight.pieces += 1;
@@ -129,6 +133,9 @@ impl Core {
             flight.failure.get_or_insert(failure);
             flight.cut = flight.total;
         }
+        // Its row may soon be another's.
+        self.waiting.retain(|number| *number != piece.flight);
+        self.keyless.retain(|number| *number != piece.flight);
         self.progress(piece.flight);
     }
 

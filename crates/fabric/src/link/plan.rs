@@ -130,6 +130,7 @@ mod tests {
             classes: Class::ALL.to_vec(),
             encrypt: false,
             room: 4096,
+            regions: 16,
             ways: Vec::new(),
             no_rdma: "there is no RDMA device".to_owned(),
         }

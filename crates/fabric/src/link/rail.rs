@@ -42,8 +42,8 @@ pub(super) enum State {
     Trying { since: Duration, until: Duration },
     /// In use, or ready to be.
     Up { since: Duration },
-    /// The lane is dead: nothing of it is done again before both ends have closed it.
-    Fencing,
+    /// The lane is dead, since then: nothing of it is done again before both ends have closed it.
+    Fencing { since: Duration },
 }
 
 #[derive(Default)]
@@ -55,6 +55,8 @@ pub(super) struct Making {
     pub(super) offer: Option<Vec<u8>>,
     pub(super) connected: Option<([u16; 2], RemoteRegion)>,
     pub(super) keys: Vec<(u64, Option<RemoteRegion>)>,
+    /// Whether the peer's end is connected.
+    pub(super) heard: bool,
     /// Whether each end has probed the other: ours, theirs.
     pub(super) proven: [bool; 2],
     /// Whether the peer knows of this generation.

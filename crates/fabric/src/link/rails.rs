@@ -24,6 +24,12 @@ impl Core {
         while let Some(finished) = self.shop.finished() {
             self.finished(finished);
         }
+        for (at, generation, id) in std::mem::take(&mut self.untold) {
+            let current = self.rails[usize::from(at)].generation == generation;
+            if let Some(region) = self.granted.get(id).filter(|_| current) {
+                self.tell_key(at, id, &region);
+            }
+        }
         for region in self.granted.take_gone() {
             self.say(&Control::Gone { region });
         }
@@ -39,10 +45,19 @@ impl Core {
         self.ring();
     }
 
+    /// What the peer said; not all at once, so that a talkative one does not keep us from our work.
     fn listen(&mut self) {
-        while self.ended.is_none() {
+        self.more_said = true;
+        for _ in 0..MOST_HEARD {
+            if self.ended.is_some() {
+                self.more_said = false;
+                return;
+            }
             match self.connection.receive() {
-                Ok(None) => return,
+                Ok(None) => {
+                    self.more_said = false;
+                    return;
+                }
                 Ok(Some(bytes)) => {
                     self.timers.heard = self.now;
                     match Control::parse(&bytes) {
@@ -88,12 +103,19 @@ impl Core {
                 self.hear_key(rail, generation, region, key);
             }
             Control::Gone { region } => {
-                self.heard.gone(region);
+                self.heard.gone(region, self.config.regions);
                 self.try_keyless();
             }
             Control::Ask { region } => {
                 if self.granted.get(region).is_none() {
                     self.say(&Control::Gone { region });
+                }
+            }
+            Control::Freed { rail, generation, freed, taken } => {
+                let known = self.rails.get(usize::from(rail));
+                let current = known.is_some_and(|known| known.generation == generation);
+                if current && !self.hear_freed(rail, freed, taken) {
+                    self.fail_link(Failure::Nonsense, "the peer freed more than we used");
                 }
             }
             Control::Beat => {}
@@ -130,7 +152,7 @@ impl Core {
                         self.try_rail(rail);
                         hopeful = true;
                     }
-                    State::Resting { .. } | State::Fencing => {}
+                    State::Resting { .. } | State::Fencing { .. } => {}
                 }
             }
             if up || hopeful {
@@ -166,6 +188,10 @@ impl Core {
         // They need not come in order: those between are yet to be opened.
         while self.rails.len() <= usize::from(at) {
             self.rails.push(Rail::new(Plan::unknown()));
+        }
+        // Both ends may have closed the last lane since we last looked.
+        if matches!(self.rails[usize::from(at)].state, State::Fencing { .. }) {
+            self.look_after(at);
         }
         let rail = &mut self.rails[usize::from(at)];
         let resting = matches!(rail.state, State::Resting { .. });
@@ -256,6 +282,10 @@ impl Core {
         let rail = &mut self.rails[usize::from(at)];
         let Some(track) = &mut rail.track else { return };
         let Some((slots, probe)) = rail.making.connected.take() else { return };
+        // Once: else a peer could make us forget what it owes.
+        if std::mem::replace(&mut rail.making.heard, true) {
+            return self.fail_link(Failure::Nonsense, "the peer connects a rail twice");
+        }
         track.mail.peer_has(slots);
         let window = match track.lane.import(&probe) {
             Ok(window) if window.len() >= PROBE as u64 => window,
@@ -336,7 +366,7 @@ impl Core {
             let remedy = "connect anew";
             return Err(Error::new(Kind::Gone, "grant a region", &ended.why, remedy));
         }
-        let id = self.granted.add(region, self.config.regions)?;
+        let id = self.granted.add(region, self.config.regions.min(self.their_regions))?;
         for at in 0..self.live.len() {
             self.tell_key(self.live[at], id, region);
         }
@@ -354,8 +384,18 @@ impl Core {
         let rail = &mut self.rails[usize::from(at)];
         let generation = rail.generation;
         let Some(track) = rail.track.as_mut().filter(|track| !track.closed) else { return };
-        // A region that a lane cannot reach is reached by another, or refused.
-        let key = track.lane.grant(region).ok();
+        let key = match track.lane.grant(region) {
+            Ok(key) => Some(key),
+            // The peer must take in others first.
+            Err(error) if error.kind() == Kind::Full => {
+                return self.untold.push((at, generation, id));
+            }
+            // A region that a lane cannot reach is reached by another, or refused.
+            Err(error) => {
+                rail.why = format!("a region cannot be reached by it: {error}");
+                None
+            }
+        };
         self.say(&Control::Key { rail: at, generation, region: id, key });
     }
 
@@ -412,9 +452,11 @@ impl Core {
     }
 }
 
+/// Messages of the peer's that are heard at a time.
+const MOST_HEARD: usize = 256;
 /// How long a rail may take from the first step to the last.
 const SETUP: Duration = Duration::from_secs(5);
 /// How long worse rails wait for better ones that are being tried.
-const HEDGE: Duration = Duration::from_secs(1);
+pub(super) const HEDGE: Duration = Duration::from_secs(1);
 /// More rails than any machine has ports; a peer cannot make us keep more.
 const MOST_RAILS: usize = 32;

@@ -2,11 +2,11 @@
 //!
 //! A region has an id for the life of the link. The keys by which lanes reach it are told per lane.
 
+use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::rail::index;
 use crate::error::{Error, Kind};
-use crate::grants::random;
 use crate::memory::Memory;
 use crate::region::{Granter, Region, Rights, Slice, WeakRegion};
 
@@ -14,6 +14,8 @@ use crate::region::{Granter, Region, Rights, Slice, WeakRegion};
 #[derive(Default)]
 pub(super) struct Granted {
     rows: Vec<(u64, WeakRegion)>,
+    /// How many there ever were: tells older from newer ones in the same place.
+    count: u64,
     gone: Arc<Gone>,
 }
 
@@ -38,7 +40,8 @@ impl Granted {
             let remedy = "drop regions that are not used, or grant fewer and larger ones";
             return Err(Error::new(Kind::Full, "grant a region", why, remedy));
         }
-        let id = (random()? as u64) << 16 | at as u64;
+        self.count += 1;
+        let id = self.count << 16 | at as u64;
         let row = (id, region.downgrade());
         match self.rows.get_mut(at) {
             Some(free) => *free = row,
@@ -95,7 +98,12 @@ pub(super) enum Standing {
 impl Heard {
     pub(super) fn get(&self, id: u64) -> Option<Standing> {
         let (known, standing) = (*self.rows.get(index(id))?)?;
-        (known == id).then_some(standing)
+        match known.cmp(&id) {
+            Ordering::Equal => Some(standing),
+            // Another has its place by now.
+            Ordering::Greater => Some(Standing::Gone),
+            Ordering::Less => None,
+        }
     }
 
     /// `false`: there are too many.
@@ -107,17 +115,16 @@ impl Heard {
         if self.rows.len() <= at {
             self.rows.resize(at + 1, None);
         }
-        self.rows[at] = Some((id, standing));
+        if self.rows[at].is_none_or(|(known, _)| known <= id) {
+            self.rows[at] = Some((id, standing));
+        }
         true
     }
 
     /// Notes that a region is gone, unless another has its place already.
-    pub(super) fn gone(&mut self, id: u64) {
-        if let Some(Some((known, standing))) = self.rows.get_mut(index(id))
-            && *known == id
-        {
-            *standing = Standing::Gone;
-        }
+    pub(super) fn gone(&mut self, id: u64, most: usize) {
+        // One that we never heard of need not be remembered, if there is no place for it.
+        let _ = self.set(id, Standing::Gone, most);
     }
 }
 

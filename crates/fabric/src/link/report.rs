@@ -180,7 +180,7 @@ fn rail_report(core: &Core, subject: &Subject, at: u8, rail: &Rail) -> RailRepor
         state: match rail.state {
             State::Up { .. } => "up",
             State::Trying { .. } => "trying",
-            State::Fencing => "fencing",
+            State::Fencing { .. } => "fencing",
             State::Resting { .. } => "resting",
         },
         in_use: core.active.contains(&at),

@@ -118,6 +118,12 @@ fn connect(
         let remedy = "set rdma_qp_type to RC; UD is for bare lanes";
         return Err(Error::new(Kind::Unsupported, "make a link of a UD lane", why, remedy));
     }
+    let slots: usize = mail.slots().iter().map(|slots| usize::from(*slots)).sum();
+    if lane.caps().receives < slots {
+        let why = format!("it has {} receives, and a link needs {slots}", lane.caps().receives);
+        let remedy = "raise rdma_max_recv_wr, or lower the link's number of letters";
+        return Err(Error::new(Kind::Unsupported, "use a lane for a link", why, remedy));
+    }
     Ok(Product::Track(Box::new(Track::new(lane, mail, probe))))
 }
 
@@ -152,7 +158,14 @@ impl Shop for Threads {
         let (rail, generation) = (job.rail, job.generation);
         let (ways, done, bell) = (self.ways.clone(), self.done.clone(), self.bell.clone());
         let work = move || {
-            if let Some(finished) = job.run(&*ways) {
+            let run = std::panic::AssertUnwindSafe(|| job.run(&*ways));
+            // A panic is reported where it happens; the rail must not wait for it for ever.
+            let finished = std::panic::catch_unwind(run).unwrap_or_else(|_| {
+                let (why, remedy) = ("it panicked", "report this with the program's log");
+                let error = Error::new(Kind::System, "set up a rail", why, remedy);
+                Some(Finished { rail, generation, product: Err(error) })
+            });
+            if let Some(finished) = finished {
                 // Nobody waits any more if this fails.
                 let _ = done.send(finished);
                 let _ = rustix::io::write(&*bell, &1u64.to_ne_bytes());
@@ -163,6 +176,7 @@ impl Shop for Threads {
             let remedy = "raise the limit of threads of this user or container";
             let error = Error::new(Kind::System, "start a thread for a rail", error, remedy);
             let _ = self.done.send(Finished { rail, generation, product: Err(error) });
+            let _ = rustix::io::write(&*self.bell, &1u64.to_ne_bytes());
         }
     }
 

@@ -12,6 +12,9 @@ pub(super) struct History {
     pub(super) dice: Dice,
     /// The control connection is lost, or will be: operations may come back undecided.
     pub(super) doomed: bool,
+    /// Until when each end does something else, or posts no receives.
+    pub(super) busy: [Duration; 2],
+    pub(super) stingy: [Duration; 2],
 }
 
 /// Small, so that everything is cut, waits and wraps.
@@ -33,9 +36,19 @@ pub(super) fn small() -> Config {
     }
 }
 
-/// So small that nothing has room.
-pub(super) fn tiny() -> Config {
-    Config { chunk: 300, window: 1000, letters: 1, room: 64, depth: 3, receives: 2, ..small() }
+/// So small, in one way or another, that something has no room.
+pub(super) fn narrow(seed: u64) -> Config {
+    let config = small();
+    match seed % 8 {
+        0 => Config { letters: 1, ..config },
+        1 => Config { room: 64, ..config },
+        2 => Config { depth: 1, ..config },
+        3 => Config { letters: 1, room: 64, depth: 3, receives: 2, ..config },
+        4 => Config { receives: 1, ..config },
+        5 => Config { chunk: 64, window: 100, ..config },
+        6 => Config { letters: 64, ..config },
+        _ => config,
+    }
 }
 
 impl History {
@@ -53,7 +66,28 @@ impl History {
             ends[at].window = Some(stage.cores[at].import(&open).unwrap());
             ends[at].shelves = Some(stage.cores[at].import(&library).unwrap());
         }
-        History { stage, ends, dice, doomed: false }
+        History {
+            stage,
+            ends,
+            dice,
+            doomed: false,
+            busy: [Duration::ZERO; 2],
+            stingy: [Duration::ZERO; 2],
+        }
+    }
+
+    /// Something goes wrong, or an end is not there for a while.
+    pub(super) fn harass(&mut self) {
+        if self.dice.one_in(25) {
+            self.stage.trouble(&mut self.dice);
+        }
+        let now = self.stage.world.now();
+        for absent in [&mut self.busy, &mut self.stingy] {
+            if self.dice.one_in(60) {
+                let end = self.dice.below(2);
+                absent[end] = now + Duration::from_millis(self.dice.below(250) as u64);
+            }
+        }
     }
 
     /// A moment: both ends work, then time passes.
@@ -69,14 +103,15 @@ impl History {
                     }
                 }
             }
-            let wanted = self.ends[at].receives < 6 && !self.ends[at].closing;
+            let generous = self.stage.world.now() >= self.stingy[at] && !self.ends[at].closing;
+            let wanted = self.ends[at].receives < 6 && generous;
             if wanted && (self.dice.one_in(4) || !working) {
                 self.ends[at].offer_receive();
             }
             let now = self.stage.world.now();
             let core = &mut self.stage.cores[at];
             // An end may be busy with something else for a while.
-            if self.dice.one_in(5) {
+            if self.dice.one_in(5) || now < self.busy[at] {
                 continue;
             }
             core.attend(now);

@@ -3,6 +3,7 @@
 //! `cargo nextest run -p fabric trial` runs some; `WIRELANE_TRIALS=100000` runs that many, and
 //! `WIRELANE_SEED=7` only that one.
 
+mod cases;
 mod ends;
 mod faults;
 mod history;
@@ -54,6 +55,7 @@ impl Stage {
                 leads: end == 0,
                 epochs: [10 + end as u64, 11 - end as u64],
                 their_room: config.room,
+                their_regions: config.regions,
                 connection: Box::new(Wire { wires: wires.clone(), world: world.clone(), end }),
                 shop: Box::new(Bench {
                     ways,

@@ -1,6 +1,6 @@
 //! What is tried.
 
-use super::history::{History, tiny};
+use super::history::{History, narrow};
 use crate::link::Happening;
 
 /// How many histories, and which.
@@ -75,14 +75,12 @@ fn a_rail_that_comes_and_goes_is_left_alone_for_longer_each_time() {
 }
 
 #[test]
-fn where_nothing_has_room_everything_waits_its_turn() {
-    for seed in seeds(60) {
+fn where_there_is_no_room_everything_waits_its_turn() {
+    for seed in seeds(400) {
         let _named = Named(seed);
-        let mut history = History::with(seed, &tiny());
+        let mut history = History::with(seed, &narrow(seed));
         for _ in 0..400 {
-            if history.dice.one_in(40) {
-                history.stage.trouble(&mut history.dice);
-            }
+            history.harass();
             history.moment(true);
         }
         history.conclude();
@@ -93,11 +91,9 @@ fn where_nothing_has_room_everything_waits_its_turn() {
 fn a_lost_peer_leaves_nothing_undecided_without_saying_so() {
     for seed in seeds(1000) {
         let _named = Named(seed);
-        let mut history = History::new(seed);
-        for _ in 0..200 {
-            if history.dice.one_in(25) {
-                history.stage.trouble(&mut history.dice);
-            }
+        let mut history = History::with(seed, &narrow(seed / 2));
+        for _ in 0..history.dice.below(300) {
+            history.harass();
             history.moment(true);
         }
         history.end_in_loss();
