@@ -5,6 +5,7 @@ mod authentication;
 mod awaited;
 mod beside;
 mod containers;
+mod crowd;
 mod ends;
 mod messages;
 mod peer;
