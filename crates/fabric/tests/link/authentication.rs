@@ -6,7 +6,7 @@ use fabric::link::{Class, Endpoint, Settings};
 use fabric::session::{Credentials, Key, Reason};
 use fabric::{Error, Kind};
 
-use crate::two::{LIMIT, Two, anywhere, join, only, settings};
+use crate::two::{LIMIT, Two, anywhere, join, settings};
 
 fn key(name: &str, digit: &str) -> Key {
     Key::from_hex(name, &digit.repeat(64)).unwrap()
@@ -85,29 +85,25 @@ fn encrypted_lanes_do_everything_that_others_do() {
 }
 
 #[test]
-fn lanes_that_one_end_alone_would_encrypt_are_not_made() {
-    let dials = encrypted(with(Credentials::Key(key("mine", "a"))));
-    let accepts = Settings { classes: vec![Class::Tcp], ..guarded() };
-    let ends = [Endpoint::new(dials).unwrap(), Endpoint::new(accepts).unwrap()];
-    let listener = ends[1].listen(anywhere()).unwrap();
-    let address = listener.address();
-    std::thread::scope(|scope| {
-        let call = scope.spawn(|| ends[0].connect(address, Duration::from_secs(2)));
-        let mut acceptor = listener.accept(LIMIT).unwrap().unwrap();
-        while !call.is_finished() {
-            fabric::wait(&mut acceptor, &mut Vec::new(), Duration::from_millis(1));
-        }
-        let error = call.join().unwrap().err().expect("they do not agree");
-        assert!(error.to_string().contains("encrypt"), "{error}");
-    });
+fn lanes_are_encrypted_if_one_end_wants_it() {
+    let key = || with(Credentials::Key(key("mine", "a")));
+    let plain = |settings: Settings| Settings { classes: vec![Class::Tcp], ..settings };
+    Two::new(encrypted(key()), plain(guarded())).exercise();
+    Two::new(plain(key()), encrypted(guarded())).exercise();
 }
 
 /// Keys come over the control connection: without one that is encrypted nobody can be sure of them.
 #[test]
-fn without_a_key_nothing_is_encrypted_and_both_ends_say_so() {
-    let two = Two::new(encrypted(only(&[Class::Tcp])), encrypted(settings()));
-    for link in [&two.dialler, &two.acceptor] {
-        assert!(!link.report().explain().encrypted);
+fn lanes_that_must_be_encrypted_are_not_made_without_a_key() {
+    for [dials, accepts] in
+        [[encrypted(settings()), settings()], [settings(), encrypted(settings())]]
+    {
+        let [dials, accepts] =
+            [dials, accepts].map(|end| Settings { classes: vec![Class::Tcp], ..end });
+        let (caller, host) = (Endpoint::new(dials).unwrap(), Endpoint::new(accepts).unwrap());
+        let listener = host.listen(anywhere()).unwrap();
+        let error = caller.connect(listener.address(), LIMIT).err().expect("refused");
+        assert_eq!(error.kind(), Kind::Unsupported, "{error}");
+        assert!(error.to_string().contains("there is no key"), "{error}");
     }
-    two.exercise();
 }

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use fabric::link::{Class, Endpoint};
 use fabric::session::Reason;
-use fabric::{Done, Op, Region, Rights, Window};
+use fabric::{Done, Kind, Op, Region, Rights, Window, wait};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::two::{LIMIT, Two, join, only, post};
+use crate::two::{LIMIT, Two, only, post};
 
 const CROWD: u64 = 10_000;
 const CALLERS: &str = "WIRELANE_TEST_CALLERS";
@@ -60,19 +60,37 @@ fn disturb(class: Class) {
     drop(crowd);
     eprintln!(
         "over {class:?}: {CROWD} came in {came:.1?}; 1 MiB there and back took {} before and {} \
-         during; other peers were connected in {connected:.1?}",
+         during; other peers were connected (after so many calls) in {connected:.1?}",
         times(before),
         times(during)
     );
 }
 
-/// Somebody who means it comes. How long that took.
-fn another_peer(two: &Two, class: Class) -> Duration {
+/// Somebody who means it comes, and dials again if told so. How long that took, and how many calls.
+fn another_peer(two: &Two, class: Class) -> (Duration, usize) {
     let begun = Instant::now();
     let honest = Endpoint::new(only(&[class])).unwrap();
-    let (dialler, _acceptor) = join(&honest, &two.listener);
-    assert_eq!(dialler.report().explain().lane, Some(class.name()));
-    begun.elapsed()
+    let (address, mut calls) = (two.listener.address(), 0);
+    let call = || {
+        loop {
+            calls += 1;
+            match honest.connect(address, LIMIT) {
+                Ok(link) => return (link, calls),
+                Err(error) => assert_eq!(error.kind(), Kind::Full, "{error}"),
+            }
+            assert!(begun.elapsed() < LIMIT, "refused again and again");
+        }
+    };
+    std::thread::scope(|scope| {
+        let call = scope.spawn(call);
+        let mut acceptor = two.listener.accept(LIMIT).unwrap().unwrap();
+        while !call.is_finished() {
+            wait(&mut acceptor, &mut Vec::new(), Duration::from_millis(1));
+        }
+        let (dialler, calls) = call.join().unwrap();
+        assert_eq!(dialler.report().explain().lane, Some(class.name()));
+        (begun.elapsed(), calls)
+    })
 }
 
 /// Writes a MiB and reads it back for so long, once at least, and sends a message each time: every byte is
