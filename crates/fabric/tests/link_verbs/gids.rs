@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fabric::Kind;
-use fabric::link::{Endpoint, Link, Listener, Settings};
+use fabric::link::{Endpoint, Link, Listener};
 use fabric::verbs::Gid;
 
 use crate::near::LIMIT;
@@ -11,9 +11,12 @@ use crate::peer::settings;
 
 /// The caller's two devices are at 10.77.0.1 and 10.77.1.1, the listener's at 10.77.0.2 and 10.77.1.2.
 fn ends(dials: &[&str], accepts: &[&str]) -> (Endpoint, Endpoint, Listener) {
-    let gids = |list: &[&str]| list.iter().map(|gid| gid.parse::<Gid>().unwrap()).collect();
-    let dials = Settings { allowed_gids: gids(dials), ..settings(["rxe0", "rxe2"]) };
-    let accepts = Settings { allowed_gids: gids(accepts), ..settings(["rxe1", "rxe3"]) };
+    let with = |devices, list: &[&str]| {
+        let mut settings = settings(devices);
+        settings.verbs.allowed_gids = list.iter().map(|gid| gid.parse::<Gid>().unwrap()).collect();
+        settings
+    };
+    let (dials, accepts) = (with(["rxe0", "rxe2"], dials), with(["rxe1", "rxe3"], accepts));
     let (caller, host) = (Endpoint::new(dials).unwrap(), Endpoint::new(accepts).unwrap());
     let listener = host.listen("127.0.0.1:0".parse().unwrap()).unwrap();
     (caller, host, listener)
@@ -66,4 +69,11 @@ fn a_caller_that_allows_one_rail_uses_that_one() {
 fn everything_allowed_by_name_is_as_nothing_forbidden() {
     let (caller, _host, listener) = ends(&["10.77.0.2", "10.77.1.2"], &["10.77.0.1", "10.77.1.1"]);
     assert_eq!(rails(&caller, &listener).0.len(), 2);
+}
+
+/// The caller does not know what the listener allows: it is up to the listener to refuse its rails.
+#[test]
+fn a_listener_that_allows_one_rail_takes_no_other() {
+    let (caller, _host, listener) = ends(&[], &["10.77.1.1"]);
+    assert_eq!(rails(&caller, &listener).0, ["rxe2/1–rxe3/1"]);
 }
