@@ -16,6 +16,8 @@ fn door() -> fn(&[u8]) {
         Ok("courier") => fabric::fuzz::courier,
         Ok("offers") => fabric::fuzz::offers,
         Ok("handshake") => fabric::fuzz::handshake,
+        Ok("link_messages") => fabric::fuzz::link_messages,
+        Ok("link_peer") => fabric::fuzz::link_peer,
         Ok("remote_region") => fabric::fuzz::remote_region,
         other => panic!("no such door: {other:?}"),
     }

@@ -23,7 +23,16 @@ pub(crate) struct FuzzArgs {
 }
 
 /// The doors of `fabric::fuzz`.
-const DOORS: [&str; 6] = ["engine", "ring", "courier", "offers", "handshake", "remote_region"];
+const DOORS: [&str; 8] = [
+    "engine",
+    "ring",
+    "courier",
+    "offers",
+    "handshake",
+    "link_messages",
+    "link_peer",
+    "remote_region",
+];
 
 /// The compiler's coverage marks, which libFuzzer steers by. They need no nightly compiler.
 const MARKS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \

@@ -66,13 +66,13 @@ fn guest_tests() -> Result<Command, Failed> {
     let mut build = shell::cargo(&["test", "--no-run", "--locked", "--message-format=json"]);
     build.args(["--package", "rdma-sys", "--test", "wire", "--package", "fabric"]);
     build.args(["--test", "register", "--test", "verbs", "--test", "conformance_verbs"]);
-    build.args(["--test", "example"]);
+    build.args(["--test", "link_verbs", "--test", "example"]);
     build.args(["--package", "wirelane", "--test", "lab"]);
     build.args(["--features", "rdma-sys/lab,fabric/lab,wirelane/lab"]);
     let messages = shell::output(&mut build)?;
     let programs: Vec<String> = messages.lines().filter_map(test_program).collect();
-    if programs.len() != 6 {
-        return Err(format!("expected six test programs for the lab, found {programs:?}"));
+    if programs.len() != 7 {
+        return Err(format!("expected seven test programs for the lab, found {programs:?}"));
     }
     let mut lab = task(&["lab", "--", "sh", "-c"]);
     lab.arg(
@@ -115,10 +115,12 @@ struct Report {
 }
 
 /// The lanes of the suite, and how the names of their tests begin.
-const LANES: [(&str, &str); 5] = [
+const LANES: [(&str, &str); 7] = [
     ("sim", "test sim_"),
     ("shm", "test shm_"),
     ("tcp", "test tcp_"),
+    ("link", "test link_"),
+    ("verbs by link", "test link_verbs"),
     ("verbs RC", "test verbs_rc"),
     ("verbs UD", "test verbs_ud"),
 ];

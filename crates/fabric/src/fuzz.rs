@@ -33,6 +33,16 @@ pub fn handshake(bytes: &[u8]) {
     crate::session::fuzz_handshake(bytes);
 }
 
+/// What links say of themselves, to each other, and before each message.
+pub fn link_messages(bytes: &[u8]) {
+    crate::link::fuzz_messages(bytes);
+}
+
+/// What the peer of a link that is up says, in control messages and on its lane.
+pub fn link_peer(bytes: &[u8]) {
+    crate::link::fuzz_peer(bytes);
+}
+
 mod engine_door {
     #![allow(unsafe_code, reason = "implements a stream, see `engine/stream.rs`")]
 
@@ -179,6 +189,8 @@ mod tests {
                 super::offers,
                 super::remote_region,
                 super::handshake,
+                super::link_messages,
+                super::link_peer,
             ] {
                 door(&bytes);
             }

@@ -5,6 +5,8 @@
 mod cases;
 #[path = "conformance/datagrams.rs"]
 mod datagrams;
+#[path = "conformance/linked.rs"]
+mod linked;
 #[macro_use]
 #[path = "conformance/list.rs"]
 mod list;
@@ -18,6 +20,7 @@ mod refusals;
 use std::path::Path;
 use std::sync::Arc;
 
+use fabric::link::{Class, Settings};
 use fabric::verbs::{Config, Domain, LIBRARY, QpType, Wish, choose, survey};
 use pair::Pair;
 
@@ -33,11 +36,26 @@ mod verbs_rc_shared_receives_by_events {
     }));
 }
 
+mod link_verbs {
+    reliable_lane!(crate::link());
+}
+
 mod verbs_ud {
     datagram_lane!(crate::verbs(fabric::verbs::Config {
         qp_type: fabric::verbs::QpType::Ud,
         ..Default::default()
     }));
+}
+
+fn link() -> Pair {
+    let settings = ["rxe0", "rxe1"].map(|device| Settings {
+        classes: vec![Class::Verbs],
+        devices: vec![device.to_owned()],
+        ..Settings::default()
+    });
+    let mut pair = linked::pair(settings);
+    pair.largest = 32 << 20;
+    pair
 }
 
 fn verbs(config: Config) -> Pair {

@@ -108,7 +108,8 @@ impl Link {
             if left.is_zero() {
                 return Err(self.core.obstacles());
             }
-            if self.arm() {
+            // What happened while it was armed is not told again.
+            if self.arm() && !self.is_up() && self.ended().is_none() {
                 crate::lane::sleep(self.fd(), left);
             }
         }

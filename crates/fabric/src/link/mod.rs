@@ -16,6 +16,8 @@ mod endpoint;
 mod event;
 mod fence;
 mod flights;
+#[cfg(any(test, feature = "fuzz"))]
+mod fuzz;
 mod header;
 mod inbox;
 mod incoming;
@@ -42,3 +44,6 @@ pub use endpoint::{Endpoint, Listener, Listening, Settings};
 pub use event::{Event, Happening};
 pub use lane::Link;
 pub use report::{Explanation, PortReport, RailReport, Report};
+
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) use fuzz::{messages as fuzz_messages, peer as fuzz_peer};

@@ -20,8 +20,8 @@ macro_rules! reliable_lane {
         each_case! { refusals, $make;
             a_number_across_words_is_refused
             a_receiver_that_never_comes_is_not_waited_for_forever
-            a_message_longer_than_its_receive_fails_at_both_ends
-            a_wrong_key_is_refused_and_ends_the_lane
+            a_message_longer_than_its_receive_fails
+            a_wrong_key_is_refused
             beyond_the_end_is_refused
             far_beyond_the_end_is_refused_too
             writing_needs_the_right

@@ -2,6 +2,7 @@
 #![allow(missing_docs, reason = "a test")]
 
 mod cases;
+mod linked;
 #[macro_use]
 mod list;
 mod pair;
@@ -13,6 +14,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fabric::link::{Class, Settings};
 use fabric::{Fabric, shm, sim, tcp};
 use pair::Pair;
 
@@ -46,6 +48,18 @@ mod tcp_encrypted {
 
 mod tcp_two_streams_by_a_door {
     reliable_lane!(crate::tcp(crate::by_a_door()));
+}
+
+mod link_shm {
+    reliable_lane!(crate::linked::pair(crate::both(fabric::link::Class::Shm)));
+}
+
+mod link_tcp {
+    reliable_lane!(crate::linked::pair(crate::both(fabric::link::Class::Tcp)));
+}
+
+fn both(class: Class) -> [Settings; 2] {
+    [(); 2].map(|()| Settings { classes: vec![class], ..Settings::default() })
 }
 
 fn tcp(config: tcp::Config) -> Pair {

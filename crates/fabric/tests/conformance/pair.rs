@@ -20,6 +20,8 @@ pub(crate) struct Pair {
     pub(crate) receives_end_with_lane: bool,
     /// The longest operation that is worth trying here.
     pub(crate) largest: usize,
+    /// Whether it is a link: what the peer refuses costs it nothing, and messages wait at the peer.
+    pub(crate) is_link: bool,
 }
 
 /// One end.
@@ -41,6 +43,7 @@ impl Pair {
             clock: Box::new(move || begun.elapsed()),
             receives_end_with_lane: true,
             largest: 1 << 30,
+            is_link: false,
         }
     }
 
@@ -93,8 +96,16 @@ impl Pair {
         (region, self.a.lane.import(&remote).expect("imported"))
     }
 
-    /// Asserts that the lane is dead at both ends: nothing posted gets through.
-    pub(crate) fn assert_dead(&mut self) {
+    /// Asserts that after a refusal a lane is dead at both ends: nothing posted gets through. A link goes on.
+    pub(crate) fn assert_ended(&mut self) {
+        if self.is_link {
+            assert_eq!(self.a.lane.stats().ended(), None);
+            let (from, into) = (self.a.holding(b"on"), self.b.region(8, Rights::NONE));
+            self.b.post(Op::receive(902, into.slice(..)));
+            assert_eq!(self.succeed(Op::send(903, from.slice(..))), Done::Placed);
+            assert_eq!(self.completion_at_b().token, 902);
+            return;
+        }
         let region = self.a.region(8, Rights::NONE);
         self.a.post(Op::send(900, region.slice(..)));
         assert_eq!(self.completion_of(900), Err(Failure::Flushed));

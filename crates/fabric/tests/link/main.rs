@@ -1,11 +1,22 @@
-//! Links between two endpoints of one process, over what any machine has.
+//! Links between two endpoints, over what any machine has.
+#![allow(missing_docs, reason = "a test")]
 
+mod authentication;
+mod awaited;
+mod beside;
+mod containers;
+mod crowd;
+mod ends;
+mod messages;
+mod peer;
+mod policies;
+mod regions;
+mod sleeping;
 mod two;
 
-use fabric::link::{Class, Policy};
-use fabric::{Done, Failure, Op, OpKind, Rights, Work};
+use fabric::link::Class;
 
-use two::{Two, settings};
+use two::{Two, only, settings};
 
 #[test]
 fn two_processes_of_one_host_meet_in_shared_memory() {
@@ -16,8 +27,7 @@ fn two_processes_of_one_host_meet_in_shared_memory() {
 
 #[test]
 fn without_shared_memory_it_is_tcp_and_says_why() {
-    let mut only_tcp = settings();
-    only_tcp.classes = vec![Class::Tcp, Class::Verbs];
+    let only_tcp = only(&[Class::Tcp, Class::Verbs]);
     let two = Two::new(only_tcp, settings());
     assert_eq!(two.lane(), "tcp");
     let explained = two.dialler.report().explain();

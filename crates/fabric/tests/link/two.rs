@@ -1,57 +1,62 @@
-//! Two ends of a link.
+//! Two ends of a link in one process.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use fabric::link::{Endpoint, Link, Listener, Settings};
-use fabric::{Completion, Done, Lane, Memory, Op, Pages, Region, Rights, Window};
+use fabric::link::{Class, Endpoint, Link, Listener, Settings};
+use fabric::{Completion, Done, Lane, Memory, Op, Pages, Region, Rights, Window, Work};
 
-pub struct Two {
-    pub dialler: Link,
-    pub listener: Listener,
-    pub acceptor: Link,
-    pub ends: [Endpoint; 2],
+pub(crate) struct Two {
+    pub(crate) dialler: Link,
+    pub(crate) listener: Listener,
+    pub(crate) acceptor: Link,
+    pub(crate) ends: [Endpoint; 2],
 }
 
-pub fn settings() -> Settings {
-    Settings::default()
+/// Everything but RDMA, whether this machine has it or not.
+pub(crate) fn settings() -> Settings {
+    Settings { library: "no-such-libibverbs.so".into(), ..Settings::default() }
 }
 
-pub const LIMIT: Duration = Duration::from_secs(20);
+pub(crate) fn only(classes: &[Class]) -> Settings {
+    Settings { classes: classes.to_vec(), ..settings() }
+}
+
+/// Longer than anything here takes, shorter than a reader's patience.
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 impl Two {
-    pub fn new(dials: Settings, accepts: Settings) -> Self {
+    pub(crate) fn new(dials: Settings, accepts: Settings) -> Self {
         let ends = [Endpoint::new(dials).unwrap(), Endpoint::new(accepts).unwrap()];
-        let listener = ends[1].listen("127.0.0.1:0".parse().unwrap()).unwrap();
-        let address = listener.address();
-        let (dialler, acceptor) = std::thread::scope(|scope| {
-            let dialler = scope.spawn(|| ends[0].connect(address, LIMIT).unwrap());
-            let mut acceptor = listener.accept(LIMIT).unwrap().unwrap();
-            while !dialler.is_finished() {
-                fabric::wait(&mut acceptor, &mut Vec::new(), Duration::from_millis(1));
-            }
-            (dialler.join().unwrap(), acceptor)
-        });
+        let listener = ends[1].listen(anywhere()).unwrap();
+        let (dialler, acceptor) = join(&ends[0], &listener);
         Two { dialler, listener, acceptor, ends }
     }
 
-    pub fn lane(&self) -> &'static str {
+    /// Both ends may use these, and nothing else.
+    pub(crate) fn over(class: Class) -> Self {
+        let two = Two::new(only(&[class]), only(&[class]));
+        assert_eq!(two.lane(), class.name());
+        two
+    }
+
+    pub(crate) fn lane(&self) -> &'static str {
         self.dialler.report().explain().lane.unwrap()
     }
 
-    pub fn region(&self, end: usize, length: usize, rights: Rights) -> Region {
-        let memory = Memory::allocate(length, Pages::Plain).unwrap();
-        self.ends[end].register(&memory, rights).unwrap()
+    pub(crate) fn region(&self, end: usize, length: usize, rights: Rights) -> Region {
+        region(&self.ends[end], length, rights)
     }
 
     /// Lets the dialling end use a region of the accepting end's.
-    pub fn grant(&mut self, region: &Region) -> Window {
+    pub(crate) fn grant(&mut self, region: &Region) -> Window {
         let remote = self.acceptor.grant(region).unwrap();
         self.dialler.import(&remote).unwrap()
     }
 
     /// Works at both ends until the dialling one has so many completions, and the accepting one so many.
-    pub fn run(&mut self, dialler: usize, acceptor: usize) -> [Vec<Completion>; 2] {
+    pub(crate) fn run(&mut self, dialler: usize, acceptor: usize) -> [Vec<Completion>; 2] {
         let begun = Instant::now();
         let mut done = [Vec::new(), Vec::new()];
         while done[0].len() < dialler || done[1].len() < acceptor {
@@ -62,44 +67,82 @@ impl Two {
         done
     }
 
+    /// The dialling end does something that is over by itself.
+    pub(crate) fn do_one(&mut self, op: Op) -> Result<Done, fabric::Failure> {
+        post(&mut self.dialler, [op]);
+        let [mut done, _] = self.run(1, 0);
+        done.remove(0).outcome
+    }
+
     /// One of everything.
-    pub fn exercise(mut self) {
+    pub(crate) fn exercise(mut self) {
         let there = self.region(1, 8 << 20, Rights::ALL);
         let here = self.region(0, 8 << 20, Rights::NONE);
         let window = self.grant(&there);
         let bytes: Vec<u8> = (0..8 << 20).map(|at: u32| (at % 251) as u8).collect();
         here.memory().write(0, &bytes);
-        self.dialler.post(&mut VecDeque::from([Op::write(1, here.slice(..), window.at(0))]));
-        let [done, _] = self.run(1, 0);
-        assert_eq!(done[0].outcome, Ok(Done::Placed));
+        assert_eq!(self.do_one(Op::write(1, here.slice(..), window.at(0))), Ok(Done::Placed));
         assert_eq!(there.slice(..).to_vec(), bytes, "8 MiB in pieces");
 
-        self.acceptor.post(&mut VecDeque::from([
+        let receives = [
             Op::receive(10, self.region(1, 64, Rights::NONE).slice(..)),
             Op::receive(11, self.region(1, 1 << 20, Rights::NONE).slice(..)),
-        ]));
-        self.dialler.post(&mut VecDeque::from([
+        ];
+        post(&mut self.acceptor, receives);
+        let add = Work::FetchAdd { old: here.slice(..8), at: window.at(0), add: 5 };
+        let sends = [
             Op::write_imm(2, here.slice(5..10), window.at(100), 77),
-            Op::send(3, here.slice(..1 << 20)),
-            Op {
-                token: 4,
-                work: fabric::Work::FetchAdd { old: here.slice(..8), at: window.at(0), add: 5 },
-            },
-        ]));
+            Op::send(3, here.slice(8..8 + (1 << 20))),
+            Op { token: 4, work: add },
+        ];
+        post(&mut self.dialler, sends);
         let [done, received] = self.run(3, 2);
         assert!(done.iter().all(|completion| completion.outcome.is_ok()), "{done:?}");
         assert_eq!(received[0].outcome, Ok(Done::Received { length: 5, imm: Some(77) }));
         assert_eq!(received[1].outcome, Ok(Done::Received { length: 1 << 20, imm: None }));
-        let message = match &received[1].work {
-            fabric::Work::Receive { into } => into.as_slice()[0].to_vec(),
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(message, bytes[..1 << 20], "1 MiB in parts");
+        assert_eq!(message(&received[1]), bytes[8..8 + (1 << 20)], "1 MiB in parts");
         assert_eq!(there.slice(100..105).to_vec(), bytes[5..10]);
 
-        self.dialler.post(&mut VecDeque::from([Op::read(5, here.slice(..4096), window.at(4096))]));
-        let [done, _] = self.run(1, 0);
-        assert_eq!(done[0].outcome, Ok(Done::Placed));
+        let read = Op::read(5, here.slice(..4096), window.at(4096));
+        assert_eq!(self.do_one(read), Ok(Done::Placed));
         assert_eq!(here.slice(..4096).to_vec(), bytes[4096..8192]);
     }
+}
+
+/// A port that the system chooses.
+pub(crate) fn anywhere() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 0))
+}
+
+/// Makes a link, as two processes would.
+pub(crate) fn join(endpoint: &Endpoint, listener: &Listener) -> (Link, Link) {
+    let address = listener.address();
+    std::thread::scope(|scope| {
+        let dialler = scope.spawn(|| endpoint.connect(address, LIMIT).unwrap());
+        let mut acceptor = listener.accept(LIMIT).unwrap().unwrap();
+        while !dialler.is_finished() {
+            fabric::wait(&mut acceptor, &mut Vec::new(), Duration::from_millis(1));
+        }
+        (dialler.join().unwrap(), acceptor)
+    })
+}
+
+pub(crate) fn region(endpoint: &Endpoint, length: usize, rights: Rights) -> Region {
+    endpoint.register(&Memory::allocate(length, Pages::Plain).unwrap(), rights).unwrap()
+}
+
+/// Posts what must all be taken.
+pub(crate) fn post(link: &mut Link, ops: impl IntoIterator<Item = Op>) {
+    let mut ops: VecDeque<Op> = ops.into_iter().collect();
+    link.post(&mut ops);
+    assert!(ops.is_empty(), "{} operations found no room", ops.len());
+}
+
+/// What a receive got.
+pub(crate) fn message(completion: &Completion) -> Vec<u8> {
+    let Ok(Done::Received { length, .. }) = completion.outcome else { panic!("{completion:?}") };
+    let Work::Receive { into } = &completion.work else { panic!("{completion:?}") };
+    let mut bytes: Vec<u8> = into.as_slice().iter().flat_map(fabric::Slice::to_vec).collect();
+    bytes.truncate(length);
+    bytes
 }

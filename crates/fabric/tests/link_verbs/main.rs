@@ -3,6 +3,7 @@
 #![allow(missing_docs, reason = "a test")]
 
 mod faults;
+mod gids;
 mod near;
 mod peer;
 mod toggled;

@@ -64,6 +64,7 @@ impl Drop for Peer {
 
 /// The other role: nothing where it is not wanted.
 #[test]
+#[allow(clippy::print_stdout, reason = "the pipe to the parent")]
 fn the_other_process() {
     let Ok(size) = std::env::var(CHILD) else { return };
     let endpoint = Endpoint::new(settings(["rxe1", "rxe3"])).unwrap();

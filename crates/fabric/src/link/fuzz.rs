@@ -1,0 +1,391 @@
+//! A peer that says anything: in its card, on the control connection, and by messages on a lane.
+
+use std::collections::{HashSet, VecDeque};
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::card::Card;
+use super::config::Config;
+use super::control::{Class, Control, Plan};
+use super::core::{Connection, Core, Parts};
+use super::header::Header;
+use super::rail::PROBE;
+use super::shop::{Finished, Job, Shop, Ways};
+use crate::error::Error;
+use crate::lane::{Caps, Lane, LentPath};
+use crate::memory::{Memory, Pages};
+use crate::op::{Completion, Done, Failure, Op, Work};
+use crate::open::{Fabric, Half, Side, register_software};
+use crate::region::{Region, Rights};
+use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
+use crate::stats::Stats;
+
+/// Cards, control messages and headers: refused, or the same again as bytes. Texts lose what cannot be
+/// shown, so what was read once is read again.
+pub(crate) fn messages(bytes: &[u8]) {
+    if let Some(card) = Card::parse(bytes) {
+        assert_eq!(Card::parse(&card.to_bytes()).as_ref(), Some(&card));
+        assert!(card.to_bytes().len() <= bytes.len());
+    }
+    if let Some(message) = Control::parse(bytes) {
+        assert_eq!(Control::parse(&message.to_bytes()).as_ref(), Some(&message));
+        assert!(message.to_bytes().len() <= bytes.len());
+    }
+    if let Some(header) = bytes.first_chunk().and_then(Header::parse) {
+        assert_eq!(header.to_bytes()[..], bytes[..Header::LENGTH]);
+    }
+}
+
+/// A link to such a peer. The first byte says which end we are; then each thing the peer says has its
+/// kind and its length before it.
+pub(crate) fn peer(bytes: &[u8]) {
+    let Some((first, mut says)) = bytes.split_first() else { return };
+    let mut link = Trial::new(first & 1 == 0);
+    link.come_up();
+    link.post();
+    while let Some((&[kind, length], rest)) = says.split_first_chunk() {
+        let (said, rest) = rest.split_at(rest.len().min(usize::from(length)));
+        says = rest;
+        match kind % 4 {
+            0 => link.says().control.push_back(said.to_vec()),
+            1 => link.says().letters.push_back(said.to_vec()),
+            // One that is well formed but for what it says.
+            2 => {
+                let mut letter = vec![1];
+                letter.extend(said);
+                letter.resize(letter.len().max(Header::LENGTH), 0);
+                letter[3] = 0;
+                link.says().letters.push_back(letter);
+            }
+            _ => link.now += Duration::from_millis(u64::from(length) * 10),
+        }
+        link.step();
+    }
+    link.end();
+}
+
+struct Trial {
+    core: Core,
+    says: Arc<Mutex<Says>>,
+    now: Duration,
+    own: Region,
+    open: Region,
+    done: Vec<Completion>,
+}
+
+/// What the peer is yet to say.
+#[derive(Default)]
+struct Says {
+    control: VecDeque<Vec<u8>>,
+    letters: VecDeque<Vec<u8>>,
+}
+
+const REGION: u64 = 7 << 16;
+const GENERATION: u32 = 1;
+
+impl Trial {
+    fn new(leads: bool) -> Self {
+        let says: Arc<Mutex<Says>> = Arc::default();
+        let ways = Arc::new(Liar { says: says.clone() });
+        let plans = if leads { vec![plan()] } else { Vec::new() };
+        let core = Core::new(Parts {
+            config: Config { letters: 4, room: 256, depth: 16, regions: 8, ..Config::default() },
+            leads,
+            epochs: [1, 2],
+            their_room: 64,
+            connection: Box::new(Liar { says: says.clone() }),
+            shop: Box::new(Inline { ways, results: VecDeque::new() }),
+            plans,
+            now: Duration::ZERO,
+        });
+        let [own, open] = [Rights::NONE, Rights::ALL].map(region);
+        Trial { core, says, now: Duration::ZERO, own, open, done: Vec::new() }
+    }
+
+    fn says(&self) -> MutexGuard<'_, Says> {
+        self.says.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn step(&mut self) {
+        self.now += Duration::from_millis(1);
+        self.core.attend(self.now);
+        self.core.poll(self.now, &mut self.done);
+    }
+
+    fn steps(&mut self, count: usize) {
+        (0..count).for_each(|_| self.step());
+    }
+
+    /// As a peer of ours would have it.
+    fn come_up(&mut self) {
+        self.steps(2);
+        let (rail, generation) = (0, GENERATION);
+        let key = RemoteRegion {
+            lane: LaneKind::Sim,
+            rights: Rights::ALL,
+            length: PROBE as u64,
+            address: 0,
+            key: 0,
+        };
+        let first = match self.core.leads {
+            true => Control::Opened { rail, generation, offer: Vec::new() },
+            false => Control::Open { rail, generation, plan: plan(), offer: Vec::new() },
+        };
+        let messages = [
+            first,
+            Control::Connected { rail, generation, slots: [4, 4], probe: key },
+            Control::Proven { rail, generation },
+            Control::Key { rail, generation, region: REGION, key: Some(key) },
+        ];
+        for message in messages {
+            self.says().control.push_back(message.to_bytes());
+            self.steps(4);
+        }
+        assert!(!self.core.active.is_empty(), "{}", self.core.obstacles());
+    }
+
+    fn post(&mut self) {
+        let remote = RemoteRegion {
+            lane: LaneKind::Link,
+            rights: Rights::ALL,
+            length: 4096,
+            address: 2,
+            key: REGION.into(),
+        };
+        let window = self.core.import(&remote).expect("granted by the peer");
+        self.core.grant(&self.open).expect("a row");
+        let own = &self.own;
+        let add = Work::FetchAdd { old: own.slice(400..408), at: window.at(0), add: 1 };
+        let mut ops = VecDeque::from([
+            Op::receive(0, own.slice(..100)),
+            Op::receive(1, own.slice(100..100)),
+            Op::receive(2, own.slice(100..400)),
+            Op::read(3, own.slice(500..600), window.at(0)),
+            Op::write_imm(4, own.slice(..64), window.at(0), 9),
+            // More messages than the peer has room for.
+            Op::send(5, own.slice(..1000)),
+            Op::send(6, own.slice(..1000)),
+            Op { token: 7, work: add },
+        ]);
+        self.core.post(&mut ops);
+        assert!(ops.is_empty());
+    }
+
+    /// Everything comes back, once, and nothing else was touched.
+    fn end(mut self) {
+        self.core.close();
+        self.steps(4);
+        let mut seen = HashSet::new();
+        for completion in &self.done {
+            assert!(seen.insert(completion.token), "{} came back twice", completion.token);
+        }
+        assert_eq!(seen.len(), 8, "everything comes back");
+        assert_eq!(self.own.slice(600..).to_vec(), [0; 4096 - 600], "nobody may write there");
+    }
+}
+
+fn plan() -> Plan {
+    let ways = ["tcp".to_owned(), "tcp".to_owned()];
+    Plan { class: Class::Tcp, ways, weight: 1, why: String::new() }
+}
+
+fn region(rights: Rights) -> Region {
+    register_software(&Memory::allocate(4096, Pages::Plain).expect("a page"), rights)
+}
+
+/// Does every job at once.
+struct Inline {
+    ways: Arc<dyn Ways>,
+    results: VecDeque<Finished>,
+}
+
+impl Shop for Inline {
+    fn start(&mut self, job: Job) {
+        self.results.extend(job.run(&*self.ways));
+    }
+
+    fn finished(&mut self) -> Option<Finished> {
+        self.results.pop_front()
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// The peer: its connection, its fabric, its half of a lane.
+#[derive(Clone)]
+struct Liar {
+    says: Arc<Mutex<Says>>,
+}
+
+impl Connection for Liar {
+    fn send(&mut self, _: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Option<Vec<u8>>, String> {
+        Ok(self.says.lock().unwrap_or_else(PoisonError::into_inner).control.pop_front())
+    }
+
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn wants_to_write(&self) -> bool {
+        false
+    }
+}
+
+impl Ways for Liar {
+    fn open(&self, _: Class, _: &str) -> Result<Arc<dyn Fabric>, Error> {
+        Ok(Arc::new(self.clone()))
+    }
+
+    fn tidy(&self, _: Class, _: &str) {}
+}
+
+impl Fabric for Liar {
+    fn register(&self, memory: &Memory, rights: Rights) -> Result<Region, Error> {
+        Ok(register_software(memory, rights))
+    }
+
+    fn half(&self, _: Side) -> Result<Box<dyn Half>, Error> {
+        Ok(Box::new(self.clone()))
+    }
+}
+
+impl Half for Liar {
+    fn offer(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn connect(self: Box<Self>, _: &[u8], _: Duration) -> Result<Box<dyn Lane>, Error> {
+        Ok(Box::new(LiarLane {
+            says: self.says,
+            caps: CAPS,
+            number: crate::lane::number(),
+            stats: Arc::default(),
+            receives: VecDeque::new(),
+            done: Vec::new(),
+            written: Vec::new(),
+            closed: false,
+        }))
+    }
+}
+
+/// Takes everything, and says what the peer wants to say.
+struct LiarLane {
+    says: Arc<Mutex<Says>>,
+    caps: Caps,
+    number: u64,
+    stats: Arc<Stats>,
+    receives: VecDeque<Op>,
+    done: Vec<Completion>,
+    /// What was written last, to be read again.
+    written: Vec<u8>,
+    closed: bool,
+}
+
+impl LiarLane {
+    fn take(&mut self, op: Op) {
+        let outcome = match &op.work {
+            _ if self.closed => Err(Failure::Flushed),
+            Work::Receive { .. } => return self.receives.push_back(op),
+            Work::Write { from, .. } => {
+                self.written = from.as_slice().iter().flat_map(|slice| slice.to_vec()).collect();
+                Ok(Done::Placed)
+            }
+            Work::Read { into, .. } => {
+                for slice in into.as_slice() {
+                    let length = slice.len().min(self.written.len());
+                    slice.region().memory().write(slice.offset(), &self.written[..length]);
+                }
+                Ok(Done::Placed)
+            }
+            _ => Ok(Done::Placed),
+        };
+        self.done.push(Completion { token: op.token, outcome, work: op.work });
+    }
+
+    fn say(&mut self) {
+        let mut says = self.says.lock().unwrap_or_else(PoisonError::into_inner);
+        while !self.receives.is_empty()
+            && let Some(letter) = says.letters.pop_front()
+            && let Some(receive) = self.receives.pop_front()
+        {
+            let Work::Receive { into } = &receive.work else { continue };
+            let [slot] = into.as_slice() else { continue };
+            let length = letter.len().min(slot.len());
+            slot.region().memory().write(slot.offset(), &letter[..length]);
+            let outcome = Ok(Done::Received { length, imm: None });
+            self.done.push(Completion { token: receive.token, outcome, work: receive.work });
+        }
+    }
+}
+
+impl Lane for LiarLane {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn stats(&self) -> &Arc<Stats> {
+        &self.stats
+    }
+
+    fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {
+        let (rights, length) = (region.rights(), region.len() as u64);
+        Ok(RemoteRegion { lane: LaneKind::Sim, rights, length, address: 0, key: 0 })
+    }
+
+    fn import(&mut self, remote: &RemoteRegion) -> Result<Window, Error> {
+        let reach = Reach::Ask { key: remote.key };
+        Ok(Window::new(self.number, remote.length, remote.rights, reach))
+    }
+
+    fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
+        let count = ops.len();
+        ops.drain(..).collect::<Vec<_>>().into_iter().for_each(|op| self.take(op));
+        count
+    }
+
+    fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
+        if !self.closed {
+            self.say();
+        }
+        let count = self.done.len();
+        done.append(&mut self.done);
+        count
+    }
+
+    fn arm(&mut self) -> bool {
+        false
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        unreachable!("nobody sleeps here")
+    }
+
+    fn close(&mut self) {
+        self.closed = true;
+        for op in std::mem::take(&mut self.receives) {
+            let outcome = Err(Failure::Flushed);
+            self.done.push(Completion { token: op.token, outcome, work: op.work });
+        }
+    }
+}
+
+const CAPS: Caps = Caps {
+    lane: "liar",
+    datagram: false,
+    ordered: true,
+    max_message: 1 << 20,
+    max_pieces: 16,
+    depth: 64,
+    receives: 256,
+    inline: 0,
+    peer_must_poll: false,
+    lent: LentPath::Direct,
+    spins: false,
+};

@@ -1,0 +1,72 @@
+//! Links as one more kind of lane: what an endpoint offers is where it listens.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fabric::link::{Endpoint, Listener, Settings};
+use fabric::{Error, Fabric, Half, Lane, Memory, Region, Rights, Side, wait};
+
+use crate::pair::Pair;
+
+pub(crate) fn pair(settings: [Settings; 2]) -> Pair {
+    let [a, b] = settings.map(|settings| Arc::new(Linked::new(settings)));
+    let mut pair = Pair::connect(a, b);
+    assert_eq!(pair.a.lane.caps().lane, "link");
+    pair.is_link = true;
+    // Everything is cut into pieces of a MiB.
+    pair.largest = 64 << 20;
+    pair
+}
+
+struct Linked {
+    endpoint: Endpoint,
+    listener: Arc<Listener>,
+}
+
+impl Linked {
+    fn new(settings: Settings) -> Self {
+        let endpoint = Endpoint::new(settings).expect("an endpoint");
+        let listener = endpoint.listen(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
+        Linked { endpoint, listener: Arc::new(listener) }
+    }
+}
+
+impl Fabric for Linked {
+    fn register(&self, memory: &Memory, rights: Rights) -> Result<Region, Error> {
+        self.endpoint.register(memory, rights)
+    }
+
+    fn half(&self, side: Side) -> Result<Box<dyn Half>, Error> {
+        let (endpoint, listener) = (self.endpoint.clone(), self.listener.clone());
+        Ok(Box::new(LinkHalf { endpoint, listener, side }))
+    }
+}
+
+struct LinkHalf {
+    endpoint: Endpoint,
+    listener: Arc<Listener>,
+    side: Side,
+}
+
+impl Half for LinkHalf {
+    fn offer(&self) -> Vec<u8> {
+        self.listener.address().to_string().into_bytes()
+    }
+
+    fn connect(self: Box<Self>, offer: &[u8], limit: Duration) -> Result<Box<dyn Lane>, Error> {
+        let address = std::str::from_utf8(offer).expect("text").parse().expect("an address");
+        let link = match self.side {
+            Side::Dial => self.endpoint.connect(address, limit)?,
+            Side::Accept => {
+                let mut link = self.listener.accept(limit).expect("somebody calls")?;
+                while !link.is_up() {
+                    assert_eq!(link.ended(), None);
+                    wait(&mut link, &mut Vec::new(), Duration::from_millis(1));
+                }
+                link
+            }
+        };
+        Ok(Box::new(link))
+    }
+}

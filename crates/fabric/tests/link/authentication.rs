@@ -1,0 +1,109 @@
+//! Who may call, and as whom.
+
+use std::time::Duration;
+
+use fabric::link::{Class, Endpoint, Settings};
+use fabric::session::{Credentials, Key, Reason};
+use fabric::{Error, Kind};
+
+use crate::two::{LIMIT, Two, anywhere, join, settings};
+
+fn key(name: &str, digit: &str) -> Key {
+    Key::from_hex(name, &digit.repeat(64)).unwrap()
+}
+
+fn with(credentials: Credentials) -> Settings {
+    Settings { credentials, ..settings() }
+}
+
+/// Knows one key, and nobody without.
+fn guarded() -> Settings {
+    let settings = Settings { require_authentication: true, ..settings() };
+    settings.keyring.add(key("night", "a")).unwrap();
+    settings
+}
+
+#[test]
+fn who_has_the_key_gets_in_under_its_name() {
+    let two = Two::new(with(Credentials::Key(key("mine", "a"))), guarded());
+    let [here, there] = [&two.dialler, &two.acceptor].map(|link| link.report().explain());
+    assert!(here.encrypted && there.encrypted);
+    assert_eq!((here.identity.as_str(), there.identity.as_str()), ("mine", "night"));
+    two.exercise();
+}
+
+#[test]
+fn who_has_another_key_or_none_does_not() {
+    let listens = Endpoint::new(guarded()).unwrap();
+    let listener = listens.listen(anywhere()).unwrap();
+    let call = |credentials| -> Error {
+        let endpoint = Endpoint::new(with(credentials)).unwrap();
+        endpoint.connect(listener.address(), LIMIT).err().expect("refused")
+    };
+    let error = call(Credentials::Key(key("other", "b")));
+    assert_eq!(error.kind(), Kind::Denied, "{error}");
+    assert_eq!(listener.counts().refused(Reason::WrongKey), 1);
+    let error = call(Credentials::None);
+    assert_eq!(error.kind(), Kind::Denied, "{error}");
+    assert_eq!(listener.counts().refused(Reason::Unauthenticated), 1);
+    assert_eq!(listener.counts().accepted(), 0);
+}
+
+#[test]
+fn where_nobody_asks_for_keys_callers_are_anonymous() {
+    let two = Two::new(settings(), settings());
+    let explained = two.acceptor.report().explain();
+    assert_eq!((explained.identity.as_str(), explained.encrypted), ("anonymous", false));
+}
+
+#[test]
+fn a_ticket_opens_one_link() {
+    let accepts = guarded();
+    let ticket = accepts.keyring.issue("worker-7", Duration::from_secs(60)).unwrap();
+    let endpoint = Endpoint::new(accepts).unwrap();
+    let listener = endpoint.listen(anywhere()).unwrap();
+    let caller = Endpoint::new(with(Credentials::Ticket(ticket))).unwrap();
+    let (_dialler, acceptor) = join(&caller, &listener);
+    assert_eq!(acceptor.report().explain().identity, "worker-7");
+    let error = caller.connect(listener.address(), LIMIT).err().expect("it is spent");
+    assert_eq!(error.kind(), Kind::Denied, "{error}");
+    assert_eq!(listener.counts().accepted(), 1);
+}
+
+fn encrypted(mut settings: Settings) -> Settings {
+    settings.classes = vec![Class::Tcp];
+    settings.tcp.encrypt = true;
+    settings
+}
+
+#[test]
+fn encrypted_lanes_do_everything_that_others_do() {
+    let dials = encrypted(with(Credentials::Key(key("mine", "a"))));
+    let two = Two::new(dials, encrypted(guarded()));
+    assert_eq!(two.lane(), "tcp");
+    two.exercise();
+}
+
+#[test]
+fn lanes_are_encrypted_if_one_end_wants_it() {
+    let key = || with(Credentials::Key(key("mine", "a")));
+    let plain = |settings: Settings| Settings { classes: vec![Class::Tcp], ..settings };
+    Two::new(encrypted(key()), plain(guarded())).exercise();
+    Two::new(plain(key()), encrypted(guarded())).exercise();
+}
+
+/// Keys come over the control connection: without one that is encrypted nobody can be sure of them.
+#[test]
+fn lanes_that_must_be_encrypted_are_not_made_without_a_key() {
+    for [dials, accepts] in
+        [[encrypted(settings()), settings()], [settings(), encrypted(settings())]]
+    {
+        let [dials, accepts] =
+            [dials, accepts].map(|end| Settings { classes: vec![Class::Tcp], ..end });
+        let (caller, host) = (Endpoint::new(dials).unwrap(), Endpoint::new(accepts).unwrap());
+        let listener = host.listen(anywhere()).unwrap();
+        let error = caller.connect(listener.address(), LIMIT).err().expect("refused");
+        assert_eq!(error.kind(), Kind::Unsupported, "{error}");
+        assert!(error.to_string().contains("there is no key"), "{error}");
+    }
+}

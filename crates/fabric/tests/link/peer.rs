@@ -1,0 +1,167 @@
+//! The other process: it listens, lets us use its memory, and sends back what it is sent.
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use fabric::link::{Class, Endpoint, Link};
+use fabric::{Completion, Done, Lane, Op, Region, RemoteRegion, Rights, Work};
+
+use crate::two::{LIMIT, only, region};
+
+/// What the child may use, and where it listens.
+const CLASSES: &str = "WIRELANE_TEST_CLASSES";
+const ADDRESS: &str = "WIRELANE_TEST_ADDRESS";
+
+/// The process, ended with this.
+pub(crate) struct Peer {
+    child: Child,
+    // The runner of tests ends if it cannot say what takes long.
+    _says: BufReader<ChildStdout>,
+    pub(crate) address: SocketAddr,
+}
+
+impl Peer {
+    pub(crate) fn start(classes: &[Class], address: SocketAddr) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(ARGUMENTS);
+        Self::start_by(command, classes, address)
+    }
+
+    /// By a command that runs this very program with [`ARGUMENTS`] somewhere else.
+    pub(crate) fn start_by(mut command: Command, classes: &[Class], address: SocketAddr) -> Self {
+        command.env(CLASSES, names(classes)).env(ADDRESS, address.to_string());
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut says = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("listens at ") {
+            line.clear();
+            assert!(says.read_line(&mut line).unwrap() > 0, "the other process listens");
+        }
+        let (_, address) = line.split_once("listens at ").unwrap();
+        Peer { child, _says: says, address: address.trim().parse().unwrap() }
+    }
+
+    /// Without a word.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) const ARGUMENTS: [&str; 3] = ["--exact", "peer::the_other_process", "--nocapture"];
+
+fn names(classes: &[Class]) -> String {
+    classes.iter().map(|class| class.name()).collect::<Vec<_>>().join(",")
+}
+
+/// Our end of a link to it, with a region of its own to use.
+pub(crate) struct Near {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) link: Link,
+    pub(crate) desk: Region,
+    pub(crate) remote: RemoteRegion,
+}
+
+impl Near {
+    pub(crate) fn connect(classes: &[Class], address: SocketAddr) -> Self {
+        Self::connect_by(Endpoint::new(only(classes)).unwrap(), address)
+    }
+
+    pub(crate) fn connect_by(endpoint: Endpoint, address: SocketAddr) -> Self {
+        let mut link = endpoint.connect(address, LIMIT).unwrap();
+        let desk = region(&endpoint, 1 << 20, Rights::NONE);
+        link.post(&mut VecDeque::from([Op::receive(0, desk.slice(..36))]));
+        let mut done = Vec::new();
+        assert_eq!(fabric::wait(&mut link, &mut done, LIMIT), 1, "{:?}", link.ended());
+        let remote = RemoteRegion::from_bytes(&desk.slice(..36).to_vec()).unwrap();
+        Near { endpoint, link, desk, remote }
+    }
+
+    pub(crate) fn one(&mut self, op: Op) -> Completion {
+        self.link.post(&mut VecDeque::from([op]));
+        let mut done = Vec::new();
+        let count = fabric::wait(&mut self.link, &mut done, LIMIT);
+        assert_eq!(count, 1, "{:#?}", self.link.report().explain());
+        done.remove(0)
+    }
+
+    /// Memory and messages, there and back.
+    pub(crate) fn exercise(&mut self) {
+        let window = self.link.import(&self.remote).unwrap();
+        let bytes: Vec<u8> = (0..1 << 19).map(|at: u32| (at % 241) as u8).collect();
+        self.desk.memory().write(0, &bytes);
+        let write = Op::write(1, self.desk.slice(..1 << 19), window.at(0));
+        assert_eq!(self.one(write).outcome, Ok(Done::Placed));
+        let read = Op::read(2, self.desk.slice(1 << 19..), window.at(0));
+        assert_eq!(self.one(read).outcome, Ok(Done::Placed));
+        assert_eq!(self.desk.slice(1 << 19..).to_vec(), bytes);
+        let work = Work::FetchAdd { old: self.desk.slice(..8), at: window.at(0), add: 1 };
+        assert!(matches!(self.one(Op { token: 3, work }).outcome, Ok(Done::Old(_))));
+        self.link.post(&mut VecDeque::from([
+            Op::receive(4, self.desk.slice(64..128)),
+            Op::send(5, self.desk.slice(8..16)),
+        ]));
+        let mut done = Vec::new();
+        while done.len() < 2 {
+            assert!(fabric::wait(&mut self.link, &mut done, LIMIT) > 0, "{:?}", self.link.ended());
+        }
+        assert_eq!(self.desk.slice(64..72).to_vec(), bytes[8..16], "it came back");
+    }
+}
+
+/// The other role: nothing where it is not wanted.
+#[test]
+fn the_other_process() {
+    let Ok(classes) = std::env::var(CLASSES) else { return };
+    let classes: Vec<Class> =
+        Class::ALL.into_iter().filter(|class| classes.contains(class.name())).collect();
+    let endpoint = Endpoint::new(only(&classes)).unwrap();
+    let address = std::env::var(ADDRESS).unwrap().parse().unwrap();
+    let listener = endpoint.listen(address).unwrap();
+    say_address(listener.address());
+    let shared = region(&endpoint, 1 << 20, Rights::ALL);
+    let desk = region(&endpoint, 1 << 16, Rights::NONE);
+    while let Some(link) = listener.accept(LIMIT) {
+        serve(&mut link.unwrap(), &shared, &desk);
+    }
+}
+
+#[allow(clippy::print_stdout, reason = "the pipe to the parent")]
+fn say_address(address: SocketAddr) {
+    println!("listens at {address}");
+    std::io::stdout().flush().unwrap();
+}
+
+fn serve(link: &mut Link, shared: &Region, desk: &Region) {
+    desk.memory().write(0, &link.grant(shared).unwrap().to_bytes());
+    let slot = |number: usize| desk.slice(number * 64..number * 64 + 64);
+    let mut todo: VecDeque<Op> = (1..64).map(|at| Op::receive(at as u64, slot(at))).collect();
+    todo.push_back(Op::send(0, desk.slice(..36)));
+    let mut done = Vec::new();
+    while link.ended().is_none() {
+        link.post(&mut todo);
+        fabric::wait(link, &mut done, Duration::from_millis(100));
+        for Completion { token, outcome, work } in done.drain(..) {
+            match (work, outcome) {
+                (Work::Receive { into }, Ok(Done::Received { length, .. })) => {
+                    let begin = into.as_slice()[0].offset();
+                    todo.push_back(Op::send(token, desk.slice(begin..begin + length)));
+                }
+                (Work::Send { .. }, Ok(_)) if token > 0 => {
+                    todo.push_back(Op::receive(token, slot(token as usize)));
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Memory that a peer may use: as long as it is there, as far as it reaches, and no more of it than allowed.
+
+use fabric::link::{Class, Settings};
+use fabric::{Done, Failure, Kind, Lane, Op, RemoteRegion, Rights, Work};
+
+use crate::two::{Two, only, post, settings};
+
+const CLASSES: [Class; 2] = [Class::Shm, Class::Tcp];
+
+#[test]
+fn a_dropped_region_is_refused_and_the_link_goes_on() {
+    let mut two = Two::new(settings(), settings());
+    let here = two.region(0, 64, Rights::NONE);
+    let kept = two.region(1, 64, Rights::ALL);
+    let kept_window = two.grant(&kept);
+    for round in 0..2 {
+        let region = two.region(1, 64, Rights::ALL);
+        let window = two.grant(&region);
+        let write = || Op::write(1, here.slice(..8), window.at(0));
+        assert_eq!(two.do_one(write()), Ok(Done::Placed));
+        drop(region);
+        assert_eq!(two.do_one(write()), Err(Failure::Access), "round {round}");
+        let read = Op::read(2, here.slice(..8), window.at(0));
+        assert_eq!(two.do_one(read), Err(Failure::Access));
+        let work = Work::FetchAdd { old: here.slice(8..16), at: window.at(0), add: 1 };
+        assert_eq!(two.do_one(Op { token: 3, work }), Err(Failure::Access));
+        let other = Op::write(4, here.slice(..8), kept_window.at(0));
+        assert_eq!(two.do_one(other), Ok(Done::Placed), "round {round}");
+    }
+    assert_eq!((two.dialler.ended(), two.acceptor.ended()), (None, None));
+}
+
+#[test]
+fn beyond_the_end_and_without_the_right_is_refused_here() {
+    for class in CLASSES {
+        let mut two = Two::over(class);
+        let here = two.region(0, 64, Rights::NONE);
+        let there = two.region(1, 64, Rights { read: true, ..Rights::NONE });
+        let window = two.grant(&there);
+        let refused = [
+            Op::write(1, here.slice(..8), window.at(0)),
+            Op::read(2, here.slice(..8), window.at(57)),
+            Op::read(3, here.slice(..8), window.at(u64::MAX - 3)),
+            Op::write_imm(4, here.slice(..8), window.at(0), 1),
+        ];
+        for op in refused {
+            assert_eq!(two.do_one(op), Err(Failure::Access));
+        }
+        let events = two.dialler.report().explain().events.len();
+        assert_eq!(two.do_one(Op::read(5, here.slice(..8), window.at(56))), Ok(Done::Placed));
+        assert_eq!(two.dialler.report().explain().events.len(), events, "no rail died of it");
+    }
+}
+
+fn few_regions() -> Settings {
+    let mut settings = only(&[Class::Tcp]);
+    settings.link.regions = 4;
+    settings
+}
+
+#[test]
+fn regions_have_a_limit_and_dropped_ones_make_room() {
+    let mut two = Two::new(few_regions(), few_regions());
+    let here = two.region(0, 64, Rights::NONE);
+    let mut regions: Vec<_> = (0..5).map(|_| two.region(1, 64, Rights::ALL)).collect();
+    for region in &regions[..4] {
+        two.grant(region);
+    }
+    let error = two.acceptor.grant(&regions[4]).unwrap_err();
+    assert_eq!(error.kind(), Kind::Full, "{error}");
+    drop(regions.remove(0));
+    let window = two.grant(&regions[3]);
+    let write = Op::write(1, here.slice(..8), window.at(0));
+    assert_eq!(two.do_one(write), Ok(Done::Placed), "the new one, not the old");
+}
+
+#[test]
+fn what_was_never_granted_is_refused_and_the_link_goes_on() {
+    let mut two = Two::new(settings(), settings());
+    let there = two.region(1, 64, Rights::ALL);
+    let here = two.region(0, 64, Rights::NONE);
+    let remote = two.acceptor.grant(&there).unwrap();
+    let changed = |at: usize, bits: u8| {
+        let mut bytes = remote.to_bytes();
+        bytes[at] ^= bits;
+        RemoteRegion::from_bytes(&bytes).unwrap()
+    };
+    // Of another kind of lane; of another life of the peer's; with a number that is too large.
+    let tcp = changed(1, 5 ^ 3);
+    assert_eq!(two.dialler.import(&tcp).unwrap_err().kind(), Kind::Misuse);
+    let error = two.dialler.import(&changed(12, 1)).unwrap_err();
+    assert_eq!(error.kind(), Kind::Denied, "{error}");
+    assert!(error.to_string().contains("before the peer restarted"), "{error}");
+    let error = two.dialler.import(&changed(21, 0xff)).unwrap_err();
+    assert_eq!(error.kind(), Kind::Denied, "{error}");
+    // With a number that nobody has: the peer is asked.
+    let window = two.dialler.import(&changed(20, 1)).unwrap();
+    let write = Op::write(1, here.slice(..8), window.at(0));
+    assert_eq!(two.do_one(write), Err(Failure::Access));
+    let error = two.dialler.import(&changed(20, 1)).unwrap_err();
+    assert!(error.to_string().contains("the peer has dropped it"), "{error}");
+    // More than there is, by a changed length.
+    let window = two.dialler.import(&changed(5, 1)).unwrap();
+    let beyond = Op::write(2, here.slice(..8), window.at(60));
+    assert_eq!(two.do_one(beyond), Err(Failure::Access));
+    let window = two.dialler.import(&remote).unwrap();
+    let write = Op::write(3, here.slice(..8), window.at(0));
+    assert_eq!(two.do_one(write), Ok(Done::Placed));
+    assert_eq!(there.slice(60..).to_vec(), [0; 4]);
+}
+
+#[test]
+fn regions_granted_before_and_after_the_link_is_used_are_reached() {
+    let mut two = Two::over(Class::Shm);
+    let here = two.region(0, 64, Rights::NONE);
+    here.memory().store(0, 42);
+    let regions: Vec<_> = (0..100).map(|_| two.region(1, 64, Rights::ALL)).collect();
+    let windows: Vec<_> = regions.iter().map(|region| two.grant(region)).collect();
+    post(
+        &mut two.dialler,
+        windows.iter().map(|window| Op::write(1, here.slice(..8), window.at(8))),
+    );
+    let [done, _] = two.run(100, 0);
+    assert!(done.iter().all(|completion| completion.outcome == Ok(Done::Placed)), "{done:?}");
+    assert!(regions.iter().all(|region| region.memory().load(8) == 42));
+}
