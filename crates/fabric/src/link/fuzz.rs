@@ -94,6 +94,7 @@ impl Trial {
             leads,
             epochs: [1, 2],
             their_room: 64,
+            their_regions: 16,
             connection: Box::new(Liar { says: says.clone() }),
             shop: Box::new(Inline { ways, results: VecDeque::new() }),
             plans,

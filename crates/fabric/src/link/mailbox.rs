@@ -120,8 +120,8 @@ impl Mailbox {
 
     /// What the peer said about its slots; `false` if that cannot be.
     pub(super) fn peer_freed(&mut self, freed: [u32; 2]) -> bool {
-        for at in 0..2 {
-            let (before, now) = (self.freed_there[at], freed[at]);
+        for (at, now) in freed.into_iter().enumerate() {
+            let before = self.freed_there[at];
             // Messages of one lane need not come in the order they were sent: older news is no news.
             if now.wrapping_sub(before) > self.sent[at].wrapping_sub(before) {
                 if before.wrapping_sub(now) > u32::from(u16::MAX) {

@@ -1,7 +1,10 @@
 //! Links: what callers hold for a peer. The best way is chosen, and another when it dies.
 //!
+//! Start at [`Endpoint`], which makes a [`Link`] to a peer or a [`Listener`] for those who call;
+//! [`Report`] says which way a link goes and why.
+//!
 //! A link is a control connection and **rails**: ways of one class (shared memory, RDMA devices, TCP) with
-//! a lane each. Its core ([`core`]) is told the time and owns no descriptor, so that everything it
+//! a lane each. Its core (`core.rs`) is told the time and owns no descriptor, so that everything it
 //! does can be tried on simulated lanes. Writes and reads go by the lanes as they are, cut into pieces;
 //! messages, numbers of writes and atomic operations go as numbered messages that take effect once and
 //! in order, whatever lane brings them. When a lane dies, its operations wait in limbo until both ends have

@@ -222,10 +222,10 @@ fn notes_and_credits_that_cross_do_not_block_each_other() {
         duo.work(end);
     }
     duo.stage.world.advance(Duration::from_micros(4500));
-    for end in 0..2 {
+    for (end, window) in windows.iter().enumerate() {
         let add = |token: u64| {
             let old = desk.slice(8 * token as usize..8 * token as usize + 8);
-            Op { token: 200 + token, work: Work::FetchAdd { old, at: windows[end].at(0), add: 1 } }
+            Op { token: 200 + token, work: Work::FetchAdd { old, at: window.at(0), add: 1 } }
         };
         duo.post(end, (0..24).map(add));
         for token in 0..4 {
