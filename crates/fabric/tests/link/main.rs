@@ -7,6 +7,7 @@ mod beside;
 mod containers;
 mod crowd;
 mod ends;
+mod faults;
 mod messages;
 mod peer;
 mod policies;
