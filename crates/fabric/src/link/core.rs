@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::config::Config;
 use super::control::Control;
@@ -23,7 +23,7 @@ use crate::lane::Caps;
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::Rights;
 use crate::remote::Target;
-use crate::stats::Stats;
+use crate::stats::{SAMPLE, Stats};
 
 /// The control connection, as the core sees it. Neither call blocks.
 pub(crate) trait Connection: Send {
@@ -91,6 +91,9 @@ pub(crate) struct Core {
     pub(super) scratch: Vec<u8>,
     pub(super) letter: Vec<u8>,
     pub(super) ended: Option<Ended>,
+    /// How many operations were posted, and the one of them that is timed.
+    pub(super) posted: u64,
+    pub(super) timed: Option<(u32, Instant)>,
     pub(super) now: Duration,
     pub(super) timers: Timers,
     pub(super) journal: Journal,
@@ -172,6 +175,8 @@ impl Core {
             scratch: Vec::new(),
             letter: Vec::new(),
             ended: None,
+            posted: 0,
+            timed: None,
             now,
             timers: Timers { heard: now, beat: now, stranded: Some(now) },
             journal: Journal::default(),
@@ -272,7 +277,9 @@ impl Core {
         };
         let window = std::mem::replace(&mut target.window, window);
         let what = What::Whole { token: op.token, window };
-        self.put(rail, bytes, op.work, what);
+        let part = self.put(rail, bytes, op.work, what);
+        self.posted += 1;
+        self.time(part, 1);
         None
     }
 
@@ -284,7 +291,10 @@ impl Core {
             }
             _ => None,
         };
-        let flight = self.flights.insert(Flight::new(op));
+        let mut flight = Flight::new(op);
+        self.posted += 1;
+        flight.timed = self.posted.is_multiple_of(SAMPLE).then(Instant::now);
+        let flight = self.flights.insert(flight);
         match work {
             Some(draft) => {
                 let draft = draft(flight);
@@ -329,8 +339,8 @@ impl Core {
 
     /// Gives an operation to a rail.
     #[inline]
-    pub(super) fn put(&mut self, rail: u8, bytes: u64, work: Work, what: What) {
-        let Some(track) = &mut self.rails[usize::from(rail)].track else { return };
+    pub(super) fn put(&mut self, rail: u8, bytes: u64, work: Work, what: What) -> u32 {
+        let Some(track) = &mut self.rails[usize::from(rail)].track else { return u32::MAX };
         let proof = match (&what, &work) {
             (What::Message { .. }, _) => {
                 track.sent += 1;
@@ -345,8 +355,31 @@ impl Core {
         }
         track.out += 1;
         track.bytes_out += bytes;
-        let token = u64::from(self.parts.insert(Part { rail, bytes, proof, what }));
-        track.queue.push_back(Op { token, work });
+        let part = self.parts.insert(Part { rail, bytes, proof, what });
+        track.queue.push_back(Op { token: u64::from(part), work });
+        part
+    }
+
+    /// Times an operation, if it is its turn: one in so many, one at a time.
+    #[inline]
+    pub(super) fn time(&mut self, part: u32, count: u64) {
+        let due = self.posted / SAMPLE != (self.posted - count) / SAMPLE || self.posted == count;
+        if due && self.timed.is_none() {
+            self.timed = Some((part, Instant::now()));
+        }
+    }
+
+    /// An operation is over, or a part of a lane with it.
+    #[inline]
+    pub(super) fn stop_time(&mut self, part: u32, placed: bool) {
+        if let Some((timed, begun)) = self.timed
+            && timed == part
+        {
+            self.timed = None;
+            if placed {
+                self.stats.time(begun.elapsed());
+            }
+        }
     }
 
     /// Hands to the lanes what they were given.
@@ -433,6 +466,7 @@ impl Core {
     fn complete(&mut self, rail: u8, completion: Completion) {
         let Completion { token, outcome, work } = completion;
         let Some(part) = self.parts.remove(token as u32) else { return };
+        self.stop_time(token as u32, outcome.is_ok());
         if let Some(track) = &mut self.rails[usize::from(rail)].track {
             track.out -= 1;
             track.bytes_out -= part.bytes;
@@ -541,6 +575,9 @@ impl Core {
 
     pub(super) fn finish_flight(&mut self, number: u32, outcome: Result<Done, Failure>) {
         if let Some(flight) = self.flights.remove(number) {
+            if let (Some(begun), Ok(_)) = (flight.timed, &outcome) {
+                self.stats.time(begun.elapsed());
+            }
             self.finish(flight.op, outcome);
         }
     }

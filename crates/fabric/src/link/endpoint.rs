@@ -186,7 +186,16 @@ impl Endpoint {
             .card(inner.settings.policy_for(address.ip()), || inner.ports.look_within(limit / 2));
         let config = session::Config { silence: inner.settings.link.silence };
         let credentials = &inner.settings.credentials;
-        let session = session::dial(address, credentials, &ours.to_bytes(), &config, limit)?;
+        let session = loop {
+            let left = limit.saturating_sub(begun.elapsed());
+            match session::dial(address, credentials, &ours.to_bytes(), &config, left) {
+                // So many call at once that we were sent away for the next: our turn may come.
+                Err(error) if error.kind() == Kind::Full && left > RETRY => {
+                    std::thread::sleep(RETRY);
+                }
+                dialled => break dialled?,
+            }
+        };
         let call = || format!("make a link to {address}");
         let theirs = Card::parse(session.card()).ok_or_else(|| {
             let why = "the peer's card is none that we know";
@@ -494,6 +503,9 @@ impl Ways for LinkWays {
         })
     }
 }
+
+/// How soon a door that has too many callers is called again.
+const RETRY: Duration = Duration::from_millis(50);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -365,8 +365,8 @@ fn outcome(ended: &Ended, work: &Work, begun: bool) -> Failure {
 /// How long a rail is left alone.
 fn rest(class: Class, flaps: u32, config: &super::config::Config) -> Duration {
     match class {
-        // Shared memory dies with the peer, and is not there another time if it was not at first.
-        Class::Shm => Duration::from_secs(u64::from(u32::MAX)),
+        // Shared memory is not there another time if it was not at first.
+        Class::Shm if flaps == 0 => Duration::from_secs(u64::from(u32::MAX)),
         _ => {
             let longer = 1 << flaps.saturating_sub(1).min(16);
             (config.settle * longer).min(config.longest_pause.max(config.settle))

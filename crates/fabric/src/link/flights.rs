@@ -1,5 +1,7 @@
 //! Operations of the caller's that are not one operation of one lane: longer, answered, or done again.
 
+use std::time::Instant;
+
 use super::parts::Piece;
 use crate::op::{Failure, Op, Pieces, Work};
 use crate::region::Slice;
@@ -21,6 +23,8 @@ pub(super) struct Flight {
     pub(super) begun: bool,
     /// How often a device refused it by itself.
     pub(super) refusals: u8,
+    /// When it was posted, if it is timed.
+    pub(super) timed: Option<Instant>,
 }
 
 /// What is left to do when the bytes are placed.
@@ -50,6 +54,7 @@ impl Flight {
             failure: None,
             begun: false,
             refusals: 0,
+            timed: None,
         }
     }
 

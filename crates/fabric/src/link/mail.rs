@@ -107,7 +107,8 @@ impl Core {
         self.inbox.told();
         let length = bytes.len() as u64;
         let work = Work::Send { from: bytes.into(), imm: None };
-        self.put(rail, length, work, What::Message { place, message: Box::new(message) });
+        let what = What::Message { place, message: Box::new(message) };
+        self.put(rail, length, work, what);
     }
 
     /// Gives the lane its free slots back, and says so to a peer that may wait for them.

@@ -192,6 +192,15 @@ impl Track {
         self.keys[at] = Some((region, key));
     }
 
+    /// A region is gone: its key is of no use.
+    pub(super) fn refuse_key(&mut self, region: u64) {
+        if let Some(Some((known, key))) = self.keys.get_mut(index(region))
+            && *known == region
+        {
+            *key = Key::Refused;
+        }
+    }
+
     /// Ends the lane. What it never had comes back like what it had.
     pub(super) fn close(&mut self) {
         self.closed = true;

@@ -104,6 +104,12 @@ impl Core {
             }
             Control::Gone { region } => {
                 self.heard.gone(region, self.config.regions);
+                // A lane that would be asked for it all the same would die of the answer.
+                for rail in &mut self.rails {
+                    if let Some(track) = &mut rail.track {
+                        track.refuse_key(region);
+                    }
+                }
                 self.try_keyless();
             }
             Control::Ask { region } => {
@@ -310,7 +316,8 @@ impl Core {
         if !std::mem::replace(&mut track.probe.reading, true) {
             let into = track.probe.ours.slice(PROBE..).into();
             let work = Work::Read { into, from: Target { window, offset: 0 } };
-            return self.put(at, PROBE as u64, work, What::Probe);
+            self.put(at, PROBE as u64, work, What::Probe);
+            return;
         }
         if track.probe.ours.slice(..PROBE).to_vec() != track.probe.ours.slice(PROBE..).to_vec() {
             return self.die(at, "the probe came back changed");

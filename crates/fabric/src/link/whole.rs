@@ -54,6 +54,11 @@ impl Core {
         track.out += count as u32;
         track.bytes_out += bytes;
         self.under_way += count;
+        self.posted += count as u64;
+        if let Some(last) = ops.back().map(|op| op.token as u32) {
+            self.time(last, count as u64);
+        }
+        let track = self.rails[usize::from(rail)].track.as_mut()?;
         track.lane.post(ops);
         // What the lane has no room for waits here: it is the caller's no more.
         track.queue.append(ops);
@@ -76,6 +81,11 @@ impl Core {
         };
         for completion in &mut done[before..] {
             let Some(part) = parts.remove(completion.token as u32) else { continue };
+            if let Some((_, begun)) =
+                self.timed.take_if(|(part, _)| u64::from(*part) == completion.token)
+            {
+                self.stats.time(begun.elapsed());
+            }
             let What::Whole { token, window } = part.what else { continue };
             if let Some(target) = completion.work.target_mut() {
                 target.window = window;

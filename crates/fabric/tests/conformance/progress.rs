@@ -266,7 +266,9 @@ pub(crate) fn everything_is_counted(mut pair: Pair) {
     assert_eq!((stats.operations(OpKind::Write), stats.bytes(OpKind::Write)), (100, 4800));
     assert_eq!((stats.operations(OpKind::Read), stats.bytes(OpKind::Read)), (1, 8));
     assert_eq!((stats.operations(OpKind::Send), stats.bytes(OpKind::Send)), (1, 5));
-    assert!(pair.is_link || stats.latency().count() >= 3, "one in 32 is timed");
+    // A link times one at a time, and here all are posted at once.
+    let least = if pair.is_link { 1 } else { 3 };
+    assert!(stats.latency().count() >= least, "one in 32 is timed");
     let stats = pair.b.lane.stats().clone();
     assert_eq!((stats.operations(OpKind::Receive), stats.bytes(OpKind::Receive)), (1, 5));
     assert_eq!(pair.a.lane.stats().failures(Failure::Access), 0);
