@@ -43,7 +43,7 @@ async fn watch(
             true => output::answer(&format!("{}\n", serde_json::json!(event)))?,
             false => output::answer(&format!("{}\n", report::event(&event)))?,
         }
-        if event.what == Happening::Ended {
+        if matches!(event.what, Happening::Ended | Happening::Closed) {
             break Err(Failure::failed(format!("the link ended: {}", event.why)));
         }
     };

@@ -312,7 +312,7 @@ fn sigterm_ends_a_server_with_links_and_tells_them() {
     server.signal("-TERM");
     assert_eq!(server.exit_code(), Some(0));
     let last = watcher.said.by_ref().map(|line| line.expect("text")).last().expect("an event");
-    assert_eq!(json(&last)["what"], "ended", "{last}");
+    assert_eq!(json(&last)["what"], "closed", "{last}");
     assert_eq!(watcher.child.wait().expect("it ends").code(), Some(3));
     let mut said = String::new();
     watcher.child.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
@@ -331,7 +331,7 @@ fn events_are_logged_with_peer_rail_and_reason() {
             (line["level"].as_str().expect("a level"), line["message"].as_str().expect("a text"))
         })
         .collect();
-    assert_eq!(said, [("INFO", "rail up"), ("INFO", "link switched"), ("WARN", "link ended")]);
+    assert_eq!(said, [("INFO", "rail up"), ("INFO", "link switched"), ("INFO", "link closed")]);
     assert_eq!(
         (&lines[0]["rail"], &lines[0]["why"]),
         (&"shm".into(), &"both ends are on one host".into())
