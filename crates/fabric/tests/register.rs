@@ -245,7 +245,7 @@ fn too_low_a_memlock_is_said_with_its_value_and_the_remedy() {
         let error = open().unwrap().register(&memory, Rights::ALL).unwrap_err();
         assert_eq!(error.kind(), Kind::Full);
         let text = error.to_string();
-        assert!(text.starts_with("register 1.0 MiB on rxe0: "), "{text}");
+        assert!(text.starts_with("register 1.0 MiB on rxe"), "{text}");
         assert!(text.contains("may lock 64.0 KiB (RLIMIT_MEMLOCK)"), "{text}");
         assert!(text.contains("ulimit -l unlimited"), "{text}");
         return;
