@@ -10,17 +10,17 @@ use super::config::Config;
 use super::control::Control;
 use super::event::Journal;
 use super::flights::{Flight, Tail};
-use super::header::{Body, Stream};
+use super::header::Stream;
 use super::inbox::Inbox;
 use super::incoming::Incoming;
 use super::outgoing::{Draft, Outgoing};
 use super::parts::{NEVER, Part, Piece, Rows, What};
 use super::pieces::Choice;
-use super::rail::{Lost, Rail, State};
+use super::rail::{Rail, State};
 use super::regions::{Granted, Heard};
 use super::shop::Shop;
 use crate::lane::Caps;
-use crate::op::{Completion, Done, Failure, Op, Work};
+use crate::op::{Completion, Failure, Op, Work};
 use crate::region::Rights;
 use crate::remote::Target;
 use crate::stats::{SAMPLE, Stats};
@@ -462,136 +462,6 @@ impl Core {
         self.batch = batch;
     }
 
-    #[inline]
-    fn complete(&mut self, rail: u8, completion: Completion) {
-        let Completion { token, outcome, work } = completion;
-        let Some(part) = self.parts.remove(token as u32) else { return };
-        self.stop_time(token as u32, outcome.is_ok());
-        if let Some(track) = &mut self.rails[usize::from(rail)].track {
-            track.out -= 1;
-            track.bytes_out -= part.bytes;
-            track.arrived +=
-                u64::from(outcome.is_ok() && matches!(part.what, What::Message { .. }));
-        }
-        match outcome {
-            Ok(_) => self.placed(rail, part, work),
-            Err(failure) => self.lost(rail, Lost { part, failure, work }),
-        }
-    }
-
-    /// It took effect.
-    #[inline]
-    pub(super) fn placed(&mut self, rail: u8, part: Part, mut work: Work) {
-        match part.what {
-            What::Whole { token, window } => {
-                if let Some(target) = work.target_mut() {
-                    target.window = window;
-                }
-                self.finish(Op { token, work }, Ok(Done::Placed));
-            }
-            What::Piece(piece) => {
-                if let Some(flight) = self.flights.get_mut(piece.flight) {
-                    flight.pieces -= 1;
-                }
-                self.progress(piece.flight);
-            }
-            What::Message { place, message } => {
-                if let Some(track) = &mut self.rails[usize::from(rail)].track {
-                    track.mail.give_back(place);
-                }
-                if message.body != Body::Credit {
-                    self.outgoing[message.body.stream() as usize].arrived(message.sequence);
-                }
-                if let Some(number) = message.flight {
-                    if let Some(flight) = self.flights.get_mut(number) {
-                        flight.messages -= 1;
-                    }
-                    self.progress(number);
-                }
-            }
-            What::Probe => self.probed(rail),
-        }
-    }
-
-    /// It did not, as far as this end knows: what to do is seen when the lane is fenced.
-    #[cold]
-    fn lost(&mut self, rail: u8, lost: Lost) {
-        let failure = lost.failure;
-        if failure == Failure::Unsupported {
-            return self.unsupported(lost);
-        }
-        self.rails[usize::from(rail)].limbo.push(lost);
-        self.die(rail, cause(failure));
-    }
-
-    fn unsupported(&mut self, lost: Lost) {
-        let Lost { part, failure, mut work } = lost;
-        match part.what {
-            What::Whole { token, window } => {
-                if let Some(target) = work.target_mut() {
-                    target.window = window;
-                }
-                self.finish(Op { token, work }, Err(failure));
-            }
-            What::Piece(piece) => self.abandon(&piece, failure),
-            What::Message { message, .. } => {
-                self.outgoing[message.body.stream() as usize].arrived(message.sequence);
-                self.fail_link(Failure::Local, "a lane does not take the link's own messages");
-            }
-            What::Probe => self.die(part.rail, "the lane cannot be probed"),
-        }
-    }
-
-    /// An operation has got further: whether it is over, or what comes next.
-    pub(super) fn progress(&mut self, number: u32) {
-        let Some(flight) = self.flights.get(number) else { return };
-        if flight.pieces > 0 || flight.cut < flight.total {
-            return;
-        }
-        // Its bytes are placed: a number that waited for that may go again.
-        if let Some(at) = self.held.iter().position(|message| message.flight == Some(number)) {
-            let message = self.held.swap_remove(at);
-            return self.message_again(message);
-        }
-        if flight.messages > 0 {
-            return;
-        }
-        match (flight.failure, flight.tail) {
-            (Some(failure), _) => self.finish_flight(number, Err(failure)),
-            (None, Tail::Nothing) => self.finish_flight(number, Ok(Done::Placed)),
-            (None, Tail::Notice) => self.draft_notice(number),
-            (None, Tail::Answer) => {}
-        }
-    }
-
-    /// The number of a write shall follow.
-    fn draft_notice(&mut self, number: u32) {
-        if let Some(flight) = self.flights.get_mut(number) {
-            flight.tail = Tail::Nothing;
-            flight.messages += 1;
-            self.outgoing[Stream::Letters as usize].push(Draft::Notice(number));
-        }
-    }
-
-    pub(super) fn finish_flight(&mut self, number: u32, outcome: Result<Done, Failure>) {
-        if let Some(flight) = self.flights.remove(number) {
-            if let (Some(begun), Ok(_)) = (flight.timed, &outcome) {
-                self.stats.time(begun.elapsed());
-            }
-            self.finish(flight.op, outcome);
-        }
-    }
-
-    #[inline]
-    pub(super) fn finish(&mut self, op: Op, outcome: Result<Done, Failure>) {
-        let completion = Completion { token: op.token, outcome, work: op.work };
-        if !matches!(completion.work, Work::Receive { .. }) {
-            self.under_way -= 1;
-        }
-        self.stats.count(&completion);
-        self.done.push(completion);
-    }
-
     // The end.
 
     /// What the peer must hear.
@@ -672,19 +542,6 @@ fn caps(config: &Config) -> Caps {
         lent: crate::lane::LentPath::OneCopy,
         spins: true,
         ordered: false,
-    }
-}
-
-/// Why a lane died, for people.
-pub(super) fn cause(failure: Failure) -> &'static str {
-    match failure {
-        Failure::PeerGone => "the peer does not answer by it: the wire, a port or the peer is gone",
-        Failure::Access => "the peer refused an access: the region may be gone",
-        Failure::Local => "the device failed",
-        Failure::NotReady => "the peer had no receive",
-        Failure::Nonsense => "the peer broke the lane's protocol",
-        Failure::TooLong => "a message was longer than its receive",
-        Failure::Flushed | Failure::Unknown | Failure::Unsupported => "its queue ended at this end",
     }
 }
 

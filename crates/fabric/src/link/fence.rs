@@ -9,11 +9,11 @@ use super::event::Happening;
 use super::flights::Flight;
 use super::header::Body;
 use super::outgoing::Message;
-use super::parts::{Part, Piece, What};
+use super::parts::{Part, Piece, What, as_it_was};
 use super::rail::{Lost, State};
 use super::rails::HEDGE;
 use super::shop::{Job, Task};
-use crate::op::{Failure, Op, Work};
+use crate::op::{Failure, Work};
 
 impl Core {
     /// A lane is dead, or could not be made.
@@ -164,14 +164,11 @@ impl Core {
 
     /// It did not happen: it is done again, unless it can never be.
     fn again(&mut self, lost: Lost) {
-        let Lost { part, failure, mut work } = lost;
+        let Lost { part, failure, work } = lost;
         let hopeless = failure == Failure::Access;
         match part.what {
             What::Whole { token, window } => {
-                if let Some(target) = work.target_mut() {
-                    target.window = window;
-                }
-                let op = Op { token, work };
+                let op = as_it_was(token, window, work);
                 if hopeless {
                     return self.finish(op, Err(failure));
                 }
@@ -311,12 +308,9 @@ impl Core {
             return;
         }
         let lost: Vec<Lost> = self.rails.iter_mut().flat_map(|rail| rail.limbo.drain(..)).collect();
-        for Lost { part, failure, mut work } in lost {
+        for Lost { part, failure, work } in lost {
             if let Part { what: What::Whole { token, window }, .. } = part {
-                if let Some(target) = work.target_mut() {
-                    target.window = window;
-                }
-                let op = Op { token, work };
+                let op = as_it_was(token, window, work);
                 let outcome = match failure {
                     Failure::Access => failure,
                     _ => outcome(&ended, &op.work, true),

@@ -1,7 +1,8 @@
 //! Messages of a link: out by whichever rail has room, in by any, each taking effect once.
 
+use super::complete::cause;
 use super::control::Control;
-use super::core::{Core, RECEIVE, cause};
+use super::core::{Core, RECEIVE};
 use super::flights::{Tail, cut};
 use super::header::{Body, Change, Header, Stream};
 use super::inbox::{Letter, Place, Step};

@@ -12,6 +12,7 @@
 
 mod bytes;
 mod card;
+mod complete;
 mod config;
 mod control;
 mod core;

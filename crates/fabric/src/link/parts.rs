@@ -1,6 +1,7 @@
 //! What is on the lanes: one row for each operation that a lane has.
 
 use super::outgoing::Message;
+use crate::op::{Op, Work};
 use crate::remote::Window;
 
 /// An operation of a lane.
@@ -22,6 +23,14 @@ pub(super) enum What {
     Message { place: u32, message: Box<Message> },
     /// The probe of a new lane: first a write, then a read.
     Probe,
+}
+
+/// The caller's operation again, as it came.
+pub(super) fn as_it_was(token: u64, window: Window, mut work: Work) -> Op {
+    if let Some(target) = work.target_mut() {
+        target.window = window;
+    }
+    Op { token, work }
 }
 
 /// Some consecutive bytes of a write or a read.
