@@ -77,7 +77,6 @@ impl Session {
     }
 }
 
-#[allow(dead_code, reason = "links, which stand on sessions, are yet to come")]
 impl Session {
     /// Queues a message of at most [`MOST_MESSAGE`] bytes, and sends what goes out at once. Where too much
     /// is queued the peer does not read: then the session is lost.
