@@ -110,7 +110,7 @@ pub(super) const HOST_ROWS: &[Row] = &[
         theirs: || perf(&["tcp", "write_bw", "1048576", "8000"]),
     },
     Row {
-        name: "link over shm, what it adds to a write of 64 B, sixteen under way",
+        name: "link over shm, added to 64 B",
         peer: "the limit",
         unit: "ns",
         better: Better::Less,
