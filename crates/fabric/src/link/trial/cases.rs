@@ -273,3 +273,28 @@ fn nobody_sleeps_while_slots_wait_to_be_posted() {
         assert!(!track.mail.has_idle(), "posting a receive posts the slots that it emptied");
     }
 }
+
+#[test]
+fn a_peer_that_says_nothing_for_too_long_is_gone() {
+    let mut duo = Duo::new(&small());
+    let (open, desk) = (region(4096, Rights::ALL), region(4096, Rights::NONE));
+    let window = duo.grant(&open);
+    for rail in RAILS {
+        duo.stage.world.change(rail, |faults| faults.dead = true);
+    }
+    duo.post(0, [Op::write(1, desk.slice(..8), window.at(0)), Op::send(2, desk.slice(..8))]);
+    // The other end does nothing any more: it neither fences nor speaks.
+    for _ in 0..4000 {
+        duo.work(0);
+        duo.stage.world.advance(Duration::from_millis(10));
+    }
+    let ended = duo.stage.cores[0].ended.as_ref().expect("it is over");
+    assert!(
+        ended.why.contains("said nothing") || ended.why.contains("not closed"),
+        "{}",
+        ended.why
+    );
+    let mut outcomes = duo.outcomes(0);
+    outcomes.sort_by_key(|(token, _)| *token);
+    assert_eq!(outcomes, [(1, Err(Failure::Unknown)), (2, Err(Failure::Unknown))]);
+}
