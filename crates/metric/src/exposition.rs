@@ -1,0 +1,220 @@
+//! One answer to one scrape: Prometheus's text format 0.0.4.
+
+use std::fmt::{self, Write};
+
+use crate::{Kind, Prefix, Row, Value};
+
+/// What the answer's `Content-Type` says.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Collects samples, and is the text that a scraper reads.
+///
+/// The samples of a row stand together, however they were added, below one `HELP` and one `TYPE`.
+#[derive(Debug)]
+pub struct Exposition {
+    prefix: Prefix,
+    families: Vec<Family>,
+}
+
+/// How many values a summary has seen, and their sum where somebody has kept it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Total {
+    /// How many.
+    pub count: u64,
+    /// Their sum; missing is missing.
+    pub sum: Option<Value>,
+}
+
+/// Labels of a sample: names and values.
+type Labels<'l> = &'l [(&'l str, &'l str)];
+
+impl Exposition {
+    /// An answer that says nothing yet.
+    pub fn new(prefix: &Prefix) -> Self {
+        Exposition { prefix: prefix.clone(), families: Vec::new() }
+    }
+
+    /// Adds a sample of a counter or gauge.
+    pub fn add(&mut self, row: &Row, labels: Labels<'_>, value: impl Into<Value>) {
+        debug_assert!(matches!(row.kind(), Kind::Counter | Kind::Gauge), "{row:?}");
+        self.family(row).sample("", labels, None, value.into());
+    }
+
+    /// Adds a histogram. Each bucket has its upper bound and how many values lay in it, not in those
+    /// before; bounds rise, and the last may be infinite.
+    pub fn histogram(
+        &mut self,
+        row: &Row,
+        labels: Labels<'_>,
+        buckets: &[(f64, u64)],
+        sum: impl Into<Value>,
+    ) {
+        debug_assert_eq!(row.kind(), Kind::Histogram, "{row:?}");
+        debug_assert!(buckets.is_sorted_by(|before, after| before.0 < after.0), "{row:?}");
+        let family = self.family(row);
+        let mut count = 0;
+        for (bound, values) in buckets.iter().filter(|(bound, _)| bound.is_finite()) {
+            count += values;
+            family.sample("_bucket", labels, Some(("le", *bound)), count.into());
+        }
+        let count: u64 = buckets.iter().map(|(_, values)| values).sum();
+        family.sample("_bucket", labels, Some(("le", f64::INFINITY)), count.into());
+        family.sample("_sum", labels, None, sum.into());
+        family.sample("_count", labels, None, count.into());
+    }
+
+    /// Adds a summary: values by quantile (0 to 1), which are none where nothing was seen yet.
+    pub fn summary(
+        &mut self,
+        row: &Row,
+        labels: Labels<'_>,
+        quantiles: &[(f64, Value)],
+        total: Total,
+    ) {
+        debug_assert_eq!(row.kind(), Kind::Summary, "{row:?}");
+        let family = self.family(row);
+        for (quantile, value) in quantiles {
+            family.sample("", labels, Some(("quantile", *quantile)), *value);
+        }
+        if let Some(sum) = total.sum {
+            family.sample("_sum", labels, None, sum);
+        }
+        family.sample("_count", labels, None, total.count.into());
+    }
+
+    fn family(&mut self, row: &Row) -> &mut Family {
+        // Samples of one row mostly come one after the other.
+        let known = self.families.iter().rposition(|family| family.row.name() == row.name());
+        let at = known.unwrap_or_else(|| {
+            let name = format!("{}_{}", self.prefix, row.name());
+            self.families.push(Family { row: *row, name, samples: String::new() });
+            self.families.len() - 1
+        });
+        debug_assert_eq!(self.families[at].row, *row, "two rows have one name");
+        &mut self.families[at]
+    }
+}
+
+impl fmt::Display for Exposition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Family { row, name, samples } in &self.families {
+            let help = Escaped { text: row.help(), quotes: false };
+            write!(f, "# HELP {name} {help}\n# TYPE {name} {}\n{samples}", row.kind().name())?;
+        }
+        Ok(())
+    }
+}
+
+/// The samples of one row.
+#[derive(Debug)]
+struct Family {
+    row: Row,
+    /// With the prefix.
+    name: String,
+    /// One line each.
+    samples: String,
+}
+
+impl Family {
+    fn sample(&mut self, suffix: &str, labels: Labels<'_>, own: Option<(&str, f64)>, value: Value) {
+        let series = series(&self.name, suffix, labels, own);
+        debug_assert!(
+            !self.samples.lines().any(|line| line.rsplit_once(' ').is_some_and(|l| l.0 == series)),
+            "two samples of {series}"
+        );
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.samples, "{series} {value}");
+    }
+}
+
+/// A name with its labels. `own` is the label that histograms and summaries add.
+fn series(name: &str, suffix: &str, labels: Labels<'_>, own: Option<(&str, f64)>) -> String {
+    debug_assert!(labels.iter().all(|(name, _)| is_label(name)), "{labels:?}");
+    let mut pairs: Vec<String> = labels
+        .iter()
+        .map(|(name, value)| format!("{name}=\"{}\"", Escaped { text: value, quotes: true }))
+        .collect();
+    pairs.extend(own.map(|(name, value)| format!("{name}=\"{}\"", Value::Real(value))));
+    match pairs.is_empty() {
+        true => format!("{name}{suffix}"),
+        false => format!("{name}{suffix}{{{}}}", pairs.join(",")),
+    }
+}
+
+/// Whether callers may give a label this name: not those that Prometheus and this file add.
+fn is_label(name: &str) -> bool {
+    let good = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'_';
+    let first = name.bytes().next().is_some_and(|letter| !letter.is_ascii_digit());
+    let taken = name.starts_with("__") || matches!(name, "le" | "quantile");
+    first && !taken && name.bytes().all(good)
+}
+
+struct Escaped<'t> {
+    text: &'t str,
+    /// Within quotes they are escaped too; in help they must not be.
+    quotes: bool,
+}
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text.chars().try_for_each(|letter| match letter {
+            '\\' => f.write_str("\\\\"),
+            '\n' => f.write_str("\\n"),
+            '"' if self.quotes => f.write_str("\\\""),
+            _ => f.write_char(letter),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SENT: Row = Row::counter("bytes_sent_total", "bytes", "Payload \"sent\" by C:\\");
+    const UP: Row = Row::gauge("connected", "", "Whether a link is up");
+    const TOOK: Row = Row::histogram("request_duration_seconds", "seconds", "How long it took");
+    const LATENCY: Row = Row::summary("send_latency_ns", "ns", "Post to completion");
+
+    #[test]
+    fn a_scraper_gets_every_kind() {
+        let mut answer = Exposition::new(&Prefix::default());
+        answer.add(&SENT, &[("device", "mlx5_0"), ("why", "a\"b\\c\nd")], u64::MAX);
+        answer.add(&UP, &[], true);
+        answer.add(&SENT, &[("device", "mlx5_1")], 0u64);
+        answer.histogram(&TOOK, &[("op", "get")], &[(0.5, 2), (1.0, 3), (f64::INFINITY, 4)], 7.5);
+        let quantiles = [(0.5, Value::Whole(650)), (0.99, Value::Real(f64::NAN))];
+        answer.summary(&LATENCY, &[], &quantiles, Total { count: 9, sum: None });
+        assert_eq!(answer.to_string(), include_str!("../tests/every_kind.prom"));
+    }
+
+    #[test]
+    fn bounds_need_no_infinite_one() {
+        let mut answer = Exposition::new(&"dwcp".parse().unwrap());
+        answer.histogram(&TOOK, &[], &[(0.5, 2)], 0.6);
+        let text = answer.to_string();
+        assert!(text.contains("\ndwcp_request_duration_seconds_bucket{le=\"+Inf\"} 2\n"), "{text}");
+        assert!(text.ends_with("_count 2\n"), "{text}");
+    }
+
+    #[test]
+    fn nothing_added_is_nothing_said() {
+        assert_eq!(Exposition::new(&Prefix::default()).to_string(), "");
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "two samples")]
+    fn one_sample_twice_is_a_mistake() {
+        let mut answer = Exposition::new(&Prefix::default());
+        answer.add(&UP, &[], 1u64);
+        answer.add(&UP, &[], 0u64);
+    }
+
+    #[test]
+    fn labels_are_words_that_are_not_taken() {
+        assert!(is_label("device") && is_label("_x1"));
+        for wrong in ["", "1a", "a-b", "le", "quantile", "__name__"] {
+            assert!(!is_label(wrong), "{wrong}");
+        }
+    }
+}

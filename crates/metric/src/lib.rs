@@ -1,0 +1,28 @@
+//! One row per metric, and the text that Prometheus reads.
+//!
+//! A [`Row`] says what a metric is called, what it means, in which unit and of which kind; a name that
+//! breaks Prometheus's conventions does not compile. An [`Exposition`] is one answer to one scrape: it
+//! collects samples and is the text. Nothing is counted or kept here: who has a value hands it over when
+//! asked, and hands over nothing where it has none, because missing is not zero.
+//!
+//! ```
+//! use metric::{Exposition, Prefix, Row};
+//!
+//! const SENT: Row = Row::counter("rdma_bytes_sent_total", "bytes", "Payload sent");
+//!
+//! let mut answer = Exposition::new(&Prefix::default());
+//! answer.add(&SENT, &[("device", "mlx5_0")], 4096u64);
+//! assert!(answer.to_string().ends_with("wirelane_rdma_bytes_sent_total{device=\"mlx5_0\"} 4096\n"));
+//! ```
+//!
+//! Start at [`Row`].
+
+mod exposition;
+mod prefix;
+mod row;
+mod value;
+
+pub use exposition::{CONTENT_TYPE, Exposition, Total};
+pub use prefix::{Prefix, WrongPrefix};
+pub use row::{Kind, Row};
+pub use value::Value;
