@@ -7,6 +7,7 @@ use crate::metadata::Package;
 const ARROWS: &[(&str, &[&str])] = &[
     ("metric", &[]),
     ("kv-proto", &[]),
+    ("kv-store", &[]),
     ("rdma-sys", &[]),
     ("fabric", &["rdma-sys"]),
     ("wirelane", &["fabric"]),

@@ -1,0 +1,126 @@
+//! Listing keys, page by page.
+
+use crate::seat::Seated;
+use crate::{Facts, Moment, Store};
+
+/// Where a list goes on. It may be sent to a caller as a number and come back as any number: one
+/// that was made up skips keys, and nothing worse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cursor(u64);
+
+/// Some keys, and where the next are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// Keys with what is known of their values, in no order.
+    pub keys: Vec<(Box<[u8]>, Facts)>,
+    /// Where the list goes on; `None` at its end.
+    pub next: Option<Cursor>,
+}
+
+impl Cursor {
+    /// Where every list begins.
+    pub const START: Cursor = Cursor(0);
+
+    fn new(seat: usize, id: u32) -> Cursor {
+        Cursor((seat as u64) << 32 | u64::from(id))
+    }
+
+    fn parts(self) -> (usize, u32) {
+        ((self.0 >> 32) as usize, self.0 as u32)
+    }
+}
+
+impl From<u64> for Cursor {
+    fn from(number: u64) -> Cursor {
+        Cursor(number)
+    }
+}
+
+impl From<Cursor> for u64 {
+    fn from(cursor: Cursor) -> u64 {
+        cursor.0
+    }
+}
+
+impl Store {
+    /// Some keys that begin with `prefix`, in no order. A key that exists from the first page to
+    /// the last is listed exactly once, however often it is overwritten; one that comes or goes
+    /// meanwhile may or may not be.
+    ///
+    /// A page ends at `most_keys` keys, or before the keys have more than `most_bytes` bytes; but
+    /// one key it may always have, so that the list goes on. It also ends after so much work, and
+    /// may then have few keys or none.
+    pub fn list(
+        &self,
+        prefix: &[u8],
+        from: Cursor,
+        most_keys: usize,
+        most_bytes: usize,
+        now: Moment,
+    ) -> Page {
+        let mut draft = Draft { prefix, now, keys: Vec::new(), most_keys, most_bytes, work: WORK };
+        let (mut seat, mut id) = from.parts();
+        while seat < self.seats.len() {
+            match draft.fill(self.seats[seat].enter(), id) {
+                Stop::End => (seat, id) = (seat + 1, 0),
+                Stop::Pause(next) => id = next,
+                Stop::Full(next) => {
+                    return Page { keys: draft.keys, next: Some(Cursor::new(seat, next)) };
+                }
+            }
+        }
+        Page { keys: draft.keys, next: None }
+    }
+}
+
+/// A page in the making.
+struct Draft<'p> {
+    prefix: &'p [u8],
+    now: Moment,
+    keys: Vec<(Box<[u8]>, Facts)>,
+    most_keys: usize,
+    most_bytes: usize,
+    /// How many places may still be looked at.
+    work: u32,
+}
+
+/// Why no more was taken from a shard, and where it goes on.
+enum Stop {
+    End,
+    Pause(u32),
+    Full(u32),
+}
+
+impl Draft<'_> {
+    /// Looks at the places of a shard from `first` on, and lets others have it now and then.
+    fn fill(&mut self, shard: Seated<'_>, first: u32) -> Stop {
+        self.work = self.work.saturating_sub(1);
+        let pause = first.saturating_add(STRETCH).min(shard.end());
+        for id in first..pause {
+            if self.work == 0 {
+                return Stop::Full(id);
+            }
+            if let Some((key, facts)) = shard.show(id, self.now)
+                && key.starts_with(self.prefix)
+            {
+                if !self.has_room(key.len()) {
+                    return Stop::Full(id);
+                }
+                self.most_bytes = self.most_bytes.saturating_sub(key.len());
+                self.keys.push((key.into(), facts));
+            }
+            self.work -= 1;
+        }
+        if pause < shard.end() { Stop::Pause(pause) } else { Stop::End }
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        self.keys.is_empty() || (self.keys.len() < self.most_keys && bytes <= self.most_bytes)
+    }
+}
+
+/// Places looked at for one page.
+const WORK: u32 = 8192;
+
+/// Places looked at before the lock is let go.
+const STRETCH: u32 = 512;

@@ -1,0 +1,181 @@
+//! The store: keys, values, and who may read or replace them.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use crate::pool::{Block, Pool};
+use crate::seat::Seat;
+use crate::shard::{Found, Hashing, Shard, Value};
+use crate::{
+    Committed, Condition, Facts, Key, Moment, Pin, Pinned, Refused, Reservation, Settings, Usage,
+    WhenFull,
+};
+
+/// Keys and the ranges of the pool where their values lie. All methods may be called from many
+/// threads at once.
+///
+/// A thread holds at most one lock, a shard's or the pool's. So nothing can wait in a circle, and
+/// the pool is never waited for under the lock of a shard. What it costs: a block that left the
+/// index is for a moment in neither.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) seats: Box<[Seat]>,
+    pool: Mutex<Pool>,
+    versions: AtomicU64,
+    pub(crate) reserved_bytes: AtomicU64,
+    /// Whose turn it is to evict.
+    pub(crate) turn: AtomicUsize,
+    pub(crate) when_full: WhenFull,
+    hashing: Hashing,
+}
+
+impl Store {
+    /// An empty store.
+    pub fn new(settings: Settings) -> Store {
+        let hashing = Hashing::new(settings.seed);
+        let seat = |_| Seat::new(Shard::new(hashing.clone()));
+        Store {
+            seats: (0..settings.shard_count()).map(seat).collect(),
+            pool: Mutex::new(Pool::new(settings.pool_bytes)),
+            versions: AtomicU64::new(settings.first_version),
+            reserved_bytes: AtomicU64::new(0),
+            turn: AtomicUsize::new(0),
+            when_full: settings.when_full,
+            hashing,
+        }
+    }
+
+    /// The value of a key, held for reading. A value that has expired is removed instead.
+    pub fn pin(&self, key: Key<'_>, now: Moment) -> Option<Pinned> {
+        let (hash, seat) = self.place(key);
+        let mut shard = self.seats[seat].enter();
+        let spent = match shard.look(hash, key, now) {
+            Found::Live(id) => {
+                let (facts, ranges) = (shard.facts(id), shard.pin(id));
+                let pin = Pin { seat: seat as u32, id, version: facts.version };
+                return Some(Pinned { pin, facts, ranges });
+            }
+            Found::Due(id) => shard.expire(id),
+            Found::Nothing => None,
+        };
+        shard.miss();
+        drop(shard);
+        self.give(spent);
+        None
+    }
+
+    /// What is known of a key's value, without a trace: it counts as no use of the value.
+    pub fn stat(&self, key: Key<'_>, now: Moment) -> Option<Facts> {
+        let (hash, seat) = self.place(key);
+        let shard = self.seats[seat].enter();
+        match shard.look(hash, key, now) {
+            Found::Live(id) => Some(shard.facts(id)),
+            Found::Due(_) | Found::Nothing => None,
+        }
+    }
+
+    /// Gives a value back. If it was replaced or removed meanwhile, the last pin frees its memory.
+    ///
+    /// # Panics
+    ///
+    /// May panic if the pin is another store's.
+    pub fn unpin(&self, pin: Pin) {
+        let spent = self.seats[pin.seat as usize].enter().unpin(pin.id, pin.version);
+        self.give(spent);
+    }
+
+    /// Makes a reservation the value of a key, if the condition holds; else nothing changes, and
+    /// the reservation's memory is free again. Readers see the old value or the new one.
+    pub fn commit(
+        &self,
+        key: Key<'_>,
+        reservation: Reservation,
+        expires: Option<Moment>,
+        condition: Condition,
+        now: Moment,
+    ) -> Result<Committed, Refused> {
+        let block = self.reserved(reservation);
+        let (hash, seat) = self.place(key);
+        let mut shard = self.seats[seat].enter();
+        let found = shard.look(hash, key, now);
+        if let Err(refused) = condition.check(shard.version(found)) {
+            drop(shard);
+            self.give(Some(block));
+            return Err(refused);
+        }
+        // Drawn under the lock, so that the versions of a key rise in the order of its commits.
+        let version = self.versions.fetch_add(1, Ordering::Relaxed);
+        let spent = shard.put(found, hash, key, Value { block, version, expires });
+        drop(shard);
+        self.give(spent);
+        Ok(Committed { version, replaced: matches!(found, Found::Live(_)) })
+    }
+
+    /// Gives the memory of a reservation back.
+    pub fn cancel(&self, reservation: Reservation) {
+        let block = self.reserved(reservation);
+        self.give(Some(block));
+    }
+
+    /// Removes a key, if the condition holds. Says which version it had, or `None` where there was
+    /// no such key.
+    pub fn delete(
+        &self,
+        key: Key<'_>,
+        condition: Condition,
+        now: Moment,
+    ) -> Result<Option<u64>, Refused> {
+        let (hash, seat) = self.place(key);
+        let mut shard = self.seats[seat].enter();
+        let found = shard.look(hash, key, now);
+        let version = shard.version(found);
+        condition.check(version)?;
+        let spent = match found {
+            Found::Live(id) => shard.delete(id),
+            Found::Due(id) => shard.expire(id),
+            Found::Nothing => None,
+        };
+        drop(shard);
+        self.give(spent);
+        Ok(version)
+    }
+
+    /// What is held and was done.
+    pub fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
+        self.seats.iter().for_each(|seat| seat.enter().count(&mut usage));
+        usage.index_bytes += size_of_val(&*self.seats) as u64;
+        usage.reserved_bytes = self.reserved_bytes.load(Ordering::Relaxed);
+        let pool = self.pool();
+        usage.free_bytes = pool.free_bytes();
+        usage.used_bytes = pool.bytes() - pool.free_bytes();
+        usage.largest_free = pool.largest_free();
+        usage.index_bytes += pool.heap() as u64;
+        usage
+    }
+
+    pub(crate) fn pool(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().expect("no thread panics while it holds the pool")
+    }
+
+    /// Gives memory back to the pool. No lock of a shard is held here.
+    pub(crate) fn give(&self, block: Option<Block>) {
+        match block {
+            None | Some(Block::Empty) => {}
+            Some(block) => self.pool().give(block),
+        }
+    }
+
+    /// The hash of a key, and the seat that follows from it. The index uses the highest and the
+    /// lowest bits of the hash, so the seat comes from those between.
+    fn place(&self, key: Key<'_>) -> (u64, usize) {
+        let hash = self.hashing.of(key.as_bytes());
+        (hash, (hash >> 32) as usize & (self.seats.len() - 1))
+    }
+
+    /// The block of a reservation that ends here.
+    fn reserved(&self, reservation: Reservation) -> Block {
+        self.reserved_bytes.fetch_sub(reservation.length(), Ordering::Relaxed);
+        reservation.block
+    }
+}

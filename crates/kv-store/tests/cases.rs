@@ -1,0 +1,179 @@
+//! What a user of the store may rely on, case by case.
+
+use kv_store::{
+    Committed, Condition, Cursor, Key, Moment, NoRoom, Range, Ranges, Refused, Settings, Store,
+    WhenFull,
+};
+
+const NOW: Moment = Moment(1000);
+
+fn store(pool_bytes: u64, when_full: WhenFull) -> Store {
+    Store::new(Settings { shards: 4, when_full, ..Settings::with_pool(pool_bytes) })
+}
+
+fn key(text: &str) -> Key<'_> {
+    Key::new(text.as_bytes()).unwrap()
+}
+
+fn put(store: &Store, name: &str, length: u64) -> Committed {
+    let reservation = store.reserve(length, NOW).unwrap();
+    store.commit(key(name), reservation, None, Condition::Always, NOW).unwrap()
+}
+
+#[test]
+fn get_returns_the_last_put() {
+    let store = store(1 << 20, WhenFull::Refuse);
+    assert!(store.pin(key("a"), NOW).is_none());
+    assert_eq!(put(&store, "a", 10), Committed { version: 1, replaced: false });
+    assert_eq!(put(&store, "b", 20), Committed { version: 2, replaced: false });
+    let reservation = store.reserve(30, NOW).unwrap();
+    let ranges = reservation.ranges();
+    let third = store.commit(key("a"), reservation, None, Condition::Always, NOW).unwrap();
+    assert_eq!(third, Committed { version: 3, replaced: true });
+    let pinned = store.pin(key("a"), NOW).unwrap();
+    assert_eq!((pinned.facts.version, pinned.facts.length), (3, 30));
+    assert_eq!(pinned.ranges, ranges);
+    store.unpin(pinned.pin);
+    let usage = store.usage();
+    assert_eq!((usage.keys, usage.value_bytes, usage.hits, usage.misses), (2, 50, 1, 1));
+}
+
+#[test]
+fn a_pinned_value_stays_when_it_is_overwritten_and_deleted() {
+    let store = store(4096, WhenFull::Refuse);
+    put(&store, "a", 4000);
+    let (one, two) = (store.pin(key("a"), NOW).unwrap(), store.pin(key("a"), NOW).unwrap());
+    assert_eq!(store.delete(key("a"), Condition::Always, NOW), Ok(Some(1)));
+    assert!(store.stat(key("a"), NOW).is_none());
+    store.unpin(one.pin);
+    assert_eq!(store.usage().detached, 1);
+    let full = NoRoom::Full { needed: 4000, free: 0, pinned: 4000 };
+    assert_eq!(store.reserve(4000, NOW).unwrap_err(), full);
+    store.unpin(two.pin);
+    assert_eq!((store.usage().detached, store.usage().used_bytes), (0, 0));
+    put(&store, "a", 4000);
+}
+
+#[test]
+fn a_condition_that_fails_changes_nothing_and_frees_the_reservation() {
+    let store = store(1 << 20, WhenFull::Refuse);
+    let attempt = |condition| {
+        let reservation = store.reserve(100_000, NOW).unwrap();
+        store.commit(key("a"), reservation, None, condition, NOW).map(|done| done.version)
+    };
+    assert_eq!(attempt(Condition::IfVersion(1)), Err(Refused::Absent));
+    assert_eq!(store.usage().used_bytes, 0);
+    assert_eq!(attempt(Condition::IfAbsent), Ok(1));
+    let before = (store.stat(key("a"), NOW), store.usage());
+    assert_eq!(attempt(Condition::IfAbsent), Err(Refused::Exists { version: 1 }));
+    assert_eq!(attempt(Condition::IfVersion(7)), Err(Refused::OtherVersion { version: 1 }));
+    assert_eq!((store.stat(key("a"), NOW), store.usage()), before);
+    assert_eq!(attempt(Condition::IfVersion(1)), Ok(2));
+    let refused = Err(Refused::OtherVersion { version: 2 });
+    assert_eq!(store.delete(key("a"), Condition::IfVersion(1), NOW), refused);
+    assert_eq!(store.delete(key("a"), Condition::IfVersion(2), NOW), Ok(Some(2)));
+    assert_eq!(store.delete(key("a"), Condition::Always, NOW), Ok(None));
+    assert_eq!(store.usage().used_bytes, 0);
+}
+
+#[test]
+fn a_value_expires_when_its_time_has_come() {
+    let store = store(1 << 20, WhenFull::Refuse);
+    for (name, expires) in [("a", 2000), ("b", 3000), ("c", 4000)] {
+        let reservation = store.reserve(10, NOW).unwrap();
+        let expires = Some(Moment(expires));
+        store.commit(key(name), reservation, expires, Condition::Always, NOW).unwrap();
+    }
+    assert_eq!(store.next_expiry(), Some(Moment(2000)));
+    assert_eq!(store.stat(key("a"), Moment(1999)).unwrap().expires, Some(Moment(2000)));
+    assert!(store.stat(key("a"), Moment(2000)).is_none());
+    assert!(store.pin(key("a"), Moment(2000)).is_none());
+    assert_eq!((store.usage().keys, store.usage().expired), (2, 1));
+    put(&store, "c", 10);
+    assert_eq!(store.expire(Moment(9000), 10), 1, "the put of c took its expiry away");
+    assert_eq!((store.next_expiry(), store.usage().keys), (None, 1));
+}
+
+#[test]
+fn an_expired_value_is_absent_to_conditions() {
+    let store = store(1 << 20, WhenFull::Refuse);
+    let commit = |condition, now| {
+        let reservation = store.reserve(10, now).unwrap();
+        store.commit(key("a"), reservation, Some(Moment(2000)), condition, now)
+    };
+    commit(Condition::Always, NOW).unwrap();
+    assert_eq!(commit(Condition::IfVersion(1), Moment(2000)), Err(Refused::Absent));
+    let fresh = commit(Condition::IfAbsent, Moment(2000));
+    assert_eq!(fresh, Ok(Committed { version: 2, replaced: false }));
+}
+
+#[test]
+fn a_full_store_that_may_not_evict_refuses_but_drops_what_expired() {
+    let store = store(1 << 20, WhenFull::Refuse);
+    let reservation = store.reserve(1 << 20, NOW).unwrap();
+    let expires = Some(Moment(2000));
+    store.commit(key("a"), reservation, expires, Condition::Always, NOW).unwrap();
+    let full = NoRoom::Full { needed: 8, free: 0, pinned: 0 };
+    assert_eq!(store.reserve(8, Moment(1999)).unwrap_err(), full);
+    let reservation = store.reserve(8, Moment(2000)).unwrap();
+    store.cancel(reservation);
+    assert_eq!((store.usage().expired, store.usage().used_bytes), (1, 0));
+}
+
+#[test]
+fn nothing_is_evicted_for_a_value_that_cannot_fit() {
+    let store = store(1 << 20, WhenFull::Evict);
+    for name in ["a", "b", "c", "d"] {
+        put(&store, name, 256 << 10);
+    }
+    let too_long = NoRoom::TooLong { most: 1 << 20 };
+    assert_eq!(store.reserve((1 << 20) + 1, NOW).unwrap_err(), too_long);
+    let pinned = store.pin(key("b"), NOW).unwrap();
+    let full = NoRoom::Full { needed: 1 << 20, free: 0, pinned: 256 << 10 };
+    assert_eq!(store.reserve(1 << 20, NOW).unwrap_err(), full);
+    assert_eq!((store.usage().evicted, store.usage().keys), (0, 4));
+    let reservation = store.reserve(768 << 10, NOW).unwrap();
+    assert!(matches!(reservation.ranges(), Ranges::Many(_)), "around the pinned value");
+    assert_eq!((store.usage().evicted, store.usage().keys), (3, 1));
+    store.cancel(reservation);
+    store.unpin(pinned.pin);
+}
+
+#[test]
+fn a_value_of_no_bytes_needs_no_pool() {
+    let store = store(0, WhenFull::Refuse);
+    put(&store, "a", 0);
+    let pinned = store.pin(key("a"), NOW).unwrap();
+    assert_eq!(pinned.ranges, Ranges::One(Range { offset: 0, length: 0 }));
+    store.unpin(pinned.pin);
+    assert_eq!(store.reserve(1, NOW).unwrap_err(), NoRoom::TooLong { most: 0 });
+}
+
+#[test]
+fn clear_leaves_only_what_is_pinned() {
+    let store = store(1 << 20, WhenFull::Refuse);
+    for number in 0..500 {
+        put(&store, &format!("a rather long key with the number {number}"), 100 + number);
+    }
+    let pinned = store.pin(key("a rather long key with the number 77"), NOW).unwrap();
+    store.clear();
+    let usage = store.usage();
+    assert_eq!((usage.keys, usage.value_bytes, usage.pins, usage.detached), (0, 0, 1, 1));
+    store.unpin(pinned.pin);
+    assert_eq!((store.usage().used_bytes, store.usage().largest_free), (0, 1 << 20));
+    assert_eq!(store.list(b"", Cursor::START, 10, 1000, NOW).keys, []);
+}
+
+#[test]
+fn versions_begin_where_they_are_told() {
+    let store = Store::new(Settings { first_version: 1 << 40, ..Settings::with_pool(4096) });
+    assert_eq!(put(&store, "a", 1).version, 1 << 40);
+    assert_eq!(store.delete(key("a"), Condition::Always, NOW), Ok(Some(1 << 40)));
+    assert_eq!(put(&store, "a", 1).version, (1 << 40) + 1);
+}
+
+#[test]
+fn threads_share_a_store() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Store>();
+}

@@ -1,0 +1,336 @@
+//! Thousands of random operations against a plain map.
+
+mod seeded;
+
+use std::collections::HashMap;
+
+use kv_store::{
+    Condition, Cursor, Facts, Key, Moment, NoRoom, Pinned, Range, Refused, Reservation, Settings,
+    Store, WhenFull,
+};
+use seeded::Random;
+
+#[test]
+fn a_store_that_evicts_agrees_with_the_model() {
+    for seed in 0..30 {
+        Trial::new(seed, WhenFull::Evict).run(3000);
+    }
+}
+
+#[test]
+fn a_store_that_refuses_agrees_with_the_model() {
+    for seed in 100..130 {
+        Trial::new(seed, WhenFull::Refuse).run(3000);
+    }
+}
+
+/// A store, and what it should hold.
+struct Trial {
+    store: Store,
+    random: Random,
+    now: Moment,
+    pool_bytes: u64,
+    refuses: bool,
+    model: HashMap<Vec<u8>, Known>,
+    pins: Vec<(Pinned, Known)>,
+    reservations: Vec<Reservation>,
+    versions: u64,
+    evicted: u64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Known {
+    facts: Facts,
+    ranges: Vec<Range>,
+}
+
+impl Trial {
+    fn new(seed: u64, when_full: WhenFull) -> Trial {
+        let mut random = Random(seed);
+        let pool_bytes = random.one_of(&[64 << 10, 1 << 20, 4 << 20]);
+        let shards = random.one_of(&[1, 4, 16]);
+        Trial {
+            store: Store::new(Settings { pool_bytes, shards, when_full, first_version: 1, seed }),
+            random,
+            now: Moment(0),
+            pool_bytes,
+            refuses: when_full == WhenFull::Refuse,
+            model: HashMap::new(),
+            pins: Vec::new(),
+            reservations: Vec::new(),
+            versions: 1,
+            evicted: 0,
+        }
+    }
+
+    fn run(mut self, rounds: u32) {
+        for round in 0..rounds {
+            match self.random.below(100) {
+                0..45 => self.put(),
+                45..70 => self.get(),
+                70..78 => self.unpin(),
+                78..88 => self.delete(),
+                88..92 => self.hold(),
+                92..95 => self.time_passes(),
+                95..97 => self.list(),
+                97..99 => self.cancel(),
+                _ if self.random.below(20) == 0 => self.clear(),
+                _ => {}
+            }
+            if round % 50 == 0 {
+                self.check();
+            }
+        }
+        self.end();
+    }
+
+    fn put(&mut self) {
+        let Some(reservation) = self.reserve() else { return };
+        let (key, condition) = (self.key(), self.condition());
+        let length = reservation.length();
+        let ranges = reservation.ranges().as_slice().to_vec();
+        let lifetime = self.random.between(1, 400);
+        let expires = (self.random.below(3) == 0).then_some(Moment(self.now.0 + lifetime));
+        let expected = allowed(condition, self.live(&key));
+        let replaced = self.live(&key).is_some();
+        let done =
+            self.store.commit(Key::new(&key).unwrap(), reservation, expires, condition, self.now);
+        assert_eq!(done.map(|_| ()), expected);
+        let Ok(done) = done else { return };
+        assert_eq!((done.version, done.replaced), (self.versions, replaced));
+        self.versions += 1;
+        let facts = Facts { length, version: done.version, expires };
+        self.model.insert(key, Known { facts, ranges });
+    }
+
+    fn get(&mut self) {
+        let key = self.key();
+        let pinned = self.store.pin(Key::new(&key).unwrap(), self.now);
+        let known = self.live(&key).cloned();
+        let Some(pinned) = pinned else {
+            assert_eq!(known, None);
+            self.model.remove(&key);
+            return;
+        };
+        let found = Known { facts: pinned.facts, ranges: pinned.ranges.as_slice().to_vec() };
+        assert_eq!(Some(&found), known.as_ref());
+        assert_eq!(self.store.stat(Key::new(&key).unwrap(), self.now), Some(found.facts));
+        if self.random.below(3) == 0 {
+            self.pins.push((pinned, found));
+        } else {
+            self.store.unpin(pinned.pin);
+        }
+    }
+
+    fn unpin(&mut self) {
+        if !self.pins.is_empty() {
+            let at = self.random.below(self.pins.len() as u64) as usize;
+            self.store.unpin(self.pins.swap_remove(at).0.pin);
+        }
+    }
+
+    fn delete(&mut self) {
+        let (key, condition) = (self.key(), self.condition());
+        let version = self.live(&key).map(|known| known.facts.version);
+        let expected = allowed(condition, self.live(&key)).map(|()| version);
+        assert_eq!(self.store.delete(Key::new(&key).unwrap(), condition, self.now), expected);
+        if expected.is_ok() {
+            self.model.remove(&key);
+        }
+    }
+
+    fn hold(&mut self) {
+        let reservation = self.reserve();
+        self.reservations.extend(reservation);
+    }
+
+    fn cancel(&mut self) {
+        if let Some(reservation) = self.reservations.pop() {
+            self.store.cancel(reservation);
+        }
+    }
+
+    fn time_passes(&mut self) {
+        self.now.0 += self.random.below(200);
+        let most = self.random.below(20) as usize;
+        assert!(self.store.expire(self.now, most) <= most);
+    }
+
+    fn list(&mut self) {
+        let prefix: &[u8] = self.random.one_of(&[b"", b"k", b"key 1", b"key 33", b"none"]);
+        let most = self.random.between(1, 50) as usize;
+        let mut listed = Vec::new();
+        let mut from = Some(Cursor::START);
+        while let Some(cursor) = from {
+            let page = self.store.list(prefix, cursor, most, 2000, self.now);
+            assert!(page.keys.len() <= most);
+            listed.extend(page.keys);
+            from = page.next.map(|next| Cursor::from(u64::from(next)));
+        }
+        listed.sort_by(|one, other| one.0.cmp(&other.0));
+        let live = |key: &&Vec<u8>| key.starts_with(prefix) && self.live(key).is_some();
+        let mut expected: Vec<_> = self.model.keys().filter(live).collect();
+        expected.sort();
+        let same = |((key, facts), expected): (&(Box<[u8]>, Facts), &&Vec<u8>)| {
+            key[..] == expected[..] && *facts == self.model[*expected].facts
+        };
+        assert_eq!(listed.len(), expected.len());
+        assert!(listed.iter().zip(&expected).all(same));
+    }
+
+    fn clear(&mut self) {
+        self.store.clear();
+        self.model.clear();
+    }
+
+    /// A reservation, after which the model forgets what was evicted for it.
+    fn reserve(&mut self) -> Option<Reservation> {
+        let length = self.length();
+        let reserved = self.store.reserve(length, self.now);
+        self.forget_evicted();
+        match reserved {
+            Ok(reservation) => {
+                assert_eq!(reservation.length(), length);
+                return Some(reservation);
+            }
+            Err(NoRoom::TooLong { most }) => assert!(most == self.pool_bytes && length > most),
+            Err(NoRoom::Full { needed, free, .. }) => {
+                assert!(needed == length && length <= self.pool_bytes);
+                assert!(length <= 4096 || free < length.next_multiple_of(4096), "there was room");
+            }
+            Err(other) => panic!("{other}"),
+        }
+        None
+    }
+
+    fn forget_evicted(&mut self) {
+        let evicted = self.store.usage().evicted - self.evicted;
+        self.evicted += evicted;
+        assert!(evicted == 0 || !self.refuses);
+        let due = |known: &Known| known.facts.expires.is_some_and(|expires| expires <= self.now);
+        let kept = |key: &[u8], known: &Known| {
+            due(known) || self.store.stat(Key::new(key).unwrap(), self.now).is_some()
+        };
+        let before = self.model.len();
+        let gone: Vec<Vec<u8>> = self
+            .model
+            .iter()
+            .filter(|(key, known)| !kept(key, known))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in gone {
+            let version = self.model.remove(&key).unwrap().facts.version;
+            let pinned = self.pins.iter().any(|(pinned, _)| pinned.facts.version == version);
+            assert!(!pinned, "eviction of a pinned value frees nothing");
+        }
+        assert_eq!(before - self.model.len(), evicted as usize);
+    }
+
+    /// Whether blocks lie apart from each other and all is counted.
+    fn check(&mut self) {
+        self.store.expire(self.now, usize::MAX);
+        let now = self.now;
+        self.model.retain(|_, known| known.facts.expires.is_none_or(|expires| expires > now));
+        let mut blocks: HashMap<u64, Known> =
+            self.model.values().map(|known| (known.facts.version, known.clone())).collect();
+        let live = blocks.len();
+        blocks.extend(self.pins.iter().map(|(_, known)| (known.facts.version, known.clone())));
+        let mut ranges: Vec<Range> =
+            blocks.values().flat_map(|known| known.ranges.clone()).collect();
+        for reservation in &self.reservations {
+            ranges.extend(reservation.ranges().as_slice());
+        }
+        assert_apart(ranges, self.pool_bytes);
+        let usage = self.store.usage();
+        let sum = |lengths: &mut dyn Iterator<Item = u64>| lengths.sum::<u64>();
+        assert_eq!(usage.keys, live as u64);
+        assert_eq!(usage.detached, (blocks.len() - live) as u64);
+        assert_eq!(usage.pins, self.pins.len() as u64);
+        assert_eq!(
+            usage.value_bytes,
+            sum(&mut self.model.values().map(|known| known.facts.length))
+        );
+        assert_eq!(
+            usage.reserved_bytes,
+            sum(&mut self.reservations.iter().map(|reservation| reservation.length()))
+        );
+        let pinned: HashMap<u64, u64> =
+            self.pins.iter().map(|(_, known)| (known.facts.version, known.facts.length)).collect();
+        assert_eq!(usage.pinned_bytes, sum(&mut pinned.into_values()));
+        assert_eq!(usage.used_bytes + usage.free_bytes, self.pool_bytes);
+        assert_eq!(usage.puts, self.versions - 1);
+    }
+
+    /// When all is given back, the pool is whole again.
+    fn end(mut self) {
+        self.check();
+        while let Some(key) = self.model.keys().next().cloned() {
+            self.store.delete(Key::new(&key).unwrap(), Condition::Always, self.now).unwrap();
+            self.model.remove(&key);
+        }
+        self.pins.drain(..).for_each(|(pinned, _)| self.store.unpin(pinned.pin));
+        self.reservations.drain(..).for_each(|reservation| self.store.cancel(reservation));
+        let usage = self.store.usage();
+        assert_eq!((usage.keys, usage.used_bytes, usage.detached), (0, 0, 0));
+        assert_eq!((usage.free_bytes, usage.largest_free), (self.pool_bytes, self.pool_bytes));
+    }
+
+    fn live(&self, key: &[u8]) -> Option<&Known> {
+        let known = self.model.get(key)?;
+        known.facts.expires.is_none_or(|expires| expires > self.now).then_some(known)
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        let number = self.random.below(400);
+        let mut key = format!("key {number}").into_bytes();
+        if number % 5 == 0 {
+            key.resize(30 + number as usize, b'.');
+        }
+        key
+    }
+
+    fn length(&mut self) -> u64 {
+        match self.random.below(20) {
+            0 => 0,
+            1..10 => self.random.between(1, 500),
+            10..15 => self.random.log_uniform(1.0, 33_000.0),
+            15..19 => self.random.log_uniform(30_000.0, 300_000.0),
+            _ => self.random.below(self.pool_bytes * 5 / 4),
+        }
+    }
+
+    fn condition(&mut self) -> Condition {
+        match self.random.below(6) {
+            0 => Condition::IfAbsent,
+            1 => Condition::IfVersion(self.random.below(self.versions)),
+            2 => {
+                let key = self.key();
+                let version = self.live(&key).map_or(0, |known| known.facts.version);
+                Condition::IfVersion(version)
+            }
+            _ => Condition::Always,
+        }
+    }
+}
+
+fn allowed(condition: Condition, live: Option<&Known>) -> Result<(), Refused> {
+    let version = live.map(|known| known.facts.version);
+    match (condition, version) {
+        (Condition::IfAbsent, Some(version)) => Err(Refused::Exists { version }),
+        (Condition::IfVersion(_), None) => Err(Refused::Absent),
+        (Condition::IfVersion(wanted), Some(version)) if wanted != version => {
+            Err(Refused::OtherVersion { version })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn assert_apart(mut ranges: Vec<Range>, pool_bytes: u64) {
+    ranges.retain(|range| range.length > 0);
+    ranges.sort();
+    for pair in ranges.windows(2) {
+        assert!(pair[0].offset + pair[0].length <= pair[1].offset, "{pair:?} overlap");
+    }
+    assert!(ranges.last().is_none_or(|last| last.offset + last.length <= pool_bytes));
+    assert!(ranges.iter().all(|range| range.offset % 8 == 0));
+}
