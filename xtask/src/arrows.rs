@@ -10,6 +10,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kv-store", &[]),
     ("rdma-sys", &[]),
     ("fabric", &["rdma-sys"]),
+    ("kv-client", &["fabric", "kv-proto"]),
+    // The client for tests only.
+    ("kv-server", &["fabric", "kv-client", "kv-proto", "kv-store"]),
     ("wirelane", &["fabric"]),
     ("xtask", &[]),
 ];

@@ -29,7 +29,8 @@ pub enum Kind {
 }
 
 impl Error {
-    pub(crate) fn new(
+    /// One that says which call failed, why, and what to try; also for crates that build on this one.
+    pub fn new(
         kind: Kind,
         call: impl Into<String>,
         why: impl fmt::Display,

@@ -5,7 +5,9 @@
 //! wrong from there on: [`Key`], [`Span`], [`PutTerms`], [`Condition`], [`Attempt`]. Nothing here calls,
 //! serves or keeps anything, and no other crate of ours is known here.
 //!
-//! Start at the .proto, then [`Key`].
+//! [`wire`] is the fast path: what goes over links, in place of gRPC.
+//!
+//! Start at the .proto, then [`Key`]; for links, at [`wire`].
 
 mod attempt;
 mod condition;
@@ -15,6 +17,7 @@ pub mod limits;
 mod refusal;
 mod span;
 mod terms;
+pub mod wire;
 
 pub use attempt::{Attempt, SESSION_ID_BYTES};
 pub use condition::{Condition, NotMet, VERSION_METADATA};

@@ -1,0 +1,430 @@
+//! A client that waits: calls that return when the store has answered.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use fabric::link::Explanation;
+use kv_proto::Condition;
+use kv_proto::limits::MOST_KEY_BYTES;
+use kv_proto::wire::{Answer, Entries, Limits, Place, Request, Source};
+
+use crate::core::Core;
+use crate::error::{Error, Kind};
+use crate::flights::{Answered, Outcome};
+use crate::results::{self, Stored};
+use crate::settings::Settings;
+use crate::value::{Facts, Value};
+
+/// A client of a store, for one thread at a time. Threads that want to ask at once have one each.
+pub struct Client {
+    pub(crate) core: Core,
+    /// What came while something else was waited for.
+    stash: HashMap<u64, Outcome>,
+    /// What nobody waits for.
+    ignored: HashSet<u64>,
+    answered: Vec<Answered>,
+    /// How long values were lately: so much room is given to the next.
+    hint: usize,
+}
+
+/// On what terms a value is stored.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PutOptions {
+    /// How long it lives; none: until it is deleted or evicted.
+    pub ttl: Option<Duration>,
+    /// When to store it at all.
+    pub condition: Condition,
+}
+
+/// Keys of a listing, and where it goes on.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// Keys with what is known of their values, in no order.
+    pub keys: Vec<(Vec<u8>, Facts)>,
+    /// What to ask for next; none: that was all.
+    pub next: Option<u64>,
+}
+
+impl Client {
+    /// Connects to the first store that answers.
+    pub fn connect(settings: Settings) -> Result<Self, Error> {
+        let core = Core::connect(settings)?;
+        let (stash, ignored, answered) = (HashMap::new(), HashSet::new(), Vec::new());
+        Ok(Client { core, stash, ignored, answered, hint: LEAST_HINT })
+    }
+
+    /// How the store is reached, and why so; none while it is not.
+    pub fn explain(&self) -> Option<Explanation> {
+        self.core.explain()
+    }
+
+    /// What the store takes.
+    pub fn limits(&self) -> Option<Limits> {
+        self.core.limits().copied()
+    }
+
+    /// A key's value. It must fit into the landing memory; read longer ones with [`Client::open`].
+    pub fn get(&mut self, key: &[u8]) -> Result<Option<Value>, Error> {
+        let hint = self.hint;
+        self.get_expecting(key, hint)
+    }
+
+    /// As [`Client::get`], when the length is known beforehand, or its order.
+    pub fn get_expecting(&mut self, key: &[u8], length: usize) -> Result<Option<Value>, Error> {
+        check(key)?;
+        let what = || named("get", key);
+        let length = length as u64;
+        let request = Request::Get {
+            key,
+            offset: 0,
+            length,
+            place: Place::Packed,
+            keep: true,
+            checksum: false,
+        };
+        let (answer, value) = self.call(&request, what)?;
+        if results::found(&answer, what)?.is_none() {
+            return Ok(None);
+        }
+        self.learn(answer.length);
+        match answer.handle {
+            0 => Ok(value),
+            handle => {
+                drop(value);
+                self.read_whole(handle, answer.length, what).map(Some)
+            }
+        }
+    }
+
+    /// All of a value under a cursor, which is closed.
+    fn read_whole(
+        &mut self,
+        handle: u64,
+        length: u64,
+        what: impl Fn() -> String + Copy,
+    ) -> Result<Value, Error> {
+        if length as usize > self.core.landing().len() / 2 {
+            self.forsake(handle);
+            let text = format!(
+                "{}: {length} bytes are more than half of the landing memory — read it in pieces, or use a larger \
+                 buffer (--buffer)",
+                what()
+            );
+            return Err(Error::new(Kind::TooLong, text));
+        }
+        let request =
+            Request::Read { handle, offset: 0, length, place: Place::Packed, checksum: false };
+        let read = self.call(&request, what);
+        self.forsake(handle);
+        let (answer, value) = read?;
+        results::found(&answer, what)?;
+        let whole = value.filter(|value| value.len() as u64 == length);
+        whole.ok_or_else(|| {
+            // So scattered in the pool that one answer cannot hold it.
+            Error::new(Kind::TooLong, format!("{}: read it in pieces", what()))
+        })
+    }
+
+    /// Closes a cursor or a staged value; nobody waits for the answer.
+    pub(crate) fn forsake(&mut self, handle: u64) {
+        let token = self.core.next_token();
+        // It is closed anyway, a little later, if this is not heard.
+        if self.core.ask(token, &Request::Close { handle }, &mut None).is_ok() {
+            self.ignore(token);
+            let _ = self.core.flush();
+        }
+    }
+
+    /// Nobody waits for this any more.
+    pub(crate) fn ignore(&mut self, token: u64) {
+        if self.stash.remove(&token).is_none() {
+            self.ignored.insert(token);
+        }
+    }
+
+    /// Stores a value.
+    pub fn put(&mut self, key: &[u8], value: &[u8], options: &PutOptions) -> Result<Stored, Error> {
+        check(key)?;
+        if value.len() > self.most_at_once() {
+            let mut writer = self.create(key, value.len() as u64, options)?;
+            writer.write(value)?;
+            return writer.commit();
+        }
+        let what = || named("put", key);
+        let token = self.begin_put(key, value, options)?;
+        let (answer, _) = self.await_answer(token, what)?;
+        results::stored(&answer, what)
+    }
+
+    /// How long a value may be to be stored by one request.
+    pub(crate) fn most_at_once(&self) -> usize {
+        let moved = self.core.limits().map_or(usize::MAX, |limits| limits.moved as usize);
+        (self.core.landing().len() / 4).min(moved)
+    }
+
+    /// Deletes a key; says which version it had, if it was there.
+    pub fn delete(&mut self, key: &[u8], condition: Condition) -> Result<Option<u64>, Error> {
+        check(key)?;
+        let what = || named("delete", key);
+        let sequence = self.core.next_sequence();
+        let (answer, _) = self.call(&Request::Delete { key, condition, sequence }, what)?;
+        results::deleted(&answer, what)
+    }
+
+    /// What is known of a key's value.
+    pub fn stat(&mut self, key: &[u8]) -> Result<Option<Facts>, Error> {
+        check(key)?;
+        let what = || named("stat", key);
+        let (answer, _) = self.call(&Request::Stat { key }, what)?;
+        results::found(&answer, what)
+    }
+
+    /// Some keys that begin so; go on with what it says.
+    pub fn list(&mut self, prefix: &[u8], from: u64) -> Result<Listed, Error> {
+        let what = || named("list", prefix);
+        let request = Request::List { prefix, cursor: from, length: LISTING };
+        let (answer, value) = self.call(&request, what)?;
+        results::found(&answer, what)?;
+        let bytes = value.map(|value| value.to_vec()).unwrap_or_default();
+        let mut keys = Vec::new();
+        for entry in Entries::new(&bytes) {
+            let entry =
+                entry.map_err(|why| Error::new(Kind::Nonsense, format!("{}: {why}", what())))?;
+            let expires_in = entry.expires_in.map(Duration::from_millis);
+            let facts = Facts { length: entry.length, version: entry.version, expires_in };
+            keys.push((entry.key.to_vec(), facts));
+        }
+        Ok(Listed { keys, next: (answer.handle != 0).then_some(answer.handle) })
+    }
+
+    /// Many values, by as few requests as can be. What is missing is none.
+    pub fn get_many(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, Error> {
+        let hint = self.hint;
+        let mut tokens = Vec::with_capacity(keys.len());
+        for key in keys {
+            tokens.push(self.begin_get(key, hint)?);
+        }
+        let mut values = Vec::with_capacity(keys.len());
+        for (key, token) in keys.iter().zip(tokens) {
+            let value = self.finish_get(key, token)?;
+            // Longer than expected: alone, then.
+            let cut = value.as_ref().is_some_and(|value| (value.len() as u64) < value.facts.length);
+            values.push(if cut { self.get(key)? } else { value });
+        }
+        Ok(values)
+    }
+
+    /// Stores many values, by as few requests as can be; each has its own outcome.
+    pub fn put_many(
+        &mut self,
+        items: &[(&[u8], &[u8])],
+        options: &PutOptions,
+    ) -> Result<Vec<Result<Stored, Error>>, Error> {
+        let mut tokens = Vec::with_capacity(items.len());
+        for (key, value) in items {
+            check(key)?;
+            tokens.push(match value.len() > self.most_at_once() {
+                true => None,
+                false => Some(self.begin_put(key, value, options)?),
+            });
+        }
+        let mut stored = Vec::with_capacity(items.len());
+        for ((key, value), token) in items.iter().zip(tokens) {
+            stored.push(match token {
+                Some(token) => {
+                    let what = || named("put", key);
+                    let answer = self.await_answer(token, what);
+                    answer.and_then(|(answer, _)| results::stored(&answer, what))
+                }
+                None => self.put(key, value, options),
+            });
+        }
+        Ok(stored)
+    }
+
+    // Several at a time.
+
+    /// Begins to get a value of at most `expect` bytes, without waiting; what is longer is cut short.
+    pub fn begin_get(&mut self, key: &[u8], expect: usize) -> Result<u64, Error> {
+        check(key)?;
+        let request = Request::Get {
+            key,
+            offset: 0,
+            length: expect as u64,
+            place: Place::Packed,
+            keep: false,
+            checksum: false,
+        };
+        self.begin(&request, None)
+    }
+
+    /// Begins to store a value that fits into the landing memory, without waiting.
+    pub fn begin_put(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        options: &PutOptions,
+    ) -> Result<u64, Error> {
+        check(key)?;
+        let sequence = self.core.next_sequence();
+        let PutOptions { ttl, condition } = *options;
+        let (ttl, length) = (ttl.map(milliseconds), value.len() as u64);
+        let along = if self.core.is_near() { NEAR_ALONG } else { FAR_ALONG };
+        if value.len() <= along {
+            let source = Source::Along(value);
+            return self
+                .begin(&Request::Put { key, length, source, ttl, condition, sequence }, None);
+        }
+        let lease = self.with_room(|this| this.core.landing().lease(value.len()))?;
+        lease.landing().memory().write(lease.offset(), value);
+        let source = Source::Apart { region: 0, at: lease.offset() as u64 };
+        self.begin(&Request::Put { key, length, source, ttl, condition, sequence }, Some(lease))
+    }
+
+    /// What was begun is on its way from now on.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        self.with_room(|this| this.core.flush())
+    }
+
+    /// Waits for a value that was begun.
+    pub fn finish_get(&mut self, key: &[u8], token: u64) -> Result<Option<Value>, Error> {
+        let what = || named("get", key);
+        let (answer, value) = self.await_answer(token, what)?;
+        self.learn(answer.length);
+        Ok(results::found(&answer, what)?.and(value))
+    }
+
+    /// Waits for a value to be stored.
+    pub fn finish_put(&mut self, key: &[u8], token: u64) -> Result<Stored, Error> {
+        let what = || named("put", key);
+        let (answer, _) = self.await_answer(token, what)?;
+        results::stored(&answer, what)
+    }
+
+    /// Waits until something that was begun is over, and gives out the tokens of all that is: the next
+    /// `finish_…` of those does not wait.
+    pub fn ready(&mut self, tokens: &mut Vec<u64>) -> Result<(), Error> {
+        self.flush()?;
+        let deadline = Instant::now() + self.core.settings().deadline;
+        while self.stash.is_empty() {
+            self.look(deadline, || "ask the store".to_owned())?;
+        }
+        tokens.extend(self.stash.keys());
+        Ok(())
+    }
+
+    pub(crate) fn begin(
+        &mut self,
+        request: &Request<'_>,
+        lease: Option<crate::landing::Lease>,
+    ) -> Result<u64, Error> {
+        let token = self.core.next_token();
+        let mut lease = lease;
+        self.with_room(|this| this.core.ask(token, request, &mut lease))?;
+        Ok(token)
+    }
+
+    /// Does something for which there may be no room, or no line, at the moment.
+    fn with_room<T>(
+        &mut self,
+        mut something: impl FnMut(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let deadline = Instant::now() + self.core.settings().deadline;
+        loop {
+            let error = match something(self) {
+                Err(error) if matches!(error.kind(), Kind::Busy | Kind::Gone) => error,
+                done => return done,
+            };
+            // Nothing is under way that could give something back.
+            if error.kind() == Kind::Busy && self.core.is_idle() || Instant::now() >= deadline {
+                return Err(error);
+            }
+            let _ = self.core.flush();
+            self.look(deadline, || "ask the store".to_owned())?;
+        }
+    }
+
+    /// Asks one thing, and waits for it.
+    pub(crate) fn call(
+        &mut self,
+        request: &Request<'_>,
+        what: impl Fn() -> String + Copy,
+    ) -> Result<(Answer, Option<Value>), Error> {
+        let token = self.begin(request, None)?;
+        self.await_answer(token, what)
+    }
+
+    pub(crate) fn await_answer(
+        &mut self,
+        token: u64,
+        what: impl Fn() -> String + Copy,
+    ) -> Result<(Answer, Option<Value>), Error> {
+        self.flush()?;
+        let deadline = Instant::now() + self.core.settings().deadline;
+        loop {
+            if let Some(outcome) = self.stash.remove(&token) {
+                return results::answer(outcome, what);
+            }
+            self.look(deadline, what)?;
+        }
+    }
+
+    /// Waits for whatever comes; connects anew if it must.
+    fn look(&mut self, deadline: Instant, what: impl Fn() -> String) -> Result<(), Error> {
+        if !self.core.is_connected() {
+            self.core.reconnect(deadline)?;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            let limit = self.core.settings().deadline;
+            let text = format!("{}: no answer within {limit:?} — is the store overloaded?", what());
+            return Err(Error::new(Kind::Deadline, text));
+        }
+        let mut answered = std::mem::take(&mut self.answered);
+        self.core.wait(&mut answered, left);
+        for Answered { token, outcome } in answered.drain(..) {
+            if self.ignored.is_empty() || !self.ignored.remove(&token) {
+                self.stash.insert(token, outcome);
+            }
+        }
+        self.answered = answered;
+        Ok(())
+    }
+
+    fn learn(&mut self, length: u64) {
+        let length = (length as usize).clamp(LEAST_HINT, MOST_HINT);
+        // Room for what is a little longer than the last; less only slowly.
+        self.hint = length.next_power_of_two().max(self.hint - self.hint / 8);
+    }
+}
+
+/// Bytes of a key as a person may read them.
+pub(crate) fn named(call: &str, key: &[u8]) -> String {
+    let shown = String::from_utf8_lossy(&key[..key.len().min(60)]);
+    let more = if key.len() > 60 { "…" } else { "" };
+    format!("{call} {shown:?}{more}")
+}
+
+pub(crate) fn milliseconds(time: Duration) -> u64 {
+    time.as_millis().min(u128::from(u64::MAX / 4)) as u64
+}
+
+pub(crate) fn check(key: &[u8]) -> Result<(), Error> {
+    let text = match key.len() {
+        1..=MOST_KEY_BYTES => return Ok(()),
+        0 => "the key is empty — give it at least one byte".to_owned(),
+        length => {
+            format!("the key has {length} bytes, more than {MOST_KEY_BYTES} — use a shorter one")
+        }
+    };
+    Err(Error::new(Kind::Misuse, text))
+}
+
+const LEAST_HINT: usize = 4 << 10;
+const MOST_HINT: usize = 1 << 20;
+/// How much of a listing comes at once.
+const LISTING: u64 = 64 << 10;
+/// Values up to this length ride along with the request. A store that reads our memory itself need not be
+/// told more; others would have to ask for it, and wait.
+const NEAR_ALONG: usize = 512;
+const FAR_ALONG: usize = 8 << 10;

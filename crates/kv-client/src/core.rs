@@ -1,0 +1,275 @@
+//! What is asked of a store, over lines that come and go.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fabric::link::{Endpoint, Explanation};
+use fabric::{Lane, Memory, Pages, Region, Rights};
+use kv_proto::wire::{Grant, Limits, Request};
+
+use crate::error::{Error, Kind};
+use crate::flights::{Answered, Flights};
+use crate::landing::{Landing, Lease};
+use crate::line::Line;
+use crate::outbox::Outbox;
+use crate::settings::Settings;
+
+/// Everything of a client but how it waits.
+pub(crate) struct Core {
+    settings: Settings,
+    endpoint: Endpoint,
+    landing: Arc<Landing>,
+    line: Option<Line>,
+    outbox: Outbox,
+    /// What a lost line has not answered.
+    orphans: Flights,
+    /// What became of requests without a store's answer.
+    early: Vec<Answered>,
+    session: Option<[u8; 16]>,
+    sequence: u64,
+    token: u64,
+    /// Which of the servers is called next.
+    server: usize,
+    /// Memory of the caller's that is granted on every line, by its number.
+    shelves: Vec<(u32, Region)>,
+    last_shelf: u32,
+    lost: Option<Error>,
+}
+
+impl Core {
+    /// Registers the landing, and calls the first store that answers.
+    pub(crate) fn connect(settings: Settings) -> Result<Self, Error> {
+        if settings.servers.is_empty() {
+            return Err(Error::new(Kind::Misuse, "connect to a store: no address given"));
+        }
+        let endpoint = Endpoint::new(settings.link.clone())?;
+        let memory = Memory::allocate(settings.buffer.max(LEAST_BUFFER), Pages::Auto)?;
+        let rights = Rights { read: true, write: true, atomic: false };
+        let landing = Landing::new(endpoint.register(&memory, rights)?);
+        let deadline = Instant::now() + settings.deadline;
+        let mut core = Core {
+            settings,
+            endpoint,
+            landing,
+            line: None,
+            outbox: Outbox::default(),
+            orphans: Flights::default(),
+            early: Vec::new(),
+            session: None,
+            sequence: 0,
+            token: 0,
+            server: 0,
+            shelves: Vec::new(),
+            last_shelf: 0,
+            lost: None,
+        };
+        core.connect_once(deadline)?;
+        Ok(core)
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) fn landing(&self) -> &Arc<Landing> {
+        &self.landing
+    }
+
+    /// What the store takes, as it last said.
+    pub(crate) fn limits(&self) -> Option<&Limits> {
+        self.line.as_ref().map(|line| &line.welcome.limits)
+    }
+
+    /// How the store is reached, and why so.
+    pub(crate) fn explain(&self) -> Option<Explanation> {
+        self.line.as_ref().map(|line| line.link().report().explain())
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        self.line.is_some()
+    }
+
+    /// Whether values can be read where they lie by the store itself, at no cost worth speaking of.
+    pub(crate) fn is_near(&self) -> bool {
+        self.line.as_ref().is_some_and(Line::is_near)
+    }
+
+    pub(crate) fn next_token(&mut self) -> u64 {
+        self.token += 1;
+        self.token
+    }
+
+    /// The number of the next write.
+    pub(crate) fn next_sequence(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+
+    /// Asks, together with what is asked before the next flush. `Busy`: take answers first.
+    pub(crate) fn ask(
+        &mut self,
+        token: u64,
+        request: &Request<'_>,
+        lease: &mut Option<Lease>,
+    ) -> Result<(), Error> {
+        let Some(limits) = self.limits().copied() else { return Err(self.not_connected()) };
+        if !self.outbox.fits(request, &limits) {
+            self.flush()?;
+            if !self.outbox.fits(request, &limits) {
+                let text = "ask the store: the request is longer than the store takes";
+                return Err(Error::new(Kind::TooLong, text));
+            }
+        }
+        self.outbox.push(token, request, lease.take());
+        Ok(())
+    }
+
+    /// Sends what was asked.
+    pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        if self.outbox.is_empty() {
+            return Ok(());
+        }
+        let Some(line) = &mut self.line else { return Err(self.not_connected()) };
+        if line.is_full() {
+            let text = "ask the store: as much is under way as it takes — take answers first";
+            return Err(Error::new(Kind::Busy, text));
+        }
+        line.launch(&mut self.outbox)
+    }
+
+    /// Takes answers, without waiting.
+    pub(crate) fn poll(&mut self, answered: &mut Vec<Answered>) -> usize {
+        self.take(answered, Line::poll)
+    }
+
+    /// Takes answers, and waits for the first of them up to a limit.
+    pub(crate) fn wait(&mut self, answered: &mut Vec<Answered>, limit: Duration) -> usize {
+        self.take(answered, |line, answered| line.wait(answered, limit))
+    }
+
+    fn take(
+        &mut self,
+        answered: &mut Vec<Answered>,
+        look: impl FnOnce(&mut Line, &mut Vec<Answered>) -> Result<usize, Error>,
+    ) -> usize {
+        let before = answered.len();
+        answered.append(&mut self.early);
+        if answered.len() > before {
+            return answered.len() - before;
+        }
+        if let Some(line) = &mut self.line
+            && let Err(error) = look(line, answered)
+        {
+            self.lose(error);
+        }
+        answered.len() - before
+    }
+
+    /// The line is gone; what was under way waits for the next.
+    fn lose(&mut self, error: Error) {
+        if let Some(line) = self.line.take() {
+            self.orphans = line.close();
+        }
+        self.lost = Some(error);
+        // Whoever is asked next, it is somebody else first.
+        self.server += 1;
+    }
+
+    fn not_connected(&self) -> Error {
+        let why = self.lost.as_ref().map_or("no line".to_owned(), ToString::to_string);
+        Error::new(Kind::Gone, format!("ask the store: {why}"))
+    }
+
+    /// Calls until a store answers, with growing pauses, up to a deadline.
+    pub(crate) fn reconnect(&mut self, deadline: Instant) -> Result<(), Error> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match self.connect_once(deadline) {
+                Err(error) if error.kind() != Kind::Gone && error.kind() != Kind::Deadline => {
+                    return Err(error);
+                }
+                Err(error) if Instant::now() + pause >= deadline => return Err(error),
+                Err(_) => std::thread::sleep(pause),
+                Ok(()) => return Ok(()),
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Calls each server once.
+    fn connect_once(&mut self, deadline: Instant) -> Result<(), Error> {
+        let servers = self.settings.servers.clone();
+        let mut failed = None;
+        for _ in 0..servers.len() {
+            let server = servers[self.server % servers.len()];
+            let left = deadline.saturating_duration_since(Instant::now());
+            // Others must have their turn.
+            let limit = if servers.len() > 1 { left.min(ONE_SERVER) } else { left };
+            match Line::open(&self.endpoint, &self.landing, server, self.session, limit) {
+                Ok(line) => return self.begin(line),
+                Err(error) => {
+                    self.server += 1;
+                    failed.get_or_insert(error);
+                }
+            }
+        }
+        Err(failed.unwrap_or_else(|| self.not_connected()))
+    }
+
+    fn begin(&mut self, mut line: Line) -> Result<(), Error> {
+        self.session = Some(line.welcome.session);
+        for (number, region) in &self.shelves {
+            let region = line.link_mut().grant(region)?.to_bytes();
+            line.say(&Grant { number: *number, region }.to_bytes())?;
+        }
+        line.resume(std::mem::take(&mut self.orphans), &mut self.early);
+        self.line = Some(line);
+        Ok(())
+    }
+
+    /// Lets the store use memory of the caller's, under a number.
+    pub(crate) fn register(&mut self, memory: &Memory) -> Result<(u32, Region), Error> {
+        let rights = Rights { read: true, write: true, atomic: false };
+        let region = self.endpoint.register(memory, rights)?;
+        self.last_shelf += 1;
+        let number = self.last_shelf;
+        if let Some(line) = &mut self.line {
+            let granted = line.link_mut().grant(&region)?.to_bytes();
+            line.say(&Grant { number, region: granted }.to_bytes())?;
+        }
+        self.shelves.push((number, region.clone()));
+        Ok((number, region))
+    }
+
+    /// Takes memory back.
+    pub(crate) fn forget(&mut self, number: u32) -> Result<(), Error> {
+        self.shelves.retain(|(other, _)| *other != number);
+        match &mut self.line {
+            Some(line) => line.say(&Grant::forget(number)),
+            None => Ok(()),
+        }
+    }
+
+    /// Prepares to sleep on the descriptor; `None`: do not.
+    pub(crate) fn arm(&mut self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        if !self.early.is_empty() {
+            return None;
+        }
+        let line = self.line.as_mut()?;
+        line.arm().then(|| line.fd())
+    }
+
+    /// Whether something is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.outbox.is_empty()
+            && self.orphans.is_empty()
+            && self.early.is_empty()
+            && self.line.as_ref().is_none_or(|line| line.flights.is_empty())
+    }
+}
+
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+const ONE_SERVER: Duration = Duration::from_secs(5);
+/// Less would not hold the answers of a few batches.
+const LEAST_BUFFER: usize = 1 << 20;

@@ -1,0 +1,71 @@
+//! Why something could not be had: for people, and a kind to act on.
+
+use std::fmt;
+
+/// What went wrong: with what, why, and what to try.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    kind: Kind,
+    text: String,
+}
+
+/// What a caller can act on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A condition does not hold; the version that is there, if there is one.
+    Condition(Option<u64>),
+    /// The store has no room.
+    Full,
+    /// The value is longer than the store, or our own memory, takes.
+    TooLong,
+    /// The store does not let us.
+    Denied,
+    /// The caller asked for what cannot be meant.
+    Misuse,
+    /// A write may have happened or not: the store that could tell is gone. Look before writing again.
+    Unknown,
+    /// The time is up.
+    Deadline,
+    /// No store can be reached.
+    Gone,
+    /// All landing memory is in use: drop values, or use a larger buffer.
+    Busy,
+    /// The bytes that came are not those that were kept.
+    Damaged,
+    /// The other end broke the protocol.
+    Nonsense,
+    /// Something else that the text explains.
+    Other,
+}
+
+impl Error {
+    pub(crate) fn new(kind: Kind, text: impl Into<String>) -> Self {
+        Error { kind, text: text.into() }
+    }
+
+    /// What a caller can act on.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What the fabric says, said by us.
+impl From<fabric::Error> for Error {
+    fn from(error: fabric::Error) -> Self {
+        let kind = match error.kind() {
+            fabric::Kind::Denied => Kind::Denied,
+            fabric::Kind::Misuse => Kind::Misuse,
+            fabric::Kind::Gone => Kind::Gone,
+            _ => Kind::Other,
+        };
+        Error::new(kind, error.to_string())
+    }
+}

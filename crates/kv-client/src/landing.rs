@@ -1,0 +1,144 @@
+//! Landing memory: where answers are written, leased in parts.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fabric::{Memory, Region};
+
+use crate::error::{Error, Kind};
+
+/// Registered memory that the store may write to and read.
+#[derive(Debug)]
+pub(crate) struct Landing {
+    region: Region,
+    free: Mutex<Free>,
+}
+
+/// What is not leased: parts that do not touch, in order.
+#[derive(Debug)]
+struct Free {
+    parts: Vec<(usize, usize)>,
+}
+
+/// A part of the landing. Nobody else has it until the last clone is gone, and the store has answered.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    landing: Arc<Landing>,
+    offset: usize,
+    length: usize,
+}
+
+impl Landing {
+    pub(crate) fn new(region: Region) -> Arc<Self> {
+        let free = Free { parts: vec![(0, region.len())] };
+        Arc::new(Landing { region, free: Mutex::new(free) })
+    }
+
+    pub(crate) fn region(&self) -> &Region {
+        &self.region
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        self.region.memory()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.region.len()
+    }
+
+    /// A part of at least this length.
+    pub(crate) fn lease(self: &Arc<Self>, length: usize) -> Result<Lease, Error> {
+        let length = length.max(1).next_multiple_of(ALIGNED);
+        let offset = self.free().take(length).ok_or_else(|| self.none_left(length))?;
+        Ok(Lease { landing: self.clone(), offset, length })
+    }
+
+    #[cold]
+    fn none_left(&self, length: usize) -> Error {
+        let (free, all) = (self.free().parts.iter().map(|part| part.1).sum::<usize>(), self.len());
+        let text = format!(
+            "lease {length} bytes of landing memory: {free} of {all} are free, not in one part — drop values \
+             that are not needed, or use a larger buffer (--buffer)"
+        );
+        Error::new(if length > all { Kind::TooLong } else { Kind::Busy }, text)
+    }
+
+    fn free(&self) -> MutexGuard<'_, Free> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Free {
+    /// The first that is large enough: so the same bytes are used again while they are in the caches.
+    fn take(&mut self, length: usize) -> Option<usize> {
+        let at = self.parts.iter().position(|part| part.1 >= length)?;
+        let (offset, room) = self.parts[at];
+        match room == length {
+            true => drop(self.parts.remove(at)),
+            false => self.parts[at] = (offset + length, room - length),
+        }
+        Some(offset)
+    }
+
+    fn give_back(&mut self, offset: usize, length: usize) {
+        let at = self.parts.partition_point(|part| part.0 < offset);
+        let follows = at > 0 && self.parts[at - 1].0 + self.parts[at - 1].1 == offset;
+        let precedes = self.parts.get(at).is_some_and(|next| offset + length == next.0);
+        match (follows, precedes) {
+            (true, true) => {
+                let (_, more) = self.parts.remove(at);
+                self.parts[at - 1].1 += length + more;
+            }
+            (true, false) => self.parts[at - 1].1 += length,
+            (false, true) => self.parts[at] = (offset, length + self.parts[at].1),
+            (false, false) => self.parts.insert(at, (offset, length)),
+        }
+    }
+}
+
+impl Lease {
+    pub(crate) fn landing(&self) -> &Landing {
+        &self.landing
+    }
+
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.landing.free().give_back(self.offset, self.length);
+    }
+}
+
+/// A line of the caches: neighbours do not touch each other's.
+const ALIGNED: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_come_back_in_any_order() {
+        let mut free = Free { parts: vec![(0, 1024)] };
+        let mut taken: Vec<usize> = (0..16).map(|_| free.take(64).unwrap()).collect();
+        assert!(free.parts.is_empty() && free.take(64).is_none());
+        for at in [3, 0, 7, 2, 9, 5, 5, 1, 0, 4, 3, 0, 1, 1, 0, 0] {
+            let part = taken.remove(at % taken.len());
+            free.give_back(part, 64);
+        }
+        assert_eq!(free.parts, [(0, 1024)]);
+    }
+
+    #[test]
+    fn the_first_that_fits_is_taken() {
+        let mut free = Free { parts: vec![(0, 64), (128, 256)] };
+        assert_eq!(free.take(128), Some(128));
+        assert_eq!(free.take(64), Some(0));
+        assert_eq!(free.parts, [(256, 128)]);
+    }
+}

@@ -1,0 +1,28 @@
+//! A client of the store: values land in registered memory of the client's, written there by the store
+//! itself, by whatever lane the link between them has.
+//!
+//! It keeps nothing: no cache, no copy. It asks again when a line is lost and the store still knows
+//! what was done; it never repeats a write whose outcome nobody can tell.
+//!
+//! Start at [`Client`], made from [`Settings`]; what it gets is a [`Value`].
+
+mod client;
+mod core;
+mod error;
+mod flights;
+mod landing;
+mod line;
+mod outbox;
+mod results;
+mod settings;
+mod stream;
+mod value;
+
+pub use client::{Client, Listed, PutOptions};
+pub use error::{Error, Kind};
+pub use kv_proto::Condition;
+pub use kv_proto::wire::Limits;
+pub use results::Stored;
+pub use settings::Settings;
+pub use stream::{Reader, Writer};
+pub use value::{Facts, Value};

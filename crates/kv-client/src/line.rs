@@ -1,0 +1,251 @@
+//! The line to a store: a link, what is under way on it, and what comes back.
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fabric::link::{Endpoint, Link};
+use fabric::{Completion, Done, Lane, Op, Pieces, wait};
+use kv_proto::wire::{Answer, BatchHead, Opening, Welcome};
+
+use crate::error::{Error, Kind};
+use crate::flights::{Answered, Flight, Flights};
+use crate::landing::{Landing, Lease};
+use crate::outbox::Outbox;
+
+/// A link that was welcomed.
+pub(crate) struct Line {
+    link: Link,
+    pub(crate) welcome: Welcome,
+    landing: Arc<Landing>,
+    /// What the link has no room for yet.
+    ops: VecDeque<Op>,
+    receives: VecDeque<Op>,
+    pub(crate) flights: Flights,
+    /// Messages that are no batches, until they are sent.
+    letters: HashMap<u64, Lease>,
+    done: Vec<Completion>,
+    near: bool,
+}
+
+impl Line {
+    /// Calls a store, and goes on with a session if there is one to go on with.
+    pub(crate) fn open(
+        endpoint: &Endpoint,
+        landing: &Arc<Landing>,
+        server: std::net::SocketAddr,
+        session: Option<[u8; 16]>,
+        limit: Duration,
+    ) -> Result<Self, Error> {
+        let deadline = Instant::now() + limit;
+        let mut link = endpoint.connect(server, limit)?;
+        let region = link.grant(landing.region())?.to_bytes();
+        let opening = Opening::Store { session, landing: region }.to_bytes();
+        let lease = landing.lease(opening.len() + Welcome::LENGTH)?;
+        let (from, to) = (lease.offset(), lease.offset() + opening.len());
+        landing.memory().write(from, &opening);
+        let answer = landing.region().slice(to..to + Welcome::LENGTH);
+        let mut ops = VecDeque::from([
+            Op::receive(RECEIVE, answer.clone()),
+            Op::send(SEND, landing.region().slice(from..to)),
+        ]);
+        let welcome = loop {
+            link.post(&mut ops);
+            let mut done = Vec::new();
+            let left = deadline.saturating_duration_since(Instant::now());
+            if wait(&mut link, &mut done, left) == 0 && left.is_zero() {
+                return Err(Error::new(
+                    Kind::Deadline,
+                    format!(
+                        "open a session at {server}: no welcome within {limit:?} — is it a store?"
+                    ),
+                ));
+            }
+            let heard = done.iter().find(|completion| completion.token == RECEIVE);
+            let Some(heard) = heard else { continue };
+            let bytes = answer.to_vec();
+            let length = match heard.outcome {
+                Ok(Done::Received { length, .. }) => length,
+                _ => 0,
+            };
+            let welcome = Welcome::parse(bytes.get(..length).unwrap_or_default());
+            break welcome.map_err(|why| {
+                let why = link.ended().unwrap_or(why);
+                let text = format!("open a session at {server}: {why}");
+                Error::new(if link.ended().is_some() { Kind::Gone } else { Kind::Nonsense }, text)
+            })?;
+        };
+        let near = link.report().explain().lane == Some("shm");
+        let receives = (0..RECEIVES).map(|_| Op::receive(RECEIVE, Pieces::EMPTY)).collect();
+        Ok(Line {
+            link,
+            welcome,
+            landing: landing.clone(),
+            ops,
+            receives,
+            flights: Flights::default(),
+            letters: HashMap::new(),
+            done: Vec::new(),
+            near,
+        })
+    }
+
+    /// What the link is, and why.
+    pub(crate) fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// Whether the store reads and writes our memory itself.
+    pub(crate) fn is_near(&self) -> bool {
+        self.near
+    }
+
+    pub(crate) fn link_mut(&mut self) -> &mut Link {
+        &mut self.link
+    }
+
+    /// Whether no batch more may be under way.
+    pub(crate) fn is_full(&self) -> bool {
+        self.flights.len() >= usize::from(self.welcome.limits.batches)
+    }
+
+    /// Sends what was written.
+    pub(crate) fn launch(&mut self, outbox: &mut Outbox) -> Result<(), Error> {
+        let message = BatchHead::LENGTH + outbox.bytes.len();
+        let answers = outbox.calls.len() * Answer::LENGTH + outbox.packed;
+        let begins = Flight::answers_after(message);
+        let lease = self.landing.lease(begins + answers)?;
+        let room = lease.len() - begins;
+        let tag = self.flights.next_tag();
+        let head = BatchHead {
+            count: outbox.calls.len() as u16,
+            tag,
+            at: (lease.offset() + begins) as u64,
+            room: room as u64,
+        };
+        let memory = self.landing.memory();
+        memory.write(lease.offset(), &head.to_bytes());
+        memory.write(lease.offset() + BatchHead::LENGTH, &outbox.bytes);
+        let calls = outbox.take_calls();
+        let flight = Flight::new(lease, message, calls);
+        self.ops.push_back(Op::send(SEND, flight.message()));
+        self.flights.insert(tag, flight);
+        outbox.clear();
+        Ok(())
+    }
+
+    /// Sends a message that is no batch.
+    pub(crate) fn say(&mut self, message: &[u8]) -> Result<(), Error> {
+        let lease = self.landing.lease(message.len())?;
+        self.landing.memory().write(lease.offset(), message);
+        let slice = self.landing.region().slice(lease.offset()..lease.offset() + message.len());
+        let token = (LETTER..).find(|token| !self.letters.contains_key(token)).unwrap_or(LETTER);
+        self.letters.insert(token, lease);
+        self.ops.push_back(Op::send(token, slice));
+        Ok(())
+    }
+
+    /// Looks for answers; does not wait.
+    pub(crate) fn poll(&mut self, answered: &mut Vec<Answered>) -> Result<usize, Error> {
+        self.post();
+        let mut done = std::mem::take(&mut self.done);
+        self.link.poll(&mut done);
+        let taken = self.take(&mut done, answered);
+        self.done = done;
+        taken
+    }
+
+    /// Waits for answers, up to a limit.
+    pub(crate) fn wait(
+        &mut self,
+        answered: &mut Vec<Answered>,
+        limit: Duration,
+    ) -> Result<usize, Error> {
+        self.post();
+        let mut done = std::mem::take(&mut self.done);
+        wait(&mut self.link, &mut done, limit);
+        let taken = self.take(&mut done, answered);
+        self.done = done;
+        taken
+    }
+
+    fn post(&mut self) {
+        if !self.receives.is_empty() {
+            self.link.post(&mut self.receives);
+        }
+        if !self.ops.is_empty() {
+            self.link.post(&mut self.ops);
+        }
+    }
+
+    fn take(
+        &mut self,
+        done: &mut Vec<Completion>,
+        answered: &mut Vec<Answered>,
+    ) -> Result<usize, Error> {
+        let before = answered.len();
+        let mut lost = None;
+        for completion in done.drain(..) {
+            match (completion.token, completion.outcome) {
+                (RECEIVE, Ok(Done::Received { imm: Some(number), .. })) => {
+                    self.receives.push_back(Op::receive(RECEIVE, Pieces::EMPTY));
+                    if let Err(why) = self.flights.part(number, answered) {
+                        lost =
+                            Some(Error::new(Kind::Nonsense, format!("the store's answer: {why}")));
+                    }
+                }
+                (RECEIVE, Ok(_)) => {
+                    lost = Some(Error::new(Kind::Nonsense, "the store said what it never says"));
+                }
+                (SEND, Ok(_)) => {}
+                (letter, Ok(_)) => drop(self.letters.remove(&letter)),
+                (_, Err(failure)) => {
+                    let why = self.link.ended().map_or_else(|| failure.to_string(), str::to_owned);
+                    lost.get_or_insert(Error::new(Kind::Gone, why));
+                }
+            }
+        }
+        if lost.is_none()
+            && let Some(why) = self.link.ended()
+        {
+            lost = Some(Error::new(Kind::Gone, why));
+        }
+        match lost {
+            Some(error) => Err(error),
+            None => Ok(answered.len() - before),
+        }
+    }
+
+    /// Says again what an earlier line has not heard the answer of; what must not be said again comes back.
+    pub(crate) fn resume(&mut self, mut old: Flights, answered: &mut Vec<Answered>) {
+        let knows = self.welcome.resumed;
+        old.forsake(|flight| !knows && flight.calls.iter().any(|call| call.writes), answered);
+        for flight in old.begin_again() {
+            self.ops.push_back(Op::send(SEND, flight.message()));
+        }
+        self.flights = old;
+    }
+
+    pub(crate) fn arm(&mut self) -> bool {
+        self.ops.is_empty() && self.receives.is_empty() && self.link.arm()
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.link.fd()
+    }
+
+    /// Ends it, and gives out what was under way: nobody writes to the landing any more.
+    pub(crate) fn close(self) -> Flights {
+        let Line { link, flights, .. } = self;
+        drop(link);
+        flights
+    }
+}
+
+/// What a completion is.
+const RECEIVE: u64 = 1;
+const SEND: u64 = 2;
+const LETTER: u64 = 3;
+/// How many answers may come before we look.
+const RECEIVES: usize = 128;

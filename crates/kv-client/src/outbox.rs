@@ -1,0 +1,68 @@
+//! Requests that are about to be sent together.
+
+use kv_proto::wire::{BatchHead, Limits, Place, Request};
+
+use crate::landing::Lease;
+
+/// Requests of one batch, as they will be sent.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) calls: Vec<Call>,
+    /// How much room they want behind their answers.
+    pub(crate) packed: usize,
+}
+
+/// One request, as the client knows it.
+pub(crate) struct Call {
+    /// Whose it is.
+    pub(crate) token: u64,
+    /// Whether its bytes stand behind the answers.
+    pub(crate) packed: bool,
+    /// Whether it changes something.
+    pub(crate) writes: bool,
+    /// Memory that the store reads from or writes to, which stays until it has answered.
+    pub(crate) _lease: Option<Lease>,
+}
+
+impl Outbox {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Whether one more fits into the same batch.
+    pub(crate) fn fits(&self, request: &Request<'_>, limits: &Limits) -> bool {
+        let message = BatchHead::LENGTH + self.bytes.len() + request.encoded();
+        let packed = self.packed.saturating_add(request.packed() as usize);
+        message <= limits.message as usize
+            && self.calls.len() < usize::from(limits.requests).min(TOGETHER)
+            && (self.calls.is_empty() || packed <= PACKED)
+    }
+
+    pub(crate) fn push(&mut self, token: u64, request: &Request<'_>, lease: Option<Lease>) {
+        request.put(&mut self.bytes);
+        self.packed += request.packed() as usize;
+        let packed = match request {
+            Request::Get { place, .. } | Request::Read { place, .. } => *place == Place::Packed,
+            Request::List { .. } => true,
+            _ => false,
+        };
+        let writes = request.sequence().is_some();
+        self.calls.push(Call { token, packed, writes, _lease: lease });
+    }
+
+    pub(crate) fn take_calls(&mut self) -> Vec<Call> {
+        let room = self.calls.len();
+        std::mem::replace(&mut self.calls, Vec::with_capacity(room))
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.calls.clear();
+        self.packed = 0;
+    }
+}
+
+/// What waits for each other's answers should not be too much: requests, and bytes behind their answers.
+const TOGETHER: usize = 64;
+const PACKED: usize = 256 << 10;

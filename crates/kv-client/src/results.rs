@@ -1,0 +1,115 @@
+//! What the store's answers mean to who asked.
+
+use kv_proto::wire::{Answer, Status};
+
+use crate::error::{Error, Kind};
+use crate::flights::{Outcome, facts};
+use crate::value::{Facts, Value};
+
+/// A value was stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stored {
+    /// Its version.
+    pub version: u64,
+    /// Whether there was one before.
+    pub replaced: bool,
+}
+
+/// The store's answer, or why there is none. `what` names the call, such as `put "key"`.
+pub(crate) fn answer(
+    outcome: Outcome,
+    what: impl FnOnce() -> String,
+) -> Result<(Answer, Option<Value>), Error> {
+    match outcome {
+        Outcome::Answer(answer, value) => Ok((answer, value)),
+        Outcome::Unknown => {
+            let why = "the store was lost before it answered, and the one reached now does not know of it: it \
+                       may have happened or not — look before doing it again";
+            Err(Error::new(Kind::Unknown, format!("{}: {why}", what())))
+        }
+        Outcome::Lost => {
+            let why = "the store was lost before it answered — ask again";
+            Err(Error::new(Kind::Gone, format!("{}: {why}", what())))
+        }
+    }
+}
+
+/// Whether there is a value, and what is known of it.
+pub(crate) fn found(
+    answer: &Answer,
+    what: impl FnOnce() -> String,
+) -> Result<Option<Facts>, Error> {
+    match answer.status {
+        Status::Ok => Ok(Some(facts(answer))),
+        Status::NotFound => Ok(None),
+        _ => Err(refusal(answer, what)),
+    }
+}
+
+pub(crate) fn stored(answer: &Answer, what: impl FnOnce() -> String) -> Result<Stored, Error> {
+    match answer.status {
+        Status::Ok => Ok(Stored { version: answer.version, replaced: answer.replaced }),
+        _ => Err(refusal(answer, what)),
+    }
+}
+
+/// Which version was deleted, if there was one.
+pub(crate) fn deleted(
+    answer: &Answer,
+    what: impl FnOnce() -> String,
+) -> Result<Option<u64>, Error> {
+    match answer.status {
+        Status::Ok => Ok(Some(answer.version)),
+        Status::NotFound => Ok(None),
+        _ => Err(refusal(answer, what)),
+    }
+}
+
+/// Why the store did not do it.
+pub(crate) fn refusal(answer: &Answer, what: impl FnOnce() -> String) -> Error {
+    let Answer { length, version, .. } = *answer;
+    let (kind, why) = match answer.status {
+        Status::Ok => (Kind::Nonsense, "the store's answer fits another question".to_owned()),
+        Status::NotFound => (Kind::Other, "there is no such key".to_owned()),
+        Status::Exists => (
+            Kind::Condition(Some(version)),
+            format!("the key exists already, in version {version}"),
+        ),
+        Status::Absent => (Kind::Condition(None), "there is no such key".to_owned()),
+        Status::OtherVersion => {
+            (Kind::Condition(Some(version)), format!("the key has version {version} by now"))
+        }
+        Status::Full => {
+            let why = format!(
+                "the store is full ({length} bytes are free) — delete something, let it evict \
+                 (--when-full evict), or give it more --memory"
+            );
+            (Kind::Full, why)
+        }
+        Status::TooLong => {
+            let why = format!(
+                "the value is longer than the store takes: {length} bytes at most — give the store more \
+                 --memory"
+            );
+            (Kind::TooLong, why)
+        }
+        Status::NoRegion => {
+            (Kind::Misuse, "the memory named is not registered, or too small".to_owned())
+        }
+        Status::NoHandle => {
+            let why = "the store has closed it: nothing came for too long, or the line was lost — begin again";
+            (Kind::Gone, why.to_owned())
+        }
+        Status::TooManyHandles => {
+            (Kind::Busy, "too many values are being read or written in pieces".to_owned())
+        }
+        Status::Forgotten | Status::UnderWay => {
+            let why = "the store cannot tell whether it was done — look before doing it again";
+            (Kind::Unknown, why.to_owned())
+        }
+        Status::Unreadable => (Kind::Other, "the store could not read our memory".to_owned()),
+        Status::Denied => (Kind::Denied, "the store does not let us".to_owned()),
+        Status::Incomplete => (Kind::Misuse, "pieces of the value are missing".to_owned()),
+    };
+    Error::new(kind, format!("{}: {why}", what()))
+}

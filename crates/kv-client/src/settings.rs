@@ -1,0 +1,29 @@
+//! How a client behaves.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// How a client behaves.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where stores listen; the first that answers is used, the next when it is lost.
+    pub servers: Vec<SocketAddr>,
+    /// How much landing memory to register. Values that are read whole must fit, and all answers under way.
+    pub buffer: usize,
+    /// How long a call may take, connecting anew included.
+    pub deadline: Duration,
+    /// How links are made: which lanes, whose key.
+    pub link: fabric::link::Settings,
+}
+
+impl Settings {
+    /// A client of one store, with everything else as usual.
+    pub fn new(server: SocketAddr) -> Self {
+        Settings {
+            servers: vec![server],
+            buffer: 64 << 20,
+            deadline: Duration::from_secs(30),
+            link: fabric::link::Settings::default(),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! A value that has landed.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::landing::Lease;
+
+/// A value, or a part of one, in landing memory. Dropping it gives the memory back.
+#[derive(Clone)]
+pub struct Value {
+    pub(crate) lease: Arc<Lease>,
+    /// Where it lies in the landing.
+    pub(crate) offset: usize,
+    pub(crate) length: usize,
+    pub(crate) facts: Facts,
+}
+
+/// What is known of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// The whole value's length.
+    pub length: u64,
+    /// Its version.
+    pub version: u64,
+    /// When it expires, if it does.
+    pub expires_in: Option<Duration>,
+}
+
+impl Value {
+    /// How many bytes are here.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// What is known of the whole value.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Copies the bytes out.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.length];
+        self.read(0, &mut bytes);
+        bytes
+    }
+
+    /// Copies bytes from `from` on out.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn read(&self, from: usize, bytes: &mut [u8]) {
+        assert!(from <= self.length && bytes.len() <= self.length - from, "beyond the value's end");
+        self.lease.landing().memory().read(self.offset + from, bytes);
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Value").field("length", &self.length).field("facts", &self.facts).finish()
+    }
+}

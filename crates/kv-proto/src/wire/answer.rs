@@ -1,0 +1,177 @@
+//! One answer: 48 bytes, in the order of the requests; the bytes asked for stand behind them all.
+
+use super::{Nonsense, Reader};
+
+/// What the store answers to one request. Which fields mean something depends on the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answer {
+    /// How it went.
+    pub status: Status,
+    /// A value was replaced.
+    pub replaced: bool,
+    /// CRC32C of the bytes written, where it was asked for.
+    pub checksum: Option<u32>,
+    /// How many bytes the store wrote: behind the answers, or where the request said.
+    pub written: u64,
+    /// The whole value's length. [`Status::Full`]: how much is free. [`Status::TooLong`]: the most there may be.
+    pub length: u64,
+    /// The value's version; of a condition that does not hold, the version that is there.
+    pub version: u64,
+    /// In how many milliseconds it expires, if it does.
+    pub expires_in: Option<u64>,
+    /// A cursor or a staged value, if not 0; of a listing, where to go on.
+    pub handle: u64,
+}
+
+/// How a request went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// Done.
+    Ok = 0,
+    /// There is no such key.
+    NotFound = 1,
+    /// The key exists, and must not.
+    Exists = 2,
+    /// The key must exist in a version, and does not exist.
+    Absent = 3,
+    /// The key exists in another version.
+    OtherVersion = 4,
+    /// There is no room for the value.
+    Full = 5,
+    /// The value is longer than the store takes.
+    TooLong = 6,
+    /// There is no such region, or the place is not within it.
+    NoRegion = 7,
+    /// There is no such cursor or staged value, or it was idle for too long.
+    NoHandle = 8,
+    /// Too many cursors or staged values.
+    TooManyHandles = 9,
+    /// A write of this number is so old that its answer was forgotten.
+    Forgotten = 10,
+    /// A write of this number is under way.
+    UnderWay = 11,
+    /// The client's memory could not be read.
+    Unreadable = 12,
+    /// Not allowed.
+    Denied = 13,
+    /// A staged value has gaps.
+    Incomplete = 14,
+}
+
+impl Status {
+    const ALL: [Status; 15] = [
+        Status::Ok,
+        Status::NotFound,
+        Status::Exists,
+        Status::Absent,
+        Status::OtherVersion,
+        Status::Full,
+        Status::TooLong,
+        Status::NoRegion,
+        Status::NoHandle,
+        Status::TooManyHandles,
+        Status::Forgotten,
+        Status::UnderWay,
+        Status::Unreadable,
+        Status::Denied,
+        Status::Incomplete,
+    ];
+}
+
+impl Answer {
+    /// How long it is.
+    pub const LENGTH: usize = 48;
+
+    /// One that says no more than how it went.
+    pub const fn new(status: Status) -> Self {
+        Answer {
+            status,
+            replaced: false,
+            checksum: None,
+            written: 0,
+            length: 0,
+            version: 0,
+            expires_in: None,
+            handle: 0,
+        }
+    }
+
+    /// As bytes.
+    #[inline]
+    pub fn to_bytes(&self) -> [u8; Self::LENGTH] {
+        let flags = u8::from(self.replaced)
+            | u8::from(self.checksum.is_some()) << 1
+            | u8::from(self.expires_in.is_some()) << 2;
+        let mut bytes = [0; Self::LENGTH];
+        bytes[0] = self.status as u8;
+        bytes[1] = flags;
+        bytes[4..8].copy_from_slice(&self.checksum.unwrap_or(0).to_le_bytes());
+        let numbers =
+            [self.written, self.length, self.version, self.expires_in.unwrap_or(0), self.handle];
+        for (at, number) in numbers.into_iter().enumerate() {
+            bytes[8 + at * 8..16 + at * 8].copy_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// From the store's bytes.
+    #[inline]
+    pub fn parse(bytes: &[u8]) -> Result<Self, Nonsense> {
+        let mut reader = Reader { bytes };
+        let [status, flags, zero, also_zero] = reader.array()?;
+        let status = *Status::ALL.get(usize::from(status)).ok_or("an answer of no known kind")?;
+        let checksum = reader.u32()?;
+        let (written, length, version) = (reader.u64()?, reader.u64()?, reader.u64()?);
+        let (expires_in, handle) = (reader.u64()?, reader.u64()?);
+        reader.end()?;
+        if flags > 7 || zero != 0 || also_zero != 0 {
+            return Err("an answer with flags that this version does not know");
+        }
+        Ok(Answer {
+            status,
+            replaced: flags & 1 != 0,
+            checksum: (flags & 2 != 0).then_some(checksum),
+            written,
+            length,
+            version,
+            expires_in: (flags & 4 != 0).then_some(expires_in),
+            handle,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_come_back() {
+        for (at, status) in Status::ALL.into_iter().enumerate() {
+            assert_eq!(status as usize, at);
+            for flags in 0..8 {
+                let answer = Answer {
+                    status,
+                    replaced: flags & 1 != 0,
+                    checksum: (flags & 2 != 0).then_some(7),
+                    written: 1,
+                    length: u64::MAX,
+                    version: 2,
+                    expires_in: (flags & 4 != 0).then_some(0),
+                    handle: 3,
+                };
+                assert_eq!(Answer::parse(&answer.to_bytes()), Ok(answer));
+            }
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let good = Answer::new(Status::Ok).to_bytes();
+        for (at, value) in [(0, 15), (1, 8), (2, 1), (3, 1)] {
+            let mut bad = good;
+            bad[at] = value;
+            Answer::parse(&bad).expect_err("a field it does not know");
+        }
+        Answer::parse(&good[1..]).expect_err("cut short");
+    }
+}

@@ -1,0 +1,214 @@
+//! The first words on a link.
+
+use super::{Nonsense, Reader, VERSION};
+
+/// How long a granted region is as bytes: the fabric's, which this crate only passes on.
+pub const REGION: usize = 36;
+const MAGIC: [u8; 4] = *b"WLKV";
+
+/// What a caller wants from this link: its first message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// To use the store.
+    Store {
+        /// The session to go on with; none: a new one.
+        session: Option<[u8; 16]>,
+        /// Memory for answers, granted for writing and reading: region 0.
+        landing: [u8; REGION],
+    },
+    /// To measure the link.
+    Measure,
+}
+
+/// What a link is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Service {
+    /// The store.
+    Store = 1,
+    /// Measuring.
+    Measure = 2,
+}
+
+impl Opening {
+    /// The longest it can be.
+    pub const MOST: usize = 8 + 16 + REGION;
+
+    /// As a message.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let service = match self {
+            Opening::Store { .. } => Service::Store,
+            Opening::Measure => Service::Measure,
+        };
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend([VERSION, service as u8, 0, 0]);
+        if let Opening::Store { session, landing } = self {
+            bytes.extend(session.unwrap_or_default());
+            bytes.extend(landing);
+        }
+        bytes
+    }
+
+    /// From a caller's first message.
+    pub fn parse(message: &[u8]) -> Result<Self, Nonsense> {
+        let mut reader = Reader { bytes: message };
+        let [version, service, zero, also_zero] = opened(&mut reader)?;
+        if version != VERSION {
+            return Err("it is of another version: run the same at both ends");
+        }
+        if [zero, also_zero] != [0, 0] {
+            return Err("it has flags that this version does not know");
+        }
+        let opening = match service {
+            1 => {
+                let session: [u8; 16] = reader.array()?;
+                let session = (session != [0; 16]).then_some(session);
+                Opening::Store { session, landing: reader.array()? }
+            }
+            2 => Opening::Measure,
+            _ => return Err("it asks for a service that this version does not have"),
+        };
+        reader.end()?;
+        Ok(opening)
+    }
+}
+
+fn opened(reader: &mut Reader<'_>) -> Result<[u8; 4], Nonsense> {
+    if reader.array()? != MAGIC {
+        return Err("it is not the first message of a client of ours");
+    }
+    reader.array()
+}
+
+/// The store's answer to an opening.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Welcome {
+    /// Which run of the store this is: another one remembers nothing of earlier sessions.
+    pub epoch: u64,
+    /// The session's name, which is a secret between the two.
+    pub session: [u8; 16],
+    /// Whether the session asked for was still known.
+    pub resumed: bool,
+    /// What the store takes.
+    pub limits: Limits,
+}
+
+/// What a store takes of one client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest batch, in bytes.
+    pub message: u32,
+    /// The most requests in one.
+    pub requests: u16,
+    /// The most batches under way.
+    pub batches: u16,
+    /// The most regions granted, the landing apart.
+    pub regions: u16,
+    /// The longest value.
+    pub value: u64,
+    /// The most bytes of values that one batch may name, to be fetched or written.
+    pub moved: u64,
+}
+
+impl Welcome {
+    /// How long it is.
+    pub const LENGTH: usize = 8 + 8 + 16 + 4 + 3 * 2 + 2 + 2 * 8;
+
+    /// As a message.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let Limits { message, requests, batches, regions, value, moved } = self.limits;
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend([VERSION, Service::Store as u8, u8::from(self.resumed), 0]);
+        bytes.extend(self.epoch.to_le_bytes());
+        bytes.extend(self.session);
+        bytes.extend(message.to_le_bytes());
+        for number in [requests, batches, regions, 0] {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes.extend(value.to_le_bytes());
+        bytes.extend(moved.to_le_bytes());
+        bytes
+    }
+
+    /// From the store's first message.
+    pub fn parse(message: &[u8]) -> Result<Self, Nonsense> {
+        let mut reader = Reader { bytes: message };
+        let [version, service, resumed, zero] = opened(&mut reader)?;
+        if version != VERSION {
+            return Err("the store speaks another version: run the same at both ends");
+        }
+        if service != Service::Store as u8 || resumed > 1 || zero != 0 {
+            return Err("it is no welcome of a store");
+        }
+        let (epoch, session) = (reader.u64()?, reader.array()?);
+        let limits = Limits {
+            message: reader.u32()?,
+            requests: reader.u16()?,
+            batches: reader.u16()?,
+            regions: reader.u16()?,
+            value: {
+                if reader.u16()? != 0 {
+                    return Err("it is no welcome of a store");
+                }
+                reader.u64()?
+            },
+            moved: reader.u64()?,
+        };
+        reader.end()?;
+        if limits.requests == 0 || limits.batches == 0 || limits.message < 128 {
+            return Err("the store takes nothing");
+        }
+        Ok(Welcome { epoch, session, resumed: resumed == 1, limits })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn openings_come_back() {
+        let landing = [7; REGION];
+        for opening in [
+            Opening::Store { session: None, landing },
+            Opening::Store { session: Some([9; 16]), landing },
+            Opening::Measure,
+        ] {
+            let bytes = opening.to_bytes();
+            assert_eq!(Opening::parse(&bytes), Ok(opening));
+            assert!(bytes.len() <= Opening::MOST);
+            for cut in 0..bytes.len() {
+                Opening::parse(&bytes[..cut]).expect_err("cut short");
+            }
+            Opening::parse(&[&bytes[..], &[0]].concat()).expect_err("too long");
+            for (at, value) in [(0, 0), (4, 9), (5, 3), (6, 1), (7, 1)] {
+                let mut bad = bytes.clone();
+                bad[at] = value;
+                Opening::parse(&bad).expect_err("a field it does not know");
+            }
+        }
+    }
+
+    #[test]
+    fn welcomes_come_back() {
+        let limits = Limits {
+            message: 16384,
+            requests: 256,
+            batches: 64,
+            regions: 16,
+            value: 1 << 40,
+            moved: 1 << 30,
+        };
+        let welcome = Welcome { epoch: 5, session: [3; 16], resumed: true, limits };
+        let bytes = welcome.to_bytes();
+        assert_eq!(bytes.len(), Welcome::LENGTH);
+        assert_eq!(Welcome::parse(&bytes), Ok(welcome));
+        for cut in 0..bytes.len() {
+            Welcome::parse(&bytes[..cut]).expect_err("cut short");
+        }
+        for (at, value) in [(0, 0), (4, 2), (5, 2), (6, 2), (7, 1)] {
+            let mut bad = bytes.clone();
+            bad[at] = value;
+            Welcome::parse(&bad).expect_err("a field it does not know");
+        }
+    }
+}

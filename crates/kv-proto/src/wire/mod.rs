@@ -1,0 +1,72 @@
+//! The fast path: what clients and stores say to each other on a link.
+//!
+//! A client opens ([`Opening`]), naming memory of its own in which answers may be written, and is
+//! welcomed ([`Welcome`]). From then on it sends **batches** ([`Batch`]): a message with one or more
+//! requests, under a tag. The store writes the answers, and the bytes asked for behind them, straight into
+//! the client's memory; each of those writes carries a number ([`Parts`]) that says which batch it answers
+//! and how many writes there are in all. So whatever order writes arrive in, a client that has counted
+//! them has everything. The store lets nobody write into its own memory: it fetches what a client puts.
+//!
+//! All numbers are little-endian. Everything is checked where it comes in: what a parser gives out lies
+//! within its message, and what would not be written so by this version is refused.
+
+mod answer;
+mod batch;
+mod hello;
+mod listing;
+mod parts;
+mod request;
+
+pub use answer::{Answer, Status};
+pub use batch::{Batch, BatchHead, Grant, Message};
+pub use hello::{Limits, Opening, REGION, Service, Welcome};
+pub use listing::{Entries, Entry};
+pub use parts::Parts;
+pub use request::{Place, Request, Source};
+
+/// Why a message is none of ours: words for a log.
+pub type Nonsense = &'static str;
+
+/// The version of all of it; both ends must agree.
+pub const VERSION: u8 = 1;
+
+/// Reads numbers one after the other.
+#[derive(Debug)]
+struct Reader<'m> {
+    bytes: &'m [u8],
+}
+
+impl<'m> Reader<'m> {
+    #[inline]
+    fn take(&mut self, count: usize) -> Result<&'m [u8], Nonsense> {
+        let (taken, rest) = self.bytes.split_at_checked(count).ok_or("it is cut short")?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    #[inline]
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Nonsense> {
+        let (taken, rest) = self.bytes.split_first_chunk().ok_or("it is cut short")?;
+        self.bytes = rest;
+        Ok(*taken)
+    }
+
+    #[inline]
+    fn u16(&mut self) -> Result<u16, Nonsense> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    #[inline]
+    fn u32(&mut self) -> Result<u32, Nonsense> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    #[inline]
+    fn u64(&mut self) -> Result<u64, Nonsense> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn end(self) -> Result<(), Nonsense> {
+        if self.bytes.is_empty() { Ok(()) } else { Err("it goes on after its end") }
+    }
+}

@@ -1,0 +1,552 @@
+//! One request: 64 bytes, then its key, then a value that rides along.
+
+use super::{Nonsense, Reader};
+use crate::Condition;
+
+/// What a client asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request<'m> {
+    /// A value, or a part of it: `length` bytes from `offset` on, or as many as there are.
+    Get {
+        /// Whose value.
+        key: &'m [u8],
+        /// From where.
+        offset: u64,
+        /// At most so many bytes.
+        length: u64,
+        /// Where they go.
+        place: Place,
+        /// Keep this version for [`Request::Read`], if more of it is left.
+        keep: bool,
+        /// Answer with a checksum of the bytes.
+        checksum: bool,
+    },
+    /// A part of a value that is kept under a cursor.
+    Read {
+        /// The cursor.
+        handle: u64,
+        /// From where.
+        offset: u64,
+        /// At most so many bytes.
+        length: u64,
+        /// Where they go.
+        place: Place,
+        /// Answer with a checksum of the bytes.
+        checksum: bool,
+    },
+    /// A cursor or a staged value is not needed any more.
+    Close {
+        /// Which.
+        handle: u64,
+    },
+    /// A new value.
+    Put {
+        /// Whose value.
+        key: &'m [u8],
+        /// How many bytes.
+        length: u64,
+        /// Where they are.
+        source: Source<'m>,
+        /// Milliseconds until it expires.
+        ttl: Option<u64>,
+        /// When to do it at all.
+        condition: Condition,
+        /// The write's number in its session.
+        sequence: u64,
+    },
+    /// Room for a value that comes in pieces.
+    Begin {
+        /// How many bytes it will have.
+        length: u64,
+    },
+    /// A piece of a staged value.
+    Piece {
+        /// The staged value.
+        handle: u64,
+        /// Where in it.
+        offset: u64,
+        /// How many bytes.
+        length: u64,
+        /// Where they are.
+        source: Source<'m>,
+    },
+    /// A staged value becomes a key's.
+    Commit {
+        /// The staged value.
+        handle: u64,
+        /// Whose value.
+        key: &'m [u8],
+        /// Milliseconds until it expires.
+        ttl: Option<u64>,
+        /// When to do it at all.
+        condition: Condition,
+        /// The write's number in its session.
+        sequence: u64,
+    },
+    /// A key and its value away.
+    Delete {
+        /// Which key.
+        key: &'m [u8],
+        /// When to do it at all.
+        condition: Condition,
+        /// The write's number in its session.
+        sequence: u64,
+    },
+    /// What is known of a value.
+    Stat {
+        /// Whose.
+        key: &'m [u8],
+    },
+    /// Keys that begin so, in no order, behind the answers.
+    List {
+        /// How they begin; may be empty.
+        prefix: &'m [u8],
+        /// 0, or where the last listing said to go on.
+        cursor: u64,
+        /// At most so many bytes of entries.
+        length: u64,
+    },
+}
+
+/// Where the bytes of a value go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// Behind the answers.
+    Packed,
+    /// Into this region of the client's, from there on.
+    Apart {
+        /// Its number.
+        region: u32,
+        /// From where.
+        at: u64,
+    },
+}
+
+/// Where the bytes of a new value are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source<'m> {
+    /// In the message.
+    Along(&'m [u8]),
+    /// In this region of the client's, from there on: the store fetches them.
+    Apart {
+        /// Its number.
+        region: u32,
+        /// From where.
+        at: u64,
+    },
+}
+
+impl<'m> Request<'m> {
+    /// What each takes beside its key and the value that rides along.
+    pub const HEAD: usize = 64;
+
+    /// How many bytes it takes in a message.
+    pub fn encoded(&self) -> usize {
+        Self::HEAD + self.key().len() + self.along().len()
+    }
+
+    /// How many bytes may be written for it behind the answers.
+    pub fn packed(&self) -> u64 {
+        match *self {
+            Request::Get { length, place: Place::Packed, .. }
+            | Request::Read { length, place: Place::Packed, .. }
+            | Request::List { length, .. } => length,
+            _ => 0,
+        }
+    }
+
+    /// Whether it changes something, and so carries a number of its session.
+    pub fn sequence(&self) -> Option<u64> {
+        match *self {
+            Request::Put { sequence, .. }
+            | Request::Commit { sequence, .. }
+            | Request::Delete { sequence, .. } => Some(sequence),
+            _ => None,
+        }
+    }
+
+    fn key(&self) -> &'m [u8] {
+        match *self {
+            Request::Get { key, .. }
+            | Request::Put { key, .. }
+            | Request::Commit { key, .. }
+            | Request::Delete { key, .. }
+            | Request::Stat { key }
+            | Request::List { prefix: key, .. } => key,
+            Request::Read { .. }
+            | Request::Close { .. }
+            | Request::Begin { .. }
+            | Request::Piece { .. } => &[],
+        }
+    }
+
+    fn along(&self) -> &'m [u8] {
+        match *self {
+            Request::Put { source: Source::Along(bytes), .. }
+            | Request::Piece { source: Source::Along(bytes), .. } => bytes,
+            _ => &[],
+        }
+    }
+
+    /// Appends it to a batch.
+    pub fn put(&self, bytes: &mut Vec<u8>) {
+        let mut head = Head { key: self.key().len() as u16, ..Head::default() };
+        head.fill(self);
+        bytes.extend(head.to_bytes());
+        bytes.extend(self.key());
+        bytes.extend(self.along());
+    }
+
+    /// The next one of a batch.
+    pub(super) fn parse(reader: &mut Reader<'m>) -> Result<Self, Nonsense> {
+        let head = Head::parse(reader.array()?);
+        let key = reader.take(head.key.into())?;
+        let place = match head.flag(APART) {
+            true => Place::Apart { region: head.region, at: head.at },
+            false => Place::Packed,
+        };
+        let Head { offset, length, handle, sequence, .. } = head;
+        let checksum = head.flag(CHECKSUM);
+        let (request, used) = match head.op {
+            1 => {
+                let keep = head.flag(KEEP);
+                (
+                    Request::Get { key, offset, length, place, keep, checksum },
+                    KEY | AT | OFFSET | LENGTH | KEEPS | SUMS,
+                )
+            }
+            2 => (
+                Request::Read { handle, offset, length, place, checksum },
+                AT | OFFSET | LENGTH | HANDLE | SUMS,
+            ),
+            3 => (Request::Close { handle }, HANDLE),
+            4 => {
+                let source = head.source(reader)?;
+                let (ttl, condition) = (head.ttl(), head.condition()?);
+                (
+                    Request::Put { key, length, source, ttl, condition, sequence },
+                    KEY | AT | LENGTH | SEQUENCE | EXPIRY | CONDITION,
+                )
+            }
+            5 => (Request::Begin { length }, LENGTH),
+            6 => {
+                let source = head.source(reader)?;
+                (Request::Piece { handle, offset, length, source }, AT | OFFSET | LENGTH | HANDLE)
+            }
+            7 => {
+                let (ttl, condition) = (head.ttl(), head.condition()?);
+                (
+                    Request::Commit { handle, key, ttl, condition, sequence },
+                    KEY | HANDLE | SEQUENCE | EXPIRY | CONDITION,
+                )
+            }
+            8 => {
+                let condition = head.condition()?;
+                (Request::Delete { key, condition, sequence }, KEY | SEQUENCE | CONDITION)
+            }
+            9 => (Request::Stat { key }, KEY),
+            10 => (Request::List { prefix: key, cursor: handle, length }, KEY | LENGTH | HANDLE),
+            _ => return Err("a request of no known kind"),
+        };
+        head.only(used)?;
+        Ok(request)
+    }
+}
+
+/// The fixed part, field by field.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Head {
+    op: u8,
+    flags: u8,
+    key: u16,
+    region: u32,
+    at: u64,
+    offset: u64,
+    length: u64,
+    sequence: u64,
+    ttl: u64,
+    version: u64,
+    handle: u64,
+}
+
+impl Head {
+    fn fill(&mut self, request: &Request<'_>) {
+        match *request {
+            Request::Get { offset, length, place, keep, checksum, .. } => {
+                (self.op, self.offset, self.length) = (1, offset, length);
+                self.flags |= if keep { KEEP } else { 0 };
+                self.flags |= if checksum { CHECKSUM } else { 0 };
+                self.place(place);
+            }
+            Request::Read { handle, offset, length, place, checksum } => {
+                (self.op, self.offset, self.length, self.handle) = (2, offset, length, handle);
+                self.flags |= if checksum { CHECKSUM } else { 0 };
+                self.place(place);
+            }
+            Request::Close { handle } => (self.op, self.handle) = (3, handle),
+            Request::Put { length, source, ttl, condition, sequence, .. } => {
+                (self.op, self.length, self.sequence) = (4, length, sequence);
+                self.terms(ttl, condition);
+                self.from(source);
+            }
+            Request::Begin { length } => (self.op, self.length) = (5, length),
+            Request::Piece { handle, offset, length, source } => {
+                (self.op, self.handle, self.offset, self.length) = (6, handle, offset, length);
+                self.from(source);
+            }
+            Request::Commit { handle, ttl, condition, sequence, .. } => {
+                (self.op, self.handle, self.sequence) = (7, handle, sequence);
+                self.terms(ttl, condition);
+            }
+            Request::Delete { condition, sequence, .. } => {
+                (self.op, self.sequence) = (8, sequence);
+                self.terms(None, condition);
+            }
+            Request::Stat { .. } => self.op = 9,
+            Request::List { cursor, length, .. } => {
+                (self.op, self.handle, self.length) = (10, cursor, length);
+            }
+        }
+    }
+
+    fn place(&mut self, place: Place) {
+        if let Place::Apart { region, at } = place {
+            (self.region, self.at) = (region, at);
+            self.flags |= APART;
+        }
+    }
+
+    fn from(&mut self, source: Source<'_>) {
+        if let Source::Apart { region, at } = source {
+            self.place(Place::Apart { region, at });
+        }
+    }
+
+    fn terms(&mut self, ttl: Option<u64>, condition: Condition) {
+        if let Some(ttl) = ttl {
+            self.ttl = ttl;
+            self.flags |= EXPIRES;
+        }
+        match condition {
+            Condition::Always => {}
+            Condition::IfAbsent => self.flags |= IF_ABSENT,
+            Condition::IfVersion(version) => {
+                self.version = version;
+                self.flags |= IF_VERSION;
+            }
+        }
+    }
+
+    #[inline]
+    fn flag(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    #[inline]
+    fn source<'m>(&self, reader: &mut Reader<'m>) -> Result<Source<'m>, Nonsense> {
+        if self.flag(APART) {
+            return Ok(Source::Apart { region: self.region, at: self.at });
+        }
+        let length = usize::try_from(self.length).map_err(|_| "it is cut short")?;
+        reader.take(length).map(Source::Along)
+    }
+
+    #[inline]
+    fn ttl(&self) -> Option<u64> {
+        self.flag(EXPIRES).then_some(self.ttl)
+    }
+
+    #[inline]
+    fn condition(&self) -> Result<Condition, Nonsense> {
+        match (self.flag(IF_ABSENT), self.flag(IF_VERSION)) {
+            (false, false) => Ok(Condition::Always),
+            (true, false) => Ok(Condition::IfAbsent),
+            (false, true) => Ok(Condition::IfVersion(self.version)),
+            (true, true) => Err("a condition that cannot be"),
+        }
+    }
+
+    /// Refuses fields and flags that the request has no use for.
+    #[inline]
+    fn only(&self, used: u16) -> Result<(), Nonsense> {
+        let has = |field: u16, filled: bool| if filled { field } else { 0 };
+        let apart = self.flag(APART);
+        let filled = has(KEY, self.key != 0)
+            | has(AT, apart)
+            | has(OFFSET, self.offset != 0)
+            | has(LENGTH, self.length != 0)
+            | has(SEQUENCE, self.sequence != 0)
+            | has(EXPIRY, self.flag(EXPIRES))
+            | has(CONDITION, self.flag(IF_ABSENT | IF_VERSION))
+            | has(HANDLE, self.handle != 0)
+            | has(KEEPS, self.flag(KEEP))
+            | has(SUMS, self.flag(CHECKSUM));
+        let loose = (!apart && (self.region != 0 || self.at != 0))
+            || (!self.flag(EXPIRES) && self.ttl != 0)
+            || (!self.flag(IF_VERSION) && self.version != 0)
+            || self.flags & !KNOWN != 0;
+        match filled & !used == 0 && !loose {
+            true => Ok(()),
+            false => Err("a request with fields that it has no use for"),
+        }
+    }
+
+    fn to_bytes(self) -> [u8; Request::HEAD] {
+        let mut bytes = [0; Request::HEAD];
+        bytes[..2].copy_from_slice(&[self.op, self.flags]);
+        bytes[2..4].copy_from_slice(&self.key.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.region.to_le_bytes());
+        let words =
+            [self.at, self.offset, self.length, self.sequence, self.ttl, self.version, self.handle];
+        for (at, word) in words.into_iter().enumerate() {
+            bytes[8 + at * 8..16 + at * 8].copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    #[inline]
+    fn parse(bytes: [u8; Request::HEAD]) -> Self {
+        let word = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[at..at + 8]);
+            u64::from_le_bytes(word)
+        };
+        Head {
+            op: bytes[0],
+            flags: bytes[1],
+            key: u16::from_le_bytes([bytes[2], bytes[3]]),
+            region: u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]),
+            at: word(8),
+            offset: word(16),
+            length: word(24),
+            sequence: word(32),
+            ttl: word(40),
+            version: word(48),
+            handle: word(56),
+        }
+    }
+}
+
+const APART: u8 = 1;
+const KEEP: u8 = 2;
+const CHECKSUM: u8 = 4;
+const EXPIRES: u8 = 8;
+const IF_ABSENT: u8 = 16;
+const IF_VERSION: u8 = 32;
+const KNOWN: u8 = 63;
+
+const KEY: u16 = 1;
+const AT: u16 = 2;
+const OFFSET: u16 = 4;
+const LENGTH: u16 = 8;
+const SEQUENCE: u16 = 16;
+const CONDITION: u16 = 32;
+const HANDLE: u16 = 64;
+const KEEPS: u16 = 128;
+const SUMS: u16 = 256;
+const EXPIRY: u16 = 512;
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(crate) fn examples() -> Vec<Request<'static>> {
+        let apart = Place::Apart { region: 3, at: 77 };
+        let elsewhere = Source::Apart { region: 2, at: 5 };
+        vec![
+            Request::Get {
+                key: b"k",
+                offset: 1,
+                length: 2,
+                place: Place::Packed,
+                keep: true,
+                checksum: false,
+            },
+            Request::Get {
+                key: &[9; 4096],
+                offset: 0,
+                length: u64::MAX,
+                place: apart,
+                keep: false,
+                checksum: true,
+            },
+            Request::Read { handle: 4, offset: 8, length: 9, place: apart, checksum: true },
+            Request::Close { handle: 6 },
+            Request::Put {
+                key: b"key",
+                length: 5,
+                source: Source::Along(b"value"),
+                ttl: Some(0),
+                condition: Condition::IfAbsent,
+                sequence: 12,
+            },
+            Request::Put {
+                key: b"key",
+                length: 1 << 40,
+                source: elsewhere,
+                ttl: None,
+                condition: Condition::IfVersion(0),
+                sequence: 13,
+            },
+            Request::Begin { length: 3 },
+            Request::Piece { handle: 4, offset: 6, length: 2, source: Source::Along(b"ab") },
+            Request::Piece { handle: 4, offset: 6, length: 2, source: elsewhere },
+            Request::Commit {
+                handle: 9,
+                key: b"z",
+                ttl: Some(5),
+                condition: Condition::Always,
+                sequence: 14,
+            },
+            Request::Delete { key: b"z", condition: Condition::IfVersion(8), sequence: 15 },
+            Request::Stat { key: b"stat" },
+            Request::List { prefix: b"", cursor: 0, length: 4096 },
+        ]
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Request<'_>, Nonsense> {
+        let mut reader = Reader { bytes };
+        let request = Request::parse(&mut reader)?;
+        reader.end()?;
+        Ok(request)
+    }
+
+    #[test]
+    fn requests_come_back() {
+        for request in examples() {
+            let mut bytes = Vec::new();
+            request.put(&mut bytes);
+            assert_eq!(bytes.len(), request.encoded());
+            assert_eq!(parse(&bytes), Ok(request));
+        }
+    }
+
+    #[test]
+    fn cut_anywhere_they_are_refused() {
+        for request in examples() {
+            let mut bytes = Vec::new();
+            request.put(&mut bytes);
+            for cut in 0..bytes.len() {
+                parse(&bytes[..cut]).expect_err("cut short");
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_is_taken_is_written_the_same() {
+        // One bit changed: refused, or another request that is written just so.
+        for request in examples() {
+            let mut bytes = Vec::new();
+            request.put(&mut bytes);
+            for bit in 0..Request::HEAD * 8 {
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                if let Ok(other) = parse(&bytes) {
+                    let mut again = Vec::new();
+                    other.put(&mut again);
+                    assert_eq!(again, bytes, "bit {bit} of {request:?}");
+                }
+                bytes[bit / 8] ^= 1 << (bit % 8);
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The crew: workers, who gets which link, and who may spin.
+
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use fabric::Error;
+use fabric::link::{Endpoint, Link};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::fd::{AsFd, OwnedFd};
+
+use crate::engine::Engine;
+use crate::tools::Tools;
+use crate::worker::Worker;
+
+/// Threads that serve links.
+pub struct Crew {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What the workers and whoever hires them have in common.
+pub(crate) struct Shared {
+    posts: Vec<Post>,
+    /// How many spin now, and how many may.
+    spinning: AtomicUsize,
+    most_spinning: usize,
+    stopping: AtomicBool,
+    graves: Mutex<Sender<Link>>,
+}
+
+/// One worker, as others see it.
+struct Post {
+    bell: OwnedFd,
+    coming: Mutex<Vec<Link>>,
+    guests: AtomicUsize,
+    spins: AtomicBool,
+}
+
+impl Crew {
+    /// Starts so many workers.
+    pub fn start(engine: &Arc<Engine>, endpoint: &Endpoint, workers: usize) -> Result<Self, Error> {
+        let system = |error: std::io::Error| {
+            let remedy =
+                "raise the limits of open files and of processes: `ulimit -n`, `ulimit -u`";
+            Error::new(fabric::Kind::System, "start the store's workers", error, remedy)
+        };
+        let posts = (0..workers.max(1)).map(|_| Post::new()).collect::<Result<Vec<_>, _>>();
+        let posts = posts.map_err(|error| system(error.into()))?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let (graves, buried) = channel();
+        let shared = Arc::new(Shared {
+            posts,
+            spinning: AtomicUsize::new(0),
+            // Clients on this machine spin too.
+            most_spinning: (cores / 2).max(1),
+            stopping: AtomicBool::new(false),
+            graves: Mutex::new(graves),
+        });
+        let mut threads = Vec::new();
+        let undertaker = std::thread::Builder::new().name("wirelane-ended".to_owned());
+        threads.push(undertaker.spawn(move || bury(&buried)).map_err(system)?);
+        for number in 0..shared.posts.len() {
+            let tools = Tools::new(engine.clone(), endpoint.clone())?;
+            let worker = Worker::new(shared.clone(), number, tools);
+            let worker = worker.map_err(|error| system(error.into()))?;
+            let thread = std::thread::Builder::new().name(format!("wirelane-kv-{number}"));
+            threads.push(thread.spawn(move || worker.run()).map_err(system)?);
+        }
+        Ok(Crew { shared, threads })
+    }
+
+    /// Gives a link to the worker that has the fewest.
+    pub fn serve(&self, link: Link) {
+        let posts = self.shared.posts.iter();
+        let Some(post) = posts.min_by_key(|post| post.guests.load(Ordering::Relaxed)) else {
+            return;
+        };
+        post.guests.fetch_add(1, Ordering::Relaxed);
+        lock(&post.coming).push(link);
+        post.ring();
+    }
+
+    /// How many links are served.
+    pub fn guests(&self) -> usize {
+        self.shared.posts.iter().map(|post| post.guests.load(Ordering::Relaxed)).sum()
+    }
+
+    /// How many workers there are.
+    pub fn workers(&self) -> usize {
+        self.shared.posts.len()
+    }
+
+    /// Says goodbye to everybody and waits for the workers, up to a limit. `false`: some are still at it.
+    pub fn stop(self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        self.shared.posts.iter().for_each(Post::ring);
+        let Crew { shared, threads } = self;
+        drop(shared);
+        while Instant::now() < deadline {
+            if threads.iter().all(JoinHandle::is_finished) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        false
+    }
+}
+
+/// Takes links apart.
+fn bury(links: &Receiver<Link>) {
+    while let Ok(link) = links.recv() {
+        drop(link);
+    }
+}
+
+impl Post {
+    fn new() -> rustix::io::Result<Self> {
+        Ok(Post {
+            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            coming: Mutex::default(),
+            guests: AtomicUsize::new(0),
+            spins: AtomicBool::new(false),
+        })
+    }
+
+    fn ring(&self) {
+        // It is full only when it has not been heard for long, and then it will be heard.
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Shared {
+    pub(crate) fn bell(&self, number: usize) -> BorrowedFd<'_> {
+        self.posts[number].bell.as_fd()
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// Links for this worker.
+    pub(crate) fn take(&self, number: usize) -> Vec<Link> {
+        let post = &self.posts[number];
+        let mut rung = [0; 8];
+        let _ = rustix::io::read(&post.bell, &mut rung);
+        std::mem::take(&mut *lock(&post.coming))
+    }
+
+    pub(crate) fn left(&self, number: usize) {
+        self.posts[number].guests.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn bury(&self, link: Link) {
+        // Without the undertaker it is taken apart here.
+        let _ = lock(&self.graves).send(link);
+    }
+
+    /// Whether this worker may spin: so many at once that there are processors for them.
+    pub(crate) fn may_spin(&self, number: usize) -> bool {
+        let spins = &self.posts[number].spins;
+        if spins.load(Ordering::Relaxed) {
+            return true;
+        }
+        let most = self.most_spinning;
+        let more = |now: usize| (now < most).then_some(now + 1);
+        let may = self.spinning.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
+        spins.store(may, Ordering::Relaxed);
+        may
+    }
+
+    /// It does not spin any more.
+    pub(crate) fn spins(&self, number: usize, spins: bool) {
+        if self.posts[number].spins.swap(spins, Ordering::Relaxed) && !spins {
+            self.spinning.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

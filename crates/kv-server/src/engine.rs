@@ -1,0 +1,277 @@
+//! The store with its bytes and its clock: what every door to it uses, whatever comes in by it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use fabric::{Error, Memory, Pages};
+use kv_store::{Moment, NoRoom, Pinned, Ranges, Reservation, Store, WhenFull};
+
+use crate::session::Sessions;
+
+/// What a store is made of.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How many bytes the pool has.
+    pub memory: usize,
+    /// Which pages it is made of.
+    pub pages: Pages,
+    /// What to do when it is full.
+    pub when_full: WhenFull,
+    /// The longest value taken; none: what fits into the pool.
+    pub most_value: Option<u64>,
+    /// How long a cursor or a staged value may stand unused.
+    pub idle: Duration,
+}
+
+/// Keys, values, sessions.
+pub struct Engine {
+    /// Which key has which part of the pool.
+    pub store: Store,
+    /// The pool.
+    memory: Memory,
+    most_value: u64,
+    idle: Duration,
+    began: Instant,
+    epoch: u64,
+    pub(crate) sessions: Sessions,
+    /// What was done, by kind; see [`Engine::counts`].
+    pub(crate) counts: Counts,
+}
+
+/// What the doors have done.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Batches answered on links.
+    pub batches: AtomicU64,
+    /// Requests in them.
+    pub requests: AtomicU64,
+    /// Bytes of values that went out.
+    pub bytes_out: AtomicU64,
+    /// Bytes of values that came in.
+    pub bytes_in: AtomicU64,
+    /// Clients that sent what no client of ours sends.
+    pub nonsense: AtomicU64,
+    /// Cursors and staged values that stood unused for too long.
+    pub idled: AtomicU64,
+}
+
+impl Engine {
+    /// Takes the memory. It is not yet touched: see [`Engine::pool`].
+    pub fn new(settings: &Settings) -> Result<Arc<Self>, Error> {
+        let memory = Memory::allocate(settings.memory, settings.pages)?;
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        // Seconds in the high half, writes in the low one: no run reuses a version of an earlier one, unless
+        // it made four thousand million of them a second, or the clock was set back between the two.
+        let first_version = (since.as_secs() << 32) + 1;
+        let [seed, epoch] = [0; 2].map(|_: u32| random());
+        let store = Store::new(kv_store::Settings {
+            pool_bytes: settings.memory as u64,
+            shards: SHARDS,
+            when_full: settings.when_full,
+            first_version,
+            seed,
+        });
+        Ok(Arc::new(Engine {
+            store,
+            most_value: settings.most_value.unwrap_or(u64::MAX).min(settings.memory as u64),
+            memory,
+            idle: settings.idle,
+            began: Instant::now(),
+            epoch,
+            sessions: Sessions::default(),
+            counts: Counts::default(),
+        }))
+    }
+
+    /// The memory that values lie in: to be registered, and prefaulted where that is wanted.
+    pub fn pool(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Which run of the store this is.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The longest value taken.
+    pub fn most_value(&self) -> u64 {
+        self.most_value
+    }
+
+    /// How long a cursor or a staged value may stand unused.
+    pub fn idle(&self) -> Duration {
+        self.idle
+    }
+
+    /// What the doors have done.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// How many sessions are remembered.
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// The time, as the store counts it.
+    #[inline]
+    pub fn now(&self) -> Moment {
+        Moment(self.began.elapsed().as_millis() as u64)
+    }
+
+    /// When something expires that does so in `ttl` milliseconds.
+    pub fn expiry(&self, ttl: Option<u64>, now: Moment) -> Option<Moment> {
+        ttl.map(|ttl| Moment(now.0.saturating_add(ttl)))
+    }
+
+    /// Room for a value, if it is not too long.
+    pub fn reserve(&self, length: u64) -> Result<Reservation, NoRoom> {
+        if length > self.most_value {
+            return Err(NoRoom::TooLong { most: self.most_value });
+        }
+        self.store.reserve(length, self.now())
+    }
+
+    /// Copies bytes into reserved room, from an offset on.
+    ///
+    /// # Panics
+    /// If they do not fit.
+    pub fn fill(&self, room: &Reservation, offset: u64, bytes: &[u8]) {
+        let mut rest = bytes;
+        for (at, length) in within(&room.ranges(), offset, bytes.len() as u64) {
+            let (part, more) = rest.split_at(length as usize);
+            self.memory.write(at as usize, part);
+            rest = more;
+        }
+        assert!(rest.is_empty(), "{} bytes at {offset} of {}", bytes.len(), room.length());
+    }
+
+    /// Copies bytes of a pinned value out, from an offset on.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn copy_out(&self, ranges: &Ranges, offset: u64, bytes: &mut [u8]) {
+        let mut filled = 0;
+        for (at, length) in within(ranges, offset, bytes.len() as u64) {
+            self.memory.read(at as usize, &mut bytes[filled..filled + length as usize]);
+            filled += length as usize;
+        }
+        assert!(filled == bytes.len(), "{} bytes at {offset}", bytes.len());
+    }
+
+    /// CRC32C of a part of a pinned value.
+    pub fn checksum(&self, ranges: &Ranges, offset: u64, length: u64) -> u32 {
+        let mut bytes = [0; 4096];
+        let mut sum = 0;
+        let mut done = 0;
+        while done < length {
+            let part = &mut bytes[..(length - done).min(4096) as usize];
+            self.copy_out(ranges, offset + done, part);
+            sum = crc32c::crc32c_append(sum, part);
+            done += part.len() as u64;
+        }
+        sum
+    }
+
+    /// Removes what has expired and sessions nobody came back to; says when to look again.
+    pub fn tidy(&self) -> Option<Duration> {
+        let now = self.now();
+        self.store.expire(now, MOST_EXPIRED);
+        let sessions = self.sessions.tidy(Instant::now());
+        let expiry = self.store.next_expiry();
+        let expiry = expiry.map(|at| Duration::from_millis(at.0.saturating_sub(now.0)));
+        [expiry, sessions].into_iter().flatten().min()
+    }
+}
+
+/// A pinned value that unpins itself, for whoever is not in a hurry.
+pub struct Held {
+    engine: Arc<Engine>,
+    pinned: Option<Pinned>,
+}
+
+impl Held {
+    /// Takes over a pin.
+    pub fn new(engine: Arc<Engine>, pinned: Pinned) -> Self {
+        Held { engine, pinned: Some(pinned) }
+    }
+
+    /// What is held.
+    pub fn value(&self) -> &Pinned {
+        self.pinned.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(pinned) = self.pinned.take() {
+            self.engine.store.unpin(pinned.pin);
+        }
+    }
+}
+
+/// Reserved room that is given back unless it was committed.
+pub struct Staged {
+    engine: Arc<Engine>,
+    room: Option<Reservation>,
+}
+
+impl Staged {
+    /// Takes over a reservation.
+    pub fn new(engine: Arc<Engine>, room: Reservation) -> Self {
+        Staged { engine, room: Some(room) }
+    }
+
+    /// The room.
+    pub fn room(&self) -> &Reservation {
+        self.room.as_ref().expect("it is there until it is taken")
+    }
+
+    /// The room, to be committed.
+    pub fn take(mut self) -> Reservation {
+        self.room.take().expect("it is there until it is taken")
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if let Some(room) = self.room.take() {
+            self.engine.store.cancel(room);
+        }
+    }
+}
+
+/// Where `length` bytes from `offset` on lie in the pool: places and lengths, in order.
+pub(crate) fn within(
+    ranges: &Ranges,
+    offset: u64,
+    length: u64,
+) -> impl Iterator<Item = (u64, u64)> + '_ {
+    let end = offset.saturating_add(length);
+    let mut begins = 0;
+    ranges.as_slice().iter().filter_map(move |range| {
+        let (from, to) = (begins, begins + range.length);
+        begins = to;
+        let (first, last) = (offset.max(from), end.min(to));
+        (first < last).then(|| (range.offset + first - from, last - first))
+    })
+}
+
+/// Adds to a count.
+pub(crate) fn add(count: &AtomicU64, more: u64) {
+    count.fetch_add(more, Ordering::Relaxed);
+}
+
+/// A number nobody can guess.
+pub(crate) fn random() -> u64 {
+    let mut bytes = [0; 8];
+    // Before the machine has enough of it, it waits; it fails nowhere else.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    u64::from_le_bytes(bytes)
+}
+
+/// So many that threads seldom meet, so few that each is worth its lock.
+const SHARDS: usize = 64;
+/// At most so many at once, so that others get their turn.
+const MOST_EXPIRED: usize = 10_000;

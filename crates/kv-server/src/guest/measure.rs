@@ -1,0 +1,33 @@
+//! The measuring service: memory for the caller to write and read, and everything it says back.
+
+use fabric::link::{Endpoint, Link};
+use fabric::{Error, Lane, Memory, Pages, Region, Rights};
+
+/// What a measured link has.
+pub(super) struct Measure {
+    _scratch: Region,
+    hello: Vec<u8>,
+}
+
+impl Measure {
+    pub(super) fn new(endpoint: &Endpoint, link: &mut Link) -> Result<Self, Error> {
+        let open = Rights { read: true, write: true, atomic: false };
+        let scratch = endpoint.register(&Memory::allocate(SCRATCH, Pages::Plain)?, open)?;
+        let hello = link.grant(&scratch)?.to_bytes().to_vec();
+        Ok(Measure { _scratch: scratch, hello })
+    }
+
+    /// What is said first: the region.
+    pub(super) fn hello(&self) -> Vec<u8> {
+        self.hello.clone()
+    }
+
+    /// What is said to what it hears.
+    #[allow(clippy::unused_self, reason = "an echo needs nothing")]
+    pub(super) fn echo<'m>(&self, message: &'m [u8]) -> &'m [u8] {
+        message
+    }
+}
+
+/// How much memory a caller may write to and read from.
+const SCRATCH: usize = 4 << 20;

@@ -1,0 +1,300 @@
+//! A guest: one link and whoever is at its other end.
+//!
+//! A guest is stepped by its worker: what the link brings is answered, what must wait for bytes of the
+//! client's waits. Nothing here blocks. `serve.rs` does what requests ask for, `fetch.rs` brings bytes from
+//! the client, `reply.rs` writes answers; `measure.rs` is the other thing that links are for.
+
+mod draft;
+mod fetch;
+mod handles;
+mod measure;
+mod reply;
+mod serve;
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use fabric::link::Link;
+use fabric::{Completion, Done, Lane, Op, RemoteRegion, Rights, Window};
+use kv_proto::wire::{Limits, Message, Opening, Welcome};
+
+use crate::desk::Slot;
+use crate::rows::Rows;
+use crate::session::Session;
+use crate::tools::{MESSAGE, RECEIVES, Room, Tools};
+pub(crate) use draft::{Draft, Hold};
+use fetch::Fetch;
+use handles::Handles;
+use measure::Measure;
+use reply::Reply;
+
+pub(crate) struct Guest {
+    pub(crate) link: Link,
+    peer: SocketAddr,
+    identity: String,
+    state: State,
+    room: Option<Room>,
+    /// What the link has no room for yet.
+    ops: VecDeque<Op>,
+    receives: VecDeque<Op>,
+    /// What the link has: receives, and all else.
+    listening: usize,
+    replies: Rows<Reply>,
+    /// Answers for which there was no slot.
+    unsent: VecDeque<Draft>,
+    waiting: Rows<Draft>,
+    fetches: Rows<Fetch>,
+    letters: Rows<Option<Slot>>,
+}
+
+enum State {
+    /// The first message has not come.
+    New,
+    Client(Box<Client>),
+    Measured(Box<Measure>),
+    /// To be closed, or closed.
+    Over,
+}
+
+/// A client of the store.
+pub(super) struct Client {
+    session: Arc<Session>,
+    /// Its memory: the landing is 0.
+    regions: HashMap<u32, Window>,
+    landing: Window,
+    handles: Handles,
+}
+
+impl Guest {
+    pub(crate) fn new(link: Link, tools: &mut Tools) -> Result<Self, fabric::Error> {
+        let explained = link.report().explain();
+        let room = tools.rooms.take(&tools.endpoint)?;
+        let receives = (0..RECEIVES).map(|at| room.receive(at, RECEIVE | at as u64)).collect();
+        Ok(Guest {
+            link,
+            peer: explained.peer,
+            identity: explained.identity,
+            state: State::New,
+            room: Some(room),
+            ops: VecDeque::new(),
+            receives,
+            listening: 0,
+            replies: Rows::default(),
+            unsent: VecDeque::new(),
+            waiting: Rows::default(),
+            fetches: Rows::default(),
+            letters: Rows::default(),
+        })
+    }
+
+    /// Does what there is to do; `false`: nothing.
+    pub(crate) fn step(&mut self, tools: &mut Tools, done: &mut Vec<Completion>) -> bool {
+        let count = self.link.poll(done);
+        for completion in done.drain(..) {
+            self.complete(completion, tools);
+        }
+        while let Some(draft) = self.unsent.pop_front() {
+            if !self.reply(draft, tools) {
+                break;
+            }
+        }
+        self.post() > 0 || count > 0
+    }
+
+    fn post(&mut self) -> usize {
+        let heard = if self.receives.is_empty() { 0 } else { self.link.post(&mut self.receives) };
+        self.listening += heard;
+        heard + if self.ops.is_empty() { 0 } else { self.link.post(&mut self.ops) }
+    }
+
+    /// Whether the link is over and has given everything back.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.link.ended().is_some()
+            && self.listening == 0
+            && self.ops.is_empty()
+            && self.replies.len() + self.fetches.len() + self.letters.len() == 0
+    }
+
+    /// Ends the link, for a reason to be logged.
+    pub(crate) fn dismiss(&mut self, why: &str) {
+        if !matches!(self.state, State::Over) {
+            tracing::debug!(peer = %self.peer, why, "a link is closed");
+        }
+        self.leave();
+        self.link.close();
+    }
+
+    /// The link, once nothing is under way any more.
+    pub(crate) fn into_link(mut self, tools: &mut Tools) -> Link {
+        self.leave();
+        if let Some(room) = self.room.take() {
+            tools.rooms.give_back(room);
+        }
+        for draft in self.unsent.drain(..) {
+            tools.recycle(draft);
+        }
+        let rows: Vec<u32> = self.waiting.iter_mut().map(|(row, _)| row).collect();
+        for row in rows {
+            if let Some(draft) = self.waiting.remove(row) {
+                tools.recycle(draft);
+            }
+        }
+        self.link
+    }
+
+    /// What it holds open is closed; its session is kept for a while.
+    fn leave(&mut self) {
+        if let State::Client(client) = std::mem::replace(&mut self.state, State::Over) {
+            client.session.leave();
+        }
+    }
+
+    /// Looks after what stands unused.
+    pub(crate) fn tidy(&mut self, now: Instant, tools: &Tools) {
+        if let State::Client(client) = &mut self.state {
+            let idled = client.handles.tidy(now, tools.engine.idle());
+            crate::engine::add(&tools.engine.counts.idled, idled as u64);
+        }
+    }
+
+    /// Whether something may have to be tidied later.
+    pub(crate) fn holds_open(&self) -> bool {
+        matches!(&self.state, State::Client(client) if !client.handles.is_empty())
+    }
+
+    fn complete(&mut self, completion: Completion, tools: &mut Tools) {
+        let row = completion.token as u32;
+        match completion.token & KINDS {
+            RECEIVE => self.received(row as usize, &completion, tools),
+            REPLY => self.replied(row, completion, tools),
+            FETCH => self.fetched(row, completion, tools),
+            _ => {
+                if let Some(Some(slot)) = self.letters.remove(row) {
+                    tools.desk.give_back(slot);
+                }
+            }
+        }
+    }
+
+    fn received(&mut self, at: usize, completion: &Completion, tools: &mut Tools) {
+        self.listening -= 1;
+        match completion.outcome {
+            Ok(Done::Received { length, imm: None }) => {
+                let mut message = std::mem::take(&mut tools.message);
+                message.resize(length, 0);
+                if let Some(room) = &self.room {
+                    // Copied before it is looked at: the client may write to what it sent from.
+                    room.read(at, &mut message);
+                }
+                if let Err(why) = self.hear(&message, tools) {
+                    crate::engine::add(&tools.engine.counts.nonsense, 1);
+                    self.dismiss(why);
+                }
+                tools.message = message;
+            }
+            Ok(_) => {}
+            Err(fabric::Failure::TooLong) => {
+                return self.dismiss("a message is longer than a client may send");
+            }
+            Err(_) => return,
+        }
+        if let Some(room) = &self.room {
+            self.receives.push_back(room.receive(at, RECEIVE | at as u64));
+        }
+    }
+
+    fn hear(&mut self, message: &[u8], tools: &mut Tools) -> Result<(), &'static str> {
+        match &mut self.state {
+            State::Client(client) => match Message::parse(message)? {
+                Message::Batch(batch) => self.serve(batch, tools),
+                Message::Grant(grant) => {
+                    if grant.number == 0 || client.regions.len() >= usize::from(REGIONS) {
+                        return Err("it grants more regions than it may");
+                    }
+                    let window = import(&mut self.link, &grant.region)?;
+                    client.regions.insert(grant.number, window);
+                    Ok(())
+                }
+                Message::Forget { number } => client
+                    .regions
+                    .remove(&number)
+                    .map(drop)
+                    .ok_or("it takes back what it never gave"),
+            },
+            State::New => self.open(message, tools),
+            State::Measured(measure) => {
+                let answer = measure.echo(message);
+                self.say(answer, tools)
+            }
+            State::Over => Ok(()),
+        }
+    }
+
+    fn open(&mut self, message: &[u8], tools: &mut Tools) -> Result<(), &'static str> {
+        match Opening::parse(message)? {
+            Opening::Measure => {
+                let measure = Measure::new(&tools.endpoint, &mut self.link)
+                    .map_err(|_| "there is no memory to measure with")?;
+                let hello = measure.hello();
+                self.state = State::Measured(Box::new(measure));
+                self.say(&hello, tools)
+            }
+            Opening::Store { session, landing } => {
+                let landing = import(&mut self.link, &landing)?;
+                let engine = &tools.engine;
+                let (session, resumed) = engine
+                    .sessions
+                    .enter(session, &self.identity)
+                    .ok_or("there are too many sessions")?;
+                let limits = Limits {
+                    message: MESSAGE as u32,
+                    requests: REQUESTS,
+                    batches: BATCHES,
+                    regions: REGIONS,
+                    value: engine.most_value(),
+                    moved: MOVED,
+                };
+                let (epoch, id) = (engine.epoch(), session.id());
+                let welcome = Welcome { epoch, session: id, resumed, limits };
+                let (regions, handles) = (HashMap::new(), Handles::default());
+                self.state = State::Client(Box::new(Client { session, regions, landing, handles }));
+                self.say(&welcome.to_bytes(), tools)
+            }
+        }
+    }
+
+    /// Sends a message.
+    fn say(&mut self, message: &[u8], tools: &mut Tools) -> Result<(), &'static str> {
+        let slot = tools.desk.write(message).ok_or("there is no memory for an answer")?;
+        let bytes = tools.desk.slice(&slot, 0, message.len());
+        let row = self.letters.insert(Some(slot));
+        self.ops.push_back(Op::send(LETTER | u64::from(row), bytes));
+        Ok(())
+    }
+}
+
+/// Memory of a client's that we may write to and read.
+fn import(link: &mut Link, region: &[u8]) -> Result<Window, &'static str> {
+    let region =
+        RemoteRegion::from_bytes(region).map_err(|_| "its memory is none of the fabric's")?;
+    let window = link.import(&region).map_err(|_| "its memory cannot be reached")?;
+    let wanted = Rights { read: true, write: true, atomic: false };
+    let fits = window.rights() == wanted || window.rights() == Rights::ALL;
+    fits.then_some(window).ok_or("its memory is not for writing and reading")
+}
+
+/// How many requests one batch may have, how many batches a client may have under way, how many regions
+/// beside its landing, and how many bytes of values one batch may name.
+const REQUESTS: u16 = 256;
+const BATCHES: u16 = 64;
+const REGIONS: u16 = 256;
+const MOVED: u64 = 1 << 30;
+
+/// What a completion is, in the high bits of its token.
+const RECEIVE: u64 = 1 << 56;
+const REPLY: u64 = 2 << 56;
+const FETCH: u64 = 3 << 56;
+const LETTER: u64 = 4 << 56;
+const KINDS: u64 = 0xff << 56;

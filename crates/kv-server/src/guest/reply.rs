@@ -1,0 +1,123 @@
+//! Answers go out: by as few writes as they fit into, each with a number.
+
+use std::collections::VecDeque;
+
+use fabric::{Completion, Lane, Op, Pieces, Slice, Window, Work};
+use kv_proto::wire::{Answer, Parts};
+
+use super::draft::{Behind, Draft, Hold};
+use super::{Guest, REPLY, State};
+use crate::desk::Slot;
+use crate::tools::Tools;
+
+/// Answers on their way.
+pub(super) struct Reply {
+    left: u32,
+    slot: Slot,
+    holds: Vec<Hold>,
+}
+
+impl Guest {
+    /// Writes the answers; `false` if there is no slot for them, and they wait.
+    pub(super) fn reply(&mut self, mut draft: Draft, tools: &mut Tools) -> bool {
+        let State::Client(client) = &self.state else {
+            tools.recycle(draft);
+            return true;
+        };
+        let Some(slot) = tools.write(&draft.answers, &draft.copied) else {
+            self.unsent.push_front(draft);
+            return false;
+        };
+        let begun = self.ops.len();
+        let most = self.link.caps().max_pieces;
+        let mut pieces = tools.spare.pop().unwrap_or_default();
+        compose(&mut pieces, &mut draft, &slot, tools);
+        write(&mut self.ops, pieces, &client.landing, draft.head.at, most, tools);
+        for (window, at, pieces) in draft.apart.drain(..) {
+            write(&mut self.ops, pieces, &window, at, most, tools);
+        }
+        let count = (self.ops.len() - begun) as u32;
+        let number = Parts { tag: draft.head.tag, count }.to_number();
+        let holds = std::mem::take(&mut draft.holds);
+        let row = self.replies.insert(Reply { left: count, slot, holds });
+        for op in self.ops.iter_mut().skip(begun) {
+            op.token = REPLY | u64::from(row);
+            if let Work::Write { imm, .. } = &mut op.work {
+                *imm = Some(number);
+            }
+        }
+        tools.tally.batches += 1;
+        tools.tally.requests += draft.answers.len() as u64;
+        tools.drafts.push(draft);
+        true
+    }
+
+    /// A write of an answer is over.
+    pub(super) fn replied(&mut self, row: u32, completion: Completion, tools: &mut Tools) {
+        if let Work::Write { from: Pieces::Many(mut pieces), .. } = completion.work {
+            pieces.clear();
+            tools.spare.push(pieces);
+        }
+        let Some(reply) = self.replies.get_mut(row) else { return };
+        reply.left -= 1;
+        if reply.left == 0
+            && let Some(reply) = self.replies.remove(row)
+        {
+            tools.desk.give_back(reply.slot);
+            tools.release(reply.holds);
+        }
+        if let Err(failure) = completion.outcome
+            && self.link.ended().is_none()
+        {
+            tracing::debug!(peer = %self.peer, %failure, "an answer could not be written");
+            self.dismiss("its memory cannot be written");
+        }
+    }
+}
+
+/// The answers and what stands behind them, as pieces.
+fn compose(pieces: &mut Vec<Slice>, draft: &mut Draft, slot: &Slot, tools: &Tools) {
+    let (mut from, mut to) = (0, draft.answers.len() * Answer::LENGTH);
+    for behind in draft.behind.drain(..) {
+        match behind {
+            Behind::Copied(length) => to += length,
+            Behind::Pool(slice) => {
+                if from < to {
+                    pieces.push(tools.desk.slice(slot, from, to));
+                    from = to;
+                }
+                pieces.push(slice);
+            }
+        }
+    }
+    if from < to {
+        pieces.push(tools.desk.slice(slot, from, to));
+    }
+}
+
+/// Consecutive bytes of a client's memory, by writes that have not too many pieces each.
+fn write(
+    ops: &mut VecDeque<Op>,
+    mut pieces: Vec<Slice>,
+    window: &Window,
+    mut at: u64,
+    most: usize,
+    tools: &mut Tools,
+) {
+    while pieces.len() > most {
+        let mut some = tools.spare.pop().unwrap_or_default();
+        some.extend(pieces.drain(..most));
+        let length = some.iter().map(Slice::len).sum::<usize>() as u64;
+        ops.push_back(Op::write_imm(0, Pieces::Many(some), window.at(at), 0));
+        at += length;
+    }
+    match pieces.len() {
+        0 => tools.spare.push(pieces),
+        1 => {
+            let one = pieces.pop().map_or(Pieces::EMPTY, Pieces::One);
+            tools.spare.push(pieces);
+            ops.push_back(Op::write_imm(0, one, window.at(at), 0));
+        }
+        _ => ops.push_back(Op::write_imm(0, Pieces::Many(pieces), window.at(at), 0)),
+    }
+}

@@ -1,0 +1,423 @@
+//! What requests ask for.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use fabric::Window;
+use kv_proto::wire::{Answer, Batch, Entry, Place, Request, Source, Status};
+use kv_store::{Cursor, Facts, Key, Moment, Pinned, Ranges};
+
+use super::draft::{Behind, Draft, Hold};
+use super::fetch::{Plan, Purpose, Terms};
+use super::handles::Staging;
+use super::{Client, Guest, MOVED, State};
+use crate::desk::LARGEST;
+use crate::engine::{Held, Staged, within};
+use crate::session::Turn;
+use crate::tools::Tools;
+
+impl Guest {
+    /// Answers a batch, at once or when everything for it is there.
+    pub(super) fn serve(
+        &mut self,
+        batch: Batch<'_>,
+        tools: &mut Tools,
+    ) -> Result<(), &'static str> {
+        let State::Client(client) = &mut self.state else { return Ok(()) };
+        let head = batch.head;
+        if !reaches(&client.landing, head.at, head.room) {
+            return Err("its answers have no place in its landing");
+        }
+        if self.waiting.len() + self.unsent.len() > usize::from(super::BATCHES) * 2 {
+            return Err("it has more batches under way than it may");
+        }
+        let mut draft = tools.drafts.pop().unwrap_or_else(Draft::new);
+        draft.begin(head);
+        let now = tools.engine.now();
+        let mut plans = Vec::new();
+        for request in batch {
+            let served = request.and_then(|request| {
+                let mut desk = Serving { client, tools, draft: &mut draft, plans: &mut plans, now };
+                desk.serve(request)
+            });
+            match served {
+                Ok(answer) => draft.answers.push(answer),
+                Err(why) => {
+                    tools.recycle(draft);
+                    plans.drain(..).for_each(|plan| forsake(client, &plan));
+                    return Err(why);
+                }
+            }
+        }
+        if plans.is_empty() {
+            self.reply(draft, tools);
+            return Ok(());
+        }
+        draft.missing = plans.len();
+        let row = self.waiting.insert(draft);
+        plans.into_iter().for_each(|plan| self.fetch(row, plan, tools));
+        Ok(())
+    }
+}
+
+/// A write whose bytes will not be fetched after all may be asked for again.
+fn forsake(client: &Client, plan: &Plan) {
+    if let Purpose::Value(_, terms) = &plan.purpose {
+        client.session.undone(terms.sequence);
+    }
+}
+
+/// All that serving one request needs.
+struct Serving<'s> {
+    client: &'s mut Client,
+    tools: &'s mut Tools,
+    draft: &'s mut Draft,
+    plans: &'s mut Vec<Plan>,
+    now: Moment,
+}
+
+impl Serving<'_> {
+    fn serve(&mut self, request: Request<'_>) -> Result<Answer, &'static str> {
+        if !self.draft.claim(request.packed()) {
+            return Err("it asks for more than it has room for");
+        }
+        match request {
+            Request::Get { key, offset, length, place, keep, checksum } => {
+                let part = Part { offset, length, place, checksum };
+                self.get(valid(key)?, part, keep)
+            }
+            Request::Read { handle, offset, length, place, checksum } => {
+                self.read(handle, Part { offset, length, place, checksum })
+            }
+            Request::Close { handle } => {
+                let known = self.client.handles.close(handle);
+                Ok(Answer::new(if known { Status::Ok } else { Status::NoHandle }))
+            }
+            Request::Put { key, length, source, ttl, condition, sequence } => {
+                valid(key)?;
+                let key = key.into();
+                self.put(length, source, Terms { key, ttl, condition, sequence })
+            }
+            Request::Begin { length } => Ok(self.begin(length)),
+            Request::Piece { handle, offset, length, source } => {
+                self.piece(handle, offset, length, source)
+            }
+            Request::Commit { handle, key, ttl, condition, sequence } => {
+                valid(key)?;
+                let key = key.into();
+                Ok(self.commit(handle, &Terms { key, ttl, condition, sequence }))
+            }
+            Request::Delete { key, condition, sequence } => {
+                let key = valid(key)?;
+                Ok(self.once(sequence, |this| this.tools.delete(key, condition, this.now)))
+            }
+            Request::Stat { key } => {
+                let facts = self.tools.engine.store.stat(valid(key)?, self.now);
+                Ok(facts.map_or(Answer::new(Status::NotFound), |facts| self.found(&facts)))
+            }
+            Request::List { prefix, cursor, length } => Ok(self.list(prefix, cursor, length)),
+        }
+    }
+
+    // Out.
+
+    #[inline]
+    fn get(&mut self, key: Key<'_>, part: Part, keep: bool) -> Result<Answer, &'static str> {
+        let Some(pinned) = self.tools.engine.store.pin(key, self.now) else {
+            return Ok(Answer::new(Status::NotFound));
+        };
+        let Pinned { pin, facts, ranges } = pinned;
+        let mut answer = self.found(&facts);
+        let written = match self.write(&ranges, facts.length, &part, &mut answer) {
+            Ok(written) => written,
+            Err(why) => {
+                self.tools.engine.store.unpin(pin);
+                return Err(why);
+            }
+        };
+        let more = part.offset.saturating_add(answer.written) < facts.length;
+        if keep && more {
+            let engine = self.tools.engine.clone();
+            let held = Arc::new(Held::new(engine, Pinned { pin, facts, ranges }));
+            match self.client.handles.keep(held.clone(), Instant::now()) {
+                Some(handle) => answer.handle = handle,
+                None => answer.status = Status::TooManyHandles,
+            }
+            self.draft.holds.push(Hold::Cursor(held));
+        } else if written == Written::Copied {
+            self.tools.engine.store.unpin(pin);
+        } else {
+            self.draft.holds.push(Hold::Pin(pin));
+        }
+        Ok(answer)
+    }
+
+    fn read(&mut self, handle: u64, part: Part) -> Result<Answer, &'static str> {
+        let Some(held) = self.client.handles.cursor(handle, Instant::now()) else {
+            return Ok(Answer::new(Status::NoHandle));
+        };
+        let value = held.value();
+        let mut answer = Answer { handle, ..self.found(&value.facts) };
+        self.write(&value.ranges, value.facts.length, &part, &mut answer)?;
+        self.draft.holds.push(Hold::Cursor(held));
+        Ok(answer)
+    }
+
+    /// A part of a pinned value becomes part of the answer.
+    fn write(
+        &mut self,
+        ranges: &Ranges,
+        total: u64,
+        part: &Part,
+        answer: &mut Answer,
+    ) -> Result<Written, &'static str> {
+        let wanted = part.length.min(total.saturating_sub(part.offset));
+        let tools = &mut *self.tools;
+        let draft = &mut *self.draft;
+        let copied = draft.answers.len() * Answer::LENGTH + draft.copied.len();
+        let short = wanted as usize <= COPIED && copied + COPIED <= LARGEST / 2;
+        let written = match part.place {
+            Place::Packed if short => {
+                let begun = draft.copied.len();
+                draft.copied.resize(begun + wanted as usize, 0);
+                tools.engine.copy_out(ranges, part.offset, &mut draft.copied[begun..]);
+                draft.put_copied(wanted as usize);
+                answer.written = wanted;
+                Written::Copied
+            }
+            Place::Packed => {
+                let places = within(ranges, part.offset, wanted);
+                for (at, length) in places.take(MOST_PIECES.saturating_sub(draft.pieces)) {
+                    let slice = tools.pool.slice(at as usize..(at + length) as usize);
+                    draft.behind.push(Behind::Pool(slice));
+                    draft.pieces += 1;
+                    answer.written += length;
+                }
+                Written::InPlace
+            }
+            Place::Apart { region, at } => {
+                let Some(window) = self.client.region(region) else {
+                    *answer = Answer::new(Status::NoRegion);
+                    return Ok(Written::Copied);
+                };
+                if !reaches(window, at, wanted) {
+                    *answer = Answer::new(Status::NoRegion);
+                    return Ok(Written::Copied);
+                }
+                let mut slices = tools.spare.pop().unwrap_or_default();
+                let places = within(ranges, part.offset, wanted);
+                for (at, length) in places.take(MOST_PIECES.saturating_sub(draft.pieces)) {
+                    slices.push(tools.pool.slice(at as usize..(at + length) as usize));
+                    draft.pieces += 1;
+                    answer.written += length;
+                }
+                draft.apart.push((window.clone(), at, slices));
+                Written::InPlace
+            }
+        };
+        if part.checksum {
+            answer.checksum = Some(tools.engine.checksum(ranges, part.offset, answer.written));
+        }
+        tools.tally.bytes_out += answer.written;
+        Ok(written)
+    }
+
+    fn found(&self, facts: &Facts) -> Answer {
+        let expires_in = facts.expires.map(|at| at.0.saturating_sub(self.now.0));
+        let Facts { length, version, .. } = *facts;
+        Answer { length, version, expires_in, ..Answer::new(Status::Ok) }
+    }
+
+    fn list(&mut self, prefix: &[u8], cursor: u64, length: u64) -> Answer {
+        let room = (length as usize).min(LARGEST / 4);
+        if room < LEAST_LISTING {
+            return Answer { length: LEAST_LISTING as u64, ..Answer::new(Status::TooLong) };
+        }
+        // Half of it for the keys, half for what stands beside them.
+        let (keys, bytes) = (room / 2 / Entry::OVERHEAD, room / 2);
+        let from = Cursor::from(cursor);
+        let page = self.tools.engine.store.list(prefix, from, keys, bytes, self.now);
+        let begun = self.draft.copied.len();
+        for (key, facts) in &page.keys {
+            let expires_in = facts.expires.map(|at| at.0.saturating_sub(self.now.0));
+            let Facts { length, version, .. } = *facts;
+            Entry { key, length, version, expires_in }.put(&mut self.draft.copied);
+        }
+        let written = self.draft.copied.len() - begun;
+        self.draft.put_copied(written);
+        let handle = page.next.map_or(0, u64::from);
+        let length = page.keys.len() as u64;
+        Answer { written: written as u64, length, handle, ..Answer::new(Status::Ok) }
+    }
+
+    // In.
+
+    fn put(
+        &mut self,
+        length: u64,
+        source: Source<'_>,
+        terms: Terms,
+    ) -> Result<Answer, &'static str> {
+        let sequence = terms.sequence;
+        if let Some(answer) = self.begun(sequence) {
+            return Ok(answer);
+        }
+        let room = match self.tools.engine.reserve(length) {
+            Ok(room) => room,
+            Err(no_room) => {
+                self.client.session.undone(sequence);
+                return Ok(self.tools.refused(&no_room));
+            }
+        };
+        match source {
+            Source::Along(bytes) => {
+                self.tools.engine.fill(&room, 0, bytes);
+                self.tools.tally.bytes_in += length;
+            }
+            Source::Apart { .. } if length == 0 => {}
+            Source::Apart { region, at } => {
+                let staged = Staged::new(self.tools.engine.clone(), room);
+                let from = self.client.region(region).filter(|from| reaches(from, at, length));
+                let Some(from) = from.cloned() else {
+                    self.client.session.undone(sequence);
+                    return Ok(Answer::new(Status::NoRegion));
+                };
+                return self.plan(from, at, length, Purpose::Value(staged, terms));
+            }
+        }
+        let answer = self.tools.commit(&terms.key, room, terms.ttl, terms.condition);
+        self.client.session.done(sequence, answer);
+        Ok(answer)
+    }
+
+    /// What must be fetched; its answer comes later.
+    fn plan(
+        &mut self,
+        from: Window,
+        at: u64,
+        length: u64,
+        purpose: Purpose,
+    ) -> Result<Answer, &'static str> {
+        self.plans.push(Plan { index: self.draft.answers.len(), from, at, purpose });
+        if length > MOVED {
+            return Err("it puts more at once than it may");
+        }
+        Ok(Answer::new(Status::UnderWay))
+    }
+
+    fn begin(&mut self, length: u64) -> Answer {
+        if self.client.handles.is_full() {
+            return Answer::new(Status::TooManyHandles);
+        }
+        let room = match self.tools.engine.reserve(length) {
+            Ok(room) => room,
+            Err(no_room) => return self.tools.refused(&no_room),
+        };
+        let staging = Staging::new(Staged::new(self.tools.engine.clone(), room));
+        match self.client.handles.stage(staging, Instant::now()) {
+            Some(handle) => Answer { handle, length, ..Answer::new(Status::Ok) },
+            None => Answer::new(Status::TooManyHandles),
+        }
+    }
+
+    fn piece(
+        &mut self,
+        handle: u64,
+        offset: u64,
+        length: u64,
+        source: Source<'_>,
+    ) -> Result<Answer, &'static str> {
+        let Some(staging) = self.client.handles.staging(handle, Instant::now()) else {
+            return Ok(Answer::new(Status::NoHandle));
+        };
+        let total = staging.staged.room().length();
+        if offset.checked_add(length).is_none_or(|end| end > total) {
+            return Err("a piece does not fit into its value");
+        }
+        match source {
+            Source::Along(bytes) => {
+                self.tools.engine.fill(staging.staged.room(), offset, bytes);
+                self.tools.tally.bytes_in += length;
+                staging.cover(offset, length);
+            }
+            Source::Apart { .. } if length == 0 => {}
+            Source::Apart { region, at } => {
+                let from = self.client.region(region).filter(|from| reaches(from, at, length));
+                let Some(from) = from.cloned() else { return Ok(Answer::new(Status::NoRegion)) };
+                let purpose = Purpose::Piece { staging, offset, length };
+                return self.plan(from, at, length, purpose);
+            }
+        }
+        Ok(Answer { length, ..Answer::new(Status::Ok) })
+    }
+
+    fn commit(&mut self, handle: u64, terms: &Terms) -> Answer {
+        self.once(terms.sequence, |this| match this.client.handles.take_complete(handle) {
+            None => Answer::new(Status::NoHandle),
+            Some(Err(())) => Answer::new(Status::Incomplete),
+            Some(Ok(staged)) => {
+                this.tools.commit(&terms.key, staged.take(), terms.ttl, terms.condition)
+            }
+        })
+    }
+
+    /// Does a write that was not done before.
+    fn once(&mut self, sequence: u64, write: impl FnOnce(&mut Self) -> Answer) -> Answer {
+        if let Some(answer) = self.begun(sequence) {
+            return answer;
+        }
+        let answer = write(self);
+        match answer.status {
+            // Nothing happened: it may be tried again.
+            Status::NoHandle | Status::Incomplete => self.client.session.undone(sequence),
+            _ => self.client.session.done(sequence, answer),
+        }
+        answer
+    }
+
+    /// Why a write is not done now, if it is not.
+    fn begun(&mut self, sequence: u64) -> Option<Answer> {
+        match self.client.session.turn(sequence) {
+            Turn::Now => None,
+            Turn::Again(answer) => Some(answer),
+            Turn::UnderWay => Some(Answer::new(Status::UnderWay)),
+            Turn::Forgotten => Some(Answer::new(Status::Forgotten)),
+        }
+    }
+}
+
+/// Which bytes of a value, and where they go.
+struct Part {
+    offset: u64,
+    length: u64,
+    place: Place,
+    checksum: bool,
+}
+
+/// Whether bytes were copied, or lie where they lie until they are written.
+#[derive(PartialEq, Eq)]
+enum Written {
+    Copied,
+    InPlace,
+}
+
+impl Client {
+    fn region(&self, number: u32) -> Option<&Window> {
+        if number == 0 { Some(&self.landing) } else { self.regions.get(&number) }
+    }
+}
+
+fn reaches(window: &Window, at: u64, length: u64) -> bool {
+    at.checked_add(length).is_some_and(|end| end <= window.len())
+}
+
+fn valid(key: &[u8]) -> Result<Key<'_>, &'static str> {
+    Key::new(key).map_err(|_| "a key has no bytes, or too many")
+}
+
+/// Values up to this size are copied into the answer: cheaper than a piece of their own.
+const COPIED: usize = 1024;
+/// The most pieces of the pool that answer one batch; who asked for more asks again.
+const MOST_PIECES: usize = 32_768;
+/// A listing has room for the longest key at least.
+const LEAST_LISTING: usize = 2 * (Key::MOST + Entry::OVERHEAD);

@@ -1,0 +1,21 @@
+//! A key-value store on links: values lie in a registered pool and go from there straight into the
+//! memory of clients.
+//!
+//! It trusts no client: everything that comes in is copied before it is looked at, has a limit, and names
+//! memory only by numbers. No memory of the store's can be written by anybody else.
+//!
+//! Start at [`Engine`], which is the store with its bytes, whatever door requests come in by. [`Crew`] is
+//! the fast door: threads that serve links. One link is a guest (`guest`).
+
+mod crew;
+mod desk;
+mod engine;
+mod guest;
+mod rows;
+mod session;
+mod tools;
+mod worker;
+
+pub use crew::Crew;
+pub use engine::{Counts, Engine, Held, Settings, Staged};
+pub use session::{Session, SessionId, Sessions, Turn};

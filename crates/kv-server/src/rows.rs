@@ -1,0 +1,49 @@
+//! Rows with numbers that stay: what is under way, by the number that its completion brings back.
+
+pub(crate) struct Rows<T> {
+    rows: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Rows<T> {
+    fn default() -> Self {
+        Rows { rows: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Rows<T> {
+    #[inline]
+    pub(crate) fn insert(&mut self, row: T) -> u32 {
+        match self.free.pop() {
+            Some(at) => {
+                self.rows[at as usize] = Some(row);
+                at
+            }
+            None => {
+                self.rows.push(Some(row));
+                self.rows.len() as u32 - 1
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, at: u32) -> Option<&mut T> {
+        self.rows.get_mut(at as usize)?.as_mut()
+    }
+
+    #[inline]
+    pub(crate) fn remove(&mut self, at: u32) -> Option<T> {
+        let row = self.rows.get_mut(at as usize)?.take()?;
+        self.free.push(at);
+        Some(row)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len() - self.free.len()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
+        let numbered = self.rows.iter_mut().enumerate();
+        numbered.filter_map(|(at, row)| Some((at as u32, row.as_mut()?)))
+    }
+}

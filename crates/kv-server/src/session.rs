@@ -1,0 +1,252 @@
+//! Sessions: which writes of a client were done, so that one that is asked for again is not done again.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use kv_proto::wire::Answer;
+
+use crate::engine::random;
+
+/// A session's name: whoever knows it, and has the same identity, may go on with it.
+pub type SessionId = [u8; 16];
+
+/// All sessions.
+#[derive(Debug, Default)]
+pub struct Sessions {
+    known: Mutex<HashMap<SessionId, Arc<Session>>>,
+}
+
+/// The writes of one client.
+#[derive(Debug)]
+pub struct Session {
+    id: SessionId,
+    identity: String,
+    writes: Mutex<Writes>,
+    /// Since when nobody uses it.
+    left: Mutex<Option<Instant>>,
+}
+
+/// The last writes, from the oldest that is remembered.
+#[derive(Debug, Default)]
+struct Writes {
+    begun: bool,
+    oldest: u64,
+    known: VecDeque<Write>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Write {
+    /// Not asked for, or it came to nothing and may be asked for again.
+    Open,
+    UnderWay,
+    Done(Answer),
+}
+
+/// Whether a write is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Yes; and then say how it went, by [`Session::done`] or [`Session::undone`].
+    Now,
+    /// It was done before, and this was the answer.
+    Again(Answer),
+    /// It is being done.
+    UnderWay,
+    /// It is too old to know, or numbered far ahead.
+    Forgotten,
+}
+
+impl Sessions {
+    /// Goes on with a session, or begins one; and whether it was known. `None`: there are too many.
+    pub fn enter(&self, id: Option<SessionId>, identity: &str) -> Option<(Arc<Session>, bool)> {
+        let mut known = lock(&self.known);
+        let old = id.and_then(|id| known.get(&id)).filter(|old| old.identity == identity);
+        if let Some(old) = old {
+            *lock(&old.left) = None;
+            return Some((old.clone(), true));
+        }
+        if known.len() >= MOST_SESSIONS {
+            // Room for who comes now, at the cost of who left first.
+            let gone = known.values().filter_map(|old| Some(((*lock(&old.left))?, old.id))).min();
+            known.remove(&gone?.1);
+        }
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&random().to_le_bytes());
+        id[8..].copy_from_slice(&random().to_le_bytes());
+        let session = Arc::new(Session {
+            id,
+            identity: identity.to_owned(),
+            writes: Mutex::default(),
+            left: Mutex::default(),
+        });
+        known.insert(id, session.clone());
+        Some((session, false))
+    }
+
+    /// A session that is known, for one request.
+    pub fn find(&self, id: &SessionId, identity: &str) -> Option<Arc<Session>> {
+        let known = lock(&self.known);
+        known.get(id).filter(|session| session.identity == identity).cloned()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        lock(&self.known).len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets those that were left long ago; says when to look again.
+    pub(crate) fn tidy(&self, now: Instant) -> Option<Duration> {
+        let mut known = lock(&self.known);
+        let mut next = None::<Duration>;
+        known.retain(|_, session| {
+            let Some(left) = *lock(&session.left) else { return true };
+            let rest = REMEMBERED.saturating_sub(now.saturating_duration_since(left));
+            if !rest.is_zero() {
+                next = Some(next.map_or(rest, |next| next.min(rest)));
+            }
+            !rest.is_zero()
+        });
+        next
+    }
+}
+
+impl Session {
+    /// Its name.
+    pub fn id(&self) -> SessionId {
+        self.id
+    }
+
+    /// Nobody uses it any more, for now.
+    pub fn leave(&self) {
+        *lock(&self.left) = Some(Instant::now());
+    }
+
+    /// Asks whether a write is to be done.
+    pub fn turn(&self, sequence: u64) -> Turn {
+        let mut writes = lock(&self.writes);
+        let Writes { begun, oldest, known } = &mut *writes;
+        // A client counts on from one session to the next.
+        if !std::mem::replace(begun, true) {
+            *oldest = sequence.saturating_sub(REMEMBERED_WRITES as u64 / 2);
+        }
+        let Some(at) = sequence.checked_sub(*oldest).map(|at| at as usize) else {
+            return Turn::Forgotten;
+        };
+        if at >= REMEMBERED_WRITES * 2 {
+            return Turn::Forgotten;
+        }
+        if at >= known.len() {
+            known.resize(at + 1, Write::Open);
+        }
+        let turn = match known[at] {
+            Write::Open => Turn::Now,
+            Write::UnderWay => Turn::UnderWay,
+            Write::Done(answer) => Turn::Again(answer),
+        };
+        if turn == Turn::Now {
+            known[at] = Write::UnderWay;
+        }
+        while known.len() > REMEMBERED_WRITES && !matches!(known[0], Write::UnderWay) {
+            known.pop_front();
+            *oldest += 1;
+        }
+        turn
+    }
+
+    /// A write was done, or refused for good: whoever asks again gets this answer.
+    pub fn done(&self, sequence: u64, answer: Answer) {
+        self.set(sequence, Write::Done(answer));
+    }
+
+    /// A write came to nothing: it may be asked for again.
+    pub fn undone(&self, sequence: u64) {
+        self.set(sequence, Write::Open);
+    }
+
+    fn set(&self, sequence: u64, write: Write) {
+        let mut writes = lock(&self.writes);
+        let at = sequence.checked_sub(writes.oldest).map(|at| at as usize);
+        if let Some(known) = at.and_then(|at| writes.known.get_mut(at)) {
+            *known = write;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How long a session that was left is kept for its client to come back.
+const REMEMBERED: Duration = Duration::from_secs(300);
+/// More than a client may have under way.
+const REMEMBERED_WRITES: usize = 4096;
+const MOST_SESSIONS: usize = 65_536;
+
+#[cfg(test)]
+mod tests {
+    use kv_proto::wire::Status;
+
+    use super::*;
+
+    fn answer(version: u64) -> Answer {
+        Answer { version, ..Answer::new(Status::Ok) }
+    }
+
+    #[test]
+    fn a_write_that_is_asked_for_again_gets_its_first_answer() {
+        let sessions = Sessions::default();
+        let (session, known) = sessions.enter(None, "me").unwrap();
+        assert!(!known);
+        assert_eq!(session.turn(0), Turn::Now);
+        assert_eq!(session.turn(0), Turn::UnderWay);
+        session.done(0, answer(7));
+        session.leave();
+        let (again, known) = sessions.enter(Some(session.id()), "me").unwrap();
+        assert!(known);
+        assert_eq!(again.turn(0), Turn::Again(answer(7)));
+        assert_eq!(again.turn(2), Turn::Now, "in any order");
+        assert_eq!(again.turn(1), Turn::Now);
+        again.undone(1);
+        assert_eq!(again.turn(1), Turn::Now);
+    }
+
+    #[test]
+    fn nobody_else_goes_on_with_it() {
+        let sessions = Sessions::default();
+        let (session, _) = sessions.enter(None, "me").unwrap();
+        let (other, known) = sessions.enter(Some(session.id()), "you").unwrap();
+        assert!(!known && other.id() != session.id());
+        assert!(sessions.find(&session.id(), "you").is_none());
+        assert!(sessions.find(&session.id(), "me").is_some());
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten_and_said_to_be() {
+        let sessions = Sessions::default();
+        let (session, _) = sessions.enter(None, "me").unwrap();
+        for sequence in 0..REMEMBERED_WRITES as u64 * 2 {
+            assert_eq!(session.turn(sequence), Turn::Now);
+            session.done(sequence, answer(sequence));
+        }
+        assert_eq!(session.turn(0), Turn::Forgotten);
+        assert_eq!(session.turn(1 << 40), Turn::Forgotten, "nobody fills memory so");
+        let last = REMEMBERED_WRITES as u64 * 2 - 1;
+        assert_eq!(session.turn(last), Turn::Again(answer(last)));
+    }
+
+    #[test]
+    fn sessions_that_were_left_go() {
+        let sessions = Sessions::default();
+        let (session, _) = sessions.enter(None, "me").unwrap();
+        assert_eq!(sessions.tidy(Instant::now()), None, "it is in use");
+        session.leave();
+        assert!(sessions.tidy(Instant::now()).is_some_and(|next| next <= REMEMBERED));
+        assert_eq!(sessions.tidy(Instant::now() + REMEMBERED), None);
+        assert!(sessions.is_empty());
+    }
+}

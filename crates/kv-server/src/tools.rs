@@ -1,0 +1,212 @@
+//! What a worker has, for all its guests in turn.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use fabric::link::Endpoint;
+use fabric::{Error, Memory, Op, Pages, Region, Rights, Slice};
+use kv_proto::wire::{Answer, Status};
+use kv_store::{Key, Moment, NoRoom, Refused, Reservation};
+
+use crate::desk::{Desk, Slot};
+use crate::engine::{Engine, add};
+use crate::guest::{Draft, Hold};
+
+pub(crate) struct Tools {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) endpoint: Endpoint,
+    /// The pool, registered for this worker alone: workers that share one would share its count of users too,
+    /// and wait for each other at every value.
+    pub(crate) pool: Region,
+    pub(crate) desk: Desk,
+    pub(crate) rooms: Rooms,
+    /// The message being read.
+    pub(crate) message: Vec<u8>,
+    /// The answers being written.
+    bytes: Vec<u8>,
+    /// Emptied, to be used again.
+    pub(crate) drafts: Vec<Draft>,
+    pub(crate) spare: Vec<Vec<Slice>>,
+    pub(crate) tally: Tally,
+}
+
+/// What was done since it was last told.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) batches: u64,
+    pub(crate) requests: u64,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+}
+
+impl Tools {
+    pub(crate) fn new(engine: Arc<Engine>, endpoint: Endpoint) -> Result<Self, Error> {
+        Ok(Tools {
+            // Nobody but us reads or writes it.
+            pool: endpoint.register(engine.pool(), Rights::NONE)?,
+            desk: Desk::new(&endpoint)?,
+            rooms: Rooms::default(),
+            engine,
+            endpoint,
+            message: Vec::with_capacity(MESSAGE),
+            bytes: Vec::new(),
+            drafts: Vec::new(),
+            spare: Vec::new(),
+            tally: Tally::default(),
+        })
+    }
+
+    /// Answers and what is copied behind them, into a slot.
+    pub(crate) fn write(&mut self, answers: &[Answer], copied: &[u8]) -> Option<Slot> {
+        self.bytes.clear();
+        answers.iter().for_each(|answer| self.bytes.extend(answer.to_bytes()));
+        self.bytes.extend(copied);
+        self.desk.write(&self.bytes)
+    }
+
+    pub(crate) fn release(&mut self, mut holds: Vec<Hold>) {
+        for hold in holds.drain(..) {
+            if let Hold::Pin(pin) = hold {
+                self.engine.store.unpin(pin);
+            }
+        }
+        // Its room serves the next draft that has none.
+        if let Some(draft) = self.drafts.last_mut() {
+            draft.reuse(holds);
+        }
+    }
+
+    /// A draft that is not sent.
+    pub(crate) fn recycle(&mut self, mut draft: Draft) {
+        self.release(draft.take_holds());
+        self.drafts.push(draft);
+    }
+
+    /// A value becomes a key's, if the condition holds.
+    pub(crate) fn commit(
+        &mut self,
+        key: &[u8],
+        room: Reservation,
+        ttl: Option<u64>,
+        condition: kv_proto::Condition,
+    ) -> Answer {
+        let engine = &self.engine;
+        let Ok(key) = Key::new(key) else {
+            engine.store.cancel(room);
+            return Answer::new(Status::Denied);
+        };
+        let now = engine.now();
+        let (length, expires) = (room.length(), engine.expiry(ttl, now));
+        match engine.store.commit(key, room, expires, translate(condition), now) {
+            Ok(committed) => Answer {
+                version: committed.version,
+                replaced: committed.replaced,
+                length,
+                ..Answer::new(Status::Ok)
+            },
+            Err(refused) => unmet(&refused),
+        }
+    }
+
+    pub(crate) fn delete(
+        &mut self,
+        key: Key<'_>,
+        condition: kv_proto::Condition,
+        now: Moment,
+    ) -> Answer {
+        match self.engine.store.delete(key, translate(condition), now) {
+            Ok(Some(version)) => Answer { version, ..Answer::new(Status::Ok) },
+            Ok(None) => Answer::new(Status::NotFound),
+            Err(refused) => unmet(&refused),
+        }
+    }
+
+    /// Why there is no room.
+    pub(crate) fn refused(&self, why: &NoRoom) -> Answer {
+        match *why {
+            NoRoom::TooLong { most } => Answer { length: most, ..Answer::new(Status::TooLong) },
+            NoRoom::Full { free, .. } => Answer { length: free, ..Answer::new(Status::Full) },
+            _ => Answer::new(Status::Full),
+        }
+    }
+
+    /// Adds what was done to what everybody did.
+    pub(crate) fn tell(&mut self) {
+        let Tally { batches, requests, bytes_in, bytes_out } = std::mem::take(&mut self.tally);
+        let counts = &self.engine.counts;
+        let told: [(&AtomicU64, u64); 4] = [
+            (&counts.batches, batches),
+            (&counts.requests, requests),
+            (&counts.bytes_in, bytes_in),
+            (&counts.bytes_out, bytes_out),
+        ];
+        told.into_iter().filter(|(_, more)| *more > 0).for_each(|(count, more)| add(count, more));
+    }
+}
+
+fn unmet(refused: &Refused) -> Answer {
+    let (status, version) = match *refused {
+        Refused::Exists { version } => (Status::Exists, version),
+        Refused::Absent => (Status::Absent, 0),
+        Refused::OtherVersion { version } => (Status::OtherVersion, version),
+        _ => (Status::Denied, 0),
+    };
+    Answer { version, ..Answer::new(status) }
+}
+
+/// The same condition, as the store has it.
+pub(crate) fn translate(condition: kv_proto::Condition) -> kv_store::Condition {
+    match condition {
+        kv_proto::Condition::Always => kv_store::Condition::Always,
+        kv_proto::Condition::IfAbsent => kv_store::Condition::IfAbsent,
+        kv_proto::Condition::IfVersion(version) => kv_store::Condition::IfVersion(version),
+    }
+}
+
+/// Memory for what guests send, a room for each.
+#[derive(Default)]
+pub(crate) struct Rooms {
+    free: Vec<Room>,
+}
+
+/// One guest's: a place for each receive.
+pub(crate) struct Room {
+    region: Region,
+    offset: usize,
+}
+
+impl Rooms {
+    pub(crate) fn take(&mut self, endpoint: &Endpoint) -> Result<Room, Error> {
+        if self.free.is_empty() {
+            let memory = Memory::allocate(ROOM * ROOMS, Pages::Plain)?;
+            let region = endpoint.register(&memory, Rights::NONE)?;
+            let rooms = (0..ROOMS).map(|at| Room { region: region.clone(), offset: at * ROOM });
+            self.free.extend(rooms);
+        }
+        Ok(self.free.pop().expect("there are some now"))
+    }
+
+    pub(crate) fn give_back(&mut self, room: Room) {
+        self.free.push(room);
+    }
+}
+
+impl Room {
+    /// A receive into one of its places.
+    pub(crate) fn receive(&self, at: usize, token: u64) -> Op {
+        let offset = self.offset + at * MESSAGE;
+        Op::receive(token, self.region.slice(offset..offset + MESSAGE))
+    }
+
+    pub(crate) fn read(&self, at: usize, message: &mut [u8]) {
+        self.region.memory().read(self.offset + at * MESSAGE, message);
+    }
+}
+
+/// The longest message of a client's.
+pub(crate) const MESSAGE: usize = 16 << 10;
+/// How many receives each guest has posted: more wait at the link.
+pub(crate) const RECEIVES: usize = 8;
+const ROOM: usize = MESSAGE * RECEIVES;
+/// How many rooms are made at once.
+const ROOMS: usize = 16;

@@ -1,0 +1,216 @@
+//! A worker: one thread, the guests that were given to it, and when it may sleep.
+//!
+//! A guest that had something to do lately is **hot** and polled again and again; one that had not for a
+//! while is armed and left alone until its descriptor says so. With none hot, the worker sleeps.
+
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fabric::link::Link;
+use fabric::{Lane, SPIN};
+use rustix::event::epoll;
+
+use crate::crew::Shared;
+use crate::guest::Guest;
+use crate::rows::Rows;
+use crate::tools::Tools;
+
+pub(crate) struct Worker {
+    shared: Arc<Shared>,
+    /// Which of the crew it is.
+    number: usize,
+    tools: Tools,
+    guests: Rows<Seat>,
+    hot: Vec<u32>,
+    epoll: rustix::fd::OwnedFd,
+    /// When it last looked after what stands unused.
+    tidied: Instant,
+}
+
+struct Seat {
+    guest: Guest,
+    /// When it last had something to do.
+    busy: Instant,
+    is_hot: bool,
+}
+
+impl Worker {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        number: usize,
+        tools: Tools,
+    ) -> rustix::io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let bell = epoll::EventData::new_u64(BELL);
+        epoll::add(&epoll, shared.bell(number), bell, epoll::EventFlags::IN)?;
+        Ok(Worker {
+            shared,
+            number,
+            tools,
+            guests: Rows::default(),
+            hot: Vec::new(),
+            epoll,
+            tidied: Instant::now(),
+        })
+    }
+
+    /// Works until told to stop and all guests are gone.
+    pub(crate) fn run(mut self) {
+        let mut done = Vec::new();
+        let mut rounds = 0_u32;
+        let mut idle_since = None;
+        while !self.is_over() {
+            rounds = rounds.wrapping_add(1);
+            if self.step(&mut done) {
+                idle_since = None;
+                // Those that are not hot have their turn too.
+                if rounds.is_multiple_of(GLANCE) {
+                    self.listen(Some(Duration::ZERO));
+                }
+                continue;
+            }
+            let now = Instant::now();
+            let since = *idle_since.get_or_insert(now);
+            if now.duration_since(since) < SPIN && self.shared.may_spin(self.number) {
+                std::hint::spin_loop();
+                continue;
+            }
+            idle_since = None;
+            self.tools.tell();
+            if self.rest(now) {
+                self.shared.spins(self.number, false);
+                let limit = self.nap(now);
+                self.listen(limit);
+            }
+        }
+        self.tools.tell();
+    }
+
+    fn is_over(&self) -> bool {
+        self.shared.is_stopping() && self.guests.len() == 0
+    }
+
+    /// Every hot guest once.
+    fn step(&mut self, done: &mut Vec<fabric::Completion>) -> bool {
+        let mut busy = false;
+        let mut at = 0;
+        let mut cached = None;
+        while at < self.hot.len() {
+            let row = self.hot[at];
+            let Some(seat) = self.guests.get_mut(row) else {
+                self.hot.swap_remove(at);
+                continue;
+            };
+            if seat.guest.step(&mut self.tools, done) {
+                busy = true;
+                seat.busy = *cached.get_or_insert_with(Instant::now);
+            }
+            if seat.guest.is_gone() {
+                self.hot.swap_remove(at);
+                self.see_off(row);
+                continue;
+            }
+            at += 1;
+        }
+        busy
+    }
+
+    /// Arms hot guests that had nothing to do for a while; `true` if none is hot any more.
+    fn rest(&mut self, now: Instant) -> bool {
+        let guests = &mut self.guests;
+        self.hot.retain(|row| {
+            let Some(seat) = guests.get_mut(*row) else { return false };
+            seat.is_hot = now.duration_since(seat.busy) < SPIN || !seat.guest.link.arm();
+            seat.is_hot
+        });
+        self.hot.is_empty()
+    }
+
+    /// How long to sleep at most.
+    fn nap(&mut self, now: Instant) -> Option<Duration> {
+        let mut holds_open = false;
+        let tidies = now.duration_since(self.tidied) >= TIDY;
+        for (_, seat) in self.guests.iter_mut() {
+            if tidies {
+                seat.guest.tidy(now, &self.tools);
+            }
+            holds_open |= seat.guest.holds_open();
+        }
+        if tidies {
+            self.tidied = now;
+        }
+        (holds_open || self.shared.is_stopping()).then_some(TIDY)
+    }
+
+    /// Takes in who has something to say, and who is new.
+    fn listen(&mut self, limit: Option<Duration>) {
+        let mut events = [epoll::Event {
+            flags: epoll::EventFlags::empty(),
+            data: epoll::EventData::new_u64(0),
+        }; 64];
+        let limit = limit.and_then(|limit| limit.try_into().ok());
+        let Ok(count) = epoll::wait(&self.epoll, &mut events[..], limit.as_ref()) else { return };
+        for event in &events[..count] {
+            match event.data.u64() {
+                BELL => self.answer_bell(),
+                row => self.heat(row as u32),
+            }
+        }
+    }
+
+    fn heat(&mut self, row: u32) {
+        if let Some(seat) = self.guests.get_mut(row).filter(|seat| !seat.is_hot) {
+            seat.is_hot = true;
+            seat.busy = Instant::now();
+            self.hot.push(row);
+        }
+    }
+
+    fn answer_bell(&mut self) {
+        for link in self.shared.take(self.number) {
+            if let Err(error) = self.seat(link) {
+                tracing::warn!(%error, "cannot serve a link");
+                self.shared.left(self.number);
+            }
+        }
+        if self.shared.is_stopping() {
+            for (_, seat) in self.guests.iter_mut() {
+                seat.guest.dismiss("the store is shutting down");
+            }
+            let rows: Vec<u32> = self.guests.iter_mut().map(|(row, _)| row).collect();
+            rows.into_iter().for_each(|row| self.heat(row));
+        }
+    }
+
+    fn seat(&mut self, link: Link) -> Result<(), fabric::Error> {
+        let guest = Guest::new(link, &mut self.tools)?;
+        let seat = Seat { guest, busy: Instant::now(), is_hot: true };
+        let row = self.guests.insert(seat);
+        let Some(seat) = self.guests.get_mut(row) else { return Ok(()) };
+        let data = epoll::EventData::new_u64(row.into());
+        // Without it the guest would be heard only while it is hot.
+        if epoll::add(&self.epoll, seat.guest.link.fd().as_fd(), data, epoll::EventFlags::IN)
+            .is_err()
+        {
+            seat.guest.dismiss("its descriptor cannot be watched");
+        }
+        self.hot.push(row);
+        Ok(())
+    }
+
+    /// A guest is gone: its link is taken apart elsewhere, since that may take a moment.
+    fn see_off(&mut self, row: u32) {
+        if let Some(seat) = self.guests.remove(row) {
+            let _ = epoll::delete(&self.epoll, seat.guest.link.fd());
+            self.shared.bury(seat.guest.into_link(&mut self.tools));
+            self.shared.left(self.number);
+        }
+    }
+}
+
+/// The descriptor by which the crew calls.
+const BELL: u64 = u64::MAX;
+/// How many rounds guests that are not hot wait at most.
+const GLANCE: u32 = 32;
+const TIDY: Duration = Duration::from_secs(1);

@@ -1,0 +1,151 @@
+//! What everybody does with a store, by every lane.
+
+use std::time::Duration;
+
+use fabric::link::Class;
+use kv_client::{Condition, Kind, PutOptions};
+
+use crate::place::{Place, by, settings};
+
+fn each(test: impl Fn(Class)) {
+    for class in [Class::Shm, Class::Tcp] {
+        test(class);
+    }
+}
+
+#[test]
+fn get_returns_the_last_put() {
+    each(|class| {
+        let place = Place::open(&settings(64 << 20), by(class));
+        let mut client = place.client(by(class));
+        assert_eq!(client.explain().unwrap().lane, Some(class.name()));
+        assert!(client.get(b"nothing").unwrap().is_none());
+        let mut last = 0;
+        for length in [0, 1, 63, 511, 512, 513, 4096, 8192, 8193, 65_536, 1 << 20, 5 << 20] {
+            let value: Vec<u8> = (0..length).map(|at| (at * 7 % 251) as u8).collect();
+            let stored = client.put(b"key", &value, &PutOptions::default()).unwrap();
+            assert!(stored.version > last, "versions grow");
+            assert_eq!(stored.replaced, last != 0);
+            last = stored.version;
+            let got = client.get(b"key").unwrap().unwrap();
+            assert_eq!(got.facts().version, last);
+            assert!(got.to_vec() == value, "{length} bytes over {class:?}");
+        }
+        assert_eq!(client.delete(b"key", Condition::Always).unwrap(), Some(last));
+        assert_eq!(client.delete(b"key", Condition::Always).unwrap(), None);
+        assert!(client.get(b"key").unwrap().is_none());
+        drop(client);
+        let usage = place.engine.store.usage();
+        assert_eq!((usage.keys, usage.used_bytes), (0, 0), "{usage:?}");
+    });
+}
+
+#[test]
+fn conditions_hold_or_nothing_happens() {
+    let place = Place::open(&settings(16 << 20), by(Class::Shm));
+    let mut client = place.client(by(Class::Shm));
+    let absent = PutOptions { condition: Condition::IfAbsent, ..PutOptions::default() };
+    let first = client.put(b"k", b"one", &absent).unwrap();
+    let refused = client.put(b"k", b"two", &absent).unwrap_err();
+    assert_eq!(refused.kind(), Kind::Condition(Some(first.version)));
+    let version =
+        |version| PutOptions { condition: Condition::IfVersion(version), ..PutOptions::default() };
+    let second = client.put(b"k", b"three", &version(first.version)).unwrap();
+    let refused = client.put(b"k", b"four", &version(first.version)).unwrap_err();
+    assert_eq!(refused.kind(), Kind::Condition(Some(second.version)));
+    assert_eq!(client.get(b"k").unwrap().unwrap().to_vec(), b"three");
+    let refused = client.delete(b"k", Condition::IfVersion(1)).unwrap_err();
+    assert_eq!(refused.kind(), Kind::Condition(Some(second.version)));
+    let refused = client.put(b"gone", b"", &version(9)).unwrap_err();
+    assert_eq!(refused.kind(), Kind::Condition(None));
+}
+
+#[test]
+fn a_value_expires() {
+    let place = Place::open(&settings(16 << 20), by(Class::Shm));
+    let mut client = place.client(by(Class::Shm));
+    let soon = PutOptions { ttl: Some(Duration::from_millis(80)), ..PutOptions::default() };
+    client.put(b"short", b"lived", &soon).unwrap();
+    let facts = client.stat(b"short").unwrap().unwrap();
+    assert!(facts.expires_in.is_some_and(|left| left <= Duration::from_millis(80)));
+    std::thread::sleep(Duration::from_millis(150));
+    assert!(client.get(b"short").unwrap().is_none());
+    assert!(client.stat(b"short").unwrap().is_none());
+}
+
+#[test]
+fn listings_have_every_key_once() {
+    each(|class| {
+        let place = Place::open(&settings(64 << 20), by(class));
+        let mut client = place.client(by(class));
+        for number in 0..3000 {
+            let key = format!("key/{number:05}/{}", "x".repeat(number % 200));
+            client.put(key.as_bytes(), &[0; 10], &PutOptions::default()).unwrap();
+        }
+        client.put(b"other", b"", &PutOptions::default()).unwrap();
+        let (mut seen, mut next) = (std::collections::BTreeSet::new(), Some(0));
+        while let Some(from) = next {
+            let page = client.list(b"key/", from).unwrap();
+            for (key, facts) in page.keys {
+                assert_eq!(facts.length, 10);
+                assert!(seen.insert(key), "listed twice");
+            }
+            next = page.next;
+        }
+        assert_eq!(seen.len(), 3000);
+    });
+}
+
+#[test]
+fn many_are_asked_for_at_once() {
+    each(|class| {
+        let place = Place::open(&settings(256 << 20), by(class));
+        let mut client = place.client(by(class));
+        let keys: Vec<Vec<u8>> = (0..500).map(|n| format!("k{n}").into_bytes()).collect();
+        let values: Vec<Vec<u8>> = (0..500).map(|n| vec![n as u8; n * 97]).collect();
+        let items: Vec<(&[u8], &[u8])> =
+            keys.iter().zip(&values).map(|(key, value)| (&key[..], &value[..])).collect();
+        let stored = client.put_many(&items, &PutOptions::default()).unwrap();
+        assert!(stored.into_iter().all(|stored| stored.is_ok()));
+        let mut asked: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        asked.insert(250, b"missing");
+        let mut got = client.get_many(&asked).unwrap();
+        assert!(got.remove(250).is_none());
+        for (value, got) in values.iter().zip(got) {
+            assert!(got.unwrap().to_vec() == *value);
+        }
+    });
+}
+
+#[test]
+fn long_values_go_in_pieces() {
+    each(|class| {
+        let place = Place::open(&settings(256 << 20), by(class));
+        let mut client = place.client(by(class));
+        // Longer than the landing memory.
+        let value: Vec<u8> = (0..100_u32 << 20).map(|at| (at / 3) as u8).collect();
+        client.put(b"long", &value, &PutOptions::default()).unwrap();
+        let error = client.get(b"long").unwrap_err();
+        assert_eq!(error.kind(), Kind::TooLong, "{error}");
+        let mut reader = client.open(b"long", 0, None).unwrap().unwrap();
+        assert_eq!(reader.length(), value.len() as u64);
+        let mut at = 0;
+        while let Some(piece) = reader.next_piece().unwrap() {
+            assert!(piece.to_vec() == value[at..at + piece.len()]);
+            at += piece.len();
+        }
+        assert_eq!(at, value.len());
+        drop(reader);
+        let mut part = client.open(b"long", 50 << 20, Some(5 << 20)).unwrap().unwrap();
+        let mut got = Vec::new();
+        while let Some(piece) = part.next_piece().unwrap() {
+            got.extend(piece.to_vec());
+        }
+        drop(part);
+        assert!(got == value[50 << 20..55 << 20]);
+        client.delete(b"long", Condition::Always).unwrap();
+        drop(client);
+        let usage = place.engine.store.usage();
+        assert_eq!((usage.keys, usage.pins), (0, 0), "{usage:?}");
+    });
+}

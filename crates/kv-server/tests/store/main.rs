@@ -1,0 +1,4 @@
+//! A store and its clients in one process, over links as they are.
+
+mod basics;
+mod place;
