@@ -18,4 +18,5 @@ mod worker;
 
 pub use crew::Crew;
 pub use engine::{Counts, Engine, Held, Settings, Staged};
+pub use guest::SCRATCH;
 pub use session::{Session, SessionId, Sessions, Turn};

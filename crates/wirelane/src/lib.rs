@@ -13,7 +13,6 @@ mod connect;
 mod devices;
 mod endpoint;
 mod exit;
-mod hello;
 mod key_file;
 mod logging;
 mod man;

@@ -29,5 +29,5 @@ impl Measure {
     }
 }
 
-/// How much memory a caller may write to and read from.
-const SCRATCH: usize = 4 << 20;
+/// How much memory a caller that measures may write to and read from.
+pub const SCRATCH: usize = 4 << 20;

@@ -28,6 +28,7 @@ pub(crate) use draft::{Draft, Hold};
 use fetch::Fetch;
 use handles::Handles;
 use measure::Measure;
+pub use measure::SCRATCH;
 use reply::Reply;
 
 pub(crate) struct Guest {

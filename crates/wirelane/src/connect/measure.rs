@@ -1,14 +1,16 @@
-//! Measures a link with the service at its other end, see [`Hello`].
+//! Measures a link with the service at its other end, see [`Opening::Measure`].
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use fabric::link::{Endpoint, Link};
-use fabric::{Completion, Done, Lane, Memory, Op, Pages, Region, Rights, Window, Work, wait};
+use fabric::{
+    Completion, Done, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Window, wait,
+};
+use kv_proto::wire::Opening;
 use serde::Serialize;
 
 use crate::exit::Failure;
-use crate::hello::{Hello, MOST_ECHO};
 use crate::output;
 
 /// What to measure.
@@ -90,25 +92,43 @@ struct Bench<'l> {
 impl<'l> Bench<'l> {
     fn new(link: &'l mut Link, endpoint: &Endpoint, plan: &Plan) -> Result<Self, Failure> {
         let depth = (UNDER_WAY / plan.size).clamp(LEAST_DEPTH, MOST_DEPTH);
-        let memory = Memory::allocate(plan.size * depth + MOST_ECHO, Pages::Plain)?;
+        let memory = Memory::allocate(plan.size * depth + MESSAGES, Pages::Plain)?;
         // Bringing pages in is not what is measured.
         memory.prefault(1, |_| ())?;
         let region = endpoint.register(&memory, Rights::NONE)?;
         let Plan { size, time, patience } = *plan;
         let (mut ops, mut done) = (VecDeque::new(), Vec::new());
-        ops.push_back(Op::receive(RECEIVE, region.slice(size * depth..)));
+        let begin = size * depth;
+        let opening = Opening::Measure.to_bytes();
+        region.memory().write(begin, &opening);
+        let answer = region.slice(begin + MESSAGES / 2..);
+        ops.push_back(Op::receive(RECEIVE, answer.clone()));
+        ops.push_back(Op::send(0, region.slice(begin..begin + opening.len())));
         link.post(&mut ops);
-        wait(link, &mut done, patience);
-        let Some(Completion { outcome, work, .. }) = done.pop() else { return Err(stalled(link)) };
-        let hello = match (outcome, &work) {
-            (Ok(Done::Received { length, .. }), Work::Receive { into }) => {
-                let said = into.as_slice()[0].to_vec();
-                Hello::parse(&said[..length.min(said.len())])?
+        let began = Instant::now();
+        let outcome = loop {
+            wait(link, &mut done, patience);
+            let heard = done.drain(..).find(|completion| completion.token == RECEIVE);
+            match heard {
+                Some(completion) => break completion.outcome,
+                None if began.elapsed() >= patience => return Err(stalled(link)),
+                None => {}
             }
-            (Err(failure), _) => return Err(broken(failure)),
-            _ => return Err(stalled(link)),
         };
-        let window = link.import(&hello.scratch)?;
+        let length = match outcome {
+            Ok(Done::Received { length, .. }) => length,
+            Err(failure) => return Err(broken(failure)),
+            Ok(_) => return Err(stalled(link)),
+        };
+        let said = answer.to_vec();
+        let scratch =
+            RemoteRegion::from_bytes(&said[..length.min(said.len())]).map_err(|error| {
+                let remedy = "run the same version at both ends, or connect with --no-measure";
+                Failure::failed(format!(
+                    "the peer does not measure as this version does: {error}; {remedy}"
+                ))
+            })?;
+        let window = link.import(&scratch)?;
         if window.len() < size as u64 {
             let text = format!("the peer lends {} bytes only: take a smaller --size", window.len());
             return Err(Failure::usage(text));
@@ -218,6 +238,8 @@ fn stalled(link: &Link) -> Failure {
 
 /// Tells receives from other operations, for who debugs this.
 const RECEIVE: u64 = 1;
+/// Room for messages, out and in.
+const MESSAGES: usize = 8 << 10;
 /// The small operations, as everybody measures them.
 const SMALL: usize = 64;
 const FIGURES: u32 = 4;

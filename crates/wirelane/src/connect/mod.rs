@@ -13,10 +13,11 @@ use clap::{Args, ValueEnum};
 use fabric::Lane;
 use fabric::link::{Class, Endpoint, Policy, Settings as LinkSettings};
 
+use kv_server::SCRATCH;
+
 use crate::cli::Global;
 use crate::config::Settings;
 use crate::exit::{Exit, Failure};
-use crate::hello::SCRATCH;
 use crate::size::{Size, seconds};
 use crate::{endpoint, logging, output, size};
 use measure::Plan;

@@ -1,5 +1,4 @@
-//! `wirelane serve`: links for peers, and health and status over HTTP. It keeps nothing until the store
-//! exists; what links are for so far is to be measured.
+//! `wirelane serve`: the store, by links and by gRPC, and health and status over HTTP.
 
 mod address;
 mod door;
@@ -14,7 +13,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use fabric::Pages;
 use fabric::link::{self, Class, Endpoint, Listener, Policy};
+use kv_server::{Crew, Engine};
+use kv_store::WhenFull;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -24,6 +26,7 @@ use crate::cli::Global;
 use crate::config::Settings;
 use crate::exit::{self, Exit, Failure};
 use crate::signals::Signals;
+use crate::size::Size;
 use crate::version::VERSION;
 use crate::{endpoint, logging, output};
 use address::{HttpAddress, LinkAddress};
@@ -38,6 +41,10 @@ pub(crate) struct ServeArgs {
     /// Where to serve /healthz and /api/v1/transport/status; loopback addresses only
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
     http: HttpAddress,
+
+    /// How much memory values may take
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    memory: Size,
 
     /// Let callers in that show no key, also on addresses that other machines reach
     #[arg(long)]
@@ -98,6 +105,13 @@ async fn serve(
     let http = bind(args.http.0).await?;
     let terms = Terms::of(&links);
     let endpoint = Endpoint::new(links)?;
+    let engine = Engine::new(&kv_server::Settings {
+        memory: args.memory.0,
+        pages: Pages::Auto,
+        when_full: WhenFull::Evict,
+        most_value: None,
+        idle: Duration::from_secs(60),
+    })?;
     let (opener, address) = (endpoint.clone(), args.listen.0);
     let mut opening = spawn_blocking(move || door::open(&opener, address));
     // A device that does not answer delays links, not the rest. Until it does nobody else asks: a thread
@@ -118,7 +132,7 @@ async fn serve(
     greet(address, http.local_addr().unwrap_or(args.http.0), &terms, door.is_some());
     let (stop, stopping) = watch::channel(false);
     let http = tokio::spawn(http::serve(http, status.clone(), stopping.clone()));
-    let mut links = tokio::spawn(take_links(door, opening, endpoint, status, stopping));
+    let mut links = tokio::spawn(take_links(door, opening, endpoint, engine, status, stopping));
     tokio::select! {
         () = signals.next() => {}
         // The door could not be opened, late.
@@ -137,6 +151,7 @@ async fn take_links(
     door: Option<Arc<Listener>>,
     opening: JoinHandle<Result<Listener, Failure>>,
     endpoint: Endpoint,
+    engine: Arc<Engine>,
     status: Arc<Status>,
     mut stopping: watch::Receiver<bool>,
 ) -> Result<(), Failure> {
@@ -150,7 +165,10 @@ async fn take_links(
     status.opened(door.clone());
     let look = status.clone();
     spawn_blocking(move || output::note(&format!("RDMA  {}", look.look().sentence())));
-    links::serve(endpoint, door, stopping).await;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let crew = spawn_blocking(move || Crew::start(&engine, &endpoint, cores));
+    let crew = crew.await.expect("it does not panic")?;
+    let _ = spawn_blocking(move || links::serve(&door, crew, &stopping)).await;
     Ok(())
 }
 
@@ -198,7 +216,7 @@ fn greet(links: SocketAddr, http: SocketAddr, terms: &Terms, open: bool) {
         true => format!("HOST:{}", links.port()),
         false => links.to_string(),
     };
-    output::note(&format!("wirelane {VERSION}: keeps nothing yet, the store is still to come"));
+    output::note(&format!("wirelane {VERSION}: a store of values in memory"));
     output::note(&format!("links {links}  {ways}; {callers}{later}"));
     output::note(&format!("HTTP  http://{http}  /healthz  /api/v1/transport/status"));
     output::note(&format!(
