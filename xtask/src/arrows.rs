@@ -6,6 +6,7 @@ use crate::metadata::Package;
 /// The whole map. A new crate or a new arrow is a decision: make it here and in ARCHITECTURE.md.
 const ARROWS: &[(&str, &[&str])] = &[
     ("metric", &[]),
+    ("kv-proto", &[]),
     ("rdma-sys", &[]),
     ("fabric", &["rdma-sys"]),
     ("wirelane", &["fabric"]),

@@ -1,0 +1,115 @@
+//! When a write is done at all.
+
+use std::fmt;
+
+use tonic::metadata::MetadataValue;
+use tonic::{Code, Status};
+
+use crate::Error;
+
+/// What must hold of a key for a write to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Condition {
+    /// Nothing.
+    #[default]
+    Always,
+    /// There is no such key.
+    IfAbsent,
+    /// The key has this version, which is not 0.
+    IfVersion(u64),
+}
+
+/// A condition did not hold. Nothing was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotMet {
+    /// The key's version now; `None` if there is no such key.
+    pub current: Option<u64>,
+}
+
+/// The trailing metadata that has the key's version when a condition did not hold: decimal, 0 for none.
+pub const VERSION_METADATA: &str = "wirelane-version";
+
+impl Condition {
+    /// From `if_version` of a request to delete.
+    pub fn of_version(if_version: Option<u64>) -> Result<Condition, Error> {
+        match if_version {
+            None => Ok(Condition::Always),
+            Some(0) => Err(Error::VersionZero),
+            Some(version) => Ok(Condition::IfVersion(version)),
+        }
+    }
+
+    /// Judges a key by the version it has now, if there is such a key.
+    pub fn judge(self, current: Option<u64>) -> Result<(), NotMet> {
+        let met = match self {
+            Condition::Always => true,
+            Condition::IfAbsent => current.is_none(),
+            Condition::IfVersion(version) => current == Some(version),
+        };
+        if met { Ok(()) } else { Err(NotMet { current }) }
+    }
+}
+
+impl NotMet {
+    /// Reads a status that a server has sent.
+    pub fn of(status: &Status) -> Option<NotMet> {
+        if status.code() != Code::FailedPrecondition {
+            return None;
+        }
+        let version: u64 = status.metadata().get(VERSION_METADATA)?.to_str().ok()?.parse().ok()?;
+        Some(NotMet { current: (version != 0).then_some(version) })
+    }
+}
+
+impl fmt::Display for NotMet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the condition does not hold: ")?;
+        match self.current {
+            Some(version) => write!(f, "the key has version {version} — read it again and decide"),
+            None => f.write_str("there is no such key — use if_absent for a new one"),
+        }
+    }
+}
+
+impl std::error::Error for NotMet {}
+
+impl From<NotMet> for Status {
+    fn from(not_met: NotMet) -> Self {
+        let mut status = Status::failed_precondition(not_met.to_string());
+        let version = MetadataValue::from(not_met.current.unwrap_or(0));
+        status.metadata_mut().insert(VERSION_METADATA, version);
+        status
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_judged_by_the_version_it_has() {
+        assert_eq!(Condition::Always.judge(None), Ok(()));
+        assert_eq!(Condition::IfAbsent.judge(None), Ok(()));
+        assert_eq!(Condition::IfAbsent.judge(Some(3)), Err(NotMet { current: Some(3) }));
+        assert_eq!(Condition::IfVersion(3).judge(Some(3)), Ok(()));
+        assert_eq!(Condition::IfVersion(3).judge(Some(4)), Err(NotMet { current: Some(4) }));
+        assert_eq!(Condition::IfVersion(3).judge(None), Err(NotMet { current: None }));
+    }
+
+    #[test]
+    fn a_client_learns_the_version_from_the_status() {
+        for current in [None, Some(1), Some(u64::MAX)] {
+            let status = Status::from(NotMet { current });
+            assert_eq!(NotMet::of(&status), Some(NotMet { current }));
+        }
+        assert_eq!(NotMet::of(&Status::failed_precondition("another server's")), None);
+        assert_eq!(NotMet::of(&Status::not_found("")), None);
+    }
+
+    #[test]
+    fn a_delete_of_version_zero_is_refused() {
+        assert_eq!(Condition::of_version(None), Ok(Condition::Always));
+        assert_eq!(Condition::of_version(Some(0)), Err(Error::VersionZero));
+        assert_eq!(Condition::of_version(Some(1)), Ok(Condition::IfVersion(1)));
+    }
+}

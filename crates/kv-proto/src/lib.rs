@@ -1,0 +1,41 @@
+//! What is said between a store and its clients.
+//!
+//! `proto/wirelane/kv/v1/kv.proto` is the contract for every language; [`v1`] is the Rust that was made of
+//! it. A message may say anything, so its parts are checked at the door and are values that cannot be
+//! wrong from there on: [`Key`], [`Span`], [`PutTerms`], [`Condition`], [`Attempt`]. Nothing here calls,
+//! serves or keeps anything, and no other crate of ours is known here.
+//!
+//! Start at the .proto, then [`Key`].
+
+mod attempt;
+mod condition;
+mod error;
+mod key;
+pub mod limits;
+mod refusal;
+mod span;
+mod terms;
+
+pub use attempt::{Attempt, SESSION_ID_BYTES};
+pub use condition::{Condition, NotMet, VERSION_METADATA};
+pub use error::Error;
+pub use key::Key;
+pub use span::Span;
+pub use terms::PutTerms;
+
+/// The service's name, as health checks and reflection know it.
+pub const SERVICE: &str = v1::kv_server::SERVICE_NAME;
+
+/// The encoded `google.protobuf.FileDescriptorSet` of the .proto, with its comments, for gRPC's
+/// reflection.
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+/// Messages, client and server of `wirelane.kv.v1`, made of the .proto by the build script.
+#[allow(
+    missing_docs,
+    clippy::allow_attributes_without_reason,
+    reason = "generated; the .proto leaves out what names say, and tonic silences lints of its own"
+)]
+pub mod v1 {
+    tonic::include_proto!("wirelane.kv.v1");
+}
