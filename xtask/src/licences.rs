@@ -27,10 +27,6 @@ const TWICE: &[(&str, &str)] = &[
         "syn",
         "read by derive macros at build time only; ends when clap, serde and tokio have all moved to 3",
     ),
-    (
-        "unicode-width",
-        "0.1 is used by miette for protox, at build time only; ends when miette has moved on",
-    ),
 ];
 
 pub(crate) fn check(packages: &[Package]) -> Result<(), Failed> {
