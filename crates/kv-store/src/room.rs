@@ -10,37 +10,25 @@ impl Store {
     /// then, if that is allowed, those that nobody read of late. A value that could not fit even
     /// so costs no other its place.
     pub fn reserve(&self, length: u64, now: Moment) -> Result<Reservation, NoRoom> {
+        let mut spent = Vec::new();
         loop {
-            let lack = self.pool().take(length);
-            match lack {
+            match self.exchange(&mut spent, length) {
                 Ok(block) => {
-                    self.reserved_bytes.fetch_add(length, Ordering::Relaxed);
+                    self.shared.reserved_bytes.fetch_add(length, Ordering::Relaxed);
                     return Ok(Reservation { block });
                 }
                 Err(Lack::Ever { most }) => return Err(NoRoom::TooLong { most }),
-                Err(Lack::Now { missing }) => self.make_room(length, missing, now)?,
+                Err(Lack::Now { missing }) if self.make_room(length, missing, now, &mut spent) => {}
+                Err(Lack::Now { .. }) => return Err(self.full(length)),
             }
         }
     }
 
     /// Removes up to `most` values whose time has come. Says how many.
     pub fn expire(&self, now: Moment, most: usize) -> usize {
-        let mut blocks = Vec::new();
-        let mut count = 0;
-        for seat in &self.seats {
-            if seat.earliest().is_none_or(|earliest| earliest > now) {
-                continue;
-            }
-            let mut shard = seat.enter();
-            while count < most
-                && let Some((when, id)) = shard.first_alarm()
-                && when <= now
-            {
-                blocks.extend(shard.expire(id));
-                count += 1;
-            }
-        }
-        self.give_all(blocks);
+        let mut spent = Vec::new();
+        let count = self.remove_due(now, most, &mut spent);
+        self.give_all(spent);
         count
     }
 
@@ -57,25 +45,37 @@ impl Store {
         }
     }
 
-    /// Brings some memory back to the pool, or says why there is none to bring.
-    fn make_room(&self, length: u64, missing: u64, now: Moment) -> Result<(), NoRoom> {
-        if self.expire(now, BATCH) > 0 {
-            return Ok(());
+    /// A value will expire then.
+    pub(crate) fn note_expiry(&self, expires: Option<Moment>) {
+        if let Some(Moment(when)) = expires {
+            self.shared.quiet_until.fetch_min(when, Ordering::SeqCst);
         }
-        let full = || NoRoom::Full {
-            needed: length,
-            free: self.pool().free_bytes(),
-            pinned: self.pinned_bytes(),
-        };
-        if self.when_full == WhenFull::Refuse || !self.may_fit(length) || !self.evict(missing) {
-            return Err(full());
+    }
+
+    /// Gives blocks back and takes one, in one visit to the pool.
+    fn exchange(&self, spent: &mut Vec<Block>, length: u64) -> Result<Block, Lack> {
+        let mut pool = self.pool();
+        spent.drain(..).for_each(|block| pool.give(block));
+        pool.take(length)
+    }
+
+    /// Removes values whose blocks may make room, or says that none may go.
+    fn make_room(&self, length: u64, missing: u64, now: Moment, spent: &mut Vec<Block>) -> bool {
+        if self.remove_due(now, BATCH, spent) > 0 {
+            return true;
         }
-        Ok(())
+        self.when_full == WhenFull::Evict
+            && (length <= SHORT || self.may_fit(length))
+            && self.evict(missing, spent)
+    }
+
+    fn full(&self, needed: u64) -> NoRoom {
+        NoRoom::Full { needed, free: self.pool().free_bytes(), pinned: self.pinned_bytes() }
     }
 
     /// Whether the value would fit if all were evicted that can be.
     fn may_fit(&self, length: u64) -> bool {
-        let stays = self.pinned_bytes() + self.reserved_bytes.load(Ordering::Relaxed);
+        let stays = self.pinned_bytes() + self.shared.reserved_bytes.load(Ordering::Relaxed);
         length.saturating_add(stays) <= self.pool().bytes()
     }
 
@@ -83,25 +83,46 @@ impl Store {
         self.seats.iter().map(|seat| seat.pinned_bytes()).sum()
     }
 
+    /// Removes values whose time has come from all shards that have some.
+    fn remove_due(&self, now: Moment, most: usize, spent: &mut Vec<Block>) -> usize {
+        if self.shared.quiet_until.load(Ordering::SeqCst) > now.0 {
+            return 0;
+        }
+        let mut count = 0;
+        for seat in self.seats.iter().filter(|seat| seat.earliest().is_some_and(|due| due <= now)) {
+            let mut shard = seat.enter();
+            while count < most
+                && let Some((when, id)) = shard.first_alarm()
+                && when <= now
+            {
+                spent.extend(shard.expire(id));
+                count += 1;
+            }
+        }
+        // A commit shows its expiry at the seat before it notes it here. So what the first look
+        // missed is noted after the store, unless the second look sees it.
+        let next = || self.next_expiry().map_or(u64::MAX, |next| next.0);
+        self.shared.quiet_until.store(next(), Ordering::SeqCst);
+        self.shared.quiet_until.fetch_min(next(), Ordering::SeqCst);
+        count
+    }
+
     /// Evicts from one shard after the other, so that the oldest go first in all, until there may
-    /// be room. The blocks come back at once: a long value would never see enough of them if short
+    /// be room. The blocks come back together: a long value would never see enough of them if short
     /// ones of other threads took each as it came.
-    fn evict(&self, missing: u64) -> bool {
-        let mut blocks = Vec::new();
+    fn evict(&self, missing: u64, spent: &mut Vec<Block>) -> bool {
         let (mut bytes, mut idle) = (0, 0);
-        while bytes < missing && blocks.len() < BATCH && idle < self.seats.len() {
-            let turn = self.turn.fetch_add(1, Ordering::Relaxed) & (self.seats.len() - 1);
+        while bytes < missing && spent.len() < BATCH && idle < self.seats.len() {
+            let turn = self.shared.turn.fetch_add(1, Ordering::Relaxed) & (self.seats.len() - 1);
             let Some(block) = self.seats[turn].enter().evict() else {
                 idle += 1;
                 continue;
             };
             idle = 0;
             bytes += block.length();
-            blocks.push(block);
+            spent.push(block);
         }
-        let found = !blocks.is_empty();
-        self.give_all(blocks);
-        found
+        !spent.is_empty()
     }
 
     fn give_all(&self, blocks: Vec<Block>) {
@@ -114,3 +135,6 @@ impl Store {
 
 /// How many values go before the pool is asked again.
 const BATCH: usize = 1024;
+
+/// Up to this length a value needs so little room that nobody asks first whether there can be any.
+const SHORT: u64 = 4096;
