@@ -10,16 +10,20 @@ impl Store {
     /// then, if that is allowed, those that nobody read of late. A value that could not fit even
     /// so costs no other its place.
     pub fn reserve(&self, length: u64, now: Moment) -> Result<Reservation, NoRoom> {
-        let mut spent = Vec::new();
+        let mut effort = Effort::new(length, now);
         loop {
-            match self.exchange(&mut spent, length) {
+            match self.exchange(&mut effort.spent, length) {
                 Ok(block) => {
                     self.shared.reserved_bytes.fetch_add(length, Ordering::Relaxed);
                     return Ok(Reservation { block });
                 }
                 Err(Lack::Ever { most }) => return Err(NoRoom::TooLong { most }),
-                Err(Lack::Now { missing }) if self.make_room(length, missing, now, &mut spent) => {}
-                Err(Lack::Now { .. }) => return Err(self.full(length)),
+                Err(Lack::Now { missing, scattered }) => {
+                    effort.scattered = scattered;
+                    if !self.make_room(missing, &mut effort) {
+                        return Err(self.full(length));
+                    }
+                }
             }
         }
     }
@@ -60,21 +64,26 @@ impl Store {
     }
 
     /// Removes values whose blocks may make room, or says that none may go.
-    fn make_room(&self, length: u64, missing: u64, now: Moment, spent: &mut Vec<Block>) -> bool {
-        if self.remove_due(now, BATCH, spent) > 0 {
+    fn make_room(&self, missing: u64, effort: &mut Effort) -> bool {
+        if self.remove_due(effort.now, BATCH, &mut effort.spent) > 0 {
             return true;
         }
-        self.when_full == WhenFull::Evict
-            && (length <= SHORT || self.may_fit(length))
-            && self.evict(missing, spent)
+        if self.when_full == WhenFull::Refuse || !self.may_fit(effort.length) {
+            return false;
+        }
+        (effort.is_vain() && self.sweep(effort)) || self.evict(missing, effort)
     }
 
     fn full(&self, needed: u64) -> NoRoom {
         NoRoom::Full { needed, free: self.pool().free_bytes(), pinned: self.pinned_bytes() }
     }
 
-    /// Whether the value would fit if all were evicted that can be.
+    /// Whether the value would fit if all were evicted that can be. Short ones need so little that
+    /// it is not worth asking.
     fn may_fit(&self, length: u64) -> bool {
+        if length <= SHORT {
+            return true;
+        }
         let stays = self.pinned_bytes() + self.shared.reserved_bytes.load(Ordering::Relaxed);
         length.saturating_add(stays) <= self.pool().bytes()
     }
@@ -110,9 +119,9 @@ impl Store {
     /// Evicts from one shard after the other, so that the oldest go first in all, until there may
     /// be room. The blocks come back together: a long value would never see enough of them if short
     /// ones of other threads took each as it came.
-    fn evict(&self, missing: u64, spent: &mut Vec<Block>) -> bool {
+    fn evict(&self, missing: u64, effort: &mut Effort) -> bool {
         let (mut bytes, mut idle) = (0, 0);
-        while bytes < missing && spent.len() < BATCH && idle < self.seats.len() {
+        while bytes < missing && effort.spent.len() < BATCH && idle < self.seats.len() {
             let turn = self.shared.turn.fetch_add(1, Ordering::Relaxed) & (self.seats.len() - 1);
             let Some(block) = self.seats[turn].enter().evict() else {
                 idle += 1;
@@ -120,9 +129,20 @@ impl Store {
             };
             idle = 0;
             bytes += block.length();
-            spent.push(block);
+            effort.spent.push(block);
         }
-        !spent.is_empty()
+        effort.evicted_bytes += bytes;
+        !effort.spent.is_empty()
+    }
+
+    /// Empties the slabs that have the fewest values.
+    fn sweep(&self, effort: &mut Effort) -> bool {
+        effort.sweeps += 1;
+        let sparse = self.pool().sparsest(effort.length);
+        for seat in &self.seats {
+            seat.enter().evict_from(&sparse, &mut effort.spent);
+        }
+        !effort.spent.is_empty()
     }
 
     fn give_all(&self, blocks: Vec<Block>) {
@@ -133,8 +153,39 @@ impl Store {
     }
 }
 
+/// What was done so far to make room for a value.
+struct Effort {
+    length: u64,
+    now: Moment,
+    /// Blocks that left the index and are not in the pool yet.
+    spent: Vec<Block>,
+    evicted_bytes: u64,
+    sweeps: u32,
+    scattered: bool,
+}
+
+impl Effort {
+    fn new(length: u64, now: Moment) -> Effort {
+        let spent = Vec::new();
+        Effort { length, now, spent, evicted_bytes: 0, sweeps: 0, scattered: false }
+    }
+
+    /// Whether it is of little use to evict more here and there, since what comes free is scattered
+    /// over slabs of other lengths.
+    fn is_vain(&self) -> bool {
+        let enough = 2 * self.length + PATIENCE;
+        self.sweeps < SWEEPS && (self.scattered || self.evicted_bytes > enough)
+    }
+}
+
+/// How many bytes are evicted here and there before slabs are emptied.
+const PATIENCE: u64 = 256 << 10;
+
+/// How often slabs are emptied for one value: pinned values may keep them from it.
+const SWEEPS: u32 = 4;
+
 /// How many values go before the pool is asked again.
 const BATCH: usize = 1024;
 
-/// Up to this length a value needs so little room that nobody asks first whether there can be any.
+/// Up to this length nobody asks first whether there can be room.
 const SHORT: u64 = 4096;

@@ -73,7 +73,7 @@ fn a_page_ends_also_where_nothing_matches() {
     let store = Store::new(Settings::with_pool(16 << 20));
     (0..50_000).for_each(|number| put(&store, &format!("key {number}"), None));
     let pages = pages(&store, "other", 10, 1000);
-    assert!(pages.len() > 5, "each looks at a part of the keys");
+    assert!(pages.len() > 2, "each looks at a part of the keys");
     assert!(pages.iter().all(|page| page.keys.is_empty()));
 }
 
