@@ -283,7 +283,7 @@ impl Trial {
     fn key(&mut self) -> Vec<u8> {
         let number = self.random.below(400);
         let mut key = format!("key {number}").into_bytes();
-        if number % 5 == 0 {
+        if number.is_multiple_of(5) {
             key.resize(30 + number as usize, b'.');
         }
         key

@@ -14,7 +14,7 @@ mod sieve;
 use hashbrown::HashTable;
 
 use crate::key::KeptKey;
-use crate::pool::Block;
+use crate::pool::{Block, Sparse};
 use crate::{Facts, Key, Moment, Ranges, Usage};
 
 use alarms::Alarms;
@@ -166,6 +166,17 @@ impl Shard {
         let id = self.sieve.victim(&mut self.entries, self.index.len())?;
         self.counts.evicted += 1;
         self.remove(id)
+    }
+
+    /// Removes what lies in these slabs, unless readers have it.
+    pub(crate) fn evict_from(&mut self, sparse: &Sparse, spent: &mut Vec<Block>) {
+        for id in 0..self.entries.end() {
+            let lies_there = |entry: &Entry| entry.pins() == 0 && sparse.has(&entry.block);
+            if self.entries.get(id).is_some_and(lies_there) {
+                self.counts.evicted += 1;
+                spent.extend(self.remove(id));
+            }
+        }
     }
 
     /// Removes everything.
