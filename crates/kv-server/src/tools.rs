@@ -126,7 +126,6 @@ impl Tools {
         match *why {
             NoRoom::TooLong { most } => Answer { length: most, ..Answer::new(Status::TooLong) },
             NoRoom::Full { free, .. } => Answer { length: free, ..Answer::new(Status::Full) },
-            _ => Answer::new(Status::Full),
         }
     }
 
@@ -149,7 +148,6 @@ fn unmet(refused: &Refused) -> Answer {
         Refused::Exists { version } => (Status::Exists, version),
         Refused::Absent => (Status::Absent, 0),
         Refused::OtherVersion { version } => (Status::OtherVersion, version),
-        _ => (Status::Denied, 0),
     };
     Answer { version, ..Answer::new(status) }
 }

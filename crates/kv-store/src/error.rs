@@ -6,7 +6,6 @@ use crate::Key;
 
 /// Why bytes are no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum BadKey {
     /// A key has at least one byte.
     Empty,
@@ -19,7 +18,6 @@ pub enum BadKey {
 
 /// Why a condition did not hold. Nothing was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Refused {
     /// The key was to be absent and is not.
     Exists {
@@ -37,7 +35,6 @@ pub enum Refused {
 
 /// Why there is no memory for a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum NoRoom {
     /// It would not fit into the empty pool.
     TooLong {
