@@ -38,16 +38,19 @@
 //!
 //! # What it costs
 //!
-//! Measured in November 2026 on two shared cores of a virtual Xeon, where a cache line from memory
-//! takes 300 ns; the tests and `examples/rate.rs` print the figures anew.
+//! Measured in November 2026 on two cores of a virtual Xeon that had other work too, where a cache
+//! line from memory takes 300 ns; the tests and `examples/rate.rs` print the figures anew. Times are
+//! medians over several runs, for one thread.
 //!
 //! | | |
 //! |---|---|
-//! | memory for a key of 16 bytes with a value of 100, of a million | 76 bytes of index, 104 of the pool: 180 |
-//! | pin and unpin, 10 000 keys (in the caches) | 70 ns |
-//! | pin and unpin, a million keys (not in the caches) | 340 ns; a `HashMap` of the standard library takes 280 to look one up |
-//! | reserve and commit, 10 000 keys | 160 ns; 170 to replace, 290 to evict |
-//! | reserve and commit, a million keys | 330 ns; 380 to replace, 570 to evict |
+//! | memory for a key of 16 bytes with a value of 100, of a million | 76 bytes of index and 104 of the pool: 180 |
+//! | pin and unpin, of 10 000 keys (in the caches) | 63 to 118 ns |
+//! | pin and unpin, of a million keys (not in the caches) | 320 to 500 ns; a `HashMap` took 255 to 300 ns to look one up |
+//! | reserve and commit 100 bytes, of 10 000 keys | 144 to 180 ns; 160 to 204 to replace; 281 to 296 to evict |
+//! | reserve and commit 100 bytes, of a million keys | 295 to 400 ns; 371 to 585 to replace; 559 to 740 to evict |
+//!
+//! The tables of the pool are part of the index: 12 bytes for each 4 KiB of it, touched when used.
 //!
 //! How much of a pool of 64 MiB holds bytes of values:
 //!

@@ -140,6 +140,18 @@ fn nothing_is_evicted_for_a_value_that_cannot_fit() {
 }
 
 #[test]
+fn no_more_is_evicted_than_the_value_needs() {
+    let store = store(1 << 20, WhenFull::Evict);
+    for number in 0..16 {
+        put(&store, &format!("key {number}"), 64 << 10);
+    }
+    for (length, evicted) in [(64 << 10, 1), (100 << 10, 3), (28 << 10, 3), (8, 4)] {
+        put(&store, &format!("length {length}"), length);
+        assert_eq!(store.usage().evicted, evicted, "after one of {length}");
+    }
+}
+
+#[test]
 fn a_value_of_no_bytes_needs_no_pool() {
     let store = store(0, WhenFull::Refuse);
     put(&store, "a", 0);
