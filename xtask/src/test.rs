@@ -67,14 +67,14 @@ fn guest_tests() -> Result<Command, Failed> {
     build.args(["--package", "rdma-sys", "--test", "wire", "--package", "fabric"]);
     build.args(["--test", "register", "--test", "verbs", "--test", "conformance_verbs"]);
     build.args(["--test", "link_verbs", "--test", "example"]);
-    build.args(["--package", "wirelane", "--test", "lab"]);
-    build.args(["--features", "rdma-sys/lab,fabric/lab,wirelane/lab"]);
+    build.args(["--package", "kv-server", "--package", "wirelane", "--test", "lab"]);
+    build.args(["--features", "rdma-sys/lab,fabric/lab,kv-server/lab,wirelane/lab"]);
     let messages = shell::output(&mut build)?;
     let mut programs: Vec<String> = messages.lines().filter_map(test_program).collect();
     // It makes devices anew, which are listed in another order then.
     programs.sort_by_key(|program| program.contains("/link_verbs-"));
-    if programs.len() != 7 {
-        return Err(format!("expected seven test programs for the lab, found {programs:?}"));
+    if programs.len() != 8 {
+        return Err(format!("expected eight test programs for the lab, found {programs:?}"));
     }
     let mut lab = task(&["lab", "--", "sh", "-c"]);
     lab.arg(
