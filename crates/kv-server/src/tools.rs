@@ -148,6 +148,7 @@ fn unmet(refused: &Refused) -> Answer {
         Refused::Exists { version } => (Status::Exists, version),
         Refused::Absent => (Status::Absent, 0),
         Refused::OtherVersion { version } => (Status::OtherVersion, version),
+        Refused::IndexFull => (Status::Full, 0),
     };
     Answer { version, ..Answer::new(status) }
 }

@@ -21,6 +21,8 @@ use crate::{
 pub struct Store {
     pub(crate) seats: Box<[Seat]>,
     pub(crate) when_full: WhenFull,
+    /// How much memory the index of one shard may take.
+    most_index: u64,
     hashing: Hashing,
     pool: Mutex<Pool>,
     pub(crate) shared: Shared,
@@ -47,6 +49,7 @@ impl Store {
         Store {
             seats: (0..settings.shard_count()).map(seat).collect(),
             when_full: settings.when_full,
+            most_index: settings.index_bytes / settings.shard_count() as u64,
             hashing,
             pool: Mutex::new(Pool::new(settings.pool_bytes)),
             shared: Shared {
@@ -116,11 +119,18 @@ impl Store {
             self.give(Some(block));
             return Err(refused);
         }
+        let mut others = Vec::new();
+        if found == Found::Nothing && !self.make_place(&mut shard, now, &mut others) {
+            drop(shard);
+            self.give(Some(block));
+            return Err(Refused::IndexFull);
+        }
         // Drawn under the lock, so that the versions of a key rise in the order of its commits.
         let version = self.shared.next_version.fetch_add(1, Ordering::Relaxed);
         let spent = shard.put(found, hash, key, Value { block, version, expires });
         drop(shard);
         self.give(spent);
+        others.into_iter().for_each(|block| self.give(Some(block)));
         self.note_expiry(expires);
         Ok(Committed { version, replaced: matches!(found, Found::Live(_)) })
     }
@@ -166,6 +176,24 @@ impl Store {
         usage.largest_free = pool.largest_free();
         usage.index_bytes += pool.heap() as u64;
         usage
+    }
+
+    /// Removes entries until the shard's index has room for one more; `false` if none may go.
+    fn make_place(&self, shard: &mut Shard, now: Moment, spent: &mut Vec<Block>) -> bool {
+        while shard.weight() >= self.most_index {
+            let due = shard.first_alarm().filter(|(when, _)| *when <= now);
+            let gone = match (due, self.when_full) {
+                (Some((_, id)), _) => shard.expire(id),
+                (None, WhenFull::Evict) => shard.evict(),
+                (None, WhenFull::Refuse) => None,
+            };
+            match gone {
+                Some(block) => spent.push(block),
+                None if due.is_none() => return false,
+                None => {}
+            }
+        }
+        true
     }
 
     pub(crate) fn pool(&self) -> MutexGuard<'_, Pool> {

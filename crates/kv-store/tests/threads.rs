@@ -49,7 +49,7 @@ struct Worker<'f> {
 
 impl Field {
     fn new(seed: u64, when_full: WhenFull) -> Field {
-        let settings = Settings { shards: 4, when_full, seed, first_version: 1, pool_bytes: POOL };
+        let settings = Settings { shards: 4, when_full, seed, ..Settings::with_pool(POOL) };
         Field {
             store: Store::new(settings),
             words: (0..POOL / 8).map(|_| AtomicU64::new(0)).collect(),

@@ -221,6 +221,11 @@ impl Shard {
         usage.expired += self.counts.expired;
     }
 
+    /// About how much memory the index takes: quick to tell, and the same whenever tables grow.
+    pub(crate) fn weight(&self) -> u64 {
+        (self.index.len() * ENTRY + self.counts.key_heap) as u64
+    }
+
     fn heap(&self) -> usize {
         let tables = self.index.allocation_size() + self.detached.heap();
         tables + self.entries.heap() + self.alarms.heap() + self.counts.key_heap
@@ -275,3 +280,6 @@ impl Shard {
         None
     }
 }
+
+/// What an entry takes with its place in the tables, without a long key.
+const ENTRY: usize = 76;
