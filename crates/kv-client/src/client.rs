@@ -157,7 +157,7 @@ impl Client {
     }
 
     /// How long a value may be to be stored by one request.
-    pub(crate) fn most_at_once(&self) -> usize {
+    pub fn most_at_once(&self) -> usize {
         let moved = self.core.limits().map_or(usize::MAX, |limits| limits.moved as usize);
         (self.core.landing().len() / 4).min(moved)
     }
