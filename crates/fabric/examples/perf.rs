@@ -267,15 +267,17 @@ impl End {
         let (mut said, mut heard) = (0, 0);
         while said < rounds || heard < rounds {
             let now = may.min(self.ops.len()).min((rounds - said) as usize);
-            // What is said goes before the receives that were used up.
-            let receives = self.one.len();
-            self.one.extend(self.ops.drain(..now));
-            self.one.rotate_left(receives);
-            (said, may) = (said + now as u64, may - now);
-            if !self.one.is_empty() {
+            if now > 0 || !self.one.is_empty() {
+                // What is said goes before the receives that were used up.
+                let receives = self.one.len();
+                self.one.extend(self.ops.drain(..now));
+                self.one.rotate_left(receives);
+                (said, may) = (said + now as u64, may - now);
                 self.lane.post(&mut self.one);
             }
-            self.lane.poll(&mut self.done);
+            if self.lane.poll(&mut self.done) == 0 {
+                continue;
+            }
             for Completion { token, outcome, work } in self.done.drain(..) {
                 match outcome.expect("it succeeds") {
                     Done::Received { .. } => {
