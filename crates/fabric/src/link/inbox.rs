@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::header::Body;
+use super::mailbox::Payload;
 use crate::op::{Done, Failure, Op};
 
 #[derive(Debug, Default)]
@@ -28,8 +29,8 @@ pub(super) struct Letter {
 /// Where its payload is.
 #[derive(Debug)]
 pub(super) enum Place {
-    /// In a slot of a rail's mail.
-    Slot { rail: u8, slot: u32, length: usize },
+    /// In a slot of a rail's mail: these bytes of it.
+    Slot { rail: u8, slot: u32, payload: Payload },
     /// Copied.
     Kept(Vec<u8>),
 }
@@ -50,14 +51,10 @@ pub(super) enum Step {
 }
 
 impl Inbox {
-    /// How many letters were taken so far.
-    pub(super) fn taken(&self) -> u32 {
-        self.taken
-    }
-
-    /// The peer hears of all that were taken.
-    pub(super) fn told(&mut self) {
+    /// How many letters were taken so far: the peer hears of them.
+    pub(super) fn tell(&mut self) -> u32 {
         self.told = self.taken;
+        self.taken
     }
 
     /// What told it may be lost: it shall hear again.
@@ -159,12 +156,12 @@ impl Inbox {
     }
 
     /// Letters whose slots are about to go.
-    pub(super) fn evacuate(&mut self, rail: u8, mut copy: impl FnMut(u32, usize) -> Vec<u8>) {
+    pub(super) fn evacuate(&mut self, rail: u8, copy: impl Fn(u32, Payload) -> Vec<u8>) {
         for letter in &mut self.letters {
-            if let Place::Slot { rail: of, slot, length } = letter.place
+            if let Place::Slot { rail: of, slot, payload } = letter.place
                 && of == rail
             {
-                letter.place = Place::Kept(copy(slot, length));
+                letter.place = Place::Kept(copy(slot, payload));
             }
         }
     }

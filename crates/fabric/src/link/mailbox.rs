@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use super::config::NOTES;
+use super::flights::runs;
 use super::header::{Header, Stream};
 use crate::error::Error;
 use crate::memory::{Memory, Pages};
@@ -35,7 +36,13 @@ pub(super) struct Mailbox {
     freed: [u32; 2],
     told: [u32; 2],
     ours: [u16; 2],
-    copied: Vec<u8>,
+}
+
+/// Where in its slot a message's payload is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Payload {
+    pub(super) begin: usize,
+    pub(super) length: usize,
 }
 
 impl Mailbox {
@@ -43,7 +50,7 @@ impl Mailbox {
     pub(super) fn new(fabric: &dyn Fabric, letters: u16, room: usize) -> Result<Self, Error> {
         let ours = [letters.max(1), NOTES];
         let slots = u32::from(ours[0]) + u32::from(NOTES);
-        let slot_size = (Header::LENGTH + room).next_multiple_of(64);
+        let slot_size = (Header::LONGEST + room).next_multiple_of(64);
         let size = 2 * slots as usize * slot_size;
         let memory = Memory::allocate(size, Pages::Plain)?;
         let region = fabric.register(&memory, Rights::NONE)?;
@@ -61,7 +68,6 @@ impl Mailbox {
             freed: [0; 2],
             told: [0; 2],
             ours,
-            copied: Vec::new(),
         })
     }
 
@@ -112,10 +118,33 @@ impl Mailbox {
         self.posted > 0
     }
 
-    /// A message's bytes, copied, so that the peer cannot change them while they are looked at.
-    pub(super) fn read(&self, slot: u32, length: usize, into: &mut Vec<u8>) {
-        into.resize(length.min(self.slot_size), 0);
-        self.region.memory().read(slot as usize * self.slot_size, into);
+    /// The header of a message of so many bytes; `None` if it is none of ours. It is copied, so that the peer
+    /// cannot change it while it is looked at.
+    pub(super) fn header(&self, slot: u32, length: usize) -> Option<(Header, Payload)> {
+        let mut bytes = [0; Header::LONGEST];
+        let there = &mut bytes[..length.min(Header::LONGEST)];
+        self.region.memory().read(slot as usize * self.slot_size, there);
+        let (header, begin) = Header::parse(&bytes, length.min(self.slot_size))?;
+        Some((header, Payload { begin, length: length - begin }))
+    }
+
+    /// A message's payload, copied.
+    pub(super) fn payload(&self, slot: u32, payload: Payload) -> Vec<u8> {
+        let mut bytes = vec![0; payload.length];
+        self.region.memory().read(slot as usize * self.slot_size + payload.begin, &mut bytes);
+        bytes
+    }
+
+    /// Copies as much of a payload as there is room for into slices, from `offset` on; says how much.
+    pub(super) fn copy(&self, slot: u32, payload: Payload, into: &[Slice], offset: u64) -> u64 {
+        let mut begin = slot as usize * self.slot_size + payload.begin;
+        let mut copied = 0;
+        for (region, run) in runs(into, offset, payload.length as u64) {
+            region.memory().copy(run.start, self.region.memory(), begin, run.len());
+            begin += run.len();
+            copied += run.len() as u64;
+        }
+        copied
     }
 
     /// What the peer said about its slots; `false` if that cannot be.
@@ -175,21 +204,24 @@ impl Mailbox {
         self.freed
     }
 
-    /// Writes a message; says where it stands, and the number of that place, to be given back. The caller has
-    /// asked for room.
-    pub(super) fn write(&mut self, mut header: Header, payload: &[Slice]) -> Option<(u32, Slice)> {
+    /// Writes a message with so many bytes of `from`, from `offset` on; says where it stands, and the number of
+    /// that place, to be given back. The caller has asked for room.
+    pub(super) fn write(
+        &mut self,
+        mut header: Header,
+        (from, offset, length): (&[Slice], u64, u64),
+    ) -> Option<(u32, Slice)> {
         let place = self.places.pop()?;
         header.freed = self.tell();
         let stream = header.body.stream() as usize;
         self.sent[stream] = self.sent[stream].wrapping_add(1);
         let begin = (self.slots + place) as usize * self.slot_size;
-        self.region.memory().write(begin, &header.to_bytes());
-        let mut end = begin + Header::LENGTH;
-        for slice in payload {
-            self.copied.resize(slice.len(), 0);
-            slice.region().memory().read(slice.offset(), &mut self.copied);
-            self.region.memory().write(end, &self.copied);
-            end += slice.len();
+        let (bytes, own) = header.to_bytes();
+        self.region.memory().write(begin, &bytes[..own]);
+        let mut end = begin + own;
+        for (region, run) in runs(from, offset, length) {
+            self.region.memory().copy(end, region.memory(), run.start, run.len());
+            end += run.len();
         }
         Some((place, self.region.slice(begin..end)))
     }
