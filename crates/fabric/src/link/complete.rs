@@ -38,9 +38,9 @@ impl Core {
                 }
                 self.progress(piece.flight);
             }
-            What::Credit { place } => self.give_back(rail, place),
-            What::Message { place, stream, sequence } => {
-                self.give_back(rail, place);
+            What::Credit => self.give_back(rail, work),
+            What::Message { stream, sequence } => {
+                self.give_back(rail, work);
                 if let Some(number) = self.outgoing[stream as usize].arrived(sequence) {
                     if let Some(flight) = self.flights.get_mut(number) {
                         flight.messages -= 1;
@@ -70,7 +70,7 @@ impl Core {
                 self.finish(as_it_was(token, window, work), Err(failure));
             }
             What::Piece(piece) => self.abandon(&piece, failure),
-            What::Message { .. } | What::Credit { .. } => {
+            What::Message { .. } | What::Credit => {
                 self.fail_link(Failure::Local, "a lane does not take the link's own messages");
             }
             What::Probe => self.die(part.rail, "the lane cannot be probed"),

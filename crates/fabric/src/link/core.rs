@@ -200,9 +200,10 @@ impl Core {
                 Some(failure) => self.refuse(op, failure),
             }
         }
-        // Receives may have emptied slots.
-        self.refill_all();
         self.pump();
+        self.ring();
+        // Receives may have emptied slots. What was posted goes before that.
+        self.refill_all();
         self.ring();
         before - ops.len()
     }
@@ -448,7 +449,10 @@ impl Core {
     /// What came back from a lane is not all the caller's.
     fn sort_out(&mut self, rail: u8, before: usize) {
         let mut batch = std::mem::take(&mut self.batch);
-        batch.extend(self.done.drain(before..));
+        match before {
+            0 => std::mem::swap(&mut batch, &mut self.done),
+            _ => batch.extend(self.done.drain(before..)),
+        }
         for completion in batch.drain(..) {
             match completion.token & RECEIVE {
                 0 => self.complete(rail, completion),

@@ -184,8 +184,8 @@ impl Core {
                 }
                 self.again.push_back(piece);
             }
-            What::Message { stream, sequence, .. } => self.message_again(stream, sequence),
-            What::Credit { .. } | What::Probe => {}
+            What::Message { stream, sequence } => self.message_again(stream, sequence),
+            What::Credit | What::Probe => {}
         }
     }
 

@@ -35,6 +35,15 @@ pub(super) enum Place {
     Kept(Vec<u8>),
 }
 
+impl Place {
+    pub(super) fn length(&self) -> u64 {
+        match self {
+            Place::Slot { payload, .. } => payload.length as u64,
+            Place::Kept(bytes) => bytes.len() as u64,
+        }
+    }
+}
+
 /// What to do next.
 pub(super) enum Step {
     Nothing,
@@ -87,6 +96,23 @@ impl Inbox {
 
     pub(super) fn first(&self) -> Option<(&Op, &Letter)> {
         Some((self.receives.front()?, self.letters.front()?))
+    }
+
+    /// The usual case: a message that is whole and finds nothing before it, and a receive with room for it.
+    #[inline]
+    pub(super) fn take_at_once(&mut self, body: Body, payload: u64) -> Option<(Op, Done)> {
+        let (length, imm, room) = match body {
+            Body::Notice { length, imm } => (length, Some(imm), 0),
+            Body::Part { total, offset: 0, imm } if total == payload => (total, imm, total),
+            _ => return None,
+        };
+        let fits = room <= self.receives.front()?.work.total() as u64;
+        if !fits || !self.letters.is_empty() || self.filled > 0 {
+            return None;
+        }
+        self.skipping = false;
+        self.taken = self.taken.wrapping_add(1);
+        Some((self.receives.pop_front()?, Done::Received { length: length as usize, imm }))
     }
 
     /// Whether a letter finds a receive.

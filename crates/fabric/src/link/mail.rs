@@ -10,7 +10,7 @@ use super::incoming::Turn;
 use super::mailbox::Payload;
 use super::outgoing::{Draft, Message};
 use super::parts::What;
-use crate::op::{Completion, Done, Failure, Work};
+use crate::op::{Completion, Done, Failure, Pieces, Work};
 use crate::region::Slice;
 
 impl Core {
@@ -101,9 +101,7 @@ impl Core {
         let taken = self.inbox.tell();
         let header = Header { sequence: sequence as u32, freed: [0; 2], taken, body };
         match track.mail.write(header, payload) {
-            Some((place, bytes)) => {
-                self.put_message(rail, bytes, What::Message { place, stream, sequence });
-            }
+            Some(bytes) => self.put_message(rail, bytes, What::Message { stream, sequence }),
             None => self.fail_link(Failure::Local, "a message was sent without a place for it"),
         }
     }
@@ -128,7 +126,7 @@ impl Core {
         track.mail.receives(receives, |slot| RECEIVE | u64::from(slot));
         track.lane.post(receives);
         if !receives.is_empty() {
-            receives.drain(..).for_each(|_| track.mail.returned());
+            receives.drain(..).for_each(|_| track.mail.returned(None));
             return self.die(rail, "the lane has no room for its receives");
         }
         self.give_credit(rail);
@@ -146,8 +144,8 @@ impl Core {
         let taken = self.inbox.tell();
         if track.mail.has_room_for_credit() && track.out < track.depth {
             let header = Header { sequence: 0, freed: [0; 2], taken, body: Body::Credit };
-            if let Some((place, bytes)) = track.mail.write(header, (&[], 0, 0)) {
-                self.put_message(rail, bytes, What::Credit { place });
+            if let Some(bytes) = track.mail.write(header, (&[], 0, 0)) {
+                self.put_message(rail, bytes, What::Credit);
             }
             return;
         }
@@ -173,7 +171,11 @@ impl Core {
     pub(super) fn receive(&mut self, rail: u8, completion: Completion) {
         let slot = (completion.token & !RECEIVE) as u32;
         let Some(track) = &mut self.rails[usize::from(rail)].track else { return };
-        track.mail.returned();
+        let slice = match completion.work {
+            Work::Receive { into: Pieces::One(slice) } => Some((slot, slice)),
+            _ => None,
+        };
+        track.mail.returned(slice);
         let length = match completion.outcome {
             Ok(Done::Received { length, .. }) => length,
             Ok(_) => return,
@@ -228,6 +230,11 @@ impl Core {
     fn take_effect(&mut self, body: Body, place: Place) {
         match body {
             Body::Part { .. } | Body::Notice { .. } | Body::Void => {
+                if let Some((receive, done)) = self.inbox.take_at_once(body, place.length()) {
+                    self.copy(&place, receive.work.local(), 0);
+                    self.release(place, Stream::Letters);
+                    return self.finish(receive, Ok(done));
+                }
                 self.inbox.push(Letter { body, place });
                 return self.deliver();
             }
@@ -276,8 +283,10 @@ impl Core {
                     continue;
                 }
                 Step::Fill { from } => {
-                    let bytes = self.fill(from);
-                    match self.inbox.filled(bytes) {
+                    let copied = self.inbox.first().map(|(receive, letter)| {
+                        self.copy(&letter.place, receive.work.local(), from)
+                    });
+                    match self.inbox.filled(copied.unwrap_or(0)) {
                         Step::Nothing => {
                             if let Some(letter) = self.inbox.pop_letter() {
                                 self.release(letter.place, Stream::Letters);
@@ -304,11 +313,9 @@ impl Core {
         }
     }
 
-    /// Copies the first letter into the first receive, from an offset on; says how much.
-    fn fill(&mut self, from: u64) -> u64 {
-        let Some((receive, letter)) = self.inbox.first() else { return 0 };
-        let into = receive.work.local();
-        match &letter.place {
+    /// Copies a letter into a receive, from an offset on; says how much.
+    fn copy(&self, place: &Place, into: &[Slice], from: u64) -> u64 {
+        match place {
             Place::Slot { rail, slot, payload } => {
                 let track = self.rails[usize::from(*rail)].track.as_ref();
                 track.map_or(0, |track| track.mail.copy(*slot, *payload, into, from))
@@ -332,8 +339,10 @@ impl Core {
 
     /// A message has arrived: its place is free.
     #[inline]
-    pub(super) fn give_back(&mut self, rail: u8, place: u32) {
-        if let Some(track) = &mut self.rails[usize::from(rail)].track {
+    pub(super) fn give_back(&mut self, rail: u8, work: Work) {
+        if let Some(track) = &mut self.rails[usize::from(rail)].track
+            && let Work::Send { from: Pieces::One(place), .. } = work
+        {
             track.mail.give_back(place);
         }
     }

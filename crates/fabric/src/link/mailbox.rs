@@ -21,13 +21,15 @@ pub(super) struct Mailbox {
     /// A header and a payload.
     slot_size: usize,
     /// Slots that are with nobody: to be posted; and what was in them, if the peer must hear of it.
-    idle: Vec<(u32, Option<Stream>)>,
+    idle: Vec<(Slice, Option<Stream>)>,
+    /// By their number, those that the lane has given back and that are not empty yet.
+    full: Vec<Option<Slice>>,
     /// How many of them are empty again, by stream.
     emptied: [u32; 2],
     /// How many are with the lane.
     posted: u32,
     /// Places for messages to send.
-    places: Vec<u32>,
+    places: Vec<Slice>,
     /// By stream: how many slots the peer has, and how many messages we sent into them.
     theirs: [u16; 2],
     sent: [u32; 2],
@@ -55,13 +57,14 @@ impl Mailbox {
         let memory = Memory::allocate(size, Pages::Plain)?;
         let region = fabric.register(&memory, Rights::NONE)?;
         Ok(Mailbox {
-            region,
             slots,
             slot_size,
-            idle: (0..slots).map(|slot| (slot, None)).collect(),
+            idle: (0..slots).map(|slot| (place(&region, slot, slot_size), None)).collect(),
+            full: (0..slots).map(|_| None).collect(),
             emptied: [0; 2],
             posted: 0,
             places: Vec::new(),
+            region,
             theirs: [0; 2],
             sent: [0; 2],
             freed_there: [0; 2],
@@ -79,23 +82,23 @@ impl Mailbox {
     /// How many we may have there. A peer that says more than we have places for gets fewer.
     pub(super) fn peer_has(&mut self, slots: [u16; 2]) {
         self.theirs = [slots[0].min(self.ours[0]), slots[1].min(self.ours[1])];
-        let most = self.theirs.iter().map(|slots| u32::from(*slots)).sum();
-        self.places = (0..most).collect();
+        let most: u32 = self.theirs.iter().map(|slots| u32::from(*slots)).sum();
+        let places = self.slots..self.slots + most;
+        self.places = places.map(|at| place(&self.region, at, self.slot_size)).collect();
     }
 
     // Messages of the peer's.
 
     /// Receives for the slots that are with nobody. `token` names them. From now on the peer may be told.
     pub(super) fn receives(&mut self, into: &mut VecDeque<Op>, token: impl Fn(u32) -> u64) {
-        let size = self.slot_size;
         self.posted += self.idle.len() as u32;
         self.emptied = [0; 2];
-        for (slot, stream) in self.idle.drain(..) {
+        for (slice, stream) in self.idle.drain(..) {
             if let Some(stream) = stream {
                 self.freed[stream as usize] = self.freed[stream as usize].wrapping_add(1);
             }
-            let begin = slot as usize * size;
-            into.push_back(Op::receive(token(slot), self.region.slice(begin..begin + size)));
+            let slot = (slice.offset() / self.slot_size) as u32;
+            into.push_back(Op::receive(token(slot), slice));
         }
     }
 
@@ -109,8 +112,13 @@ impl Mailbox {
     }
 
     /// The lane gave a slot back, with a message in it or without.
-    pub(super) fn returned(&mut self) {
+    pub(super) fn returned(&mut self, slot: Option<(u32, Slice)>) {
         self.posted -= 1;
+        if let Some((slot, slice)) = slot
+            && let Some(full) = self.full.get_mut(slot as usize)
+        {
+            *full = Some(slice);
+        }
     }
 
     /// Whether the lane has slots.
@@ -165,8 +173,10 @@ impl Mailbox {
 
     /// A slot is empty again.
     pub(super) fn free(&mut self, slot: u32, stream: Stream) {
-        self.emptied[stream as usize] += 1;
-        self.idle.push((slot, Some(stream)));
+        if let Some(slice) = self.full.get_mut(slot as usize).and_then(Option::take) {
+            self.emptied[stream as usize] += 1;
+            self.idle.push((slice, Some(stream)));
+        }
     }
 
     // Messages of ours.
@@ -204,18 +214,18 @@ impl Mailbox {
         self.freed
     }
 
-    /// Writes a message with so many bytes of `from`, from `offset` on; says where it stands, and the number of
-    /// that place, to be given back. The caller has asked for room.
+    /// Writes a message with so many bytes of `from`, from `offset` on; says where it stands: that place is to be
+    /// given back. The caller has asked for room.
     pub(super) fn write(
         &mut self,
         mut header: Header,
         (from, offset, length): (&[Slice], u64, u64),
-    ) -> Option<(u32, Slice)> {
+    ) -> Option<Slice> {
         let place = self.places.pop()?;
         header.freed = self.tell();
         let stream = header.body.stream() as usize;
         self.sent[stream] = self.sent[stream].wrapping_add(1);
-        let begin = (self.slots + place) as usize * self.slot_size;
+        let begin = place.offset();
         let (bytes, own) = header.to_bytes();
         self.region.memory().write(begin, &bytes[..own]);
         let mut end = begin + own;
@@ -223,13 +233,18 @@ impl Mailbox {
             self.region.memory().copy(end, region.memory(), run.start, run.len());
             end += run.len();
         }
-        Some((place, self.region.slice(begin..end)))
+        Some(place.resized(end - begin))
     }
 
     /// A message has arrived: its place is free.
-    pub(super) fn give_back(&mut self, place: u32) {
+    pub(super) fn give_back(&mut self, place: Slice) {
         self.places.push(place);
     }
+}
+
+fn place(region: &Region, at: u32, size: usize) -> Slice {
+    let begin = at as usize * size;
+    region.slice(begin..begin + size)
 }
 
 /// Slots for notes that only credits use: with them each end can always say that it has room again.

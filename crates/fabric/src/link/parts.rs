@@ -19,10 +19,10 @@ pub(super) enum What {
     Whole { token: u64, window: Window },
     /// A piece of an operation.
     Piece(Piece),
-    /// A message of a stream, which stands at this place.
-    Message { place: u32, stream: Stream, sequence: u64 },
+    /// A message of a stream.
+    Message { stream: Stream, sequence: u64 },
     /// A message that only says what is free again.
-    Credit { place: u32 },
+    Credit,
     /// The probe of a new lane: first a write, then a read.
     Probe,
 }
@@ -30,7 +30,7 @@ pub(super) enum What {
 impl What {
     #[inline]
     pub(super) fn is_message(&self) -> bool {
-        matches!(self, What::Message { .. } | What::Credit { .. })
+        matches!(self, What::Message { .. } | What::Credit)
     }
 }
 
