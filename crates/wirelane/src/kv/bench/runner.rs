@@ -33,6 +33,7 @@ pub(super) struct Runner<'p> {
 struct Asked {
     token: u64,
     key: u32,
+    name: [u8; 16],
     reads: bool,
     begun: Instant,
 }
@@ -81,12 +82,9 @@ impl<'p> Runner<'p> {
             if over {
                 left = 0;
             }
-            // All that came back is asked for again at once, and travels in one batch.
-            let begun = Instant::now();
-            while left > 0 && self.asked.len() < self.plan.depth {
-                left -= 1;
-                self.ask(begun);
-            }
+            let room = (self.plan.depth - self.asked.len()).min(left as usize);
+            left -= room as u64;
+            self.refill(room);
             if self.asked.is_empty() {
                 break;
             }
@@ -98,6 +96,20 @@ impl<'p> Runner<'p> {
             self.take(now);
         }
         now
+    }
+
+    /// Asks for as many as came back. They travel in one batch, or in two: while the store answers one, the
+    /// other is made or taken apart here.
+    fn refill(&mut self, mut room: usize) {
+        let begun = Instant::now();
+        while room > 0 && !self.is_lost {
+            let batch = room.min(self.plan.depth.div_ceil(2));
+            room -= batch;
+            (0..batch).for_each(|_| self.ask(begun));
+            if let Err(error) = self.client.flush() {
+                self.lost(&error);
+            }
+        }
     }
 
     #[inline]
@@ -113,7 +125,7 @@ impl<'p> Runner<'p> {
             }
         };
         match token {
-            Ok(token) => self.asked.push(Asked { token, key: key_number, reads, begun }),
+            Ok(token) => self.asked.push(Asked { token, key: key_number, name, reads, begun }),
             Err(error) => self.lost(&error),
         }
     }
@@ -130,7 +142,7 @@ impl<'p> Runner<'p> {
             match asked.reads {
                 true => self.check(&asked),
                 false => {
-                    if let Err(error) = self.client.finish_put(&key(asked.key), token) {
+                    if let Err(error) = self.client.finish_put(&asked.name, token) {
                         self.failed(&error);
                     }
                 }
@@ -141,7 +153,7 @@ impl<'p> Runner<'p> {
 
     #[inline]
     fn check(&mut self, asked: &Asked) {
-        match self.client.finish_get(&key(asked.key), asked.token) {
+        match self.client.finish_get(&asked.name, asked.token) {
             Ok(Some(value)) => {
                 self.value.resize(value.len(), 0);
                 value.read(0, &mut self.value);
