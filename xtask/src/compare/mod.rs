@@ -4,9 +4,11 @@
 //! with the whole range beside it. A ratio above 1 means that we are ahead, for latency too.
 
 mod fabric;
+mod kv;
 mod tools;
 
 use clap::{Args, Subcommand};
+use serde_json::{Value, json};
 
 use crate::Failed;
 
@@ -20,12 +22,26 @@ pub(crate) struct CompareArgs {
 enum What {
     /// Lanes: ucx_perftest and iperf3 here, perftest in the lab
     Fabric(fabric::FabricArgs),
+    /// The store: Redis and memcached here, perftest and Mooncake in the lab
+    Kv(kv::KvArgs),
+    /// One connection to Redis or memcached that checks every value it reads
+    #[command(hide = true)]
+    Generator(kv::GeneratorArgs),
 }
 
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failed> {
     match &args.what {
         What::Fabric(args) => fabric::run(args),
+        What::Kv(args) => kv::run(args),
+        What::Generator(args) => kv::generate(args),
     }
+}
+
+/// The median and the range of some figures.
+fn spread(values: &[f64]) -> Value {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    json!({ "median": median(&sorted), "min": sorted[0], "max": sorted[sorted.len() - 1] })
 }
 
 fn median(sorted: &[f64]) -> f64 {

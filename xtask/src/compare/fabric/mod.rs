@@ -5,7 +5,7 @@ mod rows;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{median, tools};
+use super::{spread, tools};
 use crate::{Failed, lab, packages, shell};
 use rows::{Better, HOST_ROWS, LAB_ROWS, Row};
 
@@ -86,13 +86,9 @@ fn pairs(row: &Row, count: u32) -> Result<Value, Failed> {
             Better::Less => their / our,
         });
     }
-    let spread = |values: &mut Vec<f64>| {
-        values.sort_by(f64::total_cmp);
-        json!({ "median": median(values), "min": values[0], "max": values[values.len() - 1] })
-    };
     Ok(json!({
         "name": row.name, "peer": row.peer, "unit": row.unit, "aim": row.aim,
-        "ours": spread(&mut ours), "theirs": spread(&mut theirs), "ratio": spread(&mut ratios),
+        "ours": spread(&ours), "theirs": spread(&theirs), "ratio": spread(&ratios),
     }))
 }
 
