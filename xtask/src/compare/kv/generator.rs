@@ -85,6 +85,9 @@ struct Generator<W> {
     reader: BufReader<TcpStream>,
     writer: BufWriter<TcpStream>,
     depth: usize,
+    /// When this few are in flight, more are sent. Small values are best asked for in whole batches, as
+    /// redis-benchmark does it; with large ones the server should work while we read.
+    few: usize,
     ops: usize,
     keys: Vec<String>,
     /// How often each key was written: its value depends on that.
@@ -102,6 +105,7 @@ impl<W: Wire> Generator<W> {
             reader: BufReader::with_capacity(BUFFER, stream.try_clone()?),
             writer: BufWriter::with_capacity(BUFFER, stream),
             depth: args.depth,
+            few: if args.size <= 4096 { 0 } else { args.depth / 2 },
             ops: args.ops,
             keys: (0..args.keys).map(|key| format!("key:{key:012}")).collect(),
             writes: vec![0; args.keys],
@@ -128,13 +132,12 @@ impl<W: Wire> Generator<W> {
         Ok(ops as f64 / started.elapsed().as_secs_f64())
     }
 
-    /// Keeps between half of `depth` and all of it in flight: half a batch goes out in one packet while the
-    /// server works on the other half.
+    /// Keeps up to `depth` requests in flight. What goes out, goes out in one piece.
     fn drive(&mut self, op: Op, keys: impl Iterator<Item = usize>) -> io::Result<()> {
         let mut keys = keys;
         let mut flying = VecDeque::with_capacity(self.depth);
         loop {
-            if flying.len() <= self.depth / 2 {
+            if flying.len() <= self.few {
                 for key in keys.by_ref().take(self.depth - flying.len()) {
                     flying.push_back((key, self.send(op, key)?));
                 }

@@ -25,7 +25,8 @@ fn start_with(more: &[&str]) -> Result<Server, Failed> {
     Server::start("memcached", &arguments, port.clone())
 }
 
-/// The text protocol; flags and time to live are 0.
+/// The text protocol; flags and time to live are 0. memcached 1.6.18 sends the answer to each `get` by
+/// itself, even where many were asked for at once; the answers to `set` go together.
 pub(super) struct Text {
     length: Vec<u8>,
 }
