@@ -54,24 +54,29 @@ pub(super) struct KvArgs {
 
 pub(super) fn run(args: &KvArgs) -> Result<(), Failed> {
     if args.inside.is_some() {
-        println!("{}", Value::Array(measure(&plan::IN_THE_LAB, args)?));
+        println!("{}", Value::Array(measure(&plan::IN_THE_LAB, args)));
         return Ok(());
     }
-    let with_lab = !args.no_lab && plan::IN_THE_LAB.iter().any(|plan| plan.matches(&args.only));
+    let on_the_host = plan::on_the_host();
+    let asked_for = |plans: &[Plan]| plans.iter().any(|plan| plan.matches(&args.only));
+    let with_lab = !args.no_lab && asked_for(&plan::IN_THE_LAB);
+    if !with_lab && !asked_for(&on_the_host) {
+        return Err(format!("no row has {:?} in its name", args.only));
+    }
     prepare(args, with_lab)?;
-    let mut rows = measure(&plan::on_the_host(), args)?;
+    let mut rows = measure(&on_the_host, args);
     if with_lab {
         rows.extend(in_the_lab(args)?);
-    }
-    if rows.is_empty() {
-        return Err(format!("no row has {:?} in its name", args.only));
     }
     if args.json {
         println!("{}", json!({ "runs": args.runs, "machine": tools::machine(), "rows": rows }));
     } else {
         report::print(&rows);
     }
-    Ok(())
+    match rows.iter().filter(|row| row.get("error").is_some()).count() {
+        0 => Ok(()),
+        failed => Err(format!("{failed} of {} rows failed", rows.len())),
+    }
 }
 
 /// Installs and builds what will run.
@@ -89,13 +94,16 @@ fn prepare(args: &KvArgs, with_lab: bool) -> Result<(), Failed> {
     Ok(())
 }
 
-fn measure(plans: &[Plan], args: &KvArgs) -> Result<Vec<Value>, Failed> {
-    let mut rows = Vec::new();
-    for plan in plans.iter().filter(|plan| plan.matches(&args.only)) {
-        rows.extend(plan.run(args)?);
-    }
-    rows.retain(|row| row["name"].as_str().is_some_and(|name| name.contains(&args.only)));
-    Ok(rows)
+/// A row that fails says so, and the others go on: they took minutes.
+fn measure(plans: &[Plan], args: &KvArgs) -> Vec<Value> {
+    let plans = plans.iter().filter(|plan| plan.matches(&args.only));
+    let rows = plans.flat_map(|plan| match plan.run(args) {
+        Ok(rows) => rows,
+        Err(error) => plan.rows().map(|name| json!({ "name": name, "error": error })).collect(),
+    });
+    let asked_for =
+        |row: &Value| row["name"].as_str().is_some_and(|name| name.contains(&args.only));
+    rows.filter(asked_for).collect()
 }
 
 /// One machine for all rows: this very program runs inside.

@@ -32,8 +32,12 @@ pub(super) const IN_THE_LAB: [Plan; 1] = [Plan::Verbs];
 
 impl Plan {
     pub(super) fn matches(self, only: &str) -> bool {
-        let name = self.name();
-        self.measures().iter().any(|measure| format!("{measure} {name}").contains(only))
+        self.rows().any(|name| name.contains(only))
+    }
+
+    /// The names of its rows.
+    pub(super) fn rows(self) -> impl Iterator<Item = String> {
+        self.measures().iter().map(move |measure| format!("{measure} {}", self.name()))
     }
 
     pub(super) fn run(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {

@@ -4,6 +4,10 @@ use serde_json::Value;
 
 pub(super) fn print(rows: &[Value]) {
     for row in rows {
+        if let Some(error) = row["error"].as_str() {
+            println!("{}: failed: {error}", text(row, "name"));
+            continue;
+        }
         println!("{}, {}", text(row, "name"), text(row, "unit"));
         for program in list(row, "programs") {
             println!("    {:32} {}", text(program, "program"), figures(program));
