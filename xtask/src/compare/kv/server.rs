@@ -19,10 +19,13 @@ impl Server {
         // process we know is the server.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL"]).arg(bound.get_program()).args(bound.get_args());
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().map_err(|error| format!("start {program}: {error}"))?;
-        let server = Server { child, port };
-        tools::wait_for_port(&server.port).map_err(|error| format!("{program}: {error}"))?;
+        let mut server = Server { child, port };
+        tools::wait_for_port(&server.port).map_err(|error| match server.child.try_wait() {
+            Ok(Some(status)) => format!("{program} ended with {status}"),
+            _ => format!("{program}: {error}"),
+        })?;
         Ok(server)
     }
 
