@@ -256,12 +256,19 @@ impl Core {
         line.arm().then(|| line.fd())
     }
 
-    /// Whether something is under way.
+    /// Whether nothing is under way.
     pub(crate) fn is_idle(&self) -> bool {
-        self.outbox.is_empty()
-            && self.orphans.is_empty()
+        self.orphans.is_empty()
             && self.early.is_empty()
             && self.line.as_ref().is_none_or(|line| line.flights.is_empty())
+    }
+
+    /// What was asked and not sent will not be.
+    pub(crate) fn withdraw(&mut self) {
+        let calls = self.outbox.empty(Vec::new());
+        self.early.extend(
+            calls.iter().map(|call| Answered { token: call.token, outcome: Outcome::Unsent }),
+        );
     }
 }
 
