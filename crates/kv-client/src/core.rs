@@ -196,7 +196,7 @@ impl Core {
     /// Calls each server once.
     fn connect_once(&mut self, deadline: Instant) -> Result<(), Error> {
         let servers = self.settings.servers.clone();
-        let mut failed = None;
+        let mut failed: Option<Error> = None;
         for _ in 0..servers.len() {
             let server = servers[self.server % servers.len()];
             let left = deadline.saturating_duration_since(Instant::now());
@@ -206,7 +206,7 @@ impl Core {
                 Ok(line) => return self.begin(line),
                 Err(error) => {
                     self.server += 1;
-                    failed.get_or_insert(error);
+                    failed = Some(failed.map_or(error.clone(), |first| first.and(&error)));
                 }
             }
         }
