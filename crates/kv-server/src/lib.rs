@@ -11,6 +11,7 @@ mod crew;
 mod desk;
 mod engine;
 mod guest;
+mod outcome;
 mod rows;
 mod session;
 mod tools;
