@@ -5,11 +5,13 @@
 //! memory only by numbers. No memory of the store's can be written by anybody else.
 //!
 //! Start at [`Engine`], which is the store with its bytes, whatever door requests come in by. [`Crew`] is
-//! the fast door: threads that serve links. One link is a guest (`guest`).
+//! the fast door: threads that serve links. One link is a guest (`guest`). [`grpc`] is the door for everybody
+//! else: HTTP/2 connections, by any gRPC client.
 
 mod crew;
 mod desk;
 mod engine;
+pub mod grpc;
 mod guest;
 mod outcome;
 mod rows;
