@@ -19,7 +19,7 @@ mod session;
 mod tools;
 mod worker;
 
-pub use crew::Crew;
+pub use crew::{Crew, Roster};
 pub use engine::{Counts, Engine, Held, Settings, Staged};
 pub use guest::SCRATCH;
 pub use session::{Session, SessionId, Sessions, Turn};

@@ -68,6 +68,10 @@ impl Worker {
                 if rounds.is_multiple_of(GLANCE) {
                     self.listen(Some(Duration::ZERO));
                 }
+                // Also those who never rest are counted.
+                if rounds.is_multiple_of(TELL) {
+                    self.tools.tell();
+                }
                 continue;
             }
             let now = Instant::now();
@@ -213,4 +217,6 @@ impl Worker {
 const BELL: u64 = u64::MAX;
 /// How many rounds guests that are not hot wait at most.
 const GLANCE: u32 = 32;
+/// How many rounds what was done is kept to oneself at most.
+const TELL: u32 = 4096;
 const TIDY: Duration = Duration::from_secs(1);
