@@ -21,6 +21,7 @@ mod rdma;
 mod serve;
 mod signals;
 mod size;
+mod transport;
 mod version;
 
 use std::process::ExitCode;

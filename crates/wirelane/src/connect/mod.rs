@@ -11,14 +11,14 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use fabric::Lane;
-use fabric::link::{Class, Endpoint, Policy, Settings as LinkSettings};
-
+use fabric::link::{Endpoint, Policy};
 use kv_server::SCRATCH;
 
 use crate::cli::Global;
 use crate::config::Settings;
 use crate::exit::{Exit, Failure};
 use crate::size::{Size, seconds};
+use crate::transport::Transport;
 use crate::{endpoint, logging, output, size};
 use measure::Plan;
 use peer::Peer;
@@ -65,15 +65,6 @@ pub(crate) struct ConnectArgs {
     watch: bool,
 }
 
-/// Which kind of way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Transport {
-    Auto,
-    Verbs,
-    Shm,
-    Tcp,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PolicyArg {
     Require,
@@ -91,7 +82,7 @@ pub(crate) fn run(global: &Global, args: &ConnectArgs) -> Result<Exit, Failure> 
     let settings = Settings::load(global)?.settings;
     logging::start(global, &settings);
     let mut links = endpoint::settings(global, &settings)?;
-    args.narrow(&mut links)?;
+    args.transport.narrow(args.policy.map(Policy::from), &mut links)?;
     let (tell, events) = tokio::sync::mpsc::unbounded_channel();
     if args.watch {
         // Nobody listens any more once the program ends.
@@ -121,37 +112,15 @@ impl ConnectArgs {
     fn plan(&self) -> Plan {
         Plan { size: self.size.0, time: self.seconds, patience: self.timeout }
     }
+}
 
-    /// The settings, as this command line narrows them.
-    fn narrow(&self, links: &mut LinkSettings) -> Result<(), Failure> {
-        let class = match self.transport {
-            Transport::Auto => None,
-            Transport::Verbs => Some(Class::Verbs),
-            Transport::Shm => Some(Class::Shm),
-            Transport::Tcp => Some(Class::Tcp),
-        };
-        let policy = match (self.policy, class) {
-            (Some(PolicyArg::Require), _) => Some(Policy::Require),
-            (Some(PolicyArg::Prefer), _) => Some(Policy::Prefer),
-            (Some(PolicyArg::Off), Some(Class::Verbs)) => {
-                return Err(Failure::usage("--transport verbs contradicts --policy off"));
-            }
-            (Some(PolicyArg::Off), _) => Some(Policy::Off),
-            (None, Some(Class::Shm | Class::Tcp)) => Some(Policy::Off),
-            (None, _) => None,
-        };
-        if let Some(policy) = policy {
-            links.policy = policy;
-            links.peer_policies.clear();
+impl From<PolicyArg> for Policy {
+    fn from(policy: PolicyArg) -> Self {
+        match policy {
+            PolicyArg::Require => Policy::Require,
+            PolicyArg::Prefer => Policy::Prefer,
+            PolicyArg::Off => Policy::Off,
         }
-        let switched_off = !links.classes.contains(&Class::Verbs);
-        if switched_off && (policy == Some(Policy::Require) || class == Some(Class::Verbs)) {
-            return Err(Failure::no("RDMA is asked for, and transport.enable_rdma is false"));
-        }
-        if let Some(class) = class {
-            links.classes = vec![class];
-        }
-        Ok(())
     }
 }
 
