@@ -61,7 +61,7 @@ impl Global {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Take links of peers, and serve status over HTTP (the store comes in a later version)
+    /// Keep values in memory for clients by links and gRPC; status and metrics over HTTP
     Serve(ServeArgs),
     /// Try a link to a peer: measure it, and say which way it goes and why
     Connect(ConnectArgs),
