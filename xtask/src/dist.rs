@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Failed, packages, shell};
+use crate::{Failed, packages, python, shell};
 
 pub(crate) fn run() -> Result<(), Failed> {
     packages::ensure(&[packages::DIST], false)?;
@@ -32,7 +32,8 @@ pub(crate) fn run() -> Result<(), Failed> {
 
 /// Builds the program against the oldest glibc we promise.
 fn build() -> Result<PathBuf, Failed> {
-    let tools = tools()?;
+    // zig and the cargo command that links with it.
+    let tools = python::environment(TOOLS)?;
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let path = std::env::var("PATH").unwrap_or_default();
     let mut zigbuild = Command::new(tools.join("bin/cargo-zigbuild"));
@@ -47,26 +48,7 @@ fn build() -> Result<PathBuf, Failed> {
 
 /// What building will fetch first, and how much: nothing once it is there.
 pub(crate) fn to_fetch() -> Result<Option<(String, &'static str)>, Failed> {
-    let there = tools_folder()?.join("ready").exists();
-    Ok((!there).then(|| (format!("{} from PyPI", TOOLS.join(" and ")), "about 90 MB")))
-}
-
-fn tools_folder() -> Result<PathBuf, Failed> {
-    Ok(shell::cache()?.join("dist").join(TOOLS.join("-").replace("==", "-")))
-}
-
-/// zig and the cargo command that links with it, from PyPI, kept in the user's cache.
-fn tools() -> Result<PathBuf, Failed> {
-    let tools = tools_folder()?;
-    if tools.join("ready").exists() {
-        return Ok(tools);
-    }
-    println!("fetching {} from PyPI, once", TOOLS.join(" and "));
-    shell::output(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&tools))?;
-    let mut pip = Command::new(tools.join("bin/pip"));
-    shell::output(pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(TOOLS))?;
-    write(&tools.join("ready"), b"")?;
-    Ok(tools)
+    Ok(python::to_fetch(TOOLS)?.map(|what| (what, "about 90 MB")))
 }
 
 /// The newest glibc symbol version the program asks for must not be newer than promised.

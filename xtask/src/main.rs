@@ -13,6 +13,7 @@ mod lab;
 mod licences;
 mod metadata;
 mod packages;
+mod python;
 mod shell;
 mod test;
 mod trials;

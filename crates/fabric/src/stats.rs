@@ -103,7 +103,9 @@ impl Stats {
             let Stats { failures, latency, .. }: &Stats = stats;
             failures.iter().chain(&latency.buckets)
         };
-        counters(self).zip(counters(other)).for_each(|(ours, theirs)| add(ours, theirs.load(Relaxed)));
+        counters(self)
+            .zip(counters(other))
+            .for_each(|(ours, theirs)| add(ours, theirs.load(Relaxed)));
     }
 
     /// Adds the duration of an operation.
