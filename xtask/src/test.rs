@@ -28,7 +28,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failed> {
         &[packages::HEADERS, packages::LAB, packages::PYTHON, packages::DIST, packages::FUZZ]
     };
     if !args.quick {
-        let client = python::to_fetch(CLIENT)?.map(|what| (what, "about 25 MB"));
+        let client = python::to_fetch(CLIENT)?.map(|what| (what, "about 11 MB"));
         for (what, size) in [lab::to_fetch()?, client, dist::to_fetch()?].into_iter().flatten() {
             eprintln!("to be fetched once into the cache: {what}, {size}");
         }

@@ -29,6 +29,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::engine::Engine;
+use crate::session::Sessions;
 use calls::Calls;
 pub use counts::Counts;
 use gate::Gate;
@@ -77,6 +78,11 @@ impl Grpc {
     /// What was done.
     pub fn counts(&self) -> &Arc<Counts> {
         &self.counts
+    }
+
+    /// Who may ask for writes again.
+    pub fn sessions(&self) -> &Arc<Sessions> {
+        self.service.sessions()
     }
 
     /// Serves until told to stop, then lets calls under way finish.

@@ -86,6 +86,7 @@ async fn serve(
         engine: engine.clone(),
         endpoint: endpoint.clone(),
         grpc: grpc.counts().clone(),
+        grpc_sessions: grpc.sessions().clone(),
         offers,
         events,
     }));

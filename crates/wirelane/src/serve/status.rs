@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use fabric::link::{Endpoint, Explanation, Listener};
-use kv_server::{Engine, Roster, grpc};
+use kv_server::{Engine, Roster, Sessions, grpc};
 use kv_store::WhenFull;
 use metric::Prefix;
 use serde::Serialize;
@@ -40,6 +40,7 @@ pub(super) struct Parts {
     pub(super) engine: Arc<Engine>,
     pub(super) endpoint: Endpoint,
     pub(super) grpc: Arc<grpc::Counts>,
+    pub(super) grpc_sessions: Arc<Sessions>,
     pub(super) offers: Offers,
     pub(super) events: Arc<Events>,
 }

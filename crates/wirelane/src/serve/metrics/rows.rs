@@ -41,20 +41,25 @@ rows! {
     BATCHES = counter("store_batches_total", "", "Batches of requests answered on links");
     REQUESTS = counter("store_requests_total", "", "Requests in them");
     NONSENSE = counter("store_nonsense_total", "", "Links closed for what no client of ours sends");
-    IDLED = counter("store_idled_handles_total", "", "Cursors and staged values of links that stood unused for too long");
-    SESSIONS = gauge("store_sessions", "", "Sessions of links that are remembered");
+    IDLED = counter("store_idled_handles_total", "",
+        "Cursors and staged values of links that stood unused for too long");
+    SESSIONS = gauge("store_sessions", "", "Sessions that are remembered, by the door they came in by");
     CLIENTS = gauge("store_clients", "", "Links served");
     WORKERS = gauge("store_workers", "", "Threads that serve them");
     GRPC_CALLS = counter("grpc_calls_total", "", "Calls by gRPC, by method");
     GRPC_FAILURES = counter("grpc_failures_total", "", "Calls that were refused, by code");
     GRPC_CONNECTIONS = gauge("grpc_connections", "", "HTTP/2 connections");
-    GRPC_TURNED_AWAY = counter("grpc_turned_away_total", "", "Connections closed: too many, or no HTTP/2");
-    GRPC_IDLED = counter("grpc_idled_total", "", "Answers that nobody read for too long, which cost their connections");
+    GRPC_TURNED_AWAY = counter("grpc_turned_away_total", "",
+        "Connections closed: too many, or no HTTP/2");
+    GRPC_IDLED = counter("grpc_idled_total", "",
+        "Answers that nobody read for too long, which cost their connections");
 
     // RDMA: what lanes over verbs did, at this end.
-    SEND_LATENCY = summary("rdma_send_latency_ns", "ns", "From post to completion of sends, writes and reads; one in 32 is timed");
+    SEND_LATENCY = summary("rdma_send_latency_ns", "ns",
+        "From post to completion of sends, writes and reads; one in 32 is timed");
     RDMA_SENT = counter("rdma_bytes_sent_total", "bytes", "Payload of sends and writes");
-    RDMA_RECEIVED = counter("rdma_bytes_received_total", "bytes", "Payload of receives and of our own reads");
+    RDMA_RECEIVED = counter("rdma_bytes_received_total", "bytes",
+        "Payload of receives and of our own reads");
     RDMA_SENDS = counter("rdma_send_operations_total", "", "Sends that are over");
     RDMA_RECEIVES = counter("rdma_recv_operations_total", "", "Receives that are over");
     RDMA_WRITES = counter("rdma_write_operations_total", "", "Writes into peers' memory");
@@ -68,8 +73,10 @@ rows! {
     LINK_EVENTS = counter("link_events_total", "", "What happened to links, by kind");
     DOOR_ACCEPTED = counter("door_accepted_total", "", "Peers that were let in");
     DOOR_REFUSED = counter("door_refused_total", "", "Callers that were sent away, by reason");
-    DOOR_OTHERS = counter("door_others_total", "", "Connections that speak something else than links do");
-    DOOR_STARVED = counter("door_starved_total", "", "How often callers waited since there was no descriptor left");
+    DOOR_OTHERS = counter("door_others_total", "",
+        "Connections that speak something else than links do");
+    DOOR_STARVED = counter("door_starved_total", "",
+        "How often callers waited since there was no descriptor left");
     DOOR_HALF_OPEN = gauge("door_half_open", "", "Handshakes under way");
 
     // The process.

@@ -23,7 +23,8 @@ pub(super) fn add(answer: &mut Exposition, status: &Status) {
     ] {
         answer.add(row, &[], count.load(Relaxed));
     }
-    answer.add(&rows::SESSIONS, &[], engine.sessions() as u64);
+    answer.add(&rows::SESSIONS, &[("by", "links")], engine.sessions() as u64);
+    answer.add(&rows::SESSIONS, &[("by", "grpc")], status.parts.grpc_sessions.len() as u64);
     if let Some(roster) = status.roster() {
         answer.add(&rows::CLIENTS, &[], roster.guests() as u64);
         answer.add(&rows::WORKERS, &[], roster.workers() as u64);
