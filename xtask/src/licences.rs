@@ -20,6 +20,10 @@ const PERMISSIVE: &[&str] = &[
 /// Packages allowed in two versions, each with the reason and what would end it.
 const TWICE: &[(&str, &str)] = &[
     (
+        "foldhash",
+        "0.1 is used by hashbrown 0.15 for petgraph, at build time only; ends when petgraph has moved on",
+    ),
+    (
         "hashbrown",
         "0.15 is used by petgraph for prost-build, at build time only; ends when petgraph has moved on",
     ),
