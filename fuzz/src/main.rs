@@ -1,4 +1,4 @@
-//! One door of `fabric::fuzz` each run, by the name in WIRELANE_FUZZ. Run by `cargo xtask fuzz`.
+//! One door each run, by the name in WIRELANE_FUZZ. Run by `cargo xtask fuzz`.
 #![no_main]
 
 use std::sync::OnceLock;
@@ -19,6 +19,37 @@ fn door() -> fn(&[u8]) {
         Ok("link_messages") => fabric::fuzz::link_messages,
         Ok("link_peer") => fabric::fuzz::link_peer,
         Ok("remote_region") => fabric::fuzz::remote_region,
+        Ok("kv_messages") => kv_messages,
         other => panic!("no such door: {other:?}"),
+    }
+}
+
+/// What clients and stores say to each other: what is understood is written again just so.
+fn kv_messages(bytes: &[u8]) {
+    use kv_proto::wire::{Answer, Entries, Message, Opening, Welcome};
+    if let Ok(opening) = Opening::parse(bytes) {
+        assert_eq!(opening.to_bytes(), bytes);
+    }
+    if let Ok(welcome) = Welcome::parse(bytes) {
+        assert_eq!(welcome.to_bytes(), bytes);
+    }
+    if let Ok(answer) = Answer::parse(bytes) {
+        // A checksum or an expiry that is not there has no value.
+        assert_eq!(Answer::parse(&answer.to_bytes()), Ok(answer));
+    }
+    let mut listed = Vec::new();
+    if Entries::new(bytes).map(|entry| entry.map(|entry| entry.put(&mut listed))).all(|all| all.is_ok()) {
+        assert_eq!(listed, bytes);
+    }
+    match Message::parse(bytes) {
+        Ok(Message::Batch(batch)) => {
+            let mut again = batch.head.to_bytes().to_vec();
+            let whole = batch.map(|request| request.map(|request| request.put(&mut again)));
+            if whole.fold(true, |whole, request| whole & request.is_ok()) {
+                assert_eq!(again, bytes);
+            }
+        }
+        Ok(Message::Grant(grant)) => assert_eq!(grant.to_bytes(), bytes),
+        Ok(Message::Forget { .. }) | Err(_) => {}
     }
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Failed, packages, python, shell};
+use crate::{Failed, packages, pypi, shell};
 
 pub(crate) fn run() -> Result<(), Failed> {
     packages::ensure(&[packages::DIST], false)?;
@@ -32,8 +32,7 @@ pub(crate) fn run() -> Result<(), Failed> {
 
 /// Builds the program against the oldest glibc we promise.
 fn build() -> Result<PathBuf, Failed> {
-    // zig and the cargo command that links with it.
-    let tools = python::environment(TOOLS)?;
+    let tools = pypi::environment("dist", TOOLS)?;
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let path = std::env::var("PATH").unwrap_or_default();
     let mut zigbuild = Command::new(tools.join("bin/cargo-zigbuild"));
@@ -48,7 +47,8 @@ fn build() -> Result<PathBuf, Failed> {
 
 /// What building will fetch first, and how much: nothing once it is there.
 pub(crate) fn to_fetch() -> Result<Option<(String, &'static str)>, Failed> {
-    Ok(python::to_fetch(TOOLS)?.map(|what| (what, "about 90 MB")))
+    let there = pypi::is_there("dist", TOOLS)?;
+    Ok((!there).then(|| (format!("{} from PyPI", TOOLS.join(" and ")), "about 90 MB")))
 }
 
 /// The newest glibc symbol version the program asks for must not be newer than promised.
@@ -205,6 +205,7 @@ const DESCRIPTION: &str = "finds, checks and uses a machine's RDMA fabric";
 const GLIBC: &str = "2.28";
 const MODE: &str = "--mode=u=rwX,go=rX";
 const LIBC: &[&str] = &["libc.so", "libm.so", "libdl.so", "libpthread.so", "librt.so", "ld-linux"];
+/// zig, and the cargo command that links with it.
 const TOOLS: &[&str] = &["cargo-zigbuild==0.24.0", "ziglang==0.13.0"];
 const COMPLETIONS: &[(&str, &str)] =
     &[("bash", "wirelane.bash"), ("zsh", "_wirelane"), ("fish", "wirelane.fish")];

@@ -22,8 +22,8 @@ pub(crate) struct FuzzArgs {
     yes: bool,
 }
 
-/// The doors of `fabric::fuzz`.
-const DOORS: [&str; 8] = [
+/// The doors of `fabric::fuzz`, and one of the store's.
+const DOORS: [&str; 9] = [
     "engine",
     "ring",
     "courier",
@@ -32,6 +32,7 @@ const DOORS: [&str; 8] = [
     "link_messages",
     "link_peer",
     "remote_region",
+    "kv_messages",
 ];
 
 /// The compiler's coverage marks, which libFuzzer steers by. They need no nightly compiler.

@@ -19,10 +19,7 @@ const PERMISSIVE: &[&str] = &[
 
 /// Packages allowed in two versions, each with the reason and what would end it.
 const TWICE: &[(&str, &str)] = &[
-    (
-        "foldhash",
-        "0.1 is used by hashbrown 0.15 for petgraph, at build time only; ends when petgraph has moved on",
-    ),
+    ("foldhash", "0.1 comes with hashbrown 0.15, at build time only; ends when that does"),
     (
         "hashbrown",
         "0.15 is used by petgraph for prost-build, at build time only; ends when petgraph has moved on",
@@ -30,10 +27,6 @@ const TWICE: &[(&str, &str)] = &[
     (
         "syn",
         "read by derive macros at build time only; ends when clap, serde and tokio have all moved to 3",
-    ),
-    (
-        "unicode-width",
-        "0.1 is used by miette for protox, at build time only; ends when miette has moved on",
     ),
 ];
 

@@ -13,7 +13,7 @@ mod lab;
 mod licences;
 mod metadata;
 mod packages;
-mod python;
+mod pypi;
 mod shell;
 mod test;
 mod trials;

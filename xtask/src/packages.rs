@@ -65,6 +65,25 @@ pub(crate) const COMPARE: &[Need] = &[
     need("util-linux", "command -v taskset", "to bind both ends to processors"),
 ];
 
+/// To compare the store with others.
+pub(crate) const COMPARE_KV: &[Need] = &[
+    need("redis-server", "command -v redis-server", "to compare with"),
+    need("redis-tools", "command -v redis-benchmark && command -v redis-cli", "to compare with"),
+    need("memcached", "command -v memcached", "to compare with"),
+    need(
+        "util-linux",
+        "command -v taskset && command -v setpriv",
+        "to bind programs to processors",
+    ),
+];
+
+/// To compare with Mooncake in the lab.
+pub(crate) const MOONCAKE: &[Need] = &[
+    need("python3-venv", "python3 -c 'import venv, ensurepip'", "to get Mooncake"),
+    need("libnuma1", "ldconfig -p | grep -q libnuma.so.1", "Mooncake's"),
+    need("libcurl4", "ldconfig -p | grep -q libcurl.so.4", "Mooncake's"),
+];
+
 const fn need(package: &'static str, probe: &'static str, why: &'static str) -> Need {
     Need { package, probe, why }
 }
@@ -164,7 +183,9 @@ fn install(names: &[&str]) -> Result<(), Failed> {
         let remedy = "if another QEMU stands in the way, this removes it: apt-get install \
                       qemu-system-x86 qemu-utils-";
         if names.contains(&"qemu-system-x86") { format!("{error} ({remedy})") } else { error }
-    })
+    })?;
+    let mut brought = SERVICES.iter().filter(|service| names.contains(service));
+    brought.try_for_each(|service| as_root(&["update-rc.d", service, "disable"]))
 }
 
 /// Fetches the package lists anew.
@@ -173,13 +194,28 @@ pub(crate) fn update() -> Result<(), Failed> {
     apt(&["update", "--quiet"])
 }
 
-/// apt-get as root, by sudo where we are not.
+/// apt-get as root. What it installs is for our tasks: no service is started.
 fn apt(arguments: &[&str]) -> Result<(), Failed> {
-    let root = shell::output(Command::new("id").arg("-u"))?.trim() == "0";
-    let mut command = Command::new(if root { "apt-get" } else { "sudo" });
-    if !root {
-        command.arg("apt-get");
-    }
-    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
-    shell::output(&mut command).map(drop)
+    let mut words = vec!["sh", "-c", APT, "apt-get"];
+    words.extend(arguments);
+    as_root(&words).map_err(|error| error.replace(APT, "..."))
 }
+
+/// By sudo, where we are not root.
+fn as_root(words: &[&str]) -> Result<(), Failed> {
+    let root = shell::output(Command::new("id").arg("-u"))?.trim() == "0";
+    let mut command = Command::new(if root { "env" } else { "sudo" });
+    shell::output(command.args(words).env("PATH", path_with_sbin())).map(drop)
+}
+
+/// Debian starts a service as soon as its package is installed, unless this file says no.
+const APT: &str = r#"
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+    trap 'rm -f "$policy"' EXIT INT TERM
+    printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod 755 "$policy"
+fi
+DEBIAN_FRONTEND=noninteractive apt-get "$@""#;
+
+/// Packages whose services would start with the machine. Where we brought them, nobody asked for that.
+const SERVICES: &[&str] = &["redis-server", "memcached"];

@@ -9,7 +9,7 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::Value;
 
-use crate::{Failed, dist, lab, packages, python, shell};
+use crate::{Failed, dist, lab, packages, pypi, shell};
 
 #[derive(Args)]
 pub(crate) struct TestArgs {
@@ -28,7 +28,8 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failed> {
         &[packages::HEADERS, packages::LAB, packages::PYTHON, packages::DIST, packages::FUZZ]
     };
     if !args.quick {
-        let client = python::to_fetch(CLIENT)?.map(|what| (what, "about 11 MB"));
+        let what = || (format!("{} from PyPI", CLIENT.join(" and ")), "about 11 MB");
+        let client = (!pypi::is_there("client", CLIENT)?).then(what);
         for (what, size) in [lab::to_fetch()?, client, dist::to_fetch()?].into_iter().flatten() {
             eprintln!("to be fetched once into the cache: {what}, {size}");
         }
@@ -57,7 +58,7 @@ fn host_tests() -> Command {
 
 /// The store, called from Python by stubs that are made of the published .proto.
 fn python_tests() -> Result<Command, Failed> {
-    let environment = python::environment(CLIENT)?;
+    let environment = pypi::environment("client", CLIENT)?;
     let mut cargo = shell::cargo(&["test", "--locked", "--package", "wirelane"]);
     cargo.args(["--features", "wirelane/python", "--test", "python"]);
     cargo.env("WIRELANE_TEST_PYTHON", environment.join("bin/python"));
@@ -78,14 +79,14 @@ fn guest_tests() -> Result<Command, Failed> {
     build.args(["--package", "rdma-sys", "--test", "wire", "--package", "fabric"]);
     build.args(["--test", "register", "--test", "verbs", "--test", "conformance_verbs"]);
     build.args(["--test", "link_verbs", "--test", "example"]);
-    build.args(["--package", "wirelane", "--test", "lab"]);
-    build.args(["--features", "rdma-sys/lab,fabric/lab,wirelane/lab"]);
+    build.args(["--package", "kv-server", "--package", "wirelane", "--test", "lab"]);
+    build.args(["--features", "rdma-sys/lab,fabric/lab,kv-server/lab,wirelane/lab"]);
     let messages = shell::output(&mut build)?;
     let mut programs: Vec<String> = messages.lines().filter_map(test_program).collect();
     // It makes devices anew, which are listed in another order then.
     programs.sort_by_key(|program| program.contains("/link_verbs-"));
-    if programs.len() != 7 {
-        return Err(format!("expected seven test programs for the lab, found {programs:?}"));
+    if programs.len() != 8 {
+        return Err(format!("expected eight test programs for the lab, found {programs:?}"));
     }
     let mut lab = task(&["lab", "--", "sh", "-c"]);
     lab.arg(

@@ -1,8 +1,10 @@
 //! Measures one lane between two processes of this machine, to be compared with other programs.
 //!
 //! `perf LANE TEST SIZE ROUNDS [DEVICE PEER-DEVICE]` prints one number: microseconds for one way
-//! (`write_lat`, the peer watches its memory; `imm_lat`, the peer waits for the number) or MB per second
-//! (`write_bw`); nanoseconds for an operation, sixteen under way (`write_16`). `idle` sleeps ROUNDS seconds as a connected pair and prints the share of a core it used,
+//! (`write_lat`, the peer watches its memory; `imm_lat`, the peer waits for the number; `send_lat`, for the
+//! message) or MB per second (`write_bw`); nanoseconds for an operation, sixteen under way (`write_16`);
+//! microseconds for a request of 128 bytes that is answered by a write of SIZE with a number, one under way
+//! (`rpc_lat`) or sixteen (`rpc_16`). `idle` sleeps ROUNDS seconds as a connected pair and prints the share of a core it used,
 //! in percent. Lanes: shm, tcp, tcp-encrypted, verbs; and links over each: link-shm, link-tcp, link-verbs.
 #![allow(clippy::print_stdout, reason = "its answer")]
 
@@ -16,7 +18,7 @@ use std::time::{Duration, Instant};
 use fabric::link::{Class, Endpoint, Settings};
 use fabric::{
     Completion, Done, Fabric, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Side, Window,
-    Work, shm, tcp, verbs, wait,
+    shm, tcp, verbs, wait,
 };
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -69,14 +71,17 @@ impl Run {
         let mut end = self.connect(Side::Dial, &mut peer)?;
         let result = match self.test.as_str() {
             "write_lat" => end.write_latency(self, true),
-            "imm_lat" => end.imm_latency(self, true),
+            "imm_lat" | "send_lat" => end.converse(self, 1) / 2.0,
+            "rpc_lat" => end.converse(self, 1),
+            "rpc_16" => end.converse(self, SEVERAL),
             "write_bw" => end.bandwidth(self),
             "write_16" => end.rate(self),
             "idle" => end.idle(self),
             other => return Err(format!("no test {other}").into()),
         };
         println!("{result:.3}");
-        peer.say("over")?;
+        // One that has said all it had to is gone.
+        let _ = peer.say("over");
         end.until_peer_ends(&mut peer)
     }
 
@@ -86,7 +91,7 @@ impl Run {
         let mut end = self.connect(Side::Accept, &mut peer)?;
         match self.test.as_str() {
             "write_lat" => drop(end.write_latency(self, false)),
-            "imm_lat" => drop(end.imm_latency(self, false)),
+            "imm_lat" | "send_lat" | "rpc_lat" | "rpc_16" => drop(end.converse(self, 0)),
             _ => end.serve(&mut peer),
         }
         Ok(())
@@ -94,9 +99,13 @@ impl Run {
 
     /// Lanes, regions, windows.
     fn connect(&self, side: Side, peer: &mut Peer) -> Outcome<End> {
-        let memory = Memory::allocate(self.size.max(8), Pages::Auto)?;
+        let room = match self.test.starts_with("rpc") {
+            true => SEVERAL * self.size.max(REQUEST),
+            false => self.size.max(8),
+        };
+        let memory = Memory::allocate(room, Pages::Auto)?;
         memory.prefault(1, |_| ())?;
-        let source = Memory::allocate(self.size.max(8), Pages::Auto)?;
+        let source = Memory::allocate(room, Pages::Auto)?;
         source.prefault(1, |_| ())?;
         let (mut lane, [region, source]) = match self.lane.strip_prefix("link-") {
             Some(class) => self.connect_link(class, side, peer, [&memory, &source])?,
@@ -226,63 +235,59 @@ impl End {
         }
     }
 
-    /// Each end writes with a number when it got the other's number.
-    fn imm_latency(&mut self, run: &Run, leads: bool) -> f64 {
-        let mut receives = VecDeque::from([
-            Op::receive(0, self.region.slice(..0)),
-            Op::receive(0, self.region.slice(..0)),
-        ]);
-        self.lane.post(&mut receives);
-        let op = |end: &End| Op::write_imm(1, end.source.slice(..run.size), end.window.at(0), 7);
-        self.ops.push_back(op(self));
-        self.ops.push_back(op(self));
-        let begun = Instant::now();
-        for _ in 0..run.rounds {
-            if leads {
-                self.post_one();
-            }
-            while !self.got_number() {
-                self.lane.poll(&mut self.done);
-            }
-            if !leads {
-                self.post_one();
-            }
+    /// Each end says something for everything it hears; who leads says `ahead` things by itself at first.
+    /// Microseconds for a word and its answer.
+    fn converse(&mut self, run: &Run, ahead: usize) -> f64 {
+        let (size, rpc) = (run.size, run.test.starts_with("rpc"));
+        let asks = rpc && ahead > 0;
+        let message = if asks { REQUEST } else { size };
+        for word in 0..if rpc { SEVERAL } else { 2 } {
+            let at = if rpc { word * size } else { 0 };
+            let op = match asks || run.test == "send_lat" {
+                true => Op::send(1, self.source.slice(..message)),
+                false => {
+                    let from = self.source.slice(at..at + size);
+                    Op::write_imm(1, from, self.window.at(at as u64), word as u32)
+                }
+            };
+            self.ops.push_back(op);
+            let room = self.region.slice(..if rpc { REQUEST } else { size });
+            self.one.extend([Op::receive(0, room.clone()), Op::receive(0, room)]);
         }
+        self.lane.post(&mut self.one);
+        let begun = Instant::now();
+        self.talk(run.rounds, ahead);
         let took = begun.elapsed();
         self.settle();
-        took.as_secs_f64() * 1e6 / (2 * run.rounds) as f64
+        took.as_secs_f64() * 1e6 / run.rounds as f64
     }
 
-    fn post_one(&mut self) {
-        while self.ops.is_empty() {
-            self.lane.poll(&mut self.done);
-            // A number that comes meanwhile stays in the list.
-            let at = self.done.iter().position(|c| !matches!(c.work, Work::Receive { .. }));
-            if let Some(at) = at {
-                let completion = self.done.swap_remove(at);
-                self.ops.push_back(Op { token: 1, work: completion.work });
+    /// Hears and says so many things.
+    fn talk(&mut self, rounds: u64, mut may: usize) {
+        let (mut said, mut heard) = (0, 0);
+        while said < rounds || heard < rounds {
+            let now = may.min(self.ops.len()).min((rounds - said) as usize);
+            if now > 0 || !self.one.is_empty() {
+                // What is said goes before the receives that were used up.
+                let receives = self.one.len();
+                self.one.extend(self.ops.drain(..now));
+                self.one.rotate_left(receives);
+                (said, may) = (said + now as u64, may - now);
+                self.lane.post(&mut self.one);
             }
-        }
-        self.one.extend(self.ops.pop_front());
-        self.lane.post(&mut self.one);
-    }
-
-    /// Takes note of writes that are over, and posts anew the receive that a number used up.
-    fn got_number(&mut self) -> bool {
-        let mut got = false;
-        for completion in self.done.drain(..) {
-            match completion.outcome.expect("it succeeds") {
-                Done::Received { .. } => {
-                    got = true;
-                    self.one.push_back(Op { token: 0, work: completion.work });
+            if self.lane.poll(&mut self.done) == 0 {
+                continue;
+            }
+            for Completion { token, outcome, work } in self.done.drain(..) {
+                match outcome.expect("it succeeds") {
+                    Done::Received { .. } => {
+                        (heard, may) = (heard + 1, may + 1);
+                        self.one.push_back(Op { token, work });
+                    }
+                    _ => self.ops.push_back(Op { token, work }),
                 }
-                _ => self.ops.push_back(Op { token: 1, work: completion.work }),
             }
         }
-        if got {
-            self.lane.post(&mut self.one);
-        }
-        got
     }
 
     /// What one operation costs, sixteen under way.
@@ -434,6 +439,9 @@ fn verbs(device: Option<&String>) -> Outcome<Box<dyn Fabric>> {
 }
 
 const LIMIT: Duration = Duration::from_secs(20);
+/// A request, and how many are under way in `rpc_16`.
+const REQUEST: usize = 128;
+const SEVERAL: usize = 16;
 /// As many operations under way as ucx_perftest keeps by default.
 const DEPTH: usize = 32;
 /// As many as perftest does.

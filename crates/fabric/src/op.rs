@@ -176,7 +176,13 @@ impl Work {
     /// How many bytes it moves; of a receive, for how many it has room.
     #[inline]
     pub(crate) fn total(&self) -> usize {
-        self.local().iter().map(Slice::len).sum()
+        match self {
+            Work::Write { from: pieces, .. }
+            | Work::Send { from: pieces, .. }
+            | Work::Read { into: pieces, .. }
+            | Work::Receive { into: pieces } => pieces.total(),
+            Work::FetchAdd { old, .. } | Work::CompareSwap { old, .. } => old.len(),
+        }
     }
 
     /// The peer's memory it uses.

@@ -225,6 +225,16 @@ impl Slice {
         self.length == 0
     }
 
+    /// The same from where it begins, but so long.
+    ///
+    /// # Panics
+    /// If that does not lie within the region.
+    #[track_caller]
+    pub(crate) fn resized(self, length: usize) -> Slice {
+        assert!(length <= self.region.len() - self.offset, "{length} bytes at {}", self.offset);
+        Slice { length, ..self }
+    }
+
     /// Copies its bytes out.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.length];

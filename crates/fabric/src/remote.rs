@@ -148,6 +148,15 @@ impl Window {
         &self.view.reach
     }
 
+    /// Its id, if it is a link's.
+    #[inline]
+    pub(crate) fn region(&self) -> Option<u64> {
+        match self.view.reach {
+            Reach::Link { region } => Some(region),
+            _ => None,
+        }
+    }
+
     /// How many bytes it has, by the peer's word.
     #[allow(clippy::len_without_is_empty, reason = "a region is never empty")]
     #[inline]

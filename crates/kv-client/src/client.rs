@@ -1,6 +1,5 @@
 //! A client that waits: calls that return when the store has answered.
 
-use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use fabric::link::Explanation;
@@ -8,9 +7,10 @@ use kv_proto::Condition;
 use kv_proto::limits::MOST_KEY_BYTES;
 use kv_proto::wire::{Answer, Entries, Limits, Place, Request, Source};
 
+use crate::answers::Answers;
 use crate::core::Core;
 use crate::error::{Error, Kind};
-use crate::flights::{Answered, Outcome};
+use crate::flights::Outcome;
 use crate::results::{self, Stored};
 use crate::settings::Settings;
 use crate::value::{Facts, Value};
@@ -18,11 +18,8 @@ use crate::value::{Facts, Value};
 /// A client of a store, for one thread at a time. Threads that want to ask at once have one each.
 pub struct Client {
     pub(crate) core: Core,
-    /// What came while something else was waited for.
-    stash: HashMap<u64, Outcome>,
-    /// What nobody waits for.
-    ignored: HashSet<u64>,
-    answered: Vec<Answered>,
+    /// What was asked, and what came of it.
+    answers: Answers,
     /// How long values were lately: so much room is given to the next.
     hint: usize,
 }
@@ -49,8 +46,7 @@ impl Client {
     /// Connects to the first store that answers.
     pub fn connect(settings: Settings) -> Result<Self, Error> {
         let core = Core::connect(settings)?;
-        let (stash, ignored, answered) = (HashMap::new(), HashSet::new(), Vec::new());
-        Ok(Client { core, stash, ignored, answered, hint: LEAST_HINT })
+        Ok(Client { core, answers: Answers::default(), hint: LEAST_HINT })
     }
 
     /// How the store is reached, and why so; none while it is not.
@@ -127,19 +123,20 @@ impl Client {
 
     /// Closes a cursor or a staged value; nobody waits for the answer.
     pub(crate) fn forsake(&mut self, handle: u64) {
-        let token = self.core.next_token();
+        let token = self.answers.expect();
         // It is closed anyway, a little later, if this is not heard.
-        if self.core.ask(token, &Request::Close { handle }, &mut None).is_ok() {
-            self.ignore(token);
-            let _ = self.core.flush();
+        match self.core.ask(token, &Request::Close { handle }, &mut None) {
+            Ok(()) => {
+                self.answers.ignore(token);
+                let _ = self.core.flush();
+            }
+            Err(_) => self.answers.release(token),
         }
     }
 
     /// Nobody waits for this any more.
     pub(crate) fn ignore(&mut self, token: u64) {
-        if self.stash.remove(&token).is_none() {
-            self.ignored.insert(token);
-        }
+        self.answers.ignore(token);
     }
 
     /// Stores a value.
@@ -157,7 +154,7 @@ impl Client {
     }
 
     /// How long a value may be to be stored by one request.
-    pub(crate) fn most_at_once(&self) -> usize {
+    pub fn most_at_once(&self) -> usize {
         let moved = self.core.limits().map_or(usize::MAX, |limits| limits.moved as usize);
         (self.core.landing().len() / 4).min(moved)
     }
@@ -305,11 +302,13 @@ impl Client {
     /// `finish_…` of those does not wait.
     pub fn ready(&mut self, tokens: &mut Vec<u64>) -> Result<(), Error> {
         self.flush()?;
-        let deadline = Instant::now() + self.core.settings().deadline;
-        while self.stash.is_empty() {
-            self.look(deadline, || "ask the store".to_owned())?;
+        if !self.answers.any_here() {
+            let deadline = self.deadline();
+            while !self.answers.any_here() {
+                self.look(deadline, || "ask the store".to_owned())?;
+            }
         }
-        tokens.extend(self.stash.keys());
+        tokens.extend(self.answers.all_here());
         Ok(())
     }
 
@@ -318,10 +317,15 @@ impl Client {
         request: &Request<'_>,
         lease: Option<crate::landing::Lease>,
     ) -> Result<u64, Error> {
-        let token = self.core.next_token();
+        let token = self.answers.expect();
         let mut lease = lease;
-        self.with_room(|this| this.core.ask(token, request, &mut lease))?;
-        Ok(token)
+        match self.with_room(|this| this.core.ask(token, request, &mut lease)) {
+            Ok(()) => Ok(token),
+            Err(error) => {
+                self.answers.release(token);
+                Err(error)
+            }
+        }
     }
 
     /// Does something for which there may be no room, or no line, at the moment.
@@ -329,12 +333,14 @@ impl Client {
         &mut self,
         mut something: impl FnMut(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let deadline = Instant::now() + self.core.settings().deadline;
+        // Almost always there is room: the clock is asked only where there is none.
+        let mut deadline = None;
         loop {
             let error = match something(self) {
                 Err(error) if matches!(error.kind(), Kind::Busy | Kind::Gone) => error,
                 done => return done,
             };
+            let deadline = *deadline.get_or_insert_with(|| self.deadline());
             // Nothing is under way that could give something back.
             if error.kind() == Kind::Busy && self.core.is_idle() || Instant::now() >= deadline {
                 return Err(error);
@@ -359,14 +365,26 @@ impl Client {
         token: u64,
         what: impl Fn() -> String + Copy,
     ) -> Result<(Answer, Option<Value>), Error> {
+        let outcome = match self.answers.take(token) {
+            Some(outcome) => outcome,
+            None => self.wait_for(token, what)?,
+        };
+        results::answer(outcome, what)
+    }
+
+    fn wait_for(&mut self, token: u64, what: impl Fn() -> String + Copy) -> Result<Outcome, Error> {
         self.flush()?;
-        let deadline = Instant::now() + self.core.settings().deadline;
+        let deadline = self.deadline();
         loop {
-            if let Some(outcome) = self.stash.remove(&token) {
-                return results::answer(outcome, what);
-            }
             self.look(deadline, what)?;
+            if let Some(outcome) = self.answers.take(token) {
+                return Ok(outcome);
+            }
         }
+    }
+
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.core.settings().deadline
     }
 
     /// Waits for whatever comes; connects anew if it must.
@@ -380,14 +398,8 @@ impl Client {
             let text = format!("{}: no answer within {limit:?} — is the store overloaded?", what());
             return Err(Error::new(Kind::Deadline, text));
         }
-        let mut answered = std::mem::take(&mut self.answered);
-        self.core.wait(&mut answered, left);
-        for Answered { token, outcome } in answered.drain(..) {
-            if self.ignored.is_empty() || !self.ignored.remove(&token) {
-                self.stash.insert(token, outcome);
-            }
-        }
-        self.answered = answered;
+        let Client { core, answers, .. } = self;
+        core.wait(left, |token, outcome| answers.give(token, outcome));
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use fabric::{Lane, Memory, Pages, Region, Rights};
 use kv_proto::wire::{Grant, Limits, Request};
 
 use crate::error::{Error, Kind};
-use crate::flights::{Answered, Flights};
+use crate::flights::{Answered, Flights, Outcome};
 use crate::landing::{Landing, Lease};
 use crate::line::Line;
 use crate::outbox::Outbox;
@@ -27,7 +27,6 @@ pub(crate) struct Core {
     early: Vec<Answered>,
     session: Option<[u8; 16]>,
     sequence: u64,
-    token: u64,
     /// Which of the servers is called next.
     server: usize,
     /// Memory of the caller's that is granted on every line, by its number.
@@ -57,7 +56,6 @@ impl Core {
             early: Vec::new(),
             session: None,
             sequence: 0,
-            token: 0,
             server: 0,
             shelves: Vec::new(),
             last_shelf: 0,
@@ -92,11 +90,6 @@ impl Core {
     /// Whether values can be read where they lie by the store itself, at no cost worth speaking of.
     pub(crate) fn is_near(&self) -> bool {
         self.line.as_ref().is_some_and(Line::is_near)
-    }
-
-    pub(crate) fn next_token(&mut self) -> u64 {
-        self.token += 1;
-        self.token
     }
 
     /// The number of the next write.
@@ -137,32 +130,36 @@ impl Core {
         line.launch(&mut self.outbox)
     }
 
-    /// Takes answers, without waiting.
-    pub(crate) fn poll(&mut self, answered: &mut Vec<Answered>) -> usize {
-        self.take(answered, Line::poll)
-    }
-
-    /// Takes answers, and waits for the first of them up to a limit.
-    pub(crate) fn wait(&mut self, answered: &mut Vec<Answered>, limit: Duration) -> usize {
-        self.take(answered, |line, answered| line.wait(answered, limit))
-    }
-
-    fn take(
-        &mut self,
-        answered: &mut Vec<Answered>,
-        look: impl FnOnce(&mut Line, &mut Vec<Answered>) -> Result<usize, Error>,
-    ) -> usize {
-        let before = answered.len();
-        answered.append(&mut self.early);
-        if answered.len() > before {
-            return answered.len() - before;
+    /// Gives out answers, without waiting.
+    #[inline]
+    pub(crate) fn poll(&mut self, mut give: impl FnMut(u64, Outcome)) {
+        if self.give_early(&mut give) {
+            return;
         }
         if let Some(line) = &mut self.line
-            && let Err(error) = look(line, answered)
+            && let Err(error) = line.poll(&mut give)
         {
             self.lose(error);
         }
-        answered.len() - before
+    }
+
+    /// Gives out answers, and waits for the first of them up to a limit.
+    pub(crate) fn wait(&mut self, limit: Duration, mut give: impl FnMut(u64, Outcome)) {
+        if self.give_early(&mut give) {
+            return;
+        }
+        if let Some(line) = &mut self.line
+            && let Err(error) = line.wait(&mut give, limit)
+        {
+            self.lose(error);
+        }
+    }
+
+    #[inline]
+    fn give_early(&mut self, give: &mut impl FnMut(u64, Outcome)) -> bool {
+        let any = !self.early.is_empty();
+        self.early.drain(..).for_each(|Answered { token, outcome }| give(token, outcome));
+        any
     }
 
     /// The line is gone; what was under way waits for the next.

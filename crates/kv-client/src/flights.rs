@@ -17,6 +17,8 @@ pub(crate) struct Flights {
     free: Vec<u32>,
     /// The answers of one batch, copied.
     answers: Vec<u8>,
+    /// Emptied, to be used again.
+    spare: Vec<Vec<Call>>,
 }
 
 /// One batch: its message stays where it is until the answers are here, in case it must be said again.
@@ -60,7 +62,11 @@ impl Flight {
     }
 
     /// Gives out the answers, once all of them are here.
-    fn land(self, scratch: &mut Vec<u8>, answered: &mut Vec<Answered>) -> Result<(), &'static str> {
+    fn land(
+        &self,
+        scratch: &mut Vec<u8>,
+        give: &mut impl FnMut(u64, Outcome),
+    ) -> Result<(), &'static str> {
         let begins = Self::answers_after(self.message);
         let memory = self.lease.landing().memory();
         scratch.resize(self.calls.len() * Answer::LENGTH, 0);
@@ -82,7 +88,7 @@ impl Flight {
                 });
                 behind = end;
             }
-            answered.push(Answered { token: call.token, outcome: Outcome::Answer(answer, value) });
+            give(call.token, Outcome::Answer(answer, value));
         }
         Ok(())
     }
@@ -122,7 +128,7 @@ impl Flights {
     pub(crate) fn part(
         &mut self,
         number: u32,
-        answered: &mut Vec<Answered>,
+        give: &mut impl FnMut(u64, Outcome),
     ) -> Result<(), &'static str> {
         let Parts { tag, count } = Parts::from_number(number).ok_or("a number of no batch")?;
         let row = self.rows.get_mut(tag as usize).ok_or("a number of no batch")?;
@@ -133,7 +139,16 @@ impl Flights {
         }
         let Some(flight) = row.take() else { return Ok(()) };
         self.free.push(tag);
-        flight.land(&mut self.answers, answered)
+        let landed = flight.land(&mut self.answers, give);
+        let Flight { mut calls, .. } = flight;
+        calls.clear();
+        self.spare.push(calls);
+        landed
+    }
+
+    /// Room for the calls of another batch.
+    pub(crate) fn spare_calls(&mut self) -> Vec<Call> {
+        self.spare.pop().unwrap_or_default()
     }
 
     /// Gives up batches for which `gives_up` says so.

@@ -6,6 +6,7 @@
 //!
 //! Start at [`Client`], made from [`Settings`]; what it gets is a [`Value`].
 
+mod answers;
 mod client;
 mod core;
 mod error;

@@ -10,7 +10,7 @@ use fabric::{Completion, Done, Lane, Op, Pieces, wait};
 use kv_proto::wire::{Answer, BatchHead, Opening, Welcome};
 
 use crate::error::{Error, Kind};
-use crate::flights::{Answered, Flight, Flights};
+use crate::flights::{Answered, Flight, Flights, Outcome};
 use crate::landing::{Landing, Lease};
 use crate::outbox::Outbox;
 
@@ -127,11 +127,11 @@ impl Line {
         let memory = self.landing.memory();
         memory.write(lease.offset(), &head.to_bytes());
         memory.write(lease.offset() + BatchHead::LENGTH, &outbox.bytes);
-        let calls = outbox.take_calls();
+        let calls = outbox.empty(self.flights.spare_calls());
         let flight = Flight::new(lease, message, calls);
         self.ops.push_back(Op::send(SEND, flight.message()));
         self.flights.insert(tag, flight);
-        outbox.clear();
+        self.post();
         Ok(())
     }
 
@@ -147,11 +147,12 @@ impl Line {
     }
 
     /// Looks for answers; does not wait.
-    pub(crate) fn poll(&mut self, answered: &mut Vec<Answered>) -> Result<usize, Error> {
+    #[inline]
+    pub(crate) fn poll(&mut self, give: &mut impl FnMut(u64, Outcome)) -> Result<(), Error> {
         self.post();
         let mut done = std::mem::take(&mut self.done);
         self.link.poll(&mut done);
-        let taken = self.take(&mut done, answered);
+        let taken = self.take(&mut done, give);
         self.done = done;
         taken
     }
@@ -159,13 +160,13 @@ impl Line {
     /// Waits for answers, up to a limit.
     pub(crate) fn wait(
         &mut self,
-        answered: &mut Vec<Answered>,
+        give: &mut impl FnMut(u64, Outcome),
         limit: Duration,
-    ) -> Result<usize, Error> {
+    ) -> Result<(), Error> {
         self.post();
         let mut done = std::mem::take(&mut self.done);
         wait(&mut self.link, &mut done, limit);
-        let taken = self.take(&mut done, answered);
+        let taken = self.take(&mut done, give);
         self.done = done;
         taken
     }
@@ -182,15 +183,14 @@ impl Line {
     fn take(
         &mut self,
         done: &mut Vec<Completion>,
-        answered: &mut Vec<Answered>,
-    ) -> Result<usize, Error> {
-        let before = answered.len();
+        give: &mut impl FnMut(u64, Outcome),
+    ) -> Result<(), Error> {
         let mut lost = None;
         for completion in done.drain(..) {
             match (completion.token, completion.outcome) {
                 (RECEIVE, Ok(Done::Received { imm: Some(number), .. })) => {
                     self.receives.push_back(Op::receive(RECEIVE, Pieces::EMPTY));
-                    if let Err(why) = self.flights.part(number, answered) {
+                    if let Err(why) = self.flights.part(number, give) {
                         lost =
                             Some(Error::new(Kind::Nonsense, format!("the store's answer: {why}")));
                     }
@@ -211,10 +211,7 @@ impl Line {
         {
             lost = Some(Error::new(Kind::Gone, why));
         }
-        match lost {
-            Some(error) => Err(error),
-            None => Ok(answered.len() - before),
-        }
+        lost.map_or(Ok(()), Err)
     }
 
     /// Says again what an earlier line has not heard the answer of; what must not be said again comes back.

@@ -51,15 +51,11 @@ impl Outbox {
         self.calls.push(Call { token, packed, writes, _lease: lease });
     }
 
-    pub(crate) fn take_calls(&mut self) -> Vec<Call> {
-        let room = self.calls.len();
-        std::mem::replace(&mut self.calls, Vec::with_capacity(room))
-    }
-
-    pub(crate) fn clear(&mut self) {
+    /// Its calls, which are under way from now on; it has room for others instead.
+    pub(crate) fn empty(&mut self, room: Vec<Call>) -> Vec<Call> {
         self.bytes.clear();
-        self.calls.clear();
         self.packed = 0;
+        std::mem::replace(&mut self.calls, room)
     }
 }
 

@@ -3,77 +3,94 @@
 use fabric::link::Endpoint;
 use fabric::{Error, Memory, Pages, Region, Rights, Slice};
 
-/// Slots of all sizes.
+/// Slots of all sizes. There are as many as guests use: each guest has a limit of its own, so that none
+/// takes another's.
 pub(crate) struct Desk {
-    region: Region,
-    free: [Vec<u32>; SIZES.len()],
+    endpoint: Endpoint,
+    regions: Vec<Region>,
+    free: [Vec<Slot>; SIZES.len()],
 }
 
 /// A slot, to be given back.
 #[derive(Debug)]
 pub(crate) struct Slot {
     size: u8,
+    region: u16,
     offset: u32,
 }
 
 impl Desk {
     pub(crate) fn new(endpoint: &Endpoint) -> Result<Self, Error> {
-        let total = SIZES.iter().map(|(size, count)| size * count).sum();
-        let region = endpoint.register(&Memory::allocate(total, Pages::Plain)?, Rights::NONE)?;
-        let mut begin = 0;
-        let free = SIZES.map(|(size, count)| {
-            let slots = (0..count).rev().map(|at| (begin + at * size) as u32).collect();
-            begin += size * count;
-            slots
-        });
-        Ok(Desk { region, free })
+        let endpoint = endpoint.clone();
+        let mut desk = Desk { endpoint, regions: Vec::new(), free: Default::default() };
+        (0..SIZES.len()).try_for_each(|size| desk.grow(size))?;
+        Ok(desk)
     }
 
-    /// A slot for these bytes; `None`: they are all in use, or it is too much for any.
+    /// More slots of one size.
+    #[cold]
+    fn grow(&mut self, size: usize) -> Result<(), Error> {
+        let (length, count) = SIZES[size];
+        let memory = Memory::allocate(length * count, Pages::Plain)?;
+        let region = self.regions.len() as u16;
+        self.regions.push(self.endpoint.register(&memory, Rights::NONE)?);
+        let slot = |at| Slot { size: size as u8, region, offset: (at * length) as u32 };
+        self.free[size].extend((0..count).rev().map(slot));
+        Ok(())
+    }
+
+    /// A slot with these bytes; `None`: it is too much for any, or the machine has no memory.
     #[inline]
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Option<Slot> {
-        let least = SIZES.iter().position(|(size, _)| bytes.len() <= *size)?;
-        for (size, free) in self.free.iter_mut().enumerate().skip(least) {
-            if let Some(offset) = free.pop() {
-                self.region.memory().write(offset as usize, bytes);
-                return Some(Slot { size: size as u8, offset });
-            }
+        let size = SIZES.iter().position(|(size, _)| bytes.len() <= *size)?;
+        if self.free[size].is_empty() {
+            self.grow(size).ok()?;
         }
-        None
+        let slot = self.free[size].pop()?;
+        self.regions[usize::from(slot.region)].memory().write(slot.offset as usize, bytes);
+        Some(slot)
     }
 
     /// A part of what was written.
     #[inline]
     pub(crate) fn slice(&self, slot: &Slot, from: usize, to: usize) -> Slice {
         let offset = slot.offset as usize;
-        self.region.slice(offset + from..offset + to)
+        self.regions[usize::from(slot.region)].slice(offset + from..offset + to)
     }
 
     #[inline]
     pub(crate) fn give_back(&mut self, slot: Slot) {
-        self.free[usize::from(slot.size)].push(slot.offset);
+        self.free[usize::from(slot.size)].push(slot);
+    }
+}
+
+impl Slot {
+    /// Whether it is one of those of which a guest has few.
+    pub(crate) fn is_large(&self) -> bool {
+        usize::from(self.size) == SIZES.len() - 1
     }
 }
 
 /// The largest there is.
 pub(crate) const LARGEST: usize = SIZES[SIZES.len() - 1].0;
 
-/// How long, and how many.
-const SIZES: [(usize, usize); 3] = [(2 << 10, 1024), (16 << 10, 128), (256 << 10, 16)];
+/// How long, and how many are made at once.
+const SIZES: [(usize, usize); 3] = [(2 << 10, 256), (16 << 10, 32), (256 << 10, 4)];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn slots_come_back_and_larger_ones_stand_in() {
+    fn slots_come_back_and_more_are_made() {
         let endpoint = Endpoint::new(Default::default()).unwrap();
         let mut desk = Desk::new(&endpoint).unwrap();
-        let all: Vec<Slot> = std::iter::from_fn(|| desk.write(b"answer")).collect();
-        assert_eq!(all.len(), SIZES.iter().map(|(_, count)| count).sum());
+        let all: Vec<Slot> = (0..600).map(|_| desk.write(b"answer").unwrap()).collect();
         assert!(all.iter().all(|slot| desk.slice(slot, 0, 6).to_vec() == b"answer"));
         all.into_iter().for_each(|slot| desk.give_back(slot));
-        assert!(desk.write(&vec![1; LARGEST]).is_some());
+        assert_eq!(desk.free[0].len(), 768);
+        let large = desk.write(&vec![1; LARGEST]).unwrap();
+        assert!(large.is_large());
         assert!(desk.write(&vec![1; LARGEST + 1]).is_none());
     }
 }

@@ -67,6 +67,8 @@ impl Engine {
         let [seed, epoch] = [0; 2].map(|_: u32| random());
         let store = Store::new(kv_store::Settings {
             pool_bytes: settings.memory as u64,
+            // Keys may take as much as values, so that a store has twice its memory at the very most.
+            index_bytes: (settings.memory as u64).max(LEAST_INDEX),
             shards: SHARDS,
             when_full: settings.when_full,
             first_version,
@@ -271,6 +273,7 @@ pub(crate) fn random() -> u64 {
     u64::from_le_bytes(bytes)
 }
 
+const LEAST_INDEX: u64 = 16 << 20;
 /// So many that threads seldom meet, so few that each is worth its lock.
 pub(crate) const SHARDS: usize = 64;
 /// At most so many at once, so that others get their turn.

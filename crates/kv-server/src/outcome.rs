@@ -51,7 +51,6 @@ pub(crate) fn no_room(why: &NoRoom) -> Answer {
     match *why {
         NoRoom::TooLong { most } => Answer { length: most, ..Answer::new(Status::TooLong) },
         NoRoom::Full { free, .. } => Answer { length: free, ..Answer::new(Status::Full) },
-        _ => Answer::new(Status::Full),
     }
 }
 
@@ -60,7 +59,7 @@ fn unmet(refused: &Refused) -> Answer {
         Refused::Exists { version } => (Status::Exists, version),
         Refused::Absent => (Status::Absent, 0),
         Refused::OtherVersion { version } => (Status::OtherVersion, version),
-        _ => (Status::Denied, 0),
+        Refused::IndexFull => (Status::Full, 0),
     };
     Answer { version, ..Answer::new(status) }
 }

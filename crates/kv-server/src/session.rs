@@ -24,8 +24,15 @@ pub struct Session {
     id: SessionId,
     identity: String,
     writes: Mutex<Writes>,
-    /// Since when nobody uses it.
-    left: Mutex<Option<Instant>>,
+    presence: Mutex<Presence>,
+}
+
+/// Who uses a session: for a moment two, when a client came back before its old line was seen to be gone.
+#[derive(Debug, Default)]
+struct Presence {
+    users: u32,
+    /// When the last one left.
+    left: Option<Instant>,
 }
 
 /// The last writes, from the oldest that is remembered.
@@ -74,12 +81,12 @@ impl Sessions {
         let mut known = lock(&self.known);
         let old = id.and_then(|id| known.get(&id)).filter(|old| old.identity == identity);
         if let Some(old) = old {
-            *lock(&old.left) = None;
+            old.come();
             return Some((old.clone(), true));
         }
         if known.len() >= self.most {
             // Room for who comes now, at the cost of who left first.
-            let gone = known.values().filter_map(|old| Some(((*lock(&old.left))?, old.id))).min();
+            let gone = known.values().filter_map(|old| Some((old.left()?, old.id))).min();
             known.remove(&gone?.1);
         }
         let mut id = [0; 16];
@@ -89,8 +96,9 @@ impl Sessions {
             id,
             identity: identity.to_owned(),
             writes: Mutex::default(),
-            left: Mutex::default(),
+            presence: Mutex::default(),
         });
+        session.come();
         known.insert(id, session.clone());
         Some((session, false))
     }
@@ -116,7 +124,7 @@ impl Sessions {
         let mut known = lock(&self.known);
         let mut next = None::<Duration>;
         known.retain(|_, session| {
-            let Some(left) = *lock(&session.left) else { return true };
+            let Some(left) = session.left() else { return true };
             let rest = REMEMBERED.saturating_sub(now.saturating_duration_since(left));
             if !rest.is_zero() {
                 next = Some(next.map_or(rest, |next| next.min(rest)));
@@ -133,9 +141,21 @@ impl Session {
         self.id
     }
 
-    /// Nobody uses it any more, for now.
+    fn come(&self) {
+        lock(&self.presence).users += 1;
+    }
+
+    /// One of its users is gone.
     pub fn leave(&self) {
-        *lock(&self.left) = Some(Instant::now());
+        let mut presence = lock(&self.presence);
+        presence.users = presence.users.saturating_sub(1);
+        presence.left = Some(Instant::now());
+    }
+
+    /// Since when nobody uses it.
+    fn left(&self) -> Option<Instant> {
+        let presence = lock(&self.presence);
+        presence.left.filter(|_| presence.users == 0)
     }
 
     /// Asks whether a write is to be done.

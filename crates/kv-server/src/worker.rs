@@ -68,9 +68,9 @@ impl Worker {
                 if rounds.is_multiple_of(GLANCE) {
                     self.listen(Some(Duration::ZERO));
                 }
-                // Also those who never rest are counted.
-                if rounds.is_multiple_of(TELL) {
+                if rounds.is_multiple_of(GLANCE * 64) {
                     self.tools.tell();
+                    self.tidy(Instant::now());
                 }
                 continue;
             }
@@ -84,8 +84,8 @@ impl Worker {
             self.tools.tell();
             if self.rest(now) {
                 self.shared.spins(self.number, false);
-                let limit = self.nap(now);
-                self.listen(limit);
+                self.tidy(now);
+                self.listen(None);
             }
         }
         self.tools.tell();
@@ -131,20 +131,15 @@ impl Worker {
         self.hot.is_empty()
     }
 
-    /// How long to sleep at most.
-    fn nap(&mut self, now: Instant) -> Option<Duration> {
-        let mut holds_open = false;
-        let tidies = now.duration_since(self.tidied) >= TIDY;
+    /// Looks after what stands unused, once in a while. Links wake us every second, so it is not forgotten.
+    fn tidy(&mut self, now: Instant) {
+        if now.duration_since(self.tidied) < TIDY {
+            return;
+        }
+        self.tidied = now;
         for (_, seat) in self.guests.iter_mut() {
-            if tidies {
-                seat.guest.tidy(now, &self.tools);
-            }
-            holds_open |= seat.guest.holds_open();
+            seat.guest.tidy(now, &self.tools);
         }
-        if tidies {
-            self.tidied = now;
-        }
-        (holds_open || self.shared.is_stopping()).then_some(TIDY)
     }
 
     /// Takes in who has something to say, and who is new.
@@ -217,6 +212,4 @@ impl Worker {
 const BELL: u64 = u64::MAX;
 /// How many rounds guests that are not hot wait at most.
 const GLANCE: u32 = 32;
-/// How many rounds what was done is kept to oneself at most.
-const TELL: u32 = 4096;
 const TIDY: Duration = Duration::from_secs(1);

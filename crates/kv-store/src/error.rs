@@ -6,7 +6,6 @@ use crate::Key;
 
 /// Why bytes are no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum BadKey {
     /// A key has at least one byte.
     Empty,
@@ -17,9 +16,8 @@ pub enum BadKey {
     },
 }
 
-/// Why a condition did not hold. Nothing was changed.
+/// Why a value was not kept. Nothing was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Refused {
     /// The key was to be absent and is not.
     Exists {
@@ -33,11 +31,12 @@ pub enum Refused {
         /// The version it has.
         version: u64,
     },
+    /// The condition held, but the index has no room for another key, and nothing may be evicted.
+    IndexFull,
 }
 
 /// Why there is no memory for a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum NoRoom {
     /// It would not fit into the empty pool.
     TooLong {
@@ -75,6 +74,12 @@ impl fmt::Display for Refused {
             Refused::Absent => write!(f, "the key does not exist"),
             Refused::OtherVersion { version } => {
                 write!(f, "the key has version {version} by now — read it again before changing it")
+            }
+            Refused::IndexFull => {
+                write!(
+                    f,
+                    "no room for another key — delete some, allow eviction, or enlarge the index"
+                )
             }
         }
     }

@@ -58,9 +58,10 @@ impl Store {
         most_bytes: usize,
         now: Moment,
     ) -> Page {
-        let mut draft = Draft { prefix, now, keys: Vec::new(), most_keys, most_bytes, work: WORK };
+        let mut draft = Draft { prefix, now, keys: Vec::new(), most_keys, most_bytes };
         let (mut seat, mut id) = from.parts();
-        while seat < self.seats.len() {
+        let mut visits = 0..VISITS;
+        while seat < self.seats.len() && visits.next().is_some() {
             match draft.fill(self.seats[seat].enter(), id) {
                 Stop::End => (seat, id) = (seat + 1, 0),
                 Stop::Pause(next) => id = next,
@@ -69,7 +70,8 @@ impl Store {
                 }
             }
         }
-        Page { keys: draft.keys, next: None }
+        let next = (seat < self.seats.len()).then(|| Cursor::new(seat, id));
+        Page { keys: draft.keys, next }
     }
 }
 
@@ -80,8 +82,6 @@ struct Draft<'p> {
     keys: Vec<(Box<[u8]>, Facts)>,
     most_keys: usize,
     most_bytes: usize,
-    /// How many places may still be looked at.
-    work: u32,
 }
 
 /// Why no more was taken from a shard, and where it goes on.
@@ -94,12 +94,8 @@ enum Stop {
 impl Draft<'_> {
     /// Looks at the places of a shard from `first` on, and lets others have it now and then.
     fn fill(&mut self, shard: Seated<'_>, first: u32) -> Stop {
-        self.work = self.work.saturating_sub(1);
         let pause = first.saturating_add(STRETCH).min(shard.end());
         for id in first..pause {
-            if self.work == 0 {
-                return Stop::Full(id);
-            }
             if let Some((key, facts)) = shard.show(id, self.now)
                 && key.starts_with(self.prefix)
             {
@@ -109,7 +105,6 @@ impl Draft<'_> {
                 self.most_bytes = self.most_bytes.saturating_sub(key.len());
                 self.keys.push((key.into(), facts));
             }
-            self.work -= 1;
         }
         if pause < shard.end() { Stop::Pause(pause) } else { Stop::End }
     }
@@ -119,8 +114,8 @@ impl Draft<'_> {
     }
 }
 
-/// Places looked at for one page.
-const WORK: u32 = 8192;
+/// Places looked at before a lock is let go.
+const STRETCH: u32 = 256;
 
-/// Places looked at before the lock is let go.
-const STRETCH: u32 = 512;
+/// Locks taken for one page.
+const VISITS: u32 = 64;

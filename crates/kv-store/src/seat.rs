@@ -38,7 +38,7 @@ impl Seat {
     }
 
     pub(crate) fn earliest(&self) -> Option<Moment> {
-        let earliest = self.earliest.load(Ordering::Relaxed);
+        let earliest = self.earliest.load(Ordering::SeqCst);
         (earliest != u64::MAX).then_some(Moment(earliest))
     }
 
@@ -64,7 +64,11 @@ impl DerefMut for Seated<'_> {
 impl Drop for Seated<'_> {
     fn drop(&mut self) {
         let earliest = self.shard.first_alarm().map_or(u64::MAX, |(when, _)| when.0);
-        self.seat.earliest.store(earliest, Ordering::Relaxed);
+        // Sequentially consistent, since others decide by it that nothing is due; that is dear, and
+        // rarely needed.
+        if self.seat.earliest.load(Ordering::Relaxed) != earliest {
+            self.seat.earliest.store(earliest, Ordering::SeqCst);
+        }
         self.seat.pinned_bytes.store(self.shard.pinned_bytes(), Ordering::Relaxed);
     }
 }

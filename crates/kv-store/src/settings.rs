@@ -6,6 +6,9 @@ pub struct Settings {
     /// Bytes of the pool that values may take, from offset 0 on; rounded down to units of 4 KiB,
     /// and at most 16 TiB. Too small, and values are evicted or refused early.
     pub pool_bytes: u64,
+    /// Bytes of memory that the index may take beside the pool, about: keys cost memory too, those of
+    /// values without bytes nothing else. Too small, and values go although the pool has room.
+    pub index_bytes: u64,
     /// In how many parts the index is cut, each under a lock of its own; rounded up to a power of
     /// two, at most 65536. Too few, and threads wait for each other; each costs 20 KiB once used.
     pub shards: usize,
@@ -30,11 +33,12 @@ pub enum WhenFull {
 }
 
 impl Settings {
-    /// The usual settings with a pool of this size: 64 shards, eviction, versions from 1, and no
-    /// seed.
+    /// The usual settings with a pool of this size: an index without limit, 64 shards, eviction,
+    /// versions from 1, and no seed.
     pub fn with_pool(pool_bytes: u64) -> Settings {
         Settings {
             pool_bytes,
+            index_bytes: u64::MAX,
             shards: 64,
             when_full: WhenFull::default(),
             first_version: 1,

@@ -20,13 +20,25 @@ use crate::{
 #[derive(Debug)]
 pub struct Store {
     pub(crate) seats: Box<[Seat]>,
+    pub(crate) when_full: WhenFull,
+    /// How much memory the index of one shard may take.
+    most_index: u64,
+    hashing: Hashing,
     pool: Mutex<Pool>,
-    versions: AtomicU64,
+    pub(crate) shared: Shared,
+}
+
+/// What all threads write. It lies apart from what they only read, which would else leave their
+/// caches with every write.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Shared {
+    next_version: AtomicU64,
     pub(crate) reserved_bytes: AtomicU64,
     /// Whose turn it is to evict.
     pub(crate) turn: AtomicUsize,
-    pub(crate) when_full: WhenFull,
-    hashing: Hashing,
+    /// No value expires before.
+    pub(crate) quiet_until: AtomicU64,
 }
 
 impl Store {
@@ -36,12 +48,16 @@ impl Store {
         let seat = |_| Seat::new(Shard::new(hashing.clone()));
         Store {
             seats: (0..settings.shard_count()).map(seat).collect(),
-            pool: Mutex::new(Pool::new(settings.pool_bytes)),
-            versions: AtomicU64::new(settings.first_version),
-            reserved_bytes: AtomicU64::new(0),
-            turn: AtomicUsize::new(0),
             when_full: settings.when_full,
+            most_index: settings.index_bytes / settings.shard_count() as u64,
             hashing,
+            pool: Mutex::new(Pool::new(settings.pool_bytes)),
+            shared: Shared {
+                next_version: AtomicU64::new(settings.first_version),
+                reserved_bytes: AtomicU64::new(0),
+                turn: AtomicUsize::new(0),
+                quiet_until: AtomicU64::new(u64::MAX),
+            },
         }
     }
 
@@ -103,11 +119,19 @@ impl Store {
             self.give(Some(block));
             return Err(refused);
         }
+        let mut others = Vec::new();
+        if found == Found::Nothing && !self.make_place(&mut shard, now, &mut others) {
+            drop(shard);
+            self.give(Some(block));
+            return Err(Refused::IndexFull);
+        }
         // Drawn under the lock, so that the versions of a key rise in the order of its commits.
-        let version = self.versions.fetch_add(1, Ordering::Relaxed);
+        let version = self.shared.next_version.fetch_add(1, Ordering::Relaxed);
         let spent = shard.put(found, hash, key, Value { block, version, expires });
         drop(shard);
         self.give(spent);
+        others.into_iter().for_each(|block| self.give(Some(block)));
+        self.note_expiry(expires);
         Ok(Committed { version, replaced: matches!(found, Found::Live(_)) })
     }
 
@@ -145,13 +169,31 @@ impl Store {
         let mut usage = Usage::default();
         self.seats.iter().for_each(|seat| seat.enter().count(&mut usage));
         usage.index_bytes += size_of_val(&*self.seats) as u64;
-        usage.reserved_bytes = self.reserved_bytes.load(Ordering::Relaxed);
+        usage.reserved_bytes = self.shared.reserved_bytes.load(Ordering::Relaxed);
         let pool = self.pool();
         usage.free_bytes = pool.free_bytes();
         usage.used_bytes = pool.bytes() - pool.free_bytes();
         usage.largest_free = pool.largest_free();
         usage.index_bytes += pool.heap() as u64;
         usage
+    }
+
+    /// Removes entries until the shard's index has room for one more; `false` if none may go.
+    fn make_place(&self, shard: &mut Shard, now: Moment, spent: &mut Vec<Block>) -> bool {
+        while shard.weight() >= self.most_index {
+            let due = shard.first_alarm().filter(|(when, _)| *when <= now);
+            let gone = match (due, self.when_full) {
+                (Some((_, id)), _) => shard.expire(id),
+                (None, WhenFull::Evict) => shard.evict(),
+                (None, WhenFull::Refuse) => None,
+            };
+            match gone {
+                Some(block) => spent.push(block),
+                None if due.is_none() => return false,
+                None => {}
+            }
+        }
+        true
     }
 
     pub(crate) fn pool(&self) -> MutexGuard<'_, Pool> {
@@ -175,7 +217,7 @@ impl Store {
 
     /// The block of a reservation that ends here.
     fn reserved(&self, reservation: Reservation) -> Block {
-        self.reserved_bytes.fetch_sub(reservation.length(), Ordering::Relaxed);
+        self.shared.reserved_bytes.fetch_sub(reservation.length(), Ordering::Relaxed);
         reservation.block
     }
 }

@@ -121,6 +121,36 @@ fn a_full_store_that_may_not_evict_refuses_but_drops_what_expired() {
 }
 
 #[test]
+fn keys_without_values_have_a_limit_too() {
+    let settings = Settings { index_bytes: 64 << 10, shards: 4, ..Settings::with_pool(1 << 20) };
+    for when_full in [WhenFull::Evict, WhenFull::Refuse] {
+        let store = Store::new(Settings { when_full, ..settings });
+        let mut refused = 0;
+        for number in 0..2000 {
+            let name = format!("{number:0100}");
+            let none = store.reserve(0, NOW).unwrap();
+            match store.commit(key(&name), none, None, Condition::Always, NOW) {
+                Ok(_) => {}
+                Err(why) => {
+                    assert_eq!(why, Refused::IndexFull);
+                    refused += 1;
+                }
+            }
+        }
+        let usage = store.usage();
+        assert!((300..=400).contains(&usage.keys), "{usage:?}");
+        assert_eq!(usage.keys + usage.evicted + refused, 2000);
+        assert_eq!(usage.evicted == 0, when_full == WhenFull::Refuse);
+        let name = format!("{:0100}", 1);
+        let none = store.reserve(0, NOW).unwrap();
+        let there = store.stat(key(&name), NOW).is_some();
+        // What is there already may be written again.
+        let again = store.commit(key(&name), none, None, Condition::Always, NOW);
+        assert_eq!(again.is_ok(), there || when_full == WhenFull::Evict);
+    }
+}
+
+#[test]
 fn nothing_is_evicted_for_a_value_that_cannot_fit() {
     let store = store(1 << 20, WhenFull::Evict);
     for name in ["a", "b", "c", "d"] {
@@ -137,6 +167,18 @@ fn nothing_is_evicted_for_a_value_that_cannot_fit() {
     assert_eq!((store.usage().evicted, store.usage().keys), (3, 1));
     store.cancel(reservation);
     store.unpin(pinned.pin);
+}
+
+#[test]
+fn no_more_is_evicted_than_the_value_needs() {
+    let store = store(1 << 20, WhenFull::Evict);
+    for number in 0..16 {
+        put(&store, &format!("key {number}"), 64 << 10);
+    }
+    for (length, evicted) in [(64 << 10, 1), (100 << 10, 3), (28 << 10, 3), (8, 4)] {
+        put(&store, &format!("length {length}"), length);
+        assert_eq!(store.usage().evicted, evicted, "after one of {length}");
+    }
 }
 
 #[test]

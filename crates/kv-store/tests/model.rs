@@ -50,7 +50,12 @@ impl Trial {
         let pool_bytes = random.one_of(&[64 << 10, 1 << 20, 4 << 20]);
         let shards = random.one_of(&[1, 4, 16]);
         Trial {
-            store: Store::new(Settings { pool_bytes, shards, when_full, first_version: 1, seed }),
+            store: Store::new(Settings {
+                shards,
+                when_full,
+                seed,
+                ..Settings::with_pool(pool_bytes)
+            }),
             random,
             now: Moment(0),
             pool_bytes,
@@ -198,7 +203,6 @@ impl Trial {
                 assert!(needed == length && length <= self.pool_bytes);
                 assert!(length <= 4096 || free < length.next_multiple_of(4096), "there was room");
             }
-            Err(other) => panic!("{other}"),
         }
         None
     }
@@ -283,7 +287,7 @@ impl Trial {
     fn key(&mut self) -> Vec<u8> {
         let number = self.random.below(400);
         let mut key = format!("key {number}").into_bytes();
-        if number % 5 == 0 {
+        if number.is_multiple_of(5) {
             key.resize(30 + number as usize, b'.');
         }
         key

@@ -8,6 +8,7 @@ use crate::config::command::ConfigArgs;
 use crate::connect::ConnectArgs;
 use crate::devices::DevicesArgs;
 use crate::exit::{Exit, Failure};
+use crate::kv::KvArgs;
 use crate::output;
 use crate::serve::ServeArgs;
 use crate::{completions::CompletionsArgs, man::ManArgs};
@@ -63,6 +64,8 @@ impl Global {
 pub(crate) enum Command {
     /// Keep values in memory for clients by links and gRPC; status and metrics over HTTP
     Serve(ServeArgs),
+    /// Store and fetch values, list them, and measure the store
+    Kv(KvArgs),
     /// Try a link to a peer: measure it, and say which way it goes and why
     Connect(ConnectArgs),
     /// List the RDMA devices, their ports and GIDs

@@ -70,6 +70,14 @@ impl Failure {
         Failure { code: 3, text: text.into() }
     }
 
+    /// Of two failures the worse; the first of equals.
+    pub(crate) fn worse(one: Option<Failure>, other: Option<Failure>) -> Option<Failure> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(if other.code > one.code { other } else { one }),
+            (one, other) => one.or(other),
+        }
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }
@@ -83,6 +91,19 @@ impl From<fabric::Error> for Failure {
             Kind::Denied | Kind::Unsupported | Kind::Full => Failure::no(text),
             Kind::Misuse => Failure::usage(text),
             Kind::Gone | Kind::System => Failure::failed(text),
+        }
+    }
+}
+
+/// A store that says no has answered; one that cannot be asked has not.
+impl From<kv_client::Error> for Failure {
+    fn from(error: kv_client::Error) -> Self {
+        use kv_client::Kind;
+        let text = error.to_string();
+        match error.kind() {
+            Kind::Condition(_) | Kind::Full | Kind::TooLong | Kind::Denied => Failure::no(text),
+            Kind::Misuse => Failure::usage(text),
+            _ => Failure::failed(text),
         }
     }
 }

@@ -14,15 +14,18 @@ mod devices;
 mod endpoint;
 mod exit;
 mod key_file;
+mod kv;
 mod logging;
 mod man;
 mod output;
+mod peer;
 mod rdma;
 mod serve;
 mod signals;
 mod size;
 mod transport;
 mod version;
+mod within;
 
 use std::process::ExitCode;
 
@@ -51,6 +54,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
     match command {
         Command::Serve(args) => serve::run(global, &args),
         Command::Connect(args) => connect::run(global, &args),
+        Command::Kv(args) => kv::run(global, &args),
         Command::Devices(args) => devices::run(global, &args),
         Command::Config(args) => config::command::run(global, &args),
         Command::Completions(args) => completions::run(&args),

@@ -3,19 +3,23 @@
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::exit::Failure;
 
 /// Writes an answer to stdout. A reader that closed the pipe has seen enough: not a failure.
 pub(crate) fn answer(text: &str) -> Result<(), Failure> {
+    bytes(text.as_bytes()).map(drop)
+}
+
+/// Writes bytes to stdout, whatever they are. `false`: the reader has closed the pipe, and wants no more.
+pub(crate) fn bytes(bytes: &[u8]) -> Result<bool, Failure> {
     let mut stdout = io::stdout().lock();
-    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::failed(format!("write to stdout: {error}")))
-        }
-        _ => Ok(()),
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::failed(format!("write to stdout: {error}"))),
     }
 }
 
@@ -37,6 +41,26 @@ pub(crate) fn progress(text: &str) {
     if io::stderr().is_terminal() {
         note(text);
     }
+}
+
+/// How much of many bytes has moved, for who waits at a terminal; what is over soon needs none.
+pub(crate) fn bar(length: u64, what: &'static str) -> ProgressBar {
+    if length < LONG || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style =
+        ProgressStyle::with_template("{msg} {bar:32} {bytes} of {total_bytes}, {bytes_per_sec}");
+    let bar = ProgressBar::new(length).with_message(what);
+    style.map_or(bar.clone(), |style| bar.with_style(style))
+}
+
+/// How many of many things are done, for who waits at a terminal.
+pub(crate) fn steps(total: u64, what: &'static str) -> Option<ProgressBar> {
+    if !io::stderr().is_terminal() {
+        return None;
+    }
+    let style = ProgressStyle::with_template("{msg} {bar:32} {percent} %").ok()?;
+    Some(ProgressBar::new(total).with_message(what).with_style(style))
 }
 
 /// Why the program ends without having done its work.
@@ -69,6 +93,9 @@ pub(crate) fn columns<const N: usize>(rows: &[[String; N]]) -> String {
     }
     text
 }
+
+/// Less has moved before a bar is drawn.
+const LONG: u64 = 16 << 20;
 
 #[cfg(test)]
 mod tests {

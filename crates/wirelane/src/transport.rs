@@ -1,17 +1,25 @@
-//! Which kind of way links may go: `--transport`, for every command that has it.
+//! Which ways a link may go, as a command line narrows the settings.
 
 use clap::ValueEnum;
-use fabric::link::{Class, Policy, Settings};
+use fabric::link::{Class, Policy, Settings as LinkSettings};
 
 use crate::exit::Failure;
 
-/// The best that both ends have, or one kind only.
+/// Which kind of way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Transport {
     Auto,
     Verbs,
     Shm,
     Tcp,
+}
+
+/// Whether RDMA is required, preferred or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PolicyArg {
+    Require,
+    Prefer,
+    Off,
 }
 
 impl Transport {
@@ -24,20 +32,22 @@ impl Transport {
         }
     }
 
-    /// Leaves of the settings what this allows. A policy that was typed counts; else shm and tcp put
-    /// the settings' policy aside.
+    /// Narrows the settings of links to this.
     pub(crate) fn narrow(
         self,
-        policy: Option<Policy>,
-        links: &mut Settings,
+        policy: Option<PolicyArg>,
+        links: &mut LinkSettings,
     ) -> Result<(), Failure> {
         let class = self.class();
         let policy = match (policy, class) {
-            (Some(Policy::Off), Some(Class::Verbs)) => {
+            (Some(PolicyArg::Require), _) => Some(Policy::Require),
+            (Some(PolicyArg::Prefer), _) => Some(Policy::Prefer),
+            (Some(PolicyArg::Off), Some(Class::Verbs)) => {
                 return Err(Failure::usage("--transport verbs contradicts --policy off"));
             }
+            (Some(PolicyArg::Off), _) => Some(Policy::Off),
             (None, Some(Class::Shm | Class::Tcp)) => Some(Policy::Off),
-            (policy, _) => policy,
+            (None, _) => None,
         };
         if let Some(policy) = policy {
             links.policy = policy;

@@ -89,36 +89,34 @@ enum Ready {
 fn with_server(server: Command, ready: Ready, client: Command) -> Result<String, Failed> {
     let mut server = limited(server);
     server.stdout(Stdio::null()).stderr(Stdio::null());
-    let mut server = Running(server.spawn().map_err(|error| format!("{error}"))?);
+    let _server = Running(server.spawn().map_err(|error| format!("{error}"))?);
     match ready {
-        Ready::Port(port) => server.wait_for(&port)?,
+        Ready::Port(port) => wait_for_port(&port)?,
         Ready::After(time) => std::thread::sleep(time),
     }
-    let said = shell::output(&mut limited(client))?;
-    Ok(said)
+    shell::output(&mut limited(client))
 }
 
 struct Running(Child);
 
-impl Running {
-    /// Looks into the kernel's table: calling would be taken for the client.
-    fn wait_for(&mut self, port: &str) -> Result<(), Failed> {
-        let port = format!(":{:04X} ", port.parse::<u16>().map_err(|error| error.to_string())?);
-        let limit = Instant::now() + Duration::from_secs(10);
-        while Instant::now() < limit {
-            let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
-            // State 0A is LISTEN.
-            let listens =
-                tables.iter().flatten().flat_map(|table| table.lines()).any(|line| {
-                    line.contains(&port) && line.split_whitespace().nth(3) == Some("0A")
-                });
-            if listens {
-                return Ok(());
-            }
-            std::thread::sleep(Duration::from_millis(20));
+/// Waits until somebody listens. Looks into the kernel's table: calling would be taken for the client.
+pub(super) fn wait_for_port(port: &str) -> Result<(), Failed> {
+    let port = format!(":{:04X} ", port.parse::<u16>().map_err(|error| error.to_string())?);
+    let limit = Instant::now() + Duration::from_secs(10);
+    while Instant::now() < limit {
+        let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
+        // State 0A is LISTEN.
+        let listens = tables
+            .iter()
+            .flatten()
+            .flat_map(|table| table.lines())
+            .any(|line| line.contains(&port) && line.split_whitespace().nth(3) == Some("0A"));
+        if listens {
+            return Ok(());
         }
-        Err("the server did not come up in 10 s".to_owned())
+        std::thread::sleep(Duration::from_millis(20));
     }
+    Err("the server did not come up in 10 s".to_owned())
 }
 
 impl Drop for Running {
@@ -136,7 +134,7 @@ impl Drop for Running {
 }
 
 /// On one processor, where there are several.
-fn bound(cpu: u32, program: &str) -> Command {
+pub(super) fn bound(cpu: u32, program: &str) -> Command {
     if processors() == 1 {
         return Command::new(program);
     }
@@ -146,7 +144,7 @@ fn bound(cpu: u32, program: &str) -> Command {
 }
 
 /// Nothing here takes two minutes.
-fn limited(command: Command) -> Command {
+pub(super) fn limited(command: Command) -> Command {
     let mut limited = Command::new("timeout");
     limited.arg("120").arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
@@ -162,14 +160,14 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-fn free_port() -> Result<String, Failed> {
+pub(super) fn free_port() -> Result<String, Failed> {
     let listener =
         TcpListener::bind("127.0.0.1:0").map_err(|error| format!("find a port: {error}"))?;
     let address = listener.local_addr().map_err(|error| format!("find a port: {error}"))?;
     Ok(address.port().to_string())
 }
 
-fn number(text: &str) -> Result<f64, Failed> {
+pub(super) fn number(text: &str) -> Result<f64, Failed> {
     text.parse().map_err(|_| format!("no number: {text}"))
 }
 

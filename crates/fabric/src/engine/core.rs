@@ -217,7 +217,10 @@ impl Core {
     #[inline]
     pub(crate) fn take_done(&mut self, into: &mut Vec<Completion>) -> usize {
         let count = self.done.len();
-        into.append(&mut self.done);
+        match into.is_empty() {
+            true => std::mem::swap(into, &mut self.done),
+            false => into.append(&mut self.done),
+        }
         count
     }
 }

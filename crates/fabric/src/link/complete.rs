@@ -2,7 +2,7 @@
 
 use super::core::Core;
 use super::flights::Tail;
-use super::header::{Body, Stream};
+use super::header::Stream;
 use super::outgoing::Draft;
 use super::parts::{Part, What, as_it_was};
 use super::rail::Lost;
@@ -17,8 +17,7 @@ impl Core {
         if let Some(track) = &mut self.rails[usize::from(rail)].track {
             track.out -= 1;
             track.bytes_out -= part.bytes;
-            track.arrived +=
-                u64::from(outcome.is_ok() && matches!(part.what, What::Message { .. }));
+            track.arrived += u64::from(outcome.is_ok() && part.what.is_message());
         }
         match outcome {
             Ok(_) => self.placed(rail, part, work),
@@ -39,14 +38,10 @@ impl Core {
                 }
                 self.progress(piece.flight);
             }
-            What::Message { place, message } => {
-                if let Some(track) = &mut self.rails[usize::from(rail)].track {
-                    track.mail.give_back(place);
-                }
-                if message.body != Body::Credit {
-                    self.outgoing[message.body.stream() as usize].arrived(message.sequence);
-                }
-                if let Some(number) = message.flight {
+            What::Credit => self.give_back(rail, work),
+            What::Message { stream, sequence } => {
+                self.give_back(rail, work);
+                if let Some(number) = self.outgoing[stream as usize].arrived(sequence) {
                     if let Some(flight) = self.flights.get_mut(number) {
                         flight.messages -= 1;
                     }
@@ -75,8 +70,7 @@ impl Core {
                 self.finish(as_it_was(token, window, work), Err(failure));
             }
             What::Piece(piece) => self.abandon(&piece, failure),
-            What::Message { message, .. } => {
-                self.outgoing[message.body.stream() as usize].arrived(message.sequence);
+            What::Message { .. } | What::Credit => {
                 self.fail_link(Failure::Local, "a lane does not take the link's own messages");
             }
             What::Probe => self.die(part.rail, "the lane cannot be probed"),
@@ -90,9 +84,9 @@ impl Core {
             return;
         }
         // Its bytes are placed: a number that waited for that may go again.
-        if let Some(at) = self.held.iter().position(|message| message.flight == Some(number)) {
-            let message = self.held.swap_remove(at);
-            return self.message_again(message);
+        if let Some(at) = self.held.iter().position(|(flight, _)| *flight == number) {
+            let (_, sequence) = self.held.swap_remove(at);
+            return self.message_again(Stream::Letters, sequence);
         }
         if flight.messages > 0 {
             return;

@@ -73,7 +73,8 @@ pub(crate) struct Core {
     pub(super) outgoing: [Outgoing; 2],
     pub(super) incoming: [Incoming; 2],
     /// Notices that must wait until their write, done again, is placed.
-    pub(super) held: Vec<super::outgoing::Message>,
+    /// Whose they are, and their place among the letters.
+    pub(super) held: Vec<(u32, u64)>,
     pub(super) inbox: Inbox,
     pub(super) granted: Granted,
     /// Keys that a lane had no room for.
@@ -88,8 +89,6 @@ pub(crate) struct Core {
     /// Room for the lanes' completions, and for their receives.
     batch: Vec<Completion>,
     pub(super) receives: VecDeque<Op>,
-    pub(super) scratch: Vec<u8>,
-    pub(super) letter: Vec<u8>,
     pub(super) ended: Option<Ended>,
     /// How many operations were posted, and the one of them that is timed.
     pub(super) posted: u64,
@@ -172,8 +171,6 @@ impl Core {
             done: Vec::new(),
             batch: Vec::new(),
             receives: VecDeque::new(),
-            scratch: Vec::new(),
-            letter: Vec::new(),
             ended: None,
             posted: 0,
             timed: None,
@@ -203,9 +200,10 @@ impl Core {
                 Some(failure) => self.refuse(op, failure),
             }
         }
-        // Receives may have emptied slots.
-        self.refill_all();
         self.pump();
+        self.ring();
+        // Receives may have emptied slots. What was posted goes before that.
+        self.refill_all();
         self.ring();
         before - ops.len()
     }
@@ -272,7 +270,7 @@ impl Core {
         if bytes > self.config.chunk as u64 {
             return Some(op);
         }
-        let Choice::Rail(rail, window) = self.choose(&target.window, bytes) else {
+        let Choice::Rail(rail, window) = self.choose(target.window.region(), bytes) else {
             return Some(op);
         };
         let window = std::mem::replace(&mut target.window, window);
@@ -321,8 +319,7 @@ impl Core {
         {
             return false;
         }
-        let Some(window) = flight.window().cloned() else { return false };
-        let Choice::Rail(rail, window) = self.choose(&window, total) else { return false };
+        let Choice::Rail(rail, window) = self.choose(flight.region(), total) else { return false };
         let Some(track) = &self.rails[usize::from(rail)].track else { return false };
         if !track.ordered || !track.mail.has_room(Stream::Letters) {
             return false;
@@ -342,7 +339,7 @@ impl Core {
     pub(super) fn put(&mut self, rail: u8, bytes: u64, work: Work, what: What) -> u32 {
         let Some(track) = &mut self.rails[usize::from(rail)].track else { return u32::MAX };
         let proof = match (&what, &work) {
-            (What::Message { .. }, _) => {
+            (what, _) if what.is_message() => {
                 track.sent += 1;
                 track.sent
             }
@@ -452,7 +449,10 @@ impl Core {
     /// What came back from a lane is not all the caller's.
     fn sort_out(&mut self, rail: u8, before: usize) {
         let mut batch = std::mem::take(&mut self.batch);
-        batch.extend(self.done.drain(before..));
+        match before {
+            0 => std::mem::swap(&mut batch, &mut self.done),
+            _ => batch.extend(self.done.drain(before..)),
+        }
         for completion in batch.drain(..) {
             match completion.token & RECEIVE {
                 0 => self.complete(rail, completion),

@@ -7,8 +7,7 @@ use super::control::{Class, Control};
 use super::core::{Core, Ended};
 use super::event::Happening;
 use super::flights::Flight;
-use super::header::Body;
-use super::outgoing::Message;
+use super::header::{Body, Stream};
 use super::parts::{Part, Piece, What, as_it_was};
 use super::rail::{Lost, State};
 use super::rails::HEDGE;
@@ -99,11 +98,7 @@ impl Core {
         let rail = &mut self.rails[usize::from(at)];
         if let Some(mut track) = rail.track.take_if(|track| track.is_drained()) {
             self.live.retain(|live| *live != at);
-            self.inbox.evacuate(at, |slot, length| {
-                let mut bytes = Vec::new();
-                track.mail.read(slot, super::header::Header::LENGTH + length, &mut bytes);
-                bytes.split_off(super::header::Header::LENGTH.min(bytes.len()))
-            });
+            self.inbox.evacuate(at, |slot, payload| track.mail.payload(slot, payload));
             rail.ending.counted = track.received;
             rail.ending.ordered = track.ordered;
             rail.ending.arrived = track.arrived;
@@ -189,25 +184,27 @@ impl Core {
                 }
                 self.again.push_back(piece);
             }
-            What::Message { message, .. } => self.message_again(*message),
-            What::Probe => {}
+            What::Message { stream, sequence } => self.message_again(stream, sequence),
+            What::Credit | What::Probe => {}
         }
     }
 
     /// A message goes again under its number; the number of a write only when the write is placed.
-    pub(super) fn message_again(&mut self, mut message: Message) {
-        if message.body == Body::Credit {
-            return;
+    pub(super) fn message_again(&mut self, stream: Stream, sequence: u64) {
+        let outgoing = &mut self.outgoing[stream as usize];
+        let Some(message) = outgoing.sent(sequence) else { return };
+        let flight = message.flight.and_then(|number| Some((number, self.flights.get(number)?)));
+        match flight {
+            Some((number, flight)) if flight.pieces > 0 => {
+                return self.held.push((number, sequence));
+            }
+            // Its place in the stream must be used up all the same.
+            Some((_, flight)) if flight.failure.is_some() => {
+                (message.body, message.payload) = (Body::Void, 0);
+            }
+            _ => {}
         }
-        let flight = message.flight.and_then(|number| self.flights.get(number));
-        if flight.is_some_and(|flight| flight.pieces > 0) {
-            return self.held.push(message);
-        }
-        // Its place in the stream must be used up all the same.
-        if flight.is_some_and(|flight| flight.failure.is_some()) {
-            (message.body, message.payload) = (Body::Void, 0);
-        }
-        self.outgoing[message.body.stream() as usize].send_again(message);
+        outgoing.send_again(sequence);
     }
 
     // Time.

@@ -1,10 +1,11 @@
 //! Operations of the caller's that are not one operation of one lane: longer, answered, or done again.
 
+use std::ops::Range;
 use std::time::Instant;
 
 use super::parts::Piece;
 use crate::op::{Failure, Op, Pieces, Work};
-use crate::region::Slice;
+use crate::region::{Region, Slice};
 use crate::remote::{Target, Window};
 
 pub(super) struct Flight {
@@ -58,9 +59,10 @@ impl Flight {
         }
     }
 
-    /// The window of a write or a read.
-    pub(super) fn window(&self) -> Option<&Window> {
-        self.op.work.target().map(|target| &target.window)
+    /// The peer's region that it writes or reads.
+    #[inline]
+    pub(super) fn region(&self) -> Option<u64> {
+        self.op.work.target().and_then(|target| target.window.region())
     }
 
     /// A piece of it, for a lane by which the peer's region is `window`.
@@ -78,26 +80,28 @@ impl Flight {
 /// `length` bytes from `offset` on, of memory in several pieces.
 pub(super) fn cut(slices: &[Slice], offset: u64, length: u64) -> Pieces {
     if let [one] = slices {
-        return Pieces::One(part(one, offset, length));
+        let begin = one.offset() + offset as usize;
+        return Pieces::One(one.region().slice(begin..begin + length as usize));
     }
-    let (mut skip, mut left) = (offset, length);
-    let mut pieces = Vec::new();
-    for slice in slices {
-        let size = slice.len() as u64;
-        let begin = skip.min(size);
-        skip -= begin;
-        let take = left.min(size - begin);
-        if take > 0 {
-            pieces.push(part(slice, begin, take));
-            left -= take;
-        }
-    }
-    Pieces::Many(pieces)
+    Pieces::Many(runs(slices, offset, length).map(|(region, run)| region.slice(run)).collect())
 }
 
-fn part(slice: &Slice, offset: u64, length: u64) -> Slice {
-    let begin = slice.offset() + offset as usize;
-    slice.region().slice(begin..begin + length as usize)
+/// The same bytes one run after the other: of which region, and where there.
+#[inline]
+pub(super) fn runs(
+    slices: &[Slice],
+    offset: u64,
+    length: u64,
+) -> impl Iterator<Item = (&Region, Range<usize>)> {
+    let (mut skip, mut left) = (offset, length);
+    slices.iter().filter_map(move |slice| {
+        let size = slice.len() as u64;
+        let before = skip.min(size);
+        let take = left.min(size - before);
+        (skip, left) = (skip - before, left - take);
+        let begin = slice.offset() + before as usize;
+        (take > 0).then(|| (slice.region(), begin..begin + take as usize))
+    })
 }
 
 #[cfg(test)]

@@ -32,8 +32,12 @@ pub(crate) fn messages(bytes: &[u8]) {
         assert_eq!(Control::parse(&message.to_bytes()).as_ref(), Some(&message));
         assert!(message.to_bytes().len() <= bytes.len());
     }
-    if let Some(header) = bytes.first_chunk().and_then(Header::parse) {
-        assert_eq!(header.to_bytes()[..], bytes[..Header::LENGTH]);
+    let mut first = [0; Header::LONGEST];
+    let there = bytes.len().min(Header::LONGEST);
+    first[..there].copy_from_slice(&bytes[..there]);
+    if let Some((header, length)) = Header::parse(&first, bytes.len()) {
+        assert_eq!(header.to_bytes().1, length);
+        assert_eq!(header.to_bytes().0[..length], bytes[..length]);
     }
 }
 
@@ -52,9 +56,9 @@ pub(crate) fn peer(bytes: &[u8]) {
             1 => link.says().letters.push_back(said.to_vec()),
             // One that is well formed but for what it says.
             2 => {
-                let mut letter = vec![1];
+                let mut letter = vec![Header::VERSION];
                 letter.extend(said);
-                letter.resize(letter.len().max(Header::LENGTH), 0);
+                letter.resize(letter.len().max(Header::LEAST), 0);
                 letter[3] = 0;
                 link.says().letters.push_back(letter);
             }

@@ -1,4 +1,5 @@
-//! What stands before every message on a lane: 72 bytes, then the payload of a part.
+//! What stands before every message on a lane: 32 bytes, up to three words more where they are needed, then
+//! the payload of a part. What is sent most is the shortest: with what a ring adds it fills one cache line.
 
 use super::bytes::Reader;
 
@@ -6,8 +7,8 @@ use super::bytes::Reader;
 /// whatever lane brings them and however often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
-    /// Its place in its stream; counted from 0. Credits have none.
-    pub(super) sequence: u64,
+    /// Its place in its stream, counted from 0: the lower bits. Credits have none.
+    pub(super) sequence: u32,
     /// How many slots the sender has freed on this lane so far, by stream.
     pub(super) freed: [u32; 2],
     /// How many letters its caller has taken so far.
@@ -23,9 +24,9 @@ pub(super) enum Body {
     /// A write of so many bytes is placed, and this is its number.
     Notice { length: u64, imm: u32 },
     /// Change eight bytes, and answer under this number.
-    Change { request: u64, region: u64, offset: u64, change: Change },
+    Change { request: u32, region: u64, offset: u64, change: Change },
     /// What was there before; `None` if it is not allowed.
-    Old { request: u64, old: Option<u64> },
+    Old { request: u32, old: Option<u64> },
     /// Stands for a message that will never be: the one that it was part of is over.
     Void,
     /// Nothing but the slots freed.
@@ -57,67 +58,101 @@ impl Body {
 }
 
 impl Header {
-    pub(super) const LENGTH: usize = 72;
-    const VERSION: u8 = 1;
+    /// The shortest, and the longest.
+    pub(super) const LEAST: usize = 32;
+    pub(super) const LONGEST: usize = 56;
+    pub(super) const VERSION: u8 = 2;
 
-    pub(super) fn to_bytes(self) -> [u8; Self::LENGTH] {
-        let (kind, imm, words) = match self.body {
-            Body::Part { total, offset, imm } => (1, imm, [total, offset, 0, 0, 0]),
-            Body::Notice { length, imm } => (2, Some(imm), [length, 0, 0, 0, 0]),
+    /// The bytes, and how many of them there are.
+    pub(super) fn to_bytes(self) -> ([u8; Self::LONGEST], usize) {
+        let (kind, number, words) = match self.body {
+            Body::Part { total, offset: 0, imm } => (PART, imm, [total, 0, 0, 0]),
+            Body::Part { total, offset, imm } => (REST, imm, [total, offset, 0, 0]),
+            Body::Notice { length, imm } => (NOTICE, Some(imm), [length, 0, 0, 0]),
             Body::Change { request, region, offset, change } => match change {
-                Change::Add(add) => (3, None, [request, region, offset, add, 0]),
-                Change::Swap { expect, new } => (4, None, [request, region, offset, expect, new]),
+                Change::Add(add) => (ADD, Some(request), [region, offset, add, 0]),
+                Change::Swap { expect, new } => {
+                    (SWAP, Some(request), [region, offset, expect, new])
+                }
             },
-            Body::Old { request, old: Some(old) } => (5, None, [request, old, 0, 0, 0]),
-            Body::Old { request, old: None } => (6, None, [request, 0, 0, 0, 0]),
-            Body::Credit => (7, None, [0; 5]),
-            Body::Void => (8, None, [0; 5]),
+            Body::Old { request, old: Some(old) } => (OLD, Some(request), [old, 0, 0, 0]),
+            Body::Old { request, old: None } => (DENIED, Some(request), [0; 4]),
+            Body::Credit => (CREDIT, None, [0; 4]),
+            Body::Void => (VOID, None, [0; 4]),
         };
-        let mut bytes = [0; Self::LENGTH];
-        bytes[..3].copy_from_slice(&[Self::VERSION, kind, u8::from(imm.is_some())]);
-        bytes[4..8].copy_from_slice(&imm.unwrap_or(0).to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.sequence.to_le_bytes());
-        for (at, freed) in self.freed.into_iter().enumerate() {
-            bytes[16 + at * 4..20 + at * 4].copy_from_slice(&freed.to_le_bytes());
+        let mut bytes = [0; Self::LONGEST];
+        bytes[..3].copy_from_slice(&[Self::VERSION, kind, u8::from(number.is_some())]);
+        let [letters, notes] = self.freed;
+        let fields = [number.unwrap_or(0), self.sequence, letters, notes, self.taken];
+        for (field, to) in fields.into_iter().zip(bytes[4..24].as_chunks_mut().0) {
+            *to = field.to_le_bytes();
         }
-        bytes[24..28].copy_from_slice(&self.taken.to_le_bytes());
-        for (at, word) in words.into_iter().enumerate() {
-            bytes[32 + at * 8..40 + at * 8].copy_from_slice(&word.to_le_bytes());
+        for (word, to) in words.into_iter().zip(bytes[24..].as_chunks_mut().0) {
+            *to = word.to_le_bytes();
         }
-        bytes
+        (bytes, Self::length(kind))
     }
 
-    /// `None`: no message of ours.
-    pub(super) fn parse(bytes: &[u8; Self::LENGTH]) -> Option<Self> {
+    /// The header of a message of `length` bytes, and how many of them it takes; `None`: no message of ours.
+    /// `bytes` has those that are there, and zeroes after them.
+    pub(super) fn parse(bytes: &[u8; Self::LONGEST], length: usize) -> Option<(Self, usize)> {
         let mut reader = Reader::new(bytes);
-        let [version, kind, has_imm, zero] = reader.array()?;
-        let imm = reader.u32()?;
-        let sequence = reader.u64()?;
-        let freed = [reader.u32()?, reader.u32()?];
-        let (taken, _unused) = (reader.u32()?, reader.u32()?);
-        let mut words = [0; 5];
-        for word in &mut words {
-            *word = reader.u64()?;
-        }
-        let [first, second, third, fourth, fifth] = words;
+        let [version, kind, has_number, zero] = reader.array()?;
+        let (number, sequence) = (reader.u32()?, reader.u32()?);
+        let (freed, taken) = ([reader.u32()?, reader.u32()?], reader.u32()?);
+        let [first, second, third, fourth] =
+            [reader.u64()?, reader.u64()?, reader.u64()?, reader.u64()?];
+        let own = Self::length(kind);
+        let payload = length.checked_sub(own)? as u64;
+        let imm = (has_number == 1).then_some(number);
         let change =
-            |change| Body::Change { request: first, region: second, offset: third, change };
+            |change| Some(Body::Change { request: imm?, region: first, offset: second, change });
+        // Every part has some bytes of the message and none beside, but for a message without any.
+        let fits = |offset| payload <= first - offset && (payload > 0 || first == 0);
         let body = match kind {
-            1 => Body::Part { total: first, offset: second, imm: (has_imm == 1).then_some(imm) },
-            2 => Body::Notice { length: first, imm },
-            3 => change(Change::Add(fourth)),
-            4 => change(Change::Swap { expect: fourth, new: fifth }),
-            5 => Body::Old { request: first, old: Some(second) },
-            6 => Body::Old { request: first, old: None },
-            7 => Body::Credit,
-            8 => Body::Void,
+            PART if fits(0) => Body::Part { total: first, offset: 0, imm },
+            REST if 0 < second && second < first && fits(second) => {
+                Body::Part { total: first, offset: second, imm }
+            }
+            NOTICE => Body::Notice { length: first, imm: imm? },
+            ADD => change(Change::Add(third))?,
+            SWAP => change(Change::Swap { expect: third, new: fourth })?,
+            OLD => Body::Old { request: imm?, old: Some(first) },
+            DENIED if first == 0 => Body::Old { request: imm?, old: None },
+            CREDIT if first == 0 && sequence == 0 => Body::Credit,
+            VOID if first == 0 => Body::Void,
             _ => return None,
         };
-        let header = Header { sequence, freed, taken, body };
-        // What would not be written so was not written by us: versions, flags, and fields unused.
-        (version == Self::VERSION && zero == 0 && header.to_bytes() == *bytes).then_some(header)
+        let has_payload = matches!(body, Body::Part { .. });
+        let may_number = !matches!(body, Body::Credit | Body::Void);
+        let flags = version == Self::VERSION
+            && zero == 0
+            && (has_number == 0 && number == 0 || has_number == 1 && may_number);
+        let right = flags && (has_payload || payload == 0);
+        right.then_some((Header { sequence, freed, taken, body }, own))
+    }
+
+    /// How long the header of such a message is.
+    fn length(kind: u8) -> usize {
+        match kind {
+            REST => Self::LEAST + 8,
+            ADD => Self::LEAST + 16,
+            SWAP => Self::LEAST + 24,
+            _ => Self::LEAST,
+        }
     }
 }
+
+const PART: u8 = 1;
+const NOTICE: u8 = 2;
+const ADD: u8 = 3;
+const SWAP: u8 = 4;
+const OLD: u8 = 5;
+const DENIED: u8 = 6;
+const CREDIT: u8 = 7;
+const VOID: u8 = 8;
+/// A part that is not the first.
+const REST: u8 = 9;
 
 #[cfg(test)]
 mod tests {
@@ -127,6 +162,7 @@ mod tests {
         [
             Body::Part { total: u64::MAX, offset: 3, imm: None },
             Body::Part { total: 1, offset: 0, imm: Some(0) },
+            Body::Part { total: 0, offset: 0, imm: None },
             Body::Notice { length: 9, imm: u32::MAX },
             Body::Change { request: 1, region: 2, offset: 3, change: Change::Add(4) },
             Body::Change {
@@ -140,29 +176,55 @@ mod tests {
             Body::Void,
             Body::Credit,
         ]
-        .map(|body| Header { sequence: 77, freed: [1, u32::MAX], taken: 3, body })
+        .map(|body| {
+            let sequence = if body == Body::Credit { 0 } else { 77 };
+            Header { sequence, freed: [1, u32::MAX], taken: 3, body }
+        })
         .to_vec()
+    }
+
+    /// How long such a message may be.
+    fn payload(header: &Header) -> usize {
+        matches!(header.body, Body::Part { total: 1.., .. }).into()
     }
 
     #[test]
     fn headers_come_back_as_they_were() {
         for header in examples() {
-            assert_eq!(Header::parse(&header.to_bytes()), Some(header));
+            let (bytes, own) = header.to_bytes();
+            assert_eq!(Header::parse(&bytes, own + payload(&header)), Some((header, own)));
         }
     }
 
     #[test]
     fn nonsense_is_refused() {
         for header in examples() {
-            for (at, value) in [(0, 2), (1, 0), (1, 9), (2, 7), (3, 1), (28, 1)] {
-                let mut bytes = header.to_bytes();
+            let (bytes, own) = header.to_bytes();
+            let length = own + payload(&header);
+            for (at, value) in [(0, 1), (1, 0), (1, 10), (2, 7), (3, 1)] {
+                let mut bytes = bytes;
                 bytes[at] = value;
-                assert_eq!(Header::parse(&bytes), None, "{header:?} with {value} at {at}");
+                assert_eq!(Header::parse(&bytes, length), None, "{header:?} with {value} at {at}");
+            }
+            assert_eq!(Header::parse(&bytes, own - 1), None, "{header:?} cut short");
+            let most = if let Body::Part { total: 2.., .. } = header.body { 2 } else { 1 };
+            if most == 1 {
+                assert_eq!(Header::parse(&bytes, length + 1), None, "{header:?} with a tail");
+            }
+            if payload(&header) > 0 {
+                assert_eq!(Header::parse(&bytes, own), None, "{header:?} without its bytes");
             }
         }
-        let mut unused =
+        let (mut unused, length) =
             Header { sequence: 0, freed: [0; 2], taken: 0, body: Body::Credit }.to_bytes();
-        unused[40] = 1;
-        assert_eq!(Header::parse(&unused), None, "a field it does not use");
+        unused[24] = 1;
+        assert_eq!(Header::parse(&unused, length), None, "a field it does not use");
+        let body = Body::Part { total: 9, offset: 9, imm: None };
+        let (beyond, length) = Header { sequence: 0, freed: [0; 2], taken: 0, body }.to_bytes();
+        assert_eq!(Header::parse(&beyond, length + 1), None, "a part beyond the end");
+        let body = Body::Part { total: 9, offset: 1, imm: None };
+        let (mut first, length) = Header { sequence: 0, freed: [0; 2], taken: 0, body }.to_bytes();
+        first[32] = 0;
+        assert_eq!(Header::parse(&first, length + 1), None, "a first part that says it is none");
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::header::Body;
+use super::mailbox::Payload;
 use crate::op::{Done, Failure, Op};
 
 #[derive(Debug, Default)]
@@ -28,10 +29,19 @@ pub(super) struct Letter {
 /// Where its payload is.
 #[derive(Debug)]
 pub(super) enum Place {
-    /// In a slot of a rail's mail.
-    Slot { rail: u8, slot: u32, length: usize },
+    /// In a slot of a rail's mail: these bytes of it.
+    Slot { rail: u8, slot: u32, payload: Payload },
     /// Copied.
     Kept(Vec<u8>),
+}
+
+impl Place {
+    pub(super) fn length(&self) -> u64 {
+        match self {
+            Place::Slot { payload, .. } => payload.length as u64,
+            Place::Kept(bytes) => bytes.len() as u64,
+        }
+    }
 }
 
 /// What to do next.
@@ -50,14 +60,10 @@ pub(super) enum Step {
 }
 
 impl Inbox {
-    /// How many letters were taken so far.
-    pub(super) fn taken(&self) -> u32 {
-        self.taken
-    }
-
-    /// The peer hears of all that were taken.
-    pub(super) fn told(&mut self) {
+    /// How many letters were taken so far: the peer hears of them.
+    pub(super) fn tell(&mut self) -> u32 {
         self.told = self.taken;
+        self.taken
     }
 
     /// What told it may be lost: it shall hear again.
@@ -90,6 +96,23 @@ impl Inbox {
 
     pub(super) fn first(&self) -> Option<(&Op, &Letter)> {
         Some((self.receives.front()?, self.letters.front()?))
+    }
+
+    /// The usual case: a message that is whole and finds nothing before it, and a receive with room for it.
+    #[inline]
+    pub(super) fn take_at_once(&mut self, body: Body, payload: u64) -> Option<(Op, Done)> {
+        let (length, imm, room) = match body {
+            Body::Notice { length, imm } => (length, Some(imm), 0),
+            Body::Part { total, offset: 0, imm } if total == payload => (total, imm, total),
+            _ => return None,
+        };
+        let fits = room <= self.receives.front()?.work.total() as u64;
+        if !fits || !self.letters.is_empty() || self.filled > 0 {
+            return None;
+        }
+        self.skipping = false;
+        self.taken = self.taken.wrapping_add(1);
+        Some((self.receives.pop_front()?, Done::Received { length: length as usize, imm }))
     }
 
     /// Whether a letter finds a receive.
@@ -159,12 +182,12 @@ impl Inbox {
     }
 
     /// Letters whose slots are about to go.
-    pub(super) fn evacuate(&mut self, rail: u8, mut copy: impl FnMut(u32, usize) -> Vec<u8>) {
+    pub(super) fn evacuate(&mut self, rail: u8, copy: impl Fn(u32, Payload) -> Vec<u8>) {
         for letter in &mut self.letters {
-            if let Place::Slot { rail: of, slot, length } = letter.place
+            if let Place::Slot { rail: of, slot, payload } = letter.place
                 && of == rail
             {
-                letter.place = Place::Kept(copy(slot, length));
+                letter.place = Place::Kept(copy(slot, payload));
             }
         }
     }

@@ -27,15 +27,21 @@ pub(super) enum Turn {
 impl Incoming {
     /// A message came.
     #[inline]
-    pub(super) fn turn(&mut self, sequence: u64) -> Turn {
-        if sequence == self.next {
+    pub(super) fn turn(&mut self, sequence: u32) -> Turn {
+        let ahead = self.ahead(sequence);
+        if ahead == 0 {
             self.next += 1;
             return Turn::Now;
         }
-        if sequence < self.next || self.early.contains_key(&sequence) {
+        if ahead > u32::MAX / 2 || self.early.contains_key(&(self.next + u64::from(ahead))) {
             return Turn::Again;
         }
-        if sequence - self.next < AHEAD { Turn::Later } else { Turn::Nonsense }
+        if ahead < AHEAD { Turn::Later } else { Turn::Nonsense }
+    }
+
+    /// How far ahead of its turn a message is; more than half of all numbers: behind.
+    fn ahead(&self, sequence: u32) -> u32 {
+        sequence.wrapping_sub(self.next as u32)
     }
 
     /// How many came early.
@@ -43,8 +49,9 @@ impl Incoming {
         self.early.len()
     }
 
-    pub(super) fn keep(&mut self, header: Header, payload: &[u8]) {
-        self.early.insert(header.sequence, (header, payload.to_vec()));
+    pub(super) fn keep(&mut self, header: Header, payload: Vec<u8>) {
+        let sequence = self.next + u64::from(self.ahead(header.sequence));
+        self.early.insert(sequence, (header, payload));
     }
 
     /// The next one, if it came early.
@@ -56,7 +63,7 @@ impl Incoming {
 }
 
 /// How far ahead of its turn a message may come: more than all slots of all rails.
-const AHEAD: u64 = 1024;
+const AHEAD: u32 = 1024;
 
 #[cfg(test)]
 mod tests {
@@ -70,12 +77,23 @@ mod tests {
         assert_eq!(incoming.turn(0), Turn::Now);
         assert_eq!(incoming.turn(0), Turn::Again);
         assert_eq!(incoming.turn(2), Turn::Later);
-        incoming.keep(header(2), b"two");
+        incoming.keep(header(2), b"two".to_vec());
         assert_eq!(incoming.turn(2), Turn::Again);
         assert!(incoming.next_early().is_none());
         assert_eq!(incoming.turn(1), Turn::Now);
         assert_eq!(incoming.next_early(), Some((header(2), b"two".to_vec())));
         assert_eq!(incoming.turn(3 + AHEAD), Turn::Nonsense);
         assert_eq!(incoming.turn(2 + AHEAD), Turn::Later);
+    }
+
+    #[test]
+    fn numbers_go_round() {
+        let mut incoming = Incoming { next: u64::from(u32::MAX), ..Incoming::default() };
+        let header = Header { sequence: 0, freed: [0; 2], taken: 0, body: Body::Void };
+        assert_eq!(incoming.turn(0), Turn::Later);
+        incoming.keep(header, Vec::new());
+        assert_eq!((incoming.turn(u32::MAX), incoming.turn(u32::MAX)), (Turn::Now, Turn::Again));
+        assert_eq!(incoming.next_early(), Some((header, Vec::new())));
+        assert_eq!((incoming.turn(0), incoming.turn(1)), (Turn::Again, Turn::Now));
     }
 }

@@ -37,6 +37,8 @@ pub struct Link {
     tick: Duration,
     /// Whether somebody slept, or was about to.
     armed: bool,
+    /// Polls since the clock was last looked at: all of them brought something.
+    busy: u32,
     /// Which generation of each rail is in the descriptor, and whether the control connection is for
     /// writing.
     watched: Vec<u32>,
@@ -66,8 +68,9 @@ impl Link {
             epoll,
             alarm,
             began: clock(),
-            tick: Duration::MAX,
-            armed: false,
+            tick: Duration::ZERO,
+            armed: true,
+            busy: 0,
             watched: Vec::new(),
             watched_write: false,
             deaf: false,
@@ -194,14 +197,22 @@ impl Lane for Link {
 
     #[inline]
     fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
-        let now = self.now();
-        // The clock is a coarse one: this is once in some milliseconds.
-        if now != self.tick || self.armed || self.core.is_urgent() {
-            self.attend(now);
+        if self.armed || self.core.is_urgent() {
+            self.attend(self.now());
         }
-        let count = self.core.poll(now, done);
+        let count = self.core.poll(self.tick, done);
+        // What came need not wait for the rest to be looked after.
+        self.busy = if count > 0 { self.busy + 1 } else { BUSY };
+        if self.busy >= BUSY {
+            self.busy = 0;
+            let now = self.now();
+            // The clock is a coarse one: this is once in some milliseconds.
+            if now != self.tick {
+                self.attend(now);
+            }
+        }
         if self.core.journal.fresh {
-            self.publish(now);
+            self.publish(self.tick);
         }
         count
     }
@@ -251,6 +262,8 @@ fn clock() -> Duration {
     Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec as u32)
 }
 
+/// How many polls in a row may bring something before the clock is looked at all the same.
+const BUSY: u32 = 8;
 /// How often statistics are published, besides at every event.
 const PUBLISH: Duration = Duration::from_secs(1);
 const TICK: Duration = Duration::from_millis(5);

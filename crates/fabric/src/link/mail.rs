@@ -3,13 +3,15 @@
 use super::complete::cause;
 use super::control::Control;
 use super::core::{Core, RECEIVE};
-use super::flights::{Tail, cut};
+use super::flights::{Tail, runs};
 use super::header::{Body, Change, Header, Stream};
 use super::inbox::{Letter, Place, Step};
 use super::incoming::Turn;
+use super::mailbox::Payload;
 use super::outgoing::{Draft, Message};
 use super::parts::What;
 use crate::op::{Completion, Done, Failure, Pieces, Work};
+use crate::region::Slice;
 
 impl Core {
     // Out.
@@ -21,33 +23,32 @@ impl Core {
     /// Sends one message, if there is one, and a rail for it; `on` one that was chosen already.
     pub(super) fn send_next(&mut self, stream: Stream, on: Option<u8>) -> bool {
         let Some(rail) = on.or_else(|| self.rail_for_message(stream)) else { return false };
-        if let Some(message) = self.outgoing[stream as usize].next_again() {
-            self.launch(rail, message);
+        if let Some(sequence) = self.outgoing[stream as usize].next_again() {
+            self.launch(rail, stream, sequence);
             return true;
         }
         if !self.outgoing[stream as usize].may_number() {
             return false;
         }
         let Some(draft) = self.outgoing[stream as usize].draft() else { return false };
-        let (body, flight, payload, over) = self.write(draft);
+        let (message, over) = self.write(draft);
         if over {
             self.outgoing[stream as usize].drop_draft();
         }
-        let sequence = self.outgoing[stream as usize].number();
-        self.launch(rail, Message { sequence, body, flight, payload });
+        let sequence = self.outgoing[stream as usize].number(message);
+        self.launch(rail, stream, sequence);
         true
     }
 
-    /// What a draft says next, whose it is, how long its payload is, and whether that is all of it.
-    fn write(&mut self, draft: Draft) -> (Body, Option<u32>, u64, bool) {
+    /// What a draft says next, and whether that is all of it.
+    fn write(&mut self, draft: Draft) -> (Message, bool) {
+        let plain = |body| (Message { body, flight: None, payload: 0 }, true);
         let number = match draft {
-            Draft::Old { request, old } => return (Body::Old { request, old }, None, 0, true),
+            Draft::Old { request, old } => return plain(Body::Old { request, old }),
             Draft::Send(number) | Draft::Notice(number) | Draft::Change(number) => number,
         };
         let room = self.their_room;
-        let Some(flight) = self.flights.get_mut(number) else {
-            return (Body::Credit, None, 0, true);
-        };
+        let Some(flight) = self.flights.get_mut(number) else { return plain(Body::Void) };
         flight.begun = true;
         match &flight.op.work {
             Work::Send { imm, .. } => {
@@ -56,21 +57,18 @@ impl Core {
                 flight.cut += length;
                 flight.messages += 1;
                 let body = Body::Part { total, offset, imm: *imm };
-                (body, Some(number), length, flight.cut == total)
+                let message = Message { body, flight: Some(number), payload: length };
+                (message, flight.cut == total)
             }
-            Work::FetchAdd { at, add, .. } => {
-                let body = change(number, at, Change::Add(*add));
-                (body, None, 0, true)
-            }
+            Work::FetchAdd { at, add, .. } => plain(change(number, at, Change::Add(*add))),
             Work::CompareSwap { at, expect, new, .. } => {
-                let body = change(number, at, Change::Swap { expect: *expect, new: *new });
-                (body, None, 0, true)
+                plain(change(number, at, Change::Swap { expect: *expect, new: *new }))
             }
             Work::Write { imm, .. } => {
                 let body = Body::Notice { length: flight.total, imm: imm.unwrap_or(0) };
-                (body, Some(number), 0, true)
+                (Message { body, flight: Some(number), payload: 0 }, true)
             }
-            Work::Read { .. } | Work::Receive { .. } => (Body::Credit, None, 0, true),
+            Work::Read { .. } | Work::Receive { .. } => plain(Body::Void),
         }
     }
 
@@ -90,26 +88,28 @@ impl Core {
         rails.min().map(|(_, rail)| rail)
     }
 
-    fn launch(&mut self, rail: u8, message: Message) {
-        let Message { sequence, body, flight, payload } = message;
+    /// Sends one that has its number.
+    fn launch(&mut self, rail: u8, stream: Stream, sequence: u64) {
+        let Some(message) = self.outgoing[stream as usize].sent(sequence) else { return };
+        let Message { body, flight, payload } = *message;
         let flight = flight.and_then(|flight| self.flights.get(flight));
-        let pieces = match (flight, body) {
-            (Some(flight), Body::Part { offset, .. }) => {
-                cut(flight.op.work.local(), offset, payload)
-            }
-            _ => Pieces::EMPTY,
+        let payload = match (flight, body) {
+            (Some(flight), Body::Part { offset, .. }) => (flight.op.work.local(), offset, payload),
+            _ => (&[][..], 0, 0),
         };
-        let taken = self.inbox.taken();
         let Some(track) = &mut self.rails[usize::from(rail)].track else { return };
-        let header = Header { sequence, freed: [0; 2], taken, body };
-        let Some((place, bytes)) = track.mail.write(header, pieces.as_slice()) else {
-            return self.fail_link(Failure::Local, "a message was sent without a place for it");
-        };
-        self.inbox.told();
+        let taken = self.inbox.tell();
+        let header = Header { sequence: sequence as u32, freed: [0; 2], taken, body };
+        match track.mail.write(header, payload) {
+            Some(bytes) => self.put_message(rail, bytes, What::Message { stream, sequence }),
+            None => self.fail_link(Failure::Local, "a message was sent without a place for it"),
+        }
+    }
+
+    #[inline]
+    fn put_message(&mut self, rail: u8, bytes: Slice, what: What) {
         let length = bytes.len() as u64;
-        let work = Work::Send { from: bytes.into(), imm: None };
-        let what = What::Message { place, message: Box::new(message) };
-        self.put(rail, length, work, what);
+        self.put(rail, length, Work::Send { from: bytes.into(), imm: None }, what);
     }
 
     /// Gives the lane its free slots back, and says so to a peer that may wait for them.
@@ -126,7 +126,7 @@ impl Core {
         track.mail.receives(receives, |slot| RECEIVE | u64::from(slot));
         track.lane.post(receives);
         if !receives.is_empty() {
-            receives.drain(..).for_each(|_| track.mail.returned());
+            receives.drain(..).for_each(|_| track.mail.returned(None));
             return self.die(rail, "the lane has no room for its receives");
         }
         self.give_credit(rail);
@@ -141,13 +141,15 @@ impl Core {
         if !(track.mail.owes_credit() || self.inbox.owes()) || !this.making.heard {
             return;
         }
+        let taken = self.inbox.tell();
         if track.mail.has_room_for_credit() && track.out < track.depth {
-            let body = Body::Credit;
-            return self.launch(rail, Message { sequence: 0, body, flight: None, payload: 0 });
+            let header = Header { sequence: 0, freed: [0; 2], taken, body: Body::Credit };
+            if let Some(bytes) = track.mail.write(header, (&[], 0, 0)) {
+                self.put_message(rail, bytes, What::Credit);
+            }
+            return;
         }
         let (generation, freed) = (this.generation, track.mail.tell());
-        let taken = self.inbox.taken();
-        self.inbox.told();
         self.say(&Control::Freed { rail, generation, freed, taken });
     }
 
@@ -169,7 +171,11 @@ impl Core {
     pub(super) fn receive(&mut self, rail: u8, completion: Completion) {
         let slot = (completion.token & !RECEIVE) as u32;
         let Some(track) = &mut self.rails[usize::from(rail)].track else { return };
-        track.mail.returned();
+        let slice = match completion.work {
+            Work::Receive { into: Pieces::One(slice) } => Some((slot, slice)),
+            _ => None,
+        };
+        track.mail.returned(slice);
         let length = match completion.outcome {
             Ok(Done::Received { length, .. }) => length,
             Ok(_) => return,
@@ -177,35 +183,33 @@ impl Core {
             Err(failure) => return self.die(rail, cause(failure)),
         };
         track.received += 1;
-        let mut bytes = std::mem::take(&mut self.scratch);
-        track.mail.read(slot, length, &mut bytes);
-        let header = bytes.first_chunk().and_then(Header::parse);
-        match header.filter(|header| self.hear_freed(rail, header.freed, header.taken)) {
-            Some(header) => self.take_in(rail, slot, &header, &bytes[Header::LENGTH..]),
+        let header = track.mail.header(slot, length);
+        match header.filter(|(header, _)| self.hear_freed(rail, header.freed, header.taken)) {
+            Some((header, payload)) => self.take_in(rail, slot, &header, payload),
             None => {
                 let name = self.rails[usize::from(rail)].name(self.leads);
                 let why = format!("a message of {length} bytes by {name} is none of ours");
                 self.fail_link(Failure::Nonsense, &why);
             }
         }
-        self.scratch = bytes;
     }
 
-    fn take_in(&mut self, rail: u8, slot: u32, header: &Header, payload: &[u8]) {
+    fn take_in(&mut self, rail: u8, slot: u32, header: &Header, payload: Payload) {
         let stream = header.body.stream();
         if header.body == Body::Credit {
             return self.free(rail, slot, stream);
         }
         match self.incoming[stream as usize].turn(header.sequence) {
             Turn::Now => {
-                let place = Place::Slot { rail, slot, length: payload.len() };
-                self.take_effect(header.body, place);
+                self.take_effect(header.body, Place::Slot { rail, slot, payload });
                 while let Some((header, payload)) = self.incoming[stream as usize].next_early() {
                     self.take_effect(header.body, Place::Kept(payload));
                 }
             }
             Turn::Later => {
-                self.incoming[stream as usize].keep(*header, payload);
+                let track = self.rails[usize::from(rail)].track.as_ref();
+                let payload = track.map(|track| track.mail.payload(slot, payload));
+                self.incoming[stream as usize].keep(*header, payload.unwrap_or_default());
                 self.free(rail, slot, stream);
                 let kept = self.incoming[stream as usize].early() + self.inbox.kept();
                 if kept > MOST_KEPT {
@@ -226,6 +230,11 @@ impl Core {
     fn take_effect(&mut self, body: Body, place: Place) {
         match body {
             Body::Part { .. } | Body::Notice { .. } | Body::Void => {
+                if let Some((receive, done)) = self.inbox.take_at_once(body, place.length()) {
+                    self.copy(&place, receive.work.local(), 0);
+                    self.release(place, Stream::Letters);
+                    return self.finish(receive, Ok(done));
+                }
                 self.inbox.push(Letter { body, place });
                 return self.deliver();
             }
@@ -253,12 +262,9 @@ impl Core {
     }
 
     /// An atomic operation of ours is over.
-    fn answered(&mut self, request: u64, old: Option<u64>) {
-        let number = u32::try_from(request).ok();
-        let flight = number.and_then(|number| self.flights.get(number));
-        let (Some(number), Some(flight)) =
-            (number, flight.filter(|f| f.tail == Tail::Answer && f.begun))
-        else {
+    fn answered(&mut self, number: u32, old: Option<u64>) {
+        let flight = self.flights.get(number).filter(|f| f.tail == Tail::Answer && f.begun);
+        let Some(flight) = flight else {
             return self.fail_link(Failure::Nonsense, "the peer answers what was not asked");
         };
         if let (Some(old), [place]) = (old, flight.op.work.local()) {
@@ -277,8 +283,10 @@ impl Core {
                     continue;
                 }
                 Step::Fill { from } => {
-                    let bytes = self.fill(from);
-                    match self.inbox.filled(bytes) {
+                    let copied = self.inbox.first().map(|(receive, letter)| {
+                        self.copy(&letter.place, receive.work.local(), from)
+                    });
+                    match self.inbox.filled(copied.unwrap_or(0)) {
                         Step::Nothing => {
                             if let Some(letter) = self.inbox.pop_letter() {
                                 self.release(letter.place, Stream::Letters);
@@ -305,37 +313,37 @@ impl Core {
         }
     }
 
-    /// Copies the first letter into the first receive, from an offset on; says how much.
-    fn fill(&mut self, from: u64) -> u64 {
-        let Some((receive, letter)) = self.inbox.first() else { return 0 };
-        let mut kept = std::mem::take(&mut self.letter);
-        let bytes: &[u8] = match &letter.place {
-            Place::Kept(bytes) => bytes,
-            Place::Slot { rail, slot, length } => {
-                kept.clear();
-                if let Some(track) = &self.rails[usize::from(*rail)].track {
-                    track.mail.read(*slot, Header::LENGTH + length, &mut kept);
-                }
-                kept.get(Header::LENGTH..).unwrap_or_default()
+    /// Copies a letter into a receive, from an offset on; says how much.
+    fn copy(&self, place: &Place, into: &[Slice], from: u64) -> u64 {
+        match place {
+            Place::Slot { rail, slot, payload } => {
+                let track = self.rails[usize::from(*rail)].track.as_ref();
+                track.map_or(0, |track| track.mail.copy(*slot, *payload, into, from))
             }
-        };
-        let room = (receive.work.total() as u64).saturating_sub(from);
-        let bytes = &bytes[..bytes.len().min(room as usize)];
-        let mut rest = bytes;
-        let pieces = cut(receive.work.local(), from, bytes.len() as u64);
-        for piece in pieces.as_slice() {
-            let (part, more) = rest.split_at(piece.len().min(rest.len()));
-            piece.region().memory().write(piece.offset(), part);
-            rest = more;
+            Place::Kept(bytes) => {
+                let mut copied = 0;
+                for (region, run) in runs(into, from, bytes.len() as u64) {
+                    region.memory().write(run.start, &bytes[copied..copied + run.len()]);
+                    copied += run.len();
+                }
+                copied as u64
+            }
         }
-        let length = bytes.len() as u64;
-        self.letter = kept;
-        length
     }
 
     fn release(&mut self, place: Place, stream: Stream) {
         if let Place::Slot { rail, slot, .. } = place {
             self.free(rail, slot, stream);
+        }
+    }
+
+    /// A message has arrived: its place is free.
+    #[inline]
+    pub(super) fn give_back(&mut self, rail: u8, work: Work) {
+        if let Some(track) = &mut self.rails[usize::from(rail)].track
+            && let Work::Send { from: Pieces::One(place), .. } = work
+        {
+            track.mail.give_back(place);
         }
     }
 
@@ -347,11 +355,8 @@ impl Core {
 }
 
 fn change(number: u32, at: &crate::remote::Target, change: Change) -> Body {
-    let region = match *at.window.reach() {
-        crate::remote::Reach::Link { region } => region,
-        _ => 0,
-    };
-    Body::Change { request: number.into(), region, offset: at.offset, change }
+    let region = at.window.region().unwrap_or(0);
+    Body::Change { request: number, region, offset: at.offset, change }
 }
 
 /// Letters that may wait in memory of their own: as many as may be on their way and not taken.

@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use super::config::NOTES;
+use super::flights::runs;
 use super::header::{Header, Stream};
 use crate::error::Error;
 use crate::memory::{Memory, Pages};
@@ -20,13 +21,15 @@ pub(super) struct Mailbox {
     /// A header and a payload.
     slot_size: usize,
     /// Slots that are with nobody: to be posted; and what was in them, if the peer must hear of it.
-    idle: Vec<(u32, Option<Stream>)>,
+    idle: Vec<(Slice, Option<Stream>)>,
+    /// By their number, those that the lane has given back and that are not empty yet.
+    full: Vec<Option<Slice>>,
     /// How many of them are empty again, by stream.
     emptied: [u32; 2],
     /// How many are with the lane.
     posted: u32,
     /// Places for messages to send.
-    places: Vec<u32>,
+    places: Vec<Slice>,
     /// By stream: how many slots the peer has, and how many messages we sent into them.
     theirs: [u16; 2],
     sent: [u32; 2],
@@ -35,7 +38,13 @@ pub(super) struct Mailbox {
     freed: [u32; 2],
     told: [u32; 2],
     ours: [u16; 2],
-    copied: Vec<u8>,
+}
+
+/// Where in its slot a message's payload is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Payload {
+    pub(super) begin: usize,
+    pub(super) length: usize,
 }
 
 impl Mailbox {
@@ -43,25 +52,25 @@ impl Mailbox {
     pub(super) fn new(fabric: &dyn Fabric, letters: u16, room: usize) -> Result<Self, Error> {
         let ours = [letters.max(1), NOTES];
         let slots = u32::from(ours[0]) + u32::from(NOTES);
-        let slot_size = (Header::LENGTH + room).next_multiple_of(64);
+        let slot_size = (Header::LONGEST + room).next_multiple_of(64);
         let size = 2 * slots as usize * slot_size;
         let memory = Memory::allocate(size, Pages::Plain)?;
         let region = fabric.register(&memory, Rights::NONE)?;
         Ok(Mailbox {
-            region,
             slots,
             slot_size,
-            idle: (0..slots).map(|slot| (slot, None)).collect(),
+            idle: (0..slots).map(|slot| (place(&region, slot, slot_size), None)).collect(),
+            full: (0..slots).map(|_| None).collect(),
             emptied: [0; 2],
             posted: 0,
             places: Vec::new(),
+            region,
             theirs: [0; 2],
             sent: [0; 2],
             freed_there: [0; 2],
             freed: [0; 2],
             told: [0; 2],
             ours,
-            copied: Vec::new(),
         })
     }
 
@@ -73,23 +82,23 @@ impl Mailbox {
     /// How many we may have there. A peer that says more than we have places for gets fewer.
     pub(super) fn peer_has(&mut self, slots: [u16; 2]) {
         self.theirs = [slots[0].min(self.ours[0]), slots[1].min(self.ours[1])];
-        let most = self.theirs.iter().map(|slots| u32::from(*slots)).sum();
-        self.places = (0..most).collect();
+        let most: u32 = self.theirs.iter().map(|slots| u32::from(*slots)).sum();
+        let places = self.slots..self.slots + most;
+        self.places = places.map(|at| place(&self.region, at, self.slot_size)).collect();
     }
 
     // Messages of the peer's.
 
     /// Receives for the slots that are with nobody. `token` names them. From now on the peer may be told.
     pub(super) fn receives(&mut self, into: &mut VecDeque<Op>, token: impl Fn(u32) -> u64) {
-        let size = self.slot_size;
         self.posted += self.idle.len() as u32;
         self.emptied = [0; 2];
-        for (slot, stream) in self.idle.drain(..) {
+        for (slice, stream) in self.idle.drain(..) {
             if let Some(stream) = stream {
                 self.freed[stream as usize] = self.freed[stream as usize].wrapping_add(1);
             }
-            let begin = slot as usize * size;
-            into.push_back(Op::receive(token(slot), self.region.slice(begin..begin + size)));
+            let slot = (slice.offset() / self.slot_size) as u32;
+            into.push_back(Op::receive(token(slot), slice));
         }
     }
 
@@ -103,8 +112,13 @@ impl Mailbox {
     }
 
     /// The lane gave a slot back, with a message in it or without.
-    pub(super) fn returned(&mut self) {
+    pub(super) fn returned(&mut self, slot: Option<(u32, Slice)>) {
         self.posted -= 1;
+        if let Some((slot, slice)) = slot
+            && let Some(full) = self.full.get_mut(slot as usize)
+        {
+            *full = Some(slice);
+        }
     }
 
     /// Whether the lane has slots.
@@ -112,10 +126,33 @@ impl Mailbox {
         self.posted > 0
     }
 
-    /// A message's bytes, copied, so that the peer cannot change them while they are looked at.
-    pub(super) fn read(&self, slot: u32, length: usize, into: &mut Vec<u8>) {
-        into.resize(length.min(self.slot_size), 0);
-        self.region.memory().read(slot as usize * self.slot_size, into);
+    /// The header of a message of so many bytes; `None` if it is none of ours. It is copied, so that the peer
+    /// cannot change it while it is looked at.
+    pub(super) fn header(&self, slot: u32, length: usize) -> Option<(Header, Payload)> {
+        let mut bytes = [0; Header::LONGEST];
+        let there = &mut bytes[..length.min(Header::LONGEST)];
+        self.region.memory().read(slot as usize * self.slot_size, there);
+        let (header, begin) = Header::parse(&bytes, length.min(self.slot_size))?;
+        Some((header, Payload { begin, length: length - begin }))
+    }
+
+    /// A message's payload, copied.
+    pub(super) fn payload(&self, slot: u32, payload: Payload) -> Vec<u8> {
+        let mut bytes = vec![0; payload.length];
+        self.region.memory().read(slot as usize * self.slot_size + payload.begin, &mut bytes);
+        bytes
+    }
+
+    /// Copies as much of a payload as there is room for into slices, from `offset` on; says how much.
+    pub(super) fn copy(&self, slot: u32, payload: Payload, into: &[Slice], offset: u64) -> u64 {
+        let mut begin = slot as usize * self.slot_size + payload.begin;
+        let mut copied = 0;
+        for (region, run) in runs(into, offset, payload.length as u64) {
+            region.memory().copy(run.start, self.region.memory(), begin, run.len());
+            begin += run.len();
+            copied += run.len() as u64;
+        }
+        copied
     }
 
     /// What the peer said about its slots; `false` if that cannot be.
@@ -136,8 +173,10 @@ impl Mailbox {
 
     /// A slot is empty again.
     pub(super) fn free(&mut self, slot: u32, stream: Stream) {
-        self.emptied[stream as usize] += 1;
-        self.idle.push((slot, Some(stream)));
+        if let Some(slice) = self.full.get_mut(slot as usize).and_then(Option::take) {
+            self.emptied[stream as usize] += 1;
+            self.idle.push((slice, Some(stream)));
+        }
     }
 
     // Messages of ours.
@@ -175,29 +214,37 @@ impl Mailbox {
         self.freed
     }
 
-    /// Writes a message; says where it stands, and the number of that place, to be given back. The caller has
-    /// asked for room.
-    pub(super) fn write(&mut self, mut header: Header, payload: &[Slice]) -> Option<(u32, Slice)> {
+    /// Writes a message with so many bytes of `from`, from `offset` on; says where it stands: that place is to be
+    /// given back. The caller has asked for room.
+    pub(super) fn write(
+        &mut self,
+        mut header: Header,
+        (from, offset, length): (&[Slice], u64, u64),
+    ) -> Option<Slice> {
         let place = self.places.pop()?;
         header.freed = self.tell();
         let stream = header.body.stream() as usize;
         self.sent[stream] = self.sent[stream].wrapping_add(1);
-        let begin = (self.slots + place) as usize * self.slot_size;
-        self.region.memory().write(begin, &header.to_bytes());
-        let mut end = begin + Header::LENGTH;
-        for slice in payload {
-            self.copied.resize(slice.len(), 0);
-            slice.region().memory().read(slice.offset(), &mut self.copied);
-            self.region.memory().write(end, &self.copied);
-            end += slice.len();
+        let begin = place.offset();
+        let (bytes, own) = header.to_bytes();
+        self.region.memory().write(begin, &bytes[..own]);
+        let mut end = begin + own;
+        for (region, run) in runs(from, offset, length) {
+            self.region.memory().copy(end, region.memory(), run.start, run.len());
+            end += run.len();
         }
-        Some((place, self.region.slice(begin..end)))
+        Some(place.resized(end - begin))
     }
 
     /// A message has arrived: its place is free.
-    pub(super) fn give_back(&mut self, place: u32) {
+    pub(super) fn give_back(&mut self, place: Slice) {
         self.places.push(place);
     }
+}
+
+fn place(region: &Region, at: u32, size: usize) -> Slice {
+    let begin = at as usize * size;
+    region.slice(begin..begin + size)
 }
 
 /// Slots for notes that only credits use: with them each end can always say that it has room again.

@@ -1,14 +1,13 @@
 //! Messages of one stream on their way out: in order, numbered when they first go, and again with the
 //! same number when a lane has lost them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use super::header::Body;
 
-/// A message with its number.
+/// A message that has its number.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Message {
-    pub(super) sequence: u64,
     pub(super) body: Body,
     /// The operation it belongs to, and how many bytes of it are its payload.
     pub(super) flight: Option<u32>,
@@ -25,16 +24,16 @@ pub(super) enum Draft {
     /// An atomic operation's request.
     Change(u32),
     /// What we answer to the peer's.
-    Old { request: u64, old: Option<u64> },
+    Old { request: u32, old: Option<u64> },
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     drafts: VecDeque<Draft>,
     /// To be sent again, by number.
-    again: BTreeMap<u64, Message>,
-    /// Those sent, from the oldest that has not arrived: whether each has.
-    arrived: VecDeque<bool>,
+    again: BTreeSet<u64>,
+    /// Those sent, from the oldest that has not arrived on; none in place of those that have.
+    sent: VecDeque<Option<Message>>,
     oldest: u64,
     /// How many the peer's caller has taken. Notes wait for no caller: all that arrived.
     taken: u64,
@@ -56,12 +55,13 @@ impl Outgoing {
         self.drafts.push_back(draft);
     }
 
-    pub(super) fn send_again(&mut self, message: Message) {
-        self.again.insert(message.sequence, message);
+    pub(super) fn send_again(&mut self, sequence: u64) {
+        self.again.insert(sequence);
     }
 
-    pub(super) fn next_again(&mut self) -> Option<Message> {
-        self.again.pop_first().map(|(_, message)| message)
+    #[inline]
+    pub(super) fn next_again(&mut self) -> Option<u64> {
+        self.again.pop_first()
     }
 
     pub(super) fn draft(&self) -> Option<Draft> {
@@ -79,7 +79,7 @@ impl Outgoing {
     }
 
     fn next(&self) -> u64 {
-        self.oldest + self.arrived.len() as u64
+        self.oldest + self.sent.len() as u64
     }
 
     /// The peer's caller has taken so many so far, by the lower bits of their number; `false` if that
@@ -94,23 +94,30 @@ impl Outgoing {
         (self.taken as u32).wrapping_sub(count) <= u32::from(u16::MAX)
     }
 
-    pub(super) fn number(&mut self) -> u64 {
-        self.arrived.push_back(false);
+    /// Gives a message its number.
+    pub(super) fn number(&mut self, message: Message) -> u64 {
+        self.sent.push_back(Some(message));
         self.next() - 1
     }
 
-    pub(super) fn arrived(&mut self, sequence: u64) {
-        let at = sequence.checked_sub(self.oldest).and_then(|at| usize::try_from(at).ok());
-        if let Some(arrived) = at.and_then(|at| self.arrived.get_mut(at)) {
-            *arrived = true;
-        }
-        while self.arrived.front() == Some(&true) {
-            self.arrived.pop_front();
+    /// One that was sent and has not arrived.
+    pub(super) fn sent(&mut self, sequence: u64) -> Option<&mut Message> {
+        let at = usize::try_from(sequence.checked_sub(self.oldest)?).ok()?;
+        self.sent.get_mut(at)?.as_mut()
+    }
+
+    /// One has arrived: whose it is.
+    pub(super) fn arrived(&mut self, sequence: u64) -> Option<u32> {
+        let at = usize::try_from(sequence.checked_sub(self.oldest)?).ok()?;
+        let message = self.sent.get_mut(at)?.take();
+        while let Some(None) = self.sent.front() {
+            self.sent.pop_front();
             self.oldest += 1;
         }
         if !self.waits {
             self.taken = self.oldest;
         }
+        message?.flight
     }
 
     /// How many drafts wait.

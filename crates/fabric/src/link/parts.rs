@@ -1,6 +1,6 @@
 //! What is on the lanes: one row for each operation that a lane has.
 
-use super::outgoing::Message;
+use super::header::Stream;
 use crate::op::{Op, Work};
 use crate::remote::Window;
 
@@ -19,10 +19,19 @@ pub(super) enum What {
     Whole { token: u64, window: Window },
     /// A piece of an operation.
     Piece(Piece),
-    /// A message, whose header stands at this place.
-    Message { place: u32, message: Box<Message> },
+    /// A message of a stream.
+    Message { stream: Stream, sequence: u64 },
+    /// A message that only says what is free again.
+    Credit,
     /// The probe of a new lane: first a write, then a read.
     Probe,
+}
+
+impl What {
+    #[inline]
+    pub(super) fn is_message(&self) -> bool {
+        matches!(self, What::Message { .. } | What::Credit)
+    }
 }
 
 /// The caller's operation again, as it came.

@@ -5,13 +5,13 @@ use super::parts::{Piece, What};
 use super::rail::Key;
 use super::regions::Standing;
 use crate::op::Failure;
-use crate::remote::{Reach, Window};
+use crate::remote::Window;
 
 impl Core {
     /// A rail for so many bytes to or from a region.
     #[inline]
-    pub(super) fn choose(&mut self, window: &Window, bytes: u64) -> Choice {
-        let Reach::Link { region } = *window.reach() else { return Choice::Refused };
+    pub(super) fn choose(&mut self, region: Option<u64>, bytes: u64) -> Choice {
+        let Some(region) = region else { return Choice::Refused };
         if let [only] = self.active[..] {
             let Some(track) = &self.rails[usize::from(only)].track else { return Choice::Full };
             return match track.key(region) {
@@ -106,14 +106,18 @@ impl Core {
 
     fn try_piece(&mut self, piece: &Piece) -> Tried {
         let Some(flight) = self.flights.get(piece.flight) else { return Tried::Refused };
-        let Some(window) = flight.window().cloned() else { return Tried::Refused };
-        match self.choose(&window, piece.length) {
+        let region = flight.region();
+        match self.choose(region, piece.length) {
             Choice::Rail(rail, window) => {
                 self.put_piece(rail, *piece, window);
                 Tried::Begun
             }
             Choice::Full => Tried::Wait,
-            Choice::Keyless if self.standing(&window) == Some(Standing::Gone) => Tried::Refused,
+            Choice::Keyless
+                if region.and_then(|region| self.heard.get(region)) == Some(Standing::Gone) =>
+            {
+                Tried::Refused
+            }
             Choice::Keyless => Tried::Keyless,
             Choice::Refused => Tried::Refused,
         }
@@ -137,13 +141,6 @@ impl Core {
         self.waiting.retain(|number| *number != piece.flight);
         self.keyless.retain(|number| *number != piece.flight);
         self.progress(piece.flight);
-    }
-
-    fn standing(&self, window: &Window) -> Option<Standing> {
-        match *window.reach() {
-            Reach::Link { region } => self.heard.get(region),
-            _ => None,
-        }
     }
 
     /// Keys came, or rails: who waited for that tries again.

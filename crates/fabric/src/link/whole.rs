@@ -7,7 +7,6 @@ use super::core::{Core, RECEIVE, is_allowed};
 use super::parts::{NEVER, Part, What};
 use super::rail::Key;
 use crate::op::{Done, Op, Work};
-use crate::remote::Reach;
 
 impl Core {
     /// Posts everything, if all of it is of that kind.
@@ -26,7 +25,7 @@ impl Core {
         for op in ops.iter() {
             let (Work::Write { imm: None, .. } | Work::Read { .. }) = op.work else { return None };
             let target = op.work.target()?;
-            let Reach::Link { region } = *target.window.reach() else { return None };
+            let region = target.window.region()?;
             let length = op.work.total();
             let possible = target.window.lane() == self.number
                 && op.work.local().len() <= self.caps.max_pieces
@@ -42,7 +41,7 @@ impl Core {
             let proof = if let Work::Read { .. } = op.work { NEVER } else { track.sent + 1 };
             let bytes = op.work.total() as u64;
             let target = op.work.target_mut()?;
-            let Reach::Link { region } = *target.window.reach() else { return None };
+            let region = target.window.region()?;
             let Some(Key::Open(window)) = track.key(region) else { return None };
             let window = std::mem::replace(&mut target.window, window.clone());
             let what = What::Whole { token: op.token, window };

@@ -214,6 +214,18 @@ impl Memory {
         unsafe { copy(bytes.as_mut_ptr(), self.address().add(offset), bytes.len()) };
     }
 
+    /// Copies bytes of another memory, or of this one, to `offset` on. Where both are the same bytes, the copy
+    /// may see its own writes.
+    #[track_caller]
+    pub(crate) fn copy(&self, offset: usize, from: &Memory, at: usize, count: usize) {
+        self.check(offset, count);
+        from.check(at, count);
+        fence(Ordering::Acquire);
+        // SAFETY: just checked to lie within either memory, which both live.
+        unsafe { copy(self.address().add(offset), from.address().add(at), count) };
+        fence(Ordering::Release);
+    }
+
     /// The eight bytes at `offset` as one number: never half old and half new. What another thread or
     /// process stored before this number is seen after it. A device gives no such promise: there only
     /// a completion tells that data has arrived.

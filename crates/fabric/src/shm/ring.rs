@@ -25,9 +25,10 @@ pub(super) struct Ring {
     /// The bytes of the peer's record that are not read yet, and where they are.
     left: usize,
     at: u64,
-    /// How far the peer had read when we looked last.
+    /// How far the peer had read when we looked last, and how far it knows that we have.
     peer_head: u64,
-    /// Whether something was written, or room made, since the peer was last told.
+    told: u64,
+    /// Whether something was written, or much room made, since the peer was last told.
     pub(super) wrote: bool,
     pub(super) made_room: bool,
     /// The peer's process is gone: what it wrote is read to the end.
@@ -46,6 +47,7 @@ impl Ring {
             left: 0,
             at: 0,
             peer_head: 0,
+            told: 0,
             wrote: false,
             made_room: false,
             orphaned: false,
@@ -55,7 +57,7 @@ impl Ring {
     /// Whether there is something to read, or to know.
     #[inline]
     pub(super) fn has_news(&self) -> bool {
-        self.left > 0 || self.peer.mark(self.head) != 0 || self.orphaned || self.peer.has_ended()
+        self.has_unread() || self.orphaned || self.peer.has_ended()
     }
 
     pub(super) fn has_room(&self) -> bool {
@@ -148,10 +150,16 @@ impl Stream for Ring {
         self.at = self.at.wrapping_add(count as u64);
         self.left -= count;
         if self.left == 0 {
+            self.made_room |= self.head / STEP != self.told / STEP;
+            self.told = self.head;
             self.board.set_head(self.head);
-            self.made_room = true;
         }
         Ok(count)
+    }
+
+    #[inline]
+    fn has_unread(&self) -> bool {
+        self.left > 0 || self.peer.mark(self.head) != 0
     }
 
     fn finish(&mut self) {
@@ -169,6 +177,10 @@ const MARK: usize = 8;
 const LINE: usize = 64;
 /// The longest record: of a long message the peer reads the beginning while we write on.
 const LONGEST: usize = 32 << 10;
+
+/// Who waits for room has filled the ring: it is worth waking when a part of that was read, not for each
+/// record, since looking whether it sleeps costs a fence.
+const STEP: u64 = RING as u64 / 8;
 
 /// A peer's board with any numbers on it: what is read stays within the ring and the parts.
 #[cfg(any(test, feature = "fuzz"))]

@@ -36,9 +36,9 @@ const _: () = {
 impl Stream for Socket {
     const NUMBERS_ALONE: bool = false;
 
-    /// A message of up to 4 KiB is read in one call with its header and copied from there; of longer
-    /// ones the rest goes straight to its place.
-    const AHEAD: usize = 4096;
+    /// A write of up to 4 KiB is read in one call with its header, and with the link's message behind it, and
+    /// copied from there; of longer ones the rest goes straight to its place.
+    const AHEAD: usize = 4096 + 512;
 
     unsafe fn write(&mut self, parts: &[Part]) -> io::Result<usize> {
         let message = Self::message(parts);

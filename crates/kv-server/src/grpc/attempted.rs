@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kv_proto::wire::Answer;
+use kv_proto::wire::{Answer, Status as Said};
 use kv_proto::{Attempt, v1};
 use tonic::Status;
 
@@ -45,9 +45,11 @@ impl Attempted {
         }
     }
 
-    /// It was done, or refused for good.
+    /// It was done, or refused for good. What a full store refuses may be taken another time.
     pub(super) fn done(mut self, answer: Answer) -> Answer {
-        if let Some((session, sequence)) = self.turn.take() {
+        if answer.status != Said::Full
+            && let Some((session, sequence)) = self.turn.take()
+        {
             session.done(sequence, answer);
             session.leave();
         }

@@ -4,7 +4,7 @@
 use kv_proto::limits::{MOST_MESSAGE_BYTES, MOST_UNARY_BYTES};
 use kv_proto::wire::{Answer, Status as Said};
 use kv_proto::{NotMet, v1};
-use kv_store::NoRoom;
+use kv_store::{NoRoom, Refused};
 use tonic::Status;
 
 /// The reply to a put that was answered so, now or before.
@@ -24,11 +24,12 @@ pub(super) fn delete(answer: &Answer) -> Result<v1::DeleteReply, Status> {
     }
 }
 
-/// A write that was done and changed nothing, since its condition did not hold.
+/// A write that changed nothing, since its condition did not hold, or there was no room for its key.
 fn refused(answer: &Answer) -> Status {
     match answer.status {
         Said::Exists | Said::OtherVersion => NotMet { current: Some(answer.version) }.into(),
         Said::Absent => NotMet { current: None }.into(),
+        Said::Full => Status::resource_exhausted(Refused::IndexFull.to_string()),
         // Its number was used for a write of another kind.
         other => Status::invalid_argument(format!(
             "this attempt was a write of another kind, and its answer was {other:?} — give each write a \
@@ -44,7 +45,7 @@ pub(super) fn no_room(why: &NoRoom) -> Status {
             "the value is longer than this server takes, {most} bytes at most — cut it into several, or give \
              the server more memory"
         )),
-        _ => Status::resource_exhausted(why.to_string()),
+        NoRoom::Full { .. } => Status::resource_exhausted(why.to_string()),
     }
 }
 
@@ -154,6 +155,7 @@ mod tests {
         assert!(delete(&answer(Said::Ok)).unwrap().existed);
         assert!(!delete(&answer(Said::NotFound)).unwrap().existed);
         assert_eq!(put(&answer(Said::NotFound)).unwrap_err().code(), Code::InvalidArgument);
+        assert_eq!(put(&answer(Said::Full)).unwrap_err().code(), Code::ResourceExhausted);
         let full = NoRoom::Full { needed: 9, free: 1, pinned: 0 };
         assert_eq!(no_room(&full).code(), Code::ResourceExhausted);
         assert_eq!(no_room(&NoRoom::TooLong { most: 1 }).code(), Code::InvalidArgument);

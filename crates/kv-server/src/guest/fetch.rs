@@ -8,7 +8,7 @@ use kv_proto::wire::{Answer, Status};
 use kv_store::Ranges;
 
 use super::handles::Staging;
-use super::{FETCH, Guest, State};
+use super::{FETCH, Guest};
 use crate::engine::{Staged, within};
 use crate::tools::Tools;
 
@@ -105,16 +105,16 @@ impl Guest {
         let Some(Fetch { batch, index, failed, purpose, .. }) = self.fetches.remove(row) else {
             return;
         };
-        let State::Client(client) = &self.state else { return };
+        let Some(session) = &self.session else { return };
         let answer = match (purpose, failed) {
             (Purpose::Value(staged, terms), false) => {
                 let Terms { key, ttl, condition, sequence } = terms;
                 let answer = tools.engine.commit(&key, staged.take(), ttl, condition);
-                client.session.done(sequence, answer);
+                session.done(sequence, answer);
                 answer
             }
             (Purpose::Value(_, terms), true) => {
-                client.session.undone(terms.sequence);
+                session.undone(terms.sequence);
                 Answer::new(Status::Unreadable)
             }
             (Purpose::Piece { staging, offset, length }, false) => {

@@ -127,10 +127,6 @@ impl Handles {
         self.open.remove(&handle).is_some()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.open.is_empty()
-    }
-
     /// Closes what stood unused for so long, and says how many.
     pub(super) fn tidy(&mut self, now: Instant, idle: Duration) -> usize {
         let before = self.open.len();

@@ -43,11 +43,15 @@ pub(crate) struct Guest {
     /// What the link has: receives, and all else.
     listening: usize,
     replies: Rows<Reply>,
-    /// Answers for which there was no slot.
+    /// Answers that wait for others to arrive.
     unsent: VecDeque<Draft>,
+    /// How many answers on their way are in large slots.
+    large: usize,
     waiting: Rows<Draft>,
     fetches: Rows<Fetch>,
-    letters: Rows<Option<Slot>>,
+    letters: Rows<Slot>,
+    /// Its session, also after it was dismissed: writes may still come to nothing.
+    session: Option<Arc<Session>>,
 }
 
 enum State {
@@ -84,6 +88,8 @@ impl Guest {
             listening: 0,
             replies: Rows::default(),
             unsent: VecDeque::new(),
+            large: 0,
+            session: None,
             waiting: Rows::default(),
             fetches: Rows::default(),
             letters: Rows::default(),
@@ -130,6 +136,9 @@ impl Guest {
     /// The link, once nothing is under way any more.
     pub(crate) fn into_link(mut self, tools: &mut Tools) -> Link {
         self.leave();
+        if let Some(session) = self.session.take() {
+            session.leave();
+        }
         if let Some(room) = self.room.take() {
             tools.rooms.give_back(room);
         }
@@ -147,9 +156,7 @@ impl Guest {
 
     /// What it holds open is closed; its session is kept for a while.
     fn leave(&mut self) {
-        if let State::Client(client) = std::mem::replace(&mut self.state, State::Over) {
-            client.session.leave();
-        }
+        self.state = State::Over;
     }
 
     /// Looks after what stands unused.
@@ -160,11 +167,6 @@ impl Guest {
         }
     }
 
-    /// Whether something may have to be tidied later.
-    pub(crate) fn holds_open(&self) -> bool {
-        matches!(&self.state, State::Client(client) if !client.handles.is_empty())
-    }
-
     fn complete(&mut self, completion: Completion, tools: &mut Tools) {
         let row = completion.token as u32;
         match completion.token & KINDS {
@@ -172,7 +174,7 @@ impl Guest {
             REPLY => self.replied(row, completion, tools),
             FETCH => self.fetched(row, completion, tools),
             _ => {
-                if let Some(Some(slot)) = self.letters.remove(row) {
+                if let Some(slot) = self.letters.remove(row) {
                     tools.desk.give_back(slot);
                 }
             }
@@ -260,6 +262,7 @@ impl Guest {
                 let (epoch, id) = (engine.epoch(), session.id());
                 let welcome = Welcome { epoch, session: id, resumed, limits };
                 let (regions, handles) = (HashMap::new(), Handles::default());
+                self.session = Some(session.clone());
                 self.state = State::Client(Box::new(Client { session, regions, landing, handles }));
                 self.say(&welcome.to_bytes(), tools)
             }
@@ -270,7 +273,7 @@ impl Guest {
     fn say(&mut self, message: &[u8], tools: &mut Tools) -> Result<(), &'static str> {
         let slot = tools.desk.write(message).ok_or("there is no memory for an answer")?;
         let bytes = tools.desk.slice(&slot, 0, message.len());
-        let row = self.letters.insert(Some(slot));
+        let row = self.letters.insert(slot);
         self.ops.push_back(Op::send(LETTER | u64::from(row), bytes));
         Ok(())
     }

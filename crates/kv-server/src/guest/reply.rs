@@ -6,7 +6,7 @@ use fabric::{Completion, Lane, Op, Pieces, Slice, Window, Work};
 use kv_proto::wire::{Answer, Parts};
 
 use super::draft::{Behind, Draft, Hold};
-use super::{Guest, REPLY, State};
+use super::{BATCHES, Guest, REPLY, State};
 use crate::desk::Slot;
 use crate::tools::Tools;
 
@@ -18,16 +18,22 @@ pub(super) struct Reply {
 }
 
 impl Guest {
-    /// Writes the answers; `false` if there is no slot for them, and they wait.
+    /// Writes the answers; `false` if so many are on their way that these must wait for others to arrive.
     pub(super) fn reply(&mut self, mut draft: Draft, tools: &mut Tools) -> bool {
         let State::Client(client) = &self.state else {
             tools.recycle(draft);
             return true;
         };
-        let Some(slot) = tools.write(&draft.answers, &draft.copied) else {
+        if self.replies.len() >= usize::from(BATCHES) || self.large >= MOST_LARGE {
             self.unsent.push_front(draft);
             return false;
+        }
+        let Some(slot) = tools.write(&draft.answers, &draft.copied) else {
+            tools.recycle(draft);
+            self.dismiss("there is no memory for an answer");
+            return true;
         };
+        self.large += usize::from(slot.is_large());
         let begun = self.ops.len();
         let most = self.link.caps().max_pieces;
         let mut pieces = tools.spare.pop().unwrap_or_default();
@@ -63,6 +69,7 @@ impl Guest {
         if reply.left == 0
             && let Some(reply) = self.replies.remove(row)
         {
+            self.large -= usize::from(reply.slot.is_large());
             tools.desk.give_back(reply.slot);
             tools.release(reply.holds);
         }
@@ -74,6 +81,9 @@ impl Guest {
         }
     }
 }
+
+/// How many long answers of copied bytes may be on their way.
+const MOST_LARGE: usize = 2;
 
 /// The answers and what stands behind them, as pieces.
 fn compose(pieces: &mut Vec<Slice>, draft: &mut Draft, slot: &Slot, tools: &Tools) {

@@ -137,7 +137,7 @@ impl Serving<'_> {
             }
         };
         let more = part.offset.saturating_add(answer.written) < facts.length;
-        if keep && more {
+        if keep && more && answer.status == Status::Ok {
             let engine = self.tools.engine.clone();
             let held = Arc::new(Held::new(engine, Pinned { pin, facts, ranges }));
             match self.client.handles.keep(held.clone(), Instant::now()) {

@@ -1,4 +1,9 @@
 //! A store and its clients in one process, over links as they are.
 
 mod basics;
+mod hostile;
+mod killed;
+mod lines;
 mod place;
+mod proof;
+mod race;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ pub(crate) struct Place {
     pub(crate) engine: Arc<Engine>,
     pub(crate) address: SocketAddr,
     stop: Arc<AtomicBool>,
+    guests: Arc<AtomicUsize>,
     door: Option<JoinHandle<()>>,
 }
 
@@ -43,15 +44,23 @@ impl Place {
         let address = listener.address();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
+        let guests = Arc::new(AtomicUsize::new(0));
+        let counted = guests.clone();
         let door = std::thread::spawn(move || {
             while !stopped.load(Ordering::SeqCst) {
                 if let Some(Ok(link)) = listener.accept(Duration::from_millis(20)) {
                     crew.serve(link);
                 }
+                counted.store(crew.roster().guests(), Ordering::SeqCst);
             }
             assert!(crew.stop(Duration::from_secs(20)), "the workers end");
         });
-        Place { engine, address, stop, door: Some(door) }
+        Place { engine, address, stop, guests, door: Some(door) }
+    }
+
+    /// How many links are served, or were a moment ago.
+    pub(crate) fn guests(&self) -> usize {
+        self.guests.load(Ordering::SeqCst)
     }
 
     pub(crate) fn client(&self, links: link::Settings) -> Client {
@@ -68,4 +77,23 @@ impl Drop for Place {
             door.join().unwrap();
         }
     }
+}
+
+/// Waits until something holds.
+pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
+    let begun = std::time::Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}: not within a minute");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A number from the environment, for who wants more than usual.
+pub(crate) fn number(name: &str, usual: usize) -> usize {
+    std::env::var(name).ok().map_or(usual, |text| text.parse().expect("a number"))
+}
+
+/// How long to go on: `WIRELANE_TEST_SECONDS`.
+pub(crate) fn seconds(usual: usize) -> Duration {
+    Duration::from_secs(number("WIRELANE_TEST_SECONDS", usual) as u64)
 }

@@ -10,6 +10,7 @@ mod classes;
 mod runs;
 mod slab;
 mod slabs;
+mod sparse;
 
 use crate::Range;
 
@@ -17,6 +18,7 @@ pub(crate) use block::Block;
 use block::Extents;
 use runs::{Run, Runs};
 use slabs::Slabs;
+pub(crate) use sparse::Sparse;
 
 /// All memory of the store's values.
 #[derive(Debug)]
@@ -32,8 +34,9 @@ pub(crate) struct Pool {
 pub(crate) enum Lack {
     /// Not even the empty pool would do.
     Ever { most: u64 },
-    /// At least so many bytes must come back first.
-    Now { missing: u64 },
+    /// At least so many bytes must come back first. `scattered` says that an eighth of the pool
+    /// lies in slots of other lengths.
+    Now { missing: u64, scattered: bool },
 }
 
 impl Pool {
@@ -82,14 +85,14 @@ impl Pool {
         {
             return Ok(block);
         }
-        self.slabs.borrow(length).ok_or(Lack::Now { missing: 1 })
+        self.slabs.borrow(length).ok_or_else(|| self.lack(1))
     }
 
     /// A value in units of its own, in one run if possible.
     fn take_units(&mut self, length: u64) -> Result<Block, Lack> {
         let units = units_of(length);
         if units > self.runs.free() {
-            return Err(Lack::Now { missing: u64::from(units - self.runs.free()) * UNIT });
+            return Err(self.lack(u64::from(units - self.runs.free()) * UNIT));
         }
         match self.runs.take(units) {
             Some(run) => Ok(Block::Run { unit: run.first, length }),
@@ -111,6 +114,16 @@ impl Pool {
         let extents = Box::new(Extents { length, ranges: ranges.into() });
         self.extents_heap += extents.heap();
         Block::Many(extents)
+    }
+
+    fn lack(&self, missing: u64) -> Lack {
+        Lack::Now { missing, scattered: self.slabs.idle_bytes() > self.bytes() / 8 }
+    }
+
+    /// The slabs to empty for this many bytes, or for a 64th of the pool if that is more: whoever
+    /// empties them must look at all entries, which is to be worth it.
+    pub(crate) fn sparsest(&self, bytes: u64) -> Sparse {
+        Sparse::choose(&self.slabs, units_of(bytes).max(self.runs.units() / 64))
     }
 
     /// The size of the pool.
@@ -168,7 +181,10 @@ mod tests {
         assert_eq!(ranges.as_slice().len(), 32);
         assert_eq!(ranges.as_slice().iter().map(|range| range.length).sum::<u64>(), 32 * UNIT - 5);
         assert_eq!(pool.free_bytes(), 0);
-        assert_eq!(pool.take(UNIT * 9).unwrap_err(), Lack::Now { missing: 9 * UNIT });
+        assert_eq!(
+            pool.take(UNIT * 9).unwrap_err(),
+            Lack::Now { missing: 9 * UNIT, scattered: false }
+        );
         pool.give(block);
         assert_eq!(pool.free_bytes(), 32 * UNIT);
         assert_eq!(pool.largest_free(), UNIT);
@@ -184,6 +200,6 @@ mod tests {
         pool.give(blocks.remove(0));
         assert!(matches!(pool.take(8000).unwrap(), Block::Many(_)));
         assert!(matches!(pool.take(90).unwrap(), Block::Slot { .. }), "in a slot for 104");
-        assert_eq!(pool.take(8000).unwrap_err(), Lack::Now { missing: 1 });
+        assert_eq!(pool.take(8000).unwrap_err(), pool.lack(1));
     }
 }

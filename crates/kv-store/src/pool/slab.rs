@@ -61,8 +61,18 @@ impl Slab {
         self.used -= 1;
     }
 
+    /// Bytes in slots that hold no value.
+    pub(super) fn idle_bytes(&self) -> u64 {
+        u64::from(self.slots - self.used) * u64::from(self.slot_bytes)
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.used == self.slots
+    }
+
+    /// How full it is, in 64ths.
+    pub(super) fn fill(&self) -> usize {
+        (self.used * 64 / self.slots) as usize
     }
 
     pub(super) fn is_empty(&self) -> bool {

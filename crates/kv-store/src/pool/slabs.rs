@@ -19,6 +19,8 @@ pub(super) struct Slabs {
     open: u128,
     /// Units of all slabs of each class.
     units: [u32; classes::COUNT],
+    /// Bytes of all slots that hold no value.
+    idle_bytes: u64,
     /// Heap taken by the slabs' bits.
     heap: usize,
 }
@@ -27,7 +29,8 @@ impl Slabs {
     pub(super) fn new() -> Slabs {
         let first = [NONE; classes::COUNT];
         let units = [0; classes::COUNT];
-        Slabs { slabs: Vec::new(), vacant: Vec::new(), first, open: 0, units, heap: 0 }
+        let (slabs, vacant) = (Vec::new(), Vec::new());
+        Slabs { slabs, vacant, first, open: 0, units, idle_bytes: 0, heap: 0 }
     }
 
     /// A slot of the class for this length, in a new slab if need be.
@@ -51,6 +54,7 @@ impl Slabs {
     pub(super) fn give(&mut self, slab: u32, at: u64, runs: &mut Runs) {
         let was_full = self[slab].is_full();
         self[slab].give(at);
+        self.idle_bytes += u64::from(self[slab].slot_bytes);
         if was_full {
             self.link(slab);
         }
@@ -58,10 +62,26 @@ impl Slabs {
             self.unlink(slab);
             let gone = self.slabs[slab as usize].take().expect("it was in use");
             self.heap -= gone.heap();
+            self.idle_bytes -= gone.idle_bytes();
             self.units[usize::from(gone.class)] -= gone.run.units;
             self.vacant.push(slab);
             runs.give(gone.run);
         }
+    }
+
+    /// All slabs, with their numbers.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &Slab)> {
+        let slabs = self.slabs.iter().enumerate();
+        slabs.filter_map(|(number, slab)| Some((number, slab.as_ref()?)))
+    }
+
+    /// All numbers are below this.
+    pub(super) fn end(&self) -> usize {
+        self.slabs.len()
+    }
+
+    pub(super) fn idle_bytes(&self) -> u64 {
+        self.idle_bytes
     }
 
     pub(super) fn heap(&self) -> usize {
@@ -73,6 +93,7 @@ impl Slabs {
     fn slot(&mut self, class: usize, length: u16) -> Block {
         let slab = self.first[class];
         let at = self[slab].take().expect("listed slabs have free slots");
+        self.idle_bytes -= u64::from(self[slab].slot_bytes);
         if self[slab].is_full() {
             self.unlink(slab);
         }
@@ -85,6 +106,7 @@ impl Slabs {
         self.units[class] += run.units;
         let slab = Slab::new(run, class as u8, slot_bytes(class));
         self.heap += slab.heap();
+        self.idle_bytes += slab.idle_bytes();
         let number = self.vacant.pop().unwrap_or_else(|| {
             self.slabs.push(None);
             self.slabs.len() as u32 - 1
@@ -163,7 +185,7 @@ mod tests {
             let Block::Slot { slab, at, length: 100 } = block else { panic!("no slot: {block:?}") };
             slabs.give(slab, at, &mut runs);
         }
-        assert_eq!((runs.free(), runs.longest(), slabs.open, slabs.heap), (64, 64, 0, 0));
+        assert_eq!((runs.free(), runs.longest(), slabs.idle_bytes, slabs.heap), (64, 64, 0, 0));
     }
 
     #[test]

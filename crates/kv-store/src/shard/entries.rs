@@ -69,7 +69,7 @@ impl Entries {
     /// One chunk more, its places listed in order.
     fn grow(&mut self) {
         let first = self.end();
-        assert!(first < NONE - CHUNK as u32, "a shard has four milliards of keys");
+        assert!(first < NONE - CHUNK as u32, "a shard has 2^32 keys");
         let last = first + CHUNK as u32 - 1;
         let next = |id| if id == last { NONE } else { id + 1 };
         self.chunks.push((first..=last).map(|id| Place::Vacant { next: next(id) }).collect());

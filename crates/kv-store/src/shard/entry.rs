@@ -40,7 +40,7 @@ impl Entry {
     /// One more pin, by which the entry was visited too. Tells how many there were.
     pub(super) fn pin(&mut self) -> u32 {
         let before = self.pins();
-        assert!(before < VISITED - 1, "two milliards of pins were never given back");
+        assert!(before < VISITED - 1, "2^31 pins of one value were never given back");
         self.pins = (before + 1) | VISITED;
         before
     }

@@ -14,7 +14,7 @@ mod sieve;
 use hashbrown::HashTable;
 
 use crate::key::KeptKey;
-use crate::pool::Block;
+use crate::pool::{Block, Sparse};
 use crate::{Facts, Key, Moment, Ranges, Usage};
 
 use alarms::Alarms;
@@ -168,6 +168,17 @@ impl Shard {
         self.remove(id)
     }
 
+    /// Removes what lies in these slabs, unless readers have it.
+    pub(crate) fn evict_from(&mut self, sparse: &Sparse, spent: &mut Vec<Block>) {
+        for id in 0..self.entries.end() {
+            let lies_there = |entry: &Entry| entry.pins() == 0 && sparse.has(&entry.block);
+            if self.entries.get(id).is_some_and(lies_there) {
+                self.counts.evicted += 1;
+                spent.extend(self.remove(id));
+            }
+        }
+    }
+
     /// Removes everything.
     pub(crate) fn clear(&mut self) -> Vec<Block> {
         let all = 0..self.entries.end();
@@ -208,6 +219,11 @@ impl Shard {
         usage.deletes += self.counts.deletes;
         usage.evicted += self.counts.evicted;
         usage.expired += self.counts.expired;
+    }
+
+    /// About how much memory the index takes: quick to tell, and the same whenever tables grow.
+    pub(crate) fn weight(&self) -> u64 {
+        (self.index.len() * ENTRY + self.counts.key_heap) as u64
     }
 
     fn heap(&self) -> usize {
@@ -264,3 +280,6 @@ impl Shard {
         None
     }
 }
+
+/// What an entry takes with its place in the tables, without a long key.
+const ENTRY: usize = 76;

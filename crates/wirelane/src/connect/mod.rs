@@ -2,26 +2,26 @@
 
 mod dial;
 mod measure;
-mod peer;
 mod report;
 mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use fabric::Lane;
-use fabric::link::{Endpoint, Policy};
+use fabric::link::Endpoint;
+
 use kv_server::SCRATCH;
 
 use crate::cli::Global;
 use crate::config::Settings;
 use crate::exit::{Exit, Failure};
+use crate::peer::Peer;
 use crate::size::{Size, seconds};
-use crate::transport::Transport;
+use crate::transport::{PolicyArg, Transport};
 use crate::{endpoint, logging, output, size};
 use measure::Plan;
-use peer::Peer;
 use report::Answer;
 
 #[derive(Debug, Args)]
@@ -65,13 +65,6 @@ pub(crate) struct ConnectArgs {
     watch: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PolicyArg {
-    Require,
-    Prefer,
-    Off,
-}
-
 pub(crate) fn run(global: &Global, args: &ConnectArgs) -> Result<Exit, Failure> {
     if args.size.0 > SCRATCH {
         let most = size::shown(SCRATCH);
@@ -82,7 +75,7 @@ pub(crate) fn run(global: &Global, args: &ConnectArgs) -> Result<Exit, Failure> 
     let settings = Settings::load(global)?.settings;
     logging::start(global, &settings);
     let mut links = endpoint::settings(global, &settings)?;
-    args.transport.narrow(args.policy.map(Policy::from), &mut links)?;
+    args.transport.narrow(args.policy, &mut links)?;
     let (tell, events) = tokio::sync::mpsc::unbounded_channel();
     if args.watch {
         // Nobody listens any more once the program ends.
@@ -111,16 +104,6 @@ pub(crate) fn run(global: &Global, args: &ConnectArgs) -> Result<Exit, Failure> 
 impl ConnectArgs {
     fn plan(&self) -> Plan {
         Plan { size: self.size.0, time: self.seconds, patience: self.timeout }
-    }
-}
-
-impl From<PolicyArg> for Policy {
-    fn from(policy: PolicyArg) -> Self {
-        match policy {
-            PolicyArg::Require => Policy::Require,
-            PolicyArg::Prefer => Policy::Prefer,
-            PolicyArg::Off => Policy::Off,
-        }
     }
 }
 

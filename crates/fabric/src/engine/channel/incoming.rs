@@ -18,7 +18,9 @@ use crate::region::{Rights, Slice};
 
 /// A frame whose payload is on its way.
 pub(super) struct Incoming {
-    header: Header,
+    /// How many bytes, and the number that came with them.
+    length: usize,
+    imm: Option<u32>,
     placed: usize,
     pub(super) sink: Sink,
 }
@@ -51,9 +53,9 @@ impl<S: Stream> Channel<S> {
                 self.stop(core);
                 return core.die(None, failure, Failure::Flushed);
             }
-            // A stream that gave less than asked for has no more now.
+            // A stream that gave less than asked for has no more now, but for what it gives in pieces.
             budget = budget.saturating_sub(got);
-            if got < asked || budget == 0 {
+            if got < asked && !self.stream.has_unread() || budget == 0 {
                 return;
             }
         }
@@ -179,15 +181,15 @@ impl<S: Stream> Channel<S> {
             }
             Kind::Note => return Ok(()),
         };
-        self.incoming = Some(Incoming { header, placed: 0, sink });
+        let imm = header.flag.then_some(header.number);
+        self.incoming = Some(Incoming { length, imm, placed: 0, sink });
         Ok(())
     }
 
     /// A payload is where it belongs.
     fn placed(&mut self, incoming: Incoming, core: &mut Core) -> Result<(), Failure> {
-        let Incoming { header, sink, .. } = incoming;
-        let imm = header.flag.then_some(header.number);
-        let received = Done::Received { length: header.length as usize, imm };
+        let Incoming { length, imm, sink, .. } = incoming;
+        let received = Done::Received { length, imm };
         match sink {
             Sink::Flight(flight) => core.land(flight, Done::Placed),
             Sink::Receive(receive) => {
@@ -258,7 +260,7 @@ impl<S: Stream> Channel<S> {
 
 impl Incoming {
     fn left(&self) -> usize {
-        self.header.payload() as usize - self.placed
+        self.length - self.placed
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is compared with what.
 
-use super::tools::{iperf3, perf, perftest, ucx};
+use super::super::tools::{iperf3, perf, perftest, ucx};
 use crate::Failed;
 
 pub(super) struct Row {

@@ -8,14 +8,14 @@ use crate::exit::Failure;
 
 /// A host, by name or address, and a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Peer {
+pub(crate) struct Peer {
     host: String,
     port: u16,
 }
 
 impl Peer {
     /// Its addresses. Asks the resolver, so it blocks.
-    pub(super) fn resolve(&self) -> Result<Vec<SocketAddr>, Failure> {
+    pub(crate) fn resolve(&self) -> Result<Vec<SocketAddr>, Failure> {
         let found = (self.host.as_str(), self.port).to_socket_addrs();
         let found = found.map(|addresses| addresses.collect::<Vec<_>>());
         let why = match found {

@@ -1,0 +1,142 @@
+//! What was asked and not yet taken: a row for each, under a token that no later one has.
+
+use crate::flights::Outcome;
+
+/// Rows by the low half of their tokens. Asking, answering and taking are a few loads and stores: no hashing,
+/// and no allocation once there are as many rows as are under way at a time.
+#[derive(Default)]
+pub(crate) struct Answers {
+    rows: Vec<Row>,
+    free: Vec<u32>,
+    /// How many are here.
+    here: usize,
+}
+
+struct Row {
+    /// How often the row was used: the high half of the token.
+    turn: u32,
+    state: State,
+}
+
+enum State {
+    Free,
+    Asked,
+    /// Asked, and nobody waits for it any more.
+    Ignored,
+    Here(Outcome),
+}
+
+impl Answers {
+    /// A token for what is about to be asked.
+    #[inline]
+    pub(crate) fn expect(&mut self) -> u64 {
+        let at = match self.free.pop() {
+            Some(at) => at,
+            None => {
+                self.rows.push(Row { turn: 0, state: State::Free });
+                (self.rows.len() - 1) as u32
+            }
+        };
+        let row = &mut self.rows[at as usize];
+        row.turn = row.turn.wrapping_add(1);
+        row.state = State::Asked;
+        u64::from(row.turn) << 32 | u64::from(at)
+    }
+
+    /// It has come.
+    #[inline]
+    pub(crate) fn give(&mut self, token: u64, outcome: Outcome) {
+        let Some(row) = self.row(token) else { return };
+        match row.state {
+            State::Asked => {
+                row.state = State::Here(outcome);
+                self.here += 1;
+            }
+            State::Ignored => self.release(token),
+            State::Free | State::Here(_) => {}
+        }
+    }
+
+    /// Takes it, if it has come.
+    #[inline]
+    pub(crate) fn take(&mut self, token: u64) -> Option<Outcome> {
+        let row = self.row(token)?;
+        if !matches!(row.state, State::Here(_)) {
+            return None;
+        }
+        let State::Here(outcome) = std::mem::replace(&mut row.state, State::Free) else {
+            return None;
+        };
+        self.free.push(token as u32);
+        self.here -= 1;
+        Some(outcome)
+    }
+
+    /// Nobody will take it, whether it has come or will.
+    pub(crate) fn ignore(&mut self, token: u64) {
+        let Some(row) = self.row(token) else { return };
+        match row.state {
+            State::Asked => row.state = State::Ignored,
+            State::Here(_) => drop(self.take(token)),
+            State::Free | State::Ignored => {}
+        }
+    }
+
+    /// It was not asked after all.
+    pub(crate) fn release(&mut self, token: u64) {
+        if let Some(row) = self.row(token) {
+            row.state = State::Free;
+            self.free.push(token as u32);
+        }
+    }
+
+    /// Whether some are here.
+    #[inline]
+    pub(crate) fn any_here(&self) -> bool {
+        self.here > 0
+    }
+
+    /// Those that are here.
+    pub(crate) fn all_here(&self) -> impl Iterator<Item = u64> {
+        let here = |row: &Row| matches!(row.state, State::Here(_));
+        let token = |at: usize, row: &Row| u64::from(row.turn) << 32 | at as u64;
+        let rows = self.rows.iter().enumerate().filter(move |(_, row)| here(row));
+        rows.map(move |(at, row)| token(at, row))
+    }
+
+    #[inline]
+    fn row(&mut self, token: u64) -> Option<&mut Row> {
+        self.rows.get_mut(token as u32 as usize).filter(|row| row.turn == (token >> 32) as u32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_not_used_twice_and_rows_are() {
+        let mut answers = Answers::default();
+        let [one, other] = [answers.expect(), answers.expect()];
+        assert!(answers.take(one).is_none() && !answers.any_here());
+        answers.give(other, Outcome::Lost);
+        assert_eq!(answers.all_here().collect::<Vec<_>>(), [other]);
+        assert!(answers.take(other).is_some() && answers.take(other).is_none());
+        let third = answers.expect();
+        assert!(third != other && third as u32 == other as u32, "a row used again");
+        answers.give(other, Outcome::Lost);
+        assert!(!answers.any_here(), "an old token is nobody's");
+    }
+
+    #[test]
+    fn what_is_ignored_leaves_nothing_behind() {
+        let mut answers = Answers::default();
+        let [early, late] = [answers.expect(), answers.expect()];
+        answers.give(early, Outcome::Lost);
+        answers.ignore(early);
+        answers.ignore(late);
+        answers.give(late, Outcome::Lost);
+        assert!(!answers.any_here());
+        assert_eq!((answers.rows.len(), answers.free.len()), (2, 2));
+    }
+}

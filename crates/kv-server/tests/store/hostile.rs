@@ -1,0 +1,165 @@
+//! Clients that send what no client of ours sends: they are sent away, and nobody else notices.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use fabric::link::{Class, Endpoint, Link};
+use fabric::{Lane, Memory, Op, Pages, Region, Rights, wait};
+use kv_client::{Condition, PutOptions};
+use kv_proto::wire::{BatchHead, Grant, Opening, Place, Request, Source};
+
+use crate::place::{Place as Store, by, number, settings, until};
+use crate::proof::Chance;
+
+/// A link of our own making, and the memory behind it.
+struct Liar {
+    link: Link,
+    region: Region,
+}
+
+impl Liar {
+    fn call(store: &Store, endpoint: &Endpoint) -> Self {
+        let memory = Memory::allocate(1 << 20, Pages::Plain).unwrap();
+        let rights = Rights { read: true, write: true, atomic: false };
+        let region = endpoint.register(&memory, rights).unwrap();
+        let link = endpoint.connect(store.address, Duration::from_secs(20)).unwrap();
+        Liar { link, region }
+    }
+
+    fn open(&mut self) {
+        let landing = self.link.grant(&self.region).unwrap().to_bytes();
+        self.say(&Opening::Store { session: None, landing }.to_bytes());
+    }
+
+    /// Says it, and looks whether it is still listened to.
+    fn say(&mut self, message: &[u8]) {
+        self.region.memory().write(0, message);
+        let mut ops = VecDeque::from([
+            Op::receive(1, self.region.slice(900_000..)),
+            Op::send(2, self.region.slice(..message.len())),
+        ]);
+        let mut done = Vec::new();
+        while !ops.is_empty() && self.link.ended().is_none() {
+            self.link.post(&mut ops);
+            self.link.poll(&mut done);
+        }
+        wait(&mut self.link, &mut done, Duration::from_millis(2));
+    }
+
+    fn is_sent_away(&mut self) -> bool {
+        let begun = std::time::Instant::now();
+        let mut done = Vec::new();
+        while self.link.ended().is_none() && begun.elapsed() < Duration::from_secs(20) {
+            wait(&mut self.link, &mut done, Duration::from_millis(50));
+        }
+        self.link.ended().is_some()
+    }
+}
+
+fn get(key: &[u8]) -> Request<'_> {
+    let place = Place::Packed;
+    Request::Get { key, offset: 0, length: 100, place, keep: true, checksum: true }
+}
+
+fn batch(at: u64, room: u64, requests: &[Request<'_>]) -> Vec<u8> {
+    let head = BatchHead { count: requests.len() as u16, tag: 3, at, room };
+    let mut bytes = head.to_bytes().to_vec();
+    requests.iter().for_each(|request| request.put(&mut bytes));
+    bytes
+}
+
+#[test]
+fn what_cannot_be_is_sent_away() {
+    let store = Store::open(&settings(16 << 20), by(Class::Tcp));
+    let endpoint = Endpoint::new(by(Class::Tcp)).unwrap();
+    let put = |length, at| Request::Put {
+        key: b"k",
+        length,
+        source: Source::Apart { region: 0, at },
+        ttl: None,
+        condition: Condition::Always,
+        sequence: 1,
+    };
+    let cases: Vec<(&str, Vec<u8>)> = vec![
+        ("answers beyond the landing", batch(1 << 20, 4096, &[get(b"k")])),
+        ("answers that wrap around", batch(u64::MAX - 10, 4096, &[get(b"k")])),
+        ("more than there is room for", batch(0, 148, &[get(b"k"), get(b"k")])),
+        ("a key of no bytes", batch(0, 4096, &[get(b"")])),
+        ("a key too long", batch(0, 4096, &[get(&[1; 5000])])),
+        ("more than may be put at once", batch(0, 4096, &[put(1 << 40, 0), put(2 << 30, 0)])),
+        ("the landing granted again", Grant { number: 0, region: [0; 36] }.to_bytes()),
+        ("a region of nobody's", Grant { number: 7, region: [1; 36] }.to_bytes()),
+        ("taking back what was not given", Grant::forget(9)),
+        ("nothing", Vec::new()),
+        ("noise", vec![0xa5; 3000]),
+        ("too much", vec![1; 40_000]),
+    ];
+    for (what, message) in cases {
+        let mut liar = Liar::call(&store, &endpoint);
+        liar.open();
+        if message.is_empty() {
+            liar.say(&[0]);
+        } else {
+            liar.say(&message);
+        }
+        // A value longer than the store is refused by an answer.
+        let refused = what == "more than may be put at once";
+        assert!(refused || liar.is_sent_away(), "{what}");
+    }
+    let mut early = Liar::call(&store, &endpoint);
+    early.say(&batch(0, 4096, &[get(b"k")]));
+    assert!(early.is_sent_away(), "a batch before the opening");
+    nothing_is_left(&store);
+}
+
+#[test]
+fn mutated_batches_do_no_harm() {
+    let store = Store::open(&settings(16 << 20), by(Class::Shm));
+    let endpoint = Endpoint::new(by(Class::Shm)).unwrap();
+    let mut honest = store.client(by(Class::Shm));
+    honest.put(b"k", &[7; 3000], &PutOptions::default()).unwrap();
+    let requests = [
+        get(b"k"),
+        Request::Put {
+            key: b"other",
+            length: 300,
+            source: Source::Apart { region: 0, at: 5000 },
+            ttl: Some(10_000),
+            condition: Condition::Always,
+            sequence: 1,
+        },
+        Request::Begin { length: 5000 },
+        Request::Piece { handle: 1, offset: 0, length: 300, source: Source::Along(&[1; 300]) },
+        Request::Read { handle: 1, offset: 5, length: 40, place: Place::Packed, checksum: true },
+        Request::List { prefix: b"", cursor: 0, length: 10_000 },
+    ];
+    let good = batch(4096, 60_000, &requests);
+    let mut chance = Chance(4711);
+    let mut liar = Liar::call(&store, &endpoint);
+    liar.open();
+    for _ in 0..number("WIRELANE_TEST_MUTATIONS", 400) {
+        if liar.link.ended().is_some() {
+            liar = Liar::call(&store, &endpoint);
+            liar.open();
+        }
+        let mut bad = good.clone();
+        for _ in 0..=chance.below(3) {
+            let at = chance.below(bad.len() as u64) as usize;
+            bad[at] = chance.below(256) as u8;
+        }
+        bad.truncate(bad.len() - chance.below(3) as usize);
+        liar.say(&bad);
+        if chance.below(20) == 0 {
+            assert_eq!(honest.get(b"k").unwrap().map(|got| got.to_vec()), Some(vec![7; 3000]));
+        }
+    }
+    drop((liar, honest));
+    nothing_is_left(&store);
+}
+
+fn nothing_is_left(store: &Store) {
+    until("everything is back", || {
+        let usage = store.engine.store.usage();
+        [usage.pins, usage.reserved_bytes, usage.detached] == [0; 3] && store.guests() == 0
+    });
+}

@@ -1,0 +1,162 @@
+//! Lines that are lost: what was asked is answered once, by the store that knows, or said to be unknown.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use fabric::link::Class;
+use kv_client::{Client, Condition, Kind, PutOptions};
+
+use crate::place::{Place, by, settings, until};
+use crate::proof::{Chance, examine, value};
+
+/// Passes connections on to a store, until it is cut.
+struct Cable {
+    address: SocketAddr,
+    ends: Arc<Mutex<Vec<TcpStream>>>,
+    to: Arc<Mutex<SocketAddr>>,
+}
+
+impl Cable {
+    fn new(to: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let cable = Cable {
+            address: listener.local_addr().unwrap(),
+            ends: Arc::default(),
+            to: Arc::new(Mutex::new(to)),
+        };
+        let (ends, to) = (cable.ends.clone(), cable.to.clone());
+        std::thread::spawn(move || {
+            for near in listener.incoming().flatten() {
+                let Ok(far) = TcpStream::connect(*to.lock().unwrap()) else { continue };
+                let both = [&near, &far].map(|end| end.try_clone().unwrap());
+                ends.lock().unwrap().extend(both);
+                pass_on(near.try_clone().unwrap(), far.try_clone().unwrap());
+                pass_on(far, near);
+            }
+        });
+        cable
+    }
+
+    fn cut(&self) {
+        for end in self.ends.lock().unwrap().drain(..) {
+            let _ = end.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+fn pass_on(mut from: TcpStream, mut to: TcpStream) {
+    std::thread::spawn(move || {
+        let mut bytes = [0; 16 << 10];
+        while let Ok(count) = from.read(&mut bytes)
+            && count > 0
+            && to.write_all(&bytes[..count]).is_ok()
+        {}
+        let _ = to.shutdown(Shutdown::Both);
+    });
+}
+
+fn client(cable: &Cable) -> Client {
+    let mut settings = kv_client::Settings::new(cable.address);
+    settings.link = by(Class::Tcp);
+    settings.deadline = Duration::from_secs(60);
+    Client::connect(settings).unwrap()
+}
+
+#[test]
+fn a_write_whose_answer_was_lost_is_not_done_twice() {
+    let place = Place::open(&settings(64 << 20), by(Class::Tcp));
+    let cable = Cable::new(place.address);
+    let mut client = client(&cable);
+    let absent = PutOptions { condition: Condition::IfAbsent, ..PutOptions::default() };
+    let begun = Instant::now();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (cable, stop) = (&cable, &stop);
+        scope.spawn(move || {
+            let mut chance = Chance(99);
+            while !stop.load(std::sync::atomic::Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(30 + chance.below(120)));
+                cable.cut();
+            }
+        });
+        let (mut number, mut unknown) = (0_u64, 0);
+        while begun.elapsed() < crate::place::seconds(4) {
+            let key = number.to_le_bytes();
+            let bytes = value(number, 1, [100, 5_000, 200_000][number as usize % 3]);
+            // If the first attempt had been forgotten, the second would find the key there.
+            match client.put(&key, &bytes, &absent) {
+                Ok(_) => {}
+                // The old line was still at it.
+                Err(error) if error.kind() == Kind::Unknown => unknown += 1,
+                Err(error) => panic!("key {number}: {error}"),
+            }
+            let got = client.get(&key).unwrap();
+            examine(number, &got.unwrap().to_vec()).unwrap();
+            client.delete(&key, Condition::Always).unwrap();
+            number += 1;
+        }
+        stop.store(true, std::sync::atomic::Ordering::SeqCst);
+        assert!(number > 10 && unknown * 10 <= number, "{unknown} of {number} unknown");
+    });
+    cable.cut();
+    drop(client);
+    until("nothing is held", || {
+        let usage = place.engine.store.usage();
+        [usage.keys, usage.pins, usage.reserved_bytes] == [0; 3]
+    });
+}
+
+#[test]
+fn a_write_under_way_when_the_store_is_lost_is_unknown() {
+    let first = Place::open(&settings(64 << 20), by(Class::Tcp));
+    let second = Place::open(&settings(64 << 20), by(Class::Tcp));
+    let cable = Cable::new(first.address);
+    let mut client = client(&cable);
+    client.put(b"k", b"one", &PutOptions::default()).unwrap();
+    *cable.to.lock().unwrap() = second.address;
+    let token = client.begin_put(b"k", b"two", &PutOptions::default()).unwrap();
+    // The line is cut before anything can go out by it.
+    cable.cut();
+    std::thread::sleep(Duration::from_millis(200));
+    client.flush().unwrap();
+    let error = client.finish_put(b"k", token).unwrap_err();
+    assert_eq!(error.kind(), Kind::Unknown, "{error}");
+    assert!(client.get(b"k").unwrap().is_none(), "it is another store, and nothing was resent");
+    client.put(b"k", b"three", &PutOptions::default()).unwrap();
+    assert_eq!(client.get(b"k").unwrap().unwrap().to_vec(), b"three");
+}
+
+#[test]
+fn a_question_is_asked_again() {
+    let place = Place::open(&settings(64 << 20), by(Class::Tcp));
+    let cable = Cable::new(place.address);
+    let mut client = client(&cable);
+    client.put(b"k", b"value", &PutOptions::default()).unwrap();
+    for _ in 0..3 {
+        cable.cut();
+        assert_eq!(client.get(b"k").unwrap().unwrap().to_vec(), b"value");
+    }
+}
+
+#[test]
+fn nobody_there_is_said_within_the_deadline() {
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut settings = kv_client::Settings::new(unused);
+    settings.deadline = Duration::from_secs(5);
+    let error = Client::connect(settings).err().expect("nobody is there");
+    assert_eq!(error.kind(), Kind::Gone, "{error}");
+    assert!(error.to_string().contains(&unused.to_string()), "{error}");
+}
+
+#[test]
+fn another_address_is_tried() {
+    let place = Place::open(&settings(16 << 20), by(Class::Tcp));
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut settings = kv_client::Settings::new(unused);
+    settings.servers.push(place.address);
+    settings.link = by(Class::Tcp);
+    let mut client = Client::connect(settings).unwrap();
+    assert!(client.get(b"k").unwrap().is_none());
+}

@@ -1,0 +1,110 @@
+//! A store and its client over queue pairs of soft-RoCE, while wires are cut. In the lab.
+#![allow(missing_docs, reason = "a test")]
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use fabric::Pages;
+use fabric::link::{self, Class, Endpoint};
+use kv_client::{Client, PutOptions};
+use kv_server::{Crew, Engine, Settings};
+use kv_store::WhenFull;
+
+/// Two rails: rxe0 to rxe1, and rxe2 to rxe3. Nothing between processes of one host.
+fn links(devices: [&str; 2]) -> link::Settings {
+    let mut settings = link::Settings {
+        classes: vec![Class::Verbs, Class::Tcp],
+        devices: devices.map(str::to_owned).to_vec(),
+        ..link::Settings::default()
+    };
+    settings.link.settle = Duration::from_secs(1);
+    settings
+}
+
+#[test]
+fn values_go_by_verbs_then_by_tcp_and_by_verbs_again() {
+    let engine = Engine::new(&Settings {
+        memory: 64 << 20,
+        pages: Pages::Plain,
+        when_full: WhenFull::Evict,
+        most_value: None,
+        idle: Duration::from_secs(60),
+    })
+    .unwrap();
+    let endpoint = Endpoint::new(links(["rxe1", "rxe3"])).unwrap();
+    let crew = Crew::start(&engine, &endpoint, 1).unwrap();
+    let listener = endpoint.listen("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = listener.address();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let door = std::thread::spawn(move || {
+        while !stopped.load(Ordering::SeqCst) {
+            if let Some(Ok(link)) = listener.accept(Duration::from_millis(50)) {
+                crew.serve(link);
+            }
+        }
+        crew.stop(Duration::from_secs(20))
+    });
+    let mut settings = kv_client::Settings::new(address);
+    settings.link = links(["rxe0", "rxe2"]);
+    settings.deadline = Duration::from_secs(120);
+    settings.buffer = 8 << 20;
+    let mut client = Client::connect(settings).unwrap();
+    // A link begins with whatever is up first.
+    until_by_verbs(&mut client);
+
+    // The devices' own counters prove which way it went.
+    let before = packets();
+    exercise(&mut client, 0);
+    let moved = packets() - before;
+    assert!(moved > 2 * 300_000 / 4096, "{moved} packets by the devices");
+
+    wire(&["cut", "0"]);
+    exercise(&mut client, 1);
+    wire(&["cut", "1"]);
+    exercise(&mut client, 2);
+    assert_eq!(client.explain().unwrap().lane, Some("tcp"));
+    wire(&["mend", "0"]);
+    wire(&["mend", "1"]);
+    until_by_verbs(&mut client);
+    exercise(&mut client, 4);
+    drop(client);
+    stop.store(true, Ordering::SeqCst);
+    assert!(door.join().unwrap(), "the workers end");
+    let usage = engine.store.usage();
+    assert_eq!((usage.pins, usage.reserved_bytes), (0, 0), "{usage:?}");
+}
+
+fn until_by_verbs(client: &mut Client) {
+    let begun = Instant::now();
+    while client.explain().unwrap().lane != Some("verbs") {
+        assert!(begun.elapsed() < Duration::from_secs(120), "by verbs: {:?}", client.explain());
+        exercise(client, 3);
+    }
+}
+
+fn exercise(client: &mut Client, round: u8) {
+    for (at, length) in [0, 100, 5000, 300_000].into_iter().enumerate() {
+        let key = [round, at as u8];
+        let value: Vec<u8> = (0..length).map(|at| (at % 253) as u8 ^ round).collect();
+        client.put(&key, &value, &PutOptions::default()).unwrap();
+        let got = client.get(&key).unwrap().unwrap();
+        assert!(got.to_vec() == value, "{length} bytes in round {round}");
+    }
+}
+
+/// What all devices have sent.
+fn packets() -> u64 {
+    let sent = |device: &str| {
+        let file = format!("/sys/class/infiniband/{device}/ports/1/hw_counters/sent_pkts");
+        std::fs::read_to_string(file).expect("a counter").trim().parse::<u64>().expect("a number")
+    };
+    ["rxe0", "rxe1", "rxe2", "rxe3"].map(sent).into_iter().sum()
+}
+
+fn wire(arguments: &[&str]) {
+    let status = Command::new("wire").args(arguments).status().expect("the lab's program");
+    assert!(status.success(), "wire {arguments:?}");
+}

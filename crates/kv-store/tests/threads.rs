@@ -1,0 +1,169 @@
+//! Many threads at once on few keys and little memory.
+
+mod seeded;
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use kv_store::{Condition, Cursor, Key, Moment, Ranges, Reservation, Settings, Store, WhenFull};
+use seeded::Random;
+
+#[test]
+fn no_block_is_torn_or_used_again_while_it_is_pinned() {
+    for (seed, when_full) in [(1, WhenFull::Evict), (2, WhenFull::Refuse), (3, WhenFull::Evict)] {
+        let field = Field::new(seed, when_full);
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let field = &field;
+                scope.spawn(move || Worker::new(field, seed, thread).run());
+            }
+        });
+        field.end();
+    }
+}
+
+const THREADS: u64 = 6;
+const ROUNDS: u64 = 6000;
+const KEYS: u64 = 48;
+const POOL: u64 = 256 << 10;
+
+/// What the threads share: a store, and words in place of the pool's memory.
+struct Field {
+    store: Store,
+    words: Vec<AtomicU64>,
+    clock: AtomicU64,
+    /// Which stamp was written for a version, and which stamps readers saw.
+    written: Mutex<HashMap<u64, u64>>,
+    seen: Mutex<Vec<(u64, u64)>>,
+}
+
+struct Worker<'f> {
+    field: &'f Field,
+    random: Random,
+    /// Unlike every other stamp of any thread.
+    stamp: u64,
+    written: HashMap<u64, u64>,
+    seen: Vec<(u64, u64)>,
+}
+
+impl Field {
+    fn new(seed: u64, when_full: WhenFull) -> Field {
+        let settings = Settings { shards: 4, when_full, seed, ..Settings::with_pool(POOL) };
+        Field {
+            store: Store::new(settings),
+            words: (0..POOL / 8).map(|_| AtomicU64::new(0)).collect(),
+            clock: AtomicU64::new(0),
+            written: Mutex::default(),
+            seen: Mutex::default(),
+        }
+    }
+
+    fn words(&self, ranges: &Ranges) -> impl Iterator<Item = &AtomicU64> {
+        let words = |at: u64, length: u64| &self.words[at as usize / 8..(at + length) as usize / 8];
+        ranges.as_slice().iter().flat_map(move |range| words(range.offset, range.length))
+    }
+
+    /// Each version seen was the one written, and all memory comes back.
+    fn end(self) {
+        let written = self.written.into_inner().unwrap();
+        let seen = self.seen.into_inner().unwrap();
+        assert!(seen.len() > 1000, "hits: {}", seen.len());
+        assert!(seen.iter().all(|(version, stamp)| written[version] == *stamp));
+        self.store.clear();
+        let usage = self.store.usage();
+        assert_eq!((usage.keys, usage.value_bytes, usage.pins, usage.detached), (0, 0, 0, 0));
+        assert_eq!((usage.used_bytes, usage.largest_free, usage.reserved_bytes), (0, POOL, 0));
+        assert_eq!(usage.puts as usize, written.len());
+    }
+}
+
+impl Worker<'_> {
+    fn new(field: &Field, seed: u64, thread: u64) -> Worker<'_> {
+        let random = Random(seed << 32 | thread);
+        Worker { field, random, stamp: thread << 48, written: HashMap::new(), seen: Vec::new() }
+    }
+
+    fn run(mut self) {
+        for _ in 0..ROUNDS {
+            match self.random.below(20) {
+                0..8 => self.put(),
+                8..16 => self.get(),
+                16 | 17 => self.delete(),
+                18 => self.expire(),
+                _ => self.list(),
+            }
+        }
+        self.field.written.lock().unwrap().extend(self.written);
+        self.field.seen.lock().unwrap().extend(self.seen);
+    }
+
+    fn put(&mut self) {
+        let (field, now) = (self.field, self.now());
+        let length = self.random.log_uniform(1.0, 5000.0) * 8;
+        let Ok(reservation) = field.store.reserve(length, now) else { return };
+        self.stamp += 1;
+        self.write(&reservation);
+        let name = self.name();
+        let key = Key::new(&name).unwrap();
+        let condition = match (self.random.below(4), field.store.stat(key, now)) {
+            (0, _) => Condition::IfAbsent,
+            (1, Some(facts)) => Condition::IfVersion(facts.version),
+            _ => Condition::Always,
+        };
+        let expires = (self.random.below(4) == 0).then_some(Moment(now.0 + 20));
+        if let Ok(done) = field.store.commit(key, reservation, expires, condition, now) {
+            self.written.insert(done.version, self.stamp);
+        }
+    }
+
+    /// Fills a reservation, and sees that nobody else does.
+    fn write(&self, reservation: &Reservation) {
+        let ranges = reservation.ranges();
+        self.field.words(&ranges).for_each(|word| word.store(self.stamp, Ordering::Relaxed));
+        std::thread::yield_now();
+        let mine = |word: &AtomicU64| word.load(Ordering::Relaxed) == self.stamp;
+        assert!(self.field.words(&ranges).all(mine), "two threads were given the same memory");
+    }
+
+    fn get(&mut self) {
+        let name = self.name();
+        let Some(pinned) = self.field.store.pin(Key::new(&name).unwrap(), self.now()) else {
+            return;
+        };
+        let words = || self.field.words(&pinned.ranges).map(|word| word.load(Ordering::Relaxed));
+        let stamp = words().next().unwrap();
+        for _ in 0..2 {
+            assert!(words().all(|word| word == stamp), "a pinned value changed");
+            std::thread::yield_now();
+        }
+        assert_eq!(words().count() as u64 * 8, pinned.facts.length);
+        self.seen.push((pinned.facts.version, stamp));
+        self.field.store.unpin(pinned.pin);
+    }
+
+    fn delete(&mut self) {
+        let name = self.name();
+        let deleted =
+            self.field.store.delete(Key::new(&name).unwrap(), Condition::Always, self.now());
+        assert!(deleted.is_ok());
+    }
+
+    fn expire(&mut self) {
+        self.field.clock.fetch_add(1, Ordering::Relaxed);
+        self.field.store.expire(self.now(), 10);
+    }
+
+    fn list(&mut self) {
+        let page = self.field.store.list(b"key", Cursor::START, 100, 1 << 20, self.now());
+        assert!(page.keys.len() <= KEYS as usize);
+    }
+
+    fn now(&self) -> Moment {
+        Moment(self.field.clock.load(Ordering::Relaxed))
+    }
+
+    fn name(&mut self) -> Vec<u8> {
+        format!("key {}", self.random.below(KEYS)).into_bytes()
+    }
+}

@@ -1,0 +1,32 @@
+//! On what terms values are stored.
+
+use clap::Args;
+use kv_client::{Condition, PutOptions};
+
+use super::expiry::Ttl;
+
+#[derive(Debug, Args)]
+pub(super) struct TermsArgs {
+    /// How long the value lives: 500ms, 30s, 10m, 1h; for ever unless given
+    #[arg(long, value_name = "TIME")]
+    ttl: Option<Ttl>,
+
+    /// Only if there is no such key
+    #[arg(long, conflicts_with = "if_version")]
+    if_absent: bool,
+
+    /// Only if the key has this version
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    if_version: Option<u64>,
+}
+
+impl TermsArgs {
+    pub(super) fn options(&self) -> PutOptions {
+        let condition = match (self.if_absent, self.if_version) {
+            (true, _) => Condition::IfAbsent,
+            (false, Some(version)) => Condition::IfVersion(version),
+            (false, None) => Condition::Always,
+        };
+        PutOptions { ttl: self.ttl.map(|ttl| ttl.0), condition }
+    }
+}

@@ -1,0 +1,206 @@
+//! One connection that keeps requests in flight and checks every value it reads, since the field's own
+//! generators check none.
+//!
+//! It fills the keys, measures reads, measures writes, and reads all keys back. What a server answers is
+//! known to the byte, so replies are compared where they lie and never copied. It runs as a process of its
+//! own, optimised, bound to the clients' processor. Start at `Generator::drive`.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+
+use super::super::tools;
+use super::memcached::Text;
+use super::pattern::Pattern;
+use super::redis::Resp;
+use crate::{Failed, shell};
+
+#[derive(Args, Clone)]
+pub(in super::super) struct GeneratorArgs {
+    #[arg(long)]
+    pub(super) dialect: Dialect,
+    #[arg(long)]
+    pub(super) port: String,
+    /// Bytes of a value
+    #[arg(long)]
+    pub(super) size: usize,
+    /// Requests in flight
+    #[arg(long)]
+    pub(super) depth: usize,
+    /// Reads to measure, and writes; with 0 the keys are filled and checked alone
+    #[arg(long)]
+    pub(super) ops: usize,
+    #[arg(long)]
+    pub(super) keys: usize,
+}
+
+#[derive(ValueEnum, Clone, Copy)]
+pub(super) enum Dialect {
+    Redis,
+    Memcached,
+}
+
+/// What goes over the wire. All answers but failures are known beforehand.
+pub(super) trait Wire {
+    fn ask(&self, out: &mut impl Write, op: Op, key: &str, value: &[u8]) -> io::Result<()>;
+    fn check(&self, from: &mut impl BufRead, op: Op, key: &str, value: &[u8]) -> io::Result<()>;
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum Op {
+    Get,
+    Set,
+}
+
+/// Runs it as a process: reads and writes a second.
+pub(super) fn measure(args: &GeneratorArgs) -> Result<Vec<f64>, Failed> {
+    let program = shell::target().join("release/xtask");
+    let mut command = tools::bound(0, &program.to_string_lossy());
+    let dialect = args.dialect.to_possible_value().expect("no dialect is skipped");
+    command.args(["compare", "generator", "--dialect", dialect.get_name(), "--port", &args.port]);
+    command.args(["--size", &args.size.to_string(), "--depth", &args.depth.to_string()]);
+    command.args(["--ops", &args.ops.to_string(), "--keys", &args.keys.to_string()]);
+    let said = shell::output(&mut tools::limited(command))?;
+    said.split_whitespace().map(tools::number).collect()
+}
+
+/// We are that process.
+pub(in super::super) fn generate(args: &GeneratorArgs) -> Result<(), Failed> {
+    let rates = match args.dialect {
+        Dialect::Redis => Generator::connect(Resp::new(args.size), args).and_then(Generator::run),
+        Dialect::Memcached => {
+            Generator::connect(Text::new(args.size), args).and_then(Generator::run)
+        }
+    };
+    let [gets, sets] = rates.map_err(|error| format!("port {}: {error}", args.port))?;
+    println!("{gets:.1} {sets:.1}");
+    Ok(())
+}
+
+struct Generator<W> {
+    wire: W,
+    reader: BufReader<TcpStream>,
+    writer: BufWriter<TcpStream>,
+    depth: usize,
+    /// When this few are in flight, more are sent. Small values are best asked for in whole batches, as
+    /// redis-benchmark does it; with large ones the server should work while we read.
+    few: usize,
+    ops: usize,
+    keys: Vec<String>,
+    /// How often each key was written: its value depends on that.
+    writes: Vec<u32>,
+    pattern: Pattern,
+}
+
+impl<W: Wire> Generator<W> {
+    fn connect(wire: W, args: &GeneratorArgs) -> io::Result<Self> {
+        let stream = TcpStream::connect(format!("127.0.0.1:{}", args.port))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Generator {
+            wire,
+            reader: BufReader::with_capacity(BUFFER, stream.try_clone()?),
+            writer: BufWriter::with_capacity(BUFFER, stream),
+            depth: args.depth,
+            few: if args.size <= 4096 { 0 } else { args.depth / 2 },
+            ops: args.ops,
+            keys: (0..args.keys).map(|key| format!("key:{key:012}")).collect(),
+            writes: vec![0; args.keys],
+            pattern: Pattern::new(args.keys, args.size),
+        })
+    }
+
+    fn run(mut self) -> io::Result<[f64; 2]> {
+        let keys = self.keys.len();
+        self.drive(Op::Set, 0..keys)?;
+        let rates = match self.ops {
+            0 => [0.0; 2],
+            ops => [self.rate(Op::Get, ops)?, self.rate(Op::Set, ops)?],
+        };
+        self.drive(Op::Get, 0..keys)?;
+        Ok(rates)
+    }
+
+    /// Operations a second, over keys in no order.
+    fn rate(&mut self, op: Op, ops: usize) -> io::Result<f64> {
+        let keys = self.keys.len();
+        let started = Instant::now();
+        self.drive(op, (0..ops).map(|turn| turn.wrapping_mul(STRIDE) % keys))?;
+        Ok(ops as f64 / started.elapsed().as_secs_f64())
+    }
+
+    /// Keeps up to `depth` requests in flight. What goes out, goes out in one piece.
+    fn drive(&mut self, op: Op, keys: impl Iterator<Item = usize>) -> io::Result<()> {
+        let mut keys = keys;
+        let mut flying = VecDeque::with_capacity(self.depth);
+        loop {
+            if flying.len() <= self.few {
+                for key in keys.by_ref().take(self.depth - flying.len()) {
+                    flying.push_back((key, self.send(op, key)?));
+                }
+                self.writer.flush()?;
+            }
+            let Some((key, writes)) = flying.pop_front() else { return Ok(()) };
+            let value = self.pattern.value(key, writes);
+            self.wire.check(&mut self.reader, op, &self.keys[key], value)?;
+        }
+    }
+
+    fn send(&mut self, op: Op, key: usize) -> io::Result<u32> {
+        self.writes[key] += u32::from(matches!(op, Op::Set));
+        let value = self.pattern.value(key, self.writes[key]);
+        self.wire.ask(&mut self.writer, op, &self.keys[key], value)?;
+        Ok(self.writes[key])
+    }
+}
+
+/// Reads as many bytes as expected, and they must be these.
+pub(super) fn expect(from: &mut impl BufRead, mut expected: &[u8]) -> io::Result<()> {
+    while !expected.is_empty() {
+        let there = from.fill_buf()?;
+        let count = there.len().min(expected.len());
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if there[..count] != expected[..count] {
+            let [there, expected] = [there, expected].map(shown);
+            return Err(io::Error::other(format!("it answered {there:?}, not {expected:?}")));
+        }
+        from.consume(count);
+        expected = &expected[count..];
+    }
+    Ok(())
+}
+
+fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned()
+}
+
+/// What is larger goes to the system without a copy.
+const BUFFER: usize = 128 << 10;
+const PATIENCE: Duration = Duration::from_secs(30);
+/// A prime: neighbours in time are not neighbours among the keys.
+const STRIDE: usize = 7919;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_answer_is_shown() {
+        let said = expect(&mut &b"-ERR no memory\r\n"[..], b"+OK\r\n").unwrap_err().to_string();
+        assert!(said.contains("-ERR no memory"), "{said}");
+        assert!(expect(&mut &b"+O"[..], b"+OK\r\n").is_err());
+    }
+
+    #[test]
+    fn an_answer_in_pieces_is_one_answer() {
+        let mut pieces = BufReader::with_capacity(2, &b"+OK\r\n+OK\r\n"[..]);
+        assert!(expect(&mut pieces, b"+OK\r\n").is_ok());
+        assert!(expect(&mut pieces, b"+OK\r\n").is_ok());
+        assert!(expect(&mut pieces, b"+OK\r\n").is_err());
+    }
+}

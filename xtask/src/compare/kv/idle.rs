@@ -1,0 +1,42 @@
+//! What a server uses of a processor when nobody asks it anything.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::generator::{self, Dialect, GeneratorArgs};
+use super::server::Server;
+use super::wirelane::{self, Bench};
+use super::{memcached, redis};
+use crate::Failed;
+
+pub(super) fn redis() -> Result<Vec<f64>, Failed> {
+    let server = redis::start()?;
+    used(&server, Dialect::Redis)?;
+    ticks(&server)
+}
+
+pub(super) fn memcached() -> Result<Vec<f64>, Failed> {
+    let server = memcached::start()?;
+    used(&server, Dialect::Memcached)?;
+    ticks(&server)
+}
+
+pub(super) fn wirelane() -> Result<Vec<f64>, Failed> {
+    let server = wirelane::start(wirelane::MEMORY)?;
+    Bench { transport: "shm", size: 4096, depth: 16, ops: 1000 }.get_and_put(&server)?;
+    ticks(&server)
+}
+
+/// A server that was never used might do nothing for that reason.
+fn used(server: &Server, dialect: Dialect) -> Result<(), Failed> {
+    let port = server.port.clone();
+    let args = GeneratorArgs { dialect, port, size: 4096, depth: 16, ops: 1000, keys: 1000 };
+    generator::measure(&args).map(drop)
+}
+
+fn ticks(server: &Server) -> Result<Vec<f64>, Failed> {
+    sleep(Duration::from_secs(2));
+    let before = server.ticks()?;
+    sleep(Duration::from_secs(10));
+    Ok(vec![server.ticks()? - before])
+}

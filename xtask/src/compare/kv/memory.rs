@@ -1,0 +1,46 @@
+//! What a million small values cost a server in memory.
+
+use super::generator::{self, Dialect, GeneratorArgs};
+use super::server::Server;
+use super::{memcached, redis, wirelane};
+use crate::Failed;
+
+/// Redis, as the system counts (`Server::resident`) or as it counts itself.
+pub(super) fn redis(count: fn(&Server) -> Result<f64, Failed>) -> Result<Vec<f64>, Failed> {
+    growth(redis::start()?, count, |server| fill(server, Dialect::Redis))
+}
+
+pub(super) fn memcached() -> Result<Vec<f64>, Failed> {
+    growth(memcached::start_plain()?, Server::resident, |server| fill(server, Dialect::Memcached))
+}
+
+pub(super) fn wirelane() -> Result<Vec<f64>, Failed> {
+    growth(wirelane::start(wirelane::MEMORY)?, Server::resident, |server| {
+        wirelane::fill(server, VALUES, SIZE)
+    })
+}
+
+/// Megabytes more than before.
+fn growth(
+    server: Server,
+    count: fn(&Server) -> Result<f64, Failed>,
+    fill: impl Fn(&Server) -> Result<(), Failed>,
+) -> Result<Vec<f64>, Failed> {
+    let before = count(&server)?;
+    fill(&server)?;
+    match count(&server)? - before {
+        more if more > 0.0 => Ok(vec![more]),
+        // Memory that was touched before it was needed cannot be measured so.
+        _ => Err(format!("it held {before:.0} MB before and no more after")),
+    }
+}
+
+/// Every value is read back.
+fn fill(server: &Server, dialect: Dialect) -> Result<(), Failed> {
+    let port = server.port.clone();
+    let args = GeneratorArgs { dialect, port, size: SIZE, depth: 16, ops: 0, keys: VALUES };
+    generator::measure(&args).map(drop)
+}
+
+const VALUES: usize = 1_000_000;
+const SIZE: usize = 100;

@@ -1,0 +1,111 @@
+//! Mooncake's transfer engine over the lab's first wire, by its own bench: blocks of 64 KiB, sixteen in a
+//! batch, one thread. It checks no value.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
+
+use super::super::tools;
+use crate::{Failed, pypi};
+
+/// Its bench, fetched on the host if need be. The Python around it is not used.
+pub(super) fn program() -> Result<PathBuf, Failed> {
+    let libraries = pypi::environment("compare", PACKAGES)?.join("lib");
+    let versions = fs::read_dir(&libraries)
+        .map_err(|error| format!("read {}: {error}", libraries.display()))?;
+    let program =
+        |version: fs::DirEntry| version.path().join("site-packages/mooncake/transfer_engine_bench");
+    let program = versions.flatten().map(program).find(|program| program.exists());
+    program.ok_or_else(|| format!("no transfer_engine_bench in {}", libraries.display()))
+}
+
+/// MB/s of an operation, read or write, from rxe0 to the memory of a target on rxe1.
+pub(super) fn bandwidth(program: &Path, operation: &str) -> Result<Vec<f64>, Failed> {
+    let target = Target::start(program)?;
+    let mut initiator = bench(program, 0, "initiator", "rxe0", "10.77.0.1");
+    initiator.args([format!("-segment_id={}", target.segment), format!("-operation={operation}")]);
+    initiator.args(["-duration=3", "-report_unit=MB"]);
+    let output = tools::limited(initiator).output();
+    let output = output.map_err(|error| format!("start {}: {error}", program.display()))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    throughput(&said).map(|rate| vec![rate]).ok_or_else(|| format!("it said: {said}"))
+}
+
+/// The end whose memory is read and written. It ends with its owner.
+struct Target {
+    child: Child,
+    /// Where it answers, by which the other end knows its memory too.
+    segment: String,
+    /// Kept open: it may have more to say.
+    _said: BufReader<ChildStderr>,
+}
+
+impl Target {
+    fn start(program: &Path) -> Result<Self, Failed> {
+        let bound = bench(program, 1, "target", "rxe1", "10.77.0.2");
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]).arg(bound.get_program()).args(bound.get_args());
+        command.envs(SETTINGS).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| format!("start setpriv: {error}"))?;
+        let stderr = child.stderr.take().expect("it is a pipe");
+        let mut said = BufReader::new(stderr);
+        let segment = said.by_ref().lines().map_while(Result::ok).find_map(|line| segment(&line));
+        let mut target = Target { child, segment: String::new(), _said: said };
+        target.segment = segment.ok_or("the target ended before it listened")?;
+        // It listens before its memory is registered, and says nothing afterwards.
+        std::thread::sleep(Duration::from_secs(3));
+        Ok(target)
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn bench(program: &Path, cpu: u32, mode: &str, device: &str, address: &str) -> Command {
+    let mut command = tools::bound(cpu, &program.to_string_lossy());
+    command.args([format!("-mode={mode}"), format!("-device_name={device}")]);
+    command.args([format!("-local_server_name={address}")]);
+    command.args(["-protocol=rdma", "-metadata_server=P2PHANDSHAKE"]);
+    command.args(["-block_size=65536", "-batch_size=16", "-threads=1", "-buffer_size=16777216"]);
+    command.envs(SETTINGS);
+    command
+}
+
+fn segment(line: &str) -> Option<String> {
+    let (_, address) = line.split_once("P2P handshake, listening on ")?;
+    Some(address.trim().to_owned())
+}
+
+/// Its last words: Test completed: duration 3.01, batch count 64, throughput 22.28 MB/s
+fn throughput(said: &str) -> Option<f64> {
+    let line = said.lines().find(|line| line.contains("Test completed"))?;
+    line.split_once("throughput ")?.1.strip_suffix(" MB/s")?.parse().ok()
+}
+
+const PACKAGES: &[&str] = &["mooncake-transfer-engine-non-cuda==0.3.13.post1"];
+
+/// RoCE v2 of the IPv4 address; and one thread that polls instead of two, which is faster where it is
+/// bound to one processor (20.4 beside 15.6 MB/s for reads, two runs each, in the lab).
+const SETTINGS: [(&str, &str); 2] = [("MC_GID_INDEX", "1"), ("MC_WORKERS_PER_CTX", "1")];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_log_is_read() {
+        let said = "I1115 10:43:31.5 247 transfer_engine_impl.cpp:183] Transfer Engine RPC using P2P \
+                    handshake, listening on 10.77.0.2:15374";
+        assert_eq!(segment(said), Some("10.77.0.2:15374".to_owned()));
+        let said = "I1115 440] Worker 0 stopped!\nI1115 10:43:41.7 270 transfer_engine_bench.cpp:569] \
+                    Test completed: duration 5.04, batch count 52, throughput 10.81 MB/s\nI1115 bye\n";
+        assert_eq!(throughput(said), Some(10.81));
+        assert_eq!(throughput("E1115 Failed to open segment"), None);
+    }
+}

@@ -1,0 +1,285 @@
+//! What is compared with what, and what we aim at.
+
+use serde_json::Value;
+
+use super::super::tools::{perf, perftest};
+use super::contest::{Beside, Better, Contest, Entrant, OURS};
+use super::generator::{self, Dialect, GeneratorArgs};
+use super::server::Server;
+use super::wirelane::{self, Bench};
+use super::{KvArgs, idle, memcached, memory, mooncake, redis};
+use crate::Failed;
+
+#[derive(Clone, Copy)]
+pub(super) enum Plan {
+    SameHost { size: usize, depth: usize },
+    TcpRate,
+    TcpBandwidth,
+    Memory,
+    Idle,
+    Verbs,
+}
+
+pub(super) fn on_the_host() -> Vec<Plan> {
+    let sizes = [64, 4 << 10, 64 << 10, 1 << 20];
+    let same_host =
+        sizes.iter().flat_map(|&size| [1, 16].map(|depth| Plan::SameHost { size, depth }));
+    same_host.chain([Plan::TcpRate, Plan::TcpBandwidth, Plan::Memory, Plan::Idle]).collect()
+}
+
+/// Soft-RoCE in an emulated machine: only the ratio says anything.
+pub(super) const IN_THE_LAB: [Plan; 1] = [Plan::Verbs];
+
+impl Plan {
+    pub(super) fn matches(self, only: &str) -> bool {
+        self.rows().any(|name| name.contains(only))
+    }
+
+    /// The names of its rows.
+    pub(super) fn rows(self) -> impl Iterator<Item = String> {
+        self.measures().iter().map(move |measure| format!("{measure} {}", self.name()))
+    }
+
+    pub(super) fn run(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
+        match self {
+            Plan::SameHost { size, depth } => self.same_host(size, depth, args),
+            Plan::TcpRate => self.tcp_rate(args),
+            Plan::TcpBandwidth => self.tcp_bandwidth(args),
+            Plan::Memory => self.memory(args),
+            Plan::Idle => self.idle(args),
+            Plan::Verbs => self.verbs(args),
+        }
+    }
+
+    fn name(self) -> String {
+        match self {
+            Plan::SameHost { size, depth } => {
+                let depth = if depth == 1 { "one at a time" } else { "sixteen in flight" };
+                format!("{}, same host, {depth}", shown(size))
+            }
+            Plan::TcpRate => "4 KiB, tcp, sixteen in flight".to_owned(),
+            Plan::TcpBandwidth => "1 MiB, tcp, sixteen in flight".to_owned(),
+            Plan::Memory => "of a million values of 100 bytes".to_owned(),
+            Plan::Idle => "processor time in 10 s".to_owned(),
+            Plan::Verbs => "64 KiB, verbs, sixteen in flight".to_owned(),
+        }
+    }
+
+    fn measures(self) -> &'static [&'static str] {
+        match self {
+            Plan::SameHost { .. } | Plan::TcpRate => &["GET", "PUT"],
+            Plan::TcpBandwidth | Plan::Verbs => &["GET"],
+            Plan::Memory => &["memory"],
+            Plan::Idle => &["idle"],
+        }
+    }
+
+    fn same_host(self, size: usize, depth: usize, args: &KvArgs) -> Result<Vec<Value>, Failed> {
+        let (redis, memcached) = (redis::start()?, memcached::start()?);
+        let ours = ours(args, wirelane::MEMORY)?;
+        let load = Load { size, depth };
+        let mut contest = self.contest("1/s", Better::More);
+        // A run of ours should not be over before it has begun.
+        let bench = Bench { transport: "shm", size, depth, ops: load.ops() * 10 };
+        contest.entrants.extend(ours.iter().map(|ours| bench.entrant(ours)));
+        contest.entrants.extend(load.redis(&redis));
+        contest.entrants.push(load.checked("memcached", Dialect::Memcached, &memcached));
+        if depth > 1 {
+            contest.entrants.push(load.redis_benchmark(&redis, depth));
+            let programs = vec![benchmark_name(depth, depth)];
+            contest.beside.push(Beside { name: "Redis with 16 clients", programs, aim: None });
+        }
+        let aim = match (size, depth) {
+            (4096, 1) => Some(10.0),
+            (4096, 16) => Some(5.0),
+            _ => None,
+        };
+        contest.beside.insert(0, load.beside_redis(aim));
+        let programs = vec![checked_name("memcached")];
+        contest.beside.push(Beside { name: "memcached", programs, aim: None });
+        contest.run(args.runs)
+    }
+
+    fn tcp_rate(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
+        let redis = redis::start()?;
+        let ours = ours(args, wirelane::MEMORY)?;
+        let load = Load { size: 4096, depth: 16 };
+        let mut contest = self.contest("1/s", Better::More);
+        let bench = Bench { transport: "tcp", size: 4096, depth: 16, ops: load.ops() * 3 };
+        contest.entrants.extend(ours.iter().map(|ours| bench.entrant(ours)));
+        contest.entrants.extend(load.redis(&redis));
+        contest.beside.push(load.beside_redis(Some(2.0)));
+        contest.run(args.runs)
+    }
+
+    fn tcp_bandwidth(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
+        let ours = ours(args, wirelane::MEMORY)?;
+        let mut contest = self.contest("MB/s", Better::More);
+        let bench = Bench { transport: "tcp", size: 1 << 20, depth: 16, ops: 8000 };
+        contest.entrants.extend(ours.iter().map(|ours| bench.bandwidth_entrant(ours)));
+        let lane = || Ok(vec![perf(&["tcp", "write_bw", "1048576", "8000"])?]);
+        contest.rival("the bare lane", "the bare lane", lane, Some(0.9));
+        contest.run(args.runs)
+    }
+
+    /// Once is enough: it comes out the same.
+    fn memory(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
+        let mut contest = self.contest("MB", Better::Less);
+        if !args.peers_only {
+            contest.entrants.push(Entrant::new(OURS, memory::wirelane));
+        }
+        let programs = ["redis-server, resident", "redis-server, used_memory"];
+        let counts = [Server::resident, redis::used_memory];
+        for (program, count) in programs.into_iter().zip(counts) {
+            contest.entrants.push(Entrant::new(program, move || memory::redis(count)));
+        }
+        let programs = programs.map(str::to_owned).to_vec();
+        contest.beside.push(Beside { name: "Redis", programs, aim: Some(1.0) });
+        contest.rival("memcached", "memcached, resident", memory::memcached, None);
+        contest.run(1)
+    }
+
+    /// A tick may be what was left of the time before: one is none.
+    fn idle(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
+        let mut contest = self.contest("ticks of 10 ms", Better::Less);
+        contest.limit = Some(1.0);
+        if !args.peers_only {
+            contest.entrants.push(Entrant::new(OURS, idle::wirelane));
+        }
+        contest.entrants.push(Entrant::new("redis-server", idle::redis));
+        contest.entrants.push(Entrant::new("memcached", idle::memcached));
+        contest.run(1)
+    }
+
+    fn verbs(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
+        let ours = ours(args, "256MiB")?;
+        let mooncake = args.inside.as_deref().ok_or("verbs are in the lab")?;
+        let mut contest = self.contest("MB/s", Better::More);
+        let bench = Bench { transport: "verbs", size: 64 << 10, depth: 16, ops: 1000 };
+        contest.entrants.extend(ours.iter().map(|ours| bench.bandwidth_entrant(ours)));
+        let perftest = || Ok(vec![perftest("ib_write_bw", 64 << 10, 1000)?]);
+        contest.rival("ib_write_bw", "ib_write_bw", perftest, Some(0.8));
+        let operations = ["read", "write"];
+        for operation in operations {
+            let run = move || mooncake::bandwidth(mooncake, operation);
+            contest.entrants.push(Entrant::new(mooncake_name(operation), run));
+        }
+        let programs = operations.map(mooncake_name).to_vec();
+        contest.beside.push(Beside { name: "Mooncake", programs, aim: Some(2.0) });
+        contest.run(args.runs)
+    }
+
+    fn contest<'a>(self, unit: &'static str, better: Better) -> Contest<'a> {
+        let (entrants, beside) = (Vec::new(), Vec::new());
+        let (name, measures) = (self.name(), self.measures());
+        Contest { name, measures, unit, better, entrants, beside, limit: None }
+    }
+}
+
+impl<'a> Contest<'a> {
+    /// A peer with one program.
+    fn rival(
+        &mut self,
+        name: &'static str,
+        program: &str,
+        run: impl Fn() -> Result<Vec<f64>, Failed> + 'a,
+        aim: Option<f64>,
+    ) {
+        self.entrants.push(Entrant::new(program, run));
+        self.beside.push(Beside { name, programs: vec![program.to_owned()], aim });
+    }
+}
+
+impl Bench {
+    fn entrant(self, server: &Server) -> Entrant<'_> {
+        Entrant::new(OURS, move || self.get_and_put(server))
+    }
+
+    fn bandwidth_entrant(self, server: &Server) -> Entrant<'_> {
+        Entrant::new(OURS, move || self.get_bandwidth(server))
+    }
+}
+
+fn ours(args: &KvArgs, memory: &str) -> Result<Option<Server>, Failed> {
+    (!args.peers_only).then(|| wirelane::start(memory)).transpose()
+}
+
+/// What one connection asks of Redis and memcached.
+#[derive(Clone, Copy)]
+struct Load {
+    size: usize,
+    depth: usize,
+}
+
+impl Load {
+    /// About half a second.
+    fn ops(self) -> usize {
+        match (self.size, self.depth) {
+            (..=4096, 1) => 20_000,
+            (..=4096, _) => 200_000,
+            (4097..=65536, 1) => 10_000,
+            (4097..=65536, _) => 20_000,
+            (_, 1) => 1000,
+            _ => 2000,
+        }
+    }
+
+    /// Redis by its own program, and by ours, which checks.
+    fn redis<'a>(self, server: &'a Server) -> [Entrant<'a>; 2] {
+        [self.redis_benchmark(server, 1), self.checked("redis", Dialect::Redis, server)]
+    }
+
+    fn redis_benchmark<'a>(self, server: &'a Server, clients: usize) -> Entrant<'a> {
+        Entrant::new(benchmark_name(clients, self.depth), move || {
+            redis::benchmark(server, clients, self.depth, self.size, self.ops())
+        })
+    }
+
+    fn checked<'a>(self, name: &str, dialect: Dialect, server: &'a Server) -> Entrant<'a> {
+        let Load { size, depth } = self;
+        let port = server.port.clone();
+        let args = GeneratorArgs { dialect, port, size, depth, ops: self.ops(), keys: 1000 };
+        Entrant::new(checked_name(name), move || generator::measure(&args))
+    }
+
+    /// The better of the two counts.
+    fn beside_redis(self, aim: Option<f64>) -> Beside {
+        let programs = vec![benchmark_name(1, self.depth), checked_name("redis")];
+        Beside { name: "Redis", programs, aim }
+    }
+}
+
+fn benchmark_name(clients: usize, depth: usize) -> String {
+    format!("redis-benchmark -c {clients} -P {depth}")
+}
+
+fn checked_name(server: &str) -> String {
+    format!("{server}, values checked")
+}
+
+fn mooncake_name(operation: &str) -> String {
+    format!("transfer_engine_bench, {operation}")
+}
+
+fn shown(size: usize) -> String {
+    match size {
+        ..1024 => format!("{size} B"),
+        1024..1_048_576 => format!("{} KiB", size >> 10),
+        _ => format!("{} MiB", size >> 20),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_found_by_any_part_of_their_names() {
+        let plan = Plan::SameHost { size: 4096, depth: 16 };
+        assert!(plan.matches("GET 4 KiB, same host, sixteen in flight"));
+        assert!(plan.matches("PUT 4"));
+        assert!(plan.matches(""));
+        assert!(!plan.matches("64 KiB"));
+        assert!(Plan::Memory.matches("memory"));
+    }
+}

@@ -1,0 +1,128 @@
+//! Redis, without persistence: its server, its own generator, and its language for ours.
+
+use std::io::{self, BufRead, Write};
+use std::process::Command;
+
+use super::super::tools;
+use super::generator::{Op, Wire, expect};
+use super::server::Server;
+use crate::{Failed, shell};
+
+pub(super) fn start() -> Result<Server, Failed> {
+    let port = tools::free_port()?;
+    let arguments = ["--bind", "127.0.0.1", "--port", &port, "--save", "", "--appendonly", "no"];
+    Server::start("redis-server", &arguments, port.clone())
+}
+
+/// redis-benchmark: GETs and SETs a second. It writes before it reads, always the same key, the fastest
+/// it can do (`-r` takes a random key each time). It looks at no value, but the server counts keys that
+/// it did not find.
+pub(super) fn benchmark(
+    server: &Server,
+    clients: usize,
+    depth: usize,
+    size: usize,
+    ops: usize,
+) -> Result<Vec<f64>, Failed> {
+    let mut command = tools::bound(0, "redis-benchmark");
+    command.args(["-h", "127.0.0.1", "-p", &server.port, "-t", "set,get", "--csv"]);
+    command.args(["-c", &clients.to_string(), "-P", &depth.to_string()]);
+    command.args(["-d", &size.to_string(), "-n", &ops.to_string()]);
+    let missed_before = info(server, "stats", "keyspace_misses")?;
+    let said = shell::output(&mut tools::limited(command))?;
+    if info(server, "stats", "keyspace_misses")? > missed_before {
+        return Err("redis-benchmark read keys that were not there".to_owned());
+    }
+    Ok(vec![rate(&said, "GET")?, rate(&said, "SET")?])
+}
+
+/// Megabytes, by its own account.
+pub(super) fn used_memory(server: &Server) -> Result<f64, Failed> {
+    Ok(info(server, "memory", "used_memory")? / 1e6)
+}
+
+fn info(server: &Server, section: &str, field: &str) -> Result<f64, Failed> {
+    let mut command = Command::new("redis-cli");
+    command.args(["-h", "127.0.0.1", "-p", &server.port, "INFO", section]);
+    let said = shell::output(&mut tools::limited(command))?;
+    let field = said.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    tools::number(field.ok_or_else(|| format!("redis-cli said: {said}"))?.trim())
+}
+
+/// Each line: "test","rps", and latencies.
+fn rate(said: &str, test: &str) -> Result<f64, Failed> {
+    let line = said.lines().map(|line| line.replace('"', ""));
+    let line = line.map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+    let mut line = line.filter(|columns| columns[0] == test);
+    let rate = line.next().and_then(|columns| columns.get(1).cloned());
+    tools::number(&rate.ok_or_else(|| format!("redis-benchmark said: {said}"))?)
+}
+
+/// RESP, for keys of 16 bytes.
+pub(super) struct Resp {
+    /// How many bytes follow, in both directions.
+    length: Vec<u8>,
+}
+
+impl Resp {
+    pub(super) fn new(size: usize) -> Self {
+        Resp { length: format!("${size}\r\n").into_bytes() }
+    }
+}
+
+impl Wire for Resp {
+    fn ask(&self, out: &mut impl Write, op: Op, key: &str, value: &[u8]) -> io::Result<()> {
+        match op {
+            Op::Get => out.write_all(b"*2\r\n$3\r\nGET\r\n$16\r\n")?,
+            Op::Set => out.write_all(b"*3\r\n$3\r\nSET\r\n$16\r\n")?,
+        }
+        out.write_all(key.as_bytes())?;
+        out.write_all(b"\r\n")?;
+        if let Op::Set = op {
+            out.write_all(&self.length)?;
+            out.write_all(value)?;
+            out.write_all(b"\r\n")?;
+        }
+        Ok(())
+    }
+
+    fn check(&self, from: &mut impl BufRead, op: Op, _: &str, value: &[u8]) -> io::Result<()> {
+        match op {
+            Op::Get => {
+                expect(from, &self.length)?;
+                expect(from, value)?;
+                expect(from, b"\r\n")
+            }
+            Op::Set => expect(from, b"+OK\r\n"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_read_from_the_table() {
+        let said = "\"test\",\"rps\",\"avg_latency_ms\"\n\
+                    \"SET\",\"421052.62\",\"0.034\"\n\"GET\",\"470588.22\",\"0.030\"\n";
+        assert_eq!(rate(said, "GET"), Ok(470_588.22));
+        assert_eq!(rate(said, "SET"), Ok(421_052.62));
+        assert!(rate("Could not connect", "GET").is_err());
+    }
+
+    #[test]
+    fn a_request_is_what_redis_documents() {
+        let mut out = Vec::new();
+        Resp::new(3).ask(&mut out, Op::Set, "key:000000000007", b"abc").unwrap();
+        assert_eq!(out, b"*3\r\n$3\r\nSET\r\n$16\r\nkey:000000000007\r\n$3\r\nabc\r\n");
+    }
+
+    #[test]
+    fn a_wrong_value_is_noticed() {
+        let check = |said: &[u8]| Resp::new(3).check(&mut &said[..], Op::Get, "", b"abc");
+        assert!(check(b"$3\r\nabc\r\n").is_ok());
+        assert!(check(b"$3\r\nabd\r\n").is_err());
+        assert!(check(b"$-1\r\n").is_err());
+    }
+}

