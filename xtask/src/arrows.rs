@@ -13,7 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kv-client", &["fabric", "kv-proto"]),
     // The client for tests only.
     ("kv-server", &["fabric", "kv-client", "kv-proto", "kv-store"]),
-    ("wirelane", &["fabric", "kv-client", "kv-proto", "kv-server", "kv-store"]),
+    ("wirelane", &["fabric", "kv-client", "kv-proto", "kv-server", "kv-store", "metric"]),
     ("xtask", &[]),
 ];
 

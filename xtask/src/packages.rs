@@ -48,6 +48,13 @@ pub(crate) const DIST: &[Need] = &[
     need("python3-venv", "python3 -c 'import venv, ensurepip'", "to get the linker for old glibc"),
 ];
 
+/// To call the store from Python.
+pub(crate) const PYTHON: &[Need] = &[need(
+    "python3-venv",
+    "python3 -c 'import venv, ensurepip'",
+    "to get what a client in Python needs",
+)];
+
 /// To fuzz.
 pub(crate) const FUZZ: &[Need] = &[need("g++", "command -v c++", "to build libFuzzer")];
 

@@ -9,11 +9,11 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::Value;
 
-use crate::{Failed, dist, lab, packages, shell};
+use crate::{Failed, dist, lab, packages, pypi, shell};
 
 #[derive(Args)]
 pub(crate) struct TestArgs {
-    /// Leave the virtual machine and the packages out
+    /// Leave Python, the virtual machine and the packages out
     #[arg(long)]
     quick: bool,
     /// Install missing packages without asking (also where CI=true)
@@ -25,10 +25,12 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failed> {
     let needs: &[&[packages::Need]] = if args.quick {
         &[packages::HEADERS]
     } else {
-        &[packages::HEADERS, packages::LAB, packages::DIST, packages::FUZZ]
+        &[packages::HEADERS, packages::LAB, packages::PYTHON, packages::DIST, packages::FUZZ]
     };
     if !args.quick {
-        for (what, size) in [lab::to_fetch()?, dist::to_fetch()?].into_iter().flatten() {
+        let what = || (format!("{} from PyPI", CLIENT.join(" and ")), "about 11 MB");
+        let client = (!pypi::is_there("client", CLIENT)?).then(what);
+        for (what, size) in [lab::to_fetch()?, client, dist::to_fetch()?].into_iter().flatten() {
             eprintln!("to be fetched once into the cache: {what}, {size}");
         }
     }
@@ -40,6 +42,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failed> {
     report.stage("check", Count::Good, || Ok(task(&["check"])))?;
     report.stage("unit, layout and program tests", Count::Tests, || Ok(host_tests()))?;
     if !args.quick {
+        report.stage("a client in Python", Count::Tests, python_tests)?;
         report.stage("the lab itself", Count::Tests, || Ok(lab_tests()))?;
         report.stage("verbs and program in the lab", Count::Tests, guest_tests)?;
         report.stage("fuzzing", Count::Good, || Ok(task(&["fuzz", "--seconds", "5"])))?;
@@ -51,6 +54,15 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failed> {
 /// Unit tests, doc tests, the header comparison, and the program run as a user runs it.
 fn host_tests() -> Command {
     shell::cargo(&["test", "--workspace", "--locked", "--features", "rdma-sys/c-headers"])
+}
+
+/// The store, called from Python by stubs that are made of the published .proto.
+fn python_tests() -> Result<Command, Failed> {
+    let environment = pypi::environment("client", CLIENT)?;
+    let mut cargo = shell::cargo(&["test", "--locked", "--package", "wirelane"]);
+    cargo.args(["--features", "wirelane/python", "--test", "python"]);
+    cargo.env("WIRELANE_TEST_PYTHON", environment.join("bin/python"));
+    Ok(cargo)
 }
 
 /// Boots machines of its own, one after the other.
@@ -116,6 +128,9 @@ struct Report {
     lanes: BTreeMap<&'static str, usize>,
 }
 
+/// What a client in Python needs.
+const CLIENT: &[&str] = &["grpcio==1.85.1", "grpcio-tools==1.85.1"];
+
 /// The lanes of the suite, and how the names of their tests begin.
 const LANES: [(&str, &str); 7] = [
     ("sim", "test sim_"),
@@ -169,7 +184,7 @@ impl Report {
         }
         let seconds = self.started.elapsed().as_secs_f64();
         if quick {
-            println!("left out by --quick: the lab, the packages; {seconds:.0} s");
+            println!("left out by --quick: Python, the lab, the packages; {seconds:.0} s");
         } else {
             println!("every stage ran, nothing was skipped; {seconds:.0} s");
         }

@@ -23,6 +23,7 @@ pub struct Stats {
 struct KindStats {
     operations: AtomicU64,
     bytes: AtomicU64,
+    failed: AtomicU64,
 }
 
 impl Stats {
@@ -34,6 +35,11 @@ impl Stats {
     /// How many bytes they moved.
     pub fn bytes(&self, kind: OpKind) -> u64 {
         self.kinds[kind as usize].bytes.load(Relaxed)
+    }
+
+    /// How many operations of a kind failed. What came back because the lane was closed is not among them.
+    pub fn failed(&self, kind: OpKind) -> u64 {
+        self.kinds[kind as usize].failed.load(Relaxed)
     }
 
     /// How many operations failed so.
@@ -70,7 +76,12 @@ impl Stats {
                 };
                 self.succeeded(completion.work.kind(), bytes as u64);
             }
-            Err(failure) => add(&self.failures[*failure as usize], 1),
+            Err(failure) => {
+                add(&self.failures[*failure as usize], 1);
+                if *failure != Failure::Flushed {
+                    add(&self.kinds[completion.work.kind() as usize].failed, 1);
+                }
+            }
         }
     }
 
@@ -79,6 +90,22 @@ impl Stats {
         let stats = &self.kinds[kind as usize];
         add(&stats.operations, 1);
         add(&stats.bytes, bytes);
+    }
+
+    /// Adds what another has counted. The caller is the only one who writes here.
+    pub fn absorb(&self, other: &Stats) {
+        for (ours, theirs) in self.kinds.iter().zip(&other.kinds) {
+            add(&ours.operations, theirs.operations.load(Relaxed));
+            add(&ours.bytes, theirs.bytes.load(Relaxed));
+            add(&ours.failed, theirs.failed.load(Relaxed));
+        }
+        let counters = |stats| {
+            let Stats { failures, latency, .. }: &Stats = stats;
+            failures.iter().chain(&latency.buckets)
+        };
+        counters(self)
+            .zip(counters(other))
+            .for_each(|(ours, theirs)| add(ours, theirs.load(Relaxed)));
     }
 
     /// Adds the duration of an operation.
@@ -170,6 +197,16 @@ mod tests {
             assert!(end >= value && end - value <= value / 4, "{value} in a bucket up to {end}");
             assert_eq!(bucket(end), at);
         }
+    }
+
+    #[test]
+    fn counts_are_added_up() {
+        let (sum, lane) = (Stats::default(), Stats::default());
+        lane.succeeded(OpKind::Read, 4096);
+        lane.time(Duration::from_nanos(700));
+        (0..2).for_each(|_| sum.absorb(&lane));
+        assert_eq!((sum.operations(OpKind::Read), sum.bytes(OpKind::Read)), (2, 8192));
+        assert_eq!((sum.operations(OpKind::Write), sum.latency().count()), (0, 2));
     }
 
     #[test]

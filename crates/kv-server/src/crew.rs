@@ -3,7 +3,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,12 @@ use crate::worker::Worker;
 pub struct Crew {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
+}
+
+/// Who is at work.
+#[derive(Clone)]
+pub struct Roster {
+    shared: Weak<Shared>,
 }
 
 /// What the workers and whoever hires them have in common.
@@ -84,14 +90,10 @@ impl Crew {
         post.ring();
     }
 
-    /// How many links are served.
-    pub fn guests(&self) -> usize {
-        self.shared.posts.iter().map(|post| post.guests.load(Ordering::Relaxed)).sum()
-    }
-
-    /// How many workers there are.
-    pub fn workers(&self) -> usize {
-        self.shared.posts.len()
+    /// Who is there, for those who count; a crew that has ended has nobody.
+    pub fn roster(&self) -> Roster {
+        // Not as one of the crew, which ends when the last is gone.
+        Roster { shared: Arc::downgrade(&self.shared) }
     }
 
     /// Says goodbye to everybody and waits for the workers, up to a limit. `false`: some are still at it.
@@ -108,6 +110,21 @@ impl Crew {
             std::thread::sleep(Duration::from_millis(5));
         }
         false
+    }
+}
+
+impl Roster {
+    /// How many links are served.
+    pub fn guests(&self) -> usize {
+        let guests = |shared: Arc<Shared>| {
+            shared.posts.iter().map(|post| post.guests.load(Ordering::Relaxed)).sum()
+        };
+        self.shared.upgrade().map_or(0, guests)
+    }
+
+    /// How many workers there are.
+    pub fn workers(&self) -> usize {
+        self.shared.upgrade().map_or(0, |shared| shared.posts.len())
     }
 }
 

@@ -275,6 +275,6 @@ pub(crate) fn random() -> u64 {
 
 const LEAST_INDEX: u64 = 16 << 20;
 /// So many that threads seldom meet, so few that each is worth its lock.
-const SHARDS: usize = 64;
+pub(crate) const SHARDS: usize = 64;
 /// At most so many at once, so that others get their turn.
 const MOST_EXPIRED: usize = 10_000;

@@ -5,18 +5,21 @@
 //! memory only by numbers. No memory of the store's can be written by anybody else.
 //!
 //! Start at [`Engine`], which is the store with its bytes, whatever door requests come in by. [`Crew`] is
-//! the fast door: threads that serve links. One link is a guest (`guest`).
+//! the fast door: threads that serve links. One link is a guest (`guest`). [`grpc`] is the door for everybody
+//! else: HTTP/2 connections, by any gRPC client.
 
 mod crew;
 mod desk;
 mod engine;
+pub mod grpc;
 mod guest;
+mod outcome;
 mod rows;
 mod session;
 mod tools;
 mod worker;
 
-pub use crew::Crew;
+pub use crew::{Crew, Roster};
 pub use engine::{Counts, Engine, Held, Settings, Staged};
 pub use guest::SCRATCH;
 pub use session::{Session, SessionId, Sessions, Turn};

@@ -11,10 +11,11 @@ use crate::engine::random;
 /// A session's name: whoever knows it, and has the same identity, may go on with it.
 pub type SessionId = [u8; 16];
 
-/// All sessions.
-#[derive(Debug, Default)]
+/// All sessions of one door.
+#[derive(Debug)]
 pub struct Sessions {
     known: Mutex<HashMap<SessionId, Arc<Session>>>,
+    most: usize,
 }
 
 /// The writes of one client.
@@ -63,7 +64,18 @@ pub enum Turn {
     Forgotten,
 }
 
+impl Default for Sessions {
+    fn default() -> Self {
+        Sessions::new(MOST_SESSIONS)
+    }
+}
+
 impl Sessions {
+    /// Room for so many.
+    pub fn new(most: usize) -> Self {
+        Sessions { known: Mutex::default(), most }
+    }
+
     /// Goes on with a session, or begins one; and whether it was known. `None`: there are too many.
     pub fn enter(&self, id: Option<SessionId>, identity: &str) -> Option<(Arc<Session>, bool)> {
         let mut known = lock(&self.known);
@@ -72,7 +84,7 @@ impl Sessions {
             old.come();
             return Some((old.clone(), true));
         }
-        if known.len() >= MOST_SESSIONS {
+        if known.len() >= self.most {
             // Room for who comes now, at the cost of who left first.
             let gone = known.values().filter_map(|old| Some((old.left()?, old.id))).min();
             known.remove(&gone?.1);
@@ -152,7 +164,7 @@ impl Session {
         let Writes { begun, oldest, known } = &mut *writes;
         // A client counts on from one session to the next.
         if !std::mem::replace(begun, true) {
-            *oldest = sequence.saturating_sub(REMEMBERED_WRITES as u64 / 2);
+            *oldest = sequence.saturating_sub(WINDOW);
         }
         let Some(at) = sequence.checked_sub(*oldest).map(|at| at as usize) else {
             return Turn::Forgotten;
@@ -202,9 +214,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// How long a session that was left is kept for its client to come back.
-const REMEMBERED: Duration = Duration::from_secs(300);
+pub(crate) const REMEMBERED: Duration = Duration::from_secs(300);
 /// More than a client may have under way.
 const REMEMBERED_WRITES: usize = 4096;
+/// How far apart the numbers of writes may be that come out of order, from the first on.
+pub(crate) const WINDOW: u64 = REMEMBERED_WRITES as u64 / 2;
 const MOST_SESSIONS: usize = 65_536;
 
 #[cfg(test)]

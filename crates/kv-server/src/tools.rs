@@ -5,8 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 use fabric::link::Endpoint;
 use fabric::{Error, Memory, Op, Pages, Region, Rights, Slice};
-use kv_proto::wire::{Answer, Status};
-use kv_store::{Key, Moment, NoRoom, Refused, Reservation};
+use kv_proto::wire::Answer;
 
 use crate::desk::{Desk, Slot};
 use crate::engine::{Engine, add};
@@ -82,53 +81,6 @@ impl Tools {
         self.drafts.push(draft);
     }
 
-    /// A value becomes a key's, if the condition holds.
-    pub(crate) fn commit(
-        &mut self,
-        key: &[u8],
-        room: Reservation,
-        ttl: Option<u64>,
-        condition: kv_proto::Condition,
-    ) -> Answer {
-        let engine = &self.engine;
-        let Ok(key) = Key::new(key) else {
-            engine.store.cancel(room);
-            return Answer::new(Status::Denied);
-        };
-        let now = engine.now();
-        let (length, expires) = (room.length(), engine.expiry(ttl, now));
-        match engine.store.commit(key, room, expires, translate(condition), now) {
-            Ok(committed) => Answer {
-                version: committed.version,
-                replaced: committed.replaced,
-                length,
-                ..Answer::new(Status::Ok)
-            },
-            Err(refused) => unmet(&refused),
-        }
-    }
-
-    pub(crate) fn delete(
-        &mut self,
-        key: Key<'_>,
-        condition: kv_proto::Condition,
-        now: Moment,
-    ) -> Answer {
-        match self.engine.store.delete(key, translate(condition), now) {
-            Ok(Some(version)) => Answer { version, ..Answer::new(Status::Ok) },
-            Ok(None) => Answer::new(Status::NotFound),
-            Err(refused) => unmet(&refused),
-        }
-    }
-
-    /// Why there is no room.
-    pub(crate) fn refused(&self, why: &NoRoom) -> Answer {
-        match *why {
-            NoRoom::TooLong { most } => Answer { length: most, ..Answer::new(Status::TooLong) },
-            NoRoom::Full { free, .. } => Answer { length: free, ..Answer::new(Status::Full) },
-        }
-    }
-
     /// Adds what was done to what everybody did.
     pub(crate) fn tell(&mut self) {
         let Tally { batches, requests, bytes_in, bytes_out } = std::mem::take(&mut self.tally);
@@ -140,25 +92,6 @@ impl Tools {
             (&counts.bytes_out, bytes_out),
         ];
         told.into_iter().filter(|(_, more)| *more > 0).for_each(|(count, more)| add(count, more));
-    }
-}
-
-fn unmet(refused: &Refused) -> Answer {
-    let (status, version) = match *refused {
-        Refused::Exists { version } => (Status::Exists, version),
-        Refused::Absent => (Status::Absent, 0),
-        Refused::OtherVersion { version } => (Status::OtherVersion, version),
-        Refused::IndexFull => (Status::Full, 0),
-    };
-    Answer { version, ..Answer::new(status) }
-}
-
-/// The same condition, as the store has it.
-pub(crate) fn translate(condition: kv_proto::Condition) -> kv_store::Condition {
-    match condition {
-        kv_proto::Condition::Always => kv_store::Condition::Always,
-        kv_proto::Condition::IfAbsent => kv_store::Condition::IfAbsent,
-        kv_proto::Condition::IfVersion(version) => kv_store::Condition::IfVersion(version),
     }
 }
 

@@ -62,7 +62,7 @@ impl Global {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Take links of peers, and serve status over HTTP (the store comes in a later version)
+    /// Keep values in memory for clients by links and gRPC; status and metrics over HTTP
     Serve(ServeArgs),
     /// Store and fetch values, list them, and measure the store
     Kv(KvArgs),

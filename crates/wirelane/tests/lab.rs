@@ -228,6 +228,21 @@ fn a_link_goes_by_rdma_where_it_is_required_and_names_the_ports() {
     let port = &link["rails"][0]["ours"];
     assert_eq!((&port["device"], &port["gid"]), (&"rxe0".into(), &"::ffff:10.77.0.1".into()));
     assert!(answer["measurement"]["write_bandwidth"]["bytes_per_second"].as_f64() > Some(0.0));
+    // The link is over by now, and what it carried is still told.
+    let scrape = run("curl", &["-sS", "--max-time", "20", "http://127.0.0.1:8080/metrics"]);
+    let scrape = text(&scrape.stdout);
+    for counted in [
+        "rdma_bytes_sent_total",
+        "rdma_bytes_received_total",
+        "rdma_send_operations_total",
+        "rdma_recv_operations_total",
+        "rdma_send_latency_ns{quantile=\"0.5\"}",
+    ] {
+        let name = format!("wirelane_{counted} ");
+        let value = scrape.lines().find_map(|line| line.strip_prefix(&name)?.parse::<u64>().ok());
+        assert!(value.is_some_and(|value| value > 0), "{counted}: {scrape}");
+    }
+    assert!(scrape.contains("wirelane_rdma_connected{device=\"rxe0\"} "), "{scrape}");
 }
 
 #[test]

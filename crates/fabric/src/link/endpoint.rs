@@ -13,18 +13,21 @@ use super::control::Class;
 use super::core::{Core, Parts};
 use super::event::Event;
 use super::lane::Link;
+use super::ledger::Ledger;
 use super::plan::{Plans, agree, plan};
 use super::ports::{Ports, View};
 use super::report::{Explanation, Report, Subject};
 use super::shop::{Threads, Ways};
 use crate::error::{Error, Kind};
 use crate::grants::random;
+use crate::lane::Lane;
 use crate::memory::Memory;
 use crate::open::Fabric;
 use crate::region::{Region, Rights, WeakRegion};
 use crate::session::{
     self, Caller, Credentials, Door, DoorConfig, DoorCounts, Keyring, Refusal, Session,
 };
+use crate::stats::Stats;
 use crate::{shm, tcp, verbs};
 
 /// What an endpoint may use, whom it knows, and how its links behave.
@@ -119,6 +122,7 @@ struct Inner {
     /// What was registered: new devices get it too.
     regions: Mutex<Vec<WeakRegion>>,
     links: Mutex<Vec<Weak<Report>>>,
+    ledger: Ledger,
 }
 
 impl Endpoint {
@@ -160,6 +164,7 @@ impl Endpoint {
                 domains: Mutex::default(),
                 regions: Mutex::default(),
                 links: Mutex::default(),
+                ledger: Ledger::default(),
             }),
         })
     }
@@ -262,6 +267,11 @@ impl Endpoint {
         let mut links = lock(&self.inner.links);
         links.retain(|link| link.strong_count() > 0);
         links.iter().filter_map(Weak::upgrade).map(|report| report.explain()).collect()
+    }
+
+    /// What all lanes of a kind have done since this endpoint was made, those that are gone included.
+    pub fn carried(&self, class: Class) -> Stats {
+        self.inner.ledger.sum(class)
     }
 
     /// Every link's report, for those who count.
@@ -468,6 +478,10 @@ struct LinkWays {
 }
 
 impl Ways for LinkWays {
+    fn made(&self, lane: &dyn Lane) {
+        self.inner.ledger.enter(lane);
+    }
+
     fn tidy(&self, class: Class, way: &str) {
         if class == Class::Verbs {
             self.inner.tidy(way);

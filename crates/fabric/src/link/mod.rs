@@ -26,6 +26,7 @@ mod header;
 mod inbox;
 mod incoming;
 mod lane;
+mod ledger;
 mod mail;
 mod mailbox;
 mod outgoing;

@@ -11,6 +11,7 @@ use super::control::Class;
 use super::mailbox::Mailbox;
 use super::rail::{PROBE, Probe, Track};
 use crate::error::{Error, Kind};
+use crate::lane::Lane;
 use crate::memory::{Memory, Pages};
 use crate::open::{Fabric, Half, Side};
 use crate::region::Rights;
@@ -21,6 +22,8 @@ pub(crate) trait Ways: Send + Sync {
     fn open(&self, class: Class, way: &str) -> Result<Arc<dyn Fabric>, Error>;
     /// Lets go of a way that is of no use any more, if it is so; may block.
     fn tidy(&self, class: Class, way: &str);
+    /// Hears of every lane that was made.
+    fn made(&self, _lane: &dyn Lane) {}
 }
 
 /// Does jobs, and gives back what they made.
@@ -83,7 +86,9 @@ impl Job {
         let Job { rail, generation, task } = self;
         let product = match task {
             Task::Prepare { class, way, side } => prepare(ways, class, &way, side),
-            Task::Connect { half, fabric, offer, make } => connect(half, &*fabric, &offer, &make),
+            Task::Connect { half, fabric, offer, make } => {
+                connect(ways, half, &*fabric, &offer, &make)
+            }
             Task::Discard(track) => {
                 drop(track);
                 return None;
@@ -104,6 +109,7 @@ fn prepare(ways: &dyn Ways, class: Class, way: &str, side: Side) -> Result<Produ
 }
 
 fn connect(
+    ways: &dyn Ways,
     half: Box<dyn Half>,
     fabric: &dyn Fabric,
     offer: &[u8],
@@ -124,6 +130,7 @@ fn connect(
         let remedy = "raise rdma_max_recv_wr, or lower the link's number of letters";
         return Err(Error::new(Kind::Unsupported, "use a lane for a link", why, remedy));
     }
+    ways.made(&*lane);
     Ok(Product::Track(Box::new(Track::new(lane, mail, probe))))
 }
 

@@ -109,7 +109,7 @@ impl Guest {
         let answer = match (purpose, failed) {
             (Purpose::Value(staged, terms), false) => {
                 let Terms { key, ttl, condition, sequence } = terms;
-                let answer = tools.commit(&key, staged.take(), ttl, condition);
+                let answer = tools.engine.commit(&key, staged.take(), ttl, condition);
                 session.done(sequence, answer);
                 answer
             }

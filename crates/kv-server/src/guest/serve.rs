@@ -13,6 +13,7 @@ use super::handles::Staging;
 use super::{Client, Guest, MOVED, State};
 use crate::desk::LARGEST;
 use crate::engine::{Held, Staged, within};
+use crate::outcome::no_room;
 use crate::session::Turn;
 use crate::tools::Tools;
 
@@ -109,7 +110,7 @@ impl Serving<'_> {
             }
             Request::Delete { key, condition, sequence } => {
                 let key = valid(key)?;
-                Ok(self.once(sequence, |this| this.tools.delete(key, condition, this.now)))
+                Ok(self.once(sequence, |this| this.tools.engine.delete(key, condition, this.now)))
             }
             Request::Stat { key } => {
                 let facts = self.tools.engine.store.stat(valid(key)?, self.now);
@@ -264,9 +265,9 @@ impl Serving<'_> {
         }
         let room = match self.tools.engine.reserve(length) {
             Ok(room) => room,
-            Err(no_room) => {
+            Err(why) => {
                 self.client.session.undone(sequence);
-                return Ok(self.tools.refused(&no_room));
+                return Ok(no_room(&why));
             }
         };
         match source {
@@ -285,7 +286,7 @@ impl Serving<'_> {
                 return self.plan(from, at, length, Purpose::Value(staged, terms));
             }
         }
-        let answer = self.tools.commit(&terms.key, room, terms.ttl, terms.condition);
+        let answer = self.tools.engine.commit(&terms.key, room, terms.ttl, terms.condition);
         self.client.session.done(sequence, answer);
         Ok(answer)
     }
@@ -311,7 +312,7 @@ impl Serving<'_> {
         }
         let room = match self.tools.engine.reserve(length) {
             Ok(room) => room,
-            Err(no_room) => return self.tools.refused(&no_room),
+            Err(why) => return no_room(&why),
         };
         let staging = Staging::new(Staged::new(self.tools.engine.clone(), room));
         match self.client.handles.stage(staging, Instant::now()) {
@@ -356,7 +357,7 @@ impl Serving<'_> {
             None => Answer::new(Status::NoHandle),
             Some(Err(())) => Answer::new(Status::Incomplete),
             Some(Ok(staged)) => {
-                this.tools.commit(&terms.key, staged.take(), terms.ttl, terms.condition)
+                this.tools.engine.commit(&terms.key, staged.take(), terms.ttl, terms.condition)
             }
         })
     }

@@ -51,7 +51,7 @@ impl Place {
                 if let Some(Ok(link)) = listener.accept(Duration::from_millis(20)) {
                     crew.serve(link);
                 }
-                counted.store(crew.guests(), Ordering::SeqCst);
+                counted.store(crew.roster().guests(), Ordering::SeqCst);
             }
             assert!(crew.stop(Duration::from_secs(20)), "the workers end");
         });

@@ -4,15 +4,19 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use fabric::link::{Endpoint, Listener};
-use fabric::session::Reason;
+use fabric::session::{Others, Reason};
 use serde::Serialize;
 
 use super::port_owner;
 use crate::exit::Failure;
 
-/// Lets peers call. Asks the RDMA devices, so it blocks.
-pub(super) fn open(endpoint: &Endpoint, address: SocketAddr) -> Result<Listener, Failure> {
-    endpoint.listen(address).map_err(|error| {
+/// Lets peers call; connections of others than links go to `others`. Asks the RDMA devices, so it blocks.
+pub(super) fn open(
+    endpoint: &Endpoint,
+    address: SocketAddr,
+    others: Others,
+) -> Result<Listener, Failure> {
+    endpoint.listen_beside(address, Some(others)).map_err(|error| {
         let other = "choose another address with --listen HOST:PORT";
         Failure::failed(match port_owner::find(address) {
             Some(owner) => format!("listen on {address}: in use by {owner}. Stop it, or {other}"),

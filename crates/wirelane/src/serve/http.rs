@@ -1,4 +1,4 @@
-//! The HTTP server: two answers, and limits so that no caller can hold it up.
+//! The HTTP server: a few answers, and limits so that no caller can hold it up.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -16,6 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
+use super::metrics;
 use super::status::Status;
 
 /// Serves until told to stop, then lets answers under way finish.
@@ -87,27 +88,31 @@ async fn answer(
     status: Arc<Status>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path();
-    let known = matches!(path, HEALTH | STATUS);
+    let known = PATHS.contains(&path);
     if known && !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut response =
-            text(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "only GET and HEAD here\n".into());
+            text(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "only GET and HEAD here\n".into());
         response.headers_mut().insert(ALLOW, "GET, HEAD".parse().expect("a header value"));
         return Ok(response);
     }
     Ok(match path {
-        HEALTH => text(StatusCode::OK, "text/plain", "ok\n".into()),
+        HEALTH => text(StatusCode::OK, PLAIN, "ok\n".into()),
+        READY => match status.obstacle() {
+            None => text(StatusCode::OK, PLAIN, "ready\n".into()),
+            Some(why) => text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, format!("not yet: {why}\n")),
+        },
+        METRICS => text(StatusCode::OK, metric::CONTENT_TYPE, metrics::render(&status)),
         STATUS => match status.json().await {
             Some(json) => text(StatusCode::OK, "application/json", json),
             None => {
                 let body = "an RDMA device does not answer; look at the kernel's log\n";
-                text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", body.into())
+                text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, body.into())
             }
         },
-        _ => text(
-            StatusCode::NOT_FOUND,
-            "text/plain",
-            format!("not here; there is {HEALTH} and {STATUS}\n"),
-        ),
+        _ => {
+            let there = PATHS.join(", ");
+            text(StatusCode::NOT_FOUND, PLAIN, format!("not here; there is {there}\n"))
+        }
     })
 }
 
@@ -119,7 +124,11 @@ fn text(status: StatusCode, kind: &'static str, body: String) -> Response<Full<B
 }
 
 const HEALTH: &str = "/healthz";
+const READY: &str = "/readyz";
+const METRICS: &str = "/metrics";
 const STATUS: &str = "/api/v1/transport/status";
+const PATHS: [&str; 4] = [HEALTH, READY, METRICS, STATUS];
+const PLAIN: &str = "text/plain";
 
 /// Enough for every scraper and dashboard of a site, few enough to need little memory.
 const MOST_CONNECTIONS: usize = 256;

@@ -1,11 +1,10 @@
 //! The links of peers: taken at the door, and given to the store's workers.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fabric::link::{Event, Happening, Listener, Report};
+use fabric::link::{Listener, Report};
 use kv_server::Crew;
 use tokio::sync::watch;
 
@@ -39,19 +38,6 @@ fn forget(reports: &mut VecDeque<Arc<Report>>) {
         surplus -= usize::from(goes);
         !goes
     });
-}
-
-/// One line for each thing that happens to a link.
-pub(super) fn log(peer: SocketAddr, event: &Event) {
-    let Event { rail, why, .. } = event;
-    match event.what {
-        Happening::RailUp => tracing::info!(%peer, %rail, %why, "rail up"),
-        Happening::Switch => tracing::info!(%peer, %rail, %why, "link switched"),
-        Happening::RailRefused => tracing::debug!(%peer, %rail, %why, "rail refused"),
-        Happening::RailDown => tracing::warn!(%peer, %rail, %why, "rail down"),
-        Happening::Closed => tracing::info!(%peer, %why, "link closed"),
-        Happening::Ended => tracing::warn!(%peer, %why, "link ended"),
-    }
 }
 
 /// How soon the thread that waits for callers notices that it shall stop.

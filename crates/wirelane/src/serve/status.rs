@@ -1,36 +1,56 @@
-//! What `/api/v1/transport/status` answers: a look at the machine, at most once a second, and the links.
+//! What is known of this server: for `/api/v1/transport/status` (a look at the machine, at most once a second,
+//! the store and the links), for `/readyz` and for metrics.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use fabric::link::{Endpoint, Explanation, Listener};
+use kv_server::{Engine, Roster, Sessions, grpc};
+use kv_store::WhenFull;
+use metric::Prefix;
 use serde::Serialize;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::door::DoorReport;
+use super::events::Events;
+use super::offers::{Offer, Offers};
 use crate::cli::Global;
 use crate::config::Settings;
 use crate::rdma::{ChoiceReport, DeviceReport, Rdma, RdmaReport};
 use crate::version::VERSION;
 
 pub(super) struct Status {
-    global: Global,
-    settings: Settings,
-    endpoint: Endpoint,
+    pub(super) parts: Parts,
     /// Where peers call, once it is open.
     door: OnceLock<Arc<Listener>>,
+    /// Who serves links, once they work.
+    roster: OnceLock<Roster>,
     /// The last look. Locked while somebody looks, so that a device which does not answer costs
     /// one thread and not one for every caller.
     last: Arc<Mutex<Option<Look>>>,
+}
+
+/// What a server consists of.
+pub(super) struct Parts {
+    pub(super) global: Global,
+    pub(super) settings: Settings,
+    pub(super) when_full: WhenFull,
+    pub(super) prefix: Prefix,
+    pub(super) engine: Arc<Engine>,
+    pub(super) endpoint: Endpoint,
+    pub(super) grpc: Arc<grpc::Counts>,
+    pub(super) grpc_sessions: Arc<Sessions>,
+    pub(super) offers: Offers,
+    pub(super) events: Arc<Events>,
 }
 
 /// What was seen of the machine, and when.
 type Look = (Instant, Arc<Rdma>);
 
 impl Status {
-    pub(super) fn new(global: Global, settings: Settings, endpoint: Endpoint) -> Self {
-        Status { global, settings, endpoint, door: OnceLock::new(), last: Arc::default() }
+    pub(super) fn new(parts: Parts) -> Self {
+        Status { parts, door: OnceLock::new(), roster: OnceLock::new(), last: Arc::default() }
     }
 
     /// Peers can call from now on.
@@ -39,9 +59,38 @@ impl Status {
         let _ = self.door.set(door);
     }
 
+    /// Links are served from now on.
+    pub(super) fn works(&self, roster: Roster) {
+        // There is one crew.
+        let _ = self.roster.set(roster);
+    }
+
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        &self.parts.engine
+    }
+
+    pub(super) fn door(&self) -> Option<&Arc<Listener>> {
+        self.door.get()
+    }
+
+    pub(super) fn roster(&self) -> Option<&Roster> {
+        self.roster.get()
+    }
+
+    /// Why clients cannot call yet; `None`: they can.
+    pub(super) fn obstacle(&self) -> Option<&'static str> {
+        match (self.door.get(), self.roster.get()) {
+            (None, _) => Some("an RDMA device does not answer; look at the kernel's log"),
+            (Some(_), None) => Some("the workers are starting"),
+            (Some(_), Some(_)) => None,
+        }
+    }
+
     /// Asks the machine now. Opens every device, so it blocks.
-    pub(super) fn look(&self) -> Rdma {
-        Rdma::look_with(&self.global, &self.settings)
+    pub(super) fn look(&self) -> Arc<Rdma> {
+        let rdma = Arc::new(Rdma::look_with(&self.parts.global, &self.parts.settings));
+        self.parts.offers.note(&rdma);
+        rdma
     }
 
     /// The answer as JSON text; `None` when a device keeps us waiting too long, the door too.
@@ -59,7 +108,7 @@ impl Status {
             return Some(rdma.clone());
         }
         let look = tokio::task::spawn_blocking(move || {
-            let rdma = Arc::new(self.look());
+            let rdma = self.look();
             *last = Some((Instant::now(), rdma.clone()));
             rdma
         });
@@ -67,16 +116,43 @@ impl Status {
     }
 
     fn render(&self, rdma: &Rdma, door: &Listener) -> String {
+        let Parts { settings, endpoint, offers, .. } = &self.parts;
         let report = Report {
             version: VERSION,
             rdma: rdma.report(),
-            choice: rdma.choice(&self.settings).into(),
+            choice: rdma.choice(settings).into(),
             devices: rdma.device_reports(),
+            transports: offers.list(),
+            store: self.store(),
             door: DoorReport::new(door),
-            links: self.endpoint.links(),
+            links: endpoint.links(),
         };
         let text = serde_json::to_string_pretty(&report).expect("a report is plain data");
         format!("{text}\n")
+    }
+
+    fn store(&self) -> StoreReport {
+        let Parts { engine, grpc, when_full, .. } = &self.parts;
+        let usage = engine.store.usage();
+        StoreReport {
+            memory_bytes: engine.pool().len(),
+            page_bytes: engine.pool().page_size(),
+            most_value_bytes: engine.most_value(),
+            when_full: match when_full {
+                WhenFull::Evict => "evict",
+                WhenFull::Refuse => "refuse",
+            },
+            epoch: engine.epoch(),
+            keys: usage.keys,
+            value_bytes: usage.value_bytes,
+            used_bytes: usage.used_bytes,
+            free_bytes: usage.free_bytes,
+            reserved_bytes: usage.reserved_bytes,
+            pinned_bytes: usage.pinned_bytes,
+            clients: self.roster.get().map_or(0, Roster::guests),
+            workers: self.roster.get().map_or(0, Roster::workers),
+            grpc_connections: grpc.connections(),
+        }
     }
 }
 
@@ -86,8 +162,30 @@ struct Report<'r> {
     rdma: RdmaReport<'r>,
     choice: ChoiceReport,
     devices: Vec<DeviceReport<'r>>,
+    transports: Vec<Offer>,
+    store: StoreReport,
     door: DoorReport,
     links: Vec<Explanation>,
+}
+
+/// What the store was given, and what it holds.
+#[derive(Serialize)]
+struct StoreReport {
+    memory_bytes: usize,
+    page_bytes: usize,
+    most_value_bytes: u64,
+    when_full: &'static str,
+    epoch: u64,
+    keys: u64,
+    value_bytes: u64,
+    used_bytes: u64,
+    free_bytes: u64,
+    reserved_bytes: u64,
+    pinned_bytes: u64,
+    /// By links.
+    clients: usize,
+    workers: usize,
+    grpc_connections: usize,
 }
 
 const FRESH: Duration = Duration::from_secs(1);

@@ -1,8 +1,11 @@
 //! The program, run as a user runs it.
 #![allow(missing_docs, reason = "a test")]
 
+mod exposition;
+mod grpc;
 mod kv;
 mod links;
+mod metrics;
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::TcpStream;
@@ -330,13 +333,50 @@ mod serve {
     use super::*;
 
     #[test]
-    fn it_says_what_it_does_in_at_most_six_lines() {
-        let server = Server::start(&[]);
-        assert!(server.greeting.len() <= 6, "{:?}", server.greeting);
+    fn it_says_what_it_does_in_at_most_eight_lines() {
+        let server = Server::start(&["--memory", "64MiB"]);
+        assert!(server.greeting.len() <= 8, "{:?}", server.greeting);
         let all = server.greeting.join("\n");
-        assert!(all.contains("RDMA  off: ") && all.contains("curl -s http://"), "{all}");
-        assert!(all.contains(&format!("wirelane connect {}", server.links)), "{all}");
-        assert!(all.contains("shm, verbs if RDMA is on, tcp"), "{all}");
+        for words in [
+            "a cache: nothing survives a restart",
+            "pool  64 MiB in pages of ",
+            "when full, what nobody read of late makes room",
+            "gRPC on the same port; callers need no key",
+            "shm for clients on this host; verbs if RDMA is on; tcp for",
+            "/metrics  /healthz  /readyz  /api/v1/transport/status",
+            &format!("wirelane kv --server {} put hello world", server.links),
+            "RDMA  off: ",
+        ] {
+            assert!(all.contains(words), "`{words}` is missing in: {all}");
+        }
+    }
+
+    #[test]
+    fn the_command_line_shapes_the_store() {
+        let older = ["--memory-mb", "8", "--num-domains", "2", "--when-full", "refuse"];
+        let more = ["--max-value", "1MiB", "--workers", "3", "--transport", "tcp", "--prefault"];
+        let server = Server::start(&[&older[..], &more].concat());
+        let all = server.greeting.join("\n");
+        assert!(
+            all.contains("pool  8 MiB") && all.contains("brought in now; when full, new"),
+            "{all}"
+        );
+        assert!(all.contains("no shm: left out by --transport"), "{all}");
+        let status = server.status();
+        let store = &status["store"];
+        assert_eq!(
+            (&store["memory_bytes"], &store["most_value_bytes"], &store["when_full"]),
+            (&(8 << 20).into(), &(1 << 20).into(), &"refuse".into())
+        );
+        assert_eq!((&store["workers"], &store["keys"]), (&3.into(), &0.into()));
+        let offered = |at: usize| &status["transports"][at]["offered"];
+        assert_eq!([offered(0), offered(1), offered(2)], [false, false, true]);
+        assert_eq!(server.get("/readyz"), "ready\n");
+        for wrong in [&["--memory", "0"][..], &["--domains", "17"], &["--transport", "pigeon"]] {
+            assert_eq!(run(&[&["serve"], wrong].concat()).status.code(), Some(2), "{wrong:?}");
+        }
+        let help = stdout(&run(&["serve", "--help"]));
+        assert!(help.contains("--domains") && !help.contains("num-domains"), "{help}");
     }
 
     #[test]
@@ -357,7 +397,7 @@ mod serve {
         let server = Server::start(&["--config", file.to_str().expect("a plain path")]);
         let status = server.status();
         assert_eq!(status["rdma"]["why"], "disabled");
-        assert!(server.greeting.iter().any(|line| line.contains("  shm, tcp;")));
+        assert!(server.greeting.iter().any(|line| line.contains("no verbs: RDMA is off")));
     }
 
     #[test]

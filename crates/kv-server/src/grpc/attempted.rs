@@ -1,0 +1,69 @@
+//! A write that its caller may ask for again.
+
+use std::sync::Arc;
+
+use kv_proto::wire::{Answer, Status as Said};
+use kv_proto::{Attempt, v1};
+use tonic::Status;
+
+use super::status;
+use crate::session::{Session, Sessions, Turn, WINDOW};
+
+/// Whether a write is to be done now, or was before.
+pub(super) enum Begun {
+    Now(Attempted),
+    Before(Answer),
+}
+
+/// A write under way. One that is dropped without an answer came to nothing, and may be asked for again.
+pub(super) struct Attempted {
+    turn: Option<(Arc<Session>, u64)>,
+}
+
+impl Attempted {
+    /// Asks whether it is this write's turn. One without an attempt is always done.
+    pub(super) fn begin(
+        sessions: &Sessions,
+        attempt: Option<v1::Attempt>,
+    ) -> Result<Begun, Status> {
+        let Some(attempt) = attempt else { return Ok(Begun::Now(Attempted { turn: None })) };
+        let Attempt { session, sequence } = Attempt::try_from(attempt)?;
+        let session = sessions.find(&session, ANYBODY).ok_or_else(status::no_session)?;
+        session.leave();
+        match session.turn(sequence) {
+            Turn::Now => Ok(Begun::Now(Attempted { turn: Some((session, sequence)) })),
+            Turn::Again(answer) => Ok(Begun::Before(answer)),
+            Turn::UnderWay => Err(status::under_way()),
+            Turn::Forgotten => Err(status::forgotten(sequence, WINDOW)),
+        }
+    }
+
+    /// Something of it came: its session is in use.
+    pub(super) fn touch(&self) {
+        if let Some((session, _)) = &self.turn {
+            session.leave();
+        }
+    }
+
+    /// It was done, or refused for good. What a full store refuses may be taken another time.
+    pub(super) fn done(mut self, answer: Answer) -> Answer {
+        if answer.status != Said::Full
+            && let Some((session, sequence)) = self.turn.take()
+        {
+            session.done(sequence, answer);
+            session.leave();
+        }
+        answer
+    }
+}
+
+impl Drop for Attempted {
+    fn drop(&mut self) {
+        if let Some((session, sequence)) = self.turn.take() {
+            session.undone(sequence);
+        }
+    }
+}
+
+/// As whom all callers are known: by gRPC nobody shows who they are.
+pub(super) const ANYBODY: &str = "anonymous";

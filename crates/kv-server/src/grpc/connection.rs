@@ -1,0 +1,108 @@
+//! One HTTP/2 connection: who gets in, and how long it stays.
+
+use std::convert::Infallible;
+use std::net::TcpStream;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http2;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::sync::{Notify, watch};
+use tokio::time::{sleep, timeout};
+
+use super::counts::Counts;
+use super::gate::Gate;
+
+/// Gives a connection a place and a task, or closes it.
+pub(super) fn admit(
+    socket: TcpStream,
+    gate: &Arc<Gate>,
+    counts: &Arc<Counts>,
+    stopping: &watch::Receiver<bool>,
+) {
+    let Some(place) = counts.place() else {
+        tracing::warn!("too many gRPC connections, one was closed");
+        return counts.turn_away();
+    };
+    let (gate, counts, stopping) = (gate.clone(), counts.clone(), stopping.clone());
+    tokio::spawn(async move {
+        if let Err(why) = converse(socket, gate, stopping).await {
+            tracing::debug!(why, "a connection that is neither a link nor gRPC was closed");
+            counts.turn_away();
+        }
+        drop(place);
+    });
+}
+
+async fn converse(
+    socket: TcpStream,
+    gate: Arc<Gate>,
+    mut stopping: watch::Receiver<bool>,
+) -> Result<(), &'static str> {
+    let stream = tokio::net::TcpStream::from_std(socket).map_err(|_| "it cannot be watched")?;
+    // Answers are written when they are whole.
+    let _ = stream.set_nodelay(true);
+    timeout(PATIENCE, greeted(&stream)).await.map_err(|_| "it says nothing")??;
+    let hang_up = Arc::new(Notify::new());
+    let service = service_fn(|request| {
+        let (gate, hang_up) = (gate.clone(), hang_up.clone());
+        async move { Ok::<_, Infallible>(gate.answer(request, hang_up).await) }
+    });
+    let connection = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MOST_STREAMS)
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(4 * WINDOW)
+        .max_send_buf_size(SEND_BUFFER)
+        .max_header_list_size(MOST_HEADER_BYTES)
+        .keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(PATIENCE)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    tokio::select! {
+        ended = connection.as_mut() => {
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a gRPC connection ended");
+            }
+        }
+        () = hang_up.notified() => {
+            tracing::debug!("an answer was not read for too long, its connection is closed");
+        }
+        _ = stopping.changed() => {
+            connection.as_mut().graceful_shutdown();
+            let _ = connection.await;
+        }
+    }
+    Ok(())
+}
+
+/// Waits for what every HTTP/2 connection begins with, and leaves it there to be read.
+async fn greeted(stream: &tokio::net::TcpStream) -> Result<(), &'static str> {
+    let mut heard = [0; PREFACE.len()];
+    loop {
+        let count = stream.peek(&mut heard).await.map_err(|_| "it hung up")?;
+        match count {
+            0 => return Err("it hung up"),
+            _ if heard[..count] != PREFACE[..count] => return Err("it speaks no HTTP/2"),
+            _ if count == PREFACE.len() => return Ok(()),
+            // Peeking does not wait for more than there is.
+            _ => sleep(Duration::from_millis(5)).await,
+        }
+    }
+}
+
+/// RFC 9113, 3.4.
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// For the preface, and for an answer to a ping.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often a silent peer is asked whether it is there.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// Calls at once.
+const MOST_STREAMS: u32 = 128;
+/// What a caller may send before we have read it, for each call; four times so much for all together.
+const WINDOW: u32 = 1 << 20;
+/// What is handed to the network before the peer has taken it, for each call.
+const SEND_BUFFER: usize = 128 << 10;
+const MOST_HEADER_BYTES: u32 = 16 << 10;

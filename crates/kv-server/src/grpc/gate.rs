@@ -1,0 +1,124 @@
+//! Where calls come in: which service is meant, how many there may be, and how long they may take to arrive.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::{Request, Response};
+use kv_proto::limits::MOST_MESSAGE_BYTES;
+use kv_proto::v1::kv_server::KvServer;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::timeout;
+use tonic::body::Body;
+use tonic::codegen::Service as _;
+use tonic_health::ServingStatus;
+use tonic_health::server::{HealthReporter, health_reporter};
+
+use super::calls::Calls;
+use super::paced::Paced;
+use super::service::Service;
+use super::status;
+
+pub(super) struct Gate {
+    store: Answering,
+    /// Health and reflection, by the names of their services.
+    others: [(&'static str, Answering); 2],
+    health: HealthReporter,
+    places: Arc<Semaphore>,
+    calls: Arc<Calls>,
+    idle: Duration,
+}
+
+/// Answers the calls of one service.
+type Answering = Box<dyn Fn(Request<Incoming>) -> Answer + Send + Sync>;
+type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+impl Gate {
+    pub(super) async fn new(service: Service, calls: Arc<Calls>, idle: Duration) -> Self {
+        let store = KvServer::new(service)
+            .max_decoding_message_size(MOST_MESSAGE_BYTES)
+            .max_encoding_message_size(MOST_MESSAGE_BYTES);
+        let (reporter, health) = health_reporter();
+        reporter.set_service_status(kv_proto::SERVICE, ServingStatus::Serving).await;
+        let health = health.max_decoding_message_size(MOST_QUESTION);
+        let reflection = tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(kv_proto::FILE_DESCRIPTOR_SET)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+            .build_v1()
+            .expect("our own descriptors are good, as a test of kv-proto shows")
+            .max_decoding_message_size(MOST_QUESTION);
+        Gate {
+            store: Box::new(move |request| store.clone().call(request)),
+            others: [
+                (HEALTH, Box::new(move |request| health.clone().call(request))),
+                (REFLECTION, Box::new(move |request| reflection.clone().call(request))),
+            ],
+            health: reporter,
+            places: Arc::new(Semaphore::new(MOST_CALLS)),
+            calls,
+            idle,
+        }
+    }
+
+    /// Answers one call, whatever comes of it.
+    pub(super) async fn answer(
+        &self,
+        request: Request<Incoming>,
+        hang_up: Arc<Notify>,
+    ) -> Response<Paced> {
+        let (answer, place) = match service_of(&request) == kv_proto::SERVICE {
+            true => match timeout(self.idle, self.places.clone().acquire_owned()).await {
+                Ok(place) => (self.ask_store(request).await, place.ok()),
+                Err(_) => (status::too_many_calls().into_http(), None),
+            },
+            false => (self.ask_others(request).await, None),
+        };
+        let open = self.calls.open(hang_up, place);
+        answer.map(|body| Paced::new(body, open))
+    }
+
+    async fn ask_store(&self, request: Request<Incoming>) -> Response<Body> {
+        // It takes as long as its value, and looks after its pieces itself.
+        if request.uri().path().ends_with("/Write") {
+            return infallible((self.store)(request).await);
+        }
+        match timeout(self.idle, (self.store)(request)).await {
+            Ok(answer) => infallible(answer),
+            Err(_) => status::too_slow(self.idle.as_secs()).into_http(),
+        }
+    }
+
+    async fn ask_others(&self, request: Request<Incoming>) -> Response<Body> {
+        let name = service_of(&request);
+        match self.others.iter().find(|(known, _)| *known == name) {
+            Some((_, answering)) => infallible(answering(request).await),
+            None => status::no_service().into_http(),
+        }
+    }
+
+    /// Tells those who watch our health that we are about to stop.
+    pub(super) async fn close(&self) {
+        for service in [kv_proto::SERVICE, ""] {
+            self.health.set_service_status(service, ServingStatus::NotServing).await;
+        }
+    }
+}
+
+/// The name before the method's: `/package.Service/Method`.
+fn service_of(request: &Request<Incoming>) -> &str {
+    request.uri().path().split('/').nth(1).unwrap_or_default()
+}
+
+fn infallible<T>(result: Result<T, Infallible>) -> T {
+    result.unwrap_or_else(|never| match never {})
+}
+
+const HEALTH: &str = "grpc.health.v1.Health";
+const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
+/// Requests that wait for their bytes and answers that wait for their readers: each may have a message.
+const MOST_CALLS: usize = 512;
+/// The name of a service or a symbol.
+const MOST_QUESTION: usize = 16 << 10;

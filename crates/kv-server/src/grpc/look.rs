@@ -1,0 +1,71 @@
+//! What can be known without any value: facts of keys, lists of them, and the server itself.
+
+use kv_proto::limits::{self, list_keys};
+use kv_proto::v1;
+use kv_store::Cursor;
+use tonic::Status;
+
+use super::About;
+use super::attempted::ANYBODY;
+use super::read::{facts, valid};
+use super::status;
+use crate::engine::{Engine, SHARDS};
+use crate::session::{REMEMBERED, Sessions, WINDOW};
+
+pub(super) fn stat(engine: &Engine, request: &v1::StatRequest) -> Result<v1::StatReply, Status> {
+    let now = engine.now();
+    let known = engine.store.stat(valid(&request.key)?, now);
+    Ok(v1::StatReply { found: known.is_some(), facts: known.map(|known| facts(&known, now)) })
+}
+
+pub(super) fn list(engine: &Engine, request: &v1::ListRequest) -> Result<v1::ListReply, Status> {
+    let v1::ListRequest { prefix, cursor, most } = request;
+    if cursor >> 32 >= SHARDS as u64 {
+        return Err(status::no_cursor(*cursor));
+    }
+    let now = engine.now();
+    // So many of the longest keys fit in a message, so their bytes need no limit.
+    let page = engine.store.list(prefix, Cursor::from(*cursor), list_keys(*most), usize::MAX, now);
+    let key = |(key, known): (Box<[u8]>, kv_store::Facts)| v1::KeyFacts {
+        key: Vec::from(key).into(),
+        facts: Some(facts(&known, now)),
+    };
+    let next_cursor = page.next.map_or(0, u64::from);
+    Ok(v1::ListReply { keys: page.keys.into_iter().map(key).collect(), next_cursor })
+}
+
+pub(super) fn open_session(engine: &Engine, sessions: &Sessions) -> Result<v1::Session, Status> {
+    let (session, _) = sessions.enter(None, ANYBODY).ok_or_else(status::too_many_sessions)?;
+    // Nobody stays with it: it ends unless a call comes in time.
+    session.leave();
+    Ok(v1::Session {
+        id: session.id().to_vec().into(),
+        epoch: engine.epoch(),
+        window: WINDOW,
+        idle_ms: REMEMBERED.as_millis() as u64,
+    })
+}
+
+pub(super) fn info(engine: &Engine, about: &About) -> v1::InfoReply {
+    let usage = engine.store.usage();
+    v1::InfoReply {
+        version: about.version.to_owned(),
+        epoch: engine.epoch(),
+        limits: Some(v1::Limits {
+            most_key_bytes: limits::MOST_KEY_BYTES as u64,
+            most_value_bytes: engine.most_value(),
+            most_message_bytes: limits::MOST_MESSAGE_BYTES as u64,
+            most_unary_bytes: limits::MOST_UNARY_BYTES as u64,
+            most_piece_bytes: limits::MOST_PIECE_BYTES as u64,
+            most_list_keys: limits::MOST_LIST_KEYS as u64,
+            most_items: limits::MOST_ITEMS as u64,
+            most_ttl_ms: limits::MOST_TTL_MS,
+        }),
+        pool: Some(v1::PoolUsage {
+            capacity_bytes: usage.used_bytes + usage.free_bytes,
+            used_bytes: usage.used_bytes,
+            keys: usage.keys,
+        }),
+        transports: (about.transports)(),
+    }
+}

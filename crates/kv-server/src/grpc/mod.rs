@@ -1,0 +1,120 @@
+//! The door for everybody: the published service over gRPC.
+//!
+//! Connections come from whoever listens ([`Grpc::door`]), each is a task (`connection`), and each call passes
+//! a gate (`gate`) that knows which service is meant and how much may be under way. What the calls do is in
+//! `read`, `write` and `look`, which see messages and the engine, and no network; `status` is the one place
+//! that says no. Values are copied here, piece by piece: who wants them without a copy uses a link.
+//!
+//! Nobody holds memory for long by standing still: a request has a minute to arrive, a stream of pieces a
+//! minute for each, and an answer that is not read for so long costs its connection (`calls`, `paced`).
+
+mod attempted;
+mod calls;
+mod connection;
+mod counts;
+mod gate;
+mod look;
+mod paced;
+mod read;
+mod service;
+mod status;
+mod write;
+
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kv_proto::v1::Transport;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::engine::Engine;
+use crate::session::Sessions;
+use calls::Calls;
+pub use counts::Counts;
+use gate::Gate;
+use service::Service;
+
+/// What callers are told of this server, and whether they may call.
+#[derive(Clone)]
+pub struct About {
+    /// The program's version.
+    pub version: &'static str,
+    /// Every transport, offered or not. Must not take long.
+    pub transports: Arc<dyn Fn() -> Vec<Transport> + Send + Sync>,
+    /// Why nobody may use the store by gRPC, if that is so.
+    pub closed: Option<String>,
+}
+
+/// The service, before it serves.
+pub struct Grpc {
+    door: mpsc::Sender<TcpStream>,
+    arrivals: mpsc::Receiver<TcpStream>,
+    service: Service,
+    counts: Arc<Counts>,
+    idle: Duration,
+}
+
+impl Grpc {
+    /// The store of this engine.
+    pub fn new(engine: Arc<Engine>, about: About) -> Self {
+        let (door, arrivals) = mpsc::channel(MOST_WAITING);
+        let counts = Arc::new(Counts::default());
+        let idle = engine.idle();
+        let service = Service::new(engine, about, counts.clone());
+        Grpc { door, arrivals, service, counts, idle }
+    }
+
+    /// Takes connections of which nothing was read, on any thread, and never waits.
+    pub fn door(&self) -> fabric::session::Others {
+        let (door, counts) = (self.door.clone(), self.counts.clone());
+        Arc::new(move |socket| {
+            if door.try_send(socket).is_err() {
+                counts.turn_away();
+            }
+        })
+    }
+
+    /// What was done.
+    pub fn counts(&self) -> &Arc<Counts> {
+        &self.counts
+    }
+
+    /// Who may ask for writes again.
+    pub fn sessions(&self) -> &Arc<Sessions> {
+        self.service.sessions()
+    }
+
+    /// Serves until told to stop, then lets calls under way finish.
+    pub async fn serve(self, mut stopping: watch::Receiver<bool>) {
+        let Grpc { door, mut arrivals, service, counts, idle } = self;
+        // Theirs ends with whoever listens.
+        drop(door);
+        let calls = Arc::new(Calls::default());
+        let sessions = service.sessions().clone();
+        let gate = Arc::new(Gate::new(service, calls.clone(), idle).await);
+        let mut round = interval((idle / 4).clamp(Duration::from_millis(100), ROUND));
+        round.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                arrived = arrivals.recv() => match arrived {
+                    Some(socket) => connection::admit(socket, &gate, &counts, &stopping),
+                    None => break,
+                },
+                _ = round.tick() => {
+                    counts.hung_up(calls.hang_up_on_the_idle(idle));
+                    sessions.tidy(std::time::Instant::now());
+                }
+                _ = stopping.changed() => break,
+            }
+        }
+        gate.close().await;
+        drop(arrivals);
+        counts.empty().await;
+    }
+}
+
+/// Connections that were accepted and wait for their task.
+const MOST_WAITING: usize = 256;
+/// How often to look for who stands still.
+const ROUND: Duration = Duration::from_secs(15);

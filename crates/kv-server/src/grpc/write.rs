@@ -1,0 +1,151 @@
+//! Values in, and keys out: each write all at once or not at all.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kv_proto::limits::{MOST_ITEMS, MOST_UNARY_BYTES};
+use kv_proto::{Condition, PutTerms, v1};
+use tokio::task::yield_now;
+use tokio::time::timeout;
+use tonic::{Status, Streaming};
+use v1::write_request::Part;
+
+use super::attempted::{Attempted, Begun};
+use super::read::{AT_ONCE, valid};
+use super::status;
+use crate::engine::{Engine, Staged, add};
+use crate::session::Sessions;
+
+pub(super) async fn put(
+    engine: &Arc<Engine>,
+    sessions: &Sessions,
+    request: v1::PutRequest,
+) -> Result<v1::PutReply, Status> {
+    let v1::PutRequest { key, value, options, attempt } = request;
+    let key = valid(&key)?.as_bytes();
+    let PutTerms { ttl_ms, condition } = options.try_into()?;
+    if value.len() > MOST_UNARY_BYTES {
+        return Err(status::too_much_for_one_message(value.len() as u64, "Write"));
+    }
+    let attempted = match Attempted::begin(sessions, attempt)? {
+        Begun::Now(attempted) => attempted,
+        Begun::Before(answer) => return status::put(&answer),
+    };
+    let staged = stage(engine, value.len() as u64)?;
+    fill(engine, &staged, 0, &value).await;
+    let answer = engine.commit(key, staged.take(), ttl_ms, condition);
+    status::put(&attempted.done(answer))
+}
+
+pub(super) async fn multi_put(
+    engine: &Arc<Engine>,
+    sessions: &Sessions,
+    request: v1::MultiPutRequest,
+) -> Result<v1::MultiPutReply, Status> {
+    if request.items.len() > MOST_ITEMS {
+        return Err(kv_proto::Error::TooManyItems(request.items.len()).into());
+    }
+    let mut results = Vec::with_capacity(request.items.len());
+    for item in request.items {
+        let outcome = match put(engine, sessions, item).await {
+            Ok(reply) => v1::put_result::Outcome::Reply(reply),
+            Err(status) => v1::put_result::Outcome::Refusal(status.into()),
+        };
+        results.push(v1::PutResult { outcome: Some(outcome) });
+    }
+    Ok(v1::MultiPutReply { results })
+}
+
+/// A value that comes in pieces: into room of its own, which becomes the key's when all of it is there.
+pub(super) async fn write(
+    engine: &Arc<Engine>,
+    sessions: &Sessions,
+    mut pieces: Streaming<v1::WriteRequest>,
+) -> Result<v1::PutReply, Status> {
+    let idle = engine.idle();
+    let Some(Part::Start(start)) = next(&mut pieces, idle).await? else {
+        return Err(status::no_start());
+    };
+    let v1::WriteStart { key, length, options, attempt } = start;
+    let key = valid(&key)?.as_bytes();
+    let PutTerms { ttl_ms, condition } = options.try_into()?;
+    let attempted = match Attempted::begin(sessions, attempt)? {
+        Begun::Now(attempted) => attempted,
+        Begun::Before(answer) => return status::put(&answer),
+    };
+    judge(engine, key, condition)?;
+    let staged = stage(engine, length)?;
+    let mut came = 0;
+    while let Some(part) = next(&mut pieces, idle).await? {
+        let Part::Data(bytes) = part else { return Err(status::no_start()) };
+        let end = came + bytes.len() as u64;
+        if end > length {
+            return Err(status::wrong_length(length, end));
+        }
+        fill(engine, &staged, came, &bytes).await;
+        attempted.touch();
+        came = end;
+    }
+    if came < length {
+        return Err(status::wrong_length(length, came));
+    }
+    let answer = engine.commit(key, staged.take(), ttl_ms, condition);
+    status::put(&attempted.done(answer))
+}
+
+pub(super) fn delete(
+    engine: &Engine,
+    sessions: &Sessions,
+    request: v1::DeleteRequest,
+) -> Result<v1::DeleteReply, Status> {
+    let v1::DeleteRequest { key, if_version, attempt } = request;
+    let key = valid(&key)?;
+    let condition = Condition::of_version(if_version)?;
+    match Attempted::begin(sessions, attempt)? {
+        Begun::Now(attempted) => {
+            let answer = engine.delete(key, condition, engine.now());
+            status::delete(&attempted.done(answer))
+        }
+        Begun::Before(answer) => status::delete(&answer),
+    }
+}
+
+/// The next part of a stream; who stands still for too long is not waited for.
+async fn next(
+    pieces: &mut Streaming<v1::WriteRequest>,
+    idle: Duration,
+) -> Result<Option<Part>, Status> {
+    let message = timeout(idle, pieces.message()).await;
+    match message.map_err(|_| status::too_slow(idle.as_secs()))?? {
+        None => Ok(None),
+        Some(v1::WriteRequest { part: Some(part) }) => Ok(Some(part)),
+        Some(v1::WriteRequest { part: None }) => Err(status::empty_piece()),
+    }
+}
+
+/// Spares a caller the way for what would be refused at the end; there it is judged again.
+fn judge(engine: &Engine, key: &[u8], condition: Condition) -> Result<(), Status> {
+    if condition == Condition::Always {
+        return Ok(());
+    }
+    let current = engine.store.stat(valid(key)?, engine.now()).map(|facts| facts.version);
+    condition.judge(current).map_err(Status::from)
+}
+
+fn stage(engine: &Arc<Engine>, length: u64) -> Result<Staged, Status> {
+    let room = engine.reserve(length).map_err(|why| status::no_room(&why))?;
+    Ok(Staged::new(engine.clone(), room))
+}
+
+/// Copies bytes in. Others have their turn between pieces.
+async fn fill(engine: &Arc<Engine>, staged: &Staged, offset: u64, bytes: &[u8]) {
+    let mut at = offset;
+    for piece in bytes.chunks(AT_ONCE) {
+        if at > offset {
+            yield_now().await;
+        }
+        engine.fill(staged.room(), at, piece);
+        at += piece.len() as u64;
+    }
+    add(&engine.counts.bytes_in, bytes.len() as u64);
+}

@@ -1,0 +1,8 @@
+//! The store over gRPC, called as any client would.
+
+mod attempts;
+mod basics;
+mod limits;
+mod neighbours;
+mod place;
+mod streams;

@@ -1,0 +1,99 @@
+//! A store with a port, and clients that call it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fabric::Pages;
+use fabric::link::{self, Class, Endpoint, Listener};
+use kv_proto::v1::kv_client::KvClient;
+use kv_proto::v1::{PutRequest, Transport};
+use kv_server::grpc::{About, Counts, Grpc};
+use kv_server::{Engine, Settings};
+use kv_store::{Usage, WhenFull};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tonic::transport::{Channel, Endpoint as Address};
+
+pub(crate) struct Place {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) address: SocketAddr,
+    pub(crate) counts: Arc<Counts>,
+    pub(crate) listener: Listener,
+    stop: watch::Sender<bool>,
+    served: JoinHandle<()>,
+}
+
+pub(crate) fn settings(memory: usize) -> Settings {
+    Settings {
+        memory,
+        pages: Pages::Plain,
+        when_full: WhenFull::Evict,
+        most_value: None,
+        idle: Duration::from_secs(60),
+    }
+}
+
+impl Place {
+    pub(crate) fn open(settings: &Settings) -> Self {
+        Place::open_for(settings, None)
+    }
+
+    /// Open to nobody, for a reason.
+    pub(crate) fn open_for(settings: &Settings, closed: Option<String>) -> Self {
+        let engine = Engine::new(settings).unwrap();
+        let transport = Transport { name: "tcp".into(), offered: true, why: "always".into() };
+        let transports = Arc::new(move || vec![transport.clone()]);
+        let grpc = Grpc::new(engine.clone(), About { version: "9.9", transports, closed });
+        let links = link::Settings { classes: vec![Class::Tcp], ..link::Settings::default() };
+        let endpoint = Endpoint::new(links).unwrap();
+        let anywhere = "127.0.0.1:0".parse().unwrap();
+        let listener = endpoint.listen_beside(anywhere, Some(grpc.door())).unwrap();
+        let (stop, stopping) = watch::channel(false);
+        Place {
+            engine,
+            address: listener.address(),
+            counts: grpc.counts().clone(),
+            listener,
+            stop,
+            served: tokio::spawn(grpc.serve(stopping)),
+        }
+    }
+
+    pub(crate) async fn channel(&self) -> Channel {
+        let address = Address::from_shared(format!("http://{}", self.address)).unwrap();
+        address.connect().await.unwrap()
+    }
+
+    pub(crate) async fn client(&self) -> KvClient<Channel> {
+        KvClient::new(self.channel().await)
+    }
+
+    /// Waits until the store is as it should be.
+    pub(crate) async fn until(&self, what: &str, good: impl Fn(&Usage) -> bool) {
+        let limit = Instant::now() + Duration::from_secs(30);
+        while !good(&self.engine.store.usage()) {
+            assert!(Instant::now() < limit, "{what}: {:?}", self.engine.store.usage());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Ends it, and waits until it has ended.
+    pub(crate) async fn stop(self) {
+        self.stop.send(true).unwrap();
+        tokio::time::timeout(Duration::from_secs(30), self.served).await.unwrap().unwrap();
+    }
+}
+
+pub(crate) fn put(key: &str, value: impl Into<Vec<u8>>) -> PutRequest {
+    PutRequest {
+        key: key.as_bytes().to_vec().into(),
+        value: value.into().into(),
+        ..PutRequest::default()
+    }
+}
+
+/// Bytes that differ from place to place.
+pub(crate) fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at / 3 % 251) as u8).collect()
+}

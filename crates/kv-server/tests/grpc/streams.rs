@@ -1,0 +1,223 @@
+//! Values in pieces.
+
+use std::time::Duration;
+
+use kv_proto::v1::read_reply::Part;
+use kv_proto::v1::{self, write_request};
+use tokio::sync::mpsc;
+use tonic::{Code, Status, Streaming};
+
+use crate::place::{Place, pattern, put, settings};
+
+fn start(key: &str, length: usize) -> v1::WriteStart {
+    let key = key.as_bytes().to_vec().into();
+    v1::WriteStart { key, length: length as u64, options: None, attempt: None }
+}
+
+fn request(part: write_request::Part) -> v1::WriteRequest {
+    v1::WriteRequest { part: Some(part) }
+}
+
+/// `start` and the value in pieces.
+fn written(
+    start: v1::WriteStart,
+    value: &[u8],
+) -> impl tokio_stream::Stream<Item = v1::WriteRequest> + use<> {
+    let mut parts = vec![request(write_request::Part::Start(start))];
+    parts.extend(
+        value
+            .chunks(700_000)
+            .map(|piece| request(write_request::Part::Data(piece.to_vec().into()))),
+    );
+    tokio_stream::iter(parts)
+}
+
+fn read(key: &str) -> v1::ReadRequest {
+    v1::ReadRequest { key: key.as_bytes().to_vec().into(), ..Default::default() }
+}
+
+/// The start, all bytes, and the checksum of a stream that is whole.
+async fn collect(
+    stream: &mut Streaming<v1::ReadReply>,
+) -> Result<(v1::ReadStart, Vec<u8>, Option<u32>), Status> {
+    let mut next = async || stream.message().await.map(|reply| reply.and_then(|reply| reply.part));
+    let Some(Part::Start(start)) = next().await? else { panic!("no start") };
+    let mut bytes = Vec::new();
+    loop {
+        match next().await? {
+            Some(Part::Data(piece)) => bytes.extend_from_slice(&piece),
+            Some(Part::End(end)) => {
+                assert_eq!(next().await?, None);
+                return Ok((start, bytes, end.crc32c));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn long_values_go_in_and_out_in_pieces() {
+    let place = Place::open(&settings(128 << 20));
+    let mut client = place.client().await;
+    let value = pattern(50 << 20);
+    let stored = client.write(written(start("long", value.len()), &value)).await.unwrap();
+    let get = v1::GetRequest { key: "long".into(), ..Default::default() };
+    assert_eq!(client.get(get).await.unwrap_err().code(), Code::OutOfRange);
+    let asked = v1::ReadRequest { checksum: true, ..read("long") };
+    let mut stream = client.read(asked).await.unwrap().into_inner();
+    let (start, bytes, sum) = collect(&mut stream).await.unwrap();
+    assert_eq!(start.facts.unwrap().version, stored.into_inner().version);
+    assert_eq!((start.length, start.found), (50 << 20, true));
+    assert!(bytes == value);
+    assert_eq!(sum, Some(crc32c::crc32c(&value)));
+    let part = v1::ReadRequest {
+        offset: 20 << 20,
+        length: Some(5 << 20),
+        piece_bytes: 1000,
+        ..read("long")
+    };
+    let mut stream = client.read(part).await.unwrap().into_inner();
+    let (_, bytes, sum) = collect(&mut stream).await.unwrap();
+    assert!(bytes == value[20 << 20..25 << 20] && sum.is_none());
+    let usage = place.engine.store.usage();
+    assert_eq!((usage.pins, usage.reserved_bytes), (0, 0));
+    assert_eq!(place.engine.counts().bytes_in.load(std::sync::atomic::Ordering::Relaxed), 50 << 20);
+}
+
+#[tokio::test]
+async fn a_key_that_is_not_there_is_a_short_stream() {
+    let place = Place::open(&settings(16 << 20));
+    let mut client = place.client().await;
+    let mut stream = client.read(read("none")).await.unwrap().into_inner();
+    let (start, bytes, _) = collect(&mut stream).await.unwrap();
+    assert!(!start.found && bytes.is_empty());
+    client.write(written(start_of_nothing(), b"")).await.unwrap();
+    let mut stream = client.read(read("empty")).await.unwrap().into_inner();
+    let (start, bytes, _) = collect(&mut stream).await.unwrap();
+    assert!(start.found && bytes.is_empty());
+}
+
+fn start_of_nothing() -> v1::WriteStart {
+    start("empty", 0)
+}
+
+#[tokio::test]
+async fn a_stream_is_of_one_version_whatever_is_written_meanwhile() {
+    let place = Place::open(&settings(64 << 20));
+    let mut client = place.client().await;
+    let value = pattern(20 << 20);
+    client.write(written(start("k", value.len()), &value)).await.unwrap();
+    let mut stream = client.read(read("k")).await.unwrap().into_inner();
+    let first = stream.message().await.unwrap().unwrap();
+    assert!(matches!(first.part, Some(Part::Start(_))));
+    client.put(put("k", "another")).await.unwrap();
+    let mut bytes = Vec::new();
+    while let Some(v1::ReadReply { part: Some(part) }) = stream.message().await.unwrap() {
+        if let Part::Data(piece) = part {
+            bytes.extend_from_slice(&piece);
+        }
+    }
+    assert!(bytes == value);
+    place.until("the old version goes", |usage| usage.used_bytes < 1 << 20).await;
+}
+
+#[tokio::test]
+async fn a_cancelled_stream_leaves_no_pin_and_no_reservation() {
+    let place = Place::open(&settings(64 << 20));
+    let mut client = place.client().await;
+    let value = pattern(20 << 20);
+    client.write(written(start("k", value.len()), &value)).await.unwrap();
+    let mut stream = client.read(read("k")).await.unwrap().into_inner();
+    stream.message().await.unwrap().unwrap();
+    place.until("it is pinned", |usage| usage.pins == 1).await;
+    drop(stream);
+    place.until("it is not pinned any more", |usage| usage.pins == 0).await;
+
+    let (pieces, sent) = mpsc::channel(4);
+    pieces.send(request(write_request::Part::Start(start("w", 10 << 20)))).await.unwrap();
+    pieces.send(request(write_request::Part::Data(vec![1; 1 << 20].into()))).await.unwrap();
+    let mut writer = client.clone();
+    let call = tokio::spawn(async move {
+        let sent = tokio_stream::StreamExt::fuse(Pieces(sent));
+        writer.write(sent).await
+    });
+    place.until("room is set aside", |usage| usage.reserved_bytes == 10 << 20).await;
+    call.abort();
+    place.until("the room comes back", |usage| usage.reserved_bytes == 0).await;
+    drop(pieces);
+    assert_eq!(place.engine.store.usage().keys, 1);
+}
+
+/// What is sent on a channel.
+struct Pieces(mpsc::Receiver<v1::WriteRequest>);
+
+impl tokio_stream::Stream for Pieces {
+    type Item = v1::WriteRequest;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        self.0.poll_recv(cx)
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_not_as_announced_changes_nothing() {
+    let place = Place::open(&settings(16 << 20));
+    let mut client = place.client().await;
+    let data = |bytes: &str| request(write_request::Part::Data(bytes.as_bytes().to_vec().into()));
+    let begun = |length| request(write_request::Part::Start(start("k", length)));
+    for wrong in [
+        vec![],
+        vec![data("abc")],
+        vec![begun(4), data("abc")],
+        vec![begun(2), data("abc")],
+        vec![begun(3), begun(3), data("abc")],
+        vec![begun(3), v1::WriteRequest { part: None }],
+    ] {
+        let status = client.write(tokio_stream::iter(wrong)).await.unwrap_err();
+        assert_eq!(status.code(), Code::InvalidArgument, "{status}");
+    }
+    let usage = place.engine.store.usage();
+    assert_eq!((usage.keys, usage.reserved_bytes), (0, 0));
+}
+
+#[tokio::test]
+async fn a_repeated_stream_gets_its_first_answer() {
+    let place = Place::open(&settings(64 << 20));
+    let mut client = place.client().await;
+    let session = client.open_session(v1::OpenSessionRequest {}).await.unwrap().into_inner();
+    let value = pattern(6 << 20);
+    let attempt = Some(v1::Attempt { session: session.id, sequence: 1 });
+    let start = v1::WriteStart { attempt, ..start("k", value.len()) };
+    let first = client.write(written(start.clone(), &value)).await.unwrap().into_inner();
+    let again = client.write(written(start, &value)).await.unwrap().into_inner();
+    assert_eq!(first, again);
+    assert_eq!(place.engine.store.usage().puts, 1);
+}
+
+#[tokio::test]
+async fn who_stands_still_holds_nothing_for_long() {
+    let mut settings = settings(64 << 20);
+    settings.idle = Duration::from_millis(400);
+    let place = Place::open(&settings);
+    let mut client = place.client().await;
+    let value = pattern(20 << 20);
+    client.write(written(start("k", value.len()), &value)).await.unwrap();
+
+    let (pieces, sent) = mpsc::channel(4);
+    pieces.send(request(write_request::Part::Start(start("w", 10 << 20)))).await.unwrap();
+    let status = client.write(Pieces(sent)).await.unwrap_err();
+    assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
+    place.until("the room comes back", |usage| usage.reserved_bytes == 0).await;
+
+    // Its own connection, which is closed.
+    let mut reader = place.client().await;
+    let mut stream = reader.read(read("k")).await.unwrap().into_inner();
+    place.until("it is pinned", |usage| usage.pins == 1).await;
+    place.until("it is not pinned any more", |usage| usage.pins == 0).await;
+    assert!(collect(&mut stream).await.is_err(), "it is not whole");
+    assert!(place.counts.idled() > 0);
+    client.put(put("other", "caller")).await.unwrap();
+}

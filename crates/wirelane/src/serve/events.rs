@@ -1,0 +1,44 @@
+//! What happens to links: a line in the log, and a count that stays when the link is gone.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use fabric::link::{Event, Happening, Settings};
+
+/// How often each thing has happened, to all links together.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    counts: [AtomicU64; Happening::ALL.len()],
+}
+
+impl Events {
+    /// Hears of all that happens to links with these settings.
+    pub(super) fn heard_from(links: &mut Settings) -> Arc<Self> {
+        let events = Arc::new(Events::default());
+        let heard = events.clone();
+        links.on_event = Some(Arc::new(move |peer, event| {
+            heard.counts[event.what as usize].fetch_add(1, Relaxed);
+            log(peer, event);
+        }));
+        events
+    }
+
+    pub(super) fn counts(&self) -> impl Iterator<Item = (Happening, u64)> {
+        let count = |what: Happening| (what, self.counts[what as usize].load(Relaxed));
+        Happening::ALL.into_iter().map(count)
+    }
+}
+
+/// One line for each thing that happens to a link.
+fn log(peer: SocketAddr, event: &Event) {
+    let Event { rail, why, .. } = event;
+    match event.what {
+        Happening::RailUp => tracing::info!(%peer, %rail, %why, "rail up"),
+        Happening::Switch => tracing::info!(%peer, %rail, %why, "link switched"),
+        Happening::RailRefused => tracing::debug!(%peer, %rail, %why, "rail refused"),
+        Happening::RailDown => tracing::warn!(%peer, %rail, %why, "rail down"),
+        Happening::Closed => tracing::info!(%peer, %why, "link closed"),
+        Happening::Ended => tracing::warn!(%peer, %why, "link ended"),
+    }
+}

@@ -1,0 +1,63 @@
+//! What is said at the start: at most eight lines, the last of them about RDMA, once the devices have answered.
+
+use std::net::SocketAddr;
+
+use fabric::link;
+use kv_server::Engine;
+use kv_store::WhenFull;
+
+use super::offers::Offers;
+use crate::version::VERSION;
+use crate::{output, size};
+
+/// All that the first lines tell of.
+pub(super) struct Greeting {
+    pub(super) pool: String,
+    pub(super) ways: String,
+    pub(super) callers: &'static str,
+}
+
+impl Greeting {
+    pub(super) fn new(
+        engine: &Engine,
+        when_full: WhenFull,
+        prefault: bool,
+        links: &link::Settings,
+        offers: &Offers,
+    ) -> Self {
+        let pool = engine.pool();
+        let pages = size::shown(pool.page_size());
+        let there = if prefault { "brought in now" } else { "brought in as values come" };
+        let full = match when_full {
+            WhenFull::Evict => "when full, what nobody read of late makes room",
+            WhenFull::Refuse => "when full, new values are refused",
+        };
+        let callers = match links.require_authentication {
+            true => "callers need the key, so that gRPC is closed",
+            false => "gRPC on the same port; callers need no key",
+        };
+        let pool = format!("{} in pages of {pages}, {there}; {full}", size::shown(pool.len()));
+        Greeting { pool, ways: offers.line(), callers }
+    }
+
+    /// Says it; `open`: whether peers can call already.
+    pub(super) fn say(&self, links: SocketAddr, http: SocketAddr, open: bool) {
+        let Greeting { pool, ways, callers } = self;
+        let later = if open { "" } else { "; not yet: an RDMA device does not answer" };
+        let peer = match links.ip().is_unspecified() {
+            true => format!("HOST:{}", links.port()),
+            false => links.to_string(),
+        };
+        output::note(&format!(
+            "wirelane {VERSION}: keeps values in memory — a cache: nothing survives a restart"
+        ));
+        output::note(&format!("pool  {pool}"));
+        output::note(&format!("links {links}  {callers}{later}"));
+        output::note(&format!("ways  {ways}"));
+        output::note(&format!(
+            "HTTP  http://{http}  /metrics  /healthz  /readyz  /api/v1/transport/status"
+        ));
+        output::note(&format!("try   wirelane kv --server {peer} put hello world"));
+        output::note("stop  Ctrl-C");
+    }
+}

@@ -1,0 +1,65 @@
+//! The store and its doors.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use kv_store::Usage;
+use metric::Exposition;
+
+use super::rows;
+use crate::serve::status::Status;
+
+pub(super) fn add(answer: &mut Exposition, status: &Status) {
+    let engine = status.engine();
+    usage(answer, &engine.store.usage());
+    answer.add(&rows::POOL_BYTES, &[], engine.pool().len() as u64);
+    let counts = engine.counts();
+    for (row, count) in [
+        (&rows::BYTES_OUT, &counts.bytes_out),
+        (&rows::BYTES_IN, &counts.bytes_in),
+        (&rows::BATCHES, &counts.batches),
+        (&rows::REQUESTS, &counts.requests),
+        (&rows::NONSENSE, &counts.nonsense),
+        (&rows::IDLED, &counts.idled),
+    ] {
+        answer.add(row, &[], count.load(Relaxed));
+    }
+    answer.add(&rows::SESSIONS, &[("by", "links")], engine.sessions() as u64);
+    answer.add(&rows::SESSIONS, &[("by", "grpc")], status.parts.grpc_sessions.len() as u64);
+    if let Some(roster) = status.roster() {
+        answer.add(&rows::CLIENTS, &[], roster.guests() as u64);
+        answer.add(&rows::WORKERS, &[], roster.workers() as u64);
+    }
+    let grpc = &status.parts.grpc;
+    for (method, count) in grpc.calls() {
+        answer.add(&rows::GRPC_CALLS, &[("method", method)], count);
+    }
+    for (code, count) in grpc.failures() {
+        answer.add(&rows::GRPC_FAILURES, &[("code", code)], count);
+    }
+    answer.add(&rows::GRPC_CONNECTIONS, &[], grpc.connections() as u64);
+    answer.add(&rows::GRPC_TURNED_AWAY, &[], grpc.turned_away());
+    answer.add(&rows::GRPC_IDLED, &[], grpc.idled());
+}
+
+fn usage(answer: &mut Exposition, usage: &Usage) {
+    for (row, value) in [
+        (&rows::KEYS, usage.keys),
+        (&rows::VALUE_BYTES, usage.value_bytes),
+        (&rows::POOL_USED, usage.used_bytes),
+        (&rows::POOL_FREE, usage.free_bytes),
+        (&rows::POOL_LARGEST_FREE, usage.largest_free),
+        (&rows::POOL_RESERVED, usage.reserved_bytes),
+        (&rows::INDEX_BYTES, usage.index_bytes),
+        (&rows::PINS, usage.pins),
+        (&rows::PINNED, usage.pinned_bytes),
+        (&rows::DETACHED, usage.detached),
+        (&rows::HITS, usage.hits),
+        (&rows::MISSES, usage.misses),
+        (&rows::PUTS, usage.puts),
+        (&rows::DELETES, usage.deletes),
+        (&rows::EVICTIONS, usage.evicted),
+        (&rows::EXPIRATIONS, usage.expired),
+    ] {
+        answer.add(row, &[], value);
+    }
+}
