@@ -48,7 +48,9 @@ impl Landing {
     /// A part of at least this length.
     pub(crate) fn lease(self: &Arc<Self>, length: usize) -> Result<Lease, Error> {
         let length = length.max(1).next_multiple_of(ALIGNED);
-        let offset = self.free().take(length).ok_or_else(|| self.none_left(length))?;
+        // Two statements: what says that there is none looks at the same list.
+        let taken = self.free().take(length);
+        let offset = taken.ok_or_else(|| self.none_left(length))?;
         Ok(Lease { landing: self.clone(), offset, length })
     }
 
@@ -132,6 +134,18 @@ mod tests {
             free.give_back(part, 64);
         }
         assert_eq!(free.parts, [(0, 1024)]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said_to_be_busy_or_too_long() {
+        let endpoint = fabric::link::Endpoint::new(Default::default()).unwrap();
+        let memory = Memory::allocate(4096, fabric::Pages::Plain).unwrap();
+        let landing = Landing::new(endpoint.register(&memory, fabric::Rights::NONE).unwrap());
+        let held = landing.lease(4000).unwrap();
+        assert_eq!(landing.lease(100).unwrap_err().kind(), Kind::Busy);
+        assert_eq!(landing.lease(5000).unwrap_err().kind(), Kind::TooLong);
+        drop(held);
+        assert!(landing.lease(4096).is_ok());
     }
 
     #[test]
