@@ -30,6 +30,11 @@ pub(crate) fn answer(
                        may have happened or not — look before doing it again";
             Err(Error::new(Kind::Unknown, format!("{}: {why}", what())))
         }
+        Outcome::Unsent => {
+            let why = "there was no landing memory left to ask with — drop values that are not needed, or use \
+                       a larger buffer (--buffer)";
+            Err(Error::new(Kind::Busy, format!("{}: {why}", what())))
+        }
         Outcome::Lost => {
             let why = "the store was lost before it answered — ask again";
             Err(Error::new(Kind::Gone, format!("{}: {why}", what())))
