@@ -183,16 +183,32 @@ impl Client {
         let hint = self.hint.get();
         let mut tokens = Vec::with_capacity(keys.len());
         for key in keys {
-            tokens.push(self.begin_get(key, hint)?);
+            match self.begin_get(key, hint) {
+                Ok(token) => tokens.push(token),
+                Err(error) => {
+                    tokens.into_iter().for_each(|token| self.ignore(token));
+                    return Err(error);
+                }
+            }
         }
-        let mut values = Vec::with_capacity(keys.len());
-        for (key, token) in keys.iter().zip(tokens) {
-            let value = self.finish_get(key, token)?;
-            // Longer than expected: alone, then.
-            let cut = value.as_ref().is_some_and(|value| (value.len() as u64) < value.facts.length);
-            values.push(if cut { self.get(key)? } else { value });
+        let values: Result<Vec<_>, Error> = keys
+            .iter()
+            .zip(&tokens)
+            .map(|(key, token)| self.finish_one_of_many(key, *token))
+            .collect();
+        if values.is_err() {
+            tokens.into_iter().for_each(|token| self.ignore(token));
         }
-        Ok(values)
+        values
+    }
+
+    fn finish_one_of_many(&mut self, key: &[u8], token: u64) -> Result<Option<Value>, Error> {
+        let value = self.finish_get(key, token)?;
+        // Longer than expected: alone, then.
+        match value.as_ref().is_some_and(|value| (value.len() as u64) < value.facts.length) {
+            true => self.get(key),
+            false => Ok(value),
+        }
     }
 
     /// Stores many values, by as few requests as can be; each has its own outcome.
@@ -325,7 +341,9 @@ impl Client {
             };
             let deadline = *deadline.get_or_insert_with(|| self.deadline());
             // Nothing is under way that could give something back.
-            if error.kind() == Kind::Busy && self.core.is_idle() || Instant::now() >= deadline {
+            let stuck = error.kind() == Kind::Busy && self.core.is_still();
+            if stuck || Instant::now() >= deadline {
+                self.core.give_up_unsent();
                 return Err(error);
             }
             let _ = self.core.flush();
@@ -350,14 +368,14 @@ impl Client {
     ) -> Result<(Answer, Option<Value>), Error> {
         let outcome = match self.answers.take(token) {
             Some(outcome) => outcome,
-            None => self.wait_for(token, what)?,
+            None => self.wait_for(token, what).inspect_err(|_| self.answers.ignore(token))?,
         };
         results::answer(outcome, what)
     }
 
     fn wait_for(&mut self, token: u64, what: impl Fn() -> String + Copy) -> Result<Outcome, Error> {
         // What could not be sent now must not go out later, when nobody waits for it.
-        let sent = self.flush().inspect_err(|_| self.core.withdraw());
+        let sent = self.flush().inspect_err(|_| self.core.give_up_unsent());
         let deadline = self.deadline();
         let mut looked = sent;
         loop {

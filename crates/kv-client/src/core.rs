@@ -189,10 +189,9 @@ impl Core {
         let mut pause = FIRST_PAUSE;
         loop {
             match self.connect_once(deadline) {
-                Err(error) if error.kind() != Kind::Gone && error.kind() != Kind::Deadline => {
+                Err(error) if !error.may_pass() || Instant::now() + pause >= deadline => {
                     return Err(error);
                 }
-                Err(error) if Instant::now() + pause >= deadline => return Err(error),
                 Err(_) => std::thread::sleep(pause),
                 Ok(()) => return Ok(()),
             }
@@ -201,7 +200,7 @@ impl Core {
     }
 
     /// Calls each server once.
-    fn connect_once(&mut self, deadline: Instant) -> Result<(), Error> {
+    pub(crate) fn connect_once(&mut self, deadline: Instant) -> Result<(), Error> {
         if let Some(line) = self.lost_line.take() {
             self.orphans = line.close();
         }
@@ -279,25 +278,25 @@ impl Core {
         !self.outbox.is_empty()
     }
 
-    /// Whether nothing is under way.
-    pub(crate) fn is_idle(&self) -> bool {
+    /// Whether nothing is under way that could give landing memory back.
+    pub(crate) fn is_still(&self) -> bool {
         self.orphans.is_empty()
-            && self.lost_line.as_ref().is_none_or(|line| line.flights.is_empty())
             && self.early.is_empty()
+            && self.lost_line.as_ref().is_none_or(|line| line.flights.is_empty())
             && self.line.as_ref().is_none_or(|line| line.flights.is_empty())
     }
 
-    /// What was asked and not sent will not be.
-    pub(crate) fn withdraw(&mut self) {
-        let calls = self.outbox.empty(Vec::new());
-        self.early.extend(
-            calls.iter().map(|call| Answered { token: call.token, outcome: Outcome::Unsent }),
-        );
+    /// What could not be sent is given up.
+    pub(crate) fn give_up_unsent(&mut self) {
+        let calls = self.outbox.empty(Vec::new()).into_iter();
+        self.early
+            .extend(calls.map(|call| Answered { token: call.token, outcome: Outcome::Unsent }));
     }
 }
 
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// How long to wait before calling again: twice as long each time.
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(20);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const ONE_SERVER: Duration = Duration::from_secs(5);
 /// Less would not hold the answers of a few batches.
 const LEAST_BUFFER: usize = 1 << 20;

@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::core::Core;
+use crate::core::{Core, FIRST_PAUSE, LONGEST_PAUSE};
 use crate::error::{Error, Kind};
 use crate::flights::Outcome;
 
@@ -95,22 +95,32 @@ impl Driver {
         }
         // Taking a link apart may take a moment.
         let Driver { core, .. } = self;
-        let _ = tokio::task::spawn_blocking(move || drop(core));
+        drop(tokio::task::spawn_blocking(move || drop(core)));
     }
 
-    /// Connects anew, on a thread that may block. `None`: the runtime ends.
+    /// Connects anew, on threads that may block, with growing pauses. `None`: the runtime ends.
     async fn reconnect(mut self) -> Option<Self> {
-        let connecting = tokio::task::spawn_blocking(move || {
-            let deadline = Instant::now() + self.core.settings().deadline;
-            let connected = self.core.reconnect(deadline);
-            (self, connected)
-        });
-        let (mut driver, connected) = connecting.await.ok()?;
-        match connected {
-            Ok(()) => driver.seen.tell(&driver.core),
-            Err(error) => driver.fail(&error),
+        let deadline = Instant::now() + self.core.settings().deadline;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let calling = tokio::task::spawn_blocking(move || {
+                let connected = self.core.connect_once(deadline);
+                (self, connected)
+            });
+            let (driver, connected) = calling.await.ok()?;
+            self = driver;
+            let Err(error) = connected else {
+                self.seen.tell(&self.core);
+                return Some(self);
+            };
+            let over = Instant::now() + pause >= deadline || self.asks.is_closed();
+            if over || !error.may_pass() {
+                self.fail(&error);
+                return Some(self);
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
-        Some(driver)
     }
 
     /// Everybody is told that it came to nothing.

@@ -48,6 +48,11 @@ impl Error {
         Error { text: format!("{}; {}", self.text, other.text), ..self }
     }
 
+    /// Whether calling again may help.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self.kind, Kind::Gone | Kind::Deadline)
+    }
+
     /// What a caller can act on.
     pub fn kind(&self) -> Kind {
         self.kind

@@ -31,8 +31,9 @@ pub(crate) fn answer(
             Err(Error::new(Kind::Unknown, format!("{}: {why}", what())))
         }
         Outcome::Unsent => {
-            let why = "it was not sent, because something asked together with it could not be";
-            Err(Error::new(Kind::Other, format!("{}: {why}", what())))
+            let why = "there was no landing memory left to ask with — drop values that are not needed, or use \
+                       a larger buffer (--buffer)";
+            Err(Error::new(Kind::Busy, format!("{}: {why}", what())))
         }
         Outcome::Lost => {
             let why = "the store was lost before it answered — ask again";

@@ -135,7 +135,7 @@ fn a_file_longer_than_the_buffer_goes_in_and_comes_out() {
         let store = Store::start(transport, "256MiB");
         let folder = tempfile::tempdir().expect("a folder");
         let (from, to) = (path(&folder, "from"), path(&folder, "to"));
-        let value: Vec<u8> = (0..200_u32 << 20).map(|at| (at / 5 ^ at >> 13) as u8).collect();
+        let value: Vec<u8> = (0..200_u32 << 20).map(|at| ((at / 5) ^ (at >> 13)) as u8).collect();
         std::fs::write(&from, &value).expect("a file");
         store.ok(&["--buffer", "64MiB", "put", "long", "-f", &from]);
         store.ok(&["--buffer", "64MiB", "get", "long", "-o", &to]);
@@ -268,6 +268,21 @@ fn many_are_moved_at_once() {
         assert_eq!(store.ok(&["delete", "x", "y"]), "");
         store.refused(&["mput", "novalue"], 2, &["KEY=VALUE"]);
     });
+}
+
+#[test]
+fn more_values_than_the_buffer_holds_come_one_after_the_other() {
+    let store = Store::start("shm", "64MiB");
+    let (folder, out) =
+        (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    std::fs::write(folder.path().join("file"), vec![b'x'; 3 << 20]).expect("a file");
+    for key in ["a", "b", "c"] {
+        store.ok(&["put", key, "-f", &path(&folder, "file")]);
+    }
+    let to = out.path().to_str().expect("a plain path");
+    store.ok(&["--buffer", "4MiB", "mget", "a", "b", "c", "-d", to]);
+    assert_eq!(files(out.path()), ["a", "b", "c"]);
+    assert!(std::fs::read(out.path().join("c")).expect("a file") == vec![b'x'; 3 << 20]);
 }
 
 #[test]
