@@ -20,6 +20,8 @@ pub enum Kind {
     TooLong,
     /// The store does not let us.
     Denied,
+    /// This machine, the other, or what is between them cannot do it: RDMA that is asked for and not there.
+    Unsupported,
     /// The caller asked for what cannot be meant.
     Misuse,
     /// A write may have happened or not: the store that could tell is gone. Look before writing again.
@@ -72,6 +74,7 @@ impl From<fabric::Error> for Error {
     fn from(error: fabric::Error) -> Self {
         let kind = match error.kind() {
             fabric::Kind::Denied => Kind::Denied,
+            fabric::Kind::Unsupported => Kind::Unsupported,
             fabric::Kind::Misuse => Kind::Misuse,
             fabric::Kind::Gone => Kind::Gone,
             _ => Kind::Other,

@@ -179,3 +179,20 @@ fn values_that_are_held_leave_no_room_and_say_so_at_once() {
         assert_eq!(client.get(b"k1").unwrap().unwrap().to_vec(), b"again");
     });
 }
+
+#[test]
+fn a_store_that_refuses_when_full_says_how_much_is_free() {
+    let refusing =
+        kv_server::Settings { when_full: kv_store::WhenFull::Refuse, ..settings(4 << 20) };
+    let place = Place::open(&refusing, by(Class::Shm));
+    let mut client = place.client(by(Class::Shm));
+    let put = |client: &mut kv_client::Client, number: u32| {
+        client.put(&number.to_le_bytes(), &[7; 100_000], &PutOptions::default())
+    };
+    let refused = (0..100).find_map(|number| put(&mut client, number).err()).unwrap();
+    assert_eq!(refused.kind(), Kind::Full, "{refused}");
+    assert!(refused.to_string().contains("bytes are free"), "{refused}");
+    assert!(client.get(&0_u32.to_le_bytes()).unwrap().is_some(), "nothing was evicted");
+    client.delete(&0_u32.to_le_bytes(), Condition::Always).unwrap();
+    put(&mut client, 1000).unwrap();
+}

@@ -332,6 +332,9 @@ fn a_store_that_is_not_there_is_named_with_what_to_do() {
     refused(&both, 3, &["127.0.0.1:1", "127.0.0.1:2"]);
     let nowhere = run(&["kv", "--server", "nowhere.invalid:1", "get", "k"]);
     refused(&nowhere, 3, &["nowhere.invalid"]);
+    // RDMA that is not there is an answer.
+    let store = Store::start("verbs", "8MiB");
+    store.refused(&["get", "k"], 1, &["this end has no RDMA"]);
     // Somebody who is no store.
     let http = Store::start("shm", "8MiB").server;
     let other = run(&["kv", "--server", &http.address, "--deadline", "5", "get", "k"]);
