@@ -78,6 +78,22 @@ impl Client {
     }
 
     fn fetch(&mut self, key: &[u8], length: usize, checksum: bool) -> Result<Option<Value>, Error> {
+        let mut tries = 0;
+        loop {
+            match self.fetch_once(key, length, checksum) {
+                // A cursor goes with its line; on the next one it is begun anew.
+                Err(error) if error.kind() == Kind::Gone && tries < MOST_TRIES => tries += 1,
+                done => return done,
+            }
+        }
+    }
+
+    fn fetch_once(
+        &mut self,
+        key: &[u8],
+        length: usize,
+        checksum: bool,
+    ) -> Result<Option<Value>, Error> {
         check(key)?;
         let what = || named("get", key);
         let (length, place) = (length as u64, Place::Packed);
@@ -417,3 +433,6 @@ impl Client {
 pub(crate) fn milliseconds(time: Duration) -> u64 {
     time.as_millis().min(u128::from(u64::MAX / 4)) as u64
 }
+
+/// How often a value is asked for anew when lines break one after the other.
+const MOST_TRIES: u32 = 8;

@@ -52,6 +52,11 @@ impl Flight {
         Flight { lease: Arc::new(lease), message, parts: 0, calls }
     }
 
+    /// Where its message lies in the landing, and how long it is.
+    pub(crate) fn place(&self) -> (usize, usize) {
+        (self.lease.offset(), self.message)
+    }
+
     /// What is said.
     pub(crate) fn message(&self) -> Slice {
         let begin = self.lease.offset();
@@ -139,6 +144,16 @@ impl Flights {
         if flight.parts < count {
             return Ok(());
         }
+        self.finish(tag, give)
+    }
+
+    /// All of an answer has come.
+    pub(crate) fn finish(
+        &mut self,
+        tag: u32,
+        give: &mut impl FnMut(u64, Outcome),
+    ) -> Result<(), &'static str> {
+        let row = self.rows.get_mut(tag as usize).ok_or("a number of no batch")?;
         let Some(flight) = row.take() else { return Ok(()) };
         self.free.push(tag);
         let landed = flight.land(&mut self.answers, give);

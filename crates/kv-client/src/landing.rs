@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fabric::{Memory, Region};
+use fabric::{Memory, Region, Slice};
+use kv_proto::wire::{Board, Message};
 
 use crate::error::{Error, Kind};
 
@@ -29,12 +30,19 @@ pub(crate) struct Lease {
 
 impl Landing {
     pub(crate) fn new(region: Region) -> Arc<Self> {
-        let free = Free { parts: vec![(0, region.len())] };
+        // The board, and the one message that must go out when all else is in use, are nobody's to lease.
+        region.memory().write(Board::LENGTH, &Message::LOOK);
+        let free = Free { parts: vec![(RESERVED, region.len() - RESERVED)] };
         Arc::new(Landing { region, free: Mutex::new(free) })
     }
 
     pub(crate) fn region(&self) -> &Region {
         &self.region
+    }
+
+    /// The message that says to look at the board.
+    pub(crate) fn look(&self) -> Slice {
+        self.region.slice(Board::LENGTH..Board::LENGTH + Message::LOOK.len())
     }
 
     pub(crate) fn memory(&self) -> &Memory {
@@ -117,6 +125,7 @@ impl Drop for Lease {
     }
 }
 
+const RESERVED: usize = Board::LENGTH + ALIGNED;
 /// A line of the caches: neighbours do not touch each other's.
 const ALIGNED: usize = 64;
 

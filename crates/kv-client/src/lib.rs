@@ -18,6 +18,7 @@ mod flights;
 mod hint;
 mod landing;
 mod line;
+mod notes;
 mod outbox;
 mod results;
 mod settings;

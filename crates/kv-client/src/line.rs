@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fabric::link::{Endpoint, Link};
-use fabric::{Completion, Done, Lane, Op, Pieces, wait};
+use fabric::{Completion, Done, Lane, Op, Pieces, linger, wait};
 use kv_proto::wire::{Answer, BatchHead, Opening, Welcome};
 
 use crate::error::{Error, Kind};
 use crate::flights::{Answered, Flight, Flights, Outcome};
 use crate::landing::{Landing, Lease};
+use crate::notes::{Noted, Notes};
 use crate::outbox::Outbox;
 
 /// A link that was welcomed.
@@ -27,6 +28,7 @@ pub(crate) struct Line {
     letters: HashMap<u64, Lease>,
     done: Vec<Completion>,
     near: bool,
+    notes: Notes,
 }
 
 impl Line {
@@ -39,9 +41,10 @@ impl Line {
         limit: Duration,
     ) -> Result<Self, Error> {
         let deadline = Instant::now() + limit;
+        let notes = Notes::new(landing);
         let mut link = endpoint.connect(server, limit)?;
         let region = link.grant(landing.region())?.to_bytes();
-        let opening = Opening::Store { session, landing: region }.to_bytes();
+        let opening = Opening::Store { session, landing: region, board: true }.to_bytes();
         let lease = landing.lease(opening.len() + Welcome::LENGTH)?;
         let (from, to) = (lease.offset(), lease.offset() + opening.len());
         landing.memory().write(from, &opening);
@@ -88,6 +91,7 @@ impl Line {
             letters: HashMap::new(),
             done: Vec::new(),
             near,
+            notes,
         })
     }
 
@@ -129,7 +133,11 @@ impl Line {
         memory.write(lease.offset() + BatchHead::LENGTH, &outbox.bytes);
         let calls = outbox.empty(self.flights.spare_calls());
         let flight = Flight::new(lease, message, calls);
-        self.ops.push_back(Op::send(SEND, flight.message()));
+        match self.notes.leave(&self.landing, tag, &flight) {
+            Noted::Seen => {}
+            Noted::No => self.ops.push_back(Op::send(SEND, flight.message())),
+            Noted::Perhaps => self.ops.push_back(Op::send(SEND, self.landing.look())),
+        }
         self.flights.insert(tag, flight);
         self.post();
         Ok(())
@@ -149,6 +157,8 @@ impl Line {
     /// Looks for answers; does not wait.
     #[inline]
     pub(crate) fn poll(&mut self, give: &mut impl FnMut(u64, Outcome)) -> Result<(), Error> {
+        self.notes.wake(&self.landing);
+        self.bells(give)?;
         self.post();
         let mut done = std::mem::take(&mut self.done);
         self.link.poll(&mut done);
@@ -164,11 +174,58 @@ impl Line {
         limit: Duration,
     ) -> Result<(), Error> {
         self.post();
+        if !self.notes.is_empty() && self.wait_for_bells(give, limit)? {
+            return Ok(());
+        }
         let mut done = std::mem::take(&mut self.done);
         wait(&mut self.link, &mut done, limit);
-        let taken = self.take(&mut done, give);
+        self.notes.wake(&self.landing);
+        let taken = self.take(&mut done, give).and_then(|()| self.bells(give).map(drop));
         self.done = done;
         taken
+    }
+
+    /// Answers that were rung for; says whether there were any.
+    #[inline]
+    fn bells(&mut self, give: &mut impl FnMut(u64, Outcome)) -> Result<bool, Error> {
+        let mut any = false;
+        while let Some(tag) = self.notes.rung(&self.landing) {
+            any = true;
+            self.flights
+                .finish(tag, give)
+                .map_err(|why| Error::new(Kind::Nonsense, format!("the store's answer: {why}")))?;
+        }
+        Ok(any)
+    }
+
+    /// Watches for bells a short while, and the link now and then; `false`: it is time to sleep, and the store
+    /// knows. `true`: something came.
+    fn wait_for_bells(
+        &mut self,
+        give: &mut impl FnMut(u64, Outcome),
+        limit: Duration,
+    ) -> Result<bool, Error> {
+        let begun = Instant::now();
+        let mut rounds = 0_u32;
+        loop {
+            if self.bells(give)? {
+                return Ok(true);
+            }
+            rounds += 1;
+            std::hint::spin_loop();
+            if !rounds.is_multiple_of(GLANCE) {
+                continue;
+            }
+            let under_way = self.flights.len();
+            self.poll(give)?;
+            let waited = begun.elapsed();
+            if self.flights.len() != under_way || waited >= limit {
+                return Ok(true);
+            }
+            if !linger(waited) {
+                return Ok(!self.notes.sleep(&self.landing) || self.bells(give)?);
+            }
+        }
     }
 
     fn post(&mut self) {
@@ -188,6 +245,10 @@ impl Line {
         let mut lost = None;
         for completion in done.drain(..) {
             match (completion.token, completion.outcome) {
+                // A bell was rung while we slept.
+                (RECEIVE, Ok(Done::Received { imm: Some(0), .. })) => {
+                    self.receives.push_back(Op::receive(RECEIVE, Pieces::EMPTY));
+                }
                 (RECEIVE, Ok(Done::Received { imm: Some(number), .. })) => {
                     self.receives.push_back(Op::receive(RECEIVE, Pieces::EMPTY));
                     if let Err(why) = self.flights.part(number, give) {
@@ -225,7 +286,10 @@ impl Line {
     }
 
     pub(crate) fn arm(&mut self) -> bool {
-        self.ops.is_empty() && self.receives.is_empty() && self.link.arm()
+        self.ops.is_empty()
+            && self.receives.is_empty()
+            && self.notes.sleep(&self.landing)
+            && self.link.arm()
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -244,5 +308,7 @@ impl Line {
 const RECEIVE: u64 = 1;
 const SEND: u64 = 2;
 const LETTER: u64 = 3;
+/// How often bells are looked at before the link is, and the clock.
+const GLANCE: u32 = 32;
 /// How many answers may come before we look.
 const RECEIVES: usize = 128;

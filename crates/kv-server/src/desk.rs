@@ -31,10 +31,11 @@ impl Desk {
     #[cold]
     fn grow(&mut self, size: usize) -> Result<(), Error> {
         let (length, count) = SIZES[size];
-        let memory = Memory::allocate(length * count, Pages::Plain)?;
+        let step = length + ALIGNED;
+        let memory = Memory::allocate(step * count, Pages::Plain)?;
         let region = self.regions.len() as u16;
         self.regions.push(self.endpoint.register(&memory, Rights::NONE)?);
-        let slot = |at| Slot { size: size as u8, region, offset: (at * length) as u32 };
+        let slot = |at| Slot { size: size as u8, region, offset: (at * step) as u32 };
         self.free[size].extend((0..count).rev().map(slot));
         Ok(())
     }
@@ -49,6 +50,15 @@ impl Desk {
         let slot = self.free[size].pop()?;
         self.regions[usize::from(slot.region)].memory().write(slot.offset as usize, bytes);
         Some(slot)
+    }
+
+    /// A word behind a slot, to be rung with.
+    #[inline]
+    pub(crate) fn bell(&self, slot: &Slot, word: u64) -> Slice {
+        let region = &self.regions[usize::from(slot.region)];
+        let offset = slot.offset as usize + SIZES[usize::from(slot.size)].0;
+        region.memory().store(offset, word);
+        region.slice(offset..offset + BELL)
     }
 
     /// A part of what was written.
@@ -74,6 +84,9 @@ impl Slot {
 /// The largest there is.
 pub(crate) const LARGEST: usize = SIZES[SIZES.len() - 1].0;
 
+/// A slot's word, and the line of the caches that it has for itself.
+const BELL: usize = 8;
+const ALIGNED: usize = 64;
 /// How long, and how many are made at once.
 const SIZES: [(usize, usize); 3] = [(2 << 10, 256), (16 << 10, 32), (256 << 10, 4)];
 

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 use fabric::link::Endpoint;
 use fabric::{Error, Memory, Op, Pages, Region, Rights, Slice};
-use kv_proto::wire::Answer;
+use kv_proto::wire::{Answer, Board};
 
 use crate::desk::{Desk, Slot};
 use crate::engine::{Engine, add};
@@ -27,6 +27,8 @@ pub(crate) struct Tools {
     pub(crate) drafts: Vec<Draft>,
     pub(crate) spare: Vec<Vec<Slice>>,
     pub(crate) tally: Tally,
+    /// How many boards are watched.
+    pub(crate) watched: usize,
 }
 
 /// What was done since it was last told.
@@ -52,6 +54,7 @@ impl Tools {
             drafts: Vec::new(),
             spare: Vec::new(),
             tally: Tally::default(),
+            watched: 0,
         })
     }
 
@@ -113,6 +116,7 @@ impl Rooms {
             let memory = Memory::allocate(ROOM * ROOMS, Pages::Plain)?;
             let region = endpoint.register(&memory, Rights::NONE)?;
             let rooms = (0..ROOMS).map(|at| Room { region: region.clone(), offset: at * ROOM });
+            let rooms = rooms.inspect(Room::furnish);
             self.free.extend(rooms);
         }
         Ok(self.free.pop().expect("there are some now"))
@@ -130,6 +134,33 @@ impl Room {
         Op::receive(token, self.region.slice(offset..offset + MESSAGE))
     }
 
+    /// A place, or a part of it.
+    pub(crate) fn place(&self, at: usize, length: usize) -> Slice {
+        let offset = self.offset + at * MESSAGE;
+        self.region.slice(offset..offset + length)
+    }
+
+    /// Where the line of a client's board is read to.
+    pub(crate) fn line(&self) -> Slice {
+        let offset = self.offset + LINE_AT;
+        self.region.slice(offset..offset + Board::LINE)
+    }
+
+    pub(crate) fn read_line(&self, line: &mut [u8; Board::LINE]) {
+        self.region.memory().read(self.offset + LINE_AT, line);
+    }
+
+    /// A word to be written: 0 or 1.
+    pub(crate) fn word(&self, word: u64) -> Slice {
+        let offset = self.offset + WORDS_AT + 8 * word as usize;
+        self.region.slice(offset..offset + 8)
+    }
+
+    fn furnish(&self) {
+        self.region.memory().write(self.offset + WORDS_AT, &0_u64.to_le_bytes());
+        self.region.memory().write(self.offset + WORDS_AT + 8, &Board::YES.to_le_bytes());
+    }
+
     pub(crate) fn read(&self, at: usize, message: &mut [u8]) {
         self.region.memory().read(self.offset + at * MESSAGE, message);
     }
@@ -139,6 +170,9 @@ impl Room {
 pub(crate) const MESSAGE: usize = 16 << 10;
 /// How many receives each guest has posted: more wait at the link.
 pub(crate) const RECEIVES: usize = 8;
-const ROOM: usize = MESSAGE * RECEIVES;
+/// Places for receives and for batches that were noted on a board, a board's line, two words.
+const ROOM: usize = LINE_AT + 4096;
+const LINE_AT: usize = MESSAGE * (RECEIVES + Board::NOTES);
+const WORDS_AT: usize = LINE_AT + 64;
 /// How many rooms are made at once.
 const ROOMS: usize = 16;

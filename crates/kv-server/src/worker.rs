@@ -77,6 +77,11 @@ impl Worker {
                 }
                 continue;
             }
+            // The clock costs as much as a look, so it is asked now and then.
+            if self.works && !rounds.is_multiple_of(LOOKS) {
+                std::hint::spin_loop();
+                continue;
+            }
             let now = Instant::now();
             let waited = now.duration_since(*busy.get_or_insert(now));
             if self.works && self.shared.may_spin(self.number) && linger(waited) {
@@ -107,7 +112,7 @@ impl Worker {
         self.hot.retain(|row| {
             let Some(seat) = guests.get_mut(*row) else { return false };
             let works = std::mem::take(&mut seat.works);
-            seat.is_hot = works || !seat.guest.link.arm();
+            seat.is_hot = works || !seat.guest.rest();
             seat.is_hot
         });
     }
@@ -145,7 +150,7 @@ impl Worker {
         let guests = &mut self.guests;
         self.hot.retain(|row| {
             let Some(seat) = guests.get_mut(*row) else { return false };
-            seat.is_hot = !seat.guest.link.arm();
+            seat.is_hot = !seat.guest.rest();
             seat.is_hot
         });
         self.hot.is_empty()
@@ -220,4 +225,6 @@ impl Worker {
 const BELL: u64 = u64::MAX;
 /// How many rounds guests that are not hot wait at most.
 const GLANCE: u32 = 32;
+/// How many rounds pass between looks at the clock.
+const LOOKS: u32 = 8;
 const TIDY: Duration = Duration::from_secs(1);

@@ -481,6 +481,13 @@ impl Core {
         self.flights.drain().collect()
     }
 
+    /// Whether everything goes by shared memory.
+    #[inline]
+    pub(super) fn is_near(&self) -> bool {
+        let class = |rail: &u8| self.rails[usize::from(*rail)].plan.class;
+        matches!(&self.active[..], [rail] if class(rail) == super::control::Class::Shm)
+    }
+
     // For who sleeps.
 
     /// Whether nothing waits to be told.

@@ -88,6 +88,11 @@ impl Link {
         !self.core.active.is_empty()
     }
 
+    /// Whether operations go by shared memory: they are over when [`Lane::post`] returns, and cost a copy.
+    pub fn is_near(&self) -> bool {
+        self.core.is_near()
+    }
+
     /// Why it is over, if it is.
     pub fn ended(&self) -> Option<&str> {
         self.core.ended.as_ref().map(|ended| ended.why.as_str())

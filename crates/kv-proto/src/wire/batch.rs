@@ -10,6 +10,8 @@ pub enum Message<'m> {
     Batch(Batch<'m>),
     /// More memory for values.
     Grant(Grant),
+    /// A note was left on the board while the store may not have watched.
+    Look,
     /// Memory that the store shall not use any more.
     Forget {
         /// The region's number.
@@ -82,6 +84,9 @@ impl Grant {
 }
 
 impl<'m> Message<'m> {
+    /// [`Message::Look`], as a message.
+    pub const LOOK: [u8; 4] = [4, 0, 0, 0];
+
     /// From a client's message. A batch's requests are looked at one by one, by going through it.
     #[inline]
     pub fn parse(message: &'m [u8]) -> Result<Self, Nonsense> {
@@ -109,6 +114,10 @@ impl<'m> Message<'m> {
                 let number = reader.u32()?;
                 reader.end()?;
                 Ok(Message::Forget { number })
+            }
+            4 => {
+                reader.end()?;
+                Ok(Message::Look)
             }
             _ => Err("a message of no known kind"),
         }
@@ -174,6 +183,7 @@ mod tests {
         );
         let forget = Grant::forget(9);
         assert!(matches!(Message::parse(&forget), Ok(Message::Forget { number: 9 })));
+        assert!(matches!(Message::parse(&Message::LOOK), Ok(Message::Look)));
         for bytes in [&grant.to_bytes()[..43], &[&forget[..], &[0]].concat()] {
             Message::parse(bytes).expect_err("another length");
         }

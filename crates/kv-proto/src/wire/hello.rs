@@ -15,6 +15,8 @@ pub enum Opening {
         session: Option<[u8; 16]>,
         /// Memory for answers, granted for writing and reading: region 0.
         landing: [u8; REGION],
+        /// Whether it begins with a [`Board`](super::Board).
+        board: bool,
     },
     /// To measure the link.
     Measure,
@@ -40,8 +42,9 @@ impl Opening {
             Opening::Measure => Service::Measure,
         };
         let mut bytes = MAGIC.to_vec();
-        bytes.extend([VERSION, service as u8, 0, 0]);
-        if let Opening::Store { session, landing } = self {
+        let board = matches!(self, Opening::Store { board: true, .. });
+        bytes.extend([VERSION, service as u8, u8::from(board), 0]);
+        if let Opening::Store { session, landing, .. } = self {
             bytes.extend(session.unwrap_or_default());
             bytes.extend(landing);
         }
@@ -51,18 +54,18 @@ impl Opening {
     /// From a caller's first message.
     pub fn parse(message: &[u8]) -> Result<Self, Nonsense> {
         let mut reader = Reader { bytes: message };
-        let [version, service, zero, also_zero] = opened(&mut reader)?;
+        let [version, service, board, zero] = opened(&mut reader)?;
         if version != VERSION {
             return Err("it is of another version: run the same at both ends");
         }
-        if [zero, also_zero] != [0, 0] {
+        if zero != 0 || board > u8::from(service == 1) {
             return Err("it has flags that this version does not know");
         }
         let opening = match service {
             1 => {
                 let session: [u8; 16] = reader.array()?;
                 let session = (session != [0; 16]).then_some(session);
-                Opening::Store { session, landing: reader.array()? }
+                Opening::Store { session, landing: reader.array()?, board: board == 1 }
             }
             2 => Opening::Measure,
             _ => return Err("it asks for a service that this version does not have"),
@@ -169,8 +172,8 @@ mod tests {
     fn openings_come_back() {
         let landing = [7; REGION];
         for opening in [
-            Opening::Store { session: None, landing },
-            Opening::Store { session: Some([9; 16]), landing },
+            Opening::Store { session: None, landing, board: false },
+            Opening::Store { session: Some([9; 16]), landing, board: true },
             Opening::Measure,
         ] {
             let bytes = opening.to_bytes();
@@ -180,7 +183,7 @@ mod tests {
                 Opening::parse(&bytes[..cut]).expect_err("cut short");
             }
             Opening::parse(&[&bytes[..], &[0]].concat()).expect_err("too long");
-            for (at, value) in [(0, 0), (4, 9), (5, 3), (6, 1), (7, 1)] {
+            for (at, value) in [(0, 0), (4, 9), (5, 3), (6, 2), (7, 1)] {
                 let mut bad = bytes.clone();
                 bad[at] = value;
                 Opening::parse(&bad).expect_err("a field it does not know");

@@ -20,6 +20,8 @@ pub(crate) struct Draft {
     pub(super) apart: Vec<(Window, u64, Vec<Slice>)>,
     /// What must not move until all of it is written.
     pub(super) holds: Vec<Hold>,
+    /// What to ring when all of it is placed, instead of a number with each write.
+    pub(super) bell: Option<u64>,
     /// How many requests wait for bytes from the client.
     pub(super) missing: usize,
     /// How much room the requests have asked for so far, and in how many pieces they are answered.
@@ -50,6 +52,7 @@ impl Draft {
             behind: Vec::new(),
             apart: Vec::new(),
             holds: Vec::new(),
+            bell: None,
             missing: 0,
             claimed: 0,
             pieces: 0,

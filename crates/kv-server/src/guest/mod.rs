@@ -10,6 +10,7 @@ mod handles;
 mod measure;
 mod reply;
 mod serve;
+mod watch;
 
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -18,7 +19,7 @@ use std::time::Instant;
 
 use fabric::link::Link;
 use fabric::{Completion, Done, Lane, Op, RemoteRegion, Rights, Window};
-use kv_proto::wire::{Limits, Message, Opening, Welcome};
+use kv_proto::wire::{Board, Limits, Message, Opening, Welcome};
 
 use crate::desk::Slot;
 use crate::rows::Rows;
@@ -30,6 +31,7 @@ use handles::Handles;
 use measure::Measure;
 pub use measure::SCRATCH;
 use reply::Reply;
+use watch::Watch;
 
 pub(crate) struct Guest {
     pub(crate) link: Link,
@@ -50,6 +52,7 @@ pub(crate) struct Guest {
     waiting: Rows<Draft>,
     fetches: Rows<Fetch>,
     letters: Rows<Slot>,
+    watch: Watch,
     /// Its session, also after it was dismissed: writes may still come to nothing.
     session: Option<Arc<Session>>,
 }
@@ -69,6 +72,8 @@ pub(super) struct Client {
     /// Its memory: the landing is 0.
     regions: HashMap<u32, Window>,
     landing: Window,
+    /// Whether the landing begins with a board.
+    board: bool,
     handles: Handles,
 }
 
@@ -93,21 +98,31 @@ impl Guest {
             waiting: Rows::default(),
             fetches: Rows::default(),
             letters: Rows::default(),
+            watch: Watch::default(),
         })
     }
 
     /// Does what there is to do; `false`: nothing.
     pub(crate) fn step(&mut self, tools: &mut Tools, done: &mut Vec<Completion>) -> bool {
-        let count = self.link.poll(done);
+        self.link.poll(done);
+        // Looking at a board is not work, unless something stands there.
+        let mut works = false;
         for completion in done.drain(..) {
-            self.complete(completion, tools);
+            works |= self.complete(completion, tools);
         }
         while let Some(draft) = self.unsent.pop_front() {
             if !self.reply(draft, tools) {
                 break;
             }
         }
-        self.post() > 0 || count > 0
+        self.look();
+        self.post();
+        works
+    }
+
+    /// Prepares to be left alone until its descriptor says something; `false`: not yet.
+    pub(crate) fn rest(&mut self) -> bool {
+        self.ends_watch() && self.link.arm()
     }
 
     fn post(&mut self) -> usize {
@@ -122,6 +137,7 @@ impl Guest {
             && self.listening == 0
             && self.ops.is_empty()
             && self.replies.len() + self.fetches.len() + self.letters.len() == 0
+            && self.watch.is_still()
     }
 
     /// Ends the link, for a reason to be logged.
@@ -136,6 +152,7 @@ impl Guest {
     /// The link, once nothing is under way any more.
     pub(crate) fn into_link(mut self, tools: &mut Tools) -> Link {
         self.leave();
+        self.forget_board(tools);
         if let Some(session) = self.session.take() {
             session.leave();
         }
@@ -167,9 +184,11 @@ impl Guest {
         }
     }
 
-    fn complete(&mut self, completion: Completion, tools: &mut Tools) {
+    /// Says whether that was something to do.
+    fn complete(&mut self, completion: Completion, tools: &mut Tools) -> bool {
         let row = completion.token as u32;
         match completion.token & KINDS {
+            BOARD => return self.looked(&completion, tools),
             RECEIVE => self.received(row as usize, &completion, tools),
             REPLY => self.replied(row, completion, tools),
             FETCH => self.fetched(row, completion, tools),
@@ -179,6 +198,7 @@ impl Guest {
                 }
             }
         }
+        true
     }
 
     fn received(&mut self, at: usize, completion: &Completion, tools: &mut Tools) {
@@ -211,7 +231,11 @@ impl Guest {
     fn hear(&mut self, message: &[u8], tools: &mut Tools) -> Result<(), &'static str> {
         match &mut self.state {
             State::Client(client) => match Message::parse(message)? {
-                Message::Batch(batch) => self.serve(batch, tools),
+                Message::Batch(batch) => {
+                    self.watch(tools);
+                    self.serve(batch, None, tools)
+                }
+                Message::Look => self.called_to_look(),
                 Message::Grant(grant) => {
                     if grant.number == 0 || client.regions.len() >= usize::from(REGIONS) {
                         return Err("it grants more regions than it may");
@@ -244,8 +268,11 @@ impl Guest {
                 self.state = State::Measured(Box::new(measure));
                 self.say(&hello, tools)
             }
-            Opening::Store { session, landing } => {
+            Opening::Store { session, landing, board } => {
                 let landing = import(&mut self.link, &landing)?;
+                if board && landing.len() < Board::LENGTH as u64 {
+                    return Err("its landing is too small for a board");
+                }
                 let engine = &tools.engine;
                 let (session, resumed) = engine
                     .sessions
@@ -263,7 +290,8 @@ impl Guest {
                 let welcome = Welcome { epoch, session: id, resumed, limits };
                 let (regions, handles) = (HashMap::new(), Handles::default());
                 self.session = Some(session.clone());
-                self.state = State::Client(Box::new(Client { session, regions, landing, handles }));
+                self.state =
+                    State::Client(Box::new(Client { session, regions, landing, board, handles }));
                 self.say(&welcome.to_bytes(), tools)
             }
         }
@@ -301,4 +329,5 @@ const RECEIVE: u64 = 1 << 56;
 const REPLY: u64 = 2 << 56;
 const FETCH: u64 = 3 << 56;
 const LETTER: u64 = 4 << 56;
+const BOARD: u64 = 5 << 56;
 const KINDS: u64 = 0xff << 56;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use fabric::{Completion, Lane, Op, Pieces, Slice, Window, Work};
-use kv_proto::wire::{Answer, Parts};
+use kv_proto::wire::{Answer, Board, Parts};
 
 use super::draft::{Behind, Draft, Hold};
 use super::{BATCHES, Guest, REPLY, State};
@@ -15,6 +15,18 @@ pub(super) struct Reply {
     left: u32,
     slot: Slot,
     holds: Vec<Hold>,
+    bell: Bell,
+}
+
+/// How the client learns that its answers are there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bell {
+    /// By the numbers of the writes.
+    None,
+    /// By a word on its board, when all writes are over.
+    ToRing { tag: u32, sequence: u64 },
+    /// That word is on its way.
+    Rings,
 }
 
 impl Guest {
@@ -38,18 +50,37 @@ impl Guest {
         let most = self.link.caps().max_pieces;
         let mut pieces = tools.spare.pop().unwrap_or_default();
         compose(&mut pieces, &mut draft, &slot, tools);
+        let length = pieces.iter().map(Slice::len).sum::<usize>();
+        let short = length <= SHORT && draft.apart.is_empty();
         write(&mut self.ops, pieces, &client.landing, draft.head.at, most, tools);
         for (window, at, pieces) in draft.apart.drain(..) {
             write(&mut self.ops, pieces, &window, at, most, tools);
         }
         let count = (self.ops.len() - begun) as u32;
-        let number = Parts { tag: draft.head.tag, count }.to_number();
+        let tag = draft.head.tag;
+        let number = Parts { tag, count }.to_number();
+        let (mut bell, number) = match draft.bell.take() {
+            Some(sequence) => (Bell::ToRing { tag, sequence }, None),
+            None => (Bell::None, Some(number)),
+        };
         let holds = std::mem::take(&mut draft.holds);
-        let row = self.replies.insert(Reply { left: count, slot, holds });
+        // Alone on shared memory, short writes take effect in order as they are posted: the bell follows at once.
+        let alone = begun == 0 && self.replies.len() + self.fetches.len() == 0;
+        let mut left = count;
+        if let Bell::ToRing { tag, sequence } = bell
+            && alone
+            && short
+            && self.link.is_near()
+        {
+            let word = tools.desk.bell(&slot, sequence);
+            self.ops.push_back(Op::write(0, word, client.landing.at(Board::bell(tag) as u64)));
+            (bell, left) = (Bell::Rings, count + 1);
+        }
+        let row = self.replies.insert(Reply { left, slot, holds, bell });
         for op in self.ops.iter_mut().skip(begun) {
             op.token = REPLY | u64::from(row);
             if let Work::Write { imm, .. } = &mut op.work {
-                *imm = Some(number);
+                *imm = number;
             }
         }
         tools.tally.batches += 1;
@@ -66,12 +97,9 @@ impl Guest {
         }
         let Some(reply) = self.replies.get_mut(row) else { return };
         reply.left -= 1;
-        if reply.left == 0
-            && let Some(reply) = self.replies.remove(row)
-        {
-            self.large -= usize::from(reply.slot.is_large());
-            tools.desk.give_back(reply.slot);
-            tools.release(reply.holds);
+        if reply.left == 0 {
+            tools.release(std::mem::take(&mut reply.holds));
+            self.all_placed(row, completion.outcome.is_ok(), tools);
         }
         if let Err(failure) = completion.outcome
             && self.link.ended().is_none()
@@ -82,6 +110,30 @@ impl Guest {
     }
 }
 
+impl Guest {
+    /// All of an answer is in the client's memory, or never will be.
+    fn all_placed(&mut self, row: u32, is_placed: bool, tools: &mut Tools) {
+        let Some(reply) = self.replies.get_mut(row) else { return };
+        if let (Bell::ToRing { tag, sequence }, State::Client(client)) = (reply.bell, &self.state)
+            && is_placed
+        {
+            (reply.bell, reply.left) = (Bell::Rings, 1);
+            let word = tools.desk.bell(&reply.slot, sequence);
+            let bell = client.landing.at(Board::bell(tag) as u64);
+            return self.ops.push_back(Op::write(REPLY | u64::from(row), word, bell));
+        }
+        if let Some(reply) = self.replies.remove(row) {
+            self.large -= usize::from(reply.slot.is_large());
+            tools.desk.give_back(reply.slot);
+            if reply.bell == Bell::Rings {
+                self.rang();
+            }
+        }
+    }
+}
+
+/// Answers up to this length with all that stands behind them go by one lane in one go.
+const SHORT: usize = 64 << 10;
 /// How many long answers of copied bytes may be on their way.
 const MOST_LARGE: usize = 2;
 

@@ -22,6 +22,7 @@ impl Guest {
     pub(super) fn serve(
         &mut self,
         batch: Batch<'_>,
+        bell: Option<u64>,
         tools: &mut Tools,
     ) -> Result<(), &'static str> {
         let State::Client(client) = &mut self.state else { return Ok(()) };
@@ -34,6 +35,7 @@ impl Guest {
         }
         let mut draft = tools.drafts.pop().unwrap_or_else(Draft::new);
         draft.begin(head);
+        draft.bell = bell;
         let now = tools.engine.now();
         let mut plans = Vec::new();
         for request in batch {

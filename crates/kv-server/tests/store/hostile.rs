@@ -6,7 +6,7 @@ use std::time::Duration;
 use fabric::link::{Class, Endpoint, Link};
 use fabric::{Lane, Memory, Op, Pages, Region, Rights, wait};
 use kv_client::{Condition, PutOptions};
-use kv_proto::wire::{BatchHead, Grant, Opening, Place, Request, Source};
+use kv_proto::wire::{BatchHead, Board, Grant, Note, Opening, Place, Request, Source};
 
 use crate::place::{Place as Store, by, number, settings, until};
 use crate::proof::Chance;
@@ -28,15 +28,15 @@ impl Liar {
 
     fn open(&mut self) {
         let landing = self.link.grant(&self.region).unwrap().to_bytes();
-        self.say(&Opening::Store { session: None, landing }.to_bytes());
+        self.say(&Opening::Store { session: None, landing, board: true }.to_bytes());
     }
 
     /// Says it, and looks whether it is still listened to.
     fn say(&mut self, message: &[u8]) {
-        self.region.memory().write(0, message);
+        self.region.memory().write(SAID, message);
         let mut ops = VecDeque::from([
             Op::receive(1, self.region.slice(900_000..)),
-            Op::send(2, self.region.slice(..message.len())),
+            Op::send(2, self.region.slice(SAID..SAID + message.len())),
         ]);
         let mut done = Vec::new();
         while !ops.is_empty() && self.link.ended().is_none() {
@@ -54,6 +54,37 @@ impl Liar {
         }
         self.link.ended().is_some()
     }
+}
+
+/// Notes of batches that are not there, of any length, and bells for tags that have none.
+#[test]
+fn notes_of_nothing_do_no_harm() {
+    let store = Store::open(&settings(16 << 20), by(Class::Shm));
+    let endpoint = Endpoint::new(by(Class::Shm)).unwrap();
+    let mut honest = store.client(by(Class::Shm));
+    honest.put(b"k", &[7; 3000], &PutOptions::default()).unwrap();
+    let mut chance = Chance(12);
+    for round in 0..60_u64 {
+        let mut liar = Liar::call(&store, &endpoint);
+        liar.open();
+        // Somebody who speaks is watched.
+        liar.say(&batch(300_000, 4096, &[get(b"k")]));
+        for sequence in 1..=10_u64 {
+            let note = match round % 4 {
+                // At the batch that was just sent, with a tag that has a bell.
+                0 => Note { sequence: sequence as u16, length: 24 + 65, at: (SAID / 64) as u32 },
+                1 => Note { sequence: sequence as u16, length: u16::MAX, at: u32::MAX },
+                2 => Note { sequence: sequence as u16, length: 0, at: 0 },
+                _ => Note::from_word(chance.below(u64::MAX)),
+            };
+            liar.region.memory().store(Board::note(sequence), note.to_word());
+            let mut done = Vec::new();
+            wait(&mut liar.link, &mut done, Duration::from_micros(300));
+        }
+        assert_eq!(honest.get(b"k").unwrap().map(|got| got.to_vec()), Some(vec![7; 3000]));
+    }
+    drop(honest);
+    nothing_is_left(&store);
 }
 
 fn get(key: &[u8]) -> Request<'_> {
@@ -156,6 +187,9 @@ fn mutated_batches_do_no_harm() {
     drop((liar, honest));
     nothing_is_left(&store);
 }
+
+/// Where the liar's messages lie.
+const SAID: usize = 64 << 10;
 
 fn nothing_is_left(store: &Store) {
     until("everything is back", || {

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fabric::link::Class;
 use kv_client::{Client, Condition, Kind, PutOptions};
@@ -70,21 +70,24 @@ fn a_write_whose_answer_was_lost_is_not_done_twice() {
     let cable = Cable::new(place.address);
     let mut client = client(&cable);
     let absent = PutOptions { condition: Condition::IfAbsent, ..PutOptions::default() };
-    let begun = Instant::now();
-    let stop = std::sync::atomic::AtomicBool::new(false);
+    let (tell, told) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {
-        let (cable, stop) = (&cable, &stop);
+        let cable = &cable;
+        // Once in the middle of every second write, or a little before or after.
         scope.spawn(move || {
             let mut chance = Chance(99);
-            while !stop.load(std::sync::atomic::Ordering::SeqCst) {
-                std::thread::sleep(Duration::from_millis(30 + chance.below(120)));
+            for () in told {
+                std::thread::sleep(Duration::from_micros(chance.below(4000)));
                 cable.cut();
             }
         });
-        let (mut number, mut unknown) = (0_u64, 0);
-        while begun.elapsed() < crate::place::seconds(4) {
+        let mut unknown = 0;
+        for number in 0..24_u64 {
             let key = number.to_le_bytes();
             let bytes = value(number, 1, [100, 5_000, 200_000][number as usize % 3]);
+            if number % 2 == 0 {
+                tell.send(()).unwrap();
+            }
             // If the first attempt had been forgotten, the second would find the key there.
             match client.put(&key, &bytes, &absent) {
                 Ok(_) => {}
@@ -95,10 +98,9 @@ fn a_write_whose_answer_was_lost_is_not_done_twice() {
             let got = client.get(&key).unwrap();
             examine(number, &got.unwrap().to_vec()).unwrap();
             client.delete(&key, Condition::Always).unwrap();
-            number += 1;
         }
-        stop.store(true, std::sync::atomic::Ordering::SeqCst);
-        assert!(number > 10 && unknown * 10 <= number, "{unknown} of {number} unknown");
+        drop(tell);
+        assert!(unknown <= 4, "{unknown} of 24 unknown");
     });
     cable.cut();
     drop(client);

@@ -4,6 +4,8 @@
 //!
 //! Checking is comparing memory: 4 KiB in some 50 ns, of the 1150 that a client spends on a value.
 
+use kv_client::Value;
+
 /// Values of one length.
 #[derive(Debug)]
 pub(super) struct Proof {
@@ -47,6 +49,33 @@ impl Proof {
         let mut pieces = body.chunks(PIECE).enumerate();
         u64::from_le_bytes(*tail) == seal
             && pieces.all(|(number, piece)| piece == self.piece(seal, number, piece.len()))
+    }
+
+    /// As [`Proof::holds`], of a value that is read piece by piece, so that what is compared stays in the first
+    /// caches.
+    #[inline]
+    pub(super) fn holds_in(&self, key: u32, value: &Value) -> bool {
+        let mut piece = [0; PIECE];
+        let length = value.len();
+        if length != self.length || length <= PIECE {
+            let all = &mut piece[..length.min(PIECE)];
+            value.read(0, all);
+            return length == self.length && self.holds(key, all);
+        }
+        let mut word = |at: usize| {
+            let mut word = [0; 8];
+            value.read(at, &mut word);
+            u64::from_le_bytes(word)
+        };
+        let (stamp, tail) = (word(0), word(length - 8));
+        let seal = self.seal(key, stamp);
+        let mut pieces = (8..length - 8).step_by(PIECE).enumerate();
+        tail == seal
+            && pieces.all(|(number, at)| {
+                let part = &mut piece[..PIECE.min(length - 8 - at)];
+                value.read(at, part);
+                *part == *self.piece(seal, number, part.len())
+            })
     }
 
     #[inline]

@@ -155,11 +155,9 @@ impl<'p> Runner<'p> {
     fn check(&mut self, asked: &Asked) {
         match self.client.finish_get(&asked.name, asked.token) {
             Ok(Some(value)) => {
-                self.value.resize(value.len(), 0);
-                value.read(0, &mut self.value);
-                match self.proof.holds(asked.key, &self.value) {
+                match self.proof.holds_in(asked.key, &value) {
                     true => self.tally.verified += 1,
-                    false => self.tally.wrong(damaged(asked.key, &self.value)),
+                    false => self.tally.wrong(damaged(asked.key, &value.to_vec())),
                 }
             }
             Ok(None) => self.tally.wrong(format!(

@@ -1,0 +1,226 @@
+//! Watching a client's board: notes instead of messages, bells instead of numbers. See [`Board`].
+
+use std::sync::atomic::{Ordering, fence};
+
+use fabric::{Completion, Op, Pieces, Work};
+use kv_proto::wire::{Board, Message, Note};
+
+use super::{BOARD, Guest, State};
+use crate::tools::{MESSAGE, RECEIVES, Tools};
+
+/// What is known of a board.
+#[derive(Default)]
+pub(super) struct Watch {
+    state: Watching,
+    /// The sequence of the last note that was read.
+    last: u64,
+    /// How many operations for it are under way, and whether one of them reads the line.
+    under_way: usize,
+    reading: bool,
+    /// The client said that we should look.
+    called: bool,
+    /// A bell was rung since the client was last seen to be awake.
+    rung: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Watching {
+    #[default]
+    No,
+    /// The client is being told that we watch.
+    Begins,
+    Yes,
+    /// The client is being told that we do not.
+    Ends,
+    /// One more look: it may have left a note before it was told.
+    Last,
+}
+
+impl Watch {
+    pub(super) fn is_still(&self) -> bool {
+        self.under_way == 0
+    }
+}
+
+impl Guest {
+    /// Begins to watch, if that costs little. Whoever asks by messages is told so.
+    pub(super) fn watch(&mut self, tools: &mut Tools) {
+        let State::Client(client) = &self.state else { return };
+        let may = client.board && self.watch.state == Watching::No && self.link.is_near();
+        if may && tools.watched < MOST_WATCHED {
+            tools.watched += 1;
+            self.watch.state = Watching::Begins;
+            self.tell_watching(Board::YES);
+        }
+    }
+
+    /// Ends watching; `true` once that is over.
+    pub(super) fn ends_watch(&mut self) -> bool {
+        if self.watch.state == Watching::Yes {
+            self.watch.state = Watching::Ends;
+            self.tell_watching(0);
+            self.post();
+        }
+        self.watch.state == Watching::No && self.watch.under_way == 0 && !self.watch.called
+    }
+
+    fn tell_watching(&mut self, word: u64) {
+        if let (State::Client(client), Some(room)) = (&self.state, &self.room) {
+            let to = client.landing.at(Board::STORE as u64);
+            self.ops.push_back(Op::write(FLAG, room.word(word), to));
+            self.watch.under_way += 1;
+        }
+    }
+
+    /// Looks at the board, if it is watched.
+    pub(super) fn look(&mut self) {
+        let due = matches!(self.watch.state, Watching::Yes | Watching::Last) || self.watch.called;
+        if self.watch.reading || !due {
+            return;
+        }
+        if let (State::Client(client), Some(room)) = (&self.state, &self.room) {
+            if self.watch.rung || self.watch.state != Watching::Yes || self.watch.called {
+                // What we wrote comes before what we read: the client does it the other way round.
+                fence(Ordering::SeqCst);
+            }
+            let from = client.landing.at(Board::CLIENT as u64);
+            let token = if self.watch.state == Watching::Last { LAST } else { LINE };
+            self.ops.push_back(Op::read(token, room.line(), from));
+            self.watch.under_way += 1;
+            (self.watch.reading, self.watch.called) = (true, false);
+        }
+    }
+
+    pub(super) fn called_to_look(&mut self) -> Result<(), &'static str> {
+        let State::Client(client) = &self.state else { return Ok(()) };
+        self.watch.called = client.board;
+        client.board.then_some(()).ok_or("it has no board to look at")
+    }
+
+    /// An operation for the board is over; says whether that was news.
+    pub(super) fn looked(&mut self, completion: &Completion, tools: &mut Tools) -> bool {
+        self.watch.under_way -= 1;
+        let ok = completion.outcome.is_ok();
+        match completion.token {
+            LINE | LAST => {
+                self.watch.reading = false;
+                let news = ok && self.read_line();
+                if completion.token == LAST {
+                    self.watch.state = self.stop_watching(tools);
+                }
+                news
+            }
+            FLAG => {
+                self.watch.state = match self.watch.state {
+                    Watching::Begins if ok => Watching::Yes,
+                    Watching::Ends if ok => Watching::Last,
+                    _ => self.stop_watching(tools),
+                };
+                false
+            }
+            KICK => false,
+            note => {
+                if ok {
+                    let sequence = note & SEQUENCE;
+                    self.read_note(sequence, &completion.work, tools);
+                }
+                true
+            }
+        }
+    }
+
+    fn stop_watching(&mut self, tools: &mut Tools) -> Watching {
+        if self.watch.state != Watching::No {
+            tools.watched -= 1;
+        }
+        Watching::No
+    }
+
+    fn read_line(&mut self) -> bool {
+        let (State::Client(client), Some(room)) = (&self.state, &self.room) else { return false };
+        let mut line = [0; Board::LINE];
+        room.read_line(&mut line);
+        let word = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&line[at..at + 8]);
+            u64::from_le_bytes(word)
+        };
+        let before = self.watch.last;
+        for _ in 0..Board::NOTES {
+            let sequence = self.watch.last + 1;
+            let note = Note::from_word(word(Board::note(sequence)));
+            if note.sequence != sequence as u16 {
+                break;
+            }
+            self.watch.last = sequence;
+            let (at, length) = (u64::from(note.at) * Note::UNIT as u64, usize::from(note.length));
+            if length > MESSAGE || at + length as u64 > client.landing.len() {
+                self.dismiss("a note says that a batch is where none can be");
+                return true;
+            }
+            let place = RECEIVES + (sequence % Board::NOTES as u64) as usize;
+            let op = Op::read(
+                NOTE | sequence & SEQUENCE,
+                room.place(place, length),
+                client.landing.at(at),
+            );
+            self.ops.push_back(op);
+            self.watch.under_way += 1;
+        }
+        match word(Board::CLIENT) == Board::YES {
+            // It slept, or was about to, when we rang.
+            true if std::mem::take(&mut self.watch.rung) => {
+                let work = Work::Send { from: Pieces::EMPTY, imm: Some(0) };
+                self.ops.push_back(Op { token: KICK, work });
+                self.watch.under_way += 1;
+            }
+            true => {}
+            false => self.watch.rung = false,
+        }
+        self.watch.last != before
+    }
+
+    fn read_note(&mut self, sequence: u64, work: &Work, tools: &mut Tools) {
+        let Work::Read { into, .. } = work else { return };
+        let mut message = std::mem::take(&mut tools.message);
+        message.resize(into.total(), 0);
+        if let Some(room) = &self.room {
+            room.read(RECEIVES + (sequence % Board::NOTES as u64) as usize, &mut message);
+        }
+        let heard = match Message::parse(&message) {
+            Ok(Message::Batch(batch)) if batch.head.tag < Board::TAGS as u32 => {
+                self.serve(batch, Some(sequence), tools)
+            }
+            Ok(_) => Err("a note of something that is no batch, or has no bell"),
+            Err(why) => Err(why),
+        };
+        if let Err(why) = heard {
+            crate::engine::add(&tools.engine.counts.nonsense, 1);
+            self.dismiss(why);
+        }
+        tools.message = message;
+    }
+
+    /// A bell was rung.
+    pub(super) fn rang(&mut self) {
+        self.watch.rung = true;
+        // Where nobody watches any more, the client may sleep and not be seen.
+        self.watch.called |= self.watch.state == Watching::No;
+    }
+
+    /// It is gone, and its board with it.
+    pub(super) fn forget_board(&mut self, tools: &mut Tools) {
+        self.watch.state = self.stop_watching(tools);
+    }
+}
+
+/// How many boards a worker watches: each costs a look in every round.
+const MOST_WATCHED: usize = 8;
+
+/// What an operation is for; notes have their sequence in the low bits.
+const LINE: u64 = BOARD | 1 << 48;
+const LAST: u64 = BOARD | 5 << 48;
+const FLAG: u64 = BOARD | 2 << 48;
+const KICK: u64 = BOARD | 3 << 48;
+const NOTE: u64 = BOARD | 4 << 48;
+const SEQUENCE: u64 = (1 << 48) - 1;
