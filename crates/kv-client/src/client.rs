@@ -373,13 +373,19 @@ impl Client {
     }
 
     fn wait_for(&mut self, token: u64, what: impl Fn() -> String + Copy) -> Result<Outcome, Error> {
-        self.flush()?;
+        // What could not be sent now must not go out later, when nobody waits for it.
+        let sent = self.flush().inspect_err(|_| self.core.withdraw());
         let deadline = self.deadline();
+        let mut looked = sent;
         loop {
-            self.look(deadline, what)?;
             if let Some(outcome) = self.answers.take(token) {
                 return Ok(outcome);
             }
+            if let Err(error) = looked {
+                self.answers.ignore(token);
+                return Err(error);
+            }
+            looked = self.look(deadline, what);
         }
     }
 
@@ -395,7 +401,10 @@ impl Client {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             let limit = self.core.settings().deadline;
-            let text = format!("{}: no answer within {limit:?} — is the store overloaded?", what());
+            let text = format!(
+                "{}: no answer within {limit:?}; what was asked may still be done — is the store overloaded?",
+                what()
+            );
             return Err(Error::new(Kind::Deadline, text));
         }
         let Client { core, answers, .. } = self;

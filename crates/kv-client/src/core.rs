@@ -196,7 +196,7 @@ impl Core {
     /// Calls each server once.
     fn connect_once(&mut self, deadline: Instant) -> Result<(), Error> {
         let servers = self.settings.servers.clone();
-        let mut failed = None;
+        let mut failed: Option<Error> = None;
         for _ in 0..servers.len() {
             let server = servers[self.server % servers.len()];
             let left = deadline.saturating_duration_since(Instant::now());
@@ -206,7 +206,7 @@ impl Core {
                 Ok(line) => return self.begin(line),
                 Err(error) => {
                     self.server += 1;
-                    failed.get_or_insert(error);
+                    failed = Some(failed.map_or(error.clone(), |first| first.and(&error)));
                 }
             }
         }
@@ -256,12 +256,19 @@ impl Core {
         line.arm().then(|| line.fd())
     }
 
-    /// Whether something is under way.
+    /// Whether nothing is under way.
     pub(crate) fn is_idle(&self) -> bool {
-        self.outbox.is_empty()
-            && self.orphans.is_empty()
+        self.orphans.is_empty()
             && self.early.is_empty()
             && self.line.as_ref().is_none_or(|line| line.flights.is_empty())
+    }
+
+    /// What was asked and not sent will not be.
+    pub(crate) fn withdraw(&mut self) {
+        let calls = self.outbox.empty(Vec::new());
+        self.early.extend(
+            calls.iter().map(|call| Answered { token: call.token, outcome: Outcome::Unsent }),
+        );
     }
 }
 

@@ -43,6 +43,11 @@ impl Error {
         Error { kind, text: text.into() }
     }
 
+    /// This one, and what else went wrong.
+    pub(crate) fn and(self, other: &Error) -> Self {
+        Error { text: format!("{}; {}", self.text, other.text), ..self }
+    }
+
     /// What a caller can act on.
     pub fn kind(&self) -> Kind {
         self.kind

@@ -43,6 +43,8 @@ pub(crate) enum Outcome {
     Unknown,
     /// A question whose store is gone: it may be asked again.
     Lost,
+    /// It was never sent.
+    Unsent,
 }
 
 impl Flight {

@@ -48,7 +48,9 @@ impl Landing {
     /// A part of at least this length.
     pub(crate) fn lease(self: &Arc<Self>, length: usize) -> Result<Lease, Error> {
         let length = length.max(1).next_multiple_of(ALIGNED);
-        let offset = self.free().take(length).ok_or_else(|| self.none_left(length))?;
+        let taken = self.free().take(length);
+        // What is left is told under the same lock, so it is let go first.
+        let offset = taken.ok_or_else(|| self.none_left(length))?;
         Ok(Lease { landing: self.clone(), offset, length })
     }
 

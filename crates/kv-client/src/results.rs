@@ -27,6 +27,10 @@ pub(crate) fn answer(
                        may have happened or not — look before doing it again";
             Err(Error::new(Kind::Unknown, format!("{}: {why}", what())))
         }
+        Outcome::Unsent => {
+            let why = "it was not sent, because something asked together with it could not be";
+            Err(Error::new(Kind::Other, format!("{}: {why}", what())))
+        }
         Outcome::Lost => {
             let why = "the store was lost before it answered — ask again";
             Err(Error::new(Kind::Gone, format!("{}: {why}", what())))

@@ -57,7 +57,7 @@ impl Ring {
     /// Whether there is something to read, or to know.
     #[inline]
     pub(super) fn has_news(&self) -> bool {
-        self.has_unread() || self.orphaned || self.peer.has_ended()
+        self.left > 0 || self.peer.mark(self.head) != 0 || self.orphaned || self.peer.has_ended()
     }
 
     pub(super) fn has_room(&self) -> bool {
@@ -155,11 +155,6 @@ impl Stream for Ring {
             self.board.set_head(self.head);
         }
         Ok(count)
-    }
-
-    #[inline]
-    fn has_unread(&self) -> bool {
-        self.left > 0 || self.peer.mark(self.head) != 0
     }
 
     fn finish(&mut self) {

@@ -149,3 +149,25 @@ fn long_values_go_in_pieces() {
         assert_eq!((usage.keys, usage.pins), (0, 0), "{usage:?}");
     });
 }
+
+#[test]
+fn landing_memory_that_is_all_in_use_is_said_to_be() {
+    let place = Place::open(&settings(64 << 20), by(Class::Shm));
+    let mut small = kv_client::Settings::new(place.address);
+    (small.link, small.buffer) = (by(Class::Shm), 1 << 20);
+    let mut client = kv_client::Client::connect(small).unwrap();
+    let value = vec![5; 150_000];
+    client.put(b"k", &value, &PutOptions::default()).unwrap();
+    let mut held = Vec::new();
+    let error = loop {
+        match client.get_expecting(b"k", value.len()) {
+            Ok(got) => held.push(got.unwrap()),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), Kind::Busy, "{error}");
+    assert!((3..=7).contains(&held.len()), "{}", held.len());
+    assert!(held.iter().all(|got| got.to_vec() == value), "what is held stays");
+    held.clear();
+    assert_eq!(client.get(b"k").unwrap().unwrap().to_vec(), value);
+}

@@ -3,6 +3,7 @@
 
 mod exposition;
 mod grpc;
+mod kv;
 mod links;
 mod metrics;
 

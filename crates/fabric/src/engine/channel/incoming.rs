@@ -53,9 +53,10 @@ impl<S: Stream> Channel<S> {
                 self.stop(core);
                 return core.die(None, failure, Failure::Flushed);
             }
-            // A stream that gave less than asked for has no more now, but for what it gives in pieces.
+            // A stream that gave less than asked for has no more now. A ring may: but to look for the next record
+            // at once is to wait for a line that the peer has just written, with this one in hand.
             budget = budget.saturating_sub(got);
-            if got < asked && !self.stream.has_unread() || budget == 0 {
+            if got < asked || budget == 0 {
                 return;
             }
         }
