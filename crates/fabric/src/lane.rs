@@ -134,9 +134,10 @@ pub fn wait(lane: &mut dyn Lane, done: &mut Vec<Completion>, limit: Duration) ->
         if count > 0 || waited >= limit {
             return count;
         }
-        if waited < SPIN && lane.caps().spins {
-            std::hint::spin_loop();
-        } else if lane.arm() {
+        if lane.caps().spins && linger(waited) {
+            continue;
+        }
+        if lane.arm() {
             sleep(lane.fd(), limit - waited);
         }
     }
@@ -150,6 +151,24 @@ pub(crate) fn sleep(fd: BorrowedFd<'_>, limit: Duration) {
     let _ = poll(&mut fds, limit.as_ref());
 }
 
-/// How long to look before sleeping: about what a wake-up costs, so that waiting never takes more than
-/// twice as long as it must.
+/// Passes a moment of looking for something, `waited` so far; `false`: it is time to sleep.
+///
+/// First the processor is kept, then it is offered to others at every look. Two ends that wait for each other
+/// must look for longer than both need to wake up: else one sleeps whenever the other has just woken, and every
+/// message costs two wake-ups.
+#[inline]
+pub fn linger(waited: Duration) -> bool {
+    if waited < SPIN {
+        std::hint::spin_loop();
+    } else if waited < LINGER {
+        std::thread::yield_now();
+    } else {
+        return false;
+    }
+    true
+}
+
+/// How long to look without a pause: about what a wake-up costs.
 pub const SPIN: Duration = Duration::from_micros(20);
+/// How long to look in all: what wake-ups cost at both ends of a virtual machine's link, and twice that.
+pub const LINGER: Duration = Duration::from_micros(150);

@@ -37,7 +37,7 @@ pub mod verbs;
 
 pub use drive::{AsyncLane, drive};
 pub use error::{Error, Kind};
-pub use lane::{Caps, Lane, LentPath, SPIN, wait};
+pub use lane::{Caps, LINGER, Lane, LentPath, SPIN, linger, wait};
 pub use memory::{Memory, Pages};
 pub use op::{Completion, Done, Failure, Op, OpKind, Pieces, Work};
 pub use open::{Fabric, Half, Side, open};

@@ -4,13 +4,14 @@ use std::time::{Duration, Instant};
 
 use fabric::link::Explanation;
 use kv_proto::Condition;
-use kv_proto::limits::MOST_KEY_BYTES;
-use kv_proto::wire::{Answer, Entries, Limits, Place, Request, Source};
+use kv_proto::wire::{Answer, Limits, Place, Request};
 
 use crate::answers::Answers;
+use crate::ask::{LISTING, Put, check, named};
 use crate::core::Core;
 use crate::error::{Error, Kind};
 use crate::flights::Outcome;
+use crate::hint::Hint;
 use crate::results::{self, Stored};
 use crate::settings::Settings;
 use crate::value::{Facts, Value};
@@ -20,8 +21,7 @@ pub struct Client {
     pub(crate) core: Core,
     /// What was asked, and what came of it.
     answers: Answers,
-    /// How long values were lately: so much room is given to the next.
-    hint: usize,
+    hint: Hint,
 }
 
 /// On what terms a value is stored.
@@ -46,7 +46,7 @@ impl Client {
     /// Connects to the first store that answers.
     pub fn connect(settings: Settings) -> Result<Self, Error> {
         let core = Core::connect(settings)?;
-        Ok(Client { core, answers: Answers::default(), hint: LEAST_HINT })
+        Ok(Client { core, answers: Answers::default(), hint: Hint::default() })
     }
 
     /// How the store is reached, and why so; none while it is not.
@@ -61,33 +61,37 @@ impl Client {
 
     /// A key's value. It must fit into the landing memory; read longer ones with [`Client::open`].
     pub fn get(&mut self, key: &[u8]) -> Result<Option<Value>, Error> {
-        let hint = self.hint;
+        let hint = self.hint.get();
         self.get_expecting(key, hint)
     }
 
     /// As [`Client::get`], when the length is known beforehand, or its order.
     pub fn get_expecting(&mut self, key: &[u8], length: usize) -> Result<Option<Value>, Error> {
+        self.fetch(key, length, false)
+    }
+
+    /// As [`Client::get`]; the store tells a checksum of what it has, and what came is compared with it. Lanes
+    /// have checks of their own, so this is for who does not trust a device.
+    pub fn get_checked(&mut self, key: &[u8]) -> Result<Option<Value>, Error> {
+        let hint = self.hint.get();
+        self.fetch(key, hint, true)
+    }
+
+    fn fetch(&mut self, key: &[u8], length: usize, checksum: bool) -> Result<Option<Value>, Error> {
         check(key)?;
         let what = || named("get", key);
-        let length = length as u64;
-        let request = Request::Get {
-            key,
-            offset: 0,
-            length,
-            place: Place::Packed,
-            keep: true,
-            checksum: false,
-        };
+        let (length, place) = (length as u64, Place::Packed);
+        let request = Request::Get { key, offset: 0, length, place, keep: true, checksum };
         let (answer, value) = self.call(&request, what)?;
         if results::found(&answer, what)?.is_none() {
             return Ok(None);
         }
-        self.learn(answer.length);
+        self.hint.learn(answer.length);
         match answer.handle {
-            0 => Ok(value),
+            0 => results::sound(&answer, value, checksum, what),
             handle => {
                 drop(value);
-                self.read_whole(handle, answer.length, what).map(Some)
+                self.read_whole(handle, answer.length, checksum, what).map(Some)
             }
         }
     }
@@ -97,28 +101,19 @@ impl Client {
         &mut self,
         handle: u64,
         length: u64,
+        checksum: bool,
         what: impl Fn() -> String + Copy,
     ) -> Result<Value, Error> {
         if length as usize > self.core.landing().len() / 2 {
             self.forsake(handle);
-            let text = format!(
-                "{}: {length} bytes are more than half of the landing memory — read it in pieces, or use a larger \
-                 buffer (--buffer)",
-                what()
-            );
-            return Err(Error::new(Kind::TooLong, text));
+            return Err(results::beyond_landing(length, what));
         }
-        let request =
-            Request::Read { handle, offset: 0, length, place: Place::Packed, checksum: false };
+        let request = Request::Read { handle, offset: 0, length, place: Place::Packed, checksum };
         let read = self.call(&request, what);
         self.forsake(handle);
         let (answer, value) = read?;
         results::found(&answer, what)?;
-        let whole = value.filter(|value| value.len() as u64 == length);
-        whole.ok_or_else(|| {
-            // So scattered in the pool that one answer cannot hold it.
-            Error::new(Kind::TooLong, format!("{}: read it in pieces", what()))
-        })
+        results::whole(results::sound(&answer, value, checksum, what)?, length, what)
     }
 
     /// Closes a cursor or a staged value; nobody waits for the answer.
@@ -155,8 +150,7 @@ impl Client {
 
     /// How long a value may be to be stored by one request.
     pub fn most_at_once(&self) -> usize {
-        let moved = self.core.limits().map_or(usize::MAX, |limits| limits.moved as usize);
-        (self.core.landing().len() / 4).min(moved)
+        self.core.most_at_once()
     }
 
     /// Deletes a key; says which version it had, if it was there.
@@ -181,34 +175,40 @@ impl Client {
         let what = || named("list", prefix);
         let request = Request::List { prefix, cursor: from, length: LISTING };
         let (answer, value) = self.call(&request, what)?;
-        results::found(&answer, what)?;
-        let bytes = value.map(|value| value.to_vec()).unwrap_or_default();
-        let mut keys = Vec::new();
-        for entry in Entries::new(&bytes) {
-            let entry =
-                entry.map_err(|why| Error::new(Kind::Nonsense, format!("{}: {why}", what())))?;
-            let expires_in = entry.expires_in.map(Duration::from_millis);
-            let facts = Facts { length: entry.length, version: entry.version, expires_in };
-            keys.push((entry.key.to_vec(), facts));
-        }
-        Ok(Listed { keys, next: (answer.handle != 0).then_some(answer.handle) })
+        results::listed(&answer, value, what)
     }
 
     /// Many values, by as few requests as can be. What is missing is none.
     pub fn get_many(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, Error> {
-        let hint = self.hint;
+        let hint = self.hint.get();
         let mut tokens = Vec::with_capacity(keys.len());
         for key in keys {
-            tokens.push(self.begin_get(key, hint)?);
+            match self.begin_get(key, hint) {
+                Ok(token) => tokens.push(token),
+                Err(error) => {
+                    tokens.into_iter().for_each(|token| self.ignore(token));
+                    return Err(error);
+                }
+            }
         }
-        let mut values = Vec::with_capacity(keys.len());
-        for (key, token) in keys.iter().zip(tokens) {
-            let value = self.finish_get(key, token)?;
-            // Longer than expected: alone, then.
-            let cut = value.as_ref().is_some_and(|value| (value.len() as u64) < value.facts.length);
-            values.push(if cut { self.get(key)? } else { value });
+        let values: Result<Vec<_>, Error> = keys
+            .iter()
+            .zip(&tokens)
+            .map(|(key, token)| self.finish_one_of_many(key, *token))
+            .collect();
+        if values.is_err() {
+            tokens.into_iter().for_each(|token| self.ignore(token));
         }
-        Ok(values)
+        values
+    }
+
+    fn finish_one_of_many(&mut self, key: &[u8], token: u64) -> Result<Option<Value>, Error> {
+        let value = self.finish_get(key, token)?;
+        // Longer than expected: alone, then.
+        match value.as_ref().is_some_and(|value| (value.len() as u64) < value.facts.length) {
+            true => self.get(key),
+            false => Ok(value),
+        }
     }
 
     /// Stores many values, by as few requests as can be; each has its own outcome.
@@ -264,18 +264,9 @@ impl Client {
     ) -> Result<u64, Error> {
         check(key)?;
         let sequence = self.core.next_sequence();
-        let PutOptions { ttl, condition } = *options;
-        let (ttl, length) = (ttl.map(milliseconds), value.len() as u64);
-        let along = if self.core.is_near() { NEAR_ALONG } else { FAR_ALONG };
-        if value.len() <= along {
-            let source = Source::Along(value);
-            return self
-                .begin(&Request::Put { key, length, source, ttl, condition, sequence }, None);
-        }
-        let lease = self.with_room(|this| this.core.landing().lease(value.len()))?;
-        lease.landing().memory().write(lease.offset(), value);
-        let source = Source::Apart { region: 0, at: lease.offset() as u64 };
-        self.begin(&Request::Put { key, length, source, ttl, condition, sequence }, Some(lease))
+        let put = Put { key, value, options: *options, sequence };
+        let mut lease = None;
+        self.begin_by(|core, token| core.ask_put(token, &put, &mut lease))
     }
 
     /// What was begun is on its way from now on.
@@ -287,7 +278,7 @@ impl Client {
     pub fn finish_get(&mut self, key: &[u8], token: u64) -> Result<Option<Value>, Error> {
         let what = || named("get", key);
         let (answer, value) = self.await_answer(token, what)?;
-        self.learn(answer.length);
+        self.hint.learn(answer.length);
         Ok(results::found(&answer, what)?.and(value))
     }
 
@@ -317,9 +308,17 @@ impl Client {
         request: &Request<'_>,
         lease: Option<crate::landing::Lease>,
     ) -> Result<u64, Error> {
-        let token = self.answers.expect();
         let mut lease = lease;
-        match self.with_room(|this| this.core.ask(token, request, &mut lease)) {
+        self.begin_by(|core, token| core.ask(token, request, &mut lease))
+    }
+
+    #[inline]
+    fn begin_by(
+        &mut self,
+        mut ask: impl FnMut(&mut Core, u64) -> Result<(), Error>,
+    ) -> Result<u64, Error> {
+        let token = self.answers.expect();
+        match self.with_room(|this| ask(&mut this.core, token)) {
             Ok(()) => Ok(token),
             Err(error) => {
                 self.answers.release(token);
@@ -342,7 +341,9 @@ impl Client {
             };
             let deadline = *deadline.get_or_insert_with(|| self.deadline());
             // Nothing is under way that could give something back.
-            if error.kind() == Kind::Busy && self.core.is_idle() || Instant::now() >= deadline {
+            let stuck = error.kind() == Kind::Busy && self.core.is_still();
+            if stuck || Instant::now() >= deadline {
+                self.core.give_up_unsent();
                 return Err(error);
             }
             let _ = self.core.flush();
@@ -367,14 +368,14 @@ impl Client {
     ) -> Result<(Answer, Option<Value>), Error> {
         let outcome = match self.answers.take(token) {
             Some(outcome) => outcome,
-            None => self.wait_for(token, what)?,
+            None => self.wait_for(token, what).inspect_err(|_| self.answers.ignore(token))?,
         };
         results::answer(outcome, what)
     }
 
     fn wait_for(&mut self, token: u64, what: impl Fn() -> String + Copy) -> Result<Outcome, Error> {
         // What could not be sent now must not go out later, when nobody waits for it.
-        let sent = self.flush().inspect_err(|_| self.core.withdraw());
+        let sent = self.flush().inspect_err(|_| self.core.give_up_unsent());
         let deadline = self.deadline();
         let mut looked = sent;
         loop {
@@ -411,41 +412,8 @@ impl Client {
         core.wait(left, |token, outcome| answers.give(token, outcome));
         Ok(())
     }
-
-    fn learn(&mut self, length: u64) {
-        let length = (length as usize).clamp(LEAST_HINT, MOST_HINT);
-        // Room for what is a little longer than the last; less only slowly.
-        self.hint = length.next_power_of_two().max(self.hint - self.hint / 8);
-    }
-}
-
-/// Bytes of a key as a person may read them.
-pub(crate) fn named(call: &str, key: &[u8]) -> String {
-    let shown = String::from_utf8_lossy(&key[..key.len().min(60)]);
-    let more = if key.len() > 60 { "…" } else { "" };
-    format!("{call} {shown:?}{more}")
 }
 
 pub(crate) fn milliseconds(time: Duration) -> u64 {
     time.as_millis().min(u128::from(u64::MAX / 4)) as u64
 }
-
-pub(crate) fn check(key: &[u8]) -> Result<(), Error> {
-    let text = match key.len() {
-        1..=MOST_KEY_BYTES => return Ok(()),
-        0 => "the key is empty — give it at least one byte".to_owned(),
-        length => {
-            format!("the key has {length} bytes, more than {MOST_KEY_BYTES} — use a shorter one")
-        }
-    };
-    Err(Error::new(Kind::Misuse, text))
-}
-
-const LEAST_HINT: usize = 4 << 10;
-const MOST_HINT: usize = 1 << 20;
-/// How much of a listing comes at once.
-const LISTING: u64 = 64 << 10;
-/// Values up to this length ride along with the request. A store that reads our memory itself need not be
-/// told more; others would have to ask for it, and wait.
-const NEAR_ALONG: usize = 512;
-const FAR_ALONG: usize = 8 << 10;

@@ -1,9 +1,10 @@
 //! What is asked of a store, over lines that come and go.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fabric::link::{Endpoint, Explanation};
+use fabric::link::{Endpoint, Explanation, Report};
 use fabric::{Lane, Memory, Pages, Region, Rights};
 use kv_proto::wire::{Grant, Limits, Request};
 
@@ -21,6 +22,8 @@ pub(crate) struct Core {
     landing: Arc<Landing>,
     line: Option<Line>,
     outbox: Outbox,
+    /// A line that is lost, and not yet taken apart: that may take a moment.
+    lost_line: Option<Line>,
     /// What a lost line has not answered.
     orphans: Flights,
     /// What became of requests without a store's answer.
@@ -51,6 +54,7 @@ impl Core {
             endpoint,
             landing,
             line: None,
+            lost_line: None,
             outbox: Outbox::default(),
             orphans: Flights::default(),
             early: Vec::new(),
@@ -81,6 +85,11 @@ impl Core {
     /// How the store is reached, and why so.
     pub(crate) fn explain(&self) -> Option<Explanation> {
         self.line.as_ref().map(|line| line.link().report().explain())
+    }
+
+    /// The same, as it changes.
+    pub(crate) fn report(&self) -> Option<Arc<Report>> {
+        self.line.as_ref().map(|line| line.link().report().clone())
     }
 
     pub(crate) fn is_connected(&self) -> bool {
@@ -164,9 +173,7 @@ impl Core {
 
     /// The line is gone; what was under way waits for the next.
     fn lose(&mut self, error: Error) {
-        if let Some(line) = self.line.take() {
-            self.orphans = line.close();
-        }
+        self.lost_line = self.line.take();
         self.lost = Some(error);
         // Whoever is asked next, it is somebody else first.
         self.server += 1;
@@ -182,10 +189,9 @@ impl Core {
         let mut pause = FIRST_PAUSE;
         loop {
             match self.connect_once(deadline) {
-                Err(error) if error.kind() != Kind::Gone && error.kind() != Kind::Deadline => {
+                Err(error) if !error.may_pass() || Instant::now() + pause >= deadline => {
                     return Err(error);
                 }
-                Err(error) if Instant::now() + pause >= deadline => return Err(error),
                 Err(_) => std::thread::sleep(pause),
                 Ok(()) => return Ok(()),
             }
@@ -194,7 +200,10 @@ impl Core {
     }
 
     /// Calls each server once.
-    fn connect_once(&mut self, deadline: Instant) -> Result<(), Error> {
+    pub(crate) fn connect_once(&mut self, deadline: Instant) -> Result<(), Error> {
+        if let Some(line) = self.lost_line.take() {
+            self.orphans = line.close();
+        }
         let servers = self.settings.servers.clone();
         let mut failed: Option<Error> = None;
         for _ in 0..servers.len() {
@@ -226,6 +235,13 @@ impl Core {
 
     /// Lets the store use memory of the caller's, under a number.
     pub(crate) fn register(&mut self, memory: &Memory) -> Result<(u32, Region), Error> {
+        let most = self.limits().map_or(usize::MAX, |limits| limits.regions.into());
+        if self.shelves.len() >= most {
+            let text = format!(
+                "register memory with the store: it takes {most} at most — forget some, or use larger ones"
+            );
+            return Err(Error::new(Kind::Misuse, text));
+        }
         let rights = Rights { read: true, write: true, atomic: false };
         let region = self.endpoint.register(memory, rights)?;
         self.last_shelf += 1;
@@ -247,33 +263,40 @@ impl Core {
         }
     }
 
-    /// Prepares to sleep on the descriptor; `None`: do not.
-    pub(crate) fn arm(&mut self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        if !self.early.is_empty() {
-            return None;
-        }
-        let line = self.line.as_mut()?;
-        line.arm().then(|| line.fd())
+    /// Prepares to sleep on the descriptor; `false`: do not.
+    pub(crate) fn arm(&mut self) -> bool {
+        self.early.is_empty() && self.line.as_mut().is_some_and(Line::arm)
     }
 
-    /// Whether nothing is under way.
-    pub(crate) fn is_idle(&self) -> bool {
+    /// What is readable when there is something to do; another one after each connecting.
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.line.as_ref().map(Line::fd)
+    }
+
+    /// Whether something was asked that could not be sent yet.
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// Whether nothing is under way that could give landing memory back.
+    pub(crate) fn is_still(&self) -> bool {
         self.orphans.is_empty()
             && self.early.is_empty()
+            && self.lost_line.as_ref().is_none_or(|line| line.flights.is_empty())
             && self.line.as_ref().is_none_or(|line| line.flights.is_empty())
     }
 
-    /// What was asked and not sent will not be.
-    pub(crate) fn withdraw(&mut self) {
-        let calls = self.outbox.empty(Vec::new());
-        self.early.extend(
-            calls.iter().map(|call| Answered { token: call.token, outcome: Outcome::Unsent }),
-        );
+    /// What could not be sent is given up.
+    pub(crate) fn give_up_unsent(&mut self) {
+        let calls = self.outbox.empty(Vec::new()).into_iter();
+        self.early
+            .extend(calls.map(|call| Answered { token: call.token, outcome: Outcome::Unsent }));
     }
 }
 
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// How long to wait before calling again: twice as long each time.
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(20);
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const ONE_SERVER: Duration = Duration::from_secs(5);
 /// Less would not hold the answers of a few batches.
 const LEAST_BUFFER: usize = 1 << 20;

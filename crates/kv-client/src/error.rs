@@ -20,6 +20,8 @@ pub enum Kind {
     TooLong,
     /// The store does not let us.
     Denied,
+    /// This machine, the other, or what is between them cannot do it: RDMA that is asked for and not there.
+    Unsupported,
     /// The caller asked for what cannot be meant.
     Misuse,
     /// A write may have happened or not: the store that could tell is gone. Look before writing again.
@@ -48,6 +50,11 @@ impl Error {
         Error { text: format!("{}; {}", self.text, other.text), ..self }
     }
 
+    /// Whether calling again may help.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self.kind, Kind::Gone | Kind::Deadline)
+    }
+
     /// What a caller can act on.
     pub fn kind(&self) -> Kind {
         self.kind
@@ -67,6 +74,7 @@ impl From<fabric::Error> for Error {
     fn from(error: fabric::Error) -> Self {
         let kind = match error.kind() {
             fabric::Kind::Denied => Kind::Denied,
+            fabric::Kind::Unsupported => Kind::Unsupported,
             fabric::Kind::Misuse => Kind::Misuse,
             fabric::Kind::Gone => Kind::Gone,
             _ => Kind::Other,

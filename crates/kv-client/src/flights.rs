@@ -43,7 +43,7 @@ pub(crate) enum Outcome {
     Unknown,
     /// A question whose store is gone: it may be asked again.
     Lost,
-    /// It was never sent.
+    /// It was never sent, for want of landing memory.
     Unsent,
 }
 

@@ -137,6 +137,18 @@ mod tests {
     }
 
     #[test]
+    fn what_does_not_fit_is_said_to_be_busy_or_too_long() {
+        let endpoint = fabric::link::Endpoint::new(Default::default()).unwrap();
+        let memory = Memory::allocate(4096, fabric::Pages::Plain).unwrap();
+        let landing = Landing::new(endpoint.register(&memory, fabric::Rights::NONE).unwrap());
+        let held = landing.lease(4000).unwrap();
+        assert_eq!(landing.lease(100).unwrap_err().kind(), Kind::Busy);
+        assert_eq!(landing.lease(5000).unwrap_err().kind(), Kind::TooLong);
+        drop(held);
+        assert!(landing.lease(4096).is_ok());
+    }
+
+    #[test]
     fn the_first_that_fits_is_taken() {
         let mut free = Free { parts: vec![(0, 64), (128, 256)] };
         assert_eq!(free.take(128), Some(128));

@@ -4,26 +4,34 @@
 //! It keeps nothing: no cache, no copy. It asks again when a line is lost and the store still knows
 //! what was done; it never repeats a write whose outcome nobody can tell.
 //!
-//! Start at [`Client`], made from [`Settings`]; what it gets is a [`Value`].
+//! Start at [`Client`], made from [`Settings`]; what it gets is a [`Value`]. [`AsyncClient`] is the same to
+//! await; a [`Shelf`] is memory of the caller's own that values go straight into and come straight from.
 
 mod answers;
+mod ask;
+mod awaited;
 mod client;
 mod core;
+mod driver;
 mod error;
 mod flights;
+mod hint;
 mod landing;
 mod line;
 mod outbox;
 mod results;
 mod settings;
+mod shelf;
 mod stream;
 mod value;
 
+pub use awaited::AsyncClient;
 pub use client::{Client, Listed, PutOptions};
 pub use error::{Error, Kind};
 pub use kv_proto::Condition;
 pub use kv_proto::wire::Limits;
 pub use results::Stored;
 pub use settings::Settings;
+pub use shelf::Shelf;
 pub use stream::{Reader, Writer};
 pub use value::{Facts, Value};

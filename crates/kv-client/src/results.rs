@@ -1,7 +1,10 @@
 //! What the store's answers mean to who asked.
 
-use kv_proto::wire::{Answer, Status};
+use std::time::Duration;
 
+use kv_proto::wire::{Answer, Entries, Status};
+
+use crate::client::Listed;
 use crate::error::{Error, Kind};
 use crate::flights::{Outcome, facts};
 use crate::value::{Facts, Value};
@@ -28,8 +31,9 @@ pub(crate) fn answer(
             Err(Error::new(Kind::Unknown, format!("{}: {why}", what())))
         }
         Outcome::Unsent => {
-            let why = "it was not sent, because something asked together with it could not be";
-            Err(Error::new(Kind::Other, format!("{}: {why}", what())))
+            let why = "there was no landing memory left to ask with — drop values that are not needed, or use \
+                       a larger buffer (--buffer)";
+            Err(Error::new(Kind::Busy, format!("{}: {why}", what())))
         }
         Outcome::Lost => {
             let why = "the store was lost before it answered — ask again";
@@ -67,6 +71,65 @@ pub(crate) fn deleted(
         Status::NotFound => Ok(None),
         _ => Err(refusal(answer, what)),
     }
+}
+
+/// The bytes that came, if their checksum is the store's where one was asked for.
+pub(crate) fn sound(
+    answer: &Answer,
+    value: Option<Value>,
+    checked: bool,
+    what: impl FnOnce() -> String,
+) -> Result<Option<Value>, Error> {
+    match &value {
+        Some(bytes) if checked && answer.checksum != Some(bytes.checksum()) => Err(damaged(what)),
+        _ => Ok(value),
+    }
+}
+
+/// What came is not what was sent.
+pub(crate) fn damaged(what: impl FnOnce() -> String) -> Error {
+    let why = "the bytes that came are not those that the store sent: their checksums differ — ask again, and \
+               look for a faulty device or memory on the way if it happens twice";
+    Error::new(Kind::Damaged, format!("{}: {why}", what()))
+}
+
+/// A value that was asked for as a whole.
+pub(crate) fn whole(
+    value: Option<Value>,
+    length: u64,
+    what: impl FnOnce() -> String,
+) -> Result<Value, Error> {
+    let whole = value.filter(|value| value.len() as u64 == length);
+    // So scattered in the pool that one answer cannot hold it.
+    whole.ok_or_else(|| Error::new(Kind::TooLong, format!("{}: read it in pieces", what())))
+}
+
+pub(crate) fn beyond_landing(length: u64, what: impl FnOnce() -> String) -> Error {
+    let text = format!(
+        "{}: {length} bytes are more than half of the landing memory — read it in pieces, or use a larger \
+         buffer (--buffer)",
+        what()
+    );
+    Error::new(Kind::TooLong, text)
+}
+
+/// A page of keys.
+pub(crate) fn listed(
+    answer: &Answer,
+    value: Option<Value>,
+    what: impl Fn() -> String,
+) -> Result<Listed, Error> {
+    found(answer, &what)?;
+    let bytes = value.map(|value| value.to_vec()).unwrap_or_default();
+    let mut keys = Vec::new();
+    for entry in Entries::new(&bytes) {
+        let entry =
+            entry.map_err(|why| Error::new(Kind::Nonsense, format!("{}: {why}", what())))?;
+        let expires_in = entry.expires_in.map(Duration::from_millis);
+        let facts = Facts { length: entry.length, version: entry.version, expires_in };
+        keys.push((entry.key.to_vec(), facts));
+    }
+    Ok(Listed { keys, next: (answer.handle != 0).then_some(answer.handle) })
 }
 
 /// Why the store did not do it.

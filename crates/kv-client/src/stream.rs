@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use kv_proto::wire::{Place, Request, Source};
 
-use crate::client::{Client, PutOptions, check, milliseconds, named};
+use crate::ask::{check, named};
+use crate::client::{Client, PutOptions, milliseconds};
 use crate::error::{Error, Kind};
 use crate::landing::Lease;
 use crate::results::{self, Stored};

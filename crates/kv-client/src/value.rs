@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fabric::Memory;
+
 use crate::landing::Lease;
 
 /// A value, or a part of one, in landing memory. Dropping it gives the memory back.
@@ -58,6 +60,21 @@ impl Value {
         assert!(from <= self.length && bytes.len() <= self.length - from, "beyond the value's end");
         self.lease.landing().memory().read(self.offset + from, bytes);
     }
+
+    /// CRC32C of the bytes.
+    pub(crate) fn checksum(&self) -> u32 {
+        checksum(self.lease.landing().memory(), self.offset, self.length)
+    }
+}
+
+/// CRC32C of bytes that a peer may write, a little at a time.
+pub(crate) fn checksum(memory: &Memory, offset: usize, length: usize) -> u32 {
+    let mut piece = [0; 4096];
+    (0..length).step_by(piece.len()).fold(0, |sum, from| {
+        let part = &mut piece[..(length - from).min(4096)];
+        memory.read(offset + from, part);
+        crc32c::crc32c_append(sum, part)
+    })
 }
 
 impl fmt::Debug for Value {

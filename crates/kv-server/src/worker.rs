@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fabric::link::Link;
-use fabric::{Lane, SPIN};
+use fabric::{Lane, linger};
 use rustix::event::epoll;
 
 use crate::crew::Shared;
@@ -24,14 +24,16 @@ pub(crate) struct Worker {
     guests: Rows<Seat>,
     hot: Vec<u32>,
     epoll: rustix::fd::OwnedFd,
+    /// Whether a guest had something to do since it last slept.
+    works: bool,
     /// When it last looked after what stands unused.
     tidied: Instant,
 }
 
 struct Seat {
     guest: Guest,
-    /// When it last had something to do.
-    busy: Instant,
+    /// Whether it had something to do since that was last asked.
+    works: bool,
     is_hot: bool,
 }
 
@@ -51,6 +53,7 @@ impl Worker {
             guests: Rows::default(),
             hot: Vec::new(),
             epoll,
+            works: false,
             tidied: Instant::now(),
         })
     }
@@ -59,36 +62,54 @@ impl Worker {
     pub(crate) fn run(mut self) {
         let mut done = Vec::new();
         let mut rounds = 0_u32;
-        let mut idle_since = None;
+        // Links that only say that they are there are no reason to stay awake.
+        let mut busy = None::<Instant>;
         while !self.is_over() {
             rounds = rounds.wrapping_add(1);
-            if self.step(&mut done) {
-                idle_since = None;
+            if rounds.is_multiple_of(GLANCE) {
                 // Those that are not hot have their turn too.
-                if rounds.is_multiple_of(GLANCE) {
-                    self.listen(Some(Duration::ZERO));
-                }
+                self.listen(Some(Duration::ZERO));
+            }
+            if self.step(&mut done) {
+                busy = None;
                 if rounds.is_multiple_of(GLANCE * 64) {
-                    self.tools.tell();
-                    self.tidy(Instant::now());
+                    self.pause();
                 }
                 continue;
             }
             let now = Instant::now();
-            let since = *idle_since.get_or_insert(now);
-            if now.duration_since(since) < SPIN && self.shared.may_spin(self.number) {
-                std::hint::spin_loop();
+            let waited = now.duration_since(*busy.get_or_insert(now));
+            if self.works && self.shared.may_spin(self.number) && linger(waited) {
                 continue;
             }
-            idle_since = None;
-            self.tools.tell();
-            if self.rest(now) {
+            (self.works, busy) = (false, None);
+            self.pause();
+            if self.rest() {
                 self.shared.spins(self.number, false);
-                self.tidy(now);
                 self.listen(None);
             }
         }
         self.tools.tell();
+    }
+
+    /// What is not urgent.
+    fn pause(&mut self) {
+        self.tools.tell();
+        let now = Instant::now();
+        if now.duration_since(self.tidied) >= TIDY {
+            self.tidied = now;
+            for (_, seat) in self.guests.iter_mut() {
+                seat.guest.tidy(now, &self.tools);
+            }
+        }
+        // Guests that did nothing since the last time are left alone while others work.
+        let guests = &mut self.guests;
+        self.hot.retain(|row| {
+            let Some(seat) = guests.get_mut(*row) else { return false };
+            let works = std::mem::take(&mut seat.works);
+            seat.is_hot = works || !seat.guest.link.arm();
+            seat.is_hot
+        });
     }
 
     fn is_over(&self) -> bool {
@@ -99,7 +120,6 @@ impl Worker {
     fn step(&mut self, done: &mut Vec<fabric::Completion>) -> bool {
         let mut busy = false;
         let mut at = 0;
-        let mut cached = None;
         while at < self.hot.len() {
             let row = self.hot[at];
             let Some(seat) = self.guests.get_mut(row) else {
@@ -107,8 +127,7 @@ impl Worker {
                 continue;
             };
             if seat.guest.step(&mut self.tools, done) {
-                busy = true;
-                seat.busy = *cached.get_or_insert_with(Instant::now);
+                (busy, seat.works) = (true, true);
             }
             if seat.guest.is_gone() {
                 self.hot.swap_remove(at);
@@ -117,29 +136,19 @@ impl Worker {
             }
             at += 1;
         }
+        self.works |= busy;
         busy
     }
 
-    /// Arms hot guests that had nothing to do for a while; `true` if none is hot any more.
-    fn rest(&mut self, now: Instant) -> bool {
+    /// Arms all hot guests; `true` if none is hot any more.
+    fn rest(&mut self) -> bool {
         let guests = &mut self.guests;
         self.hot.retain(|row| {
             let Some(seat) = guests.get_mut(*row) else { return false };
-            seat.is_hot = now.duration_since(seat.busy) < SPIN || !seat.guest.link.arm();
+            seat.is_hot = !seat.guest.link.arm();
             seat.is_hot
         });
         self.hot.is_empty()
-    }
-
-    /// Looks after what stands unused, once in a while. Links wake us every second, so it is not forgotten.
-    fn tidy(&mut self, now: Instant) {
-        if now.duration_since(self.tidied) < TIDY {
-            return;
-        }
-        self.tidied = now;
-        for (_, seat) in self.guests.iter_mut() {
-            seat.guest.tidy(now, &self.tools);
-        }
     }
 
     /// Takes in who has something to say, and who is new.
@@ -161,7 +170,6 @@ impl Worker {
     fn heat(&mut self, row: u32) {
         if let Some(seat) = self.guests.get_mut(row).filter(|seat| !seat.is_hot) {
             seat.is_hot = true;
-            seat.busy = Instant::now();
             self.hot.push(row);
         }
     }
@@ -184,7 +192,7 @@ impl Worker {
 
     fn seat(&mut self, link: Link) -> Result<(), fabric::Error> {
         let guest = Guest::new(link, &mut self.tools)?;
-        let seat = Seat { guest, busy: Instant::now(), is_hot: true };
+        let seat = Seat { guest, works: true, is_hot: true };
         let row = self.guests.insert(seat);
         let Some(seat) = self.guests.get_mut(row) else { return Ok(()) };
         let data = epoll::EventData::new_u64(row.into());

@@ -151,23 +151,48 @@ fn long_values_go_in_pieces() {
 }
 
 #[test]
-fn landing_memory_that_is_all_in_use_is_said_to_be() {
-    let place = Place::open(&settings(64 << 20), by(Class::Shm));
-    let mut small = kv_client::Settings::new(place.address);
-    (small.link, small.buffer) = (by(Class::Shm), 1 << 20);
-    let mut client = kv_client::Client::connect(small).unwrap();
-    let value = vec![5; 150_000];
-    client.put(b"k", &value, &PutOptions::default()).unwrap();
-    let mut held = Vec::new();
-    let error = loop {
-        match client.get_expecting(b"k", value.len()) {
-            Ok(got) => held.push(got.unwrap()),
-            Err(error) => break error,
+fn values_that_are_held_leave_no_room_and_say_so_at_once() {
+    each(|class| {
+        let place = Place::open(&settings(64 << 20), by(class));
+        let mut settings = kv_client::Settings::new(place.address);
+        (settings.link, settings.buffer) = (by(class), 1 << 20);
+        let mut client = kv_client::Client::connect(settings).unwrap();
+        let keys: Vec<Vec<u8>> = (0..40).map(|n| format!("k{n}").into_bytes()).collect();
+        for key in &keys {
+            client.put(key, &[7; 60_000], &PutOptions::default()).unwrap();
         }
+        let asked: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let refused = client.get_many(&asked).unwrap_err();
+        assert_eq!(refused.kind(), Kind::Busy, "{refused}");
+        let mut held = Vec::new();
+        let refused = loop {
+            match client.get(b"k1") {
+                Ok(value) => held.push(value),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(refused.kind(), Kind::Busy, "{refused}");
+        assert!(held.len() > 5);
+        held.clear();
+        assert_eq!(client.get_many(&asked[..5]).unwrap().into_iter().flatten().count(), 5);
+        assert!(client.put(b"k1", b"again", &PutOptions::default()).unwrap().replaced);
+        assert_eq!(client.get(b"k1").unwrap().unwrap().to_vec(), b"again");
+    });
+}
+
+#[test]
+fn a_store_that_refuses_when_full_says_how_much_is_free() {
+    let refusing =
+        kv_server::Settings { when_full: kv_store::WhenFull::Refuse, ..settings(4 << 20) };
+    let place = Place::open(&refusing, by(Class::Shm));
+    let mut client = place.client(by(Class::Shm));
+    let put = |client: &mut kv_client::Client, number: u32| {
+        client.put(&number.to_le_bytes(), &[7; 100_000], &PutOptions::default())
     };
-    assert_eq!(error.kind(), Kind::Busy, "{error}");
-    assert!((3..=7).contains(&held.len()), "{}", held.len());
-    assert!(held.iter().all(|got| got.to_vec() == value), "what is held stays");
-    held.clear();
-    assert_eq!(client.get(b"k").unwrap().unwrap().to_vec(), value);
+    let refused = (0..100).find_map(|number| put(&mut client, number).err()).unwrap();
+    assert_eq!(refused.kind(), Kind::Full, "{refused}");
+    assert!(refused.to_string().contains("bytes are free"), "{refused}");
+    assert!(client.get(&0_u32.to_le_bytes()).unwrap().is_some(), "nothing was evicted");
+    client.delete(&0_u32.to_le_bytes(), Condition::Always).unwrap();
+    put(&mut client, 1000).unwrap();
 }

@@ -1,5 +1,6 @@
 //! A store and its clients in one process, over links as they are.
 
+mod awaited;
 mod basics;
 mod hostile;
 mod killed;
@@ -7,3 +8,4 @@ mod lines;
 mod place;
 mod proof;
 mod race;
+mod shelf;

@@ -137,6 +137,8 @@ impl Way {
         };
         Client::connect(settings).map_err(|error| match error.kind() {
             Kind::Gone | Kind::Deadline => self.nobody(&error),
+            // Something else answers there.
+            Kind::Misuse => Failure::failed(error.to_string()),
             _ => Failure::from(error),
         })
     }

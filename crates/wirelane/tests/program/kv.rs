@@ -135,7 +135,7 @@ fn a_file_longer_than_the_buffer_goes_in_and_comes_out() {
         let store = Store::start(transport, "256MiB");
         let folder = tempfile::tempdir().expect("a folder");
         let (from, to) = (path(&folder, "from"), path(&folder, "to"));
-        let value: Vec<u8> = (0..200_u32 << 20).map(|at| (at / 5 ^ at >> 13) as u8).collect();
+        let value: Vec<u8> = (0..200_u32 << 20).map(|at| ((at / 5) ^ (at >> 13)) as u8).collect();
         std::fs::write(&from, &value).expect("a file");
         store.ok(&["--buffer", "64MiB", "put", "long", "-f", &from]);
         store.ok(&["--buffer", "64MiB", "get", "long", "-o", &to]);
@@ -271,6 +271,21 @@ fn many_are_moved_at_once() {
 }
 
 #[test]
+fn more_values_than_the_buffer_holds_come_one_after_the_other() {
+    let store = Store::start("shm", "64MiB");
+    let (folder, out) =
+        (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    std::fs::write(folder.path().join("file"), vec![b'x'; 3 << 20]).expect("a file");
+    for key in ["a", "b", "c"] {
+        store.ok(&["put", key, "-f", &path(&folder, "file")]);
+    }
+    let to = out.path().to_str().expect("a plain path");
+    store.ok(&["--buffer", "4MiB", "mget", "a", "b", "c", "-d", to]);
+    assert_eq!(files(out.path()), ["a", "b", "c"]);
+    assert!(std::fs::read(out.path().join("c")).expect("a file") == vec![b'x'; 3 << 20]);
+}
+
+#[test]
 fn values_that_are_no_text_are_not_printed_among_others() {
     let store = Store::start("shm", "64MiB");
     let folder = tempfile::tempdir().expect("a folder");
@@ -317,6 +332,9 @@ fn a_store_that_is_not_there_is_named_with_what_to_do() {
     refused(&both, 3, &["127.0.0.1:1", "127.0.0.1:2"]);
     let nowhere = run(&["kv", "--server", "nowhere.invalid:1", "get", "k"]);
     refused(&nowhere, 3, &["nowhere.invalid"]);
+    // RDMA that is not there is an answer.
+    let store = Store::start("verbs", "8MiB");
+    store.refused(&["get", "k"], 1, &["this end has no RDMA"]);
     // Somebody who is no store.
     let http = Store::start("shm", "8MiB").server;
     let other = run(&["kv", "--server", &http.address, "--deadline", "5", "get", "k"]);

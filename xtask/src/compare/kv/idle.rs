@@ -23,7 +23,8 @@ pub(super) fn memcached() -> Result<Vec<f64>, Failed> {
 
 pub(super) fn wirelane() -> Result<Vec<f64>, Failed> {
     let server = wirelane::start(wirelane::MEMORY)?;
-    Bench { transport: "shm", size: 4096, depth: 16, ops: 1000 }.get_and_put(&server)?;
+    Bench { transport: "shm", size: 4096, depth: 16, ops: 1000, device: None }
+        .get_and_put(&server)?;
     ticks(&server)
 }
 

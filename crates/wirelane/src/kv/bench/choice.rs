@@ -51,7 +51,7 @@ impl Choice {
     pub(super) fn key(&mut self) -> u32 {
         let number = self.next();
         let (high, low) = (number >> 32, number & u64::from(u32::MAX));
-        let key = (high * u64::from(self.keys) >> 32) as u32;
+        let key = ((high * u64::from(self.keys)) >> 32) as u32;
         match self.table.get(key as usize) {
             Some(row) if low >= row.keeps => row.other,
             _ => key,

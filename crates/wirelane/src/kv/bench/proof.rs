@@ -2,7 +2,7 @@
 //! word, the key and the length, and what is between is a cutting of one sheet of noise, from a place that
 //! they decide. A value that is torn, mixed, misplaced or another key's does not fit.
 //!
-//! Checking is comparing memory: 4 KiB in some 40 ns.
+//! Checking is comparing memory: 4 KiB in some 50 ns, of the 1150 that a client spends on a value.
 
 /// Values of one length.
 #[derive(Debug)]

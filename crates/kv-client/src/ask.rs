@@ -1,0 +1,74 @@
+//! Requests as every client makes them, whatever way it waits.
+
+use kv_proto::limits::MOST_KEY_BYTES;
+use kv_proto::wire::{Request, Source};
+
+use crate::client::{PutOptions, milliseconds};
+use crate::core::Core;
+use crate::error::{Error, Kind};
+use crate::landing::Lease;
+
+/// A value to be stored by one request.
+pub(crate) struct Put<'v> {
+    pub(crate) key: &'v [u8],
+    pub(crate) value: &'v [u8],
+    pub(crate) options: PutOptions,
+    pub(crate) sequence: u64,
+}
+
+impl Core {
+    /// Asks to store it. Short values ride along with the request; longer ones are put into the landing first,
+    /// where the lease keeps them also if there is no room for the request yet.
+    pub(crate) fn ask_put(
+        &mut self,
+        token: u64,
+        put: &Put<'_>,
+        lease: &mut Option<Lease>,
+    ) -> Result<(), Error> {
+        let Put { key, value, options: PutOptions { ttl, condition }, sequence } = *put;
+        let along = if self.is_near() { NEAR_ALONG } else { FAR_ALONG };
+        let source = match lease {
+            None if value.len() <= along => Source::Along(value),
+            None => {
+                let taken = lease.insert(self.landing().lease(value.len())?);
+                taken.landing().memory().write(taken.offset(), value);
+                Source::Apart { region: 0, at: taken.offset() as u64 }
+            }
+            Some(lease) => Source::Apart { region: 0, at: lease.offset() as u64 },
+        };
+        let (ttl, length) = (ttl.map(milliseconds), value.len() as u64);
+        self.ask(token, &Request::Put { key, length, source, ttl, condition, sequence }, lease)
+    }
+
+    /// How long a value may be to be stored by one request.
+    pub(crate) fn most_at_once(&self) -> usize {
+        let moved = self.limits().map_or(usize::MAX, |limits| limits.moved as usize);
+        (self.landing().len() / 4).min(moved)
+    }
+}
+
+/// Whether a store takes such a key.
+pub(crate) fn check(key: &[u8]) -> Result<(), Error> {
+    let text = match key.len() {
+        1..=MOST_KEY_BYTES => return Ok(()),
+        0 => "the key is empty — give it at least one byte".to_owned(),
+        length => {
+            format!("the key has {length} bytes, more than {MOST_KEY_BYTES} — use a shorter one")
+        }
+    };
+    Err(Error::new(Kind::Misuse, text))
+}
+
+/// Bytes of a key as a person may read them.
+pub(crate) fn named(call: &str, key: &[u8]) -> String {
+    let shown = String::from_utf8_lossy(&key[..key.len().min(60)]);
+    let more = if key.len() > 60 { "…" } else { "" };
+    format!("{call} {shown:?}{more}")
+}
+
+/// How much of a listing comes at once.
+pub(crate) const LISTING: u64 = 64 << 10;
+/// Values up to this length ride along with the request. A store that reads our memory itself need not be
+/// told more; others would have to ask for it, and wait.
+const NEAR_ALONG: usize = 512;
+const FAR_ALONG: usize = 8 << 10;

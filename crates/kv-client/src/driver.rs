@@ -1,0 +1,244 @@
+//! The task behind a client to await: it owns the line, asks what callers ask, and gives them the answers.
+//!
+//! Unsafe here: a descriptor of our own is given to the runtime, which wants it to stay open.
+#![allow(unsafe_code, reason = "registers a descriptor with the runtime")]
+
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use fabric::link::Explanation;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::core::{Core, FIRST_PAUSE, LONGEST_PAUSE};
+use crate::error::{Error, Kind};
+use crate::flights::Outcome;
+
+/// One request: how it is made, again if there was no room for it, and who waits for the answer, if anybody
+/// ever did.
+pub(crate) struct Ask {
+    pub(crate) make: Make,
+    pub(crate) answer: Option<oneshot::Sender<Result<Outcome, Error>>>,
+}
+
+pub(crate) type Make = Box<dyn FnMut(&mut Core, u64) -> Result<(), Error> + Send>;
+
+/// What callers may see of the task's things.
+pub(crate) struct Seen {
+    /// How long the landing is.
+    pub(crate) landing: usize,
+    /// The longest value that one request stores.
+    pub(crate) most_at_once: usize,
+    report: Mutex<Option<Arc<fabric::link::Report>>>,
+}
+
+impl Seen {
+    pub(crate) fn explain(&self) -> Option<Explanation> {
+        let report = self.report.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        report.map(|report| report.explain())
+    }
+
+    fn tell(&self, core: &Core) {
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = core.report();
+    }
+}
+
+pub(crate) struct Driver {
+    core: Core,
+    asks: mpsc::Receiver<Ask>,
+    /// Who waits for which answer.
+    waiting: HashMap<u64, oneshot::Sender<Result<Outcome, Error>>>,
+    /// For what there was no room yet, or no line.
+    refused: VecDeque<Ask>,
+    token: u64,
+    seen: Arc<Seen>,
+}
+
+/// Why the line is not served any more.
+enum End {
+    Lost,
+    /// Nobody is left who could ask.
+    Alone,
+}
+
+impl Driver {
+    pub(crate) fn new(core: Core, asks: mpsc::Receiver<Ask>) -> (Self, Arc<Seen>) {
+        let seen = Arc::new(Seen {
+            landing: core.landing().len(),
+            most_at_once: core.most_at_once(),
+            report: Mutex::new(core.report()),
+        });
+        let (waiting, refused) = (HashMap::new(), VecDeque::new());
+        (Driver { core, asks, waiting, refused, token: 0, seen: seen.clone() }, seen)
+    }
+
+    pub(crate) async fn run(mut self) {
+        loop {
+            match self.serve().await {
+                Ok(End::Lost) => {}
+                Ok(End::Alone) => break,
+                Err(error) => self.fail(&error),
+            }
+            self.seen.tell(&self.core);
+            // Nothing is connected for while nobody asks.
+            if self.waiting.is_empty() && self.refused.is_empty() {
+                match self.asks.recv().await {
+                    Some(ask) => self.refused.push_back(ask),
+                    None => break,
+                }
+            }
+            let Some(driver) = self.reconnect().await else { return };
+            self = driver;
+        }
+        // Taking a link apart may take a moment.
+        let Driver { core, .. } = self;
+        drop(tokio::task::spawn_blocking(move || drop(core)));
+    }
+
+    /// Connects anew, on threads that may block, with growing pauses. `None`: the runtime ends.
+    async fn reconnect(mut self) -> Option<Self> {
+        let deadline = Instant::now() + self.core.settings().deadline;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let calling = tokio::task::spawn_blocking(move || {
+                let connected = self.core.connect_once(deadline);
+                (self, connected)
+            });
+            let (driver, connected) = calling.await.ok()?;
+            self = driver;
+            let Err(error) = connected else {
+                self.seen.tell(&self.core);
+                return Some(self);
+            };
+            let over = Instant::now() + pause >= deadline || self.asks.is_closed();
+            if over || !error.may_pass() {
+                self.fail(&error);
+                return Some(self);
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Everybody is told that it came to nothing.
+    fn fail(&mut self, error: &Error) {
+        let refused = self.refused.drain(..).filter_map(|ask| ask.answer);
+        for answer in refused.chain(self.waiting.drain().map(|(_, answer)| answer)) {
+            let _ = answer.send(Err(error.clone()));
+        }
+    }
+
+    /// As long as the line lasts.
+    async fn serve(&mut self) -> Result<End, Error> {
+        let Some(fd) = self.core.fd() else { return Ok(End::Lost) };
+        let fd = register(fd.try_clone_to_owned().map_err(|error| unheard(&error))?)?;
+        loop {
+            let mut busy = self.take_asks();
+            busy |= self.ask_again();
+            // As much is under way as the store takes: answers make room.
+            let _ = self.core.flush();
+            busy |= self.deliver();
+            if !self.core.is_connected() {
+                return Ok(End::Lost);
+            }
+            if self.asks.is_closed() && self.asks.is_empty() {
+                return Ok(End::Alone);
+            }
+            if busy || !self.core.arm() || is_readable(&fd) {
+                // Others have something to do too, perhaps with what was delivered.
+                tokio::task::yield_now().await;
+                continue;
+            }
+            let waits = !self.refused.is_empty() || self.core.has_unsent();
+            tokio::select! {
+                ask = self.asks.recv(), if self.refused.len() < MOST_REFUSED => match ask {
+                    Some(ask) => self.ask(ask),
+                    None => return Ok(End::Alone),
+                },
+                // The descriptor was just seen to be silent, so this is news, or old news.
+                ready = fd.readable() => ready.map_err(|error| unheard(&error))?.clear_ready(),
+                // Callers who drop values make room in the landing, and do not say so.
+                () = tokio::time::sleep(RETRY), if waits => {}
+            }
+        }
+    }
+
+    fn take_asks(&mut self) -> bool {
+        let mut any = false;
+        while self.refused.len() < MOST_REFUSED
+            && let Ok(ask) = self.asks.try_recv()
+        {
+            self.ask(ask);
+            any = true;
+        }
+        any
+    }
+
+    /// Tries those again that found no room, in their order.
+    fn ask_again(&mut self) -> bool {
+        let before = self.refused.len();
+        for _ in 0..before {
+            let Some(ask) = self.refused.pop_front() else { break };
+            let left = self.refused.len();
+            self.ask(ask);
+            if self.refused.len() > left {
+                // The first of them goes first the next time too.
+                self.refused.rotate_right(1);
+                break;
+            }
+        }
+        self.refused.len() < before
+    }
+
+    fn ask(&mut self, mut ask: Ask) {
+        // Whoever was told that the time is up does not want it any more.
+        if ask.answer.as_ref().is_some_and(oneshot::Sender::is_closed) {
+            return;
+        }
+        self.token += 1;
+        match (ask.make)(&mut self.core, self.token) {
+            Ok(()) => self.waiting.extend(ask.answer.map(|answer| (self.token, answer))),
+            Err(error) if matches!(error.kind(), Kind::Busy | Kind::Gone) => {
+                self.refused.push_back(ask);
+            }
+            Err(error) => drop(ask.answer.map(|answer| answer.send(Err(error)))),
+        }
+    }
+
+    fn deliver(&mut self) -> bool {
+        let Driver { core, waiting, .. } = self;
+        let mut any = false;
+        core.poll(|token, outcome| {
+            any = true;
+            if let Some(answer) = waiting.remove(&token) {
+                let _ = answer.send(Ok(outcome));
+            }
+        });
+        any
+    }
+}
+
+fn register(fd: OwnedFd) -> Result<AsyncFd<OwnedFd>, Error> {
+    // SAFETY: an `OwnedFd` is open as long as it lives, and gives out one descriptor only.
+    let registered = unsafe { AsyncFd::register(fd) };
+    registered.map_err(|error| unheard(&error.into()))
+}
+
+fn unheard(error: &std::io::Error) -> Error {
+    let text = format!("await the store: {error} — the runtime must have I/O and time enabled");
+    Error::new(Kind::Other, text)
+}
+
+/// The runtime tells of changes only; this tells what is.
+fn is_readable(fd: &impl AsFd) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)];
+    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
+}
+
+/// How many may wait for room; more wait at the door.
+const MOST_REFUSED: usize = 1024;
+/// How soon those are tried again.
+const RETRY: Duration = Duration::from_millis(5);

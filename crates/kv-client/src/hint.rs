@@ -1,0 +1,53 @@
+//! How long the next value may be: as long as the last ones were.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Room for a value whose length nobody knows yet.
+#[derive(Debug)]
+pub(crate) struct Hint(AtomicUsize);
+
+impl Default for Hint {
+    fn default() -> Self {
+        Hint(AtomicUsize::new(LEAST))
+    }
+}
+
+impl Hint {
+    #[inline]
+    pub(crate) fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Room for what is a little longer than the last; less only slowly. Two that learn at once may lose one
+    /// lesson, and no more.
+    #[inline]
+    pub(crate) fn learn(&self, length: u64) {
+        let length = (length as usize).clamp(LEAST, MOST);
+        let now = self.get();
+        let next = length.next_power_of_two().max(now - now / 8);
+        if next != now {
+            self.0.store(next, Ordering::Relaxed);
+        }
+    }
+}
+
+const LEAST: usize = 4 << 10;
+const MOST: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_grows_at_once_and_shrinks_slowly() {
+        let hint = Hint::default();
+        hint.learn(100_000);
+        assert_eq!(hint.get(), 131_072);
+        hint.learn(10);
+        assert_eq!(hint.get(), 131_072 - 131_072 / 8);
+        (0..100).for_each(|_| hint.learn(10));
+        assert!(hint.get() < 2 * LEAST);
+        hint.learn(u64::MAX);
+        assert_eq!(hint.get(), MOST);
+    }
+}

@@ -1,0 +1,145 @@
+//! The same store, awaited.
+
+use std::time::{Duration, Instant};
+
+use fabric::link::Class;
+use kv_client::{AsyncClient, Condition, Kind, PutOptions, Settings};
+
+use crate::place::{Place, by, settings};
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+fn calling(places: &[&Place], class: Class) -> Settings {
+    Settings {
+        servers: places.iter().map(|place| place.address).collect(),
+        link: by(class),
+        ..Settings::new(places[0].address)
+    }
+}
+
+#[test]
+fn get_returns_the_last_put_for_every_task() {
+    for class in [Class::Shm, Class::Tcp] {
+        let place = Place::open(&settings(64 << 20), by(class));
+        runtime().block_on(async {
+            let client = AsyncClient::connect(calling(&[&place], class)).await.unwrap();
+            assert_eq!(client.explain().unwrap().lane, Some(class.name()));
+            let task = |number: usize| {
+                let client = client.clone();
+                tokio::spawn(async move {
+                    let key = format!("key{number}").into_bytes();
+                    assert!(client.get(&key).await.unwrap().is_none());
+                    for length in [0, 1, 4096, 9000, 300_000] {
+                        let value = vec![number as u8; length + number];
+                        let stored = client.put(&key, value.clone(), &PutOptions::default()).await;
+                        let stored = stored.unwrap();
+                        let got = client.get_checked(&key).await.unwrap().unwrap();
+                        assert_eq!(got.facts().version, stored.version);
+                        assert!(got.to_vec() == value);
+                        assert_eq!(
+                            client.stat(&key).await.unwrap().unwrap().length,
+                            value.len() as u64
+                        );
+                    }
+                })
+            };
+            for task in (0..20).map(task).collect::<Vec<_>>() {
+                task.await.unwrap();
+            }
+            let keys: Vec<Vec<u8>> = (0..25).map(|n| format!("key{n}").into_bytes()).collect();
+            let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+            let found = client.get_many(&keys).await.unwrap();
+            assert_eq!(found.iter().flatten().count(), 20);
+            assert!(found[3].as_ref().unwrap().to_vec() == vec![3; 300_003]);
+            let mut listed = client.list(b"key", 0).await.unwrap();
+            while let Some(next) = listed.next {
+                let more = client.list(b"key", next).await.unwrap();
+                listed.keys.extend(more.keys);
+                listed.next = more.next;
+            }
+            assert_eq!(listed.keys.len(), 20);
+            assert!(client.delete(b"key3", Condition::Always).await.unwrap().is_some());
+            assert!(client.delete(b"key3", Condition::Always).await.unwrap().is_none());
+            let long = vec![9; 30 << 20];
+            client.put(b"long", long.clone(), &PutOptions::default()).await.unwrap();
+            assert!(client.get(b"long").await.unwrap().unwrap().to_vec() == long);
+            assert_eq!(client.get(b"").await.unwrap_err().kind(), Kind::Misuse);
+        });
+    }
+}
+
+#[test]
+fn values_that_are_held_make_others_wait_not_fail() {
+    let place = Place::open(&settings(64 << 20), by(Class::Shm));
+    runtime().block_on(async {
+        let small = Settings { buffer: 1 << 20, ..calling(&[&place], Class::Shm) };
+        let client = AsyncClient::connect(small).await.unwrap();
+        client.put(b"k", vec![7; 200_000], &PutOptions::default()).await.unwrap();
+        let mut held = Vec::new();
+        let quick = client.with_deadline(Duration::from_millis(200));
+        let full = loop {
+            match quick.get(b"k").await {
+                Ok(value) => held.push(value.unwrap()),
+                Err(error) => break error,
+            }
+            assert!(held.len() < 10, "more than there is memory");
+        };
+        assert_eq!(full.kind(), Kind::Deadline, "{full}");
+        let ((), got) = tokio::join!(
+            async {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                held.clear();
+            },
+            client.get(b"k"),
+        );
+        assert!(got.unwrap().is_some());
+    });
+}
+
+#[test]
+fn the_next_store_is_called_and_the_runtime_goes_on_meanwhile() {
+    let (first, second) = (
+        Place::open(&settings(16 << 20), by(Class::Tcp)),
+        Place::open(&settings(16 << 20), by(Class::Tcp)),
+    );
+    let calling = calling(&[&first, &second], Class::Tcp);
+    runtime().block_on(async {
+        let client = AsyncClient::connect(calling).await.unwrap();
+        client.put(b"k", b"first", &PutOptions::default()).await.unwrap();
+        tokio::task::spawn_blocking(move || drop(first)).await.unwrap();
+        // What was under way when it was lost may be told so; what is asked after that finds the second.
+        let begun = Instant::now();
+        let got = loop {
+            match client.get(b"k").await {
+                Ok(got) => break got,
+                Err(error) => assert_eq!(error.kind(), Kind::Gone, "{error}"),
+            }
+            assert!(begun.elapsed() < Duration::from_secs(20));
+        };
+        assert!(got.is_none(), "the second store never had it");
+        client.put(b"k", b"second", &PutOptions::default()).await.unwrap();
+        tokio::task::spawn_blocking(move || drop(second)).await.unwrap();
+        let ticks = tokio::spawn(async {
+            let mut ticks = 0;
+            loop {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                ticks += 1;
+                if ticks == 20 {
+                    return;
+                }
+            }
+        });
+        let quick = client.with_deadline(Duration::from_millis(100));
+        let nobody = loop {
+            match quick.stat(b"k").await {
+                Err(error) if error.kind() == Kind::Deadline => break error,
+                Err(error) => assert_eq!(error.kind(), Kind::Gone, "{error}"),
+                Ok(_) => {}
+            }
+        };
+        assert!(nobody.to_string().contains("no answer within 100ms"), "{nobody}");
+        ticks.await.unwrap();
+    });
+}
