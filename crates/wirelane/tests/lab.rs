@@ -209,7 +209,9 @@ fn a_link_goes_by_rdma_where_it_is_required_and_names_the_ports() {
     std::fs::write(&settings, "transport:\n  rdma_device: rxe0\n").expect("a file");
     let settings = settings.to_str().expect("a plain path");
     let program = env!("CARGO_BIN_EXE_wirelane");
-    let server = Command::new(program).args(["serve", "--config", settings]).spawn();
+    // Little: a device pins all of it when the first link comes, which takes this machine long.
+    let serve = ["serve", "--memory", "64MiB", "--config", settings];
+    let server = Command::new(program).args(serve).spawn();
     let _server = Server(server.expect("the server starts"));
     let connect = ["connect", "127.0.0.1", "--policy", "require", "--config", settings, "--json"];
     let limit = Instant::now() + Duration::from_secs(60);

@@ -4,6 +4,7 @@
 mod authentication;
 mod awaited;
 mod beside;
+mod carried;
 mod containers;
 mod crowd;
 mod ends;
