@@ -209,7 +209,6 @@ fn a_link_goes_by_rdma_where_it_is_required_and_names_the_ports() {
     std::fs::write(&settings, "transport:\n  rdma_device: rxe0\n").expect("a file");
     let settings = settings.to_str().expect("a plain path");
     let program = env!("CARGO_BIN_EXE_wirelane");
-    // Little: a device pins all of it when the first link comes, which takes this machine long.
     let serve = ["serve", "--memory", "64MiB", "--config", settings];
     let server = Command::new(program).args(serve).spawn();
     let _server = Server(server.expect("the server starts"));
@@ -245,6 +244,49 @@ fn a_link_goes_by_rdma_where_it_is_required_and_names_the_ports() {
         assert!(value.is_some_and(|value| value > 0), "{counted}: {scrape}");
     }
     assert!(scrape.contains("wirelane_rdma_connected{device=\"rxe0\"} "), "{scrape}");
+}
+
+/// Settings with one device, so that both ends have another and the wire is used.
+fn one_device(device: &str) -> String {
+    let file = std::env::temp_dir().join(format!("{device}-only.yaml"));
+    std::fs::write(&file, format!("transport:\n  rdma_device: {device}\n")).expect("a file");
+    file.to_str().expect("a plain path").to_owned()
+}
+
+fn packets_sent(device: &str) -> u64 {
+    let file = format!("/sys/class/infiniband/{device}/ports/1/hw_counters/sent_pkts");
+    std::fs::read_to_string(file).expect("a counter").trim().parse().expect("a number")
+}
+
+#[test]
+fn the_store_is_used_by_verbs_and_the_devices_count_it() {
+    let program = env!("CARGO_BIN_EXE_wirelane");
+    let (near, far) = (one_device("rxe0"), one_device("rxe1"));
+    // The usual pool, which is registered at the start.
+    let serve =
+        ["serve", "--listen", "127.0.0.1:50077", "--http", "127.0.0.1:8077", "--config", &far];
+    let _server = Server(Command::new(program).args(serve).spawn().expect("the server starts"));
+    let kv = |arguments: &[&str]| {
+        let way = ["kv", "--server", "127.0.0.1:50077", "--transport", "verbs", "--config", &near];
+        run(program, &[&way, arguments].concat())
+    };
+    let limit = Instant::now() + Duration::from_secs(120);
+    loop {
+        let output = kv(&["put", "k", "hello"]);
+        if output.status.success() {
+            break;
+        }
+        assert!(Instant::now() < limit, "{}", text(&output.stderr));
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    assert_eq!(text(&kv(&["get", "k"]).stdout).trim_end(), "hello");
+    let before = packets_sent("rxe1");
+    let bench = kv(&["bench", "--ops", "300", "--keys", "50", "--value-size", "4096", "--json"]);
+    let answer: Value = serde_json::from_slice(&bench.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&bench.stderr)));
+    assert_eq!((&answer["transport"], &answer["errors"]), (&"verbs".into(), &0.into()), "{answer}");
+    let sent = packets_sent("rxe1") - before;
+    assert!(sent > 300, "{sent} packets for 300 values");
 }
 
 #[test]

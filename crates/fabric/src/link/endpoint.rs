@@ -183,6 +183,18 @@ impl Endpoint {
         Ok(region)
     }
 
+    /// Opens every RDMA device that may be used, and registers with it what was registered so far; says what
+    /// could not be opened. Else that is done when the first peer needs it, who has to wait: for much memory it
+    /// takes seconds.
+    pub fn open_devices(&self) -> Vec<Error> {
+        let Settings { classes, policy, .. } = &self.inner.settings;
+        if *policy == Policy::Off || !classes.contains(&Class::Verbs) {
+            return Vec::new();
+        }
+        let View { ways, .. } = self.inner.ports.look();
+        ways.iter().filter_map(|way| self.inner.domain(&way_name(way)).err()).collect()
+    }
+
     /// Makes a link to the endpoint that listens at `address`; waits until it works, up to `limit`.
     pub fn connect(&self, address: SocketAddr, limit: Duration) -> Result<Link, Error> {
         let inner = &self.inner;

@@ -156,11 +156,25 @@ async fn take_links(
     let look = status.clone();
     spawn_blocking(move || output::note(&format!("RDMA  {}", look.look().sentence())));
     let engine = status.engine().clone();
-    let crew = spawn_blocking(move || Crew::start(&engine, &endpoint, workers));
+    let starts = endpoint.clone();
+    let crew = spawn_blocking(move || Crew::start(&engine, &starts, workers));
     let crew = crew.await.expect("it does not panic")?;
+    register(endpoint).await;
     status.works(crew.roster());
     let _ = spawn_blocking(move || links::serve(&door, crew, &stopping)).await;
     Ok(())
+}
+
+/// Registers the pool with every device before the first client comes: it would have to wait for it, and for a
+/// large pool too long.
+async fn register(endpoint: Endpoint) {
+    let devices = spawn_blocking(move || endpoint.open_devices());
+    match timeout(REGISTERING, devices).await {
+        Ok(Ok(errors)) => errors.iter().for_each(|error| tracing::warn!(%error, "RDMA device")),
+        _ => tracing::warn!(
+            "an RDMA device does not answer; the first client by RDMA may have to wait"
+        ),
+    }
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
@@ -179,5 +193,7 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
 
 /// How long to wait for devices before saying that links come later.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long registering the pool may take before clients are served without.
+const REGISTERING: Duration = Duration::from_secs(120);
 /// How long answers and goodbyes under way may take once a signal came; a second one ends at once.
 const GRACE: Duration = Duration::from_secs(5);

@@ -62,7 +62,7 @@ impl Proof {
             value.read(0, all);
             return length == self.length && self.holds(key, all);
         }
-        let mut word = |at: usize| {
+        let word = |at: usize| {
             let mut word = [0; 8];
             value.read(at, &mut word);
             u64::from_le_bytes(word)
