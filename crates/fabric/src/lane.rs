@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::error::Error;
 use crate::op::{Completion, Failure, Op, Work};
-use crate::region::Region;
+use crate::region::{Region, Slice};
 use crate::remote::{RemoteRegion, Window};
 use crate::stats::Stats;
 
@@ -46,6 +46,13 @@ pub trait Lane: Send {
 
     /// Appends what is over, and does whatever is due for the peer. Never blocks.
     fn poll(&mut self, done: &mut Vec<Completion>) -> usize;
+
+    /// Reads the peer's memory now, if loads can do that; `false`: post a read instead. What was read before it by
+    /// this thread is not newer than what it reads.
+    fn peek(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
+        let _ = (window, offset, into);
+        false
+    }
 
     /// Prepares to sleep on [`Lane::fd`], with nothing else called in between. `false`: do not sleep, poll
     /// again.

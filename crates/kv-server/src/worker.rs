@@ -72,7 +72,7 @@ impl Worker {
             }
             if self.step(&mut done) {
                 busy = None;
-                if rounds.is_multiple_of(GLANCE * 64) {
+                if rounds.is_multiple_of(GLANCE * 16) {
                     self.pause();
                 }
                 continue;
@@ -224,7 +224,7 @@ impl Worker {
 /// The descriptor by which the crew calls.
 const BELL: u64 = u64::MAX;
 /// How many rounds guests that are not hot wait at most.
-const GLANCE: u32 = 32;
+const GLANCE: u32 = 256;
 /// How many rounds pass between looks at the clock.
 const LOOKS: u32 = 8;
 const TIDY: Duration = Duration::from_secs(1);

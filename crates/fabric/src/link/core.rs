@@ -16,13 +16,13 @@ use super::incoming::Incoming;
 use super::outgoing::{Draft, Outgoing};
 use super::parts::{NEVER, Part, Piece, Rows, What};
 use super::pieces::Choice;
-use super::rail::{Rail, State};
+use super::rail::{Key, Rail, State, Track};
 use super::regions::{Granted, Heard};
 use super::shop::Shop;
 use crate::lane::Caps;
 use crate::op::{Completion, Failure, Op, Work};
-use crate::region::Rights;
-use crate::remote::Target;
+use crate::region::{Rights, Slice};
+use crate::remote::{Reach, Target, Window};
 use crate::stats::{SAMPLE, Stats};
 
 /// The control connection, as the core sees it. Neither call blocks.
@@ -479,6 +479,21 @@ impl Core {
         self.held.clear();
         self.outgoing = Default::default();
         self.flights.drain().collect()
+    }
+
+    /// Reads the peer's memory now, if the one lane in use can.
+    #[inline]
+    pub(super) fn peek(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
+        let ([rail], Reach::Link { region }) = (&self.active[..], window.reach()) else {
+            return false;
+        };
+        let Some(track) = &mut self.rails[usize::from(*rail)].track else { return false };
+        let Track { lane, keys, closed: false, .. } = track else { return false };
+        let key = keys.get(super::rail::index(*region)).and_then(Option::as_ref);
+        match key {
+            Some((id, Key::Open(there))) if id == region => lane.peek(there, offset, into),
+            _ => false,
+        }
     }
 
     /// Whether everything goes by shared memory.

@@ -14,7 +14,7 @@ use crate::alarm::Alarm;
 use crate::error::{Error, Kind};
 use crate::lane::{Caps, Lane};
 use crate::op::{Completion, Op};
-use crate::region::Region;
+use crate::region::{Region, Slice};
 use crate::remote::{RemoteRegion, Window};
 use crate::session::Session;
 use crate::stats::Stats;
@@ -220,6 +220,11 @@ impl Lane for Link {
             self.publish(self.tick);
         }
         count
+    }
+
+    #[inline]
+    fn peek(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
+        self.core.peek(window, offset, into)
     }
 
     fn arm(&mut self) -> bool {

@@ -7,8 +7,8 @@ use super::lane::Connection;
 use super::mapping::PeerMapping;
 use super::process::Direction;
 use crate::op::{Failure, Work};
-use crate::region::Rights;
-use crate::remote::{Reach, Target};
+use crate::region::{Rights, Slice};
+use crate::remote::{Reach, Target, Window};
 
 /// What came of an attempt. Small, so that it stays in registers on its way up.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,6 +42,23 @@ pub(super) fn direct(work: &Work, connection: &Connection) -> (Verdict, u64) {
         }
         _ => (Verdict::Ask, 0),
     }
+}
+
+/// A read that is over when it returns, of memory that is mapped; `false` if it is not, or not ours to read.
+#[inline]
+pub(super) fn peek(window: &Window, offset: u64, into: &Slice, connection: &Connection) -> bool {
+    let Reach::Mapped(mapping) = window.reach() else { return false };
+    let end = offset.checked_add(into.len() as u64);
+    if end.is_none_or(|end| end > window.len()) || !window.rights().read {
+        return false;
+    }
+    connection.board.touch(mapping.grant());
+    let granted = mapping.is_granted();
+    if granted {
+        mapping.read(std::slice::from_ref(into), offset as usize);
+    }
+    connection.board.let_go();
+    granted
 }
 
 #[inline]

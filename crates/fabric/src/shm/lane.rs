@@ -9,7 +9,7 @@ use rustix::event::epoll;
 
 use super::board::{Board, GrantId, PeerBoard};
 use super::courier::{Courier, Granted};
-use super::direct::{Verdict, direct};
+use super::direct::{Verdict, direct, peek};
 use super::doorbell::{ASLEEP, ASLEEP_FOR_ROOM, AWAKE, Flag, announce, must_wake};
 use super::fence::Fence;
 use super::mapping::{PeerMapping, is_huge};
@@ -21,7 +21,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Kind};
 use crate::lane::{Caps, Lane, LentPath, number};
 use crate::op::{Completion, Done, Failure, Op, Work};
-use crate::region::{Granter, Region};
+use crate::region::{Granter, Region, Slice};
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
 use crate::stats::Stats;
 
@@ -284,6 +284,13 @@ impl Lane for ShmLane {
         let count = self.engine.poll(done);
         self.ring();
         count
+    }
+
+    #[inline]
+    fn peek(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
+        window.lane() == self.number
+            && self.engine.core.dead().is_none()
+            && peek(window, offset, into, &self.connection)
     }
 
     fn arm(&mut self) -> bool {

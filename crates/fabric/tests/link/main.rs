@@ -10,6 +10,7 @@ mod crowd;
 mod ends;
 mod faults;
 mod messages;
+mod peek;
 mod peer;
 mod policies;
 mod regions;

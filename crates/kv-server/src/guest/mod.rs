@@ -53,6 +53,8 @@ pub(crate) struct Guest {
     fetches: Rows<Fetch>,
     letters: Rows<Slot>,
     watch: Watch,
+    /// How often it was stepped.
+    turns: u32,
     /// Its session, also after it was dismissed: writes may still come to nothing.
     session: Option<Arc<Session>>,
 }
@@ -99,25 +101,37 @@ impl Guest {
             fetches: Rows::default(),
             letters: Rows::default(),
             watch: Watch::default(),
+            turns: 0,
         })
     }
 
     /// Does what there is to do; `false`: nothing.
     pub(crate) fn step(&mut self, tools: &mut Tools, done: &mut Vec<Completion>) -> bool {
-        self.link.poll(done);
         // Looking at a board is not work, unless something stands there.
         let mut works = false;
-        for completion in done.drain(..) {
-            works |= self.complete(completion, tools);
+        self.turns = self.turns.wrapping_add(1);
+        // While a board is watched and nothing is under way, the link has little to say.
+        if !self.only_watches() || self.turns.is_multiple_of(POLLS) {
+            self.link.poll(done);
+            for completion in done.drain(..) {
+                works |= self.complete(completion, tools);
+            }
         }
         while let Some(draft) = self.unsent.pop_front() {
             if !self.reply(draft, tools) {
                 break;
             }
         }
-        self.look();
+        works |= self.look(tools);
         self.post();
         works
+    }
+
+    /// Whether there is nothing to wait for but notes.
+    fn only_watches(&self) -> bool {
+        self.watch.is_on()
+            && self.replies.len() + self.fetches.len() + self.letters.len() == 0
+            && self.ops.is_empty()
     }
 
     /// Prepares to be left alone until its descriptor says something; `false`: not yet.
@@ -323,6 +337,9 @@ const REQUESTS: u16 = 256;
 const BATCHES: u16 = 64;
 const REGIONS: u16 = 256;
 const MOVED: u64 = 1 << 30;
+
+/// How many looks at a board there are for one at the link.
+const POLLS: u32 = 16;
 
 /// What a completion is, in the high bits of its token.
 const RECEIVE: u64 = 1 << 56;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use fabric::{Completion, Op, Pieces, Work};
+use fabric::{Completion, Lane, Op, Pieces, Work};
 use kv_proto::wire::{Board, Message, Note};
 
 use super::{BOARD, Guest, State};
@@ -40,6 +40,11 @@ impl Watch {
     pub(super) fn is_still(&self) -> bool {
         self.under_way == 0
     }
+
+    /// Whether it is watched, and nothing is under way for it.
+    pub(super) fn is_on(&self) -> bool {
+        self.state == Watching::Yes && self.under_way == 0
+    }
 }
 
 impl Guest {
@@ -72,16 +77,24 @@ impl Guest {
         }
     }
 
-    /// Looks at the board, if it is watched.
-    pub(super) fn look(&mut self) {
+    /// Looks at the board, if it is watched; says whether something stood there.
+    pub(super) fn look(&mut self, tools: &mut Tools) -> bool {
         let due = matches!(self.watch.state, Watching::Yes | Watching::Last) || self.watch.called;
         if self.watch.reading || !due {
-            return;
+            return false;
         }
         if let (State::Client(client), Some(room)) = (&self.state, &self.room) {
             if self.watch.rung || self.watch.state != Watching::Yes || self.watch.called {
                 // What we wrote comes before what we read: the client does it the other way round.
                 fence(Ordering::SeqCst);
+            }
+            if self.link.peek(&client.landing, Board::CLIENT as u64, &room.line()) {
+                self.watch.called = false;
+                let news = self.read_line(tools);
+                if self.watch.state == Watching::Last {
+                    self.watch.state = self.stop_watching(tools);
+                }
+                return news;
             }
             let from = client.landing.at(Board::CLIENT as u64);
             let token = if self.watch.state == Watching::Last { LAST } else { LINE };
@@ -89,6 +102,7 @@ impl Guest {
             self.watch.under_way += 1;
             (self.watch.reading, self.watch.called) = (true, false);
         }
+        false
     }
 
     pub(super) fn called_to_look(&mut self) -> Result<(), &'static str> {
@@ -104,7 +118,7 @@ impl Guest {
         match completion.token {
             LINE | LAST => {
                 self.watch.reading = false;
-                let news = ok && self.read_line();
+                let news = ok && self.read_line(tools);
                 if completion.token == LAST {
                     self.watch.state = self.stop_watching(tools);
                 }
@@ -120,9 +134,8 @@ impl Guest {
             }
             KICK => false,
             note => {
-                if ok {
-                    let sequence = note & SEQUENCE;
-                    self.read_note(sequence, &completion.work, tools);
+                if let (true, Work::Read { into, .. }) = (ok, &completion.work) {
+                    self.read_note(note & SEQUENCE, into.total(), tools);
                 }
                 true
             }
@@ -136,10 +149,12 @@ impl Guest {
         Watching::No
     }
 
-    fn read_line(&mut self) -> bool {
-        let (State::Client(client), Some(room)) = (&self.state, &self.room) else { return false };
+    fn read_line(&mut self, tools: &mut Tools) -> bool {
         let mut line = [0; Board::LINE];
-        room.read_line(&mut line);
+        match &self.room {
+            Some(room) => room.read_line(&mut line),
+            None => return false,
+        }
         let word = |at: usize| {
             let mut word = [0; 8];
             word.copy_from_slice(&line[at..at + 8]);
@@ -153,18 +168,20 @@ impl Guest {
                 break;
             }
             self.watch.last = sequence;
+            let (State::Client(client), Some(room)) = (&self.state, &self.room) else { break };
             let (at, length) = (u64::from(note.at) * Note::UNIT as u64, usize::from(note.length));
             if length > MESSAGE || at + length as u64 > client.landing.len() {
                 self.dismiss("a note says that a batch is where none can be");
                 return true;
             }
             let place = RECEIVES + (sequence % Board::NOTES as u64) as usize;
-            let op = Op::read(
-                NOTE | sequence & SEQUENCE,
-                room.place(place, length),
-                client.landing.at(at),
-            );
-            self.ops.push_back(op);
+            let place = room.place(place, length);
+            if self.link.peek(&client.landing, at, &place) {
+                self.read_note(sequence, length, tools);
+                continue;
+            }
+            let from = client.landing.at(at);
+            self.ops.push_back(Op::read(NOTE | sequence & SEQUENCE, place, from));
             self.watch.under_way += 1;
         }
         match word(Board::CLIENT) == Board::YES {
@@ -180,10 +197,9 @@ impl Guest {
         self.watch.last != before
     }
 
-    fn read_note(&mut self, sequence: u64, work: &Work, tools: &mut Tools) {
-        let Work::Read { into, .. } = work else { return };
+    fn read_note(&mut self, sequence: u64, length: usize, tools: &mut Tools) {
         let mut message = std::mem::take(&mut tools.message);
-        message.resize(into.total(), 0);
+        message.resize(length, 0);
         if let Some(room) = &self.room {
             room.read(RECEIVES + (sequence % Board::NOTES as u64) as usize, &mut message);
         }
