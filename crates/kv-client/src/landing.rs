@@ -64,7 +64,8 @@ impl Landing {
 
     #[cold]
     fn none_left(&self, length: usize) -> Error {
-        let (free, all) = (self.free().parts.iter().map(|part| part.1).sum::<usize>(), self.len());
+        let free = self.free().parts.iter().map(|part| part.1).sum::<usize>();
+        let all = self.len() - RESERVED;
         let text = format!(
             "lease {length} bytes of landing memory: {free} of {all} are free, not in one part — drop values \
              that are not needed, or use a larger buffer (--buffer)"
@@ -150,11 +151,11 @@ mod tests {
         let endpoint = fabric::link::Endpoint::new(Default::default()).unwrap();
         let memory = Memory::allocate(4096, fabric::Pages::Plain).unwrap();
         let landing = Landing::new(endpoint.register(&memory, fabric::Rights::NONE).unwrap());
-        let held = landing.lease(4000).unwrap();
+        let held = landing.lease(4000 - RESERVED).unwrap();
         assert_eq!(landing.lease(100).unwrap_err().kind(), Kind::Busy);
         assert_eq!(landing.lease(5000).unwrap_err().kind(), Kind::TooLong);
         drop(held);
-        assert!(landing.lease(4096).is_ok());
+        assert!(landing.lease(4096 - RESERVED).is_ok());
     }
 
     #[test]

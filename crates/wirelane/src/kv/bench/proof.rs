@@ -54,8 +54,8 @@ impl Proof {
     /// As [`Proof::holds`], of a value that is read piece by piece, so that what is compared stays in the first
     /// caches.
     #[inline]
-    pub(super) fn holds_in(&self, key: u32, value: &Value) -> bool {
-        let mut piece = [0; PIECE];
+    pub(super) fn holds_in(&self, key: u32, value: &Value, piece: &mut Vec<u8>) -> bool {
+        piece.resize(PIECE.max(piece.len()), 0);
         let length = value.len();
         if length != self.length || length <= PIECE {
             let all = &mut piece[..length.min(PIECE)];

@@ -155,7 +155,7 @@ impl<'p> Runner<'p> {
     fn check(&mut self, asked: &Asked) {
         match self.client.finish_get(&asked.name, asked.token) {
             Ok(Some(value)) => {
-                match self.proof.holds_in(asked.key, &value) {
+                match self.proof.holds_in(asked.key, &value, &mut self.value) {
                     true => self.tally.verified += 1,
                     false => self.tally.wrong(damaged(asked.key, &value.to_vec())),
                 }
