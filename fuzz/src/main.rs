@@ -50,6 +50,6 @@ fn kv_messages(bytes: &[u8]) {
             }
         }
         Ok(Message::Grant(grant)) => assert_eq!(grant.to_bytes(), bytes),
-        Ok(Message::Forget { .. }) | Err(_) => {}
+        Ok(Message::Forget { .. } | Message::Look) | Err(_) => {}
     }
 }
