@@ -66,7 +66,10 @@ impl Guest {
             self.tell_watching(0);
             self.post();
         }
-        self.watch.state == Watching::No && self.watch.under_way == 0 && !self.watch.called
+        // Nobody is told anything who was sent away.
+        let over = !matches!(self.state, State::Client(_));
+        let off = self.watch.state == Watching::No && !self.watch.called;
+        self.watch.under_way == 0 && (off || over)
     }
 
     fn tell_watching(&mut self, word: u64) {
@@ -95,6 +98,11 @@ impl Guest {
                     self.watch.state = self.stop_watching(tools);
                 }
                 return news;
+            }
+            // The link goes another way now, where looking costs a round trip: messages are better.
+            if self.watch.state == Watching::Yes && !self.link.is_near() {
+                self.ends_watch();
+                return false;
             }
             let from = client.landing.at(Board::CLIENT as u64);
             let token = if self.watch.state == Watching::Last { LAST } else { LINE };
