@@ -54,6 +54,13 @@ pub trait Lane: Send {
         false
     }
 
+    /// Writes bytes and then a word, at an aligned place, that says so: over when it returns. Only for windows whose
+    /// memory is mapped; `false` if this one's is not, or if it cannot be written any more.
+    fn poke(&mut self, window: &Window, offset: u64, bytes: &[u8], word: (u64, u64)) -> bool {
+        let _ = (window, offset, bytes, word);
+        false
+    }
+
     /// Prepares to sleep on [`Lane::fd`], with nothing else called in between. `false`: do not sleep, poll
     /// again.
     fn arm(&mut self) -> bool;

@@ -68,6 +68,8 @@ pub(crate) enum Registration {
     Several(Box<Keyring>),
     /// With nobody: software lanes look at the region itself.
     Software,
+    /// With nobody, and links let peers of this host reach it alone.
+    Near,
 }
 
 const _: () = assert!(size_of::<Registration>() == 2 * size_of::<usize>());
@@ -89,6 +91,13 @@ impl Region {
     /// they [attached](crate::Fabric::attach) it. Fabrics may come and go while it lives.
     pub fn shared(memory: &Memory, rights: Rights) -> Self {
         Region::new(memory.clone(), rights, Registration::Several(Box::default()))
+    }
+
+    /// Memory that peers on this host may read, by mapping it, and nobody else may reach: a link grants it by
+    /// shared memory or not at all.
+    pub fn near(memory: &Memory) -> Self {
+        let rights = Rights { read: true, ..Rights::NONE };
+        Region::new(memory.clone(), rights, Registration::Near)
     }
 
     /// The memory behind it.
@@ -130,13 +139,13 @@ impl Region {
     /// Whether both stand on one registration, as those of the same memory and rights do; of a shared
     /// region's any one counts.
     pub fn shares_registration(&self, other: &Region) -> bool {
-        use Registration::{Several, Software, Verbs};
+        use Registration::{Near, Several, Software, Verbs};
         Arc::ptr_eq(&self.inner, &other.inner)
             || match (self.registration(), other.registration()) {
                 (Verbs(ours), Verbs(theirs)) => Arc::ptr_eq(ours, theirs),
                 (Verbs(one), Several(keys)) | (Several(keys), Verbs(one)) => keys.holds(one),
                 (Several(ours), Several(theirs)) => ours.meets(theirs),
-                (Software, _) | (_, Software) => false,
+                (Software | Near, _) | (_, Software | Near) => false,
             }
     }
 

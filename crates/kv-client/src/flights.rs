@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fabric::Slice;
-use kv_proto::wire::{Answer, Parts};
+use kv_proto::wire::{Answer, Board, Parts};
 
 use crate::landing::Lease;
 use crate::outbox::Call;
@@ -15,8 +15,9 @@ use crate::value::{Facts, Value};
 pub(crate) struct Flights {
     rows: Vec<Option<Flight>>,
     free: Vec<u32>,
-    /// The answers of one batch, copied.
-    answers: Vec<u8>,
+    /// The answers of one batch, copied, and what they say.
+    bytes: Vec<u8>,
+    answers: Vec<Answer>,
     /// Emptied, to be used again.
     spare: Vec<Vec<Call>>,
 }
@@ -65,40 +66,88 @@ impl Flight {
 
     /// Where the answers begin in a lease with a message of this length.
     pub(crate) fn answers_after(message: usize) -> usize {
-        message.next_multiple_of(64)
+        message.next_multiple_of(LINE) + Board::BELL
     }
 
-    /// Gives out the answers, once all of them are here.
-    fn land(
-        &self,
-        scratch: &mut Vec<u8>,
-        give: &mut impl FnMut(u64, Outcome),
-    ) -> Result<(), &'static str> {
+    /// Where the store rings when they are placed.
+    pub(crate) fn bell(&self) -> usize {
+        self.lease.offset() + self.message.next_multiple_of(LINE)
+    }
+
+    /// Reads the answers, once all of them are here, and where the values behind them end.
+    fn read(&self, bytes: &mut Vec<u8>, answers: &mut Vec<Answer>) -> Result<usize, &'static str> {
         let begins = Self::answers_after(self.message);
-        let memory = self.lease.landing().memory();
-        scratch.resize(self.calls.len() * Answer::LENGTH, 0);
+        bytes.resize(self.calls.len() * Answer::LENGTH, 0);
         // Copied before they are looked at: the store could write to them again.
-        memory.read(self.lease.offset() + begins, scratch);
-        let mut behind = begins + scratch.len();
-        for (call, bytes) in self.calls.iter().zip(scratch.chunks_exact(Answer::LENGTH)) {
+        self.lease.landing().memory().read(self.lease.offset() + begins, bytes);
+        answers.clear();
+        let mut end = begins + bytes.len();
+        for (call, bytes) in self.calls.iter().zip(bytes.chunks_exact(Answer::LENGTH)) {
             let answer = Answer::parse(bytes)?;
-            let mut value = None;
-            if call.packed {
-                let length = usize::try_from(answer.written).map_err(|_| TOO_MUCH)?;
-                let end = behind.checked_add(length).filter(|end| *end <= self.lease.len());
-                let end = end.ok_or(TOO_MUCH)?;
-                value = Some(Value {
-                    lease: self.lease.clone(),
-                    offset: self.lease.offset() + behind,
-                    length,
-                    facts: facts(&answer),
-                });
-                behind = end;
+            if call.packed && !answer.lent {
+                end = self.behind(end, &answer)?;
             }
-            give(call.token, Outcome::Answer(answer, value));
+            answers.push(answer);
+        }
+        Ok(end)
+    }
+
+    /// Where a value ends that begins there.
+    fn behind(&self, begin: usize, answer: &Answer) -> Result<usize, &'static str> {
+        let length = usize::try_from(answer.written).map_err(|_| TOO_MUCH)?;
+        begin.checked_add(length).filter(|end| *end <= self.lease.len()).ok_or(TOO_MUCH)
+    }
+
+    /// Fetches values that are lent, to where they would have been written: behind the others.
+    fn fetch(
+        &self,
+        answers: &[Answer],
+        end: usize,
+        borrow: &mut impl FnMut(u64, &Slice) -> bool,
+    ) -> Result<(), Unlanded> {
+        let mut at = end.next_multiple_of(LINE);
+        for (call, answer) in self.calls.iter().zip(answers).filter(|(_, answer)| answer.lent) {
+            if !call.packed {
+                return Err(Unlanded::Nonsense("it lends what was not asked for"));
+            }
+            let next = self.behind(at, answer).map_err(Unlanded::Nonsense)?;
+            let begin = self.lease.offset();
+            let into = self.lease.landing().region().slice(begin + at..begin + next);
+            if !borrow(answer.handle, &into) {
+                return Err(Unlanded::TakenBack);
+            }
+            at = next.next_multiple_of(LINE);
         }
         Ok(())
     }
+
+    /// Gives out the answers and the values behind them.
+    fn land(&self, answers: &[Answer], end: usize, give: &mut impl FnMut(u64, Outcome)) {
+        let mut written = Self::answers_after(self.message) + answers.len() * Answer::LENGTH;
+        let mut lent = end.next_multiple_of(LINE);
+        for (call, answer) in self.calls.iter().zip(answers) {
+            let length = answer.written as usize;
+            let value = call.packed.then(|| {
+                let next = if answer.lent { &mut lent } else { &mut written };
+                let offset = self.lease.offset() + *next;
+                *next += length;
+                if answer.lent {
+                    *next = next.next_multiple_of(LINE);
+                }
+                Value { lease: self.lease.clone(), offset, length, facts: facts(answer) }
+            });
+            // Where it was lent from is over: callers take it for a cursor.
+            let handle = if answer.lent { 0 } else { answer.handle };
+            give(call.token, Outcome::Answer(Answer { handle, ..*answer }, value));
+        }
+    }
+}
+
+/// Why a batch could not be landed.
+pub(crate) enum Unlanded {
+    Nonsense(&'static str),
+    /// What was lent is the store's again: the link is over.
+    TakenBack,
 }
 
 /// What an answer says of the value.
@@ -136,31 +185,40 @@ impl Flights {
         &mut self,
         number: u32,
         give: &mut impl FnMut(u64, Outcome),
-    ) -> Result<(), &'static str> {
-        let Parts { tag, count } = Parts::from_number(number).ok_or("a number of no batch")?;
-        let row = self.rows.get_mut(tag as usize).ok_or("a number of no batch")?;
-        let flight = row.as_mut().ok_or("a number of no batch")?;
+    ) -> Result<(), Unlanded> {
+        let wrong = || Unlanded::Nonsense("a number of no batch");
+        let Parts { tag, count } = Parts::from_number(number).ok_or_else(wrong)?;
+        let row = self.rows.get_mut(tag as usize).ok_or_else(wrong)?;
+        let flight = row.as_mut().ok_or_else(wrong)?;
         flight.parts += 1;
         if flight.parts < count {
             return Ok(());
         }
-        self.finish(tag, give)
+        // Values are lent where bells are rung.
+        self.finish(tag, &mut |_, _| false, give)
     }
 
-    /// All of an answer has come.
+    /// All of an answer has come. Values that are lent are fetched by `borrow`: from that place of the store's pool,
+    /// into that memory of ours.
+    #[inline]
     pub(crate) fn finish(
         &mut self,
         tag: u32,
+        borrow: &mut impl FnMut(u64, &Slice) -> bool,
         give: &mut impl FnMut(u64, Outcome),
-    ) -> Result<(), &'static str> {
-        let row = self.rows.get_mut(tag as usize).ok_or("a number of no batch")?;
-        let Some(flight) = row.take() else { return Ok(()) };
-        self.free.push(tag);
-        let landed = flight.land(&mut self.answers, give);
-        let Flight { mut calls, .. } = flight;
-        calls.clear();
-        self.spare.push(calls);
-        landed
+    ) -> Result<(), Unlanded> {
+        let row = self.rows.get_mut(tag as usize);
+        let row = row.ok_or(Unlanded::Nonsense("a number of no batch"))?;
+        let Some(flight) = row else { return Ok(()) };
+        let end = flight.read(&mut self.bytes, &mut self.answers).map_err(Unlanded::Nonsense)?;
+        flight.fetch(&self.answers, end, borrow)?;
+        flight.land(&self.answers, end, give);
+        if let Some(Flight { mut calls, .. }) = row.take() {
+            calls.clear();
+            self.spare.push(calls);
+            self.free.push(tag);
+        }
+        Ok(())
     }
 
     /// Room for the calls of another batch.
@@ -193,4 +251,6 @@ impl Flights {
     }
 }
 
+/// Values that are lent begin at a line of the caches, as they do in the pool.
+pub(crate) const LINE: usize = 64;
 const TOO_MUCH: &str = "it says that it wrote more than there was room for";

@@ -45,6 +45,11 @@ impl Landing {
         self.region.slice(Board::LENGTH..Board::LENGTH + Message::LOOK.len())
     }
 
+    /// Eight bytes that nobody needs.
+    pub(crate) fn scratch(&self) -> Slice {
+        self.region.slice(Board::LENGTH + 8..Board::LENGTH + 16)
+    }
+
     pub(crate) fn memory(&self) -> &Memory {
         self.region.memory()
     }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fabric::link::{Endpoint, Link};
-use fabric::{Completion, Done, Lane, Op, Pieces, linger, wait};
+use fabric::{Completion, Done, Lane, Op, Pieces, RemoteRegion, Slice, Window, linger, wait};
 use kv_proto::wire::{Answer, BatchHead, Opening, Welcome};
 
 use crate::error::{Error, Kind};
-use crate::flights::{Answered, Flight, Flights, Outcome};
+use crate::flights::{Answered, Flight, Flights, LINE, Outcome, Unlanded};
 use crate::landing::{Landing, Lease};
 use crate::notes::{Noted, Notes};
 use crate::outbox::Outbox;
@@ -29,6 +29,10 @@ pub(crate) struct Line {
     done: Vec<Completion>,
     near: bool,
     notes: Notes,
+    /// The store's values, where we may read them; whether that was seen to work, and how often it was tried.
+    pool: Option<Window>,
+    borrows: bool,
+    tried: u8,
 }
 
 impl Line {
@@ -79,6 +83,8 @@ impl Line {
                 Error::new(if link.ended().is_some() { Kind::Gone } else { Kind::Nonsense }, text)
             })?;
         };
+        let pool = welcome.pool.and_then(|pool| RemoteRegion::from_bytes(&pool).ok());
+        let pool = pool.and_then(|pool| link.import(&pool).ok());
         let near = link.report().explain().lane == Some("shm");
         let receives = (0..RECEIVES).map(|_| Op::receive(RECEIVE, Pieces::EMPTY)).collect();
         Ok(Line {
@@ -92,6 +98,9 @@ impl Line {
             done: Vec::new(),
             near,
             notes,
+            pool,
+            borrows: false,
+            tried: 0,
         })
     }
 
@@ -117,12 +126,16 @@ impl Line {
     /// Sends what was written.
     pub(crate) fn launch(&mut self, outbox: &mut Outbox) -> Result<(), Error> {
         let message = BatchHead::LENGTH + outbox.bytes.len();
-        let answers = outbox.calls.len() * Answer::LENGTH + outbox.packed;
+        // What is lent begins at lines of the caches.
+        let borrows = self.borrows || self.try_borrowing();
+        let lines = if borrows { (outbox.calls.len() + 1) * LINE } else { 0 };
+        let answers = outbox.calls.len() * Answer::LENGTH + outbox.packed + lines;
         let begins = Flight::answers_after(message);
         let lease = self.landing.lease(begins + answers)?;
         let room = lease.len() - begins;
         let tag = self.flights.next_tag();
         let head = BatchHead {
+            borrows,
             count: outbox.calls.len() as u16,
             tag,
             at: (lease.offset() + begins) as u64,
@@ -141,6 +154,15 @@ impl Line {
         self.flights.insert(tag, flight);
         self.post();
         Ok(())
+    }
+
+    /// Whether the store's values can be read: the key to them comes by another way than the welcome, or never.
+    fn try_borrowing(&mut self) -> bool {
+        if let (Some(pool), 0..TRIES) = (&self.pool, self.tried) {
+            self.tried += 1;
+            self.borrows = self.link.peek(pool, 0, &self.landing.scratch());
+        }
+        self.borrows
     }
 
     /// Sends a message that is no batch.
@@ -191,9 +213,13 @@ impl Line {
         let mut any = false;
         while let Some(tag) = self.notes.rung(&self.landing) {
             any = true;
-            self.flights
-                .finish(tag, give)
-                .map_err(|why| Error::new(Kind::Nonsense, format!("the store's answer: {why}")))?;
+            let (link, pool) = (&mut self.link, &self.pool);
+            let mut borrow =
+                |at: u64, into: &Slice| pool.as_ref().is_some_and(|pool| link.peek(pool, at, into));
+            self.flights.finish(tag, &mut borrow, give).map_err(unlanded)?;
+            if self.borrows {
+                self.notes.took(&self.landing);
+            }
         }
         Ok(any)
     }
@@ -264,8 +290,7 @@ impl Line {
                 (RECEIVE, Ok(Done::Received { imm: Some(number), .. })) => {
                     self.receives.push_back(Op::receive(RECEIVE, Pieces::EMPTY));
                     if let Err(why) = self.flights.part(number, give) {
-                        lost =
-                            Some(Error::new(Kind::Nonsense, format!("the store's answer: {why}")));
+                        lost = Some(unlanded(why));
                     }
                 }
                 (RECEIVE, Ok(_)) => {
@@ -316,6 +341,16 @@ impl Line {
     }
 }
 
+#[cold]
+fn unlanded(why: Unlanded) -> Error {
+    match why {
+        Unlanded::Nonsense(why) => Error::new(Kind::Nonsense, format!("the store's answer: {why}")),
+        Unlanded::TakenBack => {
+            Error::new(Kind::Gone, "the store took back what it had lent, before it was read")
+        }
+    }
+}
+
 /// What a completion is.
 const RECEIVE: u64 = 1;
 const SEND: u64 = 2;
@@ -324,5 +359,7 @@ const LETTER: u64 = 3;
 const GLANCE: u32 = 32;
 /// Some microseconds.
 const GLANCES: u32 = 128;
+/// How many batches are asked for before the store's values are given up to be reached.
+const TRIES: u8 = 100;
 /// How many answers may come before we look.
 const RECEIVES: usize = 128;

@@ -21,6 +21,8 @@ pub(crate) struct Notes {
 struct Noting {
     tag: u32,
     sequence: u64,
+    /// Where its bell is.
+    bell: usize,
 }
 
 /// Whether a batch was noted.
@@ -54,12 +56,13 @@ impl Notes {
         let sequence = self.last + 1;
         let place = (sequence % Board::NOTES as u64) as usize;
         let (at, length) = flight.place();
-        let fits = tag < Board::TAGS as u32 && length <= usize::from(u16::MAX);
-        if !fits || self.noted[place].is_some() || !watches() {
+        if length > usize::from(u16::MAX) || self.noted[place].is_some() || !watches() {
             return Noted::No;
         }
         self.last = sequence;
-        self.noted[place] = Some(Noting { tag, sequence });
+        let bell = flight.bell();
+        self.noted[place] = Some(Noting { tag, sequence, bell });
+        memory.store(bell, 0);
         self.count += 1;
         let at = (at / Note::UNIT) as u32;
         let note = Note { sequence: sequence as u16, length: length as u16, at };
@@ -77,8 +80,8 @@ impl Notes {
             return None;
         }
         for noted in &mut self.noted {
-            if let Some(Noting { tag, sequence }) = *noted
-                && landing.memory().load(Board::bell(tag)) == sequence
+            if let Some(Noting { tag, sequence, bell }) = *noted
+                && landing.memory().load(bell) == sequence
             {
                 *noted = None;
                 self.count -= 1;
@@ -86,6 +89,13 @@ impl Notes {
             }
         }
         None
+    }
+
+    /// Says that the answers of all that is not noted any more were taken, and what was lent with them.
+    #[inline]
+    pub(crate) fn took(&self, landing: &Landing) {
+        let oldest = self.noted.iter().flatten().map(|noted| noted.sequence).min();
+        landing.memory().store(Board::TAKEN, oldest.map_or(self.last, |oldest| oldest - 1));
     }
 
     /// Says that we are about to sleep; `false`: something was rung already.
@@ -96,7 +106,7 @@ impl Notes {
         landing.memory().store(Board::CLIENT, Board::YES);
         self.asleep = true;
         fence(Ordering::SeqCst);
-        let rung = |noted: &Noting| landing.memory().load(Board::bell(noted.tag)) == noted.sequence;
+        let rung = |noted: &Noting| landing.memory().load(noted.bell) == noted.sequence;
         let any = self.noted.iter().flatten().any(rung);
         if any {
             self.wake(landing);

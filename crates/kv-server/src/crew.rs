@@ -13,6 +13,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
 
 use crate::engine::Engine;
+use crate::guest::Loans;
 use crate::tools::Tools;
 use crate::worker::Worker;
 
@@ -35,7 +36,7 @@ pub(crate) struct Shared {
     spinning: AtomicUsize,
     most_spinning: usize,
     stopping: AtomicBool,
-    graves: Mutex<Sender<Link>>,
+    graves: Mutex<Sender<(Link, Loans)>>,
 }
 
 /// One worker, as others see it.
@@ -129,9 +130,11 @@ impl Roster {
 }
 
 /// Takes links apart.
-fn bury(links: &Receiver<Link>) {
-    while let Ok(link) = links.recv() {
+fn bury(links: &Receiver<(Link, Loans)>) {
+    while let Ok((link, loans)) = links.recv() {
         drop(link);
+        // Only now nobody reads them any more.
+        drop(loans);
     }
 }
 
@@ -172,7 +175,7 @@ impl Shared {
         self.posts[number].guests.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn bury(&self, link: Link) {
+    pub(crate) fn bury(&self, link: (Link, Loans)) {
         // Without the undertaker it is taken apart here.
         let _ = lock(&self.graves).send(link);
     }

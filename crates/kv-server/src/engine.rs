@@ -48,6 +48,8 @@ pub struct Counts {
     pub requests: AtomicU64,
     /// Bytes of values that went out.
     pub bytes_out: AtomicU64,
+    /// Values that clients on this host read where they lie.
+    pub lent: AtomicU64,
     /// Bytes of values that came in.
     pub bytes_in: AtomicU64,
     /// Clients that sent what no client of ours sends.

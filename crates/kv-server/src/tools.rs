@@ -17,6 +17,8 @@ pub(crate) struct Tools {
     /// The pool, registered for this worker alone: workers that share one would share its count of users too,
     /// and wait for each other at every value.
     pub(crate) pool: Region,
+    /// The same, for clients on this host to read.
+    pub(crate) lent: Region,
     pub(crate) desk: Desk,
     pub(crate) rooms: Rooms,
     /// The message being read.
@@ -29,6 +31,8 @@ pub(crate) struct Tools {
     pub(crate) tally: Tally,
     /// How many boards are watched.
     pub(crate) watched: usize,
+    /// How many guests have something that was lent to them.
+    pub(crate) debtors: usize,
 }
 
 /// What was done since it was last told.
@@ -38,6 +42,7 @@ pub(crate) struct Tally {
     pub(crate) requests: u64,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
+    pub(crate) lent: u64,
 }
 
 impl Tools {
@@ -45,6 +50,7 @@ impl Tools {
         Ok(Tools {
             // Nobody but us reads or writes it.
             pool: endpoint.register(engine.pool(), Rights::NONE)?,
+            lent: Region::near(engine.pool()),
             desk: Desk::new(&endpoint)?,
             rooms: Rooms::default(),
             engine,
@@ -55,14 +61,21 @@ impl Tools {
             spare: Vec::new(),
             tally: Tally::default(),
             watched: 0,
+            debtors: 0,
         })
     }
 
-    /// Answers and what is copied behind them, into a slot.
-    pub(crate) fn write(&mut self, answers: &[Answer], copied: &[u8]) -> Option<Slot> {
+    /// Answers and what is copied behind them, as bytes.
+    #[inline]
+    pub(crate) fn render(&mut self, answers: &[Answer], copied: &[u8]) -> &[u8] {
         self.bytes.clear();
         answers.iter().for_each(|answer| self.bytes.extend(answer.to_bytes()));
         self.bytes.extend(copied);
+        &self.bytes
+    }
+
+    /// What was rendered, into a slot.
+    pub(crate) fn keep(&mut self) -> Option<Slot> {
         self.desk.write(&self.bytes)
     }
 
@@ -78,21 +91,31 @@ impl Tools {
         }
     }
 
+    /// A draft that was sent, with nothing under way.
+    pub(crate) fn settle(&mut self, mut draft: Draft) {
+        let holds = draft.take_holds();
+        self.drafts.push(draft);
+        self.release(holds);
+    }
+
     /// A draft that is not sent.
     pub(crate) fn recycle(&mut self, mut draft: Draft) {
+        draft.take_loans().for_each(|pin| self.engine.store.unpin(pin));
         self.release(draft.take_holds());
         self.drafts.push(draft);
     }
 
     /// Adds what was done to what everybody did.
     pub(crate) fn tell(&mut self) {
-        let Tally { batches, requests, bytes_in, bytes_out } = std::mem::take(&mut self.tally);
+        let Tally { batches, requests, bytes_in, bytes_out, lent } =
+            std::mem::take(&mut self.tally);
         let counts = &self.engine.counts;
-        let told: [(&AtomicU64, u64); 4] = [
+        let told: [(&AtomicU64, u64); 5] = [
             (&counts.batches, batches),
             (&counts.requests, requests),
             (&counts.bytes_in, bytes_in),
             (&counts.bytes_out, bytes_out),
+            (&counts.lent, lent),
         ];
         told.into_iter().filter(|(_, more)| *more > 0).for_each(|(count, more)| add(count, more));
     }
@@ -156,6 +179,16 @@ impl Room {
         self.region.slice(offset..offset + 8)
     }
 
+    /// Where a client's word of what it has taken is read to.
+    pub(crate) fn taken(&self) -> Slice {
+        let offset = self.offset + TAKEN_AT;
+        self.region.slice(offset..offset + 8)
+    }
+
+    pub(crate) fn read_taken(&self) -> u64 {
+        self.region.memory().load(self.offset + TAKEN_AT)
+    }
+
     fn furnish(&self) {
         self.region.memory().write(self.offset + WORDS_AT, &0_u64.to_le_bytes());
         self.region.memory().write(self.offset + WORDS_AT + 8, &Board::YES.to_le_bytes());
@@ -170,9 +203,10 @@ impl Room {
 pub(crate) const MESSAGE: usize = 16 << 10;
 /// How many receives each guest has posted: more wait at the link.
 pub(crate) const RECEIVES: usize = 8;
-/// Places for receives and for batches that were noted on a board, a board's line, two words.
+/// Places for receives and for batches that were noted on a board, a board's line, three words.
 const ROOM: usize = LINE_AT + 4096;
 const LINE_AT: usize = MESSAGE * (RECEIVES + Board::NOTES);
 const WORDS_AT: usize = LINE_AT + 64;
+const TAKEN_AT: usize = WORDS_AT + 64;
 /// How many rooms are made at once.
 const ROOMS: usize = 16;

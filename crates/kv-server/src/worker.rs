@@ -91,7 +91,8 @@ impl Worker {
             self.pause();
             if self.rest() {
                 self.shared.spins(self.number, false);
-                self.listen(None);
+                // Who has something of ours may give it back without saying so.
+                self.listen((self.tools.debtors > 0).then_some(TIDY));
             }
         }
         self.tools.tell();
@@ -104,15 +105,15 @@ impl Worker {
         if now.duration_since(self.tidied) >= TIDY {
             self.tidied = now;
             for (_, seat) in self.guests.iter_mut() {
-                seat.guest.tidy(now, &self.tools);
+                seat.guest.tidy(now, &mut self.tools);
             }
         }
         // Guests that did nothing since the last time are left alone while others work.
-        let guests = &mut self.guests;
+        let (guests, tools) = (&mut self.guests, &mut self.tools);
         self.hot.retain(|row| {
             let Some(seat) = guests.get_mut(*row) else { return false };
             let works = std::mem::take(&mut seat.works);
-            seat.is_hot = works || !seat.guest.rest();
+            seat.is_hot = works || !seat.guest.rest(tools);
             seat.is_hot
         });
     }
@@ -147,10 +148,10 @@ impl Worker {
 
     /// Arms all hot guests; `true` if none is hot any more.
     fn rest(&mut self) -> bool {
-        let guests = &mut self.guests;
+        let (guests, tools) = (&mut self.guests, &mut self.tools);
         self.hot.retain(|row| {
             let Some(seat) = guests.get_mut(*row) else { return false };
-            seat.is_hot = !seat.guest.rest();
+            seat.is_hot = !seat.guest.rest(tools);
             seat.is_hot
         });
         self.hot.is_empty()

@@ -19,7 +19,7 @@ use super::pieces::Choice;
 use super::rail::{Key, Rail, State, Track};
 use super::regions::{Granted, Heard};
 use super::shop::Shop;
-use crate::lane::Caps;
+use crate::lane::{Caps, Lane};
 use crate::op::{Completion, Failure, Op, Work};
 use crate::region::{Rights, Slice};
 use crate::remote::{Reach, Target, Window};
@@ -484,15 +484,31 @@ impl Core {
     /// Reads the peer's memory now, if the one lane in use can.
     #[inline]
     pub(super) fn peek(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
+        self.only(window).is_some_and(|(lane, there)| lane.peek(there, offset, into))
+    }
+
+    #[inline]
+    pub(super) fn poke(
+        &mut self,
+        window: &Window,
+        offset: u64,
+        bytes: &[u8],
+        word: (u64, u64),
+    ) -> bool {
+        self.only(window).is_some_and(|(lane, there)| lane.poke(there, offset, bytes, word))
+    }
+
+    /// The only lane in use, and what a window is there.
+    #[inline]
+    fn only(&mut self, window: &Window) -> Option<(&mut dyn Lane, &Window)> {
         let ([rail], Reach::Link { region }) = (&self.active[..], window.reach()) else {
-            return false;
+            return None;
         };
-        let Some(track) = &mut self.rails[usize::from(*rail)].track else { return false };
-        let Track { lane, keys, closed: false, .. } = track else { return false };
-        let key = keys.get(super::rail::index(*region)).and_then(Option::as_ref);
-        match key {
-            Some((id, Key::Open(there))) if id == region => lane.peek(there, offset, into),
-            _ => false,
+        let track = self.rails[usize::from(*rail)].track.as_mut()?;
+        let Track { lane, keys, closed: false, .. } = track else { return None };
+        match keys.get(super::rail::index(*region)).and_then(Option::as_ref) {
+            Some((id, Key::Open(there))) if id == region => Some((lane.as_mut(), there)),
+            _ => None,
         }
     }
 

@@ -227,6 +227,11 @@ impl Lane for Link {
         self.core.peek(window, offset, into)
     }
 
+    #[inline]
+    fn poke(&mut self, window: &Window, offset: u64, bytes: &[u8], word: (u64, u64)) -> bool {
+        self.core.poke(window, offset, bytes, word)
+    }
+
     fn arm(&mut self) -> bool {
         let now = self.now();
         self.attend(now);

@@ -13,7 +13,7 @@ use crate::error::{Error, Kind};
 use crate::grants::random;
 use crate::op::{Failure, Work};
 use crate::open::Side;
-use crate::region::Region;
+use crate::region::{Region, Registration};
 use crate::remote::{LaneKind, Reach, RemoteRegion, Target, Window};
 
 impl Core {
@@ -391,6 +391,10 @@ impl Core {
         let rail = &mut self.rails[usize::from(at)];
         let generation = rail.generation;
         let Some(track) = rail.track.as_mut().filter(|track| !track.closed) else { return };
+        let only_near = matches!(region.registration(), Registration::Near);
+        if only_near && rail.plan.class != Class::Shm {
+            return self.say(&Control::Key { rail: at, generation, region: id, key: None });
+        }
         let key = match track.lane.grant(region) {
             Ok(key) => Some(key),
             // The peer must take in others first.

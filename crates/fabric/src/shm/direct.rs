@@ -1,6 +1,6 @@
 //! Operations by loads and stores, and by the kernel: those the peer need not be asked for.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 use super::board::GrantId;
 use super::lane::Connection;
@@ -53,9 +53,38 @@ pub(super) fn peek(window: &Window, offset: u64, into: &Slice, connection: &Conn
         return false;
     }
     connection.board.touch(mapping.grant());
-    let granted = mapping.is_granted();
+    let mut granted = mapping.is_granted();
     if granted {
         mapping.read(std::slice::from_ref(into), offset as usize);
+        // Its owner waits for us before it uses the memory otherwise, but not for ever.
+        fence(Ordering::Acquire);
+        granted = mapping.is_granted();
+    }
+    connection.board.let_go();
+    granted
+}
+
+/// A write that is over when it returns, and a word behind it that says so; `false` as for [`peek`].
+#[inline]
+pub(super) fn poke(
+    window: &Window,
+    offset: u64,
+    bytes: &[u8],
+    (at, word): (u64, u64),
+    connection: &Connection,
+) -> bool {
+    let Reach::Mapped(mapping) = window.reach() else { return false };
+    let within =
+        |from: u64, length: u64| from.checked_add(length).is_some_and(|end| end <= window.len());
+    let fits = within(offset, bytes.len() as u64) && within(at, 8) && at.is_multiple_of(8);
+    if !fits || !window.rights().write {
+        return false;
+    }
+    connection.board.touch(mapping.grant());
+    let granted = mapping.is_granted();
+    if granted {
+        mapping.write_bytes(bytes, offset as usize);
+        mapping.number(at as usize).store(word, Ordering::Release);
     }
     connection.board.let_go();
     granted

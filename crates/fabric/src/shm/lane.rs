@@ -9,7 +9,7 @@ use rustix::event::epoll;
 
 use super::board::{Board, GrantId, PeerBoard};
 use super::courier::{Courier, Granted};
-use super::direct::{Verdict, direct, peek};
+use super::direct::{Verdict, direct, peek, poke};
 use super::doorbell::{ASLEEP, ASLEEP_FOR_ROOM, AWAKE, Flag, announce, must_wake};
 use super::fence::Fence;
 use super::mapping::{PeerMapping, is_huge};
@@ -291,6 +291,13 @@ impl Lane for ShmLane {
         window.lane() == self.number
             && self.engine.core.dead().is_none()
             && peek(window, offset, into, &self.connection)
+    }
+
+    #[inline]
+    fn poke(&mut self, window: &Window, offset: u64, bytes: &[u8], word: (u64, u64)) -> bool {
+        window.lane() == self.number
+            && self.engine.core.dead().is_none()
+            && poke(window, offset, bytes, word, &self.connection)
     }
 
     fn arm(&mut self) -> bool {

@@ -105,7 +105,7 @@ pub(super) fn is_registered(region: &Region, pd: &Arc<Pd>) -> bool {
     match region.registration() {
         Registration::Verbs(mr) => mr.is_of(pd),
         Registration::Several(keys) => keys.lkey(pd.number()).is_some(),
-        Registration::Software => false,
+        Registration::Software | Registration::Near => false,
     }
 }
 
@@ -116,7 +116,7 @@ pub(super) fn lkey(slice: &Slice, domain: u32) -> u32 {
     match slice.region().registration() {
         Registration::Verbs(mr) => mr.lkey(),
         Registration::Several(keys) => keys.lkey(domain).unwrap_or(0),
-        Registration::Software => 0,
+        Registration::Software | Registration::Near => 0,
     }
 }
 
@@ -125,7 +125,7 @@ pub(super) fn rkey(region: &Region, pd: &Arc<Pd>) -> Option<u32> {
     match region.registration() {
         Registration::Verbs(mr) => mr.is_of(pd).then(|| mr.rkey()),
         Registration::Several(keys) => keys.rkey(pd),
-        Registration::Software => None,
+        Registration::Software | Registration::Near => None,
     }
 }
 

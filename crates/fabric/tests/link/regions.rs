@@ -1,7 +1,7 @@
 //! Memory that a peer may use: as long as it is there, as far as it reaches, and no more of it than allowed.
 
 use fabric::link::{Class, Settings};
-use fabric::{Done, Failure, Kind, Lane, Op, RemoteRegion, Rights, Work};
+use fabric::{Done, Failure, Kind, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Work};
 
 use crate::two::{Two, only, post, settings};
 
@@ -28,6 +28,52 @@ fn a_dropped_region_is_refused_and_the_link_goes_on() {
         assert_eq!(two.do_one(other), Ok(Done::Placed), "round {round}");
     }
     assert_eq!((two.dialler.ended(), two.acceptor.ended()), (None, None));
+}
+
+/// Only who can map it: by other ways it is refused, though it is the same grant.
+#[test]
+fn near_memory_is_read_on_shared_memory_and_nowhere_else() {
+    let memory = Memory::allocate(8192, Pages::Plain).unwrap();
+    memory.write(100, b"lent");
+    for class in CLASSES {
+        let mut two = Two::over(class);
+        let here = two.region(0, 64, Rights::NONE);
+        let near = Region::near(&memory);
+        let window = two.grant(&near);
+        let read = two.do_one(Op::read(1, here.slice(..4), window.at(100)));
+        let peeked = two.dialler.peek(&window, 100, &here.slice(8..12));
+        match class {
+            Class::Shm => {
+                assert_eq!((read, peeked), (Ok(Done::Placed), true));
+                assert_eq!(here.slice(..12).to_vec(), b"lent\0\0\0\0lent");
+                assert!(!two.dialler.peek(&window, 8190, &here.slice(..4)), "beyond its end");
+                assert!(!two.dialler.poke(&window, 0, b"mine", (8, 1)), "not to be written");
+                drop(near);
+                assert!(!two.dialler.peek(&window, 100, &here.slice(..4)), "taken back");
+            }
+            _ => assert_eq!((read, peeked), (Err(Failure::Access), false)),
+        }
+    }
+    assert_eq!(memory.load(8), 0);
+}
+
+#[test]
+fn what_is_poked_is_there_and_its_word_after_it() {
+    let mut two = Two::over(Class::Shm);
+    let there = two.region(1, 64, Rights::ALL);
+    let window = two.grant(&there);
+    // The first write waits until the way to it is known.
+    let here = two.region(0, 64, Rights::NONE);
+    assert_eq!(two.do_one(Op::write(1, here.slice(..1), window.at(0))), Ok(Done::Placed));
+    assert!(two.dialler.poke(&window, 3, b"bytes", (56, 7)));
+    assert_eq!((there.slice(3..8).to_vec(), there.memory().load(56)), (b"bytes".to_vec(), 7));
+    for (offset, word) in [(60, 0), (0, 57), (0, 60), (0, 64), (u64::MAX, 0), (0, u64::MAX - 7)] {
+        assert!(!two.dialler.poke(&window, offset, b"bytes", (word, 1)), "{offset} {word}");
+    }
+    let mut far = Two::over(Class::Tcp);
+    let there = far.region(1, 64, Rights::ALL);
+    let window = far.grant(&there);
+    assert!(!far.dialler.poke(&window, 0, b"bytes", (8, 1)), "a write must be posted there");
 }
 
 #[test]

@@ -120,7 +120,8 @@ pub(crate) fn join(endpoint: &Endpoint, listener: &Listener) -> (Link, Link) {
     std::thread::scope(|scope| {
         let dialler = scope.spawn(|| endpoint.connect(address, LIMIT).unwrap());
         let mut acceptor = listener.accept(LIMIT).unwrap().unwrap();
-        while !dialler.is_finished() {
+        // The end that was called may learn a moment later that the way is there.
+        while !dialler.is_finished() || acceptor.report().explain().lane.is_none() {
             fabric::wait(&mut acceptor, &mut Vec::new(), Duration::from_millis(1));
         }
         (dialler.join().unwrap(), acceptor)

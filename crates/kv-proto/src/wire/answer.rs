@@ -11,7 +11,8 @@ pub struct Answer {
     pub replaced: bool,
     /// CRC32C of the bytes written, where it was asked for.
     pub checksum: Option<u32>,
-    /// How many bytes the store wrote: behind the answers, or where the request said.
+    /// How many bytes the store wrote: behind the answers, or where the request said. Of a value that is lent: how
+    /// many there are to be read.
     pub written: u64,
     /// The whole value's length. [`Status::Full`]: how much is free. [`Status::TooLong`]: the most there may be.
     pub length: u64,
@@ -19,8 +20,11 @@ pub struct Answer {
     pub version: u64,
     /// In how many milliseconds it expires, if it does.
     pub expires_in: Option<u64>,
-    /// A cursor or a staged value, if not 0; of a listing, where to go on.
+    /// A cursor or a staged value, if not 0; of a listing, where to go on. Of a value that is lent, where in the
+    /// store's pool it begins.
     pub handle: u64,
+    /// The value was not written: it is lent until its batch is [taken](super::Board::TAKEN).
+    pub lent: bool,
 }
 
 /// How a request went.
@@ -93,6 +97,7 @@ impl Answer {
             version: 0,
             expires_in: None,
             handle: 0,
+            lent: false,
         }
     }
 
@@ -101,7 +106,8 @@ impl Answer {
     pub fn to_bytes(&self) -> [u8; Self::LENGTH] {
         let flags = u8::from(self.replaced)
             | u8::from(self.checksum.is_some()) << 1
-            | u8::from(self.expires_in.is_some()) << 2;
+            | u8::from(self.expires_in.is_some()) << 2
+            | u8::from(self.lent) << 3;
         let mut bytes = [0; Self::LENGTH];
         bytes[0] = self.status as u8;
         bytes[1] = flags;
@@ -124,7 +130,7 @@ impl Answer {
         let (written, length, version) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let (expires_in, handle) = (reader.u64()?, reader.u64()?);
         reader.end()?;
-        if flags > 7 || zero != 0 || also_zero != 0 {
+        if flags > 15 || zero != 0 || also_zero != 0 {
             return Err("an answer with flags that this version does not know");
         }
         Ok(Answer {
@@ -136,6 +142,7 @@ impl Answer {
             version,
             expires_in: (flags & 4 != 0).then_some(expires_in),
             handle,
+            lent: flags & 8 != 0,
         })
     }
 }
@@ -148,7 +155,7 @@ mod tests {
     fn answers_come_back() {
         for (at, status) in Status::ALL.into_iter().enumerate() {
             assert_eq!(status as usize, at);
-            for flags in 0..8 {
+            for flags in 0..16 {
                 let answer = Answer {
                     status,
                     replaced: flags & 1 != 0,
@@ -158,6 +165,7 @@ mod tests {
                     version: 2,
                     expires_in: (flags & 4 != 0).then_some(0),
                     handle: 3,
+                    lent: flags & 8 != 0,
                 };
                 assert_eq!(Answer::parse(&answer.to_bytes()), Ok(answer));
             }
@@ -167,7 +175,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         let good = Answer::new(Status::Ok).to_bytes();
-        for (at, value) in [(0, 15), (1, 8), (2, 1), (3, 1)] {
+        for (at, value) in [(0, 15), (1, 16), (2, 1), (3, 1)] {
             let mut bad = good;
             bad[at] = value;
             Answer::parse(&bad).expect_err("a field it does not know");

@@ -40,6 +40,8 @@ pub struct Batch<'m> {
 /// What stands before the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchHead {
+    /// Whether values may be lent instead of written: the client reads the store's pool where it lies.
+    pub borrows: bool,
     /// How many requests follow, at least one.
     pub count: u16,
     /// Its name, see [`Parts`].
@@ -57,7 +59,7 @@ impl BatchHead {
     /// As bytes.
     pub fn to_bytes(&self) -> [u8; Self::LENGTH] {
         let mut bytes = [0; Self::LENGTH];
-        bytes[0] = 1;
+        bytes[..2].copy_from_slice(&[1, u8::from(self.borrows)]);
         bytes[2..4].copy_from_slice(&self.count.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.tag.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.at.to_le_bytes());
@@ -91,9 +93,9 @@ impl<'m> Message<'m> {
     #[inline]
     pub fn parse(message: &'m [u8]) -> Result<Self, Nonsense> {
         let mut reader = Reader { bytes: message };
-        let [kind, zero] = reader.array()?;
+        let [kind, borrows] = reader.array()?;
         let count = reader.u16()?;
-        if zero != 0 || (count == 0) != (kind != 1) {
+        if borrows > u8::from(kind == 1) || (count == 0) != (kind != 1) {
             return Err("a message of no known kind");
         }
         match kind {
@@ -102,7 +104,7 @@ impl<'m> Message<'m> {
                 if tag >= Parts::TAGS || room < u64::from(count) * Answer::LENGTH as u64 {
                     return Err("a batch with no room for its answers");
                 }
-                let head = BatchHead { count, tag, at, room };
+                let head = BatchHead { borrows: borrows == 1, count, tag, at, room };
                 Ok(Message::Batch(Batch { head, reader, left: count }))
             }
             2 => {
@@ -149,7 +151,13 @@ mod tests {
     use super::*;
 
     fn batch(requests: &[Request<'_>]) -> Vec<u8> {
-        let head = BatchHead { count: requests.len() as u16, tag: 5, at: 64, room: 1 << 20 };
+        let head = BatchHead {
+            borrows: true,
+            count: requests.len() as u16,
+            tag: 5,
+            at: 64,
+            room: 1 << 20,
+        };
         let mut bytes = head.to_bytes().to_vec();
         requests.iter().for_each(|request| request.put(&mut bytes));
         bytes
@@ -191,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_batch_without_room_is_refused() {
-        let mut head = BatchHead { count: 2, tag: 0, at: 0, room: 95 };
+        let mut head = BatchHead { borrows: false, count: 2, tag: 0, at: 0, room: 95 };
         Message::parse(&head.to_bytes()).expect_err("no room");
         (head.room, head.tag) = (96, Parts::TAGS);
         Message::parse(&head.to_bytes()).expect_err("no such tag");

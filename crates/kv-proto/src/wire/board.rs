@@ -2,8 +2,8 @@
 //! answers, without a message.
 //!
 //! A client may have one, at the beginning of its landing. While the store **watches** it, a batch is asked for by
-//! a [`Note`] of where its message lies, and answered by a **bell**: the note's sequence, in the place of the
-//! batch's tag, once the answers are placed. Each side writes, looks whether the other still watches or
+//! a [`Note`] of where its message lies, and answered by a **bell**: the note's sequence, in the word before the
+//! answers, once they are placed. One answer and its bell are a line of the caches, which travels once. Each side writes, looks whether the other still watches or
 //! sleeps, and sends a message if so: so nothing is missed whoever goes to sleep.
 
 /// Where the words are.
@@ -12,17 +12,18 @@ pub struct Board;
 
 impl Board {
     /// How many bytes of the landing it takes.
-    pub const LENGTH: usize = Self::BELLS + 8 * Self::TAGS;
+    pub const LENGTH: usize = Self::TAKEN + 64;
     /// The client's own line: its state, then its notes. The store reads it whole.
     pub const CLIENT: usize = 0;
     /// How long that is.
     pub const LINE: usize = 64;
     /// The store's word: whether it watches.
     pub const STORE: usize = 64;
-    /// A word for each tag.
-    const BELLS: usize = 128;
-    /// Batches with higher tags go by messages.
-    pub const TAGS: usize = 64;
+    /// The client's second word, in a line of its own: the sequence up to which it has taken all answers. What the
+    /// store lent it for those is the store's again.
+    pub const TAKEN: usize = 128;
+    /// How long a bell is, which stands before the answers of a batch that was noted.
+    pub const BELL: usize = 8;
     /// How many notes there are.
     pub const NOTES: usize = 7;
 
@@ -33,12 +34,6 @@ impl Board {
     #[inline]
     pub fn note(sequence: u64) -> usize {
         Self::CLIENT + 8 * (1 + (sequence % Self::NOTES as u64) as usize)
-    }
-
-    /// Where the bell of a tag is.
-    #[inline]
-    pub fn bell(tag: u32) -> usize {
-        Self::BELLS + 8 * tag as usize
     }
 }
 
@@ -81,7 +76,8 @@ mod tests {
         let notes: std::collections::BTreeSet<_> = (1..=7).map(Board::note).collect();
         assert_eq!(notes, (1..=7).map(|at| at * 8).collect());
         assert!(notes.iter().all(|at| (8..Board::LINE).contains(at)));
-        assert_eq!(Board::bell(63) + 8, Board::LENGTH);
-        assert!(Board::bell(0) > Board::STORE);
+        assert!(
+            Board::STORE.is_multiple_of(Board::LINE) && Board::TAKEN.is_multiple_of(Board::LINE)
+        );
     }
 }

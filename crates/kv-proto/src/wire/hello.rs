@@ -93,6 +93,8 @@ pub struct Welcome {
     pub resumed: bool,
     /// What the store takes.
     pub limits: Limits,
+    /// The store's values, granted for reading where it lends them to this client.
+    pub pool: Option<[u8; REGION]>,
 }
 
 /// What a store takes of one client.
@@ -114,13 +116,18 @@ pub struct Limits {
 
 impl Welcome {
     /// How long it is.
-    pub const LENGTH: usize = 8 + 8 + 16 + 4 + 3 * 2 + 2 + 2 * 8;
+    pub const LENGTH: usize = 8 + 8 + 16 + 4 + 3 * 2 + 2 + 2 * 8 + REGION;
 
     /// As a message.
     pub fn to_bytes(&self) -> Vec<u8> {
         let Limits { message, requests, batches, regions, value, moved } = self.limits;
         let mut bytes = MAGIC.to_vec();
-        bytes.extend([VERSION, Service::Store as u8, u8::from(self.resumed), 0]);
+        bytes.extend([
+            VERSION,
+            Service::Store as u8,
+            u8::from(self.resumed),
+            u8::from(self.pool.is_some()),
+        ]);
         bytes.extend(self.epoch.to_le_bytes());
         bytes.extend(self.session);
         bytes.extend(message.to_le_bytes());
@@ -129,17 +136,18 @@ impl Welcome {
         }
         bytes.extend(value.to_le_bytes());
         bytes.extend(moved.to_le_bytes());
+        bytes.extend(self.pool.unwrap_or([0; REGION]));
         bytes
     }
 
     /// From the store's first message.
     pub fn parse(message: &[u8]) -> Result<Self, Nonsense> {
         let mut reader = Reader { bytes: message };
-        let [version, service, resumed, zero] = opened(&mut reader)?;
+        let [version, service, resumed, lends] = opened(&mut reader)?;
         if version != VERSION {
             return Err("the store speaks another version: run the same at both ends");
         }
-        if service != Service::Store as u8 || resumed > 1 || zero != 0 {
+        if service != Service::Store as u8 || resumed > 1 || lends > 1 {
             return Err("it is no welcome of a store");
         }
         let (epoch, session) = (reader.u64()?, reader.array()?);
@@ -156,11 +164,16 @@ impl Welcome {
             },
             moved: reader.u64()?,
         };
+        let pool: [u8; REGION] = reader.array()?;
         reader.end()?;
+        if lends == 0 && pool != [0; REGION] {
+            return Err("it is no welcome of a store");
+        }
         if limits.requests == 0 || limits.batches == 0 || limits.message < 128 {
             return Err("the store takes nothing");
         }
-        Ok(Welcome { epoch, session, resumed: resumed == 1, limits })
+        let pool = (lends == 1).then_some(pool);
+        Ok(Welcome { epoch, session, resumed: resumed == 1, limits, pool })
     }
 }
 
@@ -201,17 +214,23 @@ mod tests {
             value: 1 << 40,
             moved: 1 << 30,
         };
-        let welcome = Welcome { epoch: 5, session: [3; 16], resumed: true, limits };
-        let bytes = welcome.to_bytes();
-        assert_eq!(bytes.len(), Welcome::LENGTH);
-        assert_eq!(Welcome::parse(&bytes), Ok(welcome));
-        for cut in 0..bytes.len() {
-            Welcome::parse(&bytes[..cut]).expect_err("cut short");
+        for pool in [None, Some([8; REGION])] {
+            let welcome = Welcome { epoch: 5, session: [3; 16], resumed: true, limits, pool };
+            let bytes = welcome.to_bytes();
+            assert_eq!(bytes.len(), Welcome::LENGTH);
+            assert_eq!(Welcome::parse(&bytes), Ok(welcome));
+            for cut in 0..bytes.len() {
+                Welcome::parse(&bytes[..cut]).expect_err("cut short");
+            }
+            for (at, value) in [(0, 0), (4, 2), (5, 2), (6, 2), (7, 2)] {
+                let mut bad = bytes.clone();
+                bad[at] = value;
+                Welcome::parse(&bad).expect_err("a field it does not know");
+            }
         }
-        for (at, value) in [(0, 0), (4, 2), (5, 2), (6, 2), (7, 1)] {
-            let mut bad = bytes.clone();
-            bad[at] = value;
-            Welcome::parse(&bad).expect_err("a field it does not know");
-        }
+        let mut bad =
+            Welcome { epoch: 5, session: [3; 16], resumed: true, limits, pool: None }.to_bytes();
+        bad[Welcome::LENGTH - 1] = 1;
+        Welcome::parse(&bad).expect_err("a pool that is not lent");
     }
 }

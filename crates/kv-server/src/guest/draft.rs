@@ -20,6 +20,10 @@ pub(crate) struct Draft {
     pub(super) apart: Vec<(Window, u64, Vec<Slice>)>,
     /// What must not move until all of it is written.
     pub(super) holds: Vec<Hold>,
+    /// Whether values may be lent, those that are, and how many bytes they have.
+    pub(super) lends: bool,
+    pub(super) loans: Vec<Pin>,
+    pub(super) lent: u64,
     /// What to ring when all of it is placed, instead of a number with each write.
     pub(super) bell: Option<u64>,
     /// How many requests wait for bytes from the client.
@@ -46,12 +50,15 @@ pub(crate) enum Hold {
 impl Draft {
     pub(crate) fn new() -> Self {
         Draft {
-            head: BatchHead { count: 0, tag: 0, at: 0, room: 0 },
+            head: BatchHead { borrows: false, count: 0, tag: 0, at: 0, room: 0 },
             answers: Vec::new(),
             copied: Vec::new(),
             behind: Vec::new(),
             apart: Vec::new(),
             holds: Vec::new(),
+            lends: false,
+            loans: Vec::new(),
+            lent: 0,
             bell: None,
             missing: 0,
             claimed: 0,
@@ -66,7 +73,8 @@ impl Draft {
         self.copied.clear();
         self.behind.clear();
         self.apart.clear();
-        debug_assert!(self.holds.is_empty());
+        debug_assert!(self.holds.is_empty() && self.loans.is_empty());
+        self.lent = 0;
         self.missing = 0;
         self.claimed = u64::from(head.count) * Answer::LENGTH as u64;
         self.pieces = 0;
@@ -89,6 +97,11 @@ impl Draft {
     /// What must not move, out of here.
     pub(crate) fn take_holds(&mut self) -> Vec<Hold> {
         std::mem::take(&mut self.holds)
+    }
+
+    /// What would have been lent, out of here.
+    pub(crate) fn take_loans(&mut self) -> impl Iterator<Item = Pin> {
+        self.loans.drain(..)
     }
 
     /// Room for holds, if it has none.

@@ -7,6 +7,7 @@
 mod draft;
 mod fetch;
 mod handles;
+mod loans;
 mod measure;
 mod reply;
 mod serve;
@@ -28,6 +29,7 @@ use crate::tools::{MESSAGE, RECEIVES, Room, Tools};
 pub(crate) use draft::{Draft, Hold};
 use fetch::Fetch;
 use handles::Handles;
+pub(crate) use loans::Loans;
 use measure::Measure;
 pub use measure::SCRATCH;
 use reply::Reply;
@@ -53,6 +55,7 @@ pub(crate) struct Guest {
     fetches: Rows<Fetch>,
     letters: Rows<Slot>,
     watch: Watch,
+    loans: Loans,
     /// How often it was stepped.
     turns: u32,
     /// Its session, also after it was dismissed: writes may still come to nothing.
@@ -76,6 +79,8 @@ pub(super) struct Client {
     landing: Window,
     /// Whether the landing begins with a board.
     board: bool,
+    /// Whether it may read the pool.
+    lent: bool,
     handles: Handles,
 }
 
@@ -101,6 +106,7 @@ impl Guest {
             fetches: Rows::default(),
             letters: Rows::default(),
             watch: Watch::default(),
+            loans: Loans::new(tools.engine.clone()),
             turns: 0,
         })
     }
@@ -135,7 +141,8 @@ impl Guest {
     }
 
     /// Prepares to be left alone until its descriptor says something; `false`: not yet.
-    pub(crate) fn rest(&mut self) -> bool {
+    pub(crate) fn rest(&mut self, tools: &mut Tools) -> bool {
+        self.reclaim(tools);
         self.ends_watch() && self.link.arm()
     }
 
@@ -163,8 +170,8 @@ impl Guest {
         self.link.close();
     }
 
-    /// The link, once nothing is under way any more.
-    pub(crate) fn into_link(mut self, tools: &mut Tools) -> Link {
+    /// The link, once nothing is under way any more; what its client was lent is given up after it.
+    pub(crate) fn into_link(mut self, tools: &mut Tools) -> (Link, Loans) {
         self.leave();
         self.forget_board(tools);
         if let Some(session) = self.session.take() {
@@ -182,7 +189,8 @@ impl Guest {
                 tools.recycle(draft);
             }
         }
-        self.link
+        let loans = self.take_loans(tools);
+        (self.link, loans)
     }
 
     /// What it holds open is closed; its session is kept for a while.
@@ -191,7 +199,8 @@ impl Guest {
     }
 
     /// Looks after what stands unused.
-    pub(crate) fn tidy(&mut self, now: Instant, tools: &Tools) {
+    pub(crate) fn tidy(&mut self, now: Instant, tools: &mut Tools) {
+        self.reclaim(tools);
         if let State::Client(client) = &mut self.state {
             let idled = client.handles.tidy(now, tools.engine.idle());
             crate::engine::add(&tools.engine.counts.idled, idled as u64);
@@ -301,11 +310,16 @@ impl Guest {
                     moved: MOVED,
                 };
                 let (epoch, id) = (engine.epoch(), session.id());
-                let welcome = Welcome { epoch, session: id, resumed, limits };
+                // Who may not read everything must not: then it is not lent.
+                let near = board && self.link.is_near();
+                let pool = near.then(|| self.link.grant(&tools.lent)).and_then(Result::ok);
+                let pool = pool.map(|pool| pool.to_bytes());
+                let lent = pool.is_some();
+                let welcome = Welcome { epoch, session: id, resumed, limits, pool };
                 let (regions, handles) = (HashMap::new(), Handles::default());
                 self.session = Some(session.clone());
-                self.state =
-                    State::Client(Box::new(Client { session, regions, landing, board, handles }));
+                let client = Client { session, regions, landing, board, lent, handles };
+                self.state = State::Client(Box::new(client));
                 self.say(&welcome.to_bytes(), tools)
             }
         }

@@ -23,8 +23,8 @@ pub(super) struct Reply {
 enum Bell {
     /// By the numbers of the writes.
     None,
-    /// By a word on its board, when all writes are over.
-    ToRing { tag: u32, sequence: u64 },
+    /// By a word before them, when all writes are over.
+    ToRing { at: u64, sequence: u64 },
     /// That word is on its way.
     Rings,
 }
@@ -40,7 +40,22 @@ impl Guest {
             self.unsent.push_front(draft);
             return false;
         }
-        let Some(slot) = tools.write(&draft.answers, &draft.copied) else {
+        tools.tally.batches += 1;
+        tools.tally.requests += draft.answers.len() as u64;
+        let bytes = tools.render(&draft.answers, &draft.copied);
+        // On shared memory what is copied anyway goes by one more copy, and needs nothing to be kept.
+        if let (0, true, Some(sequence)) = (draft.pieces, draft.apart.is_empty(), draft.bell) {
+            let bell = draft.head.at - Board::BELL as u64;
+            if self.link.poke(&client.landing, draft.head.at, bytes, (bell, sequence)) {
+                if !draft.loans.is_empty() {
+                    self.lend(sequence, &mut draft.loans, draft.lent, tools);
+                }
+                self.rang();
+                tools.settle(draft);
+                return true;
+            }
+        }
+        let Some(slot) = tools.keep() else {
             tools.recycle(draft);
             self.dismiss("there is no memory for an answer");
             return true;
@@ -50,8 +65,6 @@ impl Guest {
         let most = self.link.caps().max_pieces;
         let mut pieces = tools.spare.pop().unwrap_or_default();
         compose(&mut pieces, &mut draft, &slot, tools);
-        let length = pieces.iter().map(Slice::len).sum::<usize>();
-        let short = length <= SHORT && draft.apart.is_empty();
         write(&mut self.ops, pieces, &client.landing, draft.head.at, most, tools);
         for (window, at, pieces) in draft.apart.drain(..) {
             write(&mut self.ops, pieces, &window, at, most, tools);
@@ -59,32 +72,23 @@ impl Guest {
         let count = (self.ops.len() - begun) as u32;
         let tag = draft.head.tag;
         let number = Parts { tag, count }.to_number();
-        let (mut bell, number) = match draft.bell.take() {
-            Some(sequence) => (Bell::ToRing { tag, sequence }, None),
+        let (bell, number) = match draft.bell.take() {
+            Some(sequence) => {
+                if !draft.loans.is_empty() {
+                    self.lend(sequence, &mut draft.loans, draft.lent, tools);
+                }
+                (Bell::ToRing { at: draft.head.at - Board::BELL as u64, sequence }, None)
+            }
             None => (Bell::None, Some(number)),
         };
-        let holds = std::mem::take(&mut draft.holds);
-        // Alone on shared memory, short writes take effect in order as they are posted: the bell follows at once.
-        let alone = begun == 0 && self.replies.len() + self.fetches.len() == 0;
-        let mut left = count;
-        if let Bell::ToRing { tag, sequence } = bell
-            && alone
-            && short
-            && self.link.is_near()
-        {
-            let word = tools.desk.bell(&slot, sequence);
-            self.ops.push_back(Op::write(0, word, client.landing.at(Board::bell(tag) as u64)));
-            (bell, left) = (Bell::Rings, count + 1);
-        }
-        let row = self.replies.insert(Reply { left, slot, holds, bell });
+        let holds = draft.take_holds();
+        let row = self.replies.insert(Reply { left: count, slot, holds, bell });
         for op in self.ops.iter_mut().skip(begun) {
             op.token = REPLY | u64::from(row);
             if let Work::Write { imm, .. } = &mut op.work {
                 *imm = number;
             }
         }
-        tools.tally.batches += 1;
-        tools.tally.requests += draft.answers.len() as u64;
         tools.drafts.push(draft);
         true
     }
@@ -114,12 +118,12 @@ impl Guest {
     /// All of an answer is in the client's memory, or never will be.
     fn all_placed(&mut self, row: u32, is_placed: bool, tools: &mut Tools) {
         let Some(reply) = self.replies.get_mut(row) else { return };
-        if let (Bell::ToRing { tag, sequence }, State::Client(client)) = (reply.bell, &self.state)
+        if let (Bell::ToRing { at, sequence }, State::Client(client)) = (reply.bell, &self.state)
             && is_placed
         {
             (reply.bell, reply.left) = (Bell::Rings, 1);
             let word = tools.desk.bell(&reply.slot, sequence);
-            let bell = client.landing.at(Board::bell(tag) as u64);
+            let bell = client.landing.at(at);
             return self.ops.push_back(Op::write(REPLY | u64::from(row), word, bell));
         }
         if let Some(reply) = self.replies.remove(row) {
@@ -132,8 +136,6 @@ impl Guest {
     }
 }
 
-/// Answers up to this length with all that stands behind them go by one lane in one go.
-const SHORT: usize = 64 << 10;
 /// How many long answers of copied bytes may be on their way.
 const MOST_LARGE: usize = 2;
 

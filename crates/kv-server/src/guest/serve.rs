@@ -33,9 +33,11 @@ impl Guest {
         if self.waiting.len() + self.unsent.len() > usize::from(super::BATCHES) * 2 {
             return Err("it has more batches under way than it may");
         }
+        let lends = head.borrows && bell.is_some() && client.lent && self.may_lend(tools);
+        let State::Client(client) = &mut self.state else { return Ok(()) };
         let mut draft = tools.drafts.pop().unwrap_or_else(Draft::new);
         draft.begin(head);
-        draft.bell = bell;
+        (draft.bell, draft.lends) = (bell, lends);
         let now = tools.engine.now();
         let mut plans = Vec::new();
         for request in batch {
@@ -86,11 +88,12 @@ impl Serving<'_> {
         }
         match request {
             Request::Get { key, offset, length, place, keep, checksum } => {
-                let part = Part { offset, length, place, checksum };
+                let lends = self.draft.lends;
+                let part = Part { offset, length, place, checksum, lends };
                 self.get(valid(key)?, part, keep)
             }
             Request::Read { handle, offset, length, place, checksum } => {
-                self.read(handle, Part { offset, length, place, checksum })
+                self.read(handle, Part { offset, length, place, checksum, lends: false })
             }
             Request::Close { handle } => {
                 let known = self.client.handles.close(handle);
@@ -149,6 +152,8 @@ impl Serving<'_> {
             self.draft.holds.push(Hold::Cursor(held));
         } else if written == Written::Copied {
             self.tools.engine.store.unpin(pin);
+        } else if written == Written::Lent {
+            self.draft.loans.push(pin);
         } else {
             self.draft.holds.push(Hold::Pin(pin));
         }
@@ -179,7 +184,17 @@ impl Serving<'_> {
         let draft = &mut *self.draft;
         let copied = draft.answers.len() * Answer::LENGTH + draft.copied.len();
         let short = wanted as usize <= COPIED && copied + COPIED <= LARGEST / 2;
+        let lends =
+            part.lends && !short && wanted <= LENT && part.offset.saturating_add(wanted) == total;
+        let whole = within(ranges, part.offset, wanted).next();
         let written = match part.place {
+            Place::Packed if lends && whole.is_some_and(|(_, length)| length == wanted) => {
+                answer.handle = whole.map_or(0, |(at, _)| at);
+                (answer.written, answer.lent) = (wanted, true);
+                draft.lent += wanted;
+                tools.tally.lent += 1;
+                Written::Lent
+            }
             Place::Packed if short => {
                 let begun = draft.copied.len();
                 draft.copied.resize(begun + wanted as usize, 0);
@@ -395,6 +410,8 @@ struct Part {
     length: u64,
     place: Place,
     checksum: bool,
+    /// Whether they may stay where they lie.
+    lends: bool,
 }
 
 /// Whether bytes were copied, or lie where they lie until they are written.
@@ -402,6 +419,8 @@ struct Part {
 enum Written {
     Copied,
     InPlace,
+    /// The client reads them there.
+    Lent,
 }
 
 impl Client {
@@ -418,6 +437,8 @@ fn valid(key: &[u8]) -> Result<Key<'_>, &'static str> {
     Key::new(key).map_err(|_| "a key has no bytes, or too many")
 }
 
+/// Values up to this size may be lent. Longer ones are better copied by us while the client does something else.
+const LENT: u64 = 64 << 10;
 /// Values up to this size are copied into the answer: cheaper than a piece of their own.
 const COPIED: usize = 1024;
 /// The most pieces of the pool that answer one batch; who asked for more asks again.

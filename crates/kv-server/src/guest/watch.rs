@@ -154,6 +154,8 @@ impl Guest {
         if self.watch.state != Watching::No {
             tools.watched -= 1;
         }
+        // It may sleep since we rang, and nobody looks any more.
+        self.watch.called |= self.watch.rung;
         Watching::No
     }
 
@@ -169,6 +171,8 @@ impl Guest {
             u64::from_le_bytes(word)
         };
         let before = self.watch.last;
+        // What is rung from here on, the line is too old for: it is looked at once more.
+        let rung = std::mem::take(&mut self.watch.rung);
         for _ in 0..Board::NOTES {
             let sequence = self.watch.last + 1;
             let note = Note::from_word(word(Board::note(sequence)));
@@ -192,15 +196,11 @@ impl Guest {
             self.ops.push_back(Op::read(NOTE | sequence & SEQUENCE, place, from));
             self.watch.under_way += 1;
         }
-        match word(Board::CLIENT) == Board::YES {
-            // It slept, or was about to, when we rang.
-            true if std::mem::take(&mut self.watch.rung) => {
-                let work = Work::Send { from: Pieces::EMPTY, imm: Some(0) };
-                self.ops.push_back(Op { token: KICK, work });
-                self.watch.under_way += 1;
-            }
-            true => {}
-            false => self.watch.rung = false,
+        // It slept, or was about to, when we rang.
+        if rung && word(Board::CLIENT) == Board::YES {
+            let work = Work::Send { from: Pieces::EMPTY, imm: Some(0) };
+            self.ops.push_back(Op { token: KICK, work });
+            self.watch.under_way += 1;
         }
         self.watch.last != before
     }
@@ -212,7 +212,7 @@ impl Guest {
             room.read(RECEIVES + (sequence % Board::NOTES as u64) as usize, &mut message);
         }
         let heard = match Message::parse(&message) {
-            Ok(Message::Batch(batch)) if batch.head.tag < Board::TAGS as u32 => {
+            Ok(Message::Batch(batch)) if has_bell(batch.head.at) => {
                 self.serve(batch, Some(sequence), tools)
             }
             Ok(_) => Err("a note of something that is no batch, or has no bell"),
@@ -236,6 +236,11 @@ impl Guest {
     pub(super) fn forget_board(&mut self, tools: &mut Tools) {
         self.watch.state = self.stop_watching(tools);
     }
+}
+
+/// Whether there is a word before the answers.
+fn has_bell(answers: u64) -> bool {
+    answers >= (Board::LENGTH + Board::BELL) as u64 && answers.is_multiple_of(Board::BELL as u64)
 }
 
 /// How many boards a worker watches: each costs a look in every round.

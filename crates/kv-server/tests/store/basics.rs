@@ -5,7 +5,7 @@ use std::time::Duration;
 use fabric::link::Class;
 use kv_client::{Condition, Kind, PutOptions};
 
-use crate::place::{Place, by, settings};
+use crate::place::{Place, by, settings, until};
 
 fn each(test: impl Fn(Class)) {
     for class in [Class::Shm, Class::Tcp] {
@@ -35,9 +35,37 @@ fn get_returns_the_last_put() {
         assert_eq!(client.delete(b"key", Condition::Always).unwrap(), None);
         assert!(client.get(b"key").unwrap().is_none());
         drop(client);
-        let usage = place.engine.store.usage();
-        assert_eq!((usage.keys, usage.used_bytes), (0, 0), "{usage:?}");
+        until("everything is back", || {
+            let usage = place.engine.store.usage();
+            (usage.keys, usage.used_bytes) == (0, 0)
+        });
     });
+}
+
+/// A client on this host reads what it is lent. What it has read is the store's again, at the latest with the next
+/// few requests, or when both have nothing to do.
+#[test]
+fn values_are_lent_on_shared_memory_and_come_back() {
+    let lent = |class| {
+        let place = Place::open(&settings(64 << 20), by(class));
+        let mut client = place.client(by(class));
+        let value = |round: usize| vec![round as u8; 1025 + round * 111];
+        for round in 0..500 {
+            client.put(b"key", &value(round), &PutOptions::default()).unwrap();
+            let got = client.get(b"key").unwrap().unwrap();
+            assert!(got.to_vec() == value(round), "{round}");
+            let usage = place.engine.store.usage();
+            assert!(usage.pins < 20 && usage.used_bytes < 2 << 20, "{round}: {usage:?}");
+        }
+        if class != Class::Shm {
+            // An answer by messages is over when the client has looked once more, or is gone.
+            drop(client);
+        }
+        until("what was lent is back", || place.engine.store.usage().pins == 0);
+        place.engine.counts().lent.load(std::sync::atomic::Ordering::Relaxed)
+    };
+    assert!(lent(Class::Shm) > 400);
+    assert_eq!(lent(Class::Tcp), 0);
 }
 
 #[test]
@@ -145,8 +173,10 @@ fn long_values_go_in_pieces() {
         assert!(got == value[50 << 20..55 << 20]);
         client.delete(b"long", Condition::Always).unwrap();
         drop(client);
-        let usage = place.engine.store.usage();
-        assert_eq!((usage.keys, usage.pins), (0, 0), "{usage:?}");
+        until("everything is back", || {
+            let usage = place.engine.store.usage();
+            (usage.keys, usage.pins) == (0, 0)
+        });
     });
 }
 

@@ -56,7 +56,7 @@ impl Liar {
     }
 }
 
-/// Notes of batches that are not there, of any length, and bells for tags that have none.
+/// Notes of batches that are not there, of any length, and answers with no place for a bell.
 #[test]
 fn notes_of_nothing_do_no_harm() {
     let store = Store::open(&settings(16 << 20), by(Class::Shm));
@@ -71,7 +71,7 @@ fn notes_of_nothing_do_no_harm() {
         liar.say(&batch(300_000, 4096, &[get(b"k")]));
         for sequence in 1..=10_u64 {
             let note = match round % 4 {
-                // At the batch that was just sent, with a tag that has a bell.
+                // At the batch that was just sent, whose answers have a bell before them.
                 0 => Note { sequence: sequence as u16, length: 24 + 65, at: (SAID / 64) as u32 },
                 1 => Note { sequence: sequence as u16, length: u16::MAX, at: u32::MAX },
                 2 => Note { sequence: sequence as u16, length: 0, at: 0 },
@@ -87,13 +87,53 @@ fn notes_of_nothing_do_no_harm() {
     nothing_is_left(&store);
 }
 
+/// Somebody who borrows and never says that he has read it is lent little, and gives it back when he goes.
+#[test]
+fn who_keeps_what_he_borrows_is_lent_no_more() {
+    let store = Store::open(&settings(64 << 20), by(Class::Shm));
+    let endpoint = Endpoint::new(by(Class::Shm)).unwrap();
+    let mut honest = store.client(by(Class::Shm));
+    honest.put(b"k", &[7; 60_000], &PutOptions::default()).unwrap();
+    let mut keeper = Liar::call(&store, &endpoint);
+    keeper.open();
+    let place = Place::Packed;
+    let long =
+        Request::Get { key: b"k", offset: 0, length: 60_000, place, keep: false, checksum: false };
+    let head = BatchHead { borrows: true, count: 8, tag: 3, at: 300_008, room: 500_000 };
+    let mut message = head.to_bytes().to_vec();
+    (0..8).for_each(|_| long.put(&mut message));
+    let memory = keeper.region.memory().clone();
+    let mut done = Vec::new();
+    for sequence in 1..=100_u64 {
+        // Whoever sends a message is watched for a while.
+        while memory.load(Board::STORE) != Board::YES {
+            assert_eq!(keeper.link.ended(), None);
+            keeper.say(&message);
+        }
+        let at = (SAID / 64) as u32;
+        let note = Note { sequence: sequence as u16, length: message.len() as u16, at };
+        memory.store(Board::note(sequence), note.to_word());
+        for _ in 0..10_000 {
+            keeper.link.poll(&mut done);
+            if memory.load(300_000) == sequence {
+                break;
+            }
+        }
+    }
+    let usage = store.engine.store.usage();
+    assert!(usage.pins > 100 && usage.pins < 180, "8 MiB of 60,000 bytes each: {usage:?}");
+    assert_eq!(honest.get(b"k").unwrap().map(|got| got.len()), Some(60_000));
+    drop((keeper, honest));
+    nothing_is_left(&store);
+}
+
 fn get(key: &[u8]) -> Request<'_> {
     let place = Place::Packed;
     Request::Get { key, offset: 0, length: 100, place, keep: true, checksum: true }
 }
 
 fn batch(at: u64, room: u64, requests: &[Request<'_>]) -> Vec<u8> {
-    let head = BatchHead { count: requests.len() as u16, tag: 3, at, room };
+    let head = BatchHead { borrows: false, count: requests.len() as u16, tag: 3, at, room };
     let mut bytes = head.to_bytes().to_vec();
     requests.iter().for_each(|request| request.put(&mut bytes));
     bytes

@@ -35,6 +35,7 @@ rows! {
     EVICTIONS = counter("store_evictions_total", "", "Values evicted to make room");
     EXPIRATIONS = counter("store_expirations_total", "", "Values removed because their time had come");
     BYTES_OUT = counter("store_read_bytes_total", "bytes", "Bytes of values given to clients");
+    LENT = counter("store_lent_values_total", "", "Values that clients on this host read where they lie");
     BYTES_IN = counter("store_written_bytes_total", "bytes", "Bytes of values taken from clients");
 
     // The store's doors.

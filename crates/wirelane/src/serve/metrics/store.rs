@@ -15,6 +15,7 @@ pub(super) fn add(answer: &mut Exposition, status: &Status) {
     let counts = engine.counts();
     for (row, count) in [
         (&rows::BYTES_OUT, &counts.bytes_out),
+        (&rows::LENT, &counts.lent),
         (&rows::BYTES_IN, &counts.bytes_in),
         (&rows::BATCHES, &counts.batches),
         (&rows::REQUESTS, &counts.requests),
