@@ -8,12 +8,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("metric", &[]),
     ("kv-proto", &[]),
     ("kv-store", &[]),
+    ("kv-disk", &[]),
     ("rdma-sys", &[]),
     ("fabric", &["rdma-sys"]),
     ("kv-client", &["fabric", "kv-proto"]),
     // The client for tests only.
-    ("kv-server", &["fabric", "kv-client", "kv-proto", "kv-store"]),
-    ("wirelane", &["fabric", "kv-client", "kv-proto", "kv-server", "kv-store", "metric"]),
+    ("kv-server", &["fabric", "kv-client", "kv-disk", "kv-proto", "kv-store"]),
+    ("wirelane", &["fabric", "kv-client", "kv-disk", "kv-proto", "kv-server", "kv-store", "metric"]),
     ("xtask", &[]),
 ];
 

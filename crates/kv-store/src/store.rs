@@ -110,6 +110,35 @@ impl Store {
         condition: Condition,
         now: Moment,
     ) -> Result<Committed, Refused> {
+        self.put(key, reservation, expires, (condition, None), now)
+    }
+
+    /// As [`Store::commit`], whatever was there, under a version that was [drawn](Store::draw_version) before: for
+    /// who had to write it down first.
+    pub fn settle(
+        &self,
+        key: Key<'_>,
+        reservation: Reservation,
+        version: u64,
+        expires: Option<Moment>,
+        now: Moment,
+    ) -> Result<Committed, Refused> {
+        self.put(key, reservation, expires, (Condition::Always, Some(version)), now)
+    }
+
+    /// A version that no other value has.
+    pub fn draw_version(&self) -> u64 {
+        self.shared.next_version.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn put(
+        &self,
+        key: Key<'_>,
+        reservation: Reservation,
+        expires: Option<Moment>,
+        (condition, drawn): (Condition, Option<u64>),
+        now: Moment,
+    ) -> Result<Committed, Refused> {
         let block = self.reserved(reservation);
         let (hash, seat) = self.place(key);
         let mut shard = self.seats[seat].enter();
@@ -126,7 +155,7 @@ impl Store {
             return Err(Refused::IndexFull);
         }
         // Drawn under the lock, so that the versions of a key rise in the order of its commits.
-        let version = self.shared.next_version.fetch_add(1, Ordering::Relaxed);
+        let version = drawn.unwrap_or_else(|| self.draw_version());
         let spent = shard.put(found, hash, key, Value { block, version, expires });
         drop(shard);
         self.give(spent);

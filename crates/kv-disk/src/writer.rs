@@ -1,0 +1,255 @@
+//! The one who writes.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+
+use crate::change::{Body, Change};
+use crate::error::Error;
+use crate::row::{Facts, Known, piece_sum, sum};
+use crate::schema;
+
+/// Saves changes. A trait, so that tests can put disks in its place that are full, slow or broken.
+pub trait Vault: Send {
+    /// What a key has.
+    fn known(&mut self, key: &[u8]) -> Result<Option<Known>, Error>;
+
+    /// Saves changes together: when it returns they are durable, or none of them was made (of an error that is not
+    /// [`Kind::Full`](crate::Kind::Full) a crash may yet decide otherwise).
+    fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error>;
+
+    /// Gives up pieces whose value will not be put.
+    fn forsake(&mut self, owner: u64);
+
+    /// Removes some of what expired before `now`, and some pieces that are nobody's; `true`: there is more.
+    fn tidy(&mut self, now: u64) -> Result<bool, Error>;
+}
+
+/// SQLite's writer.
+pub struct Writer {
+    connection: Connection,
+    path: PathBuf,
+    /// Owners of pieces that are being saved, which are in the trash until their value is put.
+    staged: HashSet<u64>,
+    /// How many bytes were saved since the log was last written back.
+    logged: u64,
+    /// Whether something may have to be tidied away.
+    untidy: bool,
+}
+
+impl Writer {
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let connection = schema::open_writer(path)?;
+        let mut writer = Writer {
+            connection,
+            path: path.to_owned(),
+            staged: HashSet::new(),
+            logged: 0,
+            untidy: true,
+        };
+        writer.write_back()?;
+        Ok(writer)
+    }
+
+    /// A number that no earlier run had, at least `least`, which is durable when this returns.
+    pub fn begin_run(&mut self, least: u64) -> Result<u64, Error> {
+        let failed = |error| Error::of("note that the store was started", &error);
+        let last = self
+            .connection
+            .query_row("SELECT max(epoch) FROM runs", [], |row| row.get::<_, Option<i64>>(0));
+        let last = last.map_err(failed)?.unwrap_or(0) as u64;
+        let epoch = least.max(last + 1);
+        self.connection
+            .execute("INSERT INTO runs VALUES (?)", params![epoch as i64])
+            .map_err(failed)?;
+        Ok(epoch)
+    }
+
+    /// How many keys there are.
+    pub fn keys(&self) -> Result<u64, Error> {
+        let count = self.connection.query_row("SELECT count(*) FROM kv", [], |row| row.get(0));
+        count.map(|count: i64| count as u64).map_err(|error| Error::of("count the keys", &error))
+    }
+
+    /// Copies the log into the database. The log is used from its beginning again once all of it is there.
+    fn write_back(&mut self) -> Result<(), Error> {
+        self.logged = 0;
+        let done = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        done.map_err(|error| Error::of(&format!("write to {}", self.path.display()), &error))
+    }
+
+    fn apply(&mut self, change: &Change<'_>) -> rusqlite::Result<()> {
+        match *change {
+            Change::Put { key, version, expires, length, body } => {
+                let facts = Facts { version, expires, length };
+                let (pieces, value) = match body {
+                    Body::Here(value) => (None, Some(value)),
+                    Body::Pieces(owner) => (Some(owner), None),
+                };
+                let sum = sum(key, &facts, pieces, value.unwrap_or(&[]));
+                self.logged += value.map_or(0, <[u8]>::len) as u64;
+                let row = params![
+                    key,
+                    version as i64,
+                    expires.map(|at| at as i64),
+                    length as i64,
+                    pieces.map(|owner| owner as i64),
+                    sum,
+                    value
+                ];
+                self.statement(PUT)?.execute(row)?;
+                if let Some(owner) = pieces {
+                    self.statement("DELETE FROM trash WHERE owner = ?")?
+                        .execute(params![owner as i64])?;
+                }
+                self.untidy |= expires.is_some();
+            }
+            Change::Delete { key } => {
+                self.statement("DELETE FROM kv WHERE key = ?")?.execute(params![key])?;
+                self.untidy = true;
+            }
+            Change::Piece { owner, number, bytes } => {
+                if number == 0 {
+                    self.statement("INSERT OR IGNORE INTO trash VALUES (?)")?
+                        .execute(params![owner as i64])?;
+                    self.staged.insert(owner);
+                }
+                self.logged += bytes.len() as u64;
+                let sum = piece_sum(owner, number, bytes);
+                let insert = "INSERT INTO pieces (owner, number, sum, bytes) VALUES (?, ?, ?, ?)";
+                self.statement(insert)?.execute(params![owner as i64, number, sum, bytes])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn statement(&self, text: &str) -> rusqlite::Result<CachedStatement<'_>> {
+        self.connection.prepare_cached(text)
+    }
+
+    /// Does something as one change, or nothing of it.
+    fn together(
+        &mut self,
+        call: &str,
+        work: impl FnOnce(&mut Self) -> rusqlite::Result<()>,
+    ) -> Result<(), Error> {
+        let begun = self.connection.execute_batch("BEGIN IMMEDIATE");
+        let done = begun.and_then(|()| {
+            work(self)?;
+            self.connection.execute_batch("COMMIT")
+        });
+        done.map_err(|error| {
+            // SQLite may have done so by itself.
+            if !self.connection.is_autocommit() {
+                let _ = self.connection.execute_batch("ROLLBACK");
+            }
+            Error::of(call, &error)
+        })
+    }
+
+    /// Gives space back to the file system, a little at a time, where much of the file is unused: a little is soon
+    /// used again. `true` if there is more.
+    fn shrink(&mut self) -> rusqlite::Result<bool> {
+        let pages = |pragma: &str| {
+            self.connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, i64>(0))
+        };
+        let (free, all) = (pages("freelist_count")?, pages("page_count")?);
+        let much = free > 4096 && free > all / 4;
+        if much {
+            self.connection.execute_batch("PRAGMA incremental_vacuum(2048)")?;
+        }
+        Ok(much)
+    }
+
+    /// Pieces of nobody's, a few at a time; `true` if there are more.
+    fn sweep(&mut self) -> rusqlite::Result<bool> {
+        let mut owners = self.connection.prepare_cached("SELECT owner FROM trash LIMIT 64")?;
+        let owners = owners.query_map([], |row| row.get::<_, i64>(0))?;
+        let owners = owners.collect::<rusqlite::Result<Vec<i64>>>()?;
+        let Some(owner) = owners.into_iter().find(|owner| !self.staged.contains(&(*owner as u64)))
+        else {
+            return Ok(false);
+        };
+        let delete =
+            "DELETE FROM pieces WHERE id IN (SELECT id FROM pieces WHERE owner = ? LIMIT 32)";
+        if self.statement(delete)?.execute(params![owner])? < 32 {
+            self.statement("DELETE FROM trash WHERE owner = ?")?.execute(params![owner])?;
+        }
+        Ok(true)
+    }
+}
+
+impl Vault for Writer {
+    fn known(&mut self, key: &[u8]) -> Result<Option<Known>, Error> {
+        let select = "SELECT version, expires, length, pieces FROM kv WHERE key = ?";
+        let number = |row: &rusqlite::Row<'_>, at| row.get::<_, i64>(at).map(|n| n as u64);
+        let known = self.statement(select).and_then(|mut statement| {
+            let known = statement.query_row(params![key], |row| {
+                let expires = row.get::<_, Option<i64>>(1)?.map(|at| at as u64);
+                let facts = Facts { version: number(row, 0)?, expires, length: number(row, 2)? };
+                Ok(Known { facts, in_pieces: row.get::<_, Option<i64>>(3)?.is_some() })
+            });
+            known.optional()
+        });
+        known.map_err(|error| Error::of("look for a key on disk", &error))
+    }
+
+    fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
+        self.together("write to disk", |this| {
+            changes.iter().try_for_each(|change| this.apply(change))
+        })?;
+        for change in changes {
+            if let Change::Put { body: Body::Pieces(owner), .. } = change {
+                self.staged.remove(owner);
+            }
+        }
+        // What was saved is durable in the log, whether or not it can be written back now.
+        if self.logged >= WRITE_BACK && self.write_back().is_err() {
+            self.logged = WRITE_BACK / 2;
+        }
+        Ok(())
+    }
+
+    fn forsake(&mut self, owner: u64) {
+        self.untidy |= self.staged.remove(&owner);
+    }
+
+    fn tidy(&mut self, now: u64) -> Result<bool, Error> {
+        if !self.untidy {
+            return Ok(false);
+        }
+        let mut more = false;
+        self.together("remove what has expired", |this| {
+            let expired = "DELETE FROM kv WHERE id IN (SELECT id FROM kv WHERE expires IS NOT NULL AND \
+                           expires <= ? ORDER BY expires LIMIT 256)";
+            more |= this.statement(expired)?.execute(params![now as i64])? == 256;
+            more |= this.sweep()?;
+            Ok(())
+        })?;
+        if !more {
+            more = self.shrink().map_err(|error| Error::of("give space back", &error))?;
+            let left: rusqlite::Result<bool> = self.connection.query_row(
+                "SELECT EXISTS (SELECT 1 FROM kv WHERE expires IS NOT NULL) OR \
+                 EXISTS (SELECT 1 FROM trash)",
+                [],
+                |row| row.get(0),
+            );
+            self.untidy = left.map_err(|error| Error::of("look what expires", &error))? || more;
+            self.write_back()?;
+        }
+        Ok(more)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // So that the next start has nothing to recover; without it there is only more to do then.
+        let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    }
+}
+
+const PUT: &str = "REPLACE INTO kv (key, version, expires, length, pieces, sum, value) \
+                   VALUES (?, ?, ?, ?, ?, ?, ?)";
+/// The log is written back when it has grown by so much.
+const WRITE_BACK: u64 = 64 << 20;

@@ -1,0 +1,250 @@
+//! What is saved is there, and what is damaged is found.
+
+use std::path::{Path, PathBuf};
+
+use kv_disk::{Body, Change, Disk, Facts, Kind, Landing, PIECE, Reader, Vault, check};
+
+/// A directory of this test's own, removed at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("kv-disk-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        Place(path)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[derive(Default)]
+struct Got {
+    facts: Option<Facts>,
+    bytes: Vec<u8>,
+}
+
+impl Landing for Got {
+    fn begin(&mut self, facts: &Facts) -> bool {
+        self.facts = Some(*facts);
+        true
+    }
+    fn bytes(&mut self, offset: u64, bytes: &[u8]) {
+        assert_eq!(offset, self.bytes.len() as u64);
+        self.bytes.extend(bytes);
+    }
+}
+
+fn read(reader: &mut Reader, key: &[u8]) -> Option<(Vec<u8>, u64)> {
+    let mut got = Got::default();
+    reader.read(key, &mut got).unwrap()?;
+    Some((got.bytes, got.facts.unwrap().version))
+}
+
+fn put<'c>(key: &'c [u8], version: u64, value: &'c [u8]) -> Change<'c> {
+    let (expires, length) = (None, value.len() as u64);
+    Change::Put { key, version, expires, length, body: Body::Here(value) }
+}
+
+fn bytes(length: usize, seed: usize) -> Vec<u8> {
+    (0..length).map(|at| ((at ^ seed) * 31 % 251) as u8).collect()
+}
+
+fn save_long(vault: &mut dyn Vault, key: &[u8], owner: u64, version: u64, value: &[u8]) {
+    for (number, piece) in value.chunks(PIECE).enumerate() {
+        vault.save(&[Change::Piece { owner, number: number as u32, bytes: piece }]).unwrap();
+    }
+    let (expires, length) = (None, value.len() as u64);
+    let body = Body::Pieces(owner);
+    vault.save(&[Change::Put { key, version, expires, length, body }]).unwrap();
+}
+
+#[test]
+fn what_is_saved_is_read_also_by_another_run() {
+    let place = Place::new("saved");
+    let (short, long) = (bytes(4096, 1), bytes(3 * PIECE + 5, 2));
+    let first = {
+        let disk = Disk::take(&place.0).unwrap();
+        let mut writer = disk.writer().unwrap();
+        let epoch = writer.begin_run(7).unwrap();
+        writer.save(&[put(b"a", 1, &short), put(b"empty", 2, b""), put(b"gone", 3, b"x")]).unwrap();
+        writer.save(&[Change::Delete { key: b"gone" }, put(b"a", 4, b"newer")]).unwrap();
+        save_long(&mut writer, b"long", 50, 5, &long);
+        let mut reader = disk.reader().unwrap();
+        assert_eq!(read(&mut reader, b"a"), Some((b"newer".to_vec(), 4)), "at once");
+        epoch
+    };
+    let disk = Disk::take(&place.0).unwrap();
+    let mut writer = disk.writer().unwrap();
+    assert_eq!((first, writer.begin_run(7).unwrap()), (7, 8), "no two runs are one");
+    let mut reader = disk.reader().unwrap();
+    assert_eq!(read(&mut reader, b"a"), Some((b"newer".to_vec(), 4)));
+    assert_eq!(read(&mut reader, b"empty"), Some((Vec::new(), 2)));
+    assert_eq!(read(&mut reader, b"gone"), None);
+    assert_eq!(read(&mut reader, b"long"), Some((long, 5)));
+    assert_eq!(writer.known(b"long").unwrap().map(|known| known.in_pieces), Some(true));
+    let listed = reader.list(b"", b"", (10, 1000), 0).unwrap();
+    let keys: Vec<&[u8]> = listed.iter().map(|(key, _)| &key[..]).collect();
+    assert_eq!(keys, [&b"a"[..], b"empty", b"long"]);
+    let listed = reader.list(b"", b"a", (1, 1000), 0).unwrap();
+    assert_eq!((listed.len(), &listed[0].0[..]), (1, &b"empty"[..]), "page by page");
+    assert!(check(&place.0, |_, _| {}).unwrap().is_sound());
+}
+
+#[test]
+fn pieces_of_nobody_go_and_those_that_are_being_saved_stay() {
+    let place = Place::new("pieces");
+    let disk = Disk::take(&place.0).unwrap();
+    let mut writer = disk.writer().unwrap();
+    let long = bytes(100 * PIECE, 3);
+    save_long(&mut writer, b"k", 1, 1, &long);
+    writer.save(&[Change::Piece { owner: 2, number: 0, bytes: &long[..PIECE] }]).unwrap();
+    writer.save(&[Change::Delete { key: b"k" }]).unwrap();
+    while writer.tidy(0).unwrap() {}
+    save_long(&mut writer, b"other", 3, 3, &long[..2 * PIECE]);
+    // The one that was being saved all the while.
+    writer.save(&[Change::Piece { owner: 2, number: 1, bytes: &long[PIECE..2 * PIECE] }]).unwrap();
+    let (length, body) = (2 * PIECE as u64, Body::Pieces(2));
+    writer.save(&[Change::Put { key: b"late", version: 9, expires: None, length, body }]).unwrap();
+    while writer.tidy(0).unwrap() {}
+    let mut reader = disk.reader().unwrap();
+    assert_eq!(read(&mut reader, b"late"), Some((long[..2 * PIECE].to_vec(), 9)));
+    assert_eq!(read(&mut reader, b"other"), Some((long[..2 * PIECE].to_vec(), 3)));
+    drop((reader, writer));
+    assert!(disk.bytes() < 70 * PIECE as u64, "{} bytes are left", disk.bytes());
+}
+
+#[test]
+fn what_expired_goes() {
+    let place = Place::new("expired");
+    let disk = Disk::take(&place.0).unwrap();
+    let mut writer = disk.writer().unwrap();
+    let until = |key, expires| Change::Put {
+        key,
+        version: 1,
+        expires: Some(expires),
+        length: 1,
+        body: Body::Here(b"v"),
+    };
+    writer.save(&[until(b"early", 10), until(b"late", 20), put(b"always", 1, b"v")]).unwrap();
+    let keys = |now| disk.reader().unwrap().list(b"", b"", (9, 99), now).unwrap().len();
+    assert_eq!((keys(9), keys(10), keys(20)), (3, 2, 1), "before anything is removed");
+    while writer.tidy(10).unwrap() {}
+    assert_eq!(keys(0), 2);
+}
+
+#[test]
+fn a_directory_has_one_user_and_must_be_ours() {
+    let place = Place::new("taken");
+    let disk = Disk::take(&place.0).unwrap();
+    drop(disk.writer().unwrap());
+    let refused = Disk::take(&place.0).unwrap_err();
+    assert_eq!(refused.kind(), Kind::InUse);
+    assert!(refused.to_string().contains(&std::process::id().to_string()), "{refused}");
+    drop(disk);
+    let database = place.0.join("wirelane.db");
+    let was = std::fs::read(&database).unwrap();
+    let with = |at: usize, byte: u8| {
+        let mut changed = was.clone();
+        changed[at] = byte;
+        std::fs::write(&database, &changed).unwrap();
+        let disk = Disk::take(&place.0).unwrap();
+        let error = disk.writer().map(drop).unwrap_err();
+        assert_eq!(std::fs::read(&database).unwrap(), changed, "nothing was touched");
+        error
+    };
+    // Where SQLite keeps the two numbers that are for its user.
+    let newer = with(63, 9);
+    assert_eq!(newer.kind(), Kind::Refused);
+    assert!(newer.to_string().contains("format 9"), "{newer}");
+    let foreign = with(68, 9);
+    assert!(foreign.to_string().contains("another program"), "{foreign}");
+    let noise = with(0, 0);
+    assert_eq!(noise.kind(), Kind::Damaged, "{noise}");
+}
+
+/// Bytes are changed all over the file: a value is what was written, or an error; and everything else goes on.
+#[test]
+fn damage_costs_what_is_damaged_and_is_never_handed_out() {
+    let place = Place::new("damaged");
+    let value = |n: usize| bytes(3000 + n, n);
+    let names: Vec<Vec<u8>> = (0..200).map(|n| format!("key{n}").into_bytes()).collect();
+    {
+        let disk = Disk::take(&place.0).unwrap();
+        let mut writer = disk.writer().unwrap();
+        for (n, name) in names.iter().enumerate() {
+            writer.save(&[put(name, 1, &value(n))]).unwrap();
+        }
+        save_long(&mut writer, b"long", 7, 1, &bytes(4 * PIECE, 9));
+    }
+    let database = place.0.join("wirelane.db");
+    let was = std::fs::read(&database).unwrap();
+    let (mut found, mut refused) = (0, 0);
+    for round in 0..60_usize {
+        let mut changed = was.clone();
+        // Not the first page, which says what the file is.
+        let at = 4096 + (round * 7_919_317) % (was.len() - 4096);
+        changed[at] ^= 0x40;
+        std::fs::write(&database, &changed).unwrap();
+        let disk = Disk::take(&place.0).unwrap();
+        let (mut reader, mut right) = (disk.reader().unwrap(), 0);
+        for (n, name) in names.iter().enumerate() {
+            let mut got = Got::default();
+            match reader.read(name, &mut got) {
+                Ok(Some(_)) => {
+                    assert!(got.bytes == value(n), "round {round}: a damaged value was handed out");
+                    right += 1;
+                }
+                Ok(None) => {}
+                Err(error) => assert_eq!(error.kind(), Kind::Damaged, "{error}"),
+            }
+        }
+        let checked = check(&place.0, |_, _| {}).unwrap();
+        found += usize::from(!checked.is_sound());
+        refused += 200 - right;
+        drop(reader);
+        let mut writer = disk.writer().unwrap();
+        writer.save(&[put(b"new", 1, b"still written")]).unwrap();
+    }
+    // The rest fell on bytes that nobody uses.
+    assert!(found >= 30, "of 60 only {found} were found");
+    assert!(refused < 60 * 20, "a byte costs {} of 200 values", refused / 60);
+}
+
+#[test]
+fn a_backup_is_of_one_moment_and_comes_back() {
+    let place = Place::new("backup");
+    let [data, again] = ["data", "again"].map(|name| place.0.join(name));
+    let file = place.0.join("copy");
+    std::fs::create_dir_all(&place.0).unwrap();
+    let disk = Disk::take(&data).unwrap();
+    let mut writer = disk.writer().unwrap();
+    let value = bytes(100_000, 4);
+    for n in 0..100 {
+        writer.save(&[put(format!("k{n}").as_bytes(), n, &value)]).unwrap();
+    }
+    let mut told = Vec::new();
+    kv_disk::back_up(&data, &file, |done, of| {
+        // Somebody writes meanwhile.
+        writer.save(&[put(b"later", 1000 + done, &value)]).unwrap();
+        told.push((done, of));
+    })
+    .unwrap();
+    assert!(told.last().is_some_and(|(done, of)| done == of), "{told:?}");
+    assert_eq!(kv_disk::back_up(&data, &file, |_, _| {}).unwrap_err().kind(), Kind::Refused);
+    kv_disk::restore(&file, &again, |_, _| {}).unwrap();
+    assert_eq!(kv_disk::restore(&file, &again, |_, _| {}).unwrap_err().kind(), Kind::Refused);
+    let mut reader = Disk::take(&again).unwrap().reader().unwrap();
+    assert_eq!(read(&mut reader, b"k99"), Some((value.clone(), 99)));
+    assert_eq!(read(&mut reader, b"later"), None);
+    assert!(check(&again, |_, _| {}).unwrap().is_sound());
+    assert!(nothing_half_made(&place.0));
+}
+
+fn nothing_half_made(directory: &Path) -> bool {
+    let entries = std::fs::read_dir(directory).unwrap();
+    entries.flatten().all(|entry| !entry.file_name().to_string_lossy().ends_with(".part"))
+}
