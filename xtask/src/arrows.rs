@@ -14,7 +14,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kv-client", &["fabric", "kv-proto"]),
     // The client for tests only.
     ("kv-server", &["fabric", "kv-client", "kv-disk", "kv-proto", "kv-store"]),
-    ("wirelane", &["fabric", "kv-client", "kv-disk", "kv-proto", "kv-server", "kv-store", "metric"]),
+    (
+        "wirelane",
+        &["fabric", "kv-client", "kv-disk", "kv-proto", "kv-server", "kv-store", "metric"],
+    ),
     ("xtask", &[]),
 ];
 

@@ -176,6 +176,19 @@ pub(crate) fn refusal(answer: &Answer, what: impl FnOnce() -> String) -> Error {
         }
         Status::Unreadable => (Kind::Other, "the store could not read our memory".to_owned()),
         Status::Denied => (Kind::Denied, "the store does not let us".to_owned()),
+        Status::DiskFull => {
+            let why = "the store's disk is full, and nothing was written — make room on it";
+            (Kind::Full, why.to_owned())
+        }
+        Status::DiskFailed => {
+            let why = "the store's disk fails — see the store's log";
+            (Kind::Other, why.to_owned())
+        }
+        Status::Damaged => {
+            let why = "the value was damaged on the store's disk — put it again, or restore a backup; see \
+                       `wirelane kv fsck`";
+            (Kind::Damaged, why.to_owned())
+        }
         Status::Incomplete => (Kind::Misuse, "pieces of the value are missing".to_owned()),
     };
     Error::new(kind, format!("{}: {why}", what()))

@@ -47,6 +47,11 @@ impl Error {
         Error::new(kind, format!("{call}: {error} — {remedy}"))
     }
 
+    /// An error that did not happen: for tests that let disks fail.
+    pub fn injected(kind: Kind) -> Self {
+        Error::new(kind, "write to disk: as a test wants it — end the test")
+    }
+
     /// What a caller can act on.
     pub fn kind(&self) -> Kind {
         self.kind

@@ -5,7 +5,7 @@
 //! row and every piece has a checksum of its own, so damage costs what is damaged and is never handed out.
 //!
 //! Start at [`Vault`], the one who writes; it is a trait so that tests can let it fail. [`Disk`] opens both it and
-//! [`Reader`]s; [`check`], [`back_up`] and [`restore`] are beside it.
+//! [`Reader`]s; [`check()`], [`back_up`] and [`restore`] are beside it.
 
 mod backup;
 mod change;

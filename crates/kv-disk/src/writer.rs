@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
@@ -22,8 +23,9 @@ pub trait Vault: Send {
     /// Gives up pieces whose value will not be put.
     fn forsake(&mut self, owner: u64);
 
-    /// Removes some of what expired before `now`, and some pieces that are nobody's; `true`: there is more.
-    fn tidy(&mut self, now: u64) -> Result<bool, Error>;
+    /// Removes some of what expired before `now`, and some pieces that are nobody's; says after which pause there is
+    /// more to do, if there will be.
+    fn tidy(&mut self, now: u64) -> Result<Option<Duration>, Error>;
 }
 
 /// SQLite's writer.
@@ -103,11 +105,9 @@ impl Writer {
                     self.statement("DELETE FROM trash WHERE owner = ?")?
                         .execute(params![owner as i64])?;
                 }
-                self.untidy |= expires.is_some();
             }
             Change::Delete { key } => {
                 self.statement("DELETE FROM kv WHERE key = ?")?.execute(params![key])?;
-                self.untidy = true;
             }
             Change::Piece { owner, number, bytes } => {
                 if number == 0 {
@@ -199,6 +199,8 @@ impl Vault for Writer {
         self.together("write to disk", |this| {
             changes.iter().try_for_each(|change| this.apply(change))
         })?;
+        // What was replaced may have left pieces.
+        self.untidy = true;
         for change in changes {
             if let Change::Put { body: Body::Pieces(owner), .. } = change {
                 self.staged.remove(owner);
@@ -215,9 +217,9 @@ impl Vault for Writer {
         self.untidy |= self.staged.remove(&owner);
     }
 
-    fn tidy(&mut self, now: u64) -> Result<bool, Error> {
+    fn tidy(&mut self, now: u64) -> Result<Option<Duration>, Error> {
         if !self.untidy {
-            return Ok(false);
+            return Ok(None);
         }
         let mut more = false;
         self.together("remove what has expired", |this| {
@@ -238,7 +240,8 @@ impl Vault for Writer {
             self.untidy = left.map_err(|error| Error::of("look what expires", &error))? || more;
             self.write_back()?;
         }
-        Ok(more)
+        let pause = if more { Duration::ZERO } else { EXPIRY };
+        Ok(self.untidy.then_some(pause))
     }
 }
 
@@ -253,3 +256,5 @@ const PUT: &str = "REPLACE INTO kv (key, version, expires, length, pieces, sum, 
                    VALUES (?, ?, ?, ?, ?, ?, ?)";
 /// The log is written back when it has grown by so much.
 const WRITE_BACK: u64 = 64 << 20;
+/// How long what has expired may stay on the disk; nobody sees it.
+const EXPIRY: Duration = Duration::from_secs(10);

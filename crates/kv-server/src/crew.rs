@@ -13,7 +13,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsFd, OwnedFd};
 
 use crate::engine::Engine;
-use crate::guest::Loans;
+use crate::guest::{Loans, News};
 use crate::tools::Tools;
 use crate::worker::Worker;
 
@@ -43,6 +43,9 @@ pub(crate) struct Shared {
 struct Post {
     bell: OwnedFd,
     coming: Mutex<Vec<Link>>,
+    /// What came back for its guests, and whether something did.
+    news: Mutex<Vec<(u32, News)>>,
+    has_news: AtomicBool,
     guests: AtomicUsize,
     spins: AtomicBool,
 }
@@ -71,7 +74,7 @@ impl Crew {
         let undertaker = std::thread::Builder::new().name("wirelane-ended".to_owned());
         threads.push(undertaker.spawn(move || bury(&buried)).map_err(system)?);
         for number in 0..shared.posts.len() {
-            let tools = Tools::new(engine.clone(), endpoint.clone())?;
+            let tools = Tools::new(engine.clone(), endpoint.clone(), shared.clone(), number)?;
             let worker = Worker::new(shared.clone(), number, tools);
             let worker = worker.map_err(|error| system(error.into()))?;
             let thread = std::thread::Builder::new().name(format!("wirelane-kv-{number}"));
@@ -143,6 +146,8 @@ impl Post {
         Ok(Post {
             bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             coming: Mutex::default(),
+            news: Mutex::default(),
+            has_news: AtomicBool::new(false),
             guests: AtomicUsize::new(0),
             spins: AtomicBool::new(false),
         })
@@ -169,6 +174,27 @@ impl Shared {
         let mut rung = [0; 8];
         let _ = rustix::io::read(&post.bell, &mut rung);
         std::mem::take(&mut *lock(&post.coming))
+    }
+
+    /// Something came back for a guest.
+    pub(crate) fn tell(&self, number: usize, guest: u32, news: News) {
+        let post = &self.posts[number];
+        lock(&post.news).push((guest, news));
+        // Rung once until it is heard.
+        if !post.has_news.swap(true, Ordering::SeqCst) {
+            post.ring();
+        }
+    }
+
+    /// What came back, if anything did.
+    #[inline]
+    pub(crate) fn take_news(&self, number: usize) -> Vec<(u32, News)> {
+        let post = &self.posts[number];
+        if !post.has_news.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        post.has_news.store(false, Ordering::SeqCst);
+        std::mem::take(&mut *lock(&post.news))
     }
 
     pub(crate) fn left(&self, number: usize) {

@@ -1,12 +1,14 @@
 //! The store with its bytes and its clock: what every door to it uses, whatever comes in by it.
 
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fabric::{Error, Memory, Pages};
-use kv_store::{Moment, NoRoom, Pinned, Ranges, Reservation, Store, WhenFull};
+use kv_store::{Facts, Moment, NoRoom, Pinned, Ranges, Reservation, Store, WhenFull};
 
+use crate::journal::{Journal, JournalCounts, Opened};
 use crate::session::Sessions;
 
 /// What a store is made of.
@@ -22,6 +24,8 @@ pub struct Settings {
     pub most_value: Option<u64>,
     /// How long a cursor or a staged value may stand unused.
     pub idle: Duration,
+    /// Where what was acknowledged is kept; none: nowhere, this is a cache.
+    pub data_dir: Option<PathBuf>,
 }
 
 /// Keys, values, sessions.
@@ -37,6 +41,9 @@ pub struct Engine {
     pub(crate) sessions: Sessions,
     /// What was done, by kind; see [`Engine::counts`].
     pub(crate) counts: Counts,
+    /// When it began, in milliseconds since 1970.
+    unix_began: u64,
+    journal: OnceLock<Journal>,
 }
 
 /// What the doors have done.
@@ -61,22 +68,36 @@ pub struct Counts {
 impl Engine {
     /// Takes the memory. It is not yet touched: see [`Engine::pool`].
     pub fn new(settings: &Settings) -> Result<Arc<Self>, Error> {
+        Engine::with_vault(settings, |vault| vault)
+    }
+
+    /// As [`Engine::new`], with something of the caller's before the disk: for tests, in which disks fail.
+    pub fn with_vault(
+        settings: &Settings,
+        wrap: impl FnOnce(Box<dyn kv_disk::Vault>) -> Box<dyn kv_disk::Vault>,
+    ) -> Result<Arc<Self>, Error> {
         let memory = Memory::allocate(settings.memory, settings.pages)?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // Seconds in the high half, writes in the low one: no run reuses a version of an earlier one, unless
         // it made four thousand million of them a second, or the clock was set back between the two.
-        let first_version = (since.as_secs() << 32) + 1;
+        // With a disk the clock does not matter: it remembers the last run.
+        let opened = settings.data_dir.as_deref();
+        let opened = opened.map(|path| Opened::new(path, since.as_secs(), wrap)).transpose();
+        let opened = opened.map_err(|error| unopened(&error))?;
+        let run = opened.as_ref().map_or(since.as_secs(), |opened| opened.epoch);
+        let first_version = (run << 32) + 1;
         let [seed, epoch] = [0; 2].map(|_: u32| random());
         let store = Store::new(kv_store::Settings {
             pool_bytes: settings.memory as u64,
             // Keys may take as much as values, so that a store has twice its memory at the very most.
             index_bytes: (settings.memory as u64).max(LEAST_INDEX),
             shards: SHARDS,
-            when_full: settings.when_full,
+            // What is on the disk can always leave the memory.
+            when_full: if opened.is_some() { WhenFull::Evict } else { settings.when_full },
             first_version,
             seed,
         });
-        Ok(Arc::new(Engine {
+        let engine = Arc::new(Engine {
             store,
             most_value: settings.most_value.unwrap_or(u64::MAX).min(settings.memory as u64),
             memory,
@@ -85,7 +106,53 @@ impl Engine {
             epoch,
             sessions: Sessions::default(),
             counts: Counts::default(),
-        }))
+            unix_began: since.as_millis() as u64,
+            journal: OnceLock::new(),
+        });
+        if let Some(opened) = opened {
+            let started = opened.start(&engine);
+            let journal = started.map_err(|error| {
+                let remedy = "raise the limit of processes: `ulimit -u`";
+                Error::new(fabric::Kind::System, "start the threads for the disk", error, remedy)
+            })?;
+            let _ = engine.journal.set(journal);
+        }
+        Ok(engine)
+    }
+
+    /// The way to the disk, if there is one.
+    #[inline]
+    pub(crate) fn journal(&self) -> Option<&Journal> {
+        self.journal.get()
+    }
+
+    /// Whether what is acknowledged survives a crash, and what was done for that.
+    pub fn durability(&self) -> Option<Durability<'_>> {
+        self.journal().map(|journal| Durability { counts: journal.counts(), disk: journal.disk() })
+    }
+
+    /// Ends the work on the disk, once everything that was asked for is done.
+    pub fn close(&self) {
+        if let Some(journal) = self.journal() {
+            journal.close();
+        }
+    }
+
+    /// The time in milliseconds since 1970, as it goes on since the start: a clock that is set does not matter.
+    pub(crate) fn unix_now(&self) -> u64 {
+        self.unix_began + self.now().0
+    }
+
+    /// When something expires that does so at that time since 1970.
+    pub(crate) fn moment_of(&self, unix: Option<u64>) -> Option<Moment> {
+        unix.map(|unix| Moment(unix.saturating_sub(self.unix_began)))
+    }
+
+    /// What the disk knows of a value, as the store has it; none if it has expired.
+    pub(crate) fn facts_of(&self, facts: &kv_disk::Facts) -> Option<Facts> {
+        let kv_disk::Facts { version, expires, length } = *facts;
+        let live = expires.is_none_or(|at| at > self.unix_now());
+        live.then(|| Facts { length, version, expires: self.moment_of(expires) })
     }
 
     /// The memory that values lie in: to be registered, and prefaulted where that is wanted.
@@ -187,6 +254,22 @@ impl Engine {
         let expiry = expiry.map(|at| Duration::from_millis(at.0.saturating_sub(now.0)));
         [expiry, sessions].into_iter().flatten().min()
     }
+}
+
+/// What is known of the disk.
+pub struct Durability<'e> {
+    /// What was done.
+    pub counts: &'e JournalCounts,
+    /// Where.
+    pub disk: &'e kv_disk::Disk,
+}
+
+/// The disk's errors say what to do in their own words.
+fn unopened(error: &kv_disk::Error) -> Error {
+    let text = error.to_string();
+    let (what, remedy) = text.rsplit_once(" — ").unwrap_or((&text, "choose another --data-dir"));
+    let (call, why) = what.split_once(": ").unwrap_or(("open the data directory", what));
+    Error::new(fabric::Kind::System, call, why, remedy)
 }
 
 /// A pinned value that unpins itself, for whoever is not in a hurry.

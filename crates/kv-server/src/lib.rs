@@ -13,6 +13,8 @@ mod desk;
 mod engine;
 pub mod grpc;
 mod guest;
+mod journal;
+mod news;
 mod outcome;
 mod rows;
 mod session;
@@ -20,6 +22,7 @@ mod tools;
 mod worker;
 
 pub use crew::{Crew, Roster};
-pub use engine::{Counts, Engine, Held, Settings, Staged};
+pub use engine::{Counts, Durability, Engine, Held, Settings, Staged};
 pub use guest::SCRATCH;
+pub use journal::JournalCounts;
 pub use session::{Session, SessionId, Sessions, Turn};

@@ -1,9 +1,13 @@
 //! Writes, and what came of them: answers that a session can remember, whatever door they came in by.
 
-use kv_proto::wire::{Answer, Status};
-use kv_store::{Key, Moment, NoRoom, Refused, Reservation};
+use std::sync::Arc;
 
-use crate::engine::Engine;
+use kv_proto::wire::{Answer, Status};
+use kv_store::{Cursor, Facts, Key, Moment, NoRoom, Refused, Reservation};
+use tokio::sync::oneshot;
+
+use crate::engine::{Engine, Held};
+use crate::journal::{Load, Loaded, Wanted, What, Write};
 
 impl Engine {
     /// A value becomes a key's, if the condition holds.
@@ -46,6 +50,82 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Does a write, durable where there is a disk. `noted` hears the answer first, also if nobody waits for it.
+    pub(crate) async fn write(
+        self: &Arc<Self>,
+        key: &[u8],
+        what: What,
+        condition: kv_proto::Condition,
+        noted: impl FnOnce(Answer) -> Answer + Send + 'static,
+    ) -> Answer {
+        let Some(journal) = self.journal() else {
+            return noted(match (what, Key::new(key)) {
+                (What::Put { staged, ttl }, _) => self.commit(key, staged.take(), ttl, condition),
+                (What::Delete, Ok(key)) => self.delete(key, condition, self.now()),
+                (What::Delete, Err(_)) => Answer::new(Status::Denied),
+            });
+        };
+        let (tell, told) = oneshot::channel();
+        let done = Box::new(move |answer| _ = tell.send(noted(answer)));
+        journal.write(Write { key: key.into(), what, condition, done });
+        told.await.unwrap_or(Answer::new(Status::DiskFailed))
+    }
+
+    /// The value of a key, held, wherever it is.
+    pub(crate) async fn hold(self: &Arc<Self>, key: Key<'_>) -> Result<Option<Arc<Held>>, Status> {
+        if let Some(pinned) = self.store.pin(key, self.now()) {
+            return Ok(Some(Arc::new(Held::new(self.clone(), pinned))));
+        }
+        match self.load(key.as_bytes(), Wanted::Value).await? {
+            Some(Loaded::Value(held)) => Ok(held),
+            _ => Ok(None),
+        }
+    }
+
+    /// What is known of a key, wherever it is.
+    pub(crate) async fn facts(self: &Arc<Self>, key: Key<'_>) -> Result<Option<Facts>, Status> {
+        if let Some(facts) = self.store.stat(key, self.now()) {
+            return Ok(Some(facts));
+        }
+        match self.load(key.as_bytes(), Wanted::Facts).await? {
+            Some(Loaded::Facts(facts)) => Ok(facts),
+            _ => Ok(None),
+        }
+    }
+
+    /// Keys with a prefix, and where to go on.
+    pub(crate) async fn keys(
+        self: &Arc<Self>,
+        prefix: &[u8],
+        cursor: u64,
+        most: usize,
+    ) -> Result<(Vec<(Box<[u8]>, Facts)>, u64), Status> {
+        let bytes = usize::MAX;
+        match self.load(prefix, Wanted::Keys { cursor, most, bytes }).await? {
+            Some(Loaded::Keys(keys, next)) => Ok((keys, next)),
+            _ => {
+                let from = Cursor::from(cursor);
+                let page = self.store.list(prefix, from, most, bytes, self.now());
+                Ok((page.keys, page.next.map_or(0, u64::from)))
+            }
+        }
+    }
+
+    /// Asks the disk, if there is one.
+    async fn load(&self, key: &[u8], wanted: Wanted) -> Result<Option<Loaded>, Status> {
+        let Some(journal) = self.journal() else { return Ok(None) };
+        let (tell, told) = oneshot::channel();
+        let done = Box::new(move |loaded| _ = tell.send(loaded));
+        journal.load(Load { key: key.into(), wanted, done });
+        match told.await {
+            Ok(Loaded::Failed(status)) => Err(status),
+            Ok(loaded) => Ok(Some(loaded)),
+            Err(_) => Err(Status::DiskFailed),
+        }
+    }
+}
+
 /// Why there is no room.
 pub(crate) fn no_room(why: &NoRoom) -> Answer {
     match *why {
@@ -54,7 +134,7 @@ pub(crate) fn no_room(why: &NoRoom) -> Answer {
     }
 }
 
-fn unmet(refused: &Refused) -> Answer {
+pub(crate) fn unmet(refused: &Refused) -> Answer {
     let (status, version) = match *refused {
         Refused::Exists { version } => (Status::Exists, version),
         Refused::Absent => (Status::Absent, 0),

@@ -7,11 +7,15 @@ use fabric::link::Endpoint;
 use fabric::{Error, Memory, Op, Pages, Region, Rights, Slice};
 use kv_proto::wire::{Answer, Board};
 
+use crate::crew::Shared;
 use crate::desk::{Desk, Slot};
 use crate::engine::{Engine, add};
 use crate::guest::{Draft, Hold};
+use crate::news::Teller;
 
 pub(crate) struct Tools {
+    shared: Arc<Shared>,
+    worker: usize,
     pub(crate) engine: Arc<Engine>,
     pub(crate) endpoint: Endpoint,
     /// The pool, registered for this worker alone: workers that share one would share its count of users too,
@@ -46,8 +50,15 @@ pub(crate) struct Tally {
 }
 
 impl Tools {
-    pub(crate) fn new(engine: Arc<Engine>, endpoint: Endpoint) -> Result<Self, Error> {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        endpoint: Endpoint,
+        shared: Arc<Shared>,
+        worker: usize,
+    ) -> Result<Self, Error> {
         Ok(Tools {
+            shared,
+            worker,
             // Nobody but us reads or writes it.
             pool: endpoint.register(engine.pool(), Rights::NONE)?,
             lent: Region::near(engine.pool()),
@@ -63,6 +74,11 @@ impl Tools {
             watched: 0,
             debtors: 0,
         })
+    }
+
+    /// Who tells a guest what came back for it.
+    pub(crate) fn news(&self, guest: u32) -> Teller {
+        Teller { shared: self.shared.clone(), worker: self.worker, guest }
     }
 
     /// Answers and what is copied behind them, as bytes.

@@ -70,7 +70,7 @@ impl Worker {
                 // Those that are not hot have their turn too.
                 self.listen(Some(Duration::ZERO));
             }
-            if self.step(&mut done) {
+            if self.hear_news() | self.step(&mut done) {
                 busy = None;
                 if rounds.is_multiple_of(GLANCE * 16) {
                     self.pause();
@@ -96,6 +96,21 @@ impl Worker {
             }
         }
         self.tools.tell();
+    }
+
+    /// What came back from other threads; says whether something did.
+    #[inline]
+    fn hear_news(&mut self) -> bool {
+        let news = self.shared.take_news(self.number);
+        let any = !news.is_empty();
+        for (row, news) in news {
+            if let Some(seat) = self.guests.get_mut(row) {
+                seat.guest.hear_of(news, &mut self.tools);
+                seat.works = true;
+                self.heat(row);
+            }
+        }
+        any
     }
 
     /// What is not urgent.
@@ -201,6 +216,7 @@ impl Worker {
         let seat = Seat { guest, works: true, is_hot: true };
         let row = self.guests.insert(seat);
         let Some(seat) = self.guests.get_mut(row) else { return Ok(()) };
+        seat.guest.row = row;
         let data = epoll::EventData::new_u64(row.into());
         // Without it the guest would be heard only while it is hot.
         if epoll::add(&self.epoll, seat.guest.link.fd().as_fd(), data, epoll::EventFlags::IN)

@@ -31,6 +31,7 @@ fn values_go_by_verbs_then_by_tcp_and_by_verbs_again() {
         when_full: WhenFull::Evict,
         most_value: None,
         idle: Duration::from_secs(60),
+        data_dir: None,
     })
     .unwrap();
     let endpoint = Endpoint::new(links(["rxe1", "rxe3"])).unwrap();

@@ -96,6 +96,12 @@ impl From<fabric::Error> for Failure {
 }
 
 /// A store that says no has answered; one that cannot be asked has not.
+impl From<kv_disk::Error> for Failure {
+    fn from(error: kv_disk::Error) -> Self {
+        Failure::failed(error.to_string())
+    }
+}
+
 impl From<kv_client::Error> for Failure {
     fn from(error: kv_client::Error) -> Self {
         use kv_client::Kind;

@@ -60,10 +60,16 @@ pub enum Status {
     Denied = 13,
     /// A staged value has gaps.
     Incomplete = 14,
+    /// The store's disk is full: nothing was written.
+    DiskFull = 15,
+    /// The store's disk fails: nothing was written, or nothing could be read.
+    DiskFailed = 16,
+    /// The value was damaged on the disk.
+    Damaged = 17,
 }
 
 impl Status {
-    const ALL: [Status; 15] = [
+    const ALL: [Status; 18] = [
         Status::Ok,
         Status::NotFound,
         Status::Exists,
@@ -79,6 +85,9 @@ impl Status {
         Status::Unreadable,
         Status::Denied,
         Status::Incomplete,
+        Status::DiskFull,
+        Status::DiskFailed,
+        Status::Damaged,
     ];
 }
 
@@ -175,7 +184,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         let good = Answer::new(Status::Ok).to_bytes();
-        for (at, value) in [(0, 15), (1, 16), (2, 1), (3, 1)] {
+        for (at, value) in [(0, 18), (1, 16), (2, 1), (3, 1)] {
             let mut bad = good;
             bad[at] = value;
             Answer::parse(&bad).expect_err("a field it does not know");

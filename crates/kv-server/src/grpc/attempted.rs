@@ -47,9 +47,8 @@ impl Attempted {
 
     /// It was done, or refused for good. What a full store refuses may be taken another time.
     pub(super) fn done(mut self, answer: Answer) -> Answer {
-        if answer.status != Said::Full
-            && let Some((session, sequence)) = self.turn.take()
-        {
+        let passes = matches!(answer.status, Said::Full | Said::DiskFull | Said::DiskFailed);
+        if !passes && let Some((session, sequence)) = self.turn.take() {
             session.done(sequence, answer);
             session.leave();
         }

@@ -1,8 +1,10 @@
 //! What can be known without any value: facts of keys, lists of them, and the server itself.
 
+use std::sync::Arc;
+
 use kv_proto::limits::{self, list_keys};
 use kv_proto::v1;
-use kv_store::Cursor;
+use kv_proto::wire::Status as Said;
 use tonic::Status;
 
 use super::About;
@@ -12,26 +14,35 @@ use super::status;
 use crate::engine::{Engine, SHARDS};
 use crate::session::{REMEMBERED, Sessions, WINDOW};
 
-pub(super) fn stat(engine: &Engine, request: &v1::StatRequest) -> Result<v1::StatReply, Status> {
+pub(super) async fn stat(
+    engine: &Arc<Engine>,
+    request: &v1::StatRequest,
+) -> Result<v1::StatReply, Status> {
+    let known = engine.facts(valid(&request.key)?).await.map_err(status::unread)?;
     let now = engine.now();
-    let known = engine.store.stat(valid(&request.key)?, now);
     Ok(v1::StatReply { found: known.is_some(), facts: known.map(|known| facts(&known, now)) })
 }
 
-pub(super) fn list(engine: &Engine, request: &v1::ListRequest) -> Result<v1::ListReply, Status> {
+pub(super) async fn list(
+    engine: &Arc<Engine>,
+    request: &v1::ListRequest,
+) -> Result<v1::ListReply, Status> {
     let v1::ListRequest { prefix, cursor, most } = request;
     if cursor >> 32 >= SHARDS as u64 {
         return Err(status::no_cursor(*cursor));
     }
-    let now = engine.now();
     // So many of the longest keys fit in a message, so their bytes need no limit.
-    let page = engine.store.list(prefix, Cursor::from(*cursor), list_keys(*most), usize::MAX, now);
+    let (keys, next_cursor) =
+        engine.keys(prefix, *cursor, list_keys(*most)).await.map_err(|status| match status {
+            Said::NoHandle => status::no_cursor(*cursor),
+            other => status::unread(other),
+        })?;
+    let now = engine.now();
     let key = |(key, known): (Box<[u8]>, kv_store::Facts)| v1::KeyFacts {
         key: Vec::from(key).into(),
         facts: Some(facts(&known, now)),
     };
-    let next_cursor = page.next.map_or(0, u64::from);
-    Ok(v1::ListReply { keys: page.keys.into_iter().map(key).collect(), next_cursor })
+    Ok(v1::ListReply { keys: keys.into_iter().map(key).collect(), next_cursor })
 }
 
 pub(super) fn open_session(engine: &Engine, sessions: &Sessions) -> Result<v1::Session, Status> {

@@ -31,16 +31,15 @@ pub(super) fn valid(key: &[u8]) -> Result<Key<'_>, kv_proto::Error> {
 }
 
 /// The version of a key that is there now, held.
-fn hold(engine: &Arc<Engine>, key: &[u8]) -> Result<Option<Held>, Status> {
-    let pinned = engine.store.pin(valid(key)?, engine.now());
-    Ok(pinned.map(|pinned| Held::new(engine.clone(), pinned)))
+async fn hold(engine: &Arc<Engine>, key: &[u8]) -> Result<Option<Arc<Held>>, Status> {
+    engine.hold(valid(key)?).await.map_err(status::unread)
 }
 
 pub(super) async fn get(
     engine: &Arc<Engine>,
     request: v1::GetRequest,
 ) -> Result<v1::GetReply, Status> {
-    let Some(held) = hold(engine, &request.key)? else { return Ok(v1::GetReply::default()) };
+    let Some(held) = hold(engine, &request.key).await? else { return Ok(v1::GetReply::default()) };
     let span = Span::from(&request).within(held.value().facts.length)?;
     let wanted = span.end - span.start;
     if wanted > MOST_UNARY_BYTES as u64 {
@@ -77,7 +76,7 @@ async fn one_of_several(
     room: &mut u64,
     checksum: bool,
 ) -> Result<v1::GetReply, Status> {
-    let Some(held) = hold(engine, key)? else { return Ok(v1::GetReply::default()) };
+    let Some(held) = hold(engine, key).await? else { return Ok(v1::GetReply::default()) };
     let length = held.value().facts.length;
     *room = room.checked_sub(length).ok_or_else(status::message_full)?;
     Ok(reply(engine, &held, 0..length, checksum).await)
@@ -112,7 +111,7 @@ async fn reply(
 /// A value in pieces, all of the version that was there at the start. The last piece lets go of it.
 pub(super) struct Reading {
     engine: Arc<Engine>,
-    held: Option<Held>,
+    held: Option<Arc<Held>>,
     rest: Range<u64>,
     piece: usize,
     sum: Option<u32>,
@@ -130,9 +129,12 @@ enum Next {
 }
 
 impl Reading {
-    pub(super) fn begin(engine: &Arc<Engine>, request: &v1::ReadRequest) -> Result<Self, Status> {
-        let held = hold(engine, &request.key)?;
-        let (rest, known) = match held.as_ref().map(Held::value) {
+    pub(super) async fn begin(
+        engine: &Arc<Engine>,
+        request: &v1::ReadRequest,
+    ) -> Result<Self, Status> {
+        let held = hold(engine, &request.key).await?;
+        let (rest, known) = match held.as_deref().map(Held::value) {
             Some(value) => {
                 let span = Span::from(request).within(value.facts.length)?;
                 (span, Some(facts(&value.facts, engine.now())))

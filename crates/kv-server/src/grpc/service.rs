@@ -60,7 +60,7 @@ impl Kv for Service {
     }
 
     async fn read(&self, request: Request<v1::ReadRequest>) -> Result<Response<Reading>, Status> {
-        let work = async { Reading::begin(&self.engine, request.get_ref()) };
+        let work = Reading::begin(&self.engine, request.get_ref());
         self.answer(Method::Read, work).await
     }
 
@@ -84,7 +84,7 @@ impl Kv for Service {
         &self,
         request: Request<v1::DeleteRequest>,
     ) -> Result<Response<v1::DeleteReply>, Status> {
-        let work = async { write::delete(&self.engine, &self.sessions, request.into_inner()) };
+        let work = write::delete(&self.engine, &self.sessions, request.into_inner());
         self.answer(Method::Delete, work).await
     }
 
@@ -92,14 +92,14 @@ impl Kv for Service {
         &self,
         request: Request<v1::StatRequest>,
     ) -> Result<Response<v1::StatReply>, Status> {
-        self.answer(Method::Stat, async { look::stat(&self.engine, request.get_ref()) }).await
+        self.answer(Method::Stat, look::stat(&self.engine, request.get_ref())).await
     }
 
     async fn list(
         &self,
         request: Request<v1::ListRequest>,
     ) -> Result<Response<v1::ListReply>, Status> {
-        self.answer(Method::List, async { look::list(&self.engine, request.get_ref()) }).await
+        self.answer(Method::List, look::list(&self.engine, request.get_ref())).await
     }
 
     async fn multi_get(

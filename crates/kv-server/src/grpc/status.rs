@@ -30,11 +30,28 @@ fn refused(answer: &Answer) -> Status {
         Said::Exists | Said::OtherVersion => NotMet { current: Some(answer.version) }.into(),
         Said::Absent => NotMet { current: None }.into(),
         Said::Full => Status::resource_exhausted(Refused::IndexFull.to_string()),
+        Said::DiskFull | Said::DiskFailed | Said::Damaged => unread(answer.status),
         // Its number was used for a write of another kind.
         other => Status::invalid_argument(format!(
             "this attempt was a write of another kind, and its answer was {other:?} — give each write a \
              number of its own"
         )),
+    }
+}
+
+/// What the disk could not do.
+pub(super) fn unread(said: Said) -> Status {
+    match said {
+        Said::DiskFull => Status::resource_exhausted(
+            "the server's disk is full, and nothing was written — make room on it",
+        ),
+        Said::Damaged => Status::data_loss(
+            "the value was damaged on the server's disk — put it again, or restore a backup",
+        ),
+        Said::Full | Said::TooLong => Status::resource_exhausted(
+            "the value is on the server's disk, and there is no memory to read it into — ask again",
+        ),
+        _ => Status::unavailable("the server's disk fails — see the server's log"),
     }
 }
 

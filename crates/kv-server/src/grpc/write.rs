@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kv_proto::limits::{MOST_ITEMS, MOST_UNARY_BYTES};
+use kv_proto::wire::Answer;
 use kv_proto::{Condition, PutTerms, v1};
 use tokio::task::yield_now;
 use tokio::time::timeout;
@@ -14,6 +15,7 @@ use super::attempted::{Attempted, Begun};
 use super::read::{AT_ONCE, valid};
 use super::status;
 use crate::engine::{Engine, Staged, add};
+use crate::journal::What;
 use crate::session::Sessions;
 
 pub(super) async fn put(
@@ -33,8 +35,8 @@ pub(super) async fn put(
     };
     let staged = stage(engine, value.len() as u64)?;
     fill(engine, &staged, 0, &value).await;
-    let answer = engine.commit(key, staged.take(), ttl_ms, condition);
-    status::put(&attempted.done(answer))
+    let what = What::Put { staged, ttl: ttl_ms };
+    status::put(&done(engine, key, what, condition, attempted).await)
 }
 
 pub(super) async fn multi_put(
@@ -73,7 +75,7 @@ pub(super) async fn write(
         Begun::Now(attempted) => attempted,
         Begun::Before(answer) => return status::put(&answer),
     };
-    judge(engine, key, condition)?;
+    judge(engine, key, condition).await?;
     let staged = stage(engine, length)?;
     let mut came = 0;
     while let Some(part) = next(&mut pieces, idle).await? {
@@ -89,12 +91,12 @@ pub(super) async fn write(
     if came < length {
         return Err(status::wrong_length(length, came));
     }
-    let answer = engine.commit(key, staged.take(), ttl_ms, condition);
-    status::put(&attempted.done(answer))
+    let what = What::Put { staged, ttl: ttl_ms };
+    status::put(&done(engine, key, what, condition, attempted).await)
 }
 
-pub(super) fn delete(
-    engine: &Engine,
+pub(super) async fn delete(
+    engine: &Arc<Engine>,
     sessions: &Sessions,
     request: v1::DeleteRequest,
 ) -> Result<v1::DeleteReply, Status> {
@@ -103,11 +105,22 @@ pub(super) fn delete(
     let condition = Condition::of_version(if_version)?;
     match Attempted::begin(sessions, attempt)? {
         Begun::Now(attempted) => {
-            let answer = engine.delete(key, condition, engine.now());
-            status::delete(&attempted.done(answer))
+            let answer = done(engine, key.as_bytes(), What::Delete, condition, attempted).await;
+            status::delete(&answer)
         }
         Begun::Before(answer) => status::delete(&answer),
     }
+}
+
+/// Does a write. Its session knows what came of it, also if the caller does not wait for that.
+async fn done(
+    engine: &Arc<Engine>,
+    key: &[u8],
+    what: What,
+    condition: Condition,
+    attempted: Attempted,
+) -> Answer {
+    engine.write(key, what, condition, |answer| attempted.done(answer)).await
 }
 
 /// The next part of a stream; who stands still for too long is not waited for.
@@ -124,11 +137,12 @@ async fn next(
 }
 
 /// Spares a caller the way for what would be refused at the end; there it is judged again.
-fn judge(engine: &Engine, key: &[u8], condition: Condition) -> Result<(), Status> {
+async fn judge(engine: &Arc<Engine>, key: &[u8], condition: Condition) -> Result<(), Status> {
     if condition == Condition::Always {
         return Ok(());
     }
-    let current = engine.store.stat(valid(key)?, engine.now()).map(|facts| facts.version);
+    let current = engine.facts(valid(key)?).await.map_err(status::unread)?;
+    let current = current.map(|facts| facts.version);
     condition.judge(current).map_err(Status::from)
 }
 

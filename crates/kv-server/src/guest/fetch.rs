@@ -7,9 +7,11 @@ use kv_proto::Condition;
 use kv_proto::wire::{Answer, Status};
 use kv_store::Ranges;
 
+use super::durable::Submission;
 use super::handles::Staging;
 use super::{FETCH, Guest};
 use crate::engine::{Staged, within};
+use crate::journal::What;
 use crate::tools::Tools;
 
 /// Bytes on their way here.
@@ -106,7 +108,14 @@ impl Guest {
             return;
         };
         let Some(session) = &self.session else { return };
+        let durable = tools.engine.journal().is_some();
         let answer = match (purpose, failed) {
+            (Purpose::Value(staged, terms), false) if durable => {
+                let Terms { key, ttl, condition, sequence } = terms;
+                let what = What::Put { staged, ttl };
+                let submission = Submission { index, key, what, condition, sequence };
+                return self.submit(batch, submission, tools);
+            }
             (Purpose::Value(staged, terms), false) => {
                 let Terms { key, ttl, condition, sequence } = terms;
                 let answer = tools.engine.commit(&key, staged.take(), ttl, condition);
@@ -123,6 +132,11 @@ impl Guest {
             }
             (Purpose::Piece { .. }, true) => Answer::new(Status::Unreadable),
         };
+        self.answered(batch, index, answer, tools);
+    }
+
+    /// One of the answers that a batch waited for; with the last it goes out.
+    pub(super) fn answered(&mut self, batch: u32, index: usize, answer: Answer, tools: &mut Tools) {
         let Some(draft) = self.waiting.get_mut(batch) else { return };
         draft.answers[index] = answer;
         draft.missing -= 1;

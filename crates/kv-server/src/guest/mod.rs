@@ -5,6 +5,7 @@
 //! the client, `reply.rs` writes answers; `measure.rs` is the other thing that links are for.
 
 mod draft;
+mod durable;
 mod fetch;
 mod handles;
 mod loans;
@@ -27,6 +28,8 @@ use crate::rows::Rows;
 use crate::session::Session;
 use crate::tools::{MESSAGE, RECEIVES, Room, Tools};
 pub(crate) use draft::{Draft, Hold};
+pub(crate) use durable::News;
+use durable::Parked;
 use fetch::Fetch;
 use handles::Handles;
 pub(crate) use loans::Loans;
@@ -56,6 +59,11 @@ pub(crate) struct Guest {
     letters: Rows<Slot>,
     watch: Watch,
     loans: Loans,
+    /// Batches that wait for the disk, and how much of theirs is there.
+    parked: Rows<Parked>,
+    away: usize,
+    /// Which of its worker's guests it is.
+    pub(crate) row: u32,
     /// How often it was stepped.
     turns: u32,
     /// Its session, also after it was dismissed: writes may still come to nothing.
@@ -107,6 +115,9 @@ impl Guest {
             letters: Rows::default(),
             watch: Watch::default(),
             loans: Loans::new(tools.engine.clone()),
+            parked: Rows::default(),
+            away: 0,
+            row: 0,
             turns: 0,
         })
     }
@@ -159,6 +170,7 @@ impl Guest {
             && self.ops.is_empty()
             && self.replies.len() + self.fetches.len() + self.letters.len() == 0
             && self.watch.is_still()
+            && self.away == 0
     }
 
     /// Ends the link, for a reason to be logged.
@@ -256,7 +268,7 @@ impl Guest {
             State::Client(client) => match Message::parse(message)? {
                 Message::Batch(batch) => {
                     self.watch(tools);
-                    self.serve(batch, None, tools)
+                    self.answer(message, batch, None, tools)
                 }
                 Message::Look => self.called_to_look(),
                 Message::Grant(grant) => {

@@ -4,15 +4,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fabric::Window;
+use kv_proto::Condition;
 use kv_proto::wire::{Answer, Batch, Entry, Place, Request, Source, Status};
 use kv_store::{Cursor, Facts, Key, Moment, Pinned, Ranges};
 
 use super::draft::{Behind, Draft, Hold};
+use super::durable::Submission;
 use super::fetch::{Plan, Purpose, Terms};
 use super::handles::Staging;
 use super::{Client, Guest, MOVED, State};
 use crate::desk::LARGEST;
 use crate::engine::{Held, Staged, within};
+use crate::journal::{Loaded, What};
 use crate::outcome::no_room;
 use crate::session::Turn;
 use crate::tools::Tools;
@@ -23,6 +26,7 @@ impl Guest {
         &mut self,
         batch: Batch<'_>,
         bell: Option<u64>,
+        mut found: Vec<Option<Loaded>>,
         tools: &mut Tools,
     ) -> Result<(), &'static str> {
         let State::Client(client) = &mut self.state else { return Ok(()) };
@@ -39,10 +43,18 @@ impl Guest {
         draft.begin(head);
         (draft.bell, draft.lends) = (bell, lends);
         let now = tools.engine.now();
-        let mut plans = Vec::new();
+        let (mut plans, mut submissions) = (Vec::new(), Vec::new());
         for request in batch {
             let served = request.and_then(|request| {
-                let mut desk = Serving { client, tools, draft: &mut draft, plans: &mut plans, now };
+                let mut desk = Serving {
+                    client,
+                    tools,
+                    draft: &mut draft,
+                    plans: &mut plans,
+                    submissions: &mut submissions,
+                    found: &mut found,
+                    now,
+                };
                 desk.serve(request)
             });
             match served {
@@ -50,17 +62,20 @@ impl Guest {
                 Err(why) => {
                     tools.recycle(draft);
                     plans.drain(..).for_each(|plan| forsake(client, &plan));
+                    let forsaken = submissions.into_iter();
+                    forsaken.for_each(|write: Submission| client.session.undone(write.sequence));
                     return Err(why);
                 }
             }
         }
-        if plans.is_empty() {
+        draft.missing = plans.len() + submissions.len();
+        if draft.missing == 0 {
             self.reply(draft, tools);
             return Ok(());
         }
-        draft.missing = plans.len();
         let row = self.waiting.insert(draft);
         plans.into_iter().for_each(|plan| self.fetch(row, plan, tools));
+        submissions.into_iter().for_each(|write| self.submit(row, write, tools));
         Ok(())
     }
 }
@@ -78,6 +93,9 @@ struct Serving<'s> {
     tools: &'s mut Tools,
     draft: &'s mut Draft,
     plans: &'s mut Vec<Plan>,
+    submissions: &'s mut Vec<Submission>,
+    /// What was fetched from the disk for it, by request.
+    found: &'s mut Vec<Option<Loaded>>,
     now: Moment,
 }
 
@@ -115,10 +133,19 @@ impl Serving<'_> {
             }
             Request::Delete { key, condition, sequence } => {
                 let key = valid(key)?;
+                if self.is_durable() {
+                    let key = key.as_bytes().into();
+                    return Ok(self.later(sequence, key, What::Delete, condition));
+                }
                 Ok(self.once(sequence, |this| this.tools.engine.delete(key, condition, this.now)))
             }
             Request::Stat { key } => {
                 let facts = self.tools.engine.store.stat(valid(key)?, self.now);
+                let facts = match (facts, self.fetched()) {
+                    (Some(facts), _) | (None, Some(Loaded::Facts(Some(facts)))) => Some(facts),
+                    (None, Some(Loaded::Failed(status))) => return Ok(Answer::new(status)),
+                    _ => None,
+                };
                 Ok(facts.map_or(Answer::new(Status::NotFound), |facts| self.found(&facts)))
             }
             Request::List { prefix, cursor, length } => Ok(self.list(prefix, cursor, length)),
@@ -130,7 +157,7 @@ impl Serving<'_> {
     #[inline]
     fn get(&mut self, key: Key<'_>, part: Part, keep: bool) -> Result<Answer, &'static str> {
         let Some(pinned) = self.tools.engine.store.pin(key, self.now) else {
-            return Ok(Answer::new(Status::NotFound));
+            return self.get_fetched(part, keep);
         };
         let Pinned { pin, facts, ranges } = pinned;
         let mut answer = self.found(&facts);
@@ -158,6 +185,38 @@ impl Serving<'_> {
             self.draft.holds.push(Hold::Pin(pin));
         }
         Ok(answer)
+    }
+
+    /// What the disk had, if it was asked.
+    #[cold]
+    fn get_fetched(&mut self, part: Part, keep: bool) -> Result<Answer, &'static str> {
+        let held = match self.fetched() {
+            Some(Loaded::Value(Some(held))) => held,
+            Some(Loaded::Failed(status)) => return Ok(Answer::new(status)),
+            _ => return Ok(Answer::new(Status::NotFound)),
+        };
+        let facts = held.value().facts;
+        let part = Part { lends: false, ..part };
+        let mut answer = self.found(&facts);
+        self.write(&held.value().ranges, facts.length, &part, &mut answer)?;
+        let more = part.offset.saturating_add(answer.written) < facts.length;
+        if keep && more && answer.status == Status::Ok {
+            match self.client.handles.keep(held.clone(), Instant::now()) {
+                Some(handle) => answer.handle = handle,
+                None => answer.status = Status::TooManyHandles,
+            }
+        }
+        self.draft.holds.push(Hold::Cursor(held));
+        Ok(answer)
+    }
+
+    /// What was fetched for this request.
+    fn fetched(&mut self) -> Option<Loaded> {
+        self.found.get_mut(self.draft.answers.len()).and_then(Option::take)
+    }
+
+    fn is_durable(&self) -> bool {
+        self.tools.engine.journal().is_some()
     }
 
     fn read(&mut self, handle: u64, part: Part) -> Result<Answer, &'static str> {
@@ -247,25 +306,28 @@ impl Serving<'_> {
     }
 
     fn list(&mut self, prefix: &[u8], cursor: u64, length: u64) -> Answer {
-        let room = (length as usize).min(LARGEST / 4);
-        if room < LEAST_LISTING {
+        let Some((keys, bytes)) = keys_wanted(length) else {
             return Answer { length: LEAST_LISTING as u64, ..Answer::new(Status::TooLong) };
-        }
-        // Half of it for the keys, half for what stands beside them.
-        let (keys, bytes) = (room / 2 / Entry::OVERHEAD, room / 2);
-        let from = Cursor::from(cursor);
-        let page = self.tools.engine.store.list(prefix, from, keys, bytes, self.now);
+        };
+        let (keys, next) = match self.fetched() {
+            Some(Loaded::Keys(keys, next)) => (keys, next),
+            Some(Loaded::Failed(status)) => return Answer::new(status),
+            _ => {
+                let from = Cursor::from(cursor);
+                let page = self.tools.engine.store.list(prefix, from, keys, bytes, self.now);
+                (page.keys, page.next.map_or(0, u64::from))
+            }
+        };
         let begun = self.draft.copied.len();
-        for (key, facts) in &page.keys {
+        for (key, facts) in &keys {
             let expires_in = facts.expires.map(|at| at.0.saturating_sub(self.now.0));
             let Facts { length, version, .. } = *facts;
             Entry { key, length, version, expires_in }.put(&mut self.draft.copied);
         }
         let written = self.draft.copied.len() - begun;
         self.draft.put_copied(written);
-        let handle = page.next.map_or(0, u64::from);
-        let length = page.keys.len() as u64;
-        Answer { written: written as u64, length, handle, ..Answer::new(Status::Ok) }
+        let length = keys.len() as u64;
+        Answer { written: written as u64, length, handle: next, ..Answer::new(Status::Ok) }
     }
 
     // In.
@@ -303,9 +365,34 @@ impl Serving<'_> {
                 return self.plan(from, at, length, Purpose::Value(staged, terms));
             }
         }
+        if self.is_durable() {
+            let staged = Staged::new(self.tools.engine.clone(), room);
+            let Terms { key, ttl, condition, sequence } = terms;
+            return Ok(self.submit(sequence, key, What::Put { staged, ttl }, condition));
+        }
         let answer = self.tools.engine.commit(&terms.key, room, terms.ttl, terms.condition);
         self.client.session.done(sequence, answer);
         Ok(answer)
+    }
+
+    /// A write that was not done before, to be made durable; its answer comes later.
+    fn later(&mut self, sequence: u64, key: Box<[u8]>, what: What, condition: Condition) -> Answer {
+        match self.begun(sequence) {
+            Some(answer) => answer,
+            None => self.submit(sequence, key, what, condition),
+        }
+    }
+
+    fn submit(
+        &mut self,
+        sequence: u64,
+        key: Box<[u8]>,
+        what: What,
+        condition: Condition,
+    ) -> Answer {
+        let index = self.draft.answers.len();
+        self.submissions.push(Submission { index, key, what, condition, sequence });
+        Answer::new(Status::UnderWay)
     }
 
     /// What must be fetched; its answer comes later.
@@ -370,6 +457,9 @@ impl Serving<'_> {
     }
 
     fn commit(&mut self, handle: u64, terms: &Terms) -> Answer {
+        if self.is_durable() {
+            return self.commit_later(handle, terms);
+        }
         self.once(terms.sequence, |this| match this.client.handles.take_complete(handle) {
             None => Answer::new(Status::NoHandle),
             Some(Err(())) => Answer::new(Status::Incomplete),
@@ -377,6 +467,22 @@ impl Serving<'_> {
                 this.tools.engine.commit(&terms.key, staged.take(), terms.ttl, terms.condition)
             }
         })
+    }
+
+    fn commit_later(&mut self, handle: u64, terms: &Terms) -> Answer {
+        if let Some(answer) = self.begun(terms.sequence) {
+            return answer;
+        }
+        let status = match self.client.handles.take_complete(handle) {
+            None => Status::NoHandle,
+            Some(Err(())) => Status::Incomplete,
+            Some(Ok(staged)) => {
+                let what = What::Put { staged, ttl: terms.ttl };
+                return self.submit(terms.sequence, terms.key.clone(), what, terms.condition);
+            }
+        };
+        self.client.session.undone(terms.sequence);
+        Answer::new(status)
     }
 
     /// Does a write that was not done before.
@@ -427,6 +533,13 @@ impl Client {
     fn region(&self, number: u32) -> Option<&Window> {
         if number == 0 { Some(&self.landing) } else { self.regions.get(&number) }
     }
+}
+
+/// How many keys a listing of this length may have, and how many bytes of them: half of it is for the keys, half
+/// for what stands beside them.
+pub(super) fn keys_wanted(length: u64) -> Option<(usize, usize)> {
+    let room = (length as usize).min(LARGEST / 4);
+    (room >= LEAST_LISTING).then_some((room / 2 / Entry::OVERHEAD, room / 2))
 }
 
 fn reaches(window: &Window, at: u64, length: u64) -> bool {

@@ -213,7 +213,7 @@ impl Guest {
         }
         let heard = match Message::parse(&message) {
             Ok(Message::Batch(batch)) if has_bell(batch.head.at) => {
-                self.serve(batch, Some(sequence), tools)
+                self.answer(&message, batch, Some(sequence), tools)
             }
             Ok(_) => Err("a note of something that is no batch, or has no bell"),
             Err(why) => Err(why),

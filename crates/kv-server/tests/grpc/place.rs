@@ -31,6 +31,7 @@ pub(crate) fn settings(memory: usize) -> Settings {
         when_full: WhenFull::Evict,
         most_value: None,
         idle: Duration::from_secs(60),
+        data_dir: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod awaited;
 mod basics;
+mod durable;
 mod hostile;
 mod killed;
 mod lines;

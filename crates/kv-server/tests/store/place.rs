@@ -27,6 +27,7 @@ pub(crate) fn settings(memory: usize) -> Settings {
         when_full: WhenFull::Evict,
         most_value: None,
         idle: Duration::from_secs(60),
+        data_dir: None,
     }
 }
 
@@ -37,7 +38,10 @@ pub(crate) fn by(class: Class) -> link::Settings {
 
 impl Place {
     pub(crate) fn open(settings: &Settings, links: link::Settings) -> Self {
-        let engine = Engine::new(settings).unwrap();
+        Place::with(Engine::new(settings).unwrap(), links)
+    }
+
+    pub(crate) fn with(engine: Arc<Engine>, links: link::Settings) -> Self {
         let endpoint = Endpoint::new(links).unwrap();
         let crew = Crew::start(&engine, &endpoint, 2).unwrap();
         let listener = endpoint.listen("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -76,6 +80,7 @@ impl Drop for Place {
         if let Some(door) = self.door.take() {
             door.join().unwrap();
         }
+        self.engine.close();
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod bench;
 mod delete;
+mod disk;
 mod exists;
 mod expiry;
 mod get;
@@ -54,6 +55,12 @@ enum KvCommand {
     Mput(mput::MputArgs),
     /// Measure the store, and check every value it gives
     Bench(bench::BenchArgs),
+    /// Look at every value on a store's disk: whether it is what was written
+    Fsck(disk::FsckArgs),
+    /// Copy a store's disk into a file, while the store goes on
+    Backup(disk::BackupArgs),
+    /// Make a store's disk from such a copy
+    Restore(disk::RestoreArgs),
 }
 
 pub(crate) fn run(global: &Global, args: &KvArgs) -> Result<Exit, Failure> {
@@ -68,6 +75,9 @@ pub(crate) fn run(global: &Global, args: &KvArgs) -> Result<Exit, Failure> {
         KvCommand::Mget(args) => mget::run(global, way, args),
         KvCommand::Mput(args) => mput::run(global, way, args),
         KvCommand::Bench(args) => bench::run(global, way, args),
+        KvCommand::Fsck(args) => disk::fsck(args),
+        KvCommand::Backup(args) => disk::backup(args),
+        KvCommand::Restore(args) => disk::restore(args),
     }
 }
 

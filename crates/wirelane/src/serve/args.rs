@@ -1,5 +1,6 @@
 //! What can be typed after `wirelane serve`, and what it makes of the settings.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -47,6 +48,11 @@ pub(crate) struct ServeArgs {
     /// The longest value taken (default: what fits into the memory)
     #[arg(long, value_name = "SIZE")]
     max_value: Option<Size>,
+
+    /// Keep what was acknowledged in this directory, over restarts and power losses; the memory then has what is
+    /// read of late (default: keep nothing)
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
 
     /// Which kind of links to offer: the best that both ends have, or only this one
     #[arg(long, value_name = "KIND", default_value = "auto")]
@@ -113,7 +119,13 @@ impl ServeArgs {
                 "--max-value is more than --memory, and no such value would ever fit: change one";
             return Err(Failure::usage(text));
         }
+        if self.data_dir.is_some() && self.when_full == WhenFullArg::Refuse {
+            let text = "--when-full refuse contradicts --data-dir: what is on the disk can always leave the \
+                        memory, so that nothing is refused for want of it; drop one of them";
+            return Err(Failure::usage(text));
+        }
         Ok(kv_server::Settings {
+            data_dir: self.data_dir.clone(),
             memory,
             pages: Pages::Auto,
             when_full: match self.when_full {

@@ -12,6 +12,7 @@ use crate::{output, size};
 
 /// All that the first lines tell of.
 pub(super) struct Greeting {
+    pub(super) keeps: String,
     pub(super) pool: String,
     pub(super) ways: String,
     pub(super) callers: &'static str,
@@ -28,7 +29,17 @@ impl Greeting {
         let pool = engine.pool();
         let pages = size::shown(pool.page_size());
         let there = if prefault { "brought in now" } else { "brought in as values come" };
+        let durability = engine.durability();
+        let keeps = match &durability {
+            None => "keeps values in memory — a cache: nothing survives a restart".to_owned(),
+            Some(durability) => {
+                let (path, bytes) = (durability.disk.path().display(), durability.disk.bytes());
+                let bytes = size::shown(bytes as usize);
+                format!("keeps what it acknowledges in {path} ({bytes} now)")
+            }
+        };
         let full = match when_full {
+            _ if durability.is_some() => "it holds what is read of late",
             WhenFull::Evict => "when full, what nobody read of late makes room",
             WhenFull::Refuse => "when full, new values are refused",
         };
@@ -37,20 +48,18 @@ impl Greeting {
             false => "gRPC on the same port; callers need no key",
         };
         let pool = format!("{} in pages of {pages}, {there}; {full}", size::shown(pool.len()));
-        Greeting { pool, ways: offers.line(), callers }
+        Greeting { keeps, pool, ways: offers.line(), callers }
     }
 
     /// Says it; `open`: whether peers can call already.
     pub(super) fn say(&self, links: SocketAddr, http: SocketAddr, open: bool) {
-        let Greeting { pool, ways, callers } = self;
+        let Greeting { keeps, pool, ways, callers } = self;
         let later = if open { "" } else { "; not yet: an RDMA device does not answer" };
         let peer = match links.ip().is_unspecified() {
             true => format!("HOST:{}", links.port()),
             false => links.to_string(),
         };
-        output::note(&format!(
-            "wirelane {VERSION}: keeps values in memory — a cache: nothing survives a restart"
-        ));
+        output::note(&format!("wirelane {VERSION}: {keeps}"));
         output::note(&format!("pool  {pool}"));
         output::note(&format!("links {links}  {callers}{later}"));
         output::note(&format!("ways  {ways}"));

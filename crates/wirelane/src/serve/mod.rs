@@ -101,7 +101,7 @@ async fn serve(
     let (stop, stopping) = watch::channel(false);
     let http = tokio::spawn(http::serve(http, status.clone(), stopping.clone()));
     let grpc = tokio::spawn(grpc.serve(stopping.clone()));
-    let tidy = tokio::spawn(upkeep::tidy(engine, stopping.clone()));
+    let tidy = tokio::spawn(upkeep::tidy(engine.clone(), stopping.clone()));
     let hands = Hands { workers: args.workers(), endpoint, status };
     let mut links = tokio::spawn(take_links(door, opening, hands, stopping));
     tokio::select! {
@@ -110,8 +110,14 @@ async fn serve(
         Ok(Err(failure)) = &mut links => return Err(failure),
     }
     let _ = stop.send(true);
+    let ended = async {
+        let _ = tokio::join!(http, grpc, tidy, links);
+        // Everything that was asked for is on the disk already, or was never acknowledged: this only saves time at
+        // the next start.
+        let _ = spawn_blocking(move || engine.close()).await;
+    };
     tokio::select! {
-        _ = timeout(GRACE, async { tokio::join!(http, grpc, tidy, links) }) => {}
+        _ = timeout(GRACE, ended) => {}
         () = signals.next() => {}
     }
     Ok(())

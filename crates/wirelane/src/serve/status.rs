@@ -142,6 +142,10 @@ impl Status {
                 WhenFull::Evict => "evict",
                 WhenFull::Refuse => "refuse",
             },
+            data_dir: engine
+                .durability()
+                .map(|durability| durability.disk.path().display().to_string()),
+            disk_bytes: engine.durability().map(|durability| durability.disk.bytes()),
             epoch: engine.epoch(),
             keys: usage.keys,
             value_bytes: usage.value_bytes,
@@ -175,7 +179,11 @@ struct StoreReport {
     page_bytes: usize,
     most_value_bytes: u64,
     when_full: &'static str,
+    /// `null`: nothing is kept.
+    data_dir: Option<String>,
+    disk_bytes: Option<u64>,
     epoch: u64,
+    /// In memory; on the disk may be more.
     keys: u64,
     value_bytes: u64,
     used_bytes: u64,

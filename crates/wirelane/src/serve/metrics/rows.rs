@@ -38,6 +38,17 @@ rows! {
     LENT = counter("store_lent_values_total", "", "Values that clients on this host read where they lie");
     BYTES_IN = counter("store_written_bytes_total", "bytes", "Bytes of values taken from clients");
 
+    // The disk, where there is one.
+    DISK_BYTES = gauge("disk_bytes", "bytes", "What the data takes on the disk");
+    DISK_SAVES = counter("disk_saves_total", "", "How often changes were saved together, each with one sync");
+    DISK_WRITES = counter("disk_writes_total", "", "Writes that were saved so");
+    DISK_SAVE_SECONDS = counter("disk_save_seconds_total", "seconds", "How long saving took, in all");
+    DISK_QUEUE = gauge("disk_queue", "", "Writes that wait to be saved");
+    DISK_FAULTS = counter("disk_faults_total", "", "Saves that failed, so that their writes were refused");
+    DISK_FAILING = gauge("disk_failing", "", "1 while the last save has failed");
+    DISK_LOADS = counter("disk_loads_total", "", "Values fetched from the disk");
+    DISK_DAMAGED = counter("disk_damaged_total", "", "Values found damaged on the disk");
+
     // The store's doors.
     BATCHES = counter("store_batches_total", "", "Batches of requests answered on links");
     REQUESTS = counter("store_requests_total", "", "Requests in them");

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use kv_server::Durability;
 use kv_store::Usage;
 use metric::Exposition;
 
@@ -24,6 +25,9 @@ pub(super) fn add(answer: &mut Exposition, status: &Status) {
     ] {
         answer.add(row, &[], count.load(Relaxed));
     }
+    if let Some(durability) = engine.durability() {
+        disk(answer, &durability);
+    }
     answer.add(&rows::SESSIONS, &[("by", "links")], engine.sessions() as u64);
     answer.add(&rows::SESSIONS, &[("by", "grpc")], status.parts.grpc_sessions.len() as u64);
     if let Some(roster) = status.roster() {
@@ -40,6 +44,24 @@ pub(super) fn add(answer: &mut Exposition, status: &Status) {
     answer.add(&rows::GRPC_CONNECTIONS, &[], grpc.connections() as u64);
     answer.add(&rows::GRPC_TURNED_AWAY, &[], grpc.turned_away());
     answer.add(&rows::GRPC_IDLED, &[], grpc.idled());
+}
+
+fn disk(answer: &mut Exposition, durability: &Durability<'_>) {
+    let Durability { counts, disk } = durability;
+    answer.add(&rows::DISK_BYTES, &[], disk.bytes());
+    for (row, count) in [
+        (&rows::DISK_SAVES, &counts.saves),
+        (&rows::DISK_WRITES, &counts.writes),
+        (&rows::DISK_FAULTS, &counts.faults),
+        (&rows::DISK_LOADS, &counts.loads),
+        (&rows::DISK_DAMAGED, &counts.damaged),
+    ] {
+        answer.add(row, &[], count.load(Relaxed));
+    }
+    let seconds = counts.save_micros.load(Relaxed) as f64 / 1e6;
+    answer.add(&rows::DISK_SAVE_SECONDS, &[], seconds);
+    answer.add(&rows::DISK_QUEUE, &[], counts.queue());
+    answer.add(&rows::DISK_FAILING, &[], u64::from(counts.is_failing()));
 }
 
 fn usage(answer: &mut Exposition, usage: &Usage) {

@@ -1,0 +1,189 @@
+//! What must go to the disk, and what must come from it: batches wait for both, and the guest goes on with others.
+
+use std::sync::Arc;
+
+use kv_proto::Condition;
+use kv_proto::wire::{Answer, Batch, Message, Request, Status};
+use kv_store::Key;
+
+use super::serve::keys_wanted;
+use super::{Guest, State};
+use crate::engine::{Engine, Held};
+use crate::journal::{Load, Loaded, Wanted, What, Write};
+use crate::session::Session;
+use crate::tools::Tools;
+
+/// What a guest hears from the disk.
+pub(crate) enum News {
+    /// A write of a batch's is durable, or refused.
+    Written { batch: u32, index: usize, answer: Answer },
+    /// What a batch waits for was fetched.
+    Loaded { parked: u32, index: usize, loaded: Loaded },
+}
+
+/// A write that is to become durable, as the answer of this index.
+pub(super) struct Submission {
+    pub(super) index: usize,
+    pub(super) key: Box<[u8]>,
+    pub(super) what: What,
+    pub(super) condition: Condition,
+    pub(super) sequence: u64,
+}
+
+/// What a request reads that memory does not have.
+struct Cold {
+    index: usize,
+    key: Box<[u8]>,
+    wanted: Wanted,
+}
+
+/// A batch that waits for values from the disk.
+pub(super) struct Parked {
+    message: Vec<u8>,
+    bell: Option<u64>,
+    missing: usize,
+    /// What was found, by request.
+    found: Vec<Option<Loaded>>,
+}
+
+impl Guest {
+    /// Answers a batch, or first fetches what it reads and memory does not have.
+    pub(super) fn answer(
+        &mut self,
+        message: &[u8],
+        batch: Batch<'_>,
+        bell: Option<u64>,
+        tools: &mut Tools,
+    ) -> Result<(), &'static str> {
+        if tools.engine.journal().is_some() {
+            let cold = cold(&tools.engine, message)?;
+            if !cold.is_empty() {
+                return self.park(message, bell, cold, tools);
+            }
+        }
+        self.serve(batch, bell, Vec::new(), tools)
+    }
+
+    fn park(
+        &mut self,
+        message: &[u8],
+        bell: Option<u64>,
+        cold: Vec<Cold>,
+        tools: &mut Tools,
+    ) -> Result<(), &'static str> {
+        if self.parked.len() > usize::from(super::BATCHES) * 2 {
+            return Err("it has more batches under way than it may");
+        }
+        let found = hot(&tools.engine, message)?;
+        let missing = cold.len();
+        let parked = Parked { message: message.to_vec(), bell, missing, found };
+        let parked = self.parked.insert(parked);
+        self.away += missing;
+        for Cold { index, key, wanted } in cold {
+            let news = tools.news(self.row);
+            let done = move |loaded| news.tell(News::Loaded { parked, index, loaded });
+            if let Some(journal) = tools.engine.journal() {
+                journal.load(Load { key, wanted, done: Box::new(done) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Has a write made durable. Its answer comes later.
+    pub(super) fn submit(&mut self, batch: u32, submission: Submission, tools: &Tools) {
+        let Submission { index, key, what, condition, sequence } = submission;
+        let (Some(session), Some(journal)) = (self.session.clone(), tools.engine.journal()) else {
+            return;
+        };
+        let news = tools.news(self.row);
+        let done = move |answer: Answer| {
+            remember(&session, sequence, answer);
+            news.tell(News::Written { batch, index, answer });
+        };
+        self.away += 1;
+        journal.write(Write { key, what, condition, done: Box::new(done) });
+    }
+
+    /// Something came back from the disk.
+    pub(crate) fn hear_of(&mut self, news: News, tools: &mut Tools) {
+        self.away -= 1;
+        match news {
+            News::Written { batch, index, answer } => self.answered(batch, index, answer, tools),
+            News::Loaded { parked: row, index, loaded } => {
+                let Some(parked) = self.parked.get_mut(row) else { return };
+                parked.found[index] = Some(loaded);
+                parked.missing -= 1;
+                if parked.missing == 0
+                    && let Some(parked) = self.parked.remove(row)
+                {
+                    self.unpark(parked, tools);
+                }
+            }
+        }
+    }
+
+    fn unpark(&mut self, parked: Parked, tools: &mut Tools) {
+        let Parked { message, bell, found, .. } = parked;
+        if !matches!(self.state, State::Client(_)) {
+            return;
+        }
+        // It was one when it was parked.
+        if let Ok(Message::Batch(batch)) = Message::parse(&message)
+            && let Err(why) = self.serve(batch, bell, found, tools)
+        {
+            crate::engine::add(&tools.engine.counts.nonsense, 1);
+            self.dismiss(why);
+        }
+    }
+}
+
+/// Whoever asks again gets the same answer, unless the disk did not take it.
+fn remember(session: &Session, sequence: u64, answer: Answer) {
+    match answer.status {
+        Status::DiskFull | Status::DiskFailed => session.undone(sequence),
+        _ => session.done(sequence, answer),
+    }
+}
+
+/// What a batch reads that memory does not have.
+fn cold(engine: &Engine, message: &[u8]) -> Result<Vec<Cold>, &'static str> {
+    let now = engine.now();
+    let absent = |key: &[u8]| Key::new(key).is_ok_and(|key| engine.store.stat(key, now).is_none());
+    let mut cold = Vec::new();
+    for (index, request) in requests(message)?.enumerate() {
+        let (key, wanted) = match request? {
+            Request::Get { key, .. } if absent(key) => (key, Wanted::Value),
+            Request::Stat { key } if absent(key) => (key, Wanted::Facts),
+            Request::List { prefix, cursor, length } => match keys_wanted(length) {
+                Some((most, bytes)) => (prefix, Wanted::Keys { cursor, most, bytes }),
+                None => continue,
+            },
+            _ => continue,
+        };
+        cold.push(Cold { index, key: key.into(), wanted });
+    }
+    Ok(cold)
+}
+
+/// What a batch reads and memory has, held: else it could be gone when the rest has come.
+fn hot(engine: &Arc<Engine>, message: &[u8]) -> Result<Vec<Option<Loaded>>, &'static str> {
+    let now = engine.now();
+    let held = |key: &[u8]| {
+        let pinned = Key::new(key).ok().and_then(|key| engine.store.pin(key, now))?;
+        Some(Loaded::Value(Some(Arc::new(Held::new(engine.clone(), pinned)))))
+    };
+    let requests = requests(message)?.map(|request| match request? {
+        Request::Get { key, .. } => Ok(held(key)),
+        _ => Ok(None),
+    });
+    requests.collect()
+}
+
+fn requests(
+    message: &[u8],
+) -> Result<impl Iterator<Item = Result<Request<'_>, &'static str>>, &'static str> {
+    match Message::parse(message)? {
+        Message::Batch(batch) => Ok(batch),
+        _ => Err("it is no batch"),
+    }
+}

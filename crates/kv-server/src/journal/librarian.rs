@@ -1,0 +1,131 @@
+//! Fetches from the disk what is not in memory.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, Weak};
+
+use kv_disk::{Facts, Landing, Reader};
+use kv_proto::wire::Status;
+use kv_store::{Key, NoRoom};
+
+use super::{Books, Load, Loaded, Wanted, next};
+use crate::engine::{Engine, Held, Staged};
+
+/// Fetches until nobody asks any more.
+pub(super) fn run(
+    engine: &Weak<Engine>,
+    books: &Books,
+    loads: &Mutex<Receiver<Option<Load>>>,
+    mut reader: Reader,
+) {
+    while let Some(Load { key, wanted, done }) = next(loads) {
+        let Some(engine) = engine.upgrade() else { return };
+        let loaded = match wanted {
+            Wanted::Value => value(&engine, books, &mut reader, &key),
+            Wanted::Facts => reader
+                .stat(&key)
+                .map(|facts| Loaded::Facts(facts.and_then(|facts| engine.facts_of(&facts)))),
+            Wanted::Keys { cursor, most, bytes } => {
+                keys(&engine, books, &mut reader, &key, (cursor, most, bytes))
+            }
+        };
+        done(loaded.unwrap_or_else(|error| failed(books, &error)));
+    }
+}
+
+fn failed(books: &Books, error: &kv_disk::Error) -> Loaded {
+    tracing::error!(%error, "a value cannot be read");
+    if error.kind() == kv_disk::Kind::Damaged {
+        books.counts.damaged.fetch_add(1, Relaxed);
+        return Loaded::Failed(Status::Damaged);
+    }
+    Loaded::Failed(Status::DiskFailed)
+}
+
+/// A value comes into memory, and becomes its key's there unless it was written meanwhile: then what was written is
+/// looked for.
+fn value(
+    engine: &Arc<Engine>,
+    books: &Books,
+    reader: &mut Reader,
+    name: &[u8],
+) -> Result<Loaded, kv_disk::Error> {
+    let Ok(key) = Key::new(name) else { return Ok(Loaded::Value(None)) };
+    let hold = || engine.store.pin(key, engine.now());
+    let held = |pinned| Loaded::Value(Some(Arc::new(Held::new(engine.clone(), pinned))));
+    for _ in 0..ATTEMPTS {
+        if let Some(pinned) = hold() {
+            return Ok(held(pinned));
+        }
+        let begun = books.loading.begin(name);
+        let mut room = Room { engine, taken: None, none: None };
+        let read = reader.read(name, &mut room);
+        let Room { taken, none, .. } = room;
+        let kept = books.loading.end(name, begun, || {
+            let (staged, facts) = taken?;
+            let (expires, now) = (engine.moment_of(facts.expires), engine.now());
+            let settled = engine.store.settle(key, staged.take(), facts.version, expires, now);
+            settled.ok().and_then(|_| hold())
+        });
+        match (kept, read?) {
+            // There is none, or it has expired.
+            (Some(None), None) => return Ok(Loaded::Value(None)),
+            (Some(None), Some(false)) if none.is_none() => return Ok(Loaded::Value(None)),
+            (_, Some(false)) if none.is_some() => {
+                return Ok(Loaded::Failed(none.unwrap_or(Status::Full)));
+            }
+            (Some(Some(pinned)), _) => {
+                books.counts.loads.fetch_add(1, Relaxed);
+                return Ok(held(pinned));
+            }
+            // It was written meanwhile, or evicted at once.
+            _ => {}
+        }
+    }
+    Ok(Loaded::Failed(Status::Full))
+}
+
+/// Room in the pool for what comes from the disk.
+struct Room<'e> {
+    engine: &'e Arc<Engine>,
+    taken: Option<(Staged, Facts)>,
+    /// Why there is none.
+    none: Option<Status>,
+}
+
+impl Landing for Room<'_> {
+    fn begin(&mut self, facts: &Facts) -> bool {
+        if self.engine.facts_of(facts).is_none() {
+            return false;
+        }
+        match self.engine.store.reserve(facts.length, self.engine.now()) {
+            Ok(room) => self.taken = Some((Staged::new(self.engine.clone(), room), *facts)),
+            Err(NoRoom::TooLong { .. }) => self.none = Some(Status::TooLong),
+            Err(NoRoom::Full { .. }) => self.none = Some(Status::Full),
+        }
+        self.taken.is_some()
+    }
+
+    fn bytes(&mut self, offset: u64, bytes: &[u8]) {
+        if let Some((staged, _)) = &self.taken {
+            self.engine.fill(staged.room(), offset, bytes);
+        }
+    }
+}
+
+fn keys(
+    engine: &Engine,
+    books: &Books,
+    reader: &mut Reader,
+    prefix: &[u8],
+    (cursor, most, bytes): (u64, usize, usize),
+) -> Result<Loaded, kv_disk::Error> {
+    let Some(after) = books.marks.get(cursor) else { return Ok(Loaded::Failed(Status::NoHandle)) };
+    let listed = reader.list(prefix, &after, (most, bytes), engine.unix_now())?;
+    let next = listed.last().map_or(0, |(key, _)| books.marks.set(key));
+    let known = |(key, facts): (Box<[u8]>, Facts)| Some((key, engine.facts_of(&facts)?));
+    Ok(Loaded::Keys(listed.into_iter().filter_map(known).collect(), next))
+}
+
+/// How often a value is fetched that is written again and again.
+const ATTEMPTS: usize = 16;

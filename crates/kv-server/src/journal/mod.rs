@@ -1,0 +1,180 @@
+//! Durability: what was acknowledged is on the disk, and memory is the hot part of it.
+//!
+//! One thread, the **scribe**, does all writes: it takes what has come, judges conditions, saves everything together and only
+//! then changes the index and answers. So nobody reads what is not durable, and many writes cost one sync. The index holds
+//! what is in memory, which may be evicted at any time: what a reader does not find there, a **librarian** fetches from the
+//! disk. `loading.rs` keeps the two apart: what was fetched does not take the place of what was written meanwhile.
+
+mod counts;
+mod librarian;
+mod loading;
+mod marks;
+mod scribe;
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SendError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use kv_disk::{Disk, Vault};
+use kv_proto::wire::{Answer, Status};
+
+use crate::engine::{Engine, Held, Staged};
+pub use counts::JournalCounts;
+use loading::Loading;
+use marks::Marks;
+
+/// The way to the disk.
+pub(crate) struct Journal {
+    disk: Disk,
+    orders: Sender<Order>,
+    loads: Sender<Option<Load>>,
+    books: Arc<Books>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// What the threads have in common.
+#[derive(Default)]
+struct Books {
+    loading: Loading,
+    marks: Marks,
+    counts: JournalCounts,
+}
+
+/// What the scribe is told.
+enum Order {
+    Write(Write),
+    /// To end, when everything before is done.
+    Stop,
+}
+
+/// A write to be done; whoever asked is told by `done` what came of it.
+pub(crate) struct Write {
+    pub(crate) key: Box<[u8]>,
+    pub(crate) what: What,
+    pub(crate) condition: kv_proto::Condition,
+    pub(crate) done: Box<dyn FnOnce(Answer) + Send>,
+}
+
+pub(crate) enum What {
+    Put { staged: Staged, ttl: Option<u64> },
+    Delete,
+}
+
+/// Something to be fetched.
+pub(crate) struct Load {
+    pub(crate) key: Box<[u8]>,
+    pub(crate) wanted: Wanted,
+    pub(crate) done: Box<dyn FnOnce(Loaded) + Send>,
+}
+
+pub(crate) enum Wanted {
+    Value,
+    Facts,
+    /// Keys with this prefix: so many, and so many bytes of them, from a cursor on.
+    Keys {
+        cursor: u64,
+        most: usize,
+        bytes: usize,
+    },
+}
+
+/// What was fetched.
+pub(crate) enum Loaded {
+    /// The value, in memory and held there, if there is one.
+    Value(Option<Arc<Held>>),
+    Facts(Option<kv_store::Facts>),
+    /// Keys, and where to go on.
+    Keys(Vec<(Box<[u8]>, kv_store::Facts)>, u64),
+    Failed(Status),
+}
+
+/// What threads are made of, before there is an engine.
+pub(crate) struct Opened {
+    disk: Disk,
+    vault: Box<dyn Vault>,
+    readers: Vec<kv_disk::Reader>,
+    /// No earlier run had it.
+    pub(crate) epoch: u64,
+}
+
+impl Opened {
+    /// Takes a directory. `wrap` is for tests, which let disks fail.
+    pub(crate) fn new(
+        path: &Path,
+        least: u64,
+        wrap: impl FnOnce(Box<dyn Vault>) -> Box<dyn Vault>,
+    ) -> Result<Self, kv_disk::Error> {
+        let disk = Disk::take(path)?;
+        let mut writer = disk.writer()?;
+        let epoch = writer.begin_run(least)?;
+        let readers = (0..LIBRARIANS).map(|_| disk.reader()).collect::<Result<_, _>>()?;
+        Ok(Opened { disk, vault: wrap(Box::new(writer)), readers, epoch })
+    }
+
+    /// Starts the threads.
+    pub(crate) fn start(self, engine: &Arc<Engine>) -> std::io::Result<Journal> {
+        let Opened { disk, vault, readers, .. } = self;
+        let (orders, ordered) = channel();
+        let (loads, to_load) = channel();
+        let mut threads = Vec::new();
+        let spawn = |name: String| std::thread::Builder::new().name(name);
+        // Not as owners of the engine: it ends when nobody else has it.
+        let (weak, books) = (Arc::downgrade(engine), Arc::new(Books::default()));
+        let noted = books.clone();
+        let scribe = spawn("wirelane-scribe".to_owned());
+        threads.push(scribe.spawn(move || scribe::run(&weak, &noted, &ordered, vault))?);
+        let to_load = Arc::new(Mutex::new(to_load));
+        for (number, reader) in readers.into_iter().enumerate() {
+            let (weak, books) = (Arc::downgrade(engine), books.clone());
+            let to_load = to_load.clone();
+            let thread = spawn(format!("wirelane-disk-{number}"));
+            threads.push(thread.spawn(move || librarian::run(&weak, &books, &to_load, reader))?);
+        }
+        Ok(Journal { disk, orders, loads, books, threads: Mutex::new(threads) })
+    }
+}
+
+impl Journal {
+    /// Has a write done. If nobody is left to do it, it is answered here.
+    pub(crate) fn write(&self, write: Write) {
+        self.books.counts.waiting(1);
+        if let Err(SendError(Order::Write(unsent))) = self.orders.send(Order::Write(write)) {
+            (unsent.done)(Answer::new(Status::DiskFailed));
+        }
+    }
+
+    pub(crate) fn load(&self, load: Load) {
+        if let Err(SendError(Some(unsent))) = self.loads.send(Some(load)) {
+            (unsent.done)(Loaded::Failed(Status::DiskFailed));
+        }
+    }
+
+    pub(crate) fn counts(&self) -> &JournalCounts {
+        &self.books.counts
+    }
+
+    pub(crate) fn disk(&self) -> &Disk {
+        &self.disk
+    }
+
+    /// Ends: what was asked for before is done first.
+    pub(crate) fn close(&self) {
+        let _ = self.orders.send(Order::Stop);
+        (0..LIBRARIANS).for_each(|_| _ = self.loads.send(None));
+        let threads = std::mem::take(&mut *lock(&self.threads));
+        threads.into_iter().for_each(|thread| drop(thread.join()));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The next of a queue that several threads take from.
+fn next(queue: &Mutex<Receiver<Option<Load>>>) -> Option<Load> {
+    lock(queue).recv().ok().flatten()
+}
+
+/// How many values are fetched at a time: so many reads a disk likes to have under way.
+const LIBRARIANS: usize = 4;

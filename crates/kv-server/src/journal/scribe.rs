@@ -1,0 +1,370 @@
+//! Writes down what is to be durable, then does it, then says so.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use kv_disk::{Body, Change, PIECE, Vault};
+use kv_proto::Condition;
+use kv_proto::wire::{Answer, Status};
+use kv_store::Key;
+
+use super::{Books, Order, What, Write};
+use crate::engine::{Engine, Staged};
+use crate::outcome::unmet;
+
+/// Writes until nobody has anything to write any more.
+pub(super) fn run(
+    engine: &Weak<Engine>,
+    books: &Books,
+    orders: &Receiver<Order>,
+    vault: Box<dyn Vault>,
+) {
+    let mut scribe = Scribe { vault, long: VecDeque::new(), bytes: Vec::new() };
+    let (mut pause, mut stops) = (Some(Duration::ZERO), false);
+    while !stops || !scribe.long.is_empty() {
+        // A long value goes on in any case; else it is time to sleep until something comes.
+        let first = match (scribe.long.is_empty(), pause) {
+            (false, _) => orders.try_recv().map_err(|error| error == TryRecvError::Disconnected),
+            (true, Some(pause)) => {
+                orders.recv_timeout(pause).map_err(|error| error == RecvTimeoutError::Disconnected)
+            }
+            (true, None) => orders.recv().map_err(|_| true),
+        };
+        stops |= matches!(first, Err(true));
+        let Some(engine) = engine.upgrade() else { return scribe.give_up() };
+        let (mut taken, mut room, mut next) = (Vec::new(), TOGETHER, first.ok());
+        while let Some(order) = next.take() {
+            match order {
+                Order::Stop => stops = true,
+                Order::Write(write) => {
+                    room = room.saturating_sub(write.bytes() + 64);
+                    taken.push(write);
+                    next = if room > 0 { orders.try_recv().ok() } else { None };
+                }
+            }
+        }
+        match taken.is_empty() && scribe.long.is_empty() {
+            true => pause = scribe.tidy(&engine),
+            false => {
+                books.counts.waiting(-(taken.len() as i64));
+                scribe.round(&engine, books, taken);
+                pause = Some(SOON);
+            }
+        }
+    }
+}
+
+pub(crate) struct Scribe {
+    vault: Box<dyn Vault>,
+    /// Values that are written in pieces, between others.
+    long: VecDeque<Long>,
+    /// The bytes of one round.
+    bytes: Vec<u8>,
+}
+
+struct Long {
+    write: Write,
+    owner: u64,
+    /// How many bytes are saved.
+    saved: u64,
+}
+
+/// A write that was judged, and waits to be durable.
+struct Judged {
+    write: Write,
+    verdict: Verdict,
+}
+
+enum Verdict {
+    /// It changes nothing.
+    Answer(Answer),
+    Put {
+        version: u64,
+        replaced: bool,
+        place: Place,
+    },
+    Delete {
+        version: u64,
+    },
+}
+
+/// Where the bytes of a value are: in the round's, or in pieces that are saved.
+#[derive(Clone, Copy)]
+enum Place {
+    Here { from: usize, to: usize },
+    Pieces { owner: u64 },
+}
+
+impl Scribe {
+    /// Saves what has come, and a part of the next long value.
+    fn round(&mut self, engine: &Arc<Engine>, books: &Books, taken: Vec<Write>) {
+        self.bytes.clear();
+        let mut judged = Vec::with_capacity(taken.len());
+        let mut written = HashMap::new();
+        for write in taken {
+            match write.what {
+                What::Put { ref staged, .. } if staged.room().length() > PIECE as u64 => {
+                    let owner = engine.store.draw_version();
+                    self.long.push_back(Long { write, owner, saved: 0 });
+                }
+                _ => judged.push(self.judge(engine, write, None, &mut written)),
+            }
+        }
+        // One whose pieces are all there is judged like a short one.
+        if self.long.front().is_some_and(Long::is_whole)
+            && let Some(Long { write, owner, .. }) = self.long.pop_front()
+        {
+            judged.push(self.judge(engine, write, Some(owner), &mut written));
+        }
+        let pieces = self.copy_pieces(engine);
+        let begun = Instant::now();
+        let saved = {
+            let mut changes = Vec::with_capacity(judged.len() + pieces.len());
+            changes.extend(judged.iter().filter_map(|judged| judged.change(engine, &self.bytes)));
+            changes.extend(pieces.iter().map(|piece| piece.change(&self.bytes)));
+            match changes.is_empty() {
+                true => Ok(()),
+                false => self.vault.save(&changes),
+            }
+        };
+        let news = books.counts.saved(judged.len() as u64, begun.elapsed(), saved.is_ok());
+        match saved {
+            Ok(()) => {
+                if news {
+                    tracing::info!("the disk takes writes again");
+                }
+                if let (Some(long), Some(last)) = (self.long.front_mut(), pieces.last()) {
+                    long.saved = last.end;
+                }
+                judged.into_iter().for_each(|judged| judged.apply(engine, books));
+            }
+            Err(error) => {
+                if news {
+                    tracing::error!(%error, "writes are refused");
+                }
+                let status = match error.kind() {
+                    kv_disk::Kind::Full => Status::DiskFull,
+                    _ => Status::DiskFailed,
+                };
+                for Judged { write, verdict } in judged {
+                    if let Verdict::Put { place: Place::Pieces { owner }, .. } = verdict {
+                        self.vault.forsake(owner);
+                    }
+                    (write.done)(Answer::new(status));
+                }
+                if !pieces.is_empty()
+                    && let Some(Long { write, owner, .. }) = self.long.pop_front()
+                {
+                    self.vault.forsake(owner);
+                    (write.done)(Answer::new(status));
+                }
+                // A disk that fails at once should not be asked as fast as it can say so.
+                std::thread::sleep(BREATH);
+            }
+        }
+    }
+
+    /// Whether a write is to be done, as things stand after those before it.
+    fn judge(
+        &mut self,
+        engine: &Engine,
+        write: Write,
+        owner: Option<u64>,
+        written: &mut HashMap<Box<[u8]>, Option<u64>>,
+    ) -> Judged {
+        let current = match written.get(&write.key) {
+            Some(version) => Ok(*version),
+            None => self.current(engine, &write.key),
+        };
+        let current = match current {
+            Ok(current) => current,
+            Err(error) => {
+                tracing::error!(%error, "a write is refused");
+                self.forget(owner);
+                return Judged { write, verdict: Verdict::Answer(Answer::new(Status::DiskFailed)) };
+            }
+        };
+        let refused = match (write.condition, current) {
+            (Condition::Always, _) | (Condition::IfAbsent, None) => None,
+            (Condition::IfVersion(wanted), Some(version)) if wanted == version => None,
+            (Condition::IfAbsent, Some(version)) => Some(kv_store::Refused::Exists { version }),
+            (Condition::IfVersion(_), None) => Some(kv_store::Refused::Absent),
+            (Condition::IfVersion(_), Some(version)) => {
+                Some(kv_store::Refused::OtherVersion { version })
+            }
+        };
+        if let Some(refused) = refused {
+            self.forget(owner);
+            return Judged { write, verdict: Verdict::Answer(unmet(&refused)) };
+        }
+        let verdict = match (&write.what, current) {
+            (What::Delete, None) => Verdict::Answer(Answer::new(Status::NotFound)),
+            (What::Delete, Some(version)) => Verdict::Delete { version },
+            (What::Put { staged, .. }, _) => {
+                let place = match owner {
+                    Some(owner) => Place::Pieces { owner },
+                    None => {
+                        let (from, length) = (self.bytes.len(), staged.room().length() as usize);
+                        self.bytes.resize(from + length, 0);
+                        let ranges = staged.room().ranges();
+                        engine.copy_out(&ranges, 0, &mut self.bytes[from..]);
+                        Place::Here { from, to: from + length }
+                    }
+                };
+                let version = engine.store.draw_version();
+                Verdict::Put { version, replaced: current.is_some(), place }
+            }
+        };
+        match verdict {
+            Verdict::Put { version, .. } => _ = written.insert(write.key.clone(), Some(version)),
+            Verdict::Delete { .. } => _ = written.insert(write.key.clone(), None),
+            Verdict::Answer(_) => {}
+        }
+        Judged { write, verdict }
+    }
+
+    fn forget(&mut self, owner: Option<u64>) {
+        if let Some(owner) = owner {
+            self.vault.forsake(owner);
+        }
+    }
+
+    /// The version that a key has: in memory, or else on the disk.
+    fn current(&mut self, engine: &Engine, key: &[u8]) -> Result<Option<u64>, kv_disk::Error> {
+        let hot = Key::new(key).ok().and_then(|key| engine.store.stat(key, engine.now()));
+        if let Some(facts) = hot {
+            return Ok(Some(facts.version));
+        }
+        let known = self.vault.known(key)?;
+        let live = known.and_then(|known| engine.facts_of(&known.facts));
+        Ok(live.map(|facts| facts.version))
+    }
+
+    /// The next pieces of the first long value.
+    fn copy_pieces(&mut self, engine: &Engine) -> Vec<PieceHere> {
+        let Some(Long { write, owner, saved }) = self.long.front() else { return Vec::new() };
+        let What::Put { staged, .. } = &write.what else { return Vec::new() };
+        let (length, ranges) = (staged.room().length(), staged.room().ranges());
+        let mut pieces = Vec::new();
+        let mut offset = *saved;
+        while offset < length && pieces.len() < PIECES {
+            let end = length.min(offset + PIECE as u64);
+            let from = self.bytes.len();
+            self.bytes.resize(from + (end - offset) as usize, 0);
+            engine.copy_out(&ranges, offset, &mut self.bytes[from..]);
+            let number = (offset / PIECE as u64) as u32;
+            pieces.push(PieceHere { owner: *owner, number, from, to: self.bytes.len(), end });
+            offset = end;
+        }
+        pieces
+    }
+
+    /// Looks after the disk when there is nothing else to do; says when to do so again.
+    fn tidy(&mut self, engine: &Engine) -> Option<Duration> {
+        match self.vault.tidy(engine.unix_now()) {
+            Ok(pause) => pause,
+            Err(error) => {
+                tracing::warn!(%error, "the disk cannot be tidied");
+                Some(LATER)
+            }
+        }
+    }
+
+    /// Nobody is left who could be told otherwise.
+    fn give_up(&mut self) {
+        for Long { write, .. } in self.long.drain(..) {
+            (write.done)(Answer::new(Status::DiskFailed));
+        }
+    }
+}
+
+impl Write {
+    fn bytes(&self) -> usize {
+        match &self.what {
+            What::Put { staged, .. } if staged.room().length() <= PIECE as u64 => {
+                staged.room().length() as usize
+            }
+            _ => 0,
+        }
+    }
+}
+
+impl Long {
+    fn is_whole(&self) -> bool {
+        matches!(&self.write.what, What::Put { staged, .. } if staged.room().length() == self.saved)
+    }
+}
+
+/// A piece that is about to be saved, among the round's bytes.
+struct PieceHere {
+    owner: u64,
+    number: u32,
+    from: usize,
+    to: usize,
+    /// Where it ends in the value.
+    end: u64,
+}
+
+impl PieceHere {
+    fn change<'c>(&self, bytes: &'c [u8]) -> Change<'c> {
+        let PieceHere { owner, number, from, to, .. } = *self;
+        Change::Piece { owner, number, bytes: &bytes[from..to] }
+    }
+}
+
+impl Judged {
+    fn change<'c>(&'c self, engine: &Engine, bytes: &'c [u8]) -> Option<Change<'c>> {
+        let key = &self.write.key[..];
+        match (&self.verdict, &self.write.what) {
+            (Verdict::Put { version, place, .. }, What::Put { staged, ttl }) => {
+                let body = match *place {
+                    Place::Here { from, to } => Body::Here(&bytes[from..to]),
+                    Place::Pieces { owner } => Body::Pieces(owner),
+                };
+                let expires = ttl.map(|ttl| engine.unix_now().saturating_add(ttl).min(LAST));
+                let (version, length) = (*version, staged.room().length());
+                Some(Change::Put { key, version, expires, length, body })
+            }
+            (Verdict::Delete { .. }, _) => Some(Change::Delete { key }),
+            _ => None,
+        }
+    }
+
+    /// It is durable: now it is so for everybody.
+    fn apply(self, engine: &Arc<Engine>, books: &Books) {
+        let Judged { write: Write { key: name, what, done, .. }, verdict } = self;
+        let Ok(key) = Key::new(&name) else { return done(Answer::new(Status::Denied)) };
+        let now = engine.now();
+        let answer = match (verdict, what) {
+            (Verdict::Put { version, replaced, .. }, What::Put { staged, ttl }) => {
+                let (length, expires) = (staged.room().length(), engine.expiry(ttl, now));
+                let settle =
+                    |staged: Staged| engine.store.settle(key, staged.take(), version, expires, now);
+                // An index that is full does not have it: then it is fetched when it is asked for.
+                let _ = books.loading.change(&name, || settle(staged));
+                Answer { version, replaced, length, ..Answer::new(Status::Ok) }
+            }
+            (Verdict::Delete { version }, _) => {
+                let always = kv_store::Condition::Always;
+                let _ = books.loading.change(&name, || engine.store.delete(key, always, now));
+                Answer { version, ..Answer::new(Status::Ok) }
+            }
+            (Verdict::Answer(answer), _) => answer,
+            (Verdict::Put { .. }, What::Delete) => Answer::new(Status::Denied),
+        };
+        done(answer);
+    }
+}
+
+/// How many bytes are saved together, and how many pieces of a long value with them.
+const TOGETHER: usize = 8 << 20;
+const PIECES: usize = 16;
+/// How long to wait after a write before the disk is tidied, and after that failed.
+const SOON: Duration = Duration::from_millis(200);
+const LATER: Duration = Duration::from_secs(10);
+/// How long to wait after a failure.
+const BREATH: Duration = Duration::from_millis(10);
+/// A time that a row can hold.
+const LAST: u64 = i64::MAX as u64;
