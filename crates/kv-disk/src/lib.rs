@@ -12,6 +12,7 @@ mod change;
 mod check;
 mod directory;
 mod error;
+mod keeper;
 mod reader;
 mod row;
 mod schema;

@@ -24,6 +24,7 @@ const TABLES: &str = "
         sum INTEGER NOT NULL,
         value BLOB);
     CREATE INDEX expiring ON kv (expires) WHERE expires IS NOT NULL;
+    CREATE INDEX long ON kv (pieces) WHERE pieces IS NOT NULL;
     CREATE TABLE pieces (
         id INTEGER PRIMARY KEY,
         owner INTEGER NOT NULL,
@@ -32,9 +33,6 @@ const TABLES: &str = "
         bytes BLOB NOT NULL);
     CREATE UNIQUE INDEX piece ON pieces (owner, number);
     CREATE TABLE trash (owner INTEGER PRIMARY KEY);
-    CREATE TRIGGER discarded AFTER DELETE ON kv WHEN old.pieces IS NOT NULL BEGIN
-        INSERT OR IGNORE INTO trash VALUES (old.pieces);
-    END;
     CREATE TABLE runs (epoch INTEGER PRIMARY KEY);
 ";
 
@@ -55,10 +53,8 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, Error> {
     // Pages of the values' own size: one of 4 KiB costs one page and little more.
     let settings = "
         PRAGMA page_size = 4096;
-        PRAGMA auto_vacuum = INCREMENTAL;
         PRAGMA journal_mode = WAL;
         PRAGMA synchronous = FULL;
-        PRAGMA recursive_triggers = ON;
         PRAGMA wal_autocheckpoint = 0;
         PRAGMA journal_size_limit = 134217728;
         PRAGMA cache_size = -65536;

@@ -9,6 +9,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use crate::change::{Body, Change};
 use crate::error::Error;
 use crate::row::{Facts, Known, piece_sum, sum};
+use crate::keeper::Keeper;
 use crate::schema;
 
 /// Saves changes. A trait, so that tests can put disks in its place that are full, slow or broken.
@@ -34,8 +35,11 @@ pub struct Writer {
     path: PathBuf,
     /// Owners of pieces that are being saved, which are in the trash until their value is put.
     staged: HashSet<u64>,
+    /// How many values are in pieces. While there are none, nobody looks whether a value that is replaced has any.
+    long: u64,
     /// How many bytes were saved since the log was last written back.
     logged: u64,
+    keeper: Keeper,
     /// Whether something may have to be tidied away.
     untidy: bool,
 }
@@ -43,13 +47,13 @@ pub struct Writer {
 impl Writer {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let connection = schema::open_writer(path)?;
-        let mut writer = Writer {
-            connection,
-            path: path.to_owned(),
-            staged: HashSet::new(),
-            logged: 0,
-            untidy: true,
-        };
+        let count = "SELECT count(*) FROM kv WHERE pieces IS NOT NULL";
+        let long = connection.query_row(count, [], |row| row.get::<_, i64>(0));
+        let long = long.map_err(|error| Error::of("count long values", &error))? as u64;
+        let keeper = Keeper::start(path)?;
+        let (path, staged) = (path.to_owned(), HashSet::new());
+        let mut writer =
+            Writer { connection, path, staged, long, logged: 0, keeper, untidy: true };
         writer.write_back()?;
         Ok(writer)
     }
@@ -91,6 +95,7 @@ impl Writer {
                 };
                 let sum = sum(key, &facts, pieces, value.unwrap_or(&[]));
                 self.logged += value.map_or(0, <[u8]>::len) as u64;
+                self.discard(key)?;
                 let row = params![
                     key,
                     version as i64,
@@ -102,11 +107,13 @@ impl Writer {
                 ];
                 self.statement(PUT)?.execute(row)?;
                 if let Some(owner) = pieces {
+                    self.long += 1;
                     self.statement("DELETE FROM trash WHERE owner = ?")?
                         .execute(params![owner as i64])?;
                 }
             }
             Change::Delete { key } => {
+                self.discard(key)?;
                 self.statement("DELETE FROM kv WHERE key = ?")?.execute(params![key])?;
             }
             Change::Piece { owner, number, bytes } => {
@@ -124,6 +131,20 @@ impl Writer {
         Ok(())
     }
 
+    /// The pieces of a value that is about to go are nobody's then.
+    fn discard(&mut self, key: &[u8]) -> rusqlite::Result<()> {
+        if self.long == 0 {
+            return Ok(());
+        }
+        let select = "SELECT pieces FROM kv WHERE key = ? AND pieces IS NOT NULL";
+        let owner = self.statement(select)?.query_row(params![key], |row| row.get::<_, i64>(0));
+        if let Some(owner) = owner.optional()? {
+            self.long -= 1;
+            self.statement("INSERT OR IGNORE INTO trash VALUES (?)")?.execute(params![owner])?;
+        }
+        Ok(())
+    }
+
     fn statement(&self, text: &str) -> rusqlite::Result<CachedStatement<'_>> {
         self.connection.prepare_cached(text)
     }
@@ -134,7 +155,7 @@ impl Writer {
         call: &str,
         work: impl FnOnce(&mut Self) -> rusqlite::Result<()>,
     ) -> Result<(), Error> {
-        let begun = self.connection.execute_batch("BEGIN IMMEDIATE");
+        let (begun, long) = (self.connection.execute_batch("BEGIN IMMEDIATE"), self.long);
         let done = begun.and_then(|()| {
             work(self)?;
             self.connection.execute_batch("COMMIT")
@@ -144,22 +165,21 @@ impl Writer {
             if !self.connection.is_autocommit() {
                 let _ = self.connection.execute_batch("ROLLBACK");
             }
+            self.long = long;
             Error::of(call, &error)
         })
     }
 
-    /// Gives space back to the file system, a little at a time, where much of the file is unused: a little is soon
-    /// used again. `true` if there is more.
-    fn shrink(&mut self) -> rusqlite::Result<bool> {
-        let pages = |pragma: &str| {
-            self.connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, i64>(0))
+    /// Some of what has expired; `true` if there may be more.
+    fn expire(&mut self, now: u64) -> rusqlite::Result<bool> {
+        let keys = {
+            let select = "SELECT key FROM kv WHERE expires IS NOT NULL AND expires <= ? LIMIT 256";
+            let mut statement = self.connection.prepare_cached(select)?;
+            let keys = statement.query_map(params![now as i64], |row| row.get::<_, Vec<u8>>(0))?;
+            keys.collect::<rusqlite::Result<Vec<_>>>()?
         };
-        let (free, all) = (pages("freelist_count")?, pages("page_count")?);
-        let much = free > 4096 && free > all / 4;
-        if much {
-            self.connection.execute_batch("PRAGMA incremental_vacuum(2048)")?;
-        }
-        Ok(much)
+        keys.iter().try_for_each(|key| self.apply(&Change::Delete { key }))?;
+        Ok(keys.len() == 256)
     }
 
     /// Pieces of nobody's, a few at a time; `true` if there are more.
@@ -206,9 +226,16 @@ impl Vault for Writer {
                 self.staged.remove(owner);
             }
         }
-        // What was saved is durable in the log, whether or not it can be written back now.
-        if self.logged >= WRITE_BACK && self.write_back().is_err() {
-            self.logged = WRITE_BACK / 2;
+        // What was saved is durable in the log, whether or not it can be written back now. Most of that is done by
+        // the keeper meanwhile; but only the writer can find that all of it is done, and begin the log anew.
+        match self.logged {
+            ..WRITE_BACK => {}
+            WRITE_BACK..MOST_LOG => self.keeper.nudge(),
+            _ => {
+                if self.write_back().is_err() {
+                    self.logged = WRITE_BACK;
+                }
+            }
         }
         Ok(())
     }
@@ -223,21 +250,18 @@ impl Vault for Writer {
         }
         let mut more = false;
         self.together("remove what has expired", |this| {
-            let expired = "DELETE FROM kv WHERE id IN (SELECT id FROM kv WHERE expires IS NOT NULL AND \
-                           expires <= ? ORDER BY expires LIMIT 256)";
-            more |= this.statement(expired)?.execute(params![now as i64])? == 256;
+            more |= this.expire(now)?;
             more |= this.sweep()?;
             Ok(())
         })?;
         if !more {
-            more = self.shrink().map_err(|error| Error::of("give space back", &error))?;
             let left: rusqlite::Result<bool> = self.connection.query_row(
                 "SELECT EXISTS (SELECT 1 FROM kv WHERE expires IS NOT NULL) OR \
                  EXISTS (SELECT 1 FROM trash)",
                 [],
                 |row| row.get(0),
             );
-            self.untidy = left.map_err(|error| Error::of("look what expires", &error))? || more;
+            self.untidy = left.map_err(|error| Error::of("look what expires", &error))?;
             self.write_back()?;
         }
         let pause = if more { Duration::ZERO } else { EXPIRY };
@@ -254,7 +278,8 @@ impl Drop for Writer {
 
 const PUT: &str = "REPLACE INTO kv (key, version, expires, length, pieces, sum, value) \
                    VALUES (?, ?, ?, ?, ?, ?, ?)";
-/// The log is written back when it has grown by so much.
-const WRITE_BACK: u64 = 64 << 20;
+/// The log is written back on the side when it has grown by so much, and by the writer itself when by so much.
+const WRITE_BACK: u64 = 32 << 20;
+const MOST_LOG: u64 = 128 << 20;
 /// How long what has expired may stay on the disk; nobody sees it.
 const EXPIRY: Duration = Duration::from_secs(10);

@@ -35,6 +35,8 @@ pub(crate) struct Tools {
     pub(crate) tally: Tally,
     /// How many boards are watched.
     pub(crate) watched: usize,
+    /// How much guests have asked the disk for.
+    pub(crate) away: usize,
     /// How many guests have something that was lent to them.
     pub(crate) debtors: usize,
 }
@@ -72,6 +74,7 @@ impl Tools {
             spare: Vec::new(),
             tally: Tally::default(),
             watched: 0,
+            away: 0,
             debtors: 0,
         })
     }

@@ -79,6 +79,7 @@ impl Guest {
         let parked = Parked { message: message.to_vec(), bell, missing, found };
         let parked = self.parked.insert(parked);
         self.away += missing;
+        tools.away += missing;
         for Cold { index, key, wanted } in cold {
             let news = tools.news(self.row);
             let done = move |loaded| news.tell(News::Loaded { parked, index, loaded });
@@ -90,7 +91,7 @@ impl Guest {
     }
 
     /// Has a write made durable. Its answer comes later.
-    pub(super) fn submit(&mut self, batch: u32, submission: Submission, tools: &Tools) {
+    pub(super) fn submit(&mut self, batch: u32, submission: Submission, tools: &mut Tools) {
         let Submission { index, key, what, condition, sequence } = submission;
         let (Some(session), Some(journal)) = (self.session.clone(), tools.engine.journal()) else {
             return;
@@ -101,12 +102,14 @@ impl Guest {
             news.tell(News::Written { batch, index, answer });
         };
         self.away += 1;
+        tools.away += 1;
         journal.write(Write { key, what, condition, done: Box::new(done) });
     }
 
     /// Something came back from the disk.
     pub(crate) fn hear_of(&mut self, news: News, tools: &mut Tools) {
         self.away -= 1;
+        tools.away -= 1;
         match news {
             News::Written { batch, index, answer } => self.answered(batch, index, answer, tools),
             News::Loaded { parked: row, index, loaded } => {
