@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// `cargo xtask lab ARGUMENTS`, to its end.
 fn lab(arguments: &[&str]) -> Output {
@@ -104,12 +105,58 @@ fn a_power_cut_loses_what_was_not_synced_and_nothing_else() {
     assert_eq!(output.status.code(), Some(0));
 }
 
+/// The store on a disk whose machine loses its power while clients write: what they were told is there afterwards, and
+/// everything is whole.
+#[test]
+fn a_store_has_all_it_acknowledged_after_a_power_cut() {
+    let disk = Disk::new();
+    let disk_path = disk.0.to_str().expect("a plain path");
+    let write = "set -e
+        mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/vda
+        mount /dev/vda /mnt
+        wirelane serve --memory 64MiB --transport tcp --data-dir /mnt/data 2>/dev/null &
+        head -c 700000 /dev/urandom >/tmp/long
+        put() { wirelane kv --transport tcp put \"$@\" 2>/dev/null; }
+        until put first 1; do sleep 0.2; done
+        (n=0
+        while n=$((n + 1)); put short/$n $n; do echo short/$n; done) &
+        (n=0
+        while n=$((n + 1)); put long/$n -f /tmp/long; do echo long/$n; done) &
+        # In the middle of much more than that.
+        wirelane kv --transport tcp bench --read-ratio 0 --duration 60 --depth 8 >/dev/null 2>&1 &
+        sleep 25
+        echo b >/proc/sysrq-trigger
+        sleep 60";
+    let output = lab(&["--disk", disk_path, "--rails", "0", "--", "sh", "-c", write]);
+    assert_eq!(output.status.code(), Some(125), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    // The last line may have been cut with the power.
+    let told: Vec<&str> = said.rsplit_once('\n').unwrap_or_default().0.lines().collect();
+    assert!(told.len() > 5, "too little was written to prove anything: {said}");
+
+    let read = "mount /dev/vda /mnt || { dmesg | tail >&2; exit 1; }
+        wirelane serve --memory 64MiB --transport tcp --data-dir /mnt/data 2>/tmp/log &
+        until wirelane kv --transport tcp exists first 2>/dev/null; do sleep 0.2; done
+        wirelane kv --transport tcp ls
+        wirelane kv fsck /mnt/data >&2";
+    let output = lab(&["--disk", disk_path, "--rails", "0", "--", "sh", "-c", read]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    let kept: std::collections::HashSet<&str> = said.lines().collect();
+    let lost: Vec<&&str> = told.iter().filter(|key| !kept.contains(**key)).collect();
+    assert!(lost.is_empty(), "acknowledged and lost: {lost:?}, of {}", told.len());
+    println!("{} were acknowledged, and {} are there", told.len(), kept.len());
+}
+
 /// A place for a disk, emptied however the test ends.
 struct Disk(PathBuf);
 
 impl Disk {
     fn new() -> Self {
-        Disk(std::env::temp_dir().join(format!("wirelane-lab-disk-{}", std::process::id())))
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("wirelane-lab-disk-{}-{number}", std::process::id());
+        Disk(std::env::temp_dir().join(name))
     }
 }
 

@@ -25,7 +25,10 @@ impl Keeper {
         };
         let thread = std::thread::Builder::new().name("wirelane-log".to_owned()).spawn(work);
         let thread = thread.map_err(|error| {
-            Error::new(Kind::Failed, format!("start a thread for the disk: {error} — see `ulimit -u`"))
+            Error::new(
+                Kind::Failed,
+                format!("start a thread for the disk: {error} — see `ulimit -u`"),
+            )
         })?;
         Ok(Keeper { nudges: Some(nudges), thread: Some(thread) })
     }

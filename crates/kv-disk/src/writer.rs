@@ -8,8 +8,8 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use crate::change::{Body, Change};
 use crate::error::Error;
-use crate::row::{Facts, Known, piece_sum, sum};
 use crate::keeper::Keeper;
+use crate::row::{Facts, Known, piece_sum, sum};
 use crate::schema;
 
 /// Saves changes. A trait, so that tests can put disks in its place that are full, slow or broken.
@@ -52,8 +52,7 @@ impl Writer {
         let long = long.map_err(|error| Error::of("count long values", &error))? as u64;
         let keeper = Keeper::start(path)?;
         let (path, staged) = (path.to_owned(), HashSet::new());
-        let mut writer =
-            Writer { connection, path, staged, long, logged: 0, keeper, untidy: true };
+        let mut writer = Writer { connection, path, staged, long, logged: 0, keeper, untidy: true };
         writer.write_back()?;
         Ok(writer)
     }

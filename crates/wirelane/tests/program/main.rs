@@ -1,6 +1,7 @@
 //! The program, run as a user runs it.
 #![allow(missing_docs, reason = "a test")]
 
+mod durable;
 mod exposition;
 mod grpc;
 mod kv;
