@@ -22,6 +22,40 @@ pub trait Landing {
     fn bytes(&mut self, offset: u64, bytes: &[u8]);
 }
 
+/// Where values are read from. A trait, so that tests can put something in the disk's place.
+pub trait Source: Send {
+    /// Reads a key's value. `None`: there is none. `Some(false)`: the landing did not want it.
+    fn read(&mut self, key: &[u8], landing: &mut dyn Landing) -> Result<Option<bool>, Error>;
+
+    /// What is known of a key's value, if there is one.
+    fn stat(&mut self, key: &[u8]) -> Result<Option<Facts>, Error> {
+        let mut facts = Unwanted(None);
+        self.read(key, &mut facts)?;
+        Ok(facts.0)
+    }
+
+    /// Keys with a prefix that come after `after` in order, up to so many and so many bytes of keys, that have
+    /// not expired `now`.
+    fn list(
+        &mut self,
+        prefix: &[u8],
+        after: &[u8],
+        most: (usize, usize),
+        now: u64,
+    ) -> Result<Listed, Error>;
+}
+
+/// Takes the facts and not the value.
+struct Unwanted(Option<Facts>);
+
+impl Landing for Unwanted {
+    fn begin(&mut self, facts: &Facts) -> bool {
+        self.0 = Some(*facts);
+        false
+    }
+    fn bytes(&mut self, _: u64, _: &[u8]) {}
+}
+
 /// Some keys, in order, and what is known of them.
 pub type Listed = Vec<(Box<[u8]>, Facts)>;
 
@@ -30,8 +64,13 @@ impl Reader {
         Ok(Reader { connection: schema::open_reader(path)? })
     }
 
-    /// Reads a key's value. `None`: there is none. `Some(false)`: the landing did not want it.
-    pub fn read(&mut self, key: &[u8], landing: &mut dyn Landing) -> Result<Option<bool>, Error> {
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+}
+
+impl Source for Reader {
+    fn read(&mut self, key: &[u8], landing: &mut dyn Landing) -> Result<Option<bool>, Error> {
         let failed = |error: rusqlite::Error| Error::of("read from disk", &error);
         // Pieces must be those of the row, whatever is written meanwhile.
         let view = self.connection.transaction().map_err(failed)?;
@@ -51,24 +90,7 @@ impl Reader {
         Ok(Some(true))
     }
 
-    /// What is known of a key's value, if there is one.
-    pub fn stat(&mut self, key: &[u8]) -> Result<Option<Facts>, Error> {
-        struct Unwanted(Option<Facts>);
-        impl Landing for Unwanted {
-            fn begin(&mut self, facts: &Facts) -> bool {
-                self.0 = Some(*facts);
-                false
-            }
-            fn bytes(&mut self, _: u64, _: &[u8]) {}
-        }
-        let mut facts = Unwanted(None);
-        self.read(key, &mut facts)?;
-        Ok(facts.0)
-    }
-
-    /// Keys with a prefix that come after `after` in order, up to so many and so many bytes of keys, that have
-    /// not expired `now`.
-    pub fn list(
+    fn list(
         &mut self,
         prefix: &[u8],
         after: &[u8],
@@ -100,10 +122,6 @@ impl Reader {
             listed.push((key.into(), facts));
         }
         Ok(listed)
-    }
-
-    pub(crate) fn connection(&self) -> &Connection {
-        &self.connection
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kv_disk::{Body, Change, Disk, Facts, Kind, Landing, PIECE, Reader, Vault, check};
+use kv_disk::{Body, Change, Disk, Facts, Kind, Landing, PIECE, Reader, Source, Vault, check};
 
 /// A directory of this test's own, removed at the end.
 struct Place(PathBuf);

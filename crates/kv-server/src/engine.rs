@@ -76,15 +76,24 @@ impl Engine {
         settings: &Settings,
         wrap: impl FnOnce(Box<dyn kv_disk::Vault>) -> Box<dyn kv_disk::Vault>,
     ) -> Result<Arc<Self>, Error> {
-        let memory = Memory::allocate(settings.memory, settings.pages)?;
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // Seconds in the high half, writes in the low one: no run reuses a version of an earlier one, unless
-        // it made four thousand million of them a second, or the clock was set back between the two.
+        let since = unix_time();
         // With a disk the clock does not matter: it remembers the last run.
         let opened = settings.data_dir.as_deref();
         let opened = opened.map(|path| Opened::new(path, since.as_secs(), wrap)).transpose();
         let opened = opened.map_err(|error| unopened(&error))?;
         let run = opened.as_ref().map_or(since.as_secs(), |opened| opened.epoch);
+        Engine::of_run(settings, opened, run)
+    }
+
+    /// The engine of this run, whose number no other has.
+    pub(crate) fn of_run(
+        settings: &Settings,
+        opened: Option<Opened>,
+        run: u64,
+    ) -> Result<Arc<Self>, Error> {
+        let memory = Memory::allocate(settings.memory, settings.pages)?;
+        // The run in the high half, writes in the low one: no run reuses a version of an earlier one, unless it made
+        // four thousand million of them a second, or the clock was set back between the two.
         let first_version = (run << 32) + 1;
         let [seed, epoch] = [0; 2].map(|_: u32| random());
         let store = Store::new(kv_store::Settings {
@@ -106,7 +115,7 @@ impl Engine {
             epoch,
             sessions: Sessions::default(),
             counts: Counts::default(),
-            unix_began: since.as_millis() as u64,
+            unix_began: unix_time().as_millis() as u64,
             journal: OnceLock::new(),
         });
         if let Some(opened) = opened {
@@ -348,6 +357,10 @@ pub(crate) fn within(
 /// Adds to a count.
 pub(crate) fn add(count: &AtomicU64, more: u64) {
     count.fetch_add(more, Ordering::Relaxed);
+}
+
+fn unix_time() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// A number nobody can guess.

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, Weak};
 
-use kv_disk::{Facts, Landing, Reader};
+use kv_disk::{Facts, Landing, Source};
 use kv_proto::wire::Status;
 use kv_store::{Key, NoRoom};
 
@@ -16,7 +16,7 @@ pub(super) fn run(
     engine: &Weak<Engine>,
     books: &Books,
     loads: &Mutex<Receiver<Option<Load>>>,
-    mut reader: Reader,
+    mut reader: impl Source,
 ) {
     while let Some(Load { key, wanted, done }) = next(loads) {
         let Some(engine) = engine.upgrade() else { return };
@@ -44,10 +44,10 @@ fn failed(books: &Books, error: &kv_disk::Error) -> Loaded {
 
 /// A value comes into memory, and becomes its key's there unless it was written meanwhile: then what was written is
 /// looked for.
-fn value(
+pub(super) fn value(
     engine: &Arc<Engine>,
     books: &Books,
-    reader: &mut Reader,
+    reader: &mut dyn Source,
     name: &[u8],
 ) -> Result<Loaded, kv_disk::Error> {
     let Ok(key) = Key::new(name) else { return Ok(Loaded::Value(None)) };
@@ -116,7 +116,7 @@ impl Landing for Room<'_> {
 fn keys(
     engine: &Engine,
     books: &Books,
-    reader: &mut Reader,
+    reader: &mut dyn Source,
     prefix: &[u8],
     (cursor, most, bytes): (u64, usize, usize),
 ) -> Result<Loaded, kv_disk::Error> {

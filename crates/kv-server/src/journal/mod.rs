@@ -9,6 +9,8 @@ mod counts;
 mod librarian;
 mod loading;
 mod marks;
+#[cfg(test)]
+mod model;
 mod scribe;
 
 use std::path::Path;

@@ -21,11 +21,11 @@ pub(super) fn run(
     orders: &Receiver<Order>,
     vault: Box<dyn Vault>,
 ) {
-    let mut scribe = Scribe { vault, long: VecDeque::new(), bytes: Vec::new() };
+    let mut scribe = Scribe::new(vault);
     let (mut pause, mut stops) = (Some(Duration::ZERO), false);
-    while !stops || !scribe.long.is_empty() {
+    while !stops || !scribe.is_done() {
         // A long value goes on in any case; else it is time to sleep until something comes.
-        let first = match (scribe.long.is_empty(), pause) {
+        let first = match (scribe.is_done(), pause) {
             (false, _) => orders.try_recv().map_err(|error| error == TryRecvError::Disconnected),
             (true, Some(pause)) => {
                 orders.recv_timeout(pause).map_err(|error| error == RecvTimeoutError::Disconnected)
@@ -45,7 +45,7 @@ pub(super) fn run(
                 }
             }
         }
-        match taken.is_empty() && scribe.long.is_empty() {
+        match taken.is_empty() && scribe.is_done() {
             true => pause = scribe.tidy(&engine),
             false => {
                 books.counts.waiting(-(taken.len() as i64));
@@ -56,7 +56,7 @@ pub(super) fn run(
     }
 }
 
-pub(crate) struct Scribe {
+pub(super) struct Scribe {
     vault: Box<dyn Vault>,
     /// Values that are written in pieces, between others.
     long: VecDeque<Long>,
@@ -98,8 +98,17 @@ enum Place {
 }
 
 impl Scribe {
+    pub(super) fn new(vault: Box<dyn Vault>) -> Self {
+        Scribe { vault, long: VecDeque::new(), bytes: Vec::new() }
+    }
+
+    /// Whether nothing is left to be done.
+    pub(super) fn is_done(&self) -> bool {
+        self.long.is_empty()
+    }
+
     /// Saves what has come, and a part of the next long value.
-    fn round(&mut self, engine: &Arc<Engine>, books: &Books, taken: Vec<Write>) {
+    pub(super) fn round(&mut self, engine: &Arc<Engine>, books: &Books, taken: Vec<Write>) {
         self.bytes.clear();
         let mut judged = Vec::with_capacity(taken.len());
         let mut written = HashMap::new();
@@ -365,6 +374,6 @@ const PIECES: usize = 16;
 const SOON: Duration = Duration::from_millis(200);
 const LATER: Duration = Duration::from_secs(10);
 /// How long to wait after a failure.
-const BREATH: Duration = Duration::from_millis(10);
+const BREATH: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 10 });
 /// A time that a row can hold.
 const LAST: u64 = i64::MAX as u64;
