@@ -145,7 +145,6 @@ fn a_store_has_all_it_acknowledged_after_a_power_cut() {
     let kept: std::collections::HashSet<&str> = said.lines().collect();
     let lost: Vec<&&str> = told.iter().filter(|key| !kept.contains(**key)).collect();
     assert!(lost.is_empty(), "acknowledged and lost: {lost:?}, of {}", told.len());
-    println!("{} were acknowledged, and {} are there", told.len(), kept.len());
 }
 
 /// A place for a disk, emptied however the test ends.
