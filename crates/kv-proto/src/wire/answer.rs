@@ -60,10 +60,12 @@ pub enum Status {
     Denied = 13,
     /// A staged value has gaps.
     Incomplete = 14,
+    /// More requests in a second than this caller may ask.
+    Busy = 15,
 }
 
 impl Status {
-    const ALL: [Status; 15] = [
+    const ALL: [Status; 16] = [
         Status::Ok,
         Status::NotFound,
         Status::Exists,
@@ -79,6 +81,7 @@ impl Status {
         Status::Unreadable,
         Status::Denied,
         Status::Incomplete,
+        Status::Busy,
     ];
 }
 
@@ -175,7 +178,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         let good = Answer::new(Status::Ok).to_bytes();
-        for (at, value) in [(0, 15), (1, 16), (2, 1), (3, 1)] {
+        for (at, value) in [(0, 16), (1, 16), (2, 1), (3, 1)] {
             let mut bad = good;
             bad[at] = value;
             Answer::parse(&bad).expect_err("a field it does not know");
