@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use fabric::{Error, Memory, Pages};
 use kv_store::{Moment, NoRoom, Pinned, Ranges, Reservation, Store, WhenFull};
 
+use crate::access::Access;
 use crate::session::Sessions;
 
 /// What a store is made of.
@@ -35,6 +36,7 @@ pub struct Engine {
     began: Instant,
     epoch: u64,
     pub(crate) sessions: Sessions,
+    access: Arc<Access>,
     /// What was done, by kind; see [`Engine::counts`].
     pub(crate) counts: Counts,
 }
@@ -59,8 +61,13 @@ pub struct Counts {
 }
 
 impl Engine {
-    /// Takes the memory. It is not yet touched: see [`Engine::pool`].
+    /// Takes the memory. It is not yet touched: see [`Engine::pool`]. Everybody may do everything.
     pub fn new(settings: &Settings) -> Result<Arc<Self>, Error> {
+        Engine::guarded(settings, Access::open())
+    }
+
+    /// The same, for those who have access.
+    pub fn guarded(settings: &Settings, access: Arc<Access>) -> Result<Arc<Self>, Error> {
         let memory = Memory::allocate(settings.memory, settings.pages)?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // Seconds in the high half, writes in the low one: no run reuses a version of an earlier one, unless
@@ -84,6 +91,7 @@ impl Engine {
             began: Instant::now(),
             epoch,
             sessions: Sessions::default(),
+            access,
             counts: Counts::default(),
         }))
     }
@@ -111,6 +119,11 @@ impl Engine {
     /// What the doors have done.
     pub fn counts(&self) -> &Counts {
         &self.counts
+    }
+
+    /// Who may do what.
+    pub fn access(&self) -> &Arc<Access> {
+        &self.access
     }
 
     /// How many sessions are remembered.

@@ -17,10 +17,12 @@ use tonic::codegen::Service as _;
 use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, health_reporter};
 
+use super::admission::Admission;
 use super::calls::Calls;
 use super::paced::Paced;
 use super::service::Service;
 use super::status;
+use crate::access::Access;
 
 pub(super) struct Gate {
     store: Answering,
@@ -29,6 +31,7 @@ pub(super) struct Gate {
     health: HealthReporter,
     places: Arc<Semaphore>,
     calls: Arc<Calls>,
+    access: Arc<Access>,
     idle: Duration,
 }
 
@@ -38,6 +41,7 @@ type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + 
 
 impl Gate {
     pub(super) async fn new(service: Service, calls: Arc<Calls>, idle: Duration) -> Self {
+        let access = service.access().clone();
         let store = KvServer::new(service)
             .max_decoding_message_size(MOST_MESSAGE_BYTES)
             .max_encoding_message_size(MOST_MESSAGE_BYTES);
@@ -59,6 +63,7 @@ impl Gate {
             health: reporter,
             places: Arc::new(Semaphore::new(MOST_CALLS)),
             calls,
+            access,
             idle,
         }
     }
@@ -80,7 +85,9 @@ impl Gate {
         answer.map(|body| Paced::new(body, open))
     }
 
-    async fn ask_store(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn ask_store(&self, mut request: Request<Incoming>) -> Response<Body> {
+        let admission = Admission::of(&mut request, &self.access);
+        request.extensions_mut().insert(admission);
         // It takes as long as its value, and looks after its pieces itself.
         if request.uri().path().ends_with("/Write") {
             return infallible((self.store)(request).await);

@@ -6,20 +6,31 @@ use kv_store::Cursor;
 use tonic::Status;
 
 use super::About;
-use super::attempted::ANYBODY;
 use super::read::{facts, valid};
 use super::status;
+use crate::access::Pass;
 use crate::engine::{Engine, SHARDS};
 use crate::session::{REMEMBERED, Sessions, WINDOW};
 
-pub(super) fn stat(engine: &Engine, request: &v1::StatRequest) -> Result<v1::StatReply, Status> {
+pub(super) fn stat(
+    engine: &Engine,
+    pass: &Pass,
+    request: &v1::StatRequest,
+) -> Result<v1::StatReply, Status> {
+    pass.read(&request.key).map_err(status::denied)?;
     let now = engine.now();
     let known = engine.store.stat(valid(&request.key)?, now);
     Ok(v1::StatReply { found: known.is_some(), facts: known.map(|known| facts(&known, now)) })
 }
 
-pub(super) fn list(engine: &Engine, request: &v1::ListRequest) -> Result<v1::ListReply, Status> {
+pub(super) fn list(
+    engine: &Engine,
+    pass: &Pass,
+    request: &v1::ListRequest,
+) -> Result<v1::ListReply, Status> {
     let v1::ListRequest { prefix, cursor, most } = request;
+    pass.list(prefix).map_err(status::denied)?;
+    let prefix = pass.narrow(prefix);
     if cursor >> 32 >= SHARDS as u64 {
         return Err(status::no_cursor(*cursor));
     }
@@ -34,8 +45,14 @@ pub(super) fn list(engine: &Engine, request: &v1::ListRequest) -> Result<v1::Lis
     Ok(v1::ListReply { keys: page.keys.into_iter().map(key).collect(), next_cursor })
 }
 
-pub(super) fn open_session(engine: &Engine, sessions: &Sessions) -> Result<v1::Session, Status> {
-    let (session, _) = sessions.enter(None, ANYBODY).ok_or_else(status::too_many_sessions)?;
+pub(super) fn open_session(
+    engine: &Engine,
+    pass: &Pass,
+    sessions: &Sessions,
+) -> Result<v1::Session, Status> {
+    pass.ask().map_err(status::denied)?;
+    let entered = sessions.enter(None, pass.identity());
+    let (session, _) = entered.ok_or_else(status::too_many_sessions)?;
     // Nobody stays with it: it ends unless a call comes in time.
     session.leave();
     Ok(v1::Session {
@@ -46,9 +63,10 @@ pub(super) fn open_session(engine: &Engine, sessions: &Sessions) -> Result<v1::S
     })
 }
 
-pub(super) fn info(engine: &Engine, about: &About) -> v1::InfoReply {
+pub(super) fn info(engine: &Engine, pass: &Pass, about: &About) -> Result<v1::InfoReply, Status> {
+    pass.ask().map_err(status::denied)?;
     let usage = engine.store.usage();
-    v1::InfoReply {
+    Ok(v1::InfoReply {
         version: about.version.to_owned(),
         epoch: engine.epoch(),
         limits: Some(v1::Limits {
@@ -67,5 +85,5 @@ pub(super) fn info(engine: &Engine, about: &About) -> v1::InfoReply {
             keys: usage.keys,
         }),
         transports: (about.transports)(),
-    }
+    })
 }

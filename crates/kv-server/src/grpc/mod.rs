@@ -2,12 +2,13 @@
 //!
 //! Connections come from whoever listens ([`Grpc::door`]), each is a task (`connection`), and each call passes
 //! a gate (`gate`) that knows which service is meant and how much may be under way. What the calls do is in
-//! `read`, `write` and `look`, which see messages and the engine, and no network; `status` is the one place
-//! that says no. Values are copied here, piece by piece: who wants them without a copy uses a link.
+//! `read`, `write` and `look`, which see messages, who asks and the engine, and no network; `status` is the one
+//! place that says no. Who asks is found out once for each call (`admission`). Values are copied here, piece by piece: who wants them without a copy uses a link.
 //!
 //! Nobody holds memory for long by standing still: a request has a minute to arrive, a stream of pieces a
 //! minute for each, and an answer that is not read for so long costs its connection (`calls`, `paced`).
 
+mod admission;
 mod attempted;
 mod calls;
 mod connection;
@@ -35,15 +36,13 @@ pub use counts::Counts;
 use gate::Gate;
 use service::Service;
 
-/// What callers are told of this server, and whether they may call.
+/// What callers are told of this server.
 #[derive(Clone)]
 pub struct About {
     /// The program's version.
     pub version: &'static str,
     /// Every transport, offered or not. Must not take long.
     pub transports: Arc<dyn Fn() -> Vec<Transport> + Send + Sync>,
-    /// Why nobody may use the store by gRPC, if that is so.
-    pub closed: Option<String>,
 }
 
 /// The service, before it serves.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use fabric::Pages;
 use fabric::link::{self, Class, Endpoint};
 use kv_client::Client;
+use kv_server::access::Access;
 use kv_server::{Crew, Engine, Settings};
 use kv_store::WhenFull;
 
@@ -37,7 +38,16 @@ pub(crate) fn by(class: Class) -> link::Settings {
 
 impl Place {
     pub(crate) fn open(settings: &Settings, links: link::Settings) -> Self {
-        let engine = Engine::new(settings).unwrap();
+        Place::open_for(settings, links, Access::open())
+    }
+
+    /// Open to some.
+    pub(crate) fn open_for(
+        settings: &Settings,
+        links: link::Settings,
+        access: Arc<Access>,
+    ) -> Self {
+        let engine = Engine::guarded(settings, access).unwrap();
         let endpoint = Endpoint::new(links).unwrap();
         let crew = Crew::start(&engine, &endpoint, 2).unwrap();
         let listener = endpoint.listen("127.0.0.1:0".parse().unwrap()).unwrap();

@@ -10,6 +10,7 @@ use kv_client::{Client, Kind, Settings as ClientSettings};
 
 use super::key::Key;
 use super::server::{Server, ServerUrl};
+use crate::caller::CallerArgs;
 use crate::cli::Global;
 use crate::config::Settings;
 use crate::exit::{self, Failure};
@@ -46,6 +47,9 @@ pub(super) struct WayArgs {
     #[arg(long, global = true, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     deadline: Duration,
 
+    #[command(flatten)]
+    caller: CallerArgs,
+
     /// Keys are given in hexadecimal digits, since they may be any bytes
     #[arg(long, global = true)]
     hex_key: bool,
@@ -70,7 +74,7 @@ impl WayArgs {
     pub(super) fn prepare(&self, global: &Global) -> Result<Way, Failure> {
         let settings = Settings::load(global)?.settings;
         logging::start(global, &settings);
-        let mut links = endpoint::settings(global, &settings)?;
+        let mut links = endpoint::settings(global, &settings, self.caller.known(global)?)?;
         self.transport.narrow(None, &mut links)?;
         let servers = match &self.server_addr {
             Some(url) => vec![url.0.clone()],

@@ -6,6 +6,7 @@ mod grpc;
 mod kv;
 mod links;
 mod metrics;
+mod security;
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::TcpStream;
@@ -461,13 +462,6 @@ mod serve {
         let text = stderr(&output);
         assert!(text.contains(&format!("wirelane (pid {})", server.child.id())), "{text}");
         assert!(text.contains("--listen") && text.trim_end().lines().count() == 1, "{text}");
-    }
-
-    #[test]
-    fn an_address_of_the_world_is_refused() {
-        let output = run(&["serve", "--http", "0.0.0.0:0"]);
-        assert_eq!(output.status.code(), Some(2));
-        assert!(stderr(&output).contains("loopback"));
     }
 
     #[test]
