@@ -17,6 +17,7 @@ mod guest;
 mod outcome;
 mod rows;
 mod session;
+pub mod tls;
 mod tools;
 mod worker;
 

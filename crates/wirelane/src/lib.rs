@@ -25,6 +25,8 @@ mod secret_file;
 mod serve;
 mod signals;
 mod size;
+mod ticket;
+mod tls_file;
 mod token;
 mod transport;
 mod version;

@@ -1,5 +1,7 @@
 //! What can be known without any value: facts of keys, lists of them, and the server itself.
 
+use std::time::Duration;
+
 use kv_proto::limits::{self, list_keys};
 use kv_proto::v1;
 use kv_store::Cursor;
@@ -8,7 +10,7 @@ use tonic::Status;
 use super::About;
 use super::read::{facts, valid};
 use super::status;
-use crate::access::Pass;
+use crate::access::{Holder, Pass};
 use crate::engine::{Engine, SHARDS};
 use crate::session::{REMEMBERED, Sessions, WINDOW};
 
@@ -63,6 +65,27 @@ pub(super) fn open_session(
     })
 }
 
+/// What opens one link under the caller's name.
+pub(super) fn ticket(
+    engine: &Engine,
+    pass: &Pass,
+    secure: bool,
+) -> Result<v1::TicketReply, Status> {
+    if pass.identity() == Holder::ANONYMOUS {
+        return Err(status::nobody());
+    }
+    if !secure {
+        return Err(status::not_secure());
+    }
+    pass.ask().map_err(status::denied)?;
+    let ticket = engine.access().keyring().issue(pass.identity(), TICKET);
+    let ticket = ticket.map_err(|error| status::no_ticket(&error))?;
+    Ok(v1::TicketReply {
+        ticket: ticket.to_bytes().to_vec().into(),
+        lifetime_ms: TICKET.as_millis() as u64,
+    })
+}
+
 pub(super) fn info(engine: &Engine, pass: &Pass, about: &About) -> Result<v1::InfoReply, Status> {
     pass.ask().map_err(status::denied)?;
     let usage = engine.store.usage();
@@ -87,3 +110,6 @@ pub(super) fn info(engine: &Engine, pass: &Pass, about: &About) -> Result<v1::In
         transports: (about.transports)(),
     })
 }
+
+/// Long enough to dial, also where a device is slow to answer; a ticket that is not used is of no use to anybody.
+const TICKET: Duration = Duration::from_secs(30);

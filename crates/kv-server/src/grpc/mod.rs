@@ -31,6 +31,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::engine::Engine;
 use crate::session::Sessions;
+use crate::tls::Tls;
 use calls::Calls;
 pub use counts::Counts;
 use gate::Gate;
@@ -51,6 +52,7 @@ pub struct Grpc {
     arrivals: mpsc::Receiver<TcpStream>,
     service: Service,
     counts: Arc<Counts>,
+    tls: Option<Arc<Tls>>,
     idle: Duration,
 }
 
@@ -61,7 +63,12 @@ impl Grpc {
         let counts = Arc::new(Counts::default());
         let idle = engine.idle();
         let service = Service::new(engine, about, counts.clone());
-        Grpc { door, arrivals, service, counts, idle }
+        Grpc { door, arrivals, service, counts, tls: None, idle }
+    }
+
+    /// The same over TLS, and not without.
+    pub fn with_tls(self, tls: Option<Arc<Tls>>) -> Self {
+        Grpc { tls, ..self }
     }
 
     /// Takes connections of which nothing was read, on any thread, and never waits.
@@ -86,12 +93,12 @@ impl Grpc {
 
     /// Serves until told to stop, then lets calls under way finish.
     pub async fn serve(self, mut stopping: watch::Receiver<bool>) {
-        let Grpc { door, mut arrivals, service, counts, idle } = self;
+        let Grpc { door, mut arrivals, service, counts, tls, idle } = self;
         // Theirs ends with whoever listens.
         drop(door);
         let calls = Arc::new(Calls::default());
         let sessions = service.sessions().clone();
-        let gate = Arc::new(Gate::new(service, calls.clone(), idle).await);
+        let gate = Arc::new(Gate::new(service, calls.clone(), tls, idle).await);
         let mut round = interval((idle / 4).clamp(Duration::from_millis(100), ROUND));
         round.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {

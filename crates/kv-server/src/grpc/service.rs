@@ -138,6 +138,15 @@ impl Kv for Service {
         self.answer(async { look::open_session(&self.engine, &pass, &self.sessions) }).await
     }
 
+    async fn ticket(
+        &self,
+        request: Request<v1::TicketRequest>,
+    ) -> Result<Response<v1::TicketReply>, Status> {
+        let secure = Admission::is_secure(&request);
+        let (pass, _) = self.admit(Method::Ticket, request)?;
+        self.answer(async { look::ticket(&self.engine, &pass, secure) }).await
+    }
+
     async fn info(
         &self,
         request: Request<v1::InfoRequest>,

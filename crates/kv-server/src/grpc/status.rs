@@ -149,6 +149,30 @@ pub(super) fn denied(refused: Refused) -> Status {
     }
 }
 
+/// It speaks so that everybody can hear it, where it need not.
+pub(super) fn wants_tls() -> Status {
+    Status::unauthenticated(
+        "this server speaks TLS, and this call came without — use a secure channel with the certificate of its CA",
+    )
+}
+
+/// Secrets are not told where others hear them.
+pub(super) fn not_secure() -> Status {
+    Status::failed_precondition(
+        "a ticket is a secret, and this call is not encrypted — start the server with --tls-cert and --tls-key",
+    )
+}
+
+/// There is nobody to be known by a ticket.
+pub(super) fn nobody() -> Status {
+    Status::unauthenticated("a ticket is for who is known — show a certificate or a token")
+}
+
+/// No ticket can be issued.
+pub(super) fn no_ticket(error: &fabric::Error) -> Status {
+    Status::resource_exhausted(error.to_string())
+}
+
 /// Where there is no such service.
 pub(super) fn no_service() -> Status {
     Status::unimplemented("there is no such service — ask reflection for those there are")

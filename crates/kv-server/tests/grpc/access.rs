@@ -142,3 +142,13 @@ async fn who_asks_too_often_is_told_so_and_holds_up_nobody_else() {
     client.put(of("calm", put("k", "v"))).await.unwrap();
     assert!(place.engine.access().refusals().of(Refused::Rate) >= 1);
 }
+
+#[tokio::test]
+async fn tickets_are_for_who_is_known_and_told_over_tls_alone() {
+    let place = Place::open_for(&settings(16 << 20), team());
+    let plain = place.client().await.ticket(of("root", v1::TicketRequest {})).await.unwrap_err();
+    assert_eq!(plain.code(), Code::FailedPrecondition);
+    let open = Place::open(&settings(16 << 20));
+    let nobody = open.client().await.ticket(v1::TicketRequest {}).await.unwrap_err();
+    assert_eq!(nobody.code(), Code::Unauthenticated);
+}

@@ -2,6 +2,8 @@
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use fabric::link::{self, Class};
 use fabric::session::{Credentials, Key, Keyring};
@@ -76,7 +78,7 @@ fn each_identity_may_do_what_its_scope_says() {
 fn only_who_may_read_everything_is_lent_the_pool() {
     let scopes = [("root", Scope::everything()), ("team", Scope::new(true, b"team/"))];
     let (place, _) = open(&scopes, None);
-    let lent = || place.engine.counts().lent.load(std::sync::atomic::Ordering::Relaxed);
+    let lent = || place.engine.counts().lent.load(Ordering::Relaxed);
     let [mut root, mut team] = ["root", "team"].map(|name| client(&place, name, Class::Shm));
     put(&mut team, "team/a", &[1; 8000]).unwrap();
     for _ in 0..50 {
@@ -106,6 +108,27 @@ fn what_changes_holds_for_links_that_are_there() {
     assert_eq!(bob.get(b"k").unwrap().unwrap().to_vec(), b"2");
     assert_eq!(put(&mut eve, "k", b"4"), Err(Kind::Denied), "it is let in no more");
     assert_eq!(ann.get(b"k").unwrap().unwrap().to_vec(), b"2");
+}
+
+#[test]
+fn a_client_by_tickets_gets_another_for_every_line() {
+    let line = |writes| ("ann", Scope::new(writes, b""));
+    let (place, access) = open(&[line(true)], None);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let (count, ring) = (asked.clone(), access.keyring().clone());
+    let mut settings = kv_client::Settings::new(place.address);
+    settings.credentials = Some(Arc::new(move |_, _| {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(Credentials::Ticket(ring.issue("ann", Duration::from_secs(30))?))
+    }));
+    let mut client = Client::connect(settings).unwrap();
+    put(&mut client, "k", b"1").unwrap();
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    // Its links end.
+    access.replace(holders(&[line(false)])).unwrap();
+    assert_eq!(client.get(b"k").unwrap().unwrap().to_vec(), b"1");
+    assert_eq!(put(&mut client, "k", b"2"), Err(Kind::Denied));
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
 }
 
 #[test]

@@ -86,7 +86,8 @@ pub(crate) fn run(global: &Global, args: &ConnectArgs) -> Result<Exit, Failure> 
         links.on_event = Some(Arc::new(move |_, event| drop(tell.send(event.clone()))));
     }
     let endpoint = Endpoint::new(links)?;
-    let mut link = dial::dial(&endpoint, &args.peer, args.timeout)?;
+    let tickets = args.caller.tickets()?;
+    let mut link = dial::dial(&endpoint, &args.peer, tickets, args.timeout)?;
     let measurement = match args.no_measure {
         true => None,
         false => Some(measure::run(&mut link, &endpoint, &args.plan())?),

@@ -17,6 +17,8 @@ pub(super) struct Greeting {
     pub(super) callers: &'static str,
     /// What a caller must say beside the server.
     pub(super) shows: &'static str,
+    /// How HTTP is spoken.
+    pub(super) scheme: &'static str,
 }
 
 impl Greeting {
@@ -35,8 +37,9 @@ impl Greeting {
             WhenFull::Refuse => "when full, new values are refused",
         };
         let (callers, shows) = guard.greeting();
+        let scheme = if guard.http_tls().is_some() { "https" } else { "http" };
         let pool = format!("{} in pages of {pages}, {there}; {full}", size::shown(pool.len()));
-        Greeting { pool, ways: offers.line(), callers, shows }
+        Greeting { pool, ways: offers.line(), callers, shows, scheme }
     }
 
     /// Says it; `open`: whether peers can call already.
@@ -47,7 +50,7 @@ impl Greeting {
         metrics: Option<SocketAddr>,
         open: bool,
     ) {
-        let Greeting { pool, ways, callers, shows } = self;
+        let Greeting { pool, ways, callers, shows, scheme } = self;
         let later = if open { "" } else { "; not yet: an RDMA device does not answer" };
         let peer = match links.ip().is_unspecified() {
             true => format!("HOST:{}", links.port()),
@@ -60,7 +63,7 @@ impl Greeting {
         output::note(&format!("links {links}  {callers}{later}"));
         output::note(&format!("ways  {ways}"));
         output::note(&format!(
-            "HTTP  http://{http}  /metrics  /healthz  /readyz  /api/v1/transport/status{}",
+            "HTTP  {scheme}://{http}  /metrics  /healthz  /readyz  /api/v1/transport/status{}",
             metrics.map_or(String::new(), |alone| format!(";  open: http://{alone}/metrics"))
         ));
         output::note(&format!("try   wirelane kv --server {peer}{shows} put hello world"));

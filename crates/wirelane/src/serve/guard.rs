@@ -1,4 +1,5 @@
-//! Who may call, while the server runs: everybody with a token, a key or nothing, and the token file read again.
+//! Who may call, while the server runs: everybody with a token, a certificate, a key or nothing; and files that are
+//! read again.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,20 +9,29 @@ use fabric::session::{Credentials, Key};
 use hyper::Request;
 use hyper::header::AUTHORIZATION;
 use kv_server::access::{Access, Holder, Refused, Scope};
+use kv_server::tls::Tls;
 
 use super::security::{Security, SecurityArgs};
 use crate::exit::Failure;
+use crate::tls_file::Paths;
 use crate::token;
 
 pub(super) struct Guard {
     access: Arc<Access>,
     security: Security,
+    tls: Option<Doors>,
     /// The settings' own, which opens links.
     key: Option<Key>,
 }
 
+/// TLS, at either door.
+struct Doors {
+    grpc: Arc<Tls>,
+    http: Arc<Tls>,
+}
+
 impl Guard {
-    /// Reads the tokens, and puts their keys on the ring of the links.
+    /// Reads the tokens and certificates, and puts their keys on the ring of the links.
     pub(super) fn new(
         args: &SecurityArgs,
         security: Security,
@@ -32,9 +42,11 @@ impl Guard {
             Credentials::None | Credentials::Ticket(_) => None,
         };
         let holders = holders(&security, key.as_ref())?;
-        let access = Access::new(links.keyring.clone(), holders, false, args.max_rate)
-            .map_err(|error| Failure::usage(error.to_string()))?;
-        Ok(Guard { access, security, key })
+        let access =
+            Access::new(links.keyring.clone(), holders, security.any_certificate(), args.max_rate);
+        let access = access.map_err(|error| Failure::usage(error.to_string()))?;
+        let tls = security.tls.as_ref().map(open).transpose()?;
+        Ok(Guard { access, security, tls, key })
     }
 
     pub(super) fn access(&self) -> &Arc<Access> {
@@ -43,8 +55,16 @@ impl Guard {
 
     /// What the first lines say of callers, and what those must add to `wirelane kv`.
     pub(super) fn greeting(&self) -> (&'static str, &'static str) {
-        match (self.security.asks(), self.security.anonymous) {
+        let certificate = " --tls-ca FILE --tls-cert FILE --tls-key FILE";
+        match (self.security.tokens.is_some(), self.security.anonymous) {
+            (true, _) if self.security.takes_certificates() => {
+                let callers = "gRPC on the same port; callers need a token or a certificate";
+                (callers, " --token-file FILE")
+            }
             (true, _) => ("gRPC on the same port; callers need a token", " --token-file FILE"),
+            (false, false) if self.security.takes_certificates() => {
+                ("gRPC on the same port; callers need a certificate", certificate)
+            }
             (false, true) => ("gRPC on the same port; callers need no key", ""),
             (false, false) => ("callers need the key, so that gRPC is closed", ""),
         }
@@ -53,21 +73,36 @@ impl Guard {
     /// Says what is legal and may not be meant.
     pub(super) fn warn(&self, listen: SocketAddr, http: SocketAddr) {
         let far = [listen, http].iter().any(|address| !address.ip().is_loopback());
-        if far && self.security.asks() {
+        if far && self.security.asks() && self.tls.is_none() {
             tracing::warn!(
-                "tokens that come by gRPC and HTTP are not encrypted on their way: use links, or a network \
-                 that you trust"
+                "tokens that come by gRPC and HTTP are not encrypted on their way: give --tls-cert and --tls-key, \
+                 or use links alone"
             );
         }
     }
 
-    /// Whether there is something to read again.
-    pub(super) fn can_reload(&self) -> bool {
-        self.security.tokens.is_some()
+    /// TLS for gRPC, if it is spoken.
+    pub(super) fn grpc_tls(&self) -> Option<Arc<Tls>> {
+        self.tls.as_ref().map(|tls| tls.grpc.clone())
     }
 
-    /// Reads the tokens again; how many there are now. What is wrong leaves all as it was.
+    /// TLS for HTTP, if it is spoken.
+    pub(super) fn http_tls(&self) -> Option<Arc<Tls>> {
+        self.tls.as_ref().map(|tls| tls.http.clone())
+    }
+
+    /// Whether there is something to read again.
+    pub(super) fn can_reload(&self) -> bool {
+        self.security.tokens.is_some() || self.security.tls.is_some()
+    }
+
+    /// Reads all again; how many identities there are now. What is wrong leaves all as it was.
     pub(super) fn reload(&self) -> Result<usize, Failure> {
+        if let (Some(paths), Some(doors)) = (&self.security.tls, &self.tls) {
+            let contents = paths.read()?;
+            doors.grpc.replace(contents.files()).map_err(|wrong| paths.failure(&wrong))?;
+            doors.http.replace(contents.files()).map_err(|wrong| paths.failure(&wrong))?;
+        }
         let holders = holders(&self.security, self.key.as_ref())?;
         let count = holders.len();
         self.access.replace(holders).map_err(|error| Failure::usage(error.to_string()))?;
@@ -75,13 +110,24 @@ impl Guard {
     }
 
     /// Whether a caller by HTTP may look. What it would see is of all keys, so it must be able to read all.
-    pub(super) fn admit<B>(&self, request: &Request<B>) -> Result<(), Refused> {
+    pub(super) fn admit<B>(
+        &self,
+        request: &Request<B>,
+        certificate: Option<&str>,
+    ) -> Result<(), Refused> {
         if !self.security.asks() {
             return Ok(());
         }
         let shown = request.headers().get(AUTHORIZATION);
-        self.access.greet(None, shown.map(|shown| shown.as_bytes()))?.look()
+        self.access.greet(certificate, shown.map(|shown| shown.as_bytes()))?.look()
     }
+}
+
+fn open(paths: &Paths) -> Result<Doors, Failure> {
+    let contents = paths.read()?;
+    let made = |tls: Result<Tls, _>| tls.map(Arc::new).map_err(|wrong| paths.failure(&wrong));
+    let (grpc, http) = (made(Tls::http2(contents.files()))?, made(Tls::http1(contents.files()))?);
+    Ok(Doors { grpc, http })
 }
 
 /// Everybody who may call.

@@ -12,11 +12,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use kv_server::access::Refused;
+use kv_server::tls::Tls;
 
 use super::guard::Guard;
 use super::metrics;
@@ -28,17 +30,18 @@ pub(super) struct Site {
     status: Arc<Status>,
     /// None: /metrics alone, to everybody.
     guard: Option<Arc<Guard>>,
+    tls: Option<Arc<Tls>>,
 }
 
 impl Site {
     /// All there is, to those who may see it.
     pub(super) fn everything(status: Arc<Status>, guard: Arc<Guard>) -> Self {
-        Site { status, guard: Some(guard) }
+        Site { status, tls: guard.http_tls(), guard: Some(guard) }
     }
 
     /// Metrics alone, to everybody.
     pub(super) fn metrics(status: Arc<Status>) -> Self {
-        Site { status, guard: None }
+        Site { status, guard: None, tls: None }
     }
 
     fn paths(&self) -> &'static [&'static str] {
@@ -46,9 +49,11 @@ impl Site {
     }
 
     /// Whether this may be seen; health is told to everybody.
-    fn admit<B>(&self, request: &Request<B>) -> Result<(), Refused> {
+    fn admit<B>(&self, request: &Request<B>, certificate: Option<&str>) -> Result<(), Refused> {
         match &self.guard {
-            Some(guard) if GUARDED.contains(&request.uri().path()) => guard.admit(request),
+            Some(guard) if GUARDED.contains(&request.uri().path()) => {
+                guard.admit(request, certificate)
+            }
             _ => Ok(()),
         }
     }
@@ -94,8 +99,23 @@ fn admit(
     });
 }
 
-async fn converse(stream: TcpStream, site: Site, mut stopping: watch::Receiver<bool>) {
-    let service = service_fn(move |request| answer(request, site.clone()));
+async fn converse(stream: TcpStream, site: Site, stopping: watch::Receiver<bool>) {
+    let (Some(tls), Some(guard)) = (&site.tls, &site.guard) else {
+        return exchange(stream, site, None, stopping).await;
+    };
+    match tls.accept(stream, guard.access()).await {
+        Ok((stream, name)) => exchange(stream, site, name, stopping).await,
+        Err(error) => tracing::debug!(%error, "a TLS handshake for HTTP failed"),
+    }
+}
+
+async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    site: Site,
+    certificate: Option<Arc<str>>,
+    mut stopping: watch::Receiver<bool>,
+) {
+    let service = service_fn(move |request| answer(request, site.clone(), certificate.clone()));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
@@ -117,6 +137,7 @@ async fn converse(stream: TcpStream, site: Site, mut stopping: watch::Receiver<b
 async fn answer(
     request: Request<Incoming>,
     site: Site,
+    certificate: Option<Arc<str>>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path();
     let known = site.paths().contains(&path);
@@ -126,7 +147,7 @@ async fn answer(
         response.headers_mut().insert(ALLOW, "GET, HEAD".parse().expect("a header value"));
         return Ok(response);
     }
-    if let Err(refused) = site.admit(&request) {
+    if let Err(refused) = site.admit(&request, certificate.as_deref()) {
         return Ok(denied(refused));
     }
     let status = &site.status;
@@ -163,8 +184,8 @@ fn denied(refused: Refused) -> Response<Full<Bytes>> {
         ),
         _ => (
             StatusCode::UNAUTHORIZED,
-            "show who you are: `authorization: Bearer TOKEN`, or a token's name and the token as user and \
-             password\n",
+            "show who you are: `authorization: Bearer TOKEN`, a token's name and the token as user and password, or \
+             a certificate where this server takes them\n",
         ),
     };
     let mut response = text(code, PLAIN, why.to_owned());

@@ -77,7 +77,7 @@ async fn serve(
     let engine = Engine::guarded(&store, guard.access().clone())?;
     let (events, offers) = (Events::heard_from(&mut links), Offers::of(&links));
     let greeting = Greeting::new(&engine, store.when_full, args.prefault, &guard, &offers);
-    let grpc = grpc(&engine, &offers);
+    let grpc = grpc(&engine, &offers).with_tls(guard.grpc_tls());
     let endpoint = Endpoint::new(links)?;
     let (opener, address, others) = (endpoint.clone(), args.listen.0, grpc.door());
     let mut opening = spawn_blocking(move || door::open(&opener, address, others));

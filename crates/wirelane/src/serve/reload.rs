@@ -1,4 +1,4 @@
-//! SIGHUP: the token file is read again.
+//! SIGHUP: tokens and certificates are read again.
 
 use std::sync::Arc;
 
@@ -29,8 +29,10 @@ pub(super) async fn serve(
         }
         let guard = guard.clone();
         match spawn_blocking(move || guard.reload()).await {
-            Ok(Ok(identities)) => tracing::info!(identities, "read the token file again"),
-            Ok(Err(failure)) => tracing::warn!(%failure, "the token file stays as it was"),
+            Ok(Ok(identities)) => tracing::info!(identities, "read tokens and certificates again"),
+            Ok(Err(failure)) => {
+                tracing::warn!(%failure, "tokens and certificates stay as they were")
+            }
             Err(_) => {}
         }
     }

@@ -9,6 +9,7 @@ use clap::Args;
 use crate::config::Settings;
 use crate::endpoint::Known;
 use crate::exit::Failure;
+use crate::tls_file::Paths;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Who may call")]
@@ -16,6 +17,19 @@ pub(super) struct SecurityArgs {
     /// Let in who shows a token of this file, for what its line says (`wirelane token new`); read again on SIGHUP
     #[arg(long, value_name = "FILE", conflicts_with = "allow_anonymous")]
     token_file: Option<PathBuf>,
+
+    /// Speak gRPC and HTTP over TLS alone, with this certificate (PEM); read again on SIGHUP
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// The certificate's private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+
+    /// Let in who shows a certificate that one of these has signed (PEM): for everything, or, where there is a token
+    /// file, for what its line `NAME cert …` says
+    #[arg(long, value_name = "FILE", requires = "tls_cert", conflicts_with = "allow_anonymous")]
+    tls_client_ca: Option<PathBuf>,
 
     /// Let everybody in, also on addresses that other machines reach
     #[arg(long)]
@@ -31,6 +45,8 @@ pub(super) struct SecurityArgs {
 pub(super) struct Security {
     /// Where tokens are.
     pub(super) tokens: Option<PathBuf>,
+    /// Where certificates are.
+    pub(super) tls: Option<Paths>,
     /// Whether callers that show nothing may do everything.
     pub(super) anonymous: bool,
 }
@@ -54,7 +70,7 @@ impl SecurityArgs {
             ));
         }
         let tokens = self.token_file.clone().or(set);
-        let known = tokens.is_some();
+        let known = tokens.is_some() || self.tls_client_ca.is_some();
         let reachable = |address: SocketAddr| !address.ip().is_loopback();
         let closed = !self.allow_anonymous && !known;
         if reachable(listen) && closed && settings.key_file.is_empty() {
@@ -66,14 +82,29 @@ impl SecurityArgs {
         let anonymous = !known
             && !settings.require_authentication
             && (self.allow_anonymous || !reachable(listen));
-        Ok(Security { tokens, anonymous })
+        Ok(Security { tokens, tls: self.tls(), anonymous })
+    }
+
+    fn tls(&self) -> Option<Paths> {
+        let (certificate, key) = (self.tls_cert.clone()?, self.tls_key.clone()?);
+        Some(Paths { certificate, key, client_ca: self.tls_client_ca.clone() })
     }
 }
 
 impl Security {
     /// Whether callers by gRPC and HTTP can show who they are.
     pub(super) fn asks(&self) -> bool {
-        self.tokens.is_some()
+        self.tokens.is_some() || self.takes_certificates()
+    }
+
+    /// Whether callers may show certificates.
+    pub(super) fn takes_certificates(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some())
+    }
+
+    /// Whether every good certificate may do everything.
+    pub(super) fn any_certificate(&self) -> bool {
+        self.takes_certificates() && self.tokens.is_none()
     }
 
     pub(super) fn known(&self) -> Known {
@@ -84,8 +115,8 @@ impl Security {
 fn refuse(what: &str, address: SocketAddr) -> Failure {
     Failure::usage(format!(
         "{what} on {address}: other machines reach it, and nobody would be asked who they are. Three ways to go \
-         on: --token-file FILE (make it with `wirelane token new NAME`); security.rdma.key_file, a key that all \
-         peers share, for links alone; or --allow-anonymous, on a network that you trust"
+         on: --token-file FILE, made with `wirelane token new NAME`; --tls-cert FILE --tls-key FILE --tls-client-ca \
+         FILE, for callers with certificates; or --allow-anonymous, on a network that you trust"
     ))
 }
 
@@ -127,7 +158,7 @@ mod tests {
         assert!(open.anonymous && !open.asks());
         for (listen, http) in [(WORLD, HERE), (HERE, WORLD)] {
             let refused = judge(&[], &settings, listen, http).unwrap_err();
-            for way in ["--token-file FILE", "--allow-anonymous"] {
+            for way in ["--token-file FILE", "--tls-client-ca FILE", "--allow-anonymous"] {
                 assert!(refused.contains(way), "{refused}");
             }
             assert!(judge(&["--allow-anonymous"], &settings, listen, http).unwrap().anonymous);
@@ -142,6 +173,24 @@ mod tests {
         assert!(!judge(&[], &keyed, WORLD, HERE).unwrap().anonymous);
         assert!(judge(&[], &keyed, HERE, HERE).unwrap().anonymous, "as it always was");
         assert!(judge(&[], &keyed, WORLD, WORLD).is_err());
+    }
+
+    #[test]
+    fn a_certificate_of_our_own_lets_nobody_in() {
+        let tls = ["--tls-cert", "c", "--tls-key", "k"];
+        assert!(judge(&tls, &usual(), WORLD, HERE).is_err());
+        assert!(!judge(&tls, &usual(), HERE, HERE).unwrap().asks());
+        let mutual = [&tls[..], &["--tls-client-ca", "a"]].concat();
+        let security = judge(&mutual, &usual(), WORLD, WORLD).unwrap();
+        assert!(security.any_certificate() && !security.anonymous);
+        let both = [&mutual[..], &["--token-file", "f"]].concat();
+        let both = judge(&both, &usual(), WORLD, WORLD).unwrap();
+        assert!(both.takes_certificates() && !both.any_certificate());
+        for wrong in
+            [&tls[..2], &tls[2..], &mutual[4..], &[&mutual[..], &["--allow-anonymous"]].concat()]
+        {
+            assert!(judge(wrong, &usual(), HERE, HERE).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! The program, run as a user runs it.
 #![allow(missing_docs, reason = "a test")]
 
+mod authority;
 mod exposition;
 mod grpc;
 mod kv;
 mod links;
 mod metrics;
 mod security;
+mod tls;
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::TcpStream;
@@ -291,7 +293,8 @@ impl Server {
                 .unwrap_or_else(|| panic!("no address after {mark} in {greeting:?}"))
                 .to_owned()
         };
-        let (address, links) = (after("http://"), after("links "));
+        let (address, links) =
+            (after("HTTP  ").split_once("://").expect("a URL").1.to_owned(), after("links "));
         Server { child, address, links, greeting, log }
     }
 
