@@ -102,7 +102,8 @@ pub(super) fn info(engine: &Engine, pass: &Pass, about: &About) -> Result<v1::In
             most_items: limits::MOST_ITEMS as u64,
             most_ttl_ms: limits::MOST_TTL_MS,
         }),
-        pool: Some(v1::PoolUsage {
+        // It tells of all keys.
+        pool: pass.reads_everything().then(|| v1::PoolUsage {
             capacity_bytes: usage.used_bytes + usage.free_bytes,
             used_bytes: usage.used_bytes,
             keys: usage.keys,

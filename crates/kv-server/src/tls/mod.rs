@@ -38,7 +38,6 @@ pub struct Files<'f> {
 #[derive(Debug)]
 pub struct Tls {
     config: RwLock<Arc<ServerConfig>>,
-    protocol: &'static [u8],
 }
 
 impl Tls {
@@ -52,15 +51,14 @@ impl Tls {
         Tls::new(files, b"http/1.1")
     }
 
-    fn new(files: Files<'_>, protocol: &'static [u8]) -> Result<Self, Wrong> {
-        Ok(Tls { config: RwLock::new(configure(files, protocol)?), protocol })
+    fn new(files: Files<'_>, protocol: &[u8]) -> Result<Self, Wrong> {
+        Ok(Tls { config: RwLock::new(configure(files, protocol)?) })
     }
 
-    /// From now on with these; connections that are there stay.
-    pub fn replace(&self, files: Files<'_>) -> Result<(), Wrong> {
-        let config = configure(files, self.protocol)?;
-        *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
-        Ok(())
+    /// From now on as a fresh one; connections that are there stay.
+    pub fn replace(&self, fresh: Tls) {
+        let fresh = fresh.config.into_inner().unwrap_or_else(PoisonError::into_inner);
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = fresh;
     }
 
     /// Shakes hands, and says by which name the caller's certificate knows it. A certificate that is not good is

@@ -88,6 +88,10 @@ async fn a_listing_shows_what_the_scope_covers() {
     assert_eq!(listed("team", "team/b").await.unwrap(), ["team/b"]);
     assert_eq!(listed("team", "a").await.unwrap_err().code(), Code::PermissionDenied);
     assert_eq!(listed("reader", "").await.unwrap().len(), 4);
+    for (who, told) in [("reader", true), ("team", false)] {
+        let info = client.info(of(who, v1::InfoRequest {})).await.unwrap().into_inner();
+        assert_eq!(info.pool.is_some(), told, "how many keys there are is no business of {who}'s");
+    }
 }
 
 #[tokio::test]

@@ -19,15 +19,15 @@ use crate::token;
 pub(super) struct Guard {
     access: Arc<Access>,
     security: Security,
-    tls: Option<Doors>,
+    tls: Option<Doors<Arc<Tls>>>,
     /// The settings' own, which opens links.
     key: Option<Key>,
 }
 
 /// TLS, at either door.
-struct Doors {
-    grpc: Arc<Tls>,
-    http: Arc<Tls>,
+struct Doors<T> {
+    grpc: T,
+    http: T,
 }
 
 impl Guard {
@@ -46,6 +46,7 @@ impl Guard {
             Access::new(links.keyring.clone(), holders, security.any_certificate(), args.max_rate);
         let access = access.map_err(|error| Failure::usage(error.to_string()))?;
         let tls = security.tls.as_ref().map(open).transpose()?;
+        let tls = tls.map(|Doors { grpc, http }| Doors { grpc: grpc.into(), http: http.into() });
         Ok(Guard { access, security, tls, key })
     }
 
@@ -98,14 +99,14 @@ impl Guard {
 
     /// Reads all again; how many identities there are now. What is wrong leaves all as it was.
     pub(super) fn reload(&self) -> Result<usize, Failure> {
-        if let (Some(paths), Some(doors)) = (&self.security.tls, &self.tls) {
-            let contents = paths.read()?;
-            doors.grpc.replace(contents.files()).map_err(|wrong| paths.failure(&wrong))?;
-            doors.http.replace(contents.files()).map_err(|wrong| paths.failure(&wrong))?;
-        }
+        let fresh = self.security.tls.as_ref().map(open).transpose()?;
         let holders = holders(&self.security, self.key.as_ref())?;
         let count = holders.len();
         self.access.replace(holders).map_err(|error| Failure::usage(error.to_string()))?;
+        if let (Some(doors), Some(fresh)) = (&self.tls, fresh) {
+            doors.grpc.replace(fresh.grpc);
+            doors.http.replace(fresh.http);
+        }
         Ok(count)
     }
 
@@ -123,11 +124,11 @@ impl Guard {
     }
 }
 
-fn open(paths: &Paths) -> Result<Doors, Failure> {
+fn open(paths: &Paths) -> Result<Doors<Tls>, Failure> {
     let contents = paths.read()?;
-    let made = |tls: Result<Tls, _>| tls.map(Arc::new).map_err(|wrong| paths.failure(&wrong));
-    let (grpc, http) = (made(Tls::http2(contents.files()))?, made(Tls::http1(contents.files()))?);
-    Ok(Doors { grpc, http })
+    let failure = |wrong| paths.failure(&wrong);
+    let grpc = Tls::http2(contents.files()).map_err(failure)?;
+    Ok(Doors { grpc, http: Tls::http1(contents.files()).map_err(failure)? })
 }
 
 /// Everybody who may call.
