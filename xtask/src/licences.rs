@@ -20,6 +20,7 @@ const PERMISSIVE: &[&str] = &[
 /// Packages allowed in two versions, each with the reason and what would end it.
 const TWICE: &[(&str, &str)] = &[
     ("foldhash", "0.1 comes with hashbrown 0.15, at build time only; ends when that does"),
+    ("getrandom", "0.2 is used by ring; ends when ring has a release without it"),
     (
         "hashbrown",
         "0.15 is used by petgraph for prost-build, at build time only; ends when petgraph has moved on",

@@ -8,6 +8,7 @@ use fabric::link::{Endpoint, Explanation, Report};
 use fabric::{Lane, Memory, Pages, Region, Rights};
 use kv_proto::wire::{Grant, Limits, Request};
 
+use crate::destination::Destination;
 use crate::error::{Error, Kind};
 use crate::flights::{Answered, Flights, Outcome};
 use crate::landing::{Landing, Lease};
@@ -221,7 +222,9 @@ impl Core {
             let left = deadline.saturating_duration_since(Instant::now());
             // Others must have their turn.
             let limit = if servers.len() > 1 { left.min(ONE_SERVER) } else { left };
-            match Line::open(&self.endpoint, &self.landing, server, self.session, limit) {
+            let source = self.settings.credentials.as_ref();
+            let to = Destination { server, source, limit };
+            match Line::open(&self.endpoint, &self.landing, to, self.session) {
                 Ok(line) => return self.begin(line),
                 Err(error) => {
                     self.server += 1;

@@ -30,7 +30,8 @@ pub enum Kind {
     Deadline,
     /// No store can be reached.
     Gone,
-    /// All landing memory is in use: drop values, or use a larger buffer.
+    /// All landing memory is in use: drop values, or use a larger buffer. Or the store was asked more often in a
+    /// second than it lets us.
     Busy,
     /// The bytes that came are not those that were kept.
     Damaged,

@@ -9,6 +9,7 @@ use fabric::link::{Endpoint, Link};
 use fabric::{Completion, Done, Lane, Op, Pieces, RemoteRegion, Slice, Window, linger, wait};
 use kv_proto::wire::{Answer, BatchHead, Opening, Welcome};
 
+use crate::destination::Destination;
 use crate::error::{Error, Kind};
 use crate::flights::{Answered, Flight, Flights, LINE, Outcome, Unlanded};
 use crate::landing::{Landing, Lease};
@@ -40,13 +41,13 @@ impl Line {
     pub(crate) fn open(
         endpoint: &Endpoint,
         landing: &Arc<Landing>,
-        server: std::net::SocketAddr,
+        to: Destination<'_>,
         session: Option<[u8; 16]>,
-        limit: Duration,
     ) -> Result<Self, Error> {
+        let Destination { server, limit, .. } = to;
         let deadline = Instant::now() + limit;
         let notes = Notes::new(landing);
-        let mut link = endpoint.connect(server, limit)?;
+        let mut link = to.connect(endpoint)?;
         let region = link.grant(landing.region())?.to_bytes();
         let opening = Opening::Store { session, landing: region, board: true }.to_bytes();
         let lease = landing.lease(opening.len() + Welcome::LENGTH)?;

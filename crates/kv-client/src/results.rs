@@ -175,7 +175,16 @@ pub(crate) fn refusal(answer: &Answer, what: impl FnOnce() -> String) -> Error {
             (Kind::Unknown, why.to_owned())
         }
         Status::Unreadable => (Kind::Other, "the store could not read our memory".to_owned()),
-        Status::Denied => (Kind::Denied, "the store does not let us".to_owned()),
+        Status::Denied => {
+            let why = "this identity may not: it may only read, or only use other keys — see its line in the \
+                       server's token file";
+            (Kind::Denied, why.to_owned())
+        }
+        Status::Busy => {
+            let why = "more requests in a second than the store lets this identity ask (--max-rate) — wait a \
+                       little and ask again";
+            (Kind::Busy, why.to_owned())
+        }
         Status::DiskFull => {
             let why = "the store's disk is full, and nothing was written — make room on it";
             (Kind::Full, why.to_owned())

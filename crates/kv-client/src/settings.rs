@@ -1,7 +1,14 @@
 //! How a client behaves.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
+
+use fabric::session::Credentials;
+
+/// Credentials for a store at this address, to be had within this time. It may block.
+pub type CredentialSource =
+    Arc<dyn Fn(SocketAddr, Duration) -> Result<Credentials, fabric::Error> + Send + Sync>;
 
 /// How a client behaves.
 #[derive(Clone)]
@@ -14,6 +21,8 @@ pub struct Settings {
     pub deadline: Duration,
     /// How links are made: which lanes, whose key.
     pub link: fabric::link::Settings,
+    /// Asked for every line, where what a store knows us by is good once; else it is what `link` says.
+    pub credentials: Option<CredentialSource>,
 }
 
 impl Settings {
@@ -24,6 +33,7 @@ impl Settings {
             buffer: 64 << 20,
             deadline: Duration::from_secs(30),
             link: fabric::link::Settings::default(),
+            credentials: None,
         }
     }
 }

@@ -29,6 +29,7 @@ fn the_set_names_the_service_and_its_calls() {
         "Put",
         "Read",
         "Stat",
+        "Ticket",
         "Write",
     ];
     assert_eq!(calls, promised.into());

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use fabric::{Error, Memory, Pages};
 use kv_store::{Facts, Moment, NoRoom, Pinned, Ranges, Reservation, Store, WhenFull};
 
+use crate::access::Access;
 use crate::journal::{Journal, JournalCounts, Opened};
 use crate::session::Sessions;
 
@@ -39,6 +40,7 @@ pub struct Engine {
     began: Instant,
     epoch: u64,
     pub(crate) sessions: Sessions,
+    access: Arc<Access>,
     /// What was done, by kind; see [`Engine::counts`].
     pub(crate) counts: Counts,
     /// When it began, in milliseconds since 1970.
@@ -66,14 +68,20 @@ pub struct Counts {
 }
 
 impl Engine {
-    /// Takes the memory. It is not yet touched: see [`Engine::pool`].
+    /// Takes the memory. It is not yet touched: see [`Engine::pool`]. Everybody may do everything.
     pub fn new(settings: &Settings) -> Result<Arc<Self>, Error> {
-        Engine::with_vault(settings, |vault| vault)
+        Engine::guarded(settings, Access::open())
     }
 
-    /// As [`Engine::new`], with something of the caller's before the disk: for tests, in which disks fail.
+    /// The same, for those who have access.
+    pub fn guarded(settings: &Settings, access: Arc<Access>) -> Result<Arc<Self>, Error> {
+        Engine::with_vault(settings, access, |vault| vault)
+    }
+
+    /// The same, with something of the caller's before the disk: for tests, in which disks fail.
     pub fn with_vault(
         settings: &Settings,
+        access: Arc<Access>,
         wrap: impl FnOnce(Box<dyn kv_disk::Vault>) -> Box<dyn kv_disk::Vault>,
     ) -> Result<Arc<Self>, Error> {
         let since = unix_time();
@@ -82,12 +90,13 @@ impl Engine {
         let opened = opened.map(|path| Opened::new(path, since.as_secs(), wrap)).transpose();
         let opened = opened.map_err(|error| unopened(&error))?;
         let run = opened.as_ref().map_or(since.as_secs(), |opened| opened.epoch);
-        Engine::of_run(settings, opened, run)
+        Engine::of_run(settings, access, opened, run)
     }
 
     /// The engine of this run, whose number no other has.
     pub(crate) fn of_run(
         settings: &Settings,
+        access: Arc<Access>,
         opened: Option<Opened>,
         run: u64,
     ) -> Result<Arc<Self>, Error> {
@@ -114,6 +123,7 @@ impl Engine {
             began: Instant::now(),
             epoch,
             sessions: Sessions::default(),
+            access,
             counts: Counts::default(),
             unix_began: unix_time().as_millis() as u64,
             journal: OnceLock::new(),
@@ -187,6 +197,11 @@ impl Engine {
     /// What the doors have done.
     pub fn counts(&self) -> &Counts {
         &self.counts
+    }
+
+    /// Who may do what.
+    pub fn access(&self) -> &Arc<Access> {
+        &self.access
     }
 
     /// How many sessions are remembered.

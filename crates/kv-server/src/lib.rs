@@ -6,8 +6,9 @@
 //!
 //! Start at [`Engine`], which is the store with its bytes, whatever door requests come in by. [`Crew`] is
 //! the fast door: threads that serve links. One link is a guest (`guest`). [`grpc`] is the door for everybody
-//! else: HTTP/2 connections, by any gRPC client.
+//! else: HTTP/2 connections, by any gRPC client. Who may do what, by either, is [`access`].
 
+pub mod access;
 mod crew;
 mod desk;
 mod engine;
@@ -18,6 +19,7 @@ mod news;
 mod outcome;
 mod rows;
 mod session;
+pub mod tls;
 mod tools;
 mod worker;
 

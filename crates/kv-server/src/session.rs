@@ -190,6 +190,13 @@ impl Session {
         turn
     }
 
+    /// Whether a write was begun or done before: who asks again asks for its answer.
+    pub(crate) fn has(&self, sequence: u64) -> bool {
+        let writes = lock(&self.writes);
+        let at = sequence.checked_sub(writes.oldest).map(|at| at as usize);
+        at.and_then(|at| writes.known.get(at)).is_some_and(|write| !matches!(write, Write::Open))
+    }
+
     /// A write was done, or refused for good: whoever asks again gets this answer.
     pub fn done(&self, sequence: u64, answer: Answer) {
         self.set(sequence, Write::Done(answer));
@@ -238,6 +245,7 @@ mod tests {
         assert!(!known);
         assert_eq!(session.turn(0), Turn::Now);
         assert_eq!(session.turn(0), Turn::UnderWay);
+        assert!(session.has(0) && !session.has(1));
         session.done(0, answer(7));
         session.leave();
         let (again, known) = sessions.enter(Some(session.id()), "me").unwrap();

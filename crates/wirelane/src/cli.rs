@@ -11,6 +11,7 @@ use crate::exit::{Exit, Failure};
 use crate::kv::KvArgs;
 use crate::output;
 use crate::serve::ServeArgs;
+use crate::token::TokenArgs;
 use crate::{completions::CompletionsArgs, man::ManArgs};
 
 /// Finds this machine's RDMA fabric, says why it can or cannot be used, and serves over it
@@ -48,13 +49,19 @@ pub(crate) struct Global {
     /// Use this libibverbs instead of the system's; so does the variable WIRELANE_LIBIBVERBS
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) libibverbs: Option<PathBuf>,
+
+    /// What the environment says of `--token-file`, which not every command has.
+    #[arg(skip)]
+    pub(crate) token_file: Option<PathBuf>,
 }
 
 impl Global {
     /// What the environment says where the command line said nothing; an empty variable is none.
     pub(crate) fn with_environment(mut self) -> Self {
-        let named = std::env::var_os("WIRELANE_LIBIBVERBS").filter(|file| !file.is_empty());
-        self.libibverbs = self.libibverbs.or(named.map(PathBuf::from));
+        let named =
+            |name| std::env::var_os(name).filter(|file| !file.is_empty()).map(PathBuf::from);
+        self.libibverbs = self.libibverbs.or(named("WIRELANE_LIBIBVERBS"));
+        self.token_file = named("WIRELANE_TOKEN_FILE");
         self
     }
 }
@@ -68,6 +75,8 @@ pub(crate) enum Command {
     Kv(KvArgs),
     /// Try a link to a peer: measure it, and say which way it goes and why
     Connect(ConnectArgs),
+    /// Make tokens, by which a store knows its callers, and check files of them
+    Token(TokenArgs),
     /// List the RDMA devices, their ports and GIDs
     Devices(DevicesArgs),
     /// Show, check and document the settings

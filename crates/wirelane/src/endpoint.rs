@@ -13,9 +13,23 @@ use crate::config::{QpType, Settings};
 use crate::exit::Failure;
 use crate::key_file;
 
+/// By what this end is known to others, and they to it, beside the settings' key.
+pub(crate) enum Known {
+    /// By nothing else.
+    ByKey,
+    /// A caller, by this instead.
+    As(Credentials),
+    /// A server, to which others will be known by tokens or tickets.
+    Others,
+}
+
 /// What an endpoint of this program is made of. Reads the key's file and opens nothing else.
-pub(crate) fn settings(global: &Global, settings: &Settings) -> Result<LinkSettings, Failure> {
-    let (keyring, credentials) = secrets(settings)?;
+pub(crate) fn settings(
+    global: &Global,
+    settings: &Settings,
+    known: Known,
+) -> Result<LinkSettings, Failure> {
+    let (keyring, credentials) = secrets(settings, known)?;
     let silence = milliseconds(settings.peer_timeout_ms);
     let rdma = settings.enable_rdma;
     Ok(LinkSettings {
@@ -88,24 +102,32 @@ fn queue_pair(settings: &Settings) -> verbs::Config {
 }
 
 /// Whom we know, and as whom we call.
-fn secrets(settings: &Settings) -> Result<(Keyring, Credentials), Failure> {
+fn secrets(settings: &Settings, known: Known) -> Result<(Keyring, Credentials), Failure> {
     let keyring = Keyring::new();
     if settings.key_file.is_empty() {
+        match known {
+            Known::As(credentials) => return Ok((keyring, credentials)),
+            Known::Others => return Ok((keyring, Credentials::None)),
+            Known::ByKey => {}
+        }
         if settings.tcp_encrypt {
             let text = "transport.tcp_encrypt is true, and there is no key to encrypt with: set \
-                        security.rdma.key_file";
+                        security.rdma.key_file, or give --token-file";
             return Err(Failure::usage(text));
         }
         if settings.require_authentication {
             let text = "security.rdma.require_authentication is true, and there is no key by which peers \
-                        could be known: set security.rdma.key_file";
+                        could be known: set security.rdma.key_file, or give --token-file";
             return Err(Failure::usage(text));
         }
         return Ok((keyring, Credentials::None));
     }
     let key = key_file::read(&PathBuf::from(&settings.key_file))?;
     keyring.add(key.clone()).map_err(|error| Failure::usage(error.to_string()))?;
-    Ok((keyring, Credentials::Key(key)))
+    Ok((
+        keyring,
+        if let Known::As(credentials) = known { credentials } else { Credentials::Key(key) },
+    ))
 }
 
 fn milliseconds(number: u32) -> Duration {

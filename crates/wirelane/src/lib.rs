@@ -6,6 +6,7 @@
 //!
 //! Start at [`main`].
 
+mod caller;
 mod cli;
 mod completions;
 pub mod config;
@@ -20,9 +21,13 @@ mod man;
 mod output;
 mod peer;
 mod rdma;
+mod secret_file;
 mod serve;
 mod signals;
 mod size;
+mod ticket;
+mod tls_file;
+mod token;
 mod transport;
 mod version;
 mod within;
@@ -55,6 +60,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Serve(args) => serve::run(global, &args),
         Command::Connect(args) => connect::run(global, &args),
         Command::Kv(args) => kv::run(global, &args),
+        Command::Token(args) => token::run(&args),
         Command::Devices(args) => devices::run(global, &args),
         Command::Config(args) => config::command::run(global, &args),
         Command::Completions(args) => completions::run(&args),

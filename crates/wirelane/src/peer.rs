@@ -14,6 +14,11 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
+    /// Its name or address, without the port.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
     /// Its addresses. Asks the resolver, so it blocks.
     pub(crate) fn resolve(&self) -> Result<Vec<SocketAddr>, Failure> {
         let found = (self.host.as_str(), self.port).to_socket_addrs();

@@ -197,12 +197,21 @@ impl Endpoint {
 
     /// Makes a link to the endpoint that listens at `address`; waits until it works, up to `limit`.
     pub fn connect(&self, address: SocketAddr, limit: Duration) -> Result<Link, Error> {
+        self.connect_as(&self.inner.settings.credentials, address, limit)
+    }
+
+    /// As [`Endpoint::connect`], known by something else than the settings say: a ticket that is good once.
+    pub fn connect_as(
+        &self,
+        credentials: &Credentials,
+        address: SocketAddr,
+        limit: Duration,
+    ) -> Result<Link, Error> {
         let inner = &self.inner;
         let begun = std::time::Instant::now();
         let ours = inner
             .card(inner.settings.policy_for(address.ip()), || inner.ports.look_within(limit / 2));
         let config = session::Config { silence: inner.settings.link.silence };
-        let credentials = &inner.settings.credentials;
         let session = loop {
             let left = limit.saturating_sub(begun.elapsed());
             match session::dial(address, credentials, &ours.to_bytes(), &config, left) {

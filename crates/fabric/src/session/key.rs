@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
 use super::{ANONYMOUS, noise};
@@ -28,9 +29,20 @@ impl Key {
             let why = "a key is 64 hexadecimal digits, this is not";
             Error::new(Kind::Misuse, call(), why, "make one with `openssl rand -hex 32`")
         })?;
-        let mut id = KeyId::default();
-        id.copy_from_slice(&noise::digest(LABEL, secret.bytes())[..16]);
-        Ok(Key { name: name.to_owned(), id, secret })
+        Ok(Key::new(name, secret))
+    }
+
+    /// The key that belongs to a token: whoever has the token can be known by links too, without showing it.
+    /// The token must be random and long; this makes nothing of a password that can be guessed.
+    pub fn from_token(name: &str, token: &str) -> Result<Self, Error> {
+        check_name(name).map_err(|why| {
+            Error::new(Kind::Misuse, format!("take the token of {name:?}"), why, NAME_REMEDY)
+        })?;
+        Ok(Key::new(name, Secret::of_token(token)))
+    }
+
+    fn new(name: &str, secret: Secret) -> Self {
+        Key { name: name.to_owned(), id: secret.id(), secret }
     }
 
     /// The name it was given.
@@ -47,6 +59,14 @@ impl Key {
     }
 }
 
+impl PartialEq for Key {
+    fn eq(&self, other: &Key) -> bool {
+        self.name == other.name && self.secret.is(&other.secret)
+    }
+}
+
+impl Eq for Key {}
+
 /// Secret bytes: never shown, and overwritten when dropped.
 #[derive(Clone)]
 pub(super) struct Secret([u8; 32]);
@@ -56,8 +76,23 @@ impl Secret {
         Secret(bytes)
     }
 
+    pub(super) fn of_token(token: &str) -> Self {
+        Secret(noise::digest(TOKEN_LABEL, token.as_bytes()))
+    }
+
+    pub(super) fn id(&self) -> KeyId {
+        let mut id = KeyId::default();
+        id.copy_from_slice(&noise::digest(LABEL, &self.0)[..16]);
+        id
+    }
+
     pub(super) fn bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+
+    /// Takes as long whatever differs.
+    pub(super) fn is(&self, other: &Secret) -> bool {
+        self.0.ct_eq(&other.0).into()
     }
 }
 
@@ -98,6 +133,8 @@ pub(super) const NAME_REMEDY: &str = "give a short name, of letters and digits";
 const MOST_NAME: usize = 128;
 /// What the id is a digest of begins with this, so that it is a digest for nothing else.
 const LABEL: &[u8] = b"wirelane key id, version 1";
+/// The same for the key of a token.
+const TOKEN_LABEL: &[u8] = b"wirelane token, version 1";
 
 #[cfg(test)]
 mod tests {
@@ -122,6 +159,16 @@ mod tests {
         let key = |name, digits: &str| Key::from_hex(name, digits).unwrap().id();
         assert_eq!(key("a", DIGITS), key("b", DIGITS));
         assert_ne!(key("a", DIGITS), key("a", &DIGITS.replace('0', "1")));
+    }
+
+    #[test]
+    fn a_token_has_one_key_whatever_its_name() {
+        let key = |name, token| Key::from_token(name, token).unwrap();
+        let (one, other) = (key("a", "wlt_secret"), key("b", "wlt_secret"));
+        assert!(one.secret.is(&other.secret) && one.id() == other.id());
+        assert!(!one.secret.is(&key("a", "wlt_secreT").secret));
+        assert!(!format!("{one:?}").contains("wlt_"));
+        assert_eq!(Key::from_token("anonymous", "wlt_x").unwrap_err().kind(), Kind::Misuse);
     }
 
     #[test]

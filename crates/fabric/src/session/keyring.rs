@@ -58,6 +58,23 @@ impl Keyring {
         Ok(())
     }
 
+    /// Puts these in the place of all keys, at once, or none of them. Tickets and sessions stay.
+    pub fn replace(&self, keys: Vec<Key>) -> Result<(), Error> {
+        let fresh = Keyring::new();
+        keys.into_iter().try_for_each(|key| fresh.add(key))?;
+        self.lock().keys = std::mem::take(&mut fresh.lock().keys);
+        Ok(())
+    }
+
+    /// Whose token this is, for callers that show it as it is.
+    pub fn holder(&self, token: &str) -> Option<String> {
+        let shown = Secret::of_token(token);
+        let ring = self.lock();
+        let key = ring.keys.get(&shown.id())?;
+        // The id is a digest of a digest: that it was found tells nothing of the token.
+        key.secret().is(&shown).then(|| key.name().to_owned())
+    }
+
     /// Takes a key away, and says whether there was one. Sessions that it opened stay.
     pub fn remove(&self, name: &str) -> bool {
         let mut ring = self.lock();
@@ -181,6 +198,12 @@ mod tests {
         assert!(ring.find(&old.id(), now).is_none());
         assert_eq!(ring.find(&new.id(), now).unwrap().secret.bytes(), &[0x22; 32]);
         assert_eq!(format!("{ring:?}"), "Keyring { keys: [\"new\"], tickets: 0 }");
+        ring.replace(vec![key("third", "3"), key("fourth", "3")]).unwrap_err();
+        assert!(ring.find(&new.id(), now).is_some(), "all or nothing");
+        ring.replace(vec![Key::from_token("me", "wlt_mine").unwrap()]).unwrap();
+        assert!(ring.find(&new.id(), now).is_none());
+        assert_eq!(ring.holder("wlt_mine").as_deref(), Some("me"));
+        assert_eq!(ring.holder("wlt_yours"), None);
     }
 
     #[test]

@@ -60,16 +60,18 @@ pub enum Status {
     Denied = 13,
     /// A staged value has gaps.
     Incomplete = 14,
+    /// More requests in a second than this caller may ask.
+    Busy = 15,
     /// The store's disk is full: nothing was written.
-    DiskFull = 15,
+    DiskFull = 16,
     /// The store's disk fails: nothing was written, or nothing could be read.
-    DiskFailed = 16,
+    DiskFailed = 17,
     /// The value was damaged on the disk.
-    Damaged = 17,
+    Damaged = 18,
 }
 
 impl Status {
-    const ALL: [Status; 18] = [
+    const ALL: [Status; 19] = [
         Status::Ok,
         Status::NotFound,
         Status::Exists,
@@ -85,6 +87,7 @@ impl Status {
         Status::Unreadable,
         Status::Denied,
         Status::Incomplete,
+        Status::Busy,
         Status::DiskFull,
         Status::DiskFailed,
         Status::Damaged,
@@ -184,7 +187,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         let good = Answer::new(Status::Ok).to_bytes();
-        for (at, value) in [(0, 18), (1, 16), (2, 1), (3, 1)] {
+        for (at, value) in [(0, 19), (1, 16), (2, 1), (3, 1)] {
             let mut bad = good;
             bad[at] = value;
             Answer::parse(&bad).expect_err("a field it does not know");

@@ -7,6 +7,7 @@ use kv_proto::{Attempt, v1};
 use tonic::Status;
 
 use super::status;
+use crate::access::Pass;
 use crate::session::{Session, Sessions, Turn, WINDOW};
 
 /// Whether a write is to be done now, or was before.
@@ -24,11 +25,12 @@ impl Attempted {
     /// Asks whether it is this write's turn. One without an attempt is always done.
     pub(super) fn begin(
         sessions: &Sessions,
+        pass: &Pass,
         attempt: Option<v1::Attempt>,
     ) -> Result<Begun, Status> {
         let Some(attempt) = attempt else { return Ok(Begun::Now(Attempted { turn: None })) };
         let Attempt { session, sequence } = Attempt::try_from(attempt)?;
-        let session = sessions.find(&session, ANYBODY).ok_or_else(status::no_session)?;
+        let session = sessions.find(&session, pass.identity()).ok_or_else(status::no_session)?;
         session.leave();
         match session.turn(sequence) {
             Turn::Now => Ok(Begun::Now(Attempted { turn: Some((session, sequence)) })),
@@ -63,6 +65,3 @@ impl Drop for Attempted {
         }
     }
 }
-
-/// As whom all callers are known: by gRPC nobody shows who they are.
-pub(super) const ANYBODY: &str = "anonymous";

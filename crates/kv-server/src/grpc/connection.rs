@@ -9,9 +9,11 @@ use std::time::Duration;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
+use super::admission::Caller;
 use super::counts::Counts;
 use super::gate::Gate;
 
@@ -39,16 +41,40 @@ pub(super) fn admit(
 async fn converse(
     socket: TcpStream,
     gate: Arc<Gate>,
-    mut stopping: watch::Receiver<bool>,
+    stopping: watch::Receiver<bool>,
 ) -> Result<(), &'static str> {
     let stream = tokio::net::TcpStream::from_std(socket).map_err(|_| "it cannot be watched")?;
     // Answers are written when they are whole.
     let _ = stream.set_nodelay(true);
-    timeout(PATIENCE, greeted(&stream)).await.map_err(|_| "it says nothing")??;
+    let speaks = timeout(PATIENCE, greeted(&stream)).await.map_err(|_| "it says nothing")??;
+    match (speaks, gate.tls()) {
+        (Speaks::Http2, None) => serve(stream, gate, Caller::plain(), stopping).await,
+        // It is told so by every call.
+        (Speaks::Http2, Some(_)) => serve(stream, gate, Caller::exposed(), stopping).await,
+        (Speaks::Tls, None) => {
+            return Err("it speaks TLS, for which this server has no certificate");
+        }
+        (Speaks::Tls, Some(tls)) => match tls.accept(stream, gate.access()).await {
+            Ok((stream, name)) => serve(stream, gate, Caller::secure(name), stopping).await,
+            Err(error) => {
+                tracing::debug!(%error, "a TLS handshake failed");
+                return Err("its TLS handshake failed");
+            }
+        },
+    }
+    Ok(())
+}
+
+async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    stream: S,
+    gate: Arc<Gate>,
+    caller: Caller,
+    mut stopping: watch::Receiver<bool>,
+) {
     let hang_up = Arc::new(Notify::new());
     let service = service_fn(|request| {
-        let (gate, hang_up) = (gate.clone(), hang_up.clone());
-        async move { Ok::<_, Infallible>(gate.answer(request, hang_up).await) }
+        let (gate, caller, hang_up) = (gate.clone(), caller.clone(), hang_up.clone());
+        async move { Ok::<_, Infallible>(gate.answer(request, &caller, hang_up).await) }
     });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
@@ -75,18 +101,24 @@ async fn converse(
             let _ = connection.await;
         }
     }
-    Ok(())
 }
 
-/// Waits for what every HTTP/2 connection begins with, and leaves it there to be read.
-async fn greeted(stream: &tokio::net::TcpStream) -> Result<(), &'static str> {
+/// What a connection begins with.
+enum Speaks {
+    Http2,
+    Tls,
+}
+
+/// Waits for what every HTTP/2 connection begins with, or TLS, and leaves it there to be read.
+async fn greeted(stream: &tokio::net::TcpStream) -> Result<Speaks, &'static str> {
     let mut heard = [0; PREFACE.len()];
     loop {
         let count = stream.peek(&mut heard).await.map_err(|_| "it hung up")?;
         match count {
             0 => return Err("it hung up"),
+            _ if heard[0] == CLIENT_HELLO => return Ok(Speaks::Tls),
             _ if heard[..count] != PREFACE[..count] => return Err("it speaks no HTTP/2"),
-            _ if count == PREFACE.len() => return Ok(()),
+            _ if count == PREFACE.len() => return Ok(Speaks::Http2),
             // Peeking does not wait for more than there is.
             _ => sleep(Duration::from_millis(5)).await,
         }
@@ -95,6 +127,8 @@ async fn greeted(stream: &tokio::net::TcpStream) -> Result<(), &'static str> {
 
 /// RFC 9113, 3.4.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// The first byte of TLS (RFC 8446, 5.1): a record of the handshake.
+const CLIENT_HELLO: u8 = 0x16;
 /// For the preface, and for an answer to a ping.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How often a silent peer is asked whether it is there.

@@ -29,6 +29,7 @@ pub(super) enum Method {
     Put,
     Read,
     Stat,
+    Ticket,
     Write,
 }
 
@@ -104,7 +105,7 @@ impl Counts {
 const MOST_CONNECTIONS: usize = 512;
 
 /// In the order of [`Method`].
-const METHODS: [&str; 11] = [
+const METHODS: [&str; 12] = [
     "Delete",
     "Get",
     "Info",
@@ -115,6 +116,7 @@ const METHODS: [&str; 11] = [
     "Put",
     "Read",
     "Stat",
+    "Ticket",
     "Write",
 ];
 

@@ -17,10 +17,13 @@ use tonic::codegen::Service as _;
 use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, health_reporter};
 
+use super::admission::{Admission, Caller};
 use super::calls::Calls;
 use super::paced::Paced;
 use super::service::Service;
 use super::status;
+use crate::access::{Access, Refused};
+use crate::tls::Tls;
 
 pub(super) struct Gate {
     store: Answering,
@@ -29,6 +32,8 @@ pub(super) struct Gate {
     health: HealthReporter,
     places: Arc<Semaphore>,
     calls: Arc<Calls>,
+    access: Arc<Access>,
+    tls: Option<Arc<Tls>>,
     idle: Duration,
 }
 
@@ -37,7 +42,13 @@ type Answering = Box<dyn Fn(Request<Incoming>) -> Answer + Send + Sync>;
 type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
 impl Gate {
-    pub(super) async fn new(service: Service, calls: Arc<Calls>, idle: Duration) -> Self {
+    pub(super) async fn new(
+        service: Service,
+        calls: Arc<Calls>,
+        tls: Option<Arc<Tls>>,
+        idle: Duration,
+    ) -> Self {
+        let access = service.access().clone();
         let store = KvServer::new(service)
             .max_decoding_message_size(MOST_MESSAGE_BYTES)
             .max_encoding_message_size(MOST_MESSAGE_BYTES);
@@ -59,19 +70,34 @@ impl Gate {
             health: reporter,
             places: Arc::new(Semaphore::new(MOST_CALLS)),
             calls,
+            access,
+            tls,
             idle,
         }
+    }
+
+    pub(super) fn tls(&self) -> Option<&Tls> {
+        self.tls.as_deref()
+    }
+
+    pub(super) fn access(&self) -> &Access {
+        &self.access
     }
 
     /// Answers one call, whatever comes of it.
     pub(super) async fn answer(
         &self,
         request: Request<Incoming>,
+        caller: &Caller,
         hang_up: Arc<Notify>,
     ) -> Response<Paced> {
         let (answer, place) = match service_of(&request) == kv_proto::SERVICE {
+            _ if caller.exposed => {
+                self.access.refusals().count(Refused::NoCredentials);
+                (status::wants_tls().into_http(), None)
+            }
             true => match timeout(self.idle, self.places.clone().acquire_owned()).await {
-                Ok(place) => (self.ask_store(request).await, place.ok()),
+                Ok(place) => (self.ask_store(request, caller).await, place.ok()),
                 Err(_) => (status::too_many_calls().into_http(), None),
             },
             false => (self.ask_others(request).await, None),
@@ -80,7 +106,9 @@ impl Gate {
         answer.map(|body| Paced::new(body, open))
     }
 
-    async fn ask_store(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn ask_store(&self, mut request: Request<Incoming>, caller: &Caller) -> Response<Body> {
+        let admission = Admission::of(&mut request, caller, &self.access);
+        request.extensions_mut().insert(admission);
         // It takes as long as its value, and looks after its pieces itself.
         if request.uri().path().ends_with("/Write") {
             return infallible((self.store)(request).await);

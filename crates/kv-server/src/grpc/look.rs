@@ -1,6 +1,7 @@
 //! What can be known without any value: facts of keys, lists of them, and the server itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kv_proto::limits::{self, list_keys};
 use kv_proto::v1;
@@ -8,16 +9,18 @@ use kv_proto::wire::Status as Said;
 use tonic::Status;
 
 use super::About;
-use super::attempted::ANYBODY;
 use super::read::{facts, valid};
 use super::status;
+use crate::access::{Holder, Pass};
 use crate::engine::{Engine, SHARDS};
 use crate::session::{REMEMBERED, Sessions, WINDOW};
 
 pub(super) async fn stat(
     engine: &Arc<Engine>,
+    pass: &Pass,
     request: &v1::StatRequest,
 ) -> Result<v1::StatReply, Status> {
+    pass.read(&request.key).map_err(status::denied)?;
     let known = engine.facts(valid(&request.key)?).await.map_err(status::unread)?;
     let now = engine.now();
     Ok(v1::StatReply { found: known.is_some(), facts: known.map(|known| facts(&known, now)) })
@@ -25,9 +28,12 @@ pub(super) async fn stat(
 
 pub(super) async fn list(
     engine: &Arc<Engine>,
+    pass: &Pass,
     request: &v1::ListRequest,
 ) -> Result<v1::ListReply, Status> {
     let v1::ListRequest { prefix, cursor, most } = request;
+    pass.list(prefix).map_err(status::denied)?;
+    let prefix = pass.narrow(prefix);
     if cursor >> 32 >= SHARDS as u64 {
         return Err(status::no_cursor(*cursor));
     }
@@ -45,8 +51,14 @@ pub(super) async fn list(
     Ok(v1::ListReply { keys: keys.into_iter().map(key).collect(), next_cursor })
 }
 
-pub(super) fn open_session(engine: &Engine, sessions: &Sessions) -> Result<v1::Session, Status> {
-    let (session, _) = sessions.enter(None, ANYBODY).ok_or_else(status::too_many_sessions)?;
+pub(super) fn open_session(
+    engine: &Engine,
+    pass: &Pass,
+    sessions: &Sessions,
+) -> Result<v1::Session, Status> {
+    pass.ask().map_err(status::denied)?;
+    let entered = sessions.enter(None, pass.identity());
+    let (session, _) = entered.ok_or_else(status::too_many_sessions)?;
     // Nobody stays with it: it ends unless a call comes in time.
     session.leave();
     Ok(v1::Session {
@@ -57,9 +69,31 @@ pub(super) fn open_session(engine: &Engine, sessions: &Sessions) -> Result<v1::S
     })
 }
 
-pub(super) fn info(engine: &Engine, about: &About) -> v1::InfoReply {
+/// What opens one link under the caller's name.
+pub(super) fn ticket(
+    engine: &Engine,
+    pass: &Pass,
+    secure: bool,
+) -> Result<v1::TicketReply, Status> {
+    if pass.identity() == Holder::ANONYMOUS {
+        return Err(status::nobody());
+    }
+    if !secure {
+        return Err(status::not_secure());
+    }
+    pass.ask().map_err(status::denied)?;
+    let ticket = engine.access().keyring().issue(pass.identity(), TICKET);
+    let ticket = ticket.map_err(|error| status::no_ticket(&error))?;
+    Ok(v1::TicketReply {
+        ticket: ticket.to_bytes().to_vec().into(),
+        lifetime_ms: TICKET.as_millis() as u64,
+    })
+}
+
+pub(super) fn info(engine: &Engine, pass: &Pass, about: &About) -> Result<v1::InfoReply, Status> {
+    pass.ask().map_err(status::denied)?;
     let usage = engine.store.usage();
-    v1::InfoReply {
+    Ok(v1::InfoReply {
         version: about.version.to_owned(),
         epoch: engine.epoch(),
         limits: Some(v1::Limits {
@@ -72,11 +106,15 @@ pub(super) fn info(engine: &Engine, about: &About) -> v1::InfoReply {
             most_items: limits::MOST_ITEMS as u64,
             most_ttl_ms: limits::MOST_TTL_MS,
         }),
-        pool: Some(v1::PoolUsage {
+        // It tells of all keys.
+        pool: pass.reads_everything().then(|| v1::PoolUsage {
             capacity_bytes: usage.used_bytes + usage.free_bytes,
             used_bytes: usage.used_bytes,
             keys: usage.keys,
         }),
         transports: (about.transports)(),
-    }
+    })
 }
+
+/// Long enough to dial, also where a device is slow to answer; a ticket that is not used is of no use to anybody.
+const TICKET: Duration = Duration::from_secs(30);

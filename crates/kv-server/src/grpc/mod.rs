@@ -2,12 +2,13 @@
 //!
 //! Connections come from whoever listens ([`Grpc::door`]), each is a task (`connection`), and each call passes
 //! a gate (`gate`) that knows which service is meant and how much may be under way. What the calls do is in
-//! `read`, `write` and `look`, which see messages and the engine, and no network; `status` is the one place
-//! that says no. Values are copied here, piece by piece: who wants them without a copy uses a link.
+//! `read`, `write` and `look`, which see messages, who asks and the engine, and no network; `status` is the one
+//! place that says no. Who asks is found out once for each call (`admission`). Values are copied here, piece by piece: who wants them without a copy uses a link.
 //!
 //! Nobody holds memory for long by standing still: a request has a minute to arrive, a stream of pieces a
 //! minute for each, and an answer that is not read for so long costs its connection (`calls`, `paced`).
 
+mod admission;
 mod attempted;
 mod calls;
 mod connection;
@@ -30,20 +31,19 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::engine::Engine;
 use crate::session::Sessions;
+use crate::tls::Tls;
 use calls::Calls;
 pub use counts::Counts;
 use gate::Gate;
 use service::Service;
 
-/// What callers are told of this server, and whether they may call.
+/// What callers are told of this server.
 #[derive(Clone)]
 pub struct About {
     /// The program's version.
     pub version: &'static str,
     /// Every transport, offered or not. Must not take long.
     pub transports: Arc<dyn Fn() -> Vec<Transport> + Send + Sync>,
-    /// Why nobody may use the store by gRPC, if that is so.
-    pub closed: Option<String>,
 }
 
 /// The service, before it serves.
@@ -52,6 +52,7 @@ pub struct Grpc {
     arrivals: mpsc::Receiver<TcpStream>,
     service: Service,
     counts: Arc<Counts>,
+    tls: Option<Arc<Tls>>,
     idle: Duration,
 }
 
@@ -62,7 +63,12 @@ impl Grpc {
         let counts = Arc::new(Counts::default());
         let idle = engine.idle();
         let service = Service::new(engine, about, counts.clone());
-        Grpc { door, arrivals, service, counts, idle }
+        Grpc { door, arrivals, service, counts, tls: None, idle }
+    }
+
+    /// The same over TLS, and not without.
+    pub fn with_tls(self, tls: Option<Arc<Tls>>) -> Self {
+        Grpc { tls, ..self }
     }
 
     /// Takes connections of which nothing was read, on any thread, and never waits.
@@ -87,12 +93,12 @@ impl Grpc {
 
     /// Serves until told to stop, then lets calls under way finish.
     pub async fn serve(self, mut stopping: watch::Receiver<bool>) {
-        let Grpc { door, mut arrivals, service, counts, idle } = self;
+        let Grpc { door, mut arrivals, service, counts, tls, idle } = self;
         // Theirs ends with whoever listens.
         drop(door);
         let calls = Arc::new(Calls::default());
         let sessions = service.sessions().clone();
-        let gate = Arc::new(Gate::new(service, calls.clone(), idle).await);
+        let gate = Arc::new(Gate::new(service, calls.clone(), tls, idle).await);
         let mut round = interval((idle / 4).clamp(Duration::from_millis(100), ROUND));
         round.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {

@@ -14,6 +14,7 @@ use tonic::Status;
 use tonic::codegen::tokio_stream::Stream;
 
 use super::status;
+use crate::access::Pass;
 use crate::engine::{Engine, Held, add};
 
 /// What is known of a value, as callers hear it.
@@ -30,16 +31,20 @@ pub(super) fn valid(key: &[u8]) -> Result<Key<'_>, kv_proto::Error> {
     })
 }
 
-/// The version of a key that is there now, held.
-async fn hold(engine: &Arc<Engine>, key: &[u8]) -> Result<Option<Arc<Held>>, Status> {
+/// The version of a key that is there now, held, for who may read it.
+async fn hold(engine: &Arc<Engine>, pass: &Pass, key: &[u8]) -> Result<Option<Arc<Held>>, Status> {
+    pass.read(key).map_err(status::denied)?;
     engine.hold(valid(key)?).await.map_err(status::unread)
 }
 
 pub(super) async fn get(
     engine: &Arc<Engine>,
+    pass: &Pass,
     request: v1::GetRequest,
 ) -> Result<v1::GetReply, Status> {
-    let Some(held) = hold(engine, &request.key).await? else { return Ok(v1::GetReply::default()) };
+    let Some(held) = hold(engine, pass, &request.key).await? else {
+        return Ok(v1::GetReply::default());
+    };
     let span = Span::from(&request).within(held.value().facts.length)?;
     let wanted = span.end - span.start;
     if wanted > MOST_UNARY_BYTES as u64 {
@@ -50,6 +55,7 @@ pub(super) async fn get(
 
 pub(super) async fn multi_get(
     engine: &Arc<Engine>,
+    pass: &Pass,
     request: v1::MultiGetRequest,
 ) -> Result<v1::MultiGetReply, Status> {
     let v1::MultiGetRequest { keys, checksum } = request;
@@ -61,7 +67,7 @@ pub(super) async fn multi_get(
     let mut room = (MOST_MESSAGE_BYTES - around).min(MOST_UNARY_BYTES) as u64;
     let mut results = Vec::with_capacity(keys.len());
     for key in keys {
-        let outcome = match one_of_several(engine, &key, &mut room, checksum).await {
+        let outcome = match one_of_several(engine, pass, &key, &mut room, checksum).await {
             Ok(reply) => v1::get_result::Outcome::Reply(reply),
             Err(status) => v1::get_result::Outcome::Refusal(status.into()),
         };
@@ -72,11 +78,12 @@ pub(super) async fn multi_get(
 
 async fn one_of_several(
     engine: &Arc<Engine>,
+    pass: &Pass,
     key: &[u8],
     room: &mut u64,
     checksum: bool,
 ) -> Result<v1::GetReply, Status> {
-    let Some(held) = hold(engine, key).await? else { return Ok(v1::GetReply::default()) };
+    let Some(held) = hold(engine, pass, key).await? else { return Ok(v1::GetReply::default()) };
     let length = held.value().facts.length;
     *room = room.checked_sub(length).ok_or_else(status::message_full)?;
     Ok(reply(engine, &held, 0..length, checksum).await)
@@ -131,9 +138,10 @@ enum Next {
 impl Reading {
     pub(super) async fn begin(
         engine: &Arc<Engine>,
+        pass: &Pass,
         request: &v1::ReadRequest,
     ) -> Result<Self, Status> {
-        let held = hold(engine, &request.key).await?;
+        let held = hold(engine, pass, &request.key).await?;
         let (rest, known) = match held.as_deref().map(Held::value) {
             Some(value) => {
                 let span = Span::from(request).within(value.facts.length)?;
@@ -209,6 +217,7 @@ mod tests {
     use prost::Message;
 
     use super::*;
+    use crate::access::Refused;
 
     #[test]
     fn a_result_without_its_value_takes_less_than_its_room() {
@@ -220,7 +229,9 @@ mod tests {
             facts: Some(facts),
             crc32c: Some(u32::MAX),
         };
-        let refusals = [status::message_full(), valid(b"").unwrap_err().into()];
+        let refused = Refused::ALL.map(status::denied);
+        let others = [status::message_full(), valid(b"").unwrap_err().into()];
+        let refusals = refused.into_iter().chain(others);
         let length = |outcome| {
             let result = v1::GetResult { outcome: Some(outcome) };
             // As one of several, with its own length before it.

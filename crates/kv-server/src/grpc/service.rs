@@ -7,9 +7,11 @@ use kv_proto::v1::{self, kv_server::Kv};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::About;
+use super::admission::Admission;
 use super::counts::{Counts, Method};
 use super::read::{self, Reading};
-use super::{look, status, write};
+use super::{look, write};
+use crate::access::{Access, Pass};
 use crate::engine::Engine;
 use crate::session::Sessions;
 
@@ -30,17 +32,24 @@ impl Service {
         &self.sessions
     }
 
-    /// Counts a call, and does it if anybody may call.
+    pub(super) fn access(&self) -> &Arc<Access> {
+        self.engine.access()
+    }
+
+    /// Counts a call, and lets in who may call.
+    fn admit<T>(&self, method: Method, request: Request<T>) -> Result<(Pass, T), Status> {
+        self.counts.called(method);
+        let pass =
+            Admission::pass(&request).inspect_err(|status| self.counts.failed(status.code()));
+        Ok((pass?, request.into_inner()))
+    }
+
+    /// Does it.
     async fn answer<T>(
         &self,
-        method: Method,
         work: impl Future<Output = Result<T, Status>>,
     ) -> Result<Response<T>, Status> {
-        self.counts.called(method);
-        let done = match &self.about.closed {
-            Some(why) => Err(status::closed(why)),
-            None => work.await,
-        };
+        let done = work.await;
         if let Err(status) = &done {
             self.counts.failed(status.code());
         }
@@ -56,77 +65,94 @@ impl Kv for Service {
         &self,
         request: Request<v1::GetRequest>,
     ) -> Result<Response<v1::GetReply>, Status> {
-        self.answer(Method::Get, read::get(&self.engine, request.into_inner())).await
+        let (pass, request) = self.admit(Method::Get, request)?;
+        self.answer(read::get(&self.engine, &pass, request)).await
     }
 
     async fn read(&self, request: Request<v1::ReadRequest>) -> Result<Response<Reading>, Status> {
-        let work = Reading::begin(&self.engine, request.get_ref());
-        self.answer(Method::Read, work).await
+        let (pass, request) = self.admit(Method::Read, request)?;
+        self.answer(Reading::begin(&self.engine, &pass, &request)).await
     }
 
     async fn put(
         &self,
         request: Request<v1::PutRequest>,
     ) -> Result<Response<v1::PutReply>, Status> {
-        let work = write::put(&self.engine, &self.sessions, request.into_inner());
-        self.answer(Method::Put, work).await
+        let (pass, request) = self.admit(Method::Put, request)?;
+        self.answer(write::put(&self.engine, &self.sessions, &pass, request)).await
     }
 
     async fn write(
         &self,
         request: Request<Streaming<v1::WriteRequest>>,
     ) -> Result<Response<v1::PutReply>, Status> {
-        let work = write::write(&self.engine, &self.sessions, request.into_inner());
-        self.answer(Method::Write, work).await
+        let (pass, pieces) = self.admit(Method::Write, request)?;
+        self.answer(write::write(&self.engine, &self.sessions, &pass, pieces)).await
     }
 
     async fn delete(
         &self,
         request: Request<v1::DeleteRequest>,
     ) -> Result<Response<v1::DeleteReply>, Status> {
-        let work = write::delete(&self.engine, &self.sessions, request.into_inner());
-        self.answer(Method::Delete, work).await
+        let (pass, request) = self.admit(Method::Delete, request)?;
+        self.answer(write::delete(&self.engine, &self.sessions, &pass, request)).await
     }
 
     async fn stat(
         &self,
         request: Request<v1::StatRequest>,
     ) -> Result<Response<v1::StatReply>, Status> {
-        self.answer(Method::Stat, look::stat(&self.engine, request.get_ref())).await
+        let (pass, request) = self.admit(Method::Stat, request)?;
+        self.answer(look::stat(&self.engine, &pass, &request)).await
     }
 
     async fn list(
         &self,
         request: Request<v1::ListRequest>,
     ) -> Result<Response<v1::ListReply>, Status> {
-        self.answer(Method::List, look::list(&self.engine, request.get_ref())).await
+        let (pass, request) = self.admit(Method::List, request)?;
+        self.answer(look::list(&self.engine, &pass, &request)).await
     }
 
     async fn multi_get(
         &self,
         request: Request<v1::MultiGetRequest>,
     ) -> Result<Response<v1::MultiGetReply>, Status> {
-        self.answer(Method::MultiGet, read::multi_get(&self.engine, request.into_inner())).await
+        let (pass, request) = self.admit(Method::MultiGet, request)?;
+        self.answer(read::multi_get(&self.engine, &pass, request)).await
     }
 
     async fn multi_put(
         &self,
         request: Request<v1::MultiPutRequest>,
     ) -> Result<Response<v1::MultiPutReply>, Status> {
-        let work = write::multi_put(&self.engine, &self.sessions, request.into_inner());
-        self.answer(Method::MultiPut, work).await
+        let (pass, request) = self.admit(Method::MultiPut, request)?;
+        self.answer(write::multi_put(&self.engine, &self.sessions, &pass, request)).await
     }
 
     async fn open_session(
         &self,
-        _: Request<v1::OpenSessionRequest>,
+        request: Request<v1::OpenSessionRequest>,
     ) -> Result<Response<v1::Session>, Status> {
-        let work = async { look::open_session(&self.engine, &self.sessions) };
-        self.answer(Method::OpenSession, work).await
+        let (pass, _) = self.admit(Method::OpenSession, request)?;
+        self.answer(async { look::open_session(&self.engine, &pass, &self.sessions) }).await
     }
 
-    async fn info(&self, _: Request<v1::InfoRequest>) -> Result<Response<v1::InfoReply>, Status> {
-        self.answer(Method::Info, async { Ok(look::info(&self.engine, &self.about)) }).await
+    async fn ticket(
+        &self,
+        request: Request<v1::TicketRequest>,
+    ) -> Result<Response<v1::TicketReply>, Status> {
+        let secure = Admission::is_secure(&request);
+        let (pass, _) = self.admit(Method::Ticket, request)?;
+        self.answer(async { look::ticket(&self.engine, &pass, secure) }).await
+    }
+
+    async fn info(
+        &self,
+        request: Request<v1::InfoRequest>,
+    ) -> Result<Response<v1::InfoReply>, Status> {
+        let (pass, _) = self.admit(Method::Info, request)?;
+        self.answer(async { look::info(&self.engine, &pass, &self.about) }).await
     }
 }
 

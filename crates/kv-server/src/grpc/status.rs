@@ -4,8 +4,10 @@
 use kv_proto::limits::{MOST_MESSAGE_BYTES, MOST_UNARY_BYTES};
 use kv_proto::wire::{Answer, Status as Said};
 use kv_proto::{NotMet, v1};
-use kv_store::{NoRoom, Refused};
+use kv_store::{NoRoom, Refused as Unmet};
 use tonic::Status;
+
+use crate::access::Refused;
 
 /// The reply to a put that was answered so, now or before.
 pub(super) fn put(answer: &Answer) -> Result<v1::PutReply, Status> {
@@ -29,7 +31,7 @@ fn refused(answer: &Answer) -> Status {
     match answer.status {
         Said::Exists | Said::OtherVersion => NotMet { current: Some(answer.version) }.into(),
         Said::Absent => NotMet { current: None }.into(),
-        Said::Full => Status::resource_exhausted(Refused::IndexFull.to_string()),
+        Said::Full => Status::resource_exhausted(Unmet::IndexFull.to_string()),
         Said::DiskFull | Said::DiskFailed | Said::Damaged => unread(answer.status),
         // Its number was used for a write of another kind.
         other => Status::invalid_argument(format!(
@@ -141,9 +143,51 @@ pub(super) fn empty_piece() -> Status {
     Status::invalid_argument("a message of the stream has no part — send start, then data")
 }
 
-/// Nobody may use the store this way.
-pub(super) fn closed(why: &str) -> Status {
-    Status::unauthenticated(why)
+/// Somebody may not do this. As one of several refusals it must be short.
+pub(super) fn denied(refused: Refused) -> Status {
+    match refused {
+        Refused::NoCredentials => Status::unauthenticated(
+            "this server wants credentials — send `authorization: Bearer TOKEN`, or show a certificate where \
+             it takes them; or start it with --allow-anonymous",
+        ),
+        Refused::WrongToken => {
+            Status::unauthenticated("this token is not known here — see the server's token file")
+        }
+        Refused::WrongCertificate => Status::unauthenticated(
+            "this certificate's name is not known here — give it a line in the server's token file",
+        ),
+        Refused::Scope => Status::permission_denied(
+            "this identity may not: it may only read, or only use other keys — see its line in the server's \
+             token file",
+        ),
+        Refused::Rate => Status::resource_exhausted(
+            "more requests in a second than this identity may ask (--max-rate) — wait a little and ask again",
+        ),
+    }
+}
+
+/// It speaks so that everybody can hear it, where it need not.
+pub(super) fn wants_tls() -> Status {
+    Status::unauthenticated(
+        "this server speaks TLS, and this call came without — use a secure channel with the certificate of its CA",
+    )
+}
+
+/// Secrets are not told where others hear them.
+pub(super) fn not_secure() -> Status {
+    Status::failed_precondition(
+        "a ticket is a secret, and this call is not encrypted — start the server with --tls-cert and --tls-key",
+    )
+}
+
+/// There is nobody to be known by a ticket.
+pub(super) fn nobody() -> Status {
+    Status::unauthenticated("a ticket is for who is known — show a certificate or a token")
+}
+
+/// No ticket can be issued.
+pub(super) fn no_ticket(error: &fabric::Error) -> Status {
+    Status::resource_exhausted(error.to_string())
 }
 
 /// Where there is no such service.

@@ -14,6 +14,7 @@ use v1::write_request::Part;
 use super::attempted::{Attempted, Begun};
 use super::read::{AT_ONCE, valid};
 use super::status;
+use crate::access::Pass;
 use crate::engine::{Engine, Staged, add};
 use crate::journal::What;
 use crate::session::Sessions;
@@ -21,6 +22,7 @@ use crate::session::Sessions;
 pub(super) async fn put(
     engine: &Arc<Engine>,
     sessions: &Sessions,
+    pass: &Pass,
     request: v1::PutRequest,
 ) -> Result<v1::PutReply, Status> {
     let v1::PutRequest { key, value, options, attempt } = request;
@@ -29,10 +31,11 @@ pub(super) async fn put(
     if value.len() > MOST_UNARY_BYTES {
         return Err(status::too_much_for_one_message(value.len() as u64, "Write"));
     }
-    let attempted = match Attempted::begin(sessions, attempt)? {
+    let attempted = match Attempted::begin(sessions, pass, attempt)? {
         Begun::Now(attempted) => attempted,
         Begun::Before(answer) => return status::put(&answer),
     };
+    pass.write(key).map_err(status::denied)?;
     let staged = stage(engine, value.len() as u64)?;
     fill(engine, &staged, 0, &value).await;
     let what = What::Put { staged, ttl: ttl_ms };
@@ -42,6 +45,7 @@ pub(super) async fn put(
 pub(super) async fn multi_put(
     engine: &Arc<Engine>,
     sessions: &Sessions,
+    pass: &Pass,
     request: v1::MultiPutRequest,
 ) -> Result<v1::MultiPutReply, Status> {
     if request.items.len() > MOST_ITEMS {
@@ -49,7 +53,7 @@ pub(super) async fn multi_put(
     }
     let mut results = Vec::with_capacity(request.items.len());
     for item in request.items {
-        let outcome = match put(engine, sessions, item).await {
+        let outcome = match put(engine, sessions, pass, item).await {
             Ok(reply) => v1::put_result::Outcome::Reply(reply),
             Err(status) => v1::put_result::Outcome::Refusal(status.into()),
         };
@@ -62,6 +66,7 @@ pub(super) async fn multi_put(
 pub(super) async fn write(
     engine: &Arc<Engine>,
     sessions: &Sessions,
+    pass: &Pass,
     mut pieces: Streaming<v1::WriteRequest>,
 ) -> Result<v1::PutReply, Status> {
     let idle = engine.idle();
@@ -71,10 +76,11 @@ pub(super) async fn write(
     let v1::WriteStart { key, length, options, attempt } = start;
     let key = valid(&key)?.as_bytes();
     let PutTerms { ttl_ms, condition } = options.try_into()?;
-    let attempted = match Attempted::begin(sessions, attempt)? {
+    let attempted = match Attempted::begin(sessions, pass, attempt)? {
         Begun::Now(attempted) => attempted,
         Begun::Before(answer) => return status::put(&answer),
     };
+    pass.write(key).map_err(status::denied)?;
     judge(engine, key, condition).await?;
     let staged = stage(engine, length)?;
     let mut came = 0;
@@ -98,13 +104,15 @@ pub(super) async fn write(
 pub(super) async fn delete(
     engine: &Arc<Engine>,
     sessions: &Sessions,
+    pass: &Pass,
     request: v1::DeleteRequest,
 ) -> Result<v1::DeleteReply, Status> {
     let v1::DeleteRequest { key, if_version, attempt } = request;
     let key = valid(&key)?;
     let condition = Condition::of_version(if_version)?;
-    match Attempted::begin(sessions, attempt)? {
+    match Attempted::begin(sessions, pass, attempt)? {
         Begun::Now(attempted) => {
+            pass.write(key.as_bytes()).map_err(status::denied)?;
             let answer = done(engine, key.as_bytes(), What::Delete, condition, attempted).await;
             status::delete(&answer)
         }

@@ -8,6 +8,7 @@ use kv_store::Key;
 
 use super::serve::keys_wanted;
 use super::{Guest, State};
+use crate::access::Pass;
 use crate::engine::{Engine, Held};
 use crate::journal::{Load, Loaded, Wanted, What, Write};
 use crate::session::Session;
@@ -55,8 +56,8 @@ impl Guest {
         bell: Option<u64>,
         tools: &mut Tools,
     ) -> Result<(), &'static str> {
-        if tools.engine.journal().is_some() {
-            let cold = cold(&tools.engine, message)?;
+        if let (Some(_), State::Client(client)) = (tools.engine.journal(), &self.state) {
+            let cold = cold(&tools.engine, &client.pass, message)?;
             if !cold.is_empty() {
                 return self.park(message, bell, cold, tools);
             }
@@ -148,17 +149,17 @@ fn remember(session: &Session, sequence: u64, answer: Answer) {
     }
 }
 
-/// What a batch reads that memory does not have.
-fn cold(engine: &Engine, message: &[u8]) -> Result<Vec<Cold>, &'static str> {
+/// What a batch reads that memory does not have. What its client may not read is not fetched.
+fn cold(engine: &Engine, pass: &Pass, message: &[u8]) -> Result<Vec<Cold>, &'static str> {
     let now = engine.now();
     let absent = |key: &[u8]| Key::new(key).is_ok_and(|key| engine.store.stat(key, now).is_none());
     let mut cold = Vec::new();
     for (index, request) in requests(message)?.enumerate() {
         let (key, wanted) = match request? {
-            Request::Get { key, .. } if absent(key) => (key, Wanted::Value),
-            Request::Stat { key } if absent(key) => (key, Wanted::Facts),
+            Request::Get { key, .. } if pass.covers(key) && absent(key) => (key, Wanted::Value),
+            Request::Stat { key } if pass.covers(key) && absent(key) => (key, Wanted::Facts),
             Request::List { prefix, cursor, length } => match keys_wanted(length) {
-                Some((most, bytes)) => (prefix, Wanted::Keys { cursor, most, bytes }),
+                Some((most, bytes)) => (pass.narrow(prefix), Wanted::Keys { cursor, most, bytes }),
                 None => continue,
             },
             _ => continue,

@@ -23,6 +23,7 @@ use fabric::link::Link;
 use fabric::{Completion, Done, Lane, Op, RemoteRegion, Rights, Window};
 use kv_proto::wire::{Board, Limits, Message, Opening, Welcome};
 
+use crate::access::Pass;
 use crate::desk::Slot;
 use crate::rows::Rows;
 use crate::session::Session;
@@ -82,6 +83,8 @@ enum State {
 /// A client of the store.
 pub(super) struct Client {
     session: Arc<Session>,
+    /// What it may do.
+    pass: Pass,
     /// Its memory: the landing is 0.
     regions: HashMap<u32, Window>,
     landing: Window,
@@ -309,6 +312,8 @@ impl Guest {
                     return Err("its landing is too small for a board");
                 }
                 let engine = &tools.engine;
+                let pass = engine.access().admit(&self.identity);
+                let pass = pass.ok_or("its identity is not known any more")?;
                 let (session, resumed) = engine
                     .sessions
                     .enter(session, &self.identity)
@@ -322,15 +327,15 @@ impl Guest {
                     moved: MOVED,
                 };
                 let (epoch, id) = (engine.epoch(), session.id());
-                // Who may not read everything must not: then it is not lent.
-                let near = board && self.link.is_near();
+                // It could read all of the pool.
+                let near = board && pass.reads_everything() && self.link.is_near();
                 let pool = near.then(|| self.link.grant(&tools.lent)).and_then(Result::ok);
                 let pool = pool.map(|pool| pool.to_bytes());
                 let lent = pool.is_some();
                 let welcome = Welcome { epoch, session: id, resumed, limits, pool };
                 let (regions, handles) = (HashMap::new(), Handles::default());
                 self.session = Some(session.clone());
-                let client = Client { session, regions, landing, board, lent, handles };
+                let client = Client { session, pass, regions, landing, board, lent, handles };
                 self.state = State::Client(Box::new(client));
                 self.say(&welcome.to_bytes(), tools)
             }

@@ -13,6 +13,7 @@ use super::durable::Submission;
 use super::fetch::{Plan, Purpose, Terms};
 use super::handles::Staging;
 use super::{Client, Guest, MOVED, State};
+use crate::access::Refused;
 use crate::desk::LARGEST;
 use crate::engine::{Held, Staged, within};
 use crate::journal::{Loaded, What};
@@ -30,6 +31,13 @@ impl Guest {
         tools: &mut Tools,
     ) -> Result<(), &'static str> {
         let State::Client(client) = &mut self.state else { return Ok(()) };
+        if client.pass.is_stale() {
+            let Some(renewed) = client.pass.renew() else {
+                self.dismiss("what its identity may do has changed");
+                return Ok(());
+            };
+            client.pass = renewed;
+        }
         let head = batch.head;
         if !reaches(&client.landing, head.at, head.room) {
             return Err("its answers have no place in its landing");
@@ -104,6 +112,14 @@ impl Serving<'_> {
         if !self.draft.claim(request.packed()) {
             return Err("it asks for more than it has room for");
         }
+        if !self.client.pass.is_free()
+            && let Err(refused) = self.judge(&request)
+        {
+            return Ok(Answer::new(match refused {
+                Refused::Rate => Status::Busy,
+                _ => Status::Denied,
+            }));
+        }
         match request {
             Request::Get { key, offset, length, place, keep, checksum } => {
                 let lends = self.draft.lends;
@@ -149,6 +165,25 @@ impl Serving<'_> {
                 Ok(facts.map_or(Answer::new(Status::NotFound), |facts| self.found(&facts)))
             }
             Request::List { prefix, cursor, length } => Ok(self.list(prefix, cursor, length)),
+        }
+    }
+
+    /// Whether it may ask for this. A value in pieces counts once, when it begins.
+    fn judge(&self, request: &Request<'_>) -> Result<(), Refused> {
+        let pass = &self.client.pass;
+        match request {
+            Request::Get { key, .. } | Request::Stat { key } => pass.read(key),
+            // The answer to what was done before is not another request.
+            Request::Put { key, sequence, .. } | Request::Delete { key, sequence, .. }
+                if self.client.session.has(*sequence) =>
+            {
+                pass.finish(key)
+            }
+            Request::Put { key, .. } | Request::Delete { key, .. } => pass.write(key),
+            Request::Begin { .. } => pass.begin(),
+            Request::Commit { key, .. } => pass.finish(key),
+            Request::List { prefix, .. } => pass.list(prefix),
+            Request::Read { .. } | Request::Piece { .. } | Request::Close { .. } => Ok(()),
         }
     }
 
@@ -314,6 +349,8 @@ impl Serving<'_> {
             Some(Loaded::Failed(status)) => return Answer::new(status),
             _ => {
                 let from = Cursor::from(cursor);
+                // What is beyond its scope was refused before.
+                let prefix = self.client.pass.narrow(prefix);
                 let page = self.tools.engine.store.list(prefix, from, keys, bytes, self.now);
                 (page.keys, page.next.map_or(0, u64::from))
             }

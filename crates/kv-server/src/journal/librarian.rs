@@ -62,6 +62,10 @@ pub(super) fn value(
         let read = reader.read(name, &mut room);
         let Room { taken, none, .. } = room;
         let kept = books.loading.end(name, begun, || {
+            // Somebody else may have fetched it meanwhile: one version must not be there twice.
+            if let Some(pinned) = hold() {
+                return Some(pinned);
+            }
             let (staged, facts) = taken?;
             let (expires, now) = (engine.moment_of(facts.expires), engine.now());
             let settled = engine.store.settle(key, staged.take(), facts.version, expires, now);

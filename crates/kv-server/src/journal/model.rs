@@ -20,9 +20,12 @@ use crate::engine::{Engine, Settings, Staged};
 /// What is on the disk. A crash leaves this.
 #[derive(Default, Clone)]
 struct Paper {
-    rows: BTreeMap<Vec<u8>, (Facts, Result<Vec<u8>, u64>)>,
+    /// What is known of each key, and its bytes, or whose pieces they are.
+    rows: BTreeMap<Vec<u8>, Stored>,
     pieces: HashMap<(u64, u32), Vec<u8>>,
 }
+
+type Stored = (Facts, Result<Vec<u8>, u64>);
 
 #[derive(Default)]
 struct State {
@@ -301,7 +304,11 @@ fn begin(disk: &Fake) -> (Arc<Engine>, Arc<Books>, Arc<Mutex<Scribe>>) {
         state.runs += 1;
         state.runs
     };
-    (Engine::of_run(&settings, None, run).unwrap(), Arc::default(), scribe)
+    (
+        Engine::of_run(&settings, crate::access::Access::open(), None, run).unwrap(),
+        Arc::default(),
+        scribe,
+    )
 }
 
 fn value(key: u8, stamp: u64, length: usize) -> Vec<u8> {

@@ -1,5 +1,6 @@
 //! The store over gRPC, called as any client would.
 
+mod access;
 mod attempts;
 mod basics;
 mod limits;

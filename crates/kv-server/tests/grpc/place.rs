@@ -8,6 +8,7 @@ use fabric::Pages;
 use fabric::link::{self, Class, Endpoint, Listener};
 use kv_proto::v1::kv_client::KvClient;
 use kv_proto::v1::{PutRequest, Transport};
+use kv_server::access::Access;
 use kv_server::grpc::{About, Counts, Grpc};
 use kv_server::{Engine, Settings};
 use kv_store::{Usage, WhenFull};
@@ -37,15 +38,15 @@ pub(crate) fn settings(memory: usize) -> Settings {
 
 impl Place {
     pub(crate) fn open(settings: &Settings) -> Self {
-        Place::open_for(settings, None)
+        Place::open_for(settings, Access::open())
     }
 
-    /// Open to nobody, for a reason.
-    pub(crate) fn open_for(settings: &Settings, closed: Option<String>) -> Self {
-        let engine = Engine::new(settings).unwrap();
+    /// Open to some.
+    pub(crate) fn open_for(settings: &Settings, access: Arc<Access>) -> Self {
+        let engine = Engine::guarded(settings, access).unwrap();
         let transport = Transport { name: "tcp".into(), offered: true, why: "always".into() };
         let transports = Arc::new(move || vec![transport.clone()]);
-        let grpc = Grpc::new(engine.clone(), About { version: "9.9", transports, closed });
+        let grpc = Grpc::new(engine.clone(), About { version: "9.9", transports });
         let links = link::Settings { classes: vec![Class::Tcp], ..link::Settings::default() };
         let endpoint = Endpoint::new(links).unwrap();
         let anywhere = "127.0.0.1:0".parse().unwrap();

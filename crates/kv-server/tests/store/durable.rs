@@ -201,8 +201,10 @@ impl Vault for Puppet {
 fn with_strings(settings: &Settings) -> (Place, Arc<Strings>) {
     let strings = Arc::new(Strings::default());
     let pulled = strings.clone();
-    let engine =
-        Engine::with_vault(settings, |disk| Box::new(Puppet { disk, strings: pulled })).unwrap();
+    let engine = Engine::with_vault(settings, kv_server::access::Access::open(), |disk| {
+        Box::new(Puppet { disk, strings: pulled })
+    })
+    .unwrap();
     (Place::with(engine, by(Class::Shm)), strings)
 }
 

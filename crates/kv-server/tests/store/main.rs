@@ -1,5 +1,6 @@
 //! A store and its clients in one process, over links as they are.
 
+mod access;
 mod awaited;
 mod basics;
 mod durable;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use fabric::Pages;
 use fabric::link::{self, Class, Endpoint};
 use kv_client::Client;
+use kv_server::access::Access;
 use kv_server::{Crew, Engine, Settings};
 use kv_store::WhenFull;
 
@@ -38,7 +39,16 @@ pub(crate) fn by(class: Class) -> link::Settings {
 
 impl Place {
     pub(crate) fn open(settings: &Settings, links: link::Settings) -> Self {
-        Place::with(Engine::new(settings).unwrap(), links)
+        Place::open_for(settings, links, Access::open())
+    }
+
+    /// Open to some.
+    pub(crate) fn open_for(
+        settings: &Settings,
+        links: link::Settings,
+        access: Arc<Access>,
+    ) -> Self {
+        Place::with(Engine::guarded(settings, access).unwrap(), links)
     }
 
     pub(crate) fn with(engine: Arc<Engine>, links: link::Settings) -> Self {

@@ -97,6 +97,12 @@ impl Loaded {
     }
 }
 
+/// The settings of who said nothing.
+#[cfg(test)]
+pub(crate) fn defaults() -> Settings {
+    resolve(Vec::new()).settings
+}
+
 /// Lays the file's assignments over its preset over the defaults.
 fn resolve(assigned: Vec<file::Assignment>) -> Loaded {
     let mut values: Vec<Sourced> = SETTINGS

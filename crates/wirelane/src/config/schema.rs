@@ -24,12 +24,14 @@ fn sections() -> Map<String, Json> {
     let nested = object(Json::Object(transport.clone()), "The same settings, nested.");
     transport.insert("amst".to_owned(), nested);
     let rdma = object(Json::Object(group("security.rdma.")), "Who may connect over RDMA.");
+    let mut security = group("security.");
+    security.insert("rdma".to_owned(), rdma);
     let mut root = Map::new();
     root.insert(
         "transport".to_owned(),
         object(Json::Object(transport), "How bytes are moved between machines."),
     );
-    root.insert("security".to_owned(), object(json!({"rdma": rdma}), "Who may connect."));
+    root.insert("security".to_owned(), object(Json::Object(security), "Who may connect."));
     root.extend(group(""));
     root
 }

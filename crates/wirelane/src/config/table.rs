@@ -162,6 +162,10 @@ settings! {
     /// which other users must not be able to read. With it this end proves who it is, and the control
     /// connection is encrypted. Empty: no key.
     "security.rdma.key_file" key_file: String = "", Kind::Path;
+    /// A file with the tokens of those who may use the store, one `NAME TOKEN` a line, as `serve
+    /// --token-file` takes it: `wirelane token new` makes lines, and nobody but its owner may read it. Only
+    /// `serve` reads it; callers name a file of their own with --token-file. Empty: no tokens.
+    "security.token_file" token_file: String = "", Kind::Path;
     /// How much to log: `info` tells what changed, `debug` why, `trace` everything.
     "log_level" log_level: Level = Level::INFO,
         Kind::Words(&["error", "warn", "info", "debug", "trace"]);

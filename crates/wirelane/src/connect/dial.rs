@@ -4,16 +4,24 @@ use std::time::{Duration, Instant};
 
 use fabric::Kind;
 use fabric::link::{Endpoint, Link};
+use fabric::session::Credentials;
 
 use crate::exit::{self, Failure};
 use crate::peer::Peer;
+use crate::ticket::Tickets;
 use crate::within::within;
 
 /// Connects by the first of the peer's addresses that answers.
-pub(super) fn dial(endpoint: &Endpoint, peer: &Peer, limit: Duration) -> Result<Link, Failure> {
+pub(super) fn dial(
+    endpoint: &Endpoint,
+    peer: &Peer,
+    tickets: Option<Tickets>,
+    limit: Duration,
+) -> Result<Link, Failure> {
     let waiting = || format!("connecting to {peer}, for {} s at most …", limit.as_secs_f64());
     let (endpoint, to) = (endpoint.clone(), peer.clone());
-    let link = within(limit, waiting, move || try_addresses(&endpoint, &to, limit))?;
+    let link =
+        within(limit, waiting, move || try_addresses(&endpoint, &to, tickets.as_ref(), limit))?;
     link.unwrap_or_else(|| {
         exit::at_once(Err(Failure::failed(format!(
             "connect to {peer}: an RDMA device of this machine, or the resolver, does not answer — look at \
@@ -22,7 +30,12 @@ pub(super) fn dial(endpoint: &Endpoint, peer: &Peer, limit: Duration) -> Result<
     })
 }
 
-fn try_addresses(endpoint: &Endpoint, peer: &Peer, limit: Duration) -> Result<Link, Failure> {
+fn try_addresses(
+    endpoint: &Endpoint,
+    peer: &Peer,
+    tickets: Option<&Tickets>,
+    limit: Duration,
+) -> Result<Link, Failure> {
     let begun = Instant::now();
     let mut last = Failure::failed(format!("connect to {peer}: no time was left"));
     for address in peer.resolve()? {
@@ -30,7 +43,14 @@ fn try_addresses(endpoint: &Endpoint, peer: &Peer, limit: Duration) -> Result<Li
         if left.is_zero() {
             break;
         }
-        match endpoint.connect(address, left) {
+        let connected = match tickets {
+            None => endpoint.connect(address, left),
+            Some(tickets) => tickets.ask(peer.host(), address, left).and_then(|ticket| {
+                let left = limit.saturating_sub(begun.elapsed());
+                endpoint.connect_as(&Credentials::Ticket(ticket), address, left)
+            }),
+        };
+        match connected {
             Ok(link) => return Ok(link),
             Err(error) => match error.kind() {
                 // Somebody is there, and says no.

@@ -14,6 +14,7 @@ use fabric::link::Endpoint;
 
 use kv_server::SCRATCH;
 
+use crate::caller::CallerArgs;
 use crate::cli::Global;
 use crate::config::Settings;
 use crate::exit::{Exit, Failure};
@@ -38,6 +39,9 @@ pub(crate) struct ConnectArgs {
     /// Whether RDMA is required, preferred or off (default: the settings' rdma_policy for this peer)
     #[arg(long, value_name = "POLICY")]
     policy: Option<PolicyArg>,
+
+    #[command(flatten)]
+    caller: CallerArgs,
 
     /// How many seconds the link may take to come up
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
@@ -74,7 +78,7 @@ pub(crate) fn run(global: &Global, args: &ConnectArgs) -> Result<Exit, Failure> 
     }
     let settings = Settings::load(global)?.settings;
     logging::start(global, &settings);
-    let mut links = endpoint::settings(global, &settings)?;
+    let mut links = endpoint::settings(global, &settings, args.caller.known(global)?)?;
     args.transport.narrow(args.policy, &mut links)?;
     let (tell, events) = tokio::sync::mpsc::unbounded_channel();
     if args.watch {
@@ -82,7 +86,8 @@ pub(crate) fn run(global: &Global, args: &ConnectArgs) -> Result<Exit, Failure> 
         links.on_event = Some(Arc::new(move |_, event| drop(tell.send(event.clone()))));
     }
     let endpoint = Endpoint::new(links)?;
-    let mut link = dial::dial(&endpoint, &args.peer, args.timeout)?;
+    let tickets = args.caller.tickets()?;
+    let mut link = dial::dial(&endpoint, &args.peer, tickets, args.timeout)?;
     let measurement = match args.no_measure {
         true => None,
         false => Some(measure::run(&mut link, &endpoint, &args.plan())?),

@@ -84,6 +84,6 @@ pub(crate) fn run(global: &Global, args: &KvArgs) -> Result<Exit, Failure> {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  the answer is no: no such key, a condition that does not hold, no room, too long
+  1  the answer is no: no such key, a condition that does not hold, no room, too long, not allowed
   2  wrong use
   3  failure: no store could be reached, or it was lost";

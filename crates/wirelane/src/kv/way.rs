@@ -2,18 +2,23 @@
 
 use std::ffi::OsStr;
 use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use fabric::link;
-use kv_client::{Client, Kind, Settings as ClientSettings};
+use fabric::session::Credentials;
+use kv_client::{Client, CredentialSource, Kind, Settings as ClientSettings};
 
 use super::key::Key;
 use super::server::{Server, ServerUrl};
+use crate::caller::CallerArgs;
 use crate::cli::Global;
 use crate::config::Settings;
 use crate::exit::{self, Failure};
 use crate::size::{Size, seconds};
+use crate::ticket::Tickets;
 use crate::transport::Transport;
 use crate::within::within;
 use crate::{endpoint, logging, output};
@@ -46,6 +51,9 @@ pub(super) struct WayArgs {
     #[arg(long, global = true, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     deadline: Duration,
 
+    #[command(flatten)]
+    caller: CallerArgs,
+
     /// Keys are given in hexadecimal digits, since they may be any bytes
     #[arg(long, global = true)]
     hex_key: bool,
@@ -70,7 +78,7 @@ impl WayArgs {
     pub(super) fn prepare(&self, global: &Global) -> Result<Way, Failure> {
         let settings = Settings::load(global)?.settings;
         logging::start(global, &settings);
-        let mut links = endpoint::settings(global, &settings)?;
+        let mut links = endpoint::settings(global, &settings, self.caller.known(global)?)?;
         self.transport.narrow(None, &mut links)?;
         let servers = match &self.server_addr {
             Some(url) => vec![url.0.clone()],
@@ -78,7 +86,8 @@ impl WayArgs {
         };
         let buffer = self.buffer.map(|size| size.0);
         let buffer = buffer.or(self.buffer_mb.map(|mib| usize::from(mib) << 20));
-        Ok(Way { servers, links, buffer, deadline: self.deadline, verbose: self.verbose })
+        let tickets = self.caller.tickets()?;
+        Ok(Way { servers, links, tickets, buffer, deadline: self.deadline, verbose: self.verbose })
     }
 
     /// Reaches a store.
@@ -94,6 +103,8 @@ impl WayArgs {
 pub(super) struct Way {
     servers: Vec<Server>,
     links: link::Settings,
+    /// Who gives us tickets, if we are known by a certificate.
+    tickets: Option<Tickets>,
     /// None: as much as is usual.
     pub(super) buffer: Option<usize>,
     deadline: Duration,
@@ -121,10 +132,12 @@ impl Way {
     }
 
     fn call(&self) -> Result<Client, Failure> {
-        let mut addresses = Vec::new();
+        let mut named = Vec::new();
         for server in &self.servers {
-            addresses.extend(server.0.resolve()?);
+            let name = |address| (address, server.0.host().to_owned());
+            named.extend(server.0.resolve()?.into_iter().map(name));
         }
+        let addresses: Vec<SocketAddr> = named.iter().map(|(address, _)| *address).collect();
         let Some(first) = addresses.first() else {
             return Err(Failure::usage("--server: give at least one address"));
         };
@@ -133,6 +146,7 @@ impl Way {
             buffer: self.buffer.unwrap_or(usual.buffer),
             deadline: self.deadline,
             link: self.links.clone(),
+            credentials: self.tickets.clone().map(|tickets| by_ticket(tickets, named)),
             servers: addresses,
         };
         Client::connect(settings).map_err(|error| match error.kind() {
@@ -161,6 +175,15 @@ impl Way {
             output::note(&format!("{what}, {}", by(client)));
         }
     }
+}
+
+/// A ticket for every line, of the server that it leads to.
+fn by_ticket(tickets: Tickets, named: Vec<(SocketAddr, String)>) -> CredentialSource {
+    Arc::new(move |address, limit| {
+        let name = named.iter().find(|(known, _)| *known == address);
+        let name = name.map_or_else(|| address.ip().to_string(), |(_, name)| name.clone());
+        Ok(Credentials::Ticket(tickets.ask(&name, address, limit)?))
+    })
 }
 
 /// Which way it went.

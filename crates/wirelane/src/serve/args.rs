@@ -10,6 +10,7 @@ use kv_store::WhenFull;
 use metric::Prefix;
 
 use super::address::{HttpAddress, LinkAddress};
+use super::security::{Security, SecurityArgs};
 use crate::cli::Global;
 use crate::config::Settings;
 use crate::endpoint;
@@ -19,14 +20,19 @@ use crate::transport::Transport;
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Where clients call, by links and by gRPC; others than loopback addresses need security.rdma.key_file
+    /// Where clients call, by links and by gRPC; others than loopback addresses need credentials, see below
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:50051")]
     #[arg(alias = "listen-addr")]
     pub(super) listen: LinkAddress,
 
-    /// Where to serve /metrics, /healthz, /readyz and /api/v1/transport/status; loopback addresses only
+    /// Where to serve /metrics, /healthz, /readyz and /api/v1/transport/status; others than loopback
+    /// addresses need credentials
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
     pub(super) http: HttpAddress,
+
+    /// Where to serve /metrics alone, to everybody who reaches it (default: nowhere)
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(super) metrics: Option<HttpAddress>,
 
     /// How much memory values may take
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
@@ -71,9 +77,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "WORD", default_value = "wirelane")]
     pub(super) metrics_prefix: Prefix,
 
-    /// Let callers in that show no key, also on addresses that other machines reach
-    #[arg(long)]
-    allow_anonymous: bool,
+    #[command(flatten)]
+    pub(super) security: SecurityArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -83,30 +88,22 @@ enum WhenFullArg {
 }
 
 impl ServeArgs {
-    /// What links may do, and who may call: on addresses of the world only who shows the key, unless told
-    /// otherwise.
+    /// Who may call.
+    pub(super) fn security(&self, settings: &Settings) -> Result<Security, Failure> {
+        self.security.judge(settings, self.listen.0, self.http.0)
+    }
+
+    /// What links may do.
     pub(super) fn links(
         &self,
         global: &Global,
         settings: &Settings,
+        security: &Security,
     ) -> Result<link::Settings, Failure> {
-        let mut links = endpoint::settings(global, settings)?;
+        let mut links = endpoint::settings(global, settings, security.known())?;
         self.transport.narrow(None, &mut links)?;
         links.most_rails = self.domains.map_or(links.most_rails, usize::from);
-        let (address, reachable) = (self.listen.0, !self.listen.0.ip().is_loopback());
-        if self.allow_anonymous && links.require_authentication {
-            let text = "--allow-anonymous contradicts security.rdma.require_authentication: drop one of them";
-            return Err(Failure::usage(text));
-        }
-        if reachable && !self.allow_anonymous {
-            if settings.key_file.is_empty() {
-                return Err(Failure::usage(format!(
-                    "listen on {address}: other machines reach it, and there is no key by which they could \
-                     be known: set security.rdma.key_file, or let everybody in with --allow-anonymous"
-                )));
-            }
-            links.require_authentication = true;
-        }
+        links.require_authentication = !security.anonymous;
         Ok(links)
     }
 

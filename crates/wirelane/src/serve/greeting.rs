@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use fabric::link;
 use kv_server::Engine;
 use kv_store::WhenFull;
 
+use super::guard::Guard;
 use super::offers::Offers;
 use crate::version::VERSION;
 use crate::{output, size};
@@ -16,6 +16,10 @@ pub(super) struct Greeting {
     pub(super) pool: String,
     pub(super) ways: String,
     pub(super) callers: &'static str,
+    /// What a caller must say beside the server.
+    pub(super) shows: &'static str,
+    /// How HTTP is spoken.
+    pub(super) scheme: &'static str,
 }
 
 impl Greeting {
@@ -23,7 +27,7 @@ impl Greeting {
         engine: &Engine,
         when_full: WhenFull,
         prefault: bool,
-        links: &link::Settings,
+        guard: &Guard,
         offers: &Offers,
     ) -> Self {
         let pool = engine.pool();
@@ -43,17 +47,21 @@ impl Greeting {
             WhenFull::Evict => "when full, what nobody read of late makes room",
             WhenFull::Refuse => "when full, new values are refused",
         };
-        let callers = match links.require_authentication {
-            true => "callers need the key, so that gRPC is closed",
-            false => "gRPC on the same port; callers need no key",
-        };
+        let (callers, shows) = guard.greeting();
+        let scheme = if guard.http_tls().is_some() { "https" } else { "http" };
         let pool = format!("{} in pages of {pages}, {there}; {full}", size::shown(pool.len()));
-        Greeting { keeps, pool, ways: offers.line(), callers }
+        Greeting { keeps, pool, ways: offers.line(), callers, shows, scheme }
     }
 
     /// Says it; `open`: whether peers can call already.
-    pub(super) fn say(&self, links: SocketAddr, http: SocketAddr, open: bool) {
-        let Greeting { keeps, pool, ways, callers } = self;
+    pub(super) fn say(
+        &self,
+        links: SocketAddr,
+        http: SocketAddr,
+        metrics: Option<SocketAddr>,
+        open: bool,
+    ) {
+        let Greeting { keeps, pool, ways, callers, shows, scheme } = self;
         let later = if open { "" } else { "; not yet: an RDMA device does not answer" };
         let peer = match links.ip().is_unspecified() {
             true => format!("HOST:{}", links.port()),
@@ -64,9 +72,10 @@ impl Greeting {
         output::note(&format!("links {links}  {callers}{later}"));
         output::note(&format!("ways  {ways}"));
         output::note(&format!(
-            "HTTP  http://{http}  /metrics  /healthz  /readyz  /api/v1/transport/status"
+            "HTTP  {scheme}://{http}  /metrics  /healthz  /readyz  /api/v1/transport/status{}",
+            metrics.map_or(String::new(), |alone| format!(";  open: http://{alone}/metrics"))
         ));
-        output::note(&format!("try   wirelane kv --server {peer} put hello world"));
+        output::note(&format!("try   wirelane kv --server {peer}{shows} put hello world"));
         output::note("stop  Ctrl-C");
     }
 }

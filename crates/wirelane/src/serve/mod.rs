@@ -5,12 +5,15 @@ mod args;
 mod door;
 mod events;
 mod greeting;
+mod guard;
 mod http;
 mod links;
 mod metrics;
 mod offers;
 mod port_owner;
+mod reload;
 mod runtime;
+mod security;
 mod status;
 mod upkeep;
 
@@ -36,16 +39,20 @@ use crate::{logging, output};
 pub(crate) use args::ServeArgs;
 use events::Events;
 use greeting::Greeting;
+use guard::Guard;
+use http::Site;
 use offers::Offers;
 use status::{Parts, Status};
 
 pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<Exit, Failure> {
     let settings = Settings::load(global)?.settings;
-    let links = args.links(global, &settings)?;
+    let security = args.security(&settings)?;
+    let links = args.links(global, &settings, &security)?;
+    let guard = Guard::new(&args.security, security, &links)?;
     logging::start(global, &settings);
     let runtime = runtime::start()
         .map_err(|error| Failure::failed(format!("start the event loop: {error}")))?;
-    let served = runtime.block_on(serve(global, args, settings, links));
+    let served = runtime.block_on(serve(global, args, settings, links, Arc::new(guard)));
     // A thread may still wait for a device that does not answer, or for the dynamic linker on its
     // behalf, which an ordinary exit would wait for too.
     exit::at_once(served.map(|()| Exit::Done))
@@ -56,15 +63,21 @@ async fn serve(
     args: &ServeArgs,
     settings: Settings,
     mut links: link::Settings,
+    guard: Arc<Guard>,
 ) -> Result<(), Failure> {
     // Before the first line is printed: a signal that answers it must find us listening.
     let mut signals = Signals::new()?;
-    let http = bind(args.http.0).await?;
+    let hangup = reload::listen(&guard)?;
+    let http = bind(args.http.0, "--http").await?;
+    let metrics = match &args.metrics {
+        Some(address) => Some(bind(address.0, "--metrics").await?),
+        None => None,
+    };
     let store = args.store()?;
-    let engine = Engine::new(&store)?;
+    let engine = Engine::guarded(&store, guard.access().clone())?;
     let (events, offers) = (Events::heard_from(&mut links), Offers::of(&links));
-    let greeting = Greeting::new(&engine, store.when_full, args.prefault, &links, &offers);
-    let grpc = grpc(&engine, &links, &offers);
+    let greeting = Greeting::new(&engine, store.when_full, args.prefault, &guard, &offers);
+    let grpc = grpc(&engine, &offers).with_tls(guard.grpc_tls());
     let endpoint = Endpoint::new(links)?;
     let (opener, address, others) = (endpoint.clone(), args.listen.0, grpc.door());
     let mut opening = spawn_blocking(move || door::open(&opener, address, others));
@@ -94,12 +107,19 @@ async fn serve(
         status.opened(door.clone());
     }
     let address = door.as_ref().map_or(address, |door| door.address());
-    greeting.say(address, http.local_addr().unwrap_or(args.http.0), door.is_some());
+    let alone = metrics.as_ref().and_then(|metrics| metrics.local_addr().ok());
+    greeting.say(address, http.local_addr().unwrap_or(args.http.0), alone, door.is_some());
+    guard.warn(args.listen.0, args.http.0);
     if args.prefault {
         upkeep::prefault(&engine);
     }
     let (stop, stopping) = watch::channel(false);
-    let http = tokio::spawn(http::serve(http, status.clone(), stopping.clone()));
+    if let Some(metrics) = metrics {
+        tokio::spawn(http::serve(metrics, Site::metrics(status.clone()), stopping.clone()));
+    }
+    tokio::spawn(reload::serve(hangup, guard.clone(), stopping.clone()));
+    let site = Site::everything(status.clone(), guard);
+    let http = tokio::spawn(http::serve(http, site, stopping.clone()));
     let grpc = tokio::spawn(grpc.serve(stopping.clone()));
     let tidy = tokio::spawn(upkeep::tidy(engine.clone(), stopping.clone()));
     let hands = Hands { workers: args.workers(), endpoint, status };
@@ -123,15 +143,12 @@ async fn serve(
     Ok(())
 }
 
-/// The store for callers by gRPC. Where links need a key nobody comes in that way, since none can be shown.
-fn grpc(engine: &Arc<Engine>, links: &link::Settings, offers: &Offers) -> Grpc {
+/// The store for callers by gRPC.
+fn grpc(engine: &Arc<Engine>, offers: &Offers) -> Grpc {
     let offers = offers.clone();
-    let closed = "this server wants a key, which callers by gRPC cannot show — use `wirelane kv` with the \
-                  key, or start the server with --allow-anonymous";
     let about = About {
         version: VERSION,
         transports: Arc::new(move || offers.list().into_iter().map(Into::into).collect()),
-        closed: links.require_authentication.then(|| closed.to_owned()),
     };
     Grpc::new(engine.clone(), about)
 }
@@ -183,9 +200,9 @@ async fn register(endpoint: Endpoint) {
     }
 }
 
-async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+async fn bind(address: SocketAddr, option: &str) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).await.map_err(|error| {
-        let other = "choose another address with --http HOST:PORT";
+        let other = format!("choose another address with {option} HOST:PORT");
         Failure::failed(match error.kind() {
             io::ErrorKind::AddrInUse => {
                 let owner = port_owner::find(address)

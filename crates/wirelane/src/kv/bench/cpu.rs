@@ -42,8 +42,8 @@ impl Meter {
         let answering = addresses.into_iter().find(|address| told(*address).is_some());
         answering.map(Meter::Http).ok_or_else(|| {
             Failure::failed(format!(
-                "read process_cpu_seconds_total from http://{peer}/metrics: it is not told there — check \
-                 --http, or leave it out"
+                "read process_cpu_seconds_total from http://{peer}/metrics: it is not told there — name \
+                 where the store serves HTTP (one that wants credentials, with its --metrics), or leave --http out"
             ))
         })
     }

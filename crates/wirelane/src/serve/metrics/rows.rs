@@ -55,6 +55,8 @@ rows! {
     NONSENSE = counter("store_nonsense_total", "", "Links closed for what no client of ours sends");
     IDLED = counter("store_idled_handles_total", "",
         "Cursors and staged values of links that stood unused for too long");
+    REFUSED = counter("access_refused_total", "",
+        "Callers and requests that were refused, by reason");
     SESSIONS = gauge("store_sessions", "", "Sessions that are remembered, by the door they came in by");
     CLIENTS = gauge("store_clients", "", "Links served");
     WORKERS = gauge("store_workers", "", "Threads that serve them");

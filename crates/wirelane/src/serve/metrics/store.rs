@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use kv_server::Durability;
+use kv_server::access::Refused;
 use kv_store::Usage;
 use metric::Exposition;
 
@@ -27,6 +28,10 @@ pub(super) fn add(answer: &mut Exposition, status: &Status) {
     }
     if let Some(durability) = engine.durability() {
         disk(answer, &durability);
+    }
+    for refused in Refused::ALL {
+        let count = engine.access().refusals().of(refused);
+        answer.add(&rows::REFUSED, &[("reason", refused.name())], count);
     }
     answer.add(&rows::SESSIONS, &[("by", "links")], engine.sessions() as u64);
     answer.add(&rows::SESSIONS, &[("by", "grpc")], status.parts.grpc_sessions.len() as u64);

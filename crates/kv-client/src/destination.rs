@@ -1,0 +1,31 @@
+//! Where a line leads, and as whom it is made.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use fabric::Error;
+use fabric::link::{Endpoint, Link};
+
+use crate::settings::CredentialSource;
+
+pub(crate) struct Destination<'d> {
+    pub(crate) server: SocketAddr,
+    /// Who says by what we are known, if it is another thing each time.
+    pub(crate) source: Option<&'d CredentialSource>,
+    pub(crate) limit: Duration,
+}
+
+impl Destination<'_> {
+    /// Makes a link, within the limit.
+    pub(crate) fn connect(&self, endpoint: &Endpoint) -> Result<Link, Error> {
+        let begun = Instant::now();
+        match self.source {
+            None => endpoint.connect(self.server, self.limit),
+            Some(source) => {
+                let credentials = source(self.server, self.limit)?;
+                let left = self.limit.saturating_sub(begun.elapsed());
+                endpoint.connect_as(&credentials, self.server, left)
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What an identity may do with which keys.
+
+/// Reading or writing too; all keys, or those that begin so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scope {
+    writes: bool,
+    prefix: Box<[u8]>,
+}
+
+impl Scope {
+    /// All keys, reading and writing.
+    pub fn everything() -> Self {
+        Scope::new(true, b"")
+    }
+
+    /// Keys that begin so.
+    pub fn new(writes: bool, prefix: &[u8]) -> Self {
+        Scope { writes, prefix: prefix.into() }
+    }
+
+    /// Whether it may change anything.
+    pub fn writes(&self) -> bool {
+        self.writes
+    }
+
+    /// What its keys begin with.
+    pub fn prefix(&self) -> &[u8] {
+        &self.prefix
+    }
+
+    /// Whether nothing is beyond it.
+    pub fn is_everything(&self) -> bool {
+        self.writes && self.reads_everything()
+    }
+
+    /// Whether every key may be read.
+    pub fn reads_everything(&self) -> bool {
+        self.prefix.is_empty()
+    }
+
+    /// Whether a key is within it.
+    pub fn covers(&self, key: &[u8]) -> bool {
+        key.starts_with(&self.prefix)
+    }
+
+    /// What of the keys that begin so is within it: they again, all of the scope, or nothing.
+    pub fn narrow<'p>(&'p self, prefix: &'p [u8]) -> Option<&'p [u8]> {
+        if self.covers(prefix) {
+            return Some(prefix);
+        }
+        self.prefix.starts_with(prefix).then_some(&self.prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listing_shows_what_both_prefixes_have() {
+        let scope = Scope::new(true, b"team/");
+        assert_eq!(scope.narrow(b""), Some(&b"team/"[..]));
+        assert_eq!(scope.narrow(b"te"), Some(&b"team/"[..]));
+        assert_eq!(scope.narrow(b"team/a"), Some(&b"team/a"[..]));
+        assert_eq!(scope.narrow(b"teams"), None);
+        assert_eq!(Scope::everything().narrow(b"x"), Some(&b"x"[..]));
+    }
+
+    #[test]
+    fn only_whole_scopes_are_everything() {
+        assert!(Scope::everything().is_everything());
+        let reader = Scope::new(false, b"");
+        assert!(!reader.is_everything() && reader.reads_everything() && reader.covers(b"k"));
+        let team = Scope::new(true, b"team/");
+        assert!(!team.reads_everything() && team.covers(b"team/") && !team.covers(b"team"));
+    }
+}

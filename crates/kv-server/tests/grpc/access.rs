@@ -1,0 +1,158 @@
+//! Who may do what: tokens in the header, and what each is for.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use fabric::session::{Key, Keyring};
+use kv_proto::v1::{self, get_result, put_result};
+use kv_server::access::{Access, Holder, Refused, Scope};
+use tonic::{Code, Request};
+
+use crate::place::{Place, put, settings};
+
+fn access(holders: &[(&str, Scope)], rate: Option<u32>) -> Arc<Access> {
+    let holder = |(name, scope): &(&str, Scope)| {
+        Holder::keyed(Key::from_token(name, &format!("wlt_{name}")).unwrap(), scope.clone())
+    };
+    let holders = holders.iter().map(holder).collect();
+    Access::new(Keyring::new(), holders, false, rate.and_then(NonZeroU32::new)).unwrap()
+}
+
+/// A request of this holder's.
+fn of<T>(name: &str, message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    let header = format!("Bearer wlt_{name}").parse().unwrap();
+    request.metadata_mut().insert("authorization", header);
+    request
+}
+
+fn team() -> Arc<Access> {
+    let scopes = [
+        ("root", Scope::everything()),
+        ("reader", Scope::new(false, b"")),
+        ("team", Scope::new(true, b"team/")),
+    ];
+    access(&scopes, None)
+}
+
+#[tokio::test]
+async fn each_token_may_do_what_its_scope_says() {
+    let place = Place::open_for(&settings(16 << 20), team());
+    let mut client = place.client().await;
+    let stat = |key: &str| v1::StatRequest { key: key.as_bytes().to_vec().into() };
+    let get =
+        |key: &str| v1::GetRequest { key: key.as_bytes().to_vec().into(), ..Default::default() };
+    let delete =
+        |key: &str| v1::DeleteRequest { key: key.as_bytes().to_vec().into(), ..Default::default() };
+    client.put(of("root", put("other/a", "1"))).await.unwrap();
+    client.put(of("team", put("team/a", "2"))).await.unwrap();
+    assert!(client.get(of("reader", get("team/a"))).await.unwrap().into_inner().found);
+    for refused in [
+        client.put(of("reader", put("team/a", "3"))).await.map(drop),
+        client.delete(of("reader", delete("team/a"))).await.map(drop),
+        client.put(of("team", put("other/a", "3"))).await.map(drop),
+        client.get(of("team", get("other/a"))).await.map(drop),
+        client.stat(of("team", stat("other/none"))).await.map(drop),
+        client.delete(of("team", delete("team"))).await.map(drop),
+    ] {
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.code(), Code::PermissionDenied);
+        assert!(refused.message().contains("token file"), "{}", refused.message());
+    }
+    assert_eq!(client.get(get("team/a")).await.unwrap_err().code(), Code::Unauthenticated);
+    let unknown = client.get(of("nobody", get("team/a"))).await.unwrap_err();
+    assert_eq!(unknown.code(), Code::Unauthenticated);
+    let refusals = place.engine.access().refusals();
+    assert_eq!(refusals.of(Refused::Scope), 6);
+    assert_eq!((refusals.of(Refused::WrongToken), refusals.of(Refused::NoCredentials)), (1, 1));
+    let value = client.get(of("root", get("team/a"))).await.unwrap().into_inner().value;
+    assert_eq!(value, "2", "nothing was changed by what was refused");
+}
+
+#[tokio::test]
+async fn a_listing_shows_what_the_scope_covers() {
+    let place = Place::open_for(&settings(16 << 20), team());
+    let mut client = place.client().await;
+    for key in ["a", "team/a", "team/b", "teams"] {
+        client.put(of("root", put(key, "v"))).await.unwrap();
+    }
+    let mut listed = async |who: &str, prefix: &str| {
+        let request =
+            v1::ListRequest { prefix: prefix.as_bytes().to_vec().into(), ..Default::default() };
+        let reply = client.list(of(who, request)).await?.into_inner();
+        let mut keys: Vec<_> = reply.keys.into_iter().map(|key| key.key).collect();
+        keys.sort();
+        Ok::<_, tonic::Status>(keys)
+    };
+    assert_eq!(listed("team", "").await.unwrap(), ["team/a", "team/b"]);
+    assert_eq!(listed("team", "team/b").await.unwrap(), ["team/b"]);
+    assert_eq!(listed("team", "a").await.unwrap_err().code(), Code::PermissionDenied);
+    assert_eq!(listed("reader", "").await.unwrap().len(), 4);
+    for (who, told) in [("reader", true), ("team", false)] {
+        let info = client.info(of(who, v1::InfoRequest {})).await.unwrap().into_inner();
+        assert_eq!(info.pool.is_some(), told, "how many keys there are is no business of {who}'s");
+    }
+}
+
+#[tokio::test]
+async fn several_at_once_are_judged_one_by_one() {
+    let place = Place::open_for(&settings(16 << 20), team());
+    let mut client = place.client().await;
+    let items = vec![put("team/a", "1"), put("a", "2")];
+    let results =
+        client.multi_put(of("team", v1::MultiPutRequest { items })).await.unwrap().into_inner();
+    let codes = results.results.iter().map(|result| match &result.outcome {
+        Some(put_result::Outcome::Refusal(refusal)) => refusal.code,
+        _ => 0,
+    });
+    assert_eq!(codes.collect::<Vec<_>>(), [0, Code::PermissionDenied as u32]);
+    let keys = vec!["team/a".into(), "a".into()];
+    let request = v1::MultiGetRequest { keys, ..Default::default() };
+    let results = client.multi_get(of("team", request)).await.unwrap().into_inner();
+    let found = results.results.iter().map(|result| match &result.outcome {
+        Some(get_result::Outcome::Reply(reply)) => reply.found,
+        _ => false,
+    });
+    assert_eq!(found.collect::<Vec<_>>(), [true, false]);
+}
+
+#[tokio::test]
+async fn a_session_is_its_identitys_alone() {
+    let place = Place::open_for(&settings(16 << 20), team());
+    let mut client = place.client().await;
+    let session = client.open_session(of("team", v1::OpenSessionRequest {})).await.unwrap();
+    let attempt = Some(v1::Attempt { session: session.into_inner().id, sequence: 1 });
+    let attempted = || v1::PutRequest { attempt: attempt.clone(), ..put("team/a", "1") };
+    let first = client.put(of("team", attempted())).await.unwrap().into_inner();
+    assert_eq!(client.put(of("team", attempted())).await.unwrap().into_inner(), first);
+    assert_eq!(client.put(of("root", attempted())).await.unwrap_err().code(), Code::Unknown);
+}
+
+#[tokio::test]
+async fn who_asks_too_often_is_told_so_and_holds_up_nobody_else() {
+    let scopes = [("busy", Scope::everything()), ("calm", Scope::everything())];
+    let place = Place::open_for(&settings(16 << 20), access(&scopes, Some(5)));
+    let mut client = place.client().await;
+    let mut refused = None;
+    for _ in 0..100 {
+        if let Err(status) = client.put(of("busy", put("k", "v"))).await {
+            refused = Some(status);
+            break;
+        }
+    }
+    let refused = refused.expect("no hundred puts take less than twenty seconds");
+    assert_eq!(refused.code(), Code::ResourceExhausted);
+    assert!(refused.message().contains("--max-rate"), "{}", refused.message());
+    client.put(of("calm", put("k", "v"))).await.unwrap();
+    assert!(place.engine.access().refusals().of(Refused::Rate) >= 1);
+}
+
+#[tokio::test]
+async fn tickets_are_for_who_is_known_and_told_over_tls_alone() {
+    let place = Place::open_for(&settings(16 << 20), team());
+    let plain = place.client().await.ticket(of("root", v1::TicketRequest {})).await.unwrap_err();
+    assert_eq!(plain.code(), Code::FailedPrecondition);
+    let open = Place::open(&settings(16 << 20));
+    let nobody = open.client().await.ticket(v1::TicketRequest {}).await.unwrap_err();
+    assert_eq!(nobody.code(), Code::Unauthenticated);
+}

@@ -1,0 +1,217 @@
+//! TLS: certificates at both ends, and links for those who have one.
+
+use std::time::Instant;
+
+use tempfile::TempDir;
+use tonic::Code;
+
+use super::authority::{Authority, Good};
+use super::grpc::{client, put, runtime};
+use super::*;
+
+/// A server's certificate, and an authority that signs those of callers.
+struct Site {
+    folder: TempDir,
+    authority: Authority,
+}
+
+impl Site {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let authority = Authority::new(folder.path(), "ca");
+        authority.sign("server", &Good::Now);
+        Site { folder, authority }
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().expect("a plain path").to_owned()
+    }
+
+    fn serve(&self, more: &[&str]) -> Server {
+        let [certificate, key, ca] =
+            ["server.pem", "server.key", "ca.pem"].map(|name| self.file(name));
+        let tls = ["--tls-cert", &certificate, "--tls-key", &key, "--tls-client-ca", &ca];
+        Server::start(&[&["--memory", "64MiB"], &tls[..], more].concat())
+    }
+
+    /// `kv` by this certificate, trusting this authority.
+    fn kv(&self, server: &Server, ca: &str, name: &str, words: &[&str]) -> Output {
+        let [ca, certificate, key] =
+            [format!("{ca}.pem"), format!("{name}.pem"), format!("{name}.key")]
+                .map(|name| self.file(&name));
+        let tls = ["--tls-ca", &ca, "--tls-cert", &certificate, "--tls-key", &key];
+        run(&[&["kv", "--server", &server.links, "--deadline", "10"], &tls[..], words].concat())
+    }
+
+    /// The HTTP status of a path, and what it says.
+    fn http(&self, server: &Server, path: &str, options: &[&str]) -> (String, String) {
+        let url = format!("https://{}{path}", server.address);
+        let ca = self.file("ca.pem");
+        let usual = ["-sS", "--max-time", "10", "--cacert", &ca, "-w", "\n%{http_code}", &url];
+        let curl = Command::new("curl").args(options).args(usual).output().expect("curl runs");
+        let said = stdout(&curl);
+        let (body, code) = said.rsplit_once('\n').unwrap_or_default();
+        (code.to_owned(), body.to_owned())
+    }
+
+    fn metrics(&self, server: &Server) -> String {
+        let [certificate, key] = self.authority.sign("operator", &Good::Now);
+        self.http(server, "/metrics", &["--cert", &certificate, "--key", &key]).1
+    }
+}
+
+#[track_caller]
+fn done(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+    stdout(output)
+}
+
+#[track_caller]
+fn refused(output: &Output, words: &[&str]) {
+    let text = stderr(output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    for word in words {
+        assert!(text.contains(word), "`{word}` is missing in: {text}");
+    }
+}
+
+#[test]
+fn a_certificate_opens_links_and_http() {
+    let site = Site::new();
+    let server = site.serve(&[]);
+    let [certificate, key] = site.authority.sign("node1", &Good::Now);
+    done(&site.kv(&server, "ca", "node1", &["put", "a", "b"]));
+    assert_eq!(done(&site.kv(&server, "ca", "node1", &["get", "a"])).trim_end(), "b");
+    let ca = site.file("ca.pem");
+    let connect = ["connect", &server.links, "--no-measure", "--tls-ca", &ca];
+    let tls = ["--tls-cert", &certificate, "--tls-key", &key];
+    let link = done(&run(&[&connect[..], &tls].concat()));
+    assert!(link.contains("control connection encrypted"), "{link}");
+    refused(&run(&["kv", "--server", &server.links, "get", "a"]), &["(unauthenticated)"]);
+    let mine = ["--cert", certificate.as_str(), "--key", &key];
+    for path in ["/metrics", "/api/v1/transport/status"] {
+        assert_eq!(site.http(&server, path, &mine).0, "200");
+        assert_eq!(site.http(&server, path, &[]).0, "401");
+    }
+    assert_eq!(site.http(&server, "/healthz", &[]).0, "200");
+    assert!(server.greeting.iter().any(|line| line.contains("callers need a certificate")));
+}
+
+#[test]
+fn an_expired_certificate_is_refused_and_counted_and_others_go_on() {
+    let site = Site::new();
+    let server = site.serve(&[]);
+    site.authority.sign("node1", &Good::Now);
+    site.authority.sign("old", &Good::LongAgo);
+    done(&site.kv(&server, "ca", "node1", &["put", "a", "b"]));
+    let expired = ["our certificate has expired", "--tls-client-ca"];
+    refused(&site.kv(&server, "ca", "old", &["get", "a"]), &expired);
+    assert_eq!(done(&site.kv(&server, "ca", "node1", &["get", "a"])).trim_end(), "b");
+    let counted = "wirelane_access_refused_total{reason=\"wrong_certificate\"} 1";
+    let metrics = site.metrics(&server);
+    assert!(metrics.contains(counted), "{metrics}");
+}
+
+#[test]
+fn a_stranger_is_trusted_by_neither_end() {
+    let site = Site::new();
+    let server = site.serve(&[]);
+    let stranger = Authority::new(site.folder.path(), "stranger");
+    stranger.sign("node2", &Good::Now);
+    let signed = ["it does not trust who signed our certificate"];
+    refused(&site.kv(&server, "ca", "node2", &["ls"]), &signed);
+    refused(&site.kv(&server, "stranger", "node2", &["ls"]), &["its certificate is not good"]);
+    drop(server);
+    site.authority.sign("server", &Good::LongAgo);
+    site.authority.sign("node1", &Good::Now);
+    let server = site.serve(&[]);
+    refused(&site.kv(&server, "ca", "node1", &["ls"]), &["its certificate is not good", "expired"]);
+}
+
+#[test]
+fn calls_without_tls_are_told_so() {
+    let site = Site::new();
+    let server = site.serve(&[]);
+    runtime().block_on(async {
+        let refused = client(&server).await.put(put("a", "b")).await.expect_err("no TLS");
+        assert_eq!(refused.code(), Code::Unauthenticated);
+        assert!(refused.message().contains("speaks TLS"), "{}", refused.message());
+    });
+    let open = Server::start(&["--memory", "64MiB"]);
+    site.authority.sign("node1", &Good::Now);
+    let output = site.kv(&open, "ca", "node1", &["ls"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("--tls-cert"), "{}", stderr(&output));
+}
+
+#[test]
+fn names_have_lines_where_there_is_a_token_file() {
+    let site = Site::new();
+    let tokens = site.file("tokens");
+    let token = stdout(&run(&["token", "new", "ann"]));
+    let lines = format!("node1 cert read-only\nnode2 cert prefix=n2/\n{token}");
+    std::fs::write(&tokens, lines).expect("a file");
+    std::fs::set_permissions(&tokens, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .expect("a mode");
+    let server = site.serve(&["--token-file", &tokens]);
+    for name in ["node1", "node2", "node3", "ann"] {
+        site.authority.sign(name, &Good::Now);
+    }
+    let kv = |name, words: &[&str]| site.kv(&server, "ca", name, words);
+    done(&kv("node2", &["put", "n2/a", "b"]));
+    refused(&kv("node2", &["put", "a", "b"]), &["this identity may not"]);
+    assert_eq!(done(&kv("node1", &["get", "n2/a"])).trim_end(), "b");
+    refused(&kv("node1", &["put", "n2/a", "c"]), &["this identity may not"]);
+    let unknown = ["this certificate's name is not known here"];
+    refused(&kv("node3", &["ls"]), &unknown);
+    refused(&kv("ann", &["ls"]), &unknown);
+    let bearer =
+        format!("authorization: Bearer {}", token.split(' ').nth(1).expect("a token").trim());
+    assert_eq!(site.http(&server, "/metrics", &["-H", &bearer]).0, "200");
+    let own = site.file("own");
+    std::fs::write(&own, &token).expect("a file");
+    std::fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .expect("a mode");
+    done(&run(&["kv", "--server", &server.links, "--token-file", &own, "get", "n2/a"]));
+}
+
+#[test]
+fn a_new_certificate_is_taken_without_a_restart() {
+    let site = Site::new();
+    site.authority.sign("node1", &Good::Now);
+    site.authority.sign("server", &Good::LongAgo);
+    let server = site.serve(&[]);
+    refused(&site.kv(&server, "ca", "node1", &["ls"]), &["expired"]);
+    site.authority.sign("server", &Good::Now);
+    server.signal("-HUP");
+    let limit = Instant::now() + Duration::from_secs(20);
+    while site.kv(&server, "ca", "node1", &["ls"]).status.code() != Some(0) {
+        assert!(Instant::now() < limit, "the new certificate is not shown");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn files_that_do_not_fit_are_refused_at_the_start() {
+    let site = Site::new();
+    let [certificate, key, ca] = ["server.pem", "server.key", "ca.pem"].map(|name| site.file(name));
+    let [other, _] = site.authority.sign("other", &Good::Now);
+    let serve = |certificate: &str, key: &str| {
+        let usual = ["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+        run(&[&usual[..], &["--tls-cert", certificate, "--tls-key", key]].concat())
+    };
+    for (certificate, key, words) in [
+        (&other, &key, "--tls-key"),
+        (&key, &key, "no certificate in PEM"),
+        (&certificate, &ca, "no private key in PEM"),
+    ] {
+        let output = serve(certificate, key);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+    }
+    assert_eq!(serve("/nowhere", &key).status.code(), Some(3));
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o644))
+        .expect("a mode");
+    let output = serve(&certificate, &key);
+    assert!(stderr(&output).contains("so it is no secret"), "{}", stderr(&output));
+}
