@@ -177,6 +177,16 @@ pub(crate) fn refusal(answer: &Answer, what: impl FnOnce() -> String) -> Error {
         Status::Unreadable => (Kind::Other, "the store could not read our memory".to_owned()),
         Status::Denied => (Kind::Denied, "the store does not let us".to_owned()),
         Status::Incomplete => (Kind::Misuse, "pieces of the value are missing".to_owned()),
+        Status::Busy => {
+            let why = "as many bytes are on their way to the store as it takes (--max-in-flight); nothing was \
+                       done — ask again, or put less at a time";
+            (Kind::Overloaded, why.to_owned())
+        }
+        Status::Closing => (Kind::Gone, CLOSING.to_owned()),
     };
     Error::new(kind, format!("{}: {why}", what()))
 }
+
+/// What a store says that is about to end.
+pub(crate) const CLOSING: &str =
+    "the store is shutting down; nothing was done — ask another one, or later";

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use fabric::{Error, Memory, Pages};
 use kv_store::{Moment, NoRoom, Pinned, Ranges, Reservation, Store, WhenFull};
 
+use crate::budget::{Budget, Claim, Share};
 use crate::session::Sessions;
 
 /// What a store is made of.
@@ -20,6 +21,8 @@ pub struct Settings {
     pub when_full: WhenFull,
     /// The longest value taken; none: what fits into the pool.
     pub most_value: Option<u64>,
+    /// How many bytes may be on their way in at once; none: half of the memory.
+    pub most_in_flight: Option<u64>,
     /// How long a cursor or a staged value may stand unused.
     pub idle: Duration,
 }
@@ -34,6 +37,9 @@ pub struct Engine {
     idle: Duration,
     began: Instant,
     epoch: u64,
+    budget: Arc<Budget>,
+    /// What callers by gRPC may have on its way, all together: they count as one client.
+    pub(crate) callers: Arc<Share>,
     pub(crate) sessions: Sessions,
     /// What was done, by kind; see [`Engine::counts`].
     pub(crate) counts: Counts,
@@ -56,6 +62,8 @@ pub struct Counts {
     pub nonsense: AtomicU64,
     /// Cursors and staged values that stood unused for too long.
     pub idled: AtomicU64,
+    /// Batches that came when the store was about to end.
+    pub turned_away: AtomicU64,
 }
 
 impl Engine {
@@ -76,6 +84,8 @@ impl Engine {
             first_version,
             seed,
         });
+        let most_in_flight = settings.most_in_flight.unwrap_or(settings.memory as u64 / 2);
+        let budget = Arc::new(Budget::new(most_in_flight));
         Ok(Arc::new(Engine {
             store,
             most_value: settings.most_value.unwrap_or(u64::MAX).min(settings.memory as u64),
@@ -83,6 +93,8 @@ impl Engine {
             idle: settings.idle,
             began: Instant::now(),
             epoch,
+            callers: budget.share(),
+            budget,
             sessions: Sessions::default(),
             counts: Counts::default(),
         }))
@@ -101,6 +113,11 @@ impl Engine {
     /// The longest value taken.
     pub fn most_value(&self) -> u64 {
         self.most_value
+    }
+
+    /// What is on its way in, and how much of it there may be.
+    pub fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 
     /// How long a cursor or a staged value may stand unused.
@@ -219,12 +236,13 @@ impl Drop for Held {
 pub struct Staged {
     engine: Arc<Engine>,
     room: Option<Reservation>,
+    _claim: Claim,
 }
 
 impl Staged {
-    /// Takes over a reservation.
-    pub fn new(engine: Arc<Engine>, room: Reservation) -> Self {
-        Staged { engine, room: Some(room) }
+    /// Takes over a reservation, for which bytes were claimed.
+    pub(crate) fn new(engine: Arc<Engine>, room: Reservation, claim: Claim) -> Self {
+        Staged { engine, room: Some(room), _claim: claim }
     }
 
     /// The room.

@@ -8,18 +8,22 @@
 //! the fast door: threads that serve links. One link is a guest (`guest`). [`grpc`] is the door for everybody
 //! else: HTTP/2 connections, by any gRPC client.
 
+mod budget;
 mod crew;
 mod desk;
 mod engine;
 pub mod grpc;
 mod guest;
 mod outcome;
+mod phase;
 mod rows;
 mod session;
 mod tools;
 mod worker;
 
+pub use budget::Budget;
 pub use crew::{Crew, Roster};
 pub use engine::{Counts, Engine, Held, Settings, Staged};
 pub use guest::SCRATCH;
+pub use phase::Phase;
 pub use session::{Session, SessionId, Sessions, Turn};

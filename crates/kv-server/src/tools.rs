@@ -33,6 +33,8 @@ pub(crate) struct Tools {
     pub(crate) watched: usize,
     /// How many guests have something that was lent to them.
     pub(crate) debtors: usize,
+    /// The store is about to end: what is under way is finished, nothing is begun.
+    pub(crate) closing: bool,
 }
 
 /// What was done since it was last told.
@@ -62,6 +64,7 @@ impl Tools {
             tally: Tally::default(),
             watched: 0,
             debtors: 0,
+            closing: false,
         })
     }
 

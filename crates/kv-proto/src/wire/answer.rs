@@ -60,10 +60,14 @@ pub enum Status {
     Denied = 13,
     /// A staged value has gaps.
     Incomplete = 14,
+    /// As many bytes are on their way in as the store takes. Nothing was done: ask again.
+    Busy = 15,
+    /// The store is shutting down. Nothing of the batch was done: ask another store, or later.
+    Closing = 16,
 }
 
 impl Status {
-    const ALL: [Status; 15] = [
+    const ALL: [Status; 17] = [
         Status::Ok,
         Status::NotFound,
         Status::Exists,
@@ -79,6 +83,8 @@ impl Status {
         Status::Unreadable,
         Status::Denied,
         Status::Incomplete,
+        Status::Busy,
+        Status::Closing,
     ];
 }
 
@@ -175,7 +181,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         let good = Answer::new(Status::Ok).to_bytes();
-        for (at, value) in [(0, 15), (1, 16), (2, 1), (3, 1)] {
+        for (at, value) in [(0, 17), (1, 16), (2, 1), (3, 1)] {
             let mut bad = good;
             bad[at] = value;
             Answer::parse(&bad).expect_err("a field it does not know");

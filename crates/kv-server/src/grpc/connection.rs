@@ -14,21 +14,22 @@ use tokio::time::{sleep, timeout};
 
 use super::counts::Counts;
 use super::gate::Gate;
+use crate::phase::Phase;
 
 /// Gives a connection a place and a task, or closes it.
 pub(super) fn admit(
     socket: TcpStream,
     gate: &Arc<Gate>,
     counts: &Arc<Counts>,
-    stopping: &watch::Receiver<bool>,
+    life: &watch::Receiver<Phase>,
 ) {
     let Some(place) = counts.place() else {
         tracing::warn!("too many gRPC connections, one was closed");
         return counts.turn_away();
     };
-    let (gate, counts, stopping) = (gate.clone(), counts.clone(), stopping.clone());
+    let (gate, counts, life) = (gate.clone(), counts.clone(), life.clone());
     tokio::spawn(async move {
-        if let Err(why) = converse(socket, gate, stopping).await {
+        if let Err(why) = converse(socket, gate, life).await {
             tracing::debug!(why, "a connection that is neither a link nor gRPC was closed");
             counts.turn_away();
         }
@@ -39,7 +40,7 @@ pub(super) fn admit(
 async fn converse(
     socket: TcpStream,
     gate: Arc<Gate>,
-    mut stopping: watch::Receiver<bool>,
+    mut life: watch::Receiver<Phase>,
 ) -> Result<(), &'static str> {
     let stream = tokio::net::TcpStream::from_std(socket).map_err(|_| "it cannot be watched")?;
     // Answers are written when they are whole.
@@ -70,7 +71,7 @@ async fn converse(
         () = hang_up.notified() => {
             tracing::debug!("an answer was not read for too long, its connection is closed");
         }
-        _ = stopping.changed() => {
+        () = Phase::Stopping.reached(&mut life) => {
             connection.as_mut().graceful_shutdown();
             let _ = connection.await;
         }

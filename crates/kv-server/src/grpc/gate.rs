@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -12,12 +13,14 @@ use kv_proto::limits::MOST_MESSAGE_BYTES;
 use kv_proto::v1::kv_server::KvServer;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
+use tonic::Code;
 use tonic::body::Body;
 use tonic::codegen::Service as _;
 use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, health_reporter};
 
 use super::calls::Calls;
+use super::counts::Counts;
 use super::paced::Paced;
 use super::service::Service;
 use super::status;
@@ -30,6 +33,9 @@ pub(super) struct Gate {
     places: Arc<Semaphore>,
     calls: Arc<Calls>,
     idle: Duration,
+    counts: Arc<Counts>,
+    /// Nothing more is begun.
+    closing: AtomicBool,
 }
 
 /// Answers the calls of one service.
@@ -37,7 +43,12 @@ type Answering = Box<dyn Fn(Request<Incoming>) -> Answer + Send + Sync>;
 type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
 impl Gate {
-    pub(super) async fn new(service: Service, calls: Arc<Calls>, idle: Duration) -> Self {
+    pub(super) async fn new(
+        service: Service,
+        counts: Arc<Counts>,
+        calls: Arc<Calls>,
+        idle: Duration,
+    ) -> Self {
         let store = KvServer::new(service)
             .max_decoding_message_size(MOST_MESSAGE_BYTES)
             .max_encoding_message_size(MOST_MESSAGE_BYTES);
@@ -60,6 +71,8 @@ impl Gate {
             places: Arc::new(Semaphore::new(MOST_CALLS)),
             calls,
             idle,
+            counts,
+            closing: AtomicBool::new(false),
         }
     }
 
@@ -70,6 +83,10 @@ impl Gate {
         hang_up: Arc<Notify>,
     ) -> Response<Paced> {
         let (answer, place) = match service_of(&request) == kv_proto::SERVICE {
+            true if self.closing.load(Relaxed) => {
+                self.counts.failed(Code::Unavailable);
+                (status::shutting_down().into_http(), None)
+            }
             true => match timeout(self.idle, self.places.clone().acquire_owned()).await {
                 Ok(place) => (self.ask_store(request).await, place.ok()),
                 Err(_) => (status::too_many_calls().into_http(), None),
@@ -99,11 +116,19 @@ impl Gate {
         }
     }
 
-    /// Tells those who watch our health that we are about to stop.
+    /// Begins nothing more, and tells those who watch our health.
     pub(super) async fn close(&self) {
+        self.closing.store(true, Relaxed);
         for service in [kv_proto::SERVICE, ""] {
             self.health.set_service_status(service, ServingStatus::NotServing).await;
         }
+    }
+}
+
+impl Gate {
+    /// Waits until all calls of the store are over, answers and all.
+    pub(super) async fn quiet(&self) {
+        let _ = self.places.acquire_many(MOST_CALLS as u32).await;
     }
 }
 

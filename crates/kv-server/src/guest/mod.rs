@@ -16,12 +16,13 @@ mod watch;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fabric::link::Link;
 use fabric::{Completion, Done, Lane, Op, RemoteRegion, Rights, Window};
 use kv_proto::wire::{Board, Limits, Message, Opening, Welcome};
 
+use crate::budget::Share;
 use crate::desk::Slot;
 use crate::rows::Rows;
 use crate::session::Session;
@@ -82,6 +83,8 @@ pub(super) struct Client {
     /// Whether it may read the pool.
     lent: bool,
     handles: Handles,
+    /// What it may have on its way here.
+    share: Arc<Share>,
 }
 
 impl Guest {
@@ -159,6 +162,21 @@ impl Guest {
             && self.ops.is_empty()
             && self.replies.len() + self.fetches.len() + self.letters.len() == 0
             && self.watch.is_still()
+    }
+
+    /// How long it must have been silent to be sent away without losing anything; none: something is under way, or
+    /// open to be gone on with.
+    pub(crate) fn patience(&mut self, tools: &mut Tools) -> Option<Duration> {
+        self.reclaim(tools);
+        let open = matches!(&self.state, State::Client(client) if !client.handles.is_empty());
+        let waiting = self.waiting.len() + self.fetches.len() + self.unsent.len() + self.ops.len();
+        if open || waiting > 0 || !self.loans.is_empty() {
+            return None;
+        }
+        // A client by TCP that has its answer says so only when it asks the next time. So nobody waits for that, but
+        // a value may take a while to go out.
+        let sending = self.replies.iter_mut().any(|(_, reply)| reply.has_values());
+        Some(if sending { SENDING } else { QUIET })
     }
 
     /// Ends the link, for a reason to be logged.
@@ -318,7 +336,8 @@ impl Guest {
                 let welcome = Welcome { epoch, session: id, resumed, limits, pool };
                 let (regions, handles) = (HashMap::new(), Handles::default());
                 self.session = Some(session.clone());
-                let client = Client { session, regions, landing, board, lent, handles };
+                let share = engine.budget().share();
+                let client = Client { session, regions, landing, board, lent, handles, share };
                 self.state = State::Client(Box::new(client));
                 self.say(&welcome.to_bytes(), tools)
             }
@@ -351,6 +370,11 @@ const REQUESTS: u16 = 256;
 const BATCHES: u16 = 64;
 const REGIONS: u16 = 256;
 const MOVED: u64 = 1 << 30;
+
+/// How long a client says nothing before it is taken to have nothing to say: longer than one that asks one thing after
+/// the other pauses; and while values are on their way to it.
+const QUIET: Duration = Duration::from_millis(300);
+const SENDING: Duration = Duration::from_secs(1);
 
 /// How many looks at a board there are for one at the link.
 const POLLS: u32 = 16;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fabric::Window;
-use kv_proto::wire::{Answer, Batch, Entry, Place, Request, Source, Status};
+use kv_proto::wire::{Answer, Batch, BatchHead, Entry, Place, Request, Source, Status};
 use kv_store::{Cursor, Facts, Key, Moment, Pinned, Ranges};
 
 use super::draft::{Behind, Draft, Hold};
@@ -29,6 +29,10 @@ impl Guest {
         let head = batch.head;
         if !reaches(&client.landing, head.at, head.room) {
             return Err("its answers have no place in its landing");
+        }
+        if tools.closing && !goes_on(&batch) {
+            self.turn_away(head, bell, tools);
+            return Ok(());
         }
         if self.waiting.len() + self.unsent.len() > usize::from(super::BATCHES) * 2 {
             return Err("it has more batches under way than it may");
@@ -62,6 +66,31 @@ impl Guest {
         let row = self.waiting.insert(draft);
         plans.into_iter().for_each(|plan| self.fetch(row, plan, tools));
         Ok(())
+    }
+}
+
+/// Whether a batch only goes on with what was begun before.
+fn goes_on(batch: &Batch<'_>) -> bool {
+    let known = |request: Result<Request<'_>, _>| match request {
+        Ok(Request::Get { .. } | Request::Put { .. } | Request::Begin { .. }) => false,
+        Ok(Request::Delete { .. } | Request::Stat { .. } | Request::List { .. }) => false,
+        Ok(Request::Read { .. } | Request::Close { .. }) => true,
+        Ok(Request::Piece { .. } | Request::Commit { .. }) => true,
+        // It is found out when it is served.
+        Err(_) => true,
+    };
+    batch.clone().all(known)
+}
+
+impl Guest {
+    /// Says that nothing of a batch was done, nor will be: the store is about to end.
+    fn turn_away(&mut self, head: BatchHead, bell: Option<u64>, tools: &mut Tools) {
+        let mut draft = tools.drafts.pop().unwrap_or_else(Draft::new);
+        draft.begin(head);
+        draft.bell = bell;
+        draft.answers.resize(head.count.into(), Answer::new(Status::Closing));
+        crate::engine::add(&tools.engine.counts.turned_away, 1);
+        self.reply(draft, tools);
     }
 }
 
@@ -280,6 +309,15 @@ impl Serving<'_> {
         if let Some(answer) = self.begun(sequence) {
             return Ok(answer);
         }
+        // What comes along is here already.
+        let claim = match source {
+            Source::Apart { .. } => self.client.share.claim(length).map(Some),
+            Source::Along(_) => Some(None),
+        };
+        let Some(claim) = claim else {
+            self.client.session.undone(sequence);
+            return Ok(Answer::new(Status::Busy));
+        };
         let room = match self.tools.engine.reserve(length) {
             Ok(room) => room,
             Err(why) => {
@@ -287,14 +325,13 @@ impl Serving<'_> {
                 return Ok(no_room(&why));
             }
         };
-        match source {
-            Source::Along(bytes) => {
+        match (source, claim) {
+            (Source::Along(bytes), _) => {
                 self.tools.engine.fill(&room, 0, bytes);
                 self.tools.tally.bytes_in += length;
             }
-            Source::Apart { .. } if length == 0 => {}
-            Source::Apart { region, at } => {
-                let staged = Staged::new(self.tools.engine.clone(), room);
+            (Source::Apart { region, at }, Some(claim)) if length > 0 => {
+                let staged = Staged::new(self.tools.engine.clone(), room, claim);
                 let from = self.client.region(region).filter(|from| reaches(from, at, length));
                 let Some(from) = from.cloned() else {
                     self.client.session.undone(sequence);
@@ -302,6 +339,7 @@ impl Serving<'_> {
                 };
                 return self.plan(from, at, length, Purpose::Value(staged, terms));
             }
+            (Source::Apart { .. }, _) => {}
         }
         let answer = self.tools.engine.commit(&terms.key, room, terms.ttl, terms.condition);
         self.client.session.done(sequence, answer);
@@ -327,11 +365,14 @@ impl Serving<'_> {
         if self.client.handles.is_full() {
             return Answer::new(Status::TooManyHandles);
         }
+        let Some(claim) = self.client.share.claim(length) else {
+            return Answer::new(Status::Busy);
+        };
         let room = match self.tools.engine.reserve(length) {
             Ok(room) => room,
             Err(why) => return no_room(&why),
         };
-        let staging = Staging::new(Staged::new(self.tools.engine.clone(), room));
+        let staging = Staging::new(Staged::new(self.tools.engine.clone(), room, claim));
         match self.client.handles.stage(staging, Instant::now()) {
             Some(handle) => Answer { handle, length, ..Answer::new(Status::Ok) },
             None => Answer::new(Status::TooManyHandles),

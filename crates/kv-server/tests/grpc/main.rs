@@ -2,6 +2,7 @@
 
 mod attempts;
 mod basics;
+mod drained;
 mod limits;
 mod neighbours;
 mod place;

@@ -2,6 +2,8 @@
 
 mod awaited;
 mod basics;
+mod budget;
+mod drained;
 mod hostile;
 mod killed;
 mod lines;
@@ -9,3 +11,4 @@ mod place;
 mod proof;
 mod race;
 mod shelf;
+mod stopped;

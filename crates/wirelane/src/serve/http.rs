@@ -16,6 +16,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
+use kv_server::Phase;
+
 use super::metrics;
 use super::status::Status;
 
@@ -23,17 +25,17 @@ use super::status::Status;
 pub(super) async fn serve(
     listener: TcpListener,
     status: Arc<Status>,
-    mut stopping: watch::Receiver<bool>,
+    mut life: watch::Receiver<Phase>,
 ) {
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            // The one change is the order to stop; an error means that the server is gone.
-            _ = stopping.changed() => break,
+            // An error means that the server is gone.
+            () = Phase::Stopping.reached(&mut life) => break,
         };
         match accepted {
-            Ok((stream, _)) => admit(stream, &places, &status, &stopping),
+            Ok((stream, _)) => admit(stream, &places, &status, &life),
             Err(error) => {
                 // Out of file descriptors, most likely: wait for some to come back.
                 tracing::warn!(%error, "cannot accept a connection");
@@ -50,20 +52,20 @@ fn admit(
     stream: TcpStream,
     places: &Arc<Semaphore>,
     status: &Arc<Status>,
-    stopping: &watch::Receiver<bool>,
+    life: &watch::Receiver<Phase>,
 ) {
     let Ok(place) = places.clone().try_acquire_owned() else {
         tracing::warn!(most = MOST_CONNECTIONS, "too many HTTP connections, one was closed");
         return;
     };
-    let (status, stopping) = (status.clone(), stopping.clone());
+    let (status, life) = (status.clone(), life.clone());
     tokio::spawn(async move {
-        converse(stream, status, stopping).await;
+        converse(stream, status, life).await;
         drop(place);
     });
 }
 
-async fn converse(stream: TcpStream, status: Arc<Status>, mut stopping: watch::Receiver<bool>) {
+async fn converse(stream: TcpStream, status: Arc<Status>, mut life: watch::Receiver<Phase>) {
     let service = service_fn(move |request| answer(request, status.clone()));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -73,7 +75,7 @@ async fn converse(stream: TcpStream, status: Arc<Status>, mut stopping: watch::R
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = timeout(LONGEST_CONNECTION, connection.as_mut()) => ended.unwrap_or(Ok(())),
-        _ = stopping.changed() => {
+        () = Phase::Stopping.reached(&mut life) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -99,7 +101,7 @@ async fn answer(
         HEALTH => text(StatusCode::OK, PLAIN, "ok\n".into()),
         READY => match status.obstacle() {
             None => text(StatusCode::OK, PLAIN, "ready\n".into()),
-            Some(why) => text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, format!("not yet: {why}\n")),
+            Some(why) => text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, format!("no: {why}\n")),
         },
         METRICS => text(StatusCode::OK, metric::CONTENT_TYPE, metrics::render(&status)),
         STATUS => match status.json().await {

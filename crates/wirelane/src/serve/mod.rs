@@ -2,7 +2,9 @@
 
 mod address;
 mod args;
+mod descriptors;
 mod door;
+mod drain;
 mod events;
 mod greeting;
 mod http;
@@ -21,9 +23,9 @@ use std::time::Duration;
 
 use fabric::link::{self, Endpoint, Listener};
 use kv_server::grpc::{About, Grpc};
-use kv_server::{Crew, Engine};
+use kv_server::{Crew, Engine, Phase};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
@@ -59,6 +61,7 @@ async fn serve(
 ) -> Result<(), Failure> {
     // Before the first line is printed: a signal that answers it must find us listening.
     let mut signals = Signals::new()?;
+    descriptors::raise(args.max_clients);
     let http = bind(args.http.0).await?;
     let store = args.store()?;
     let engine = Engine::new(&store)?;
@@ -82,6 +85,7 @@ async fn serve(
         global: global.clone(),
         settings,
         when_full: store.when_full,
+        max_clients: args.max_clients(),
         prefix: args.metrics_prefix.clone(),
         engine: engine.clone(),
         endpoint: endpoint.clone(),
@@ -98,20 +102,29 @@ async fn serve(
     if args.prefault {
         upkeep::prefault(&engine);
     }
-    let (stop, stopping) = watch::channel(false);
-    let http = tokio::spawn(http::serve(http, status.clone(), stopping.clone()));
-    let grpc = tokio::spawn(grpc.serve(stopping.clone()));
-    let tidy = tokio::spawn(upkeep::tidy(engine, stopping.clone()));
-    let hands = Hands { workers: args.workers(), endpoint, status };
-    let mut links = tokio::spawn(take_links(door, opening, hands, stopping));
+    let (tell, life) = watch::channel(Phase::Serving);
+    let (drained, calls) = oneshot::channel();
+    let http = tokio::spawn(http::serve(http, status.clone(), life.clone()));
+    let grpc = tokio::spawn(grpc.serve(life.clone(), drained));
+    let tidy = tokio::spawn(upkeep::tidy(engine, life.clone()));
+    let hands = Hands { workers: args.workers(), drain: args.drain, endpoint, status };
+    let status = hands.status.clone();
+    let mut links = tokio::spawn(take_links(door, opening, hands, life));
     tokio::select! {
         () = signals.next() => {}
         // The door could not be opened, late.
         Ok(Err(failure)) = &mut links => return Err(failure),
     }
-    let _ = stop.send(true);
+    status.drains();
+    let _ = tell.send(Phase::Draining);
     tokio::select! {
-        _ = timeout(GRACE, async { tokio::join!(http, grpc, tidy, links) }) => {}
+        // Links look after the limit themselves, and have then to say goodbye.
+        _ = async { tokio::join!(timeout(args.drain, calls), links) } => {}
+        () = signals.next() => return Err(drain::cut_short(&status)),
+    }
+    let _ = tell.send(Phase::Stopping);
+    tokio::select! {
+        _ = timeout(GRACE, async { tokio::join!(http, grpc, tidy) }) => {}
         () = signals.next() => {}
     }
     Ok(())
@@ -133,6 +146,8 @@ fn grpc(engine: &Arc<Engine>, links: &link::Settings, offers: &Offers) -> Grpc {
 /// What it takes to serve links.
 struct Hands {
     workers: usize,
+    /// How long what is under way may take at the end.
+    drain: Duration,
     endpoint: Endpoint,
     status: Arc<Status>,
 }
@@ -142,16 +157,16 @@ async fn take_links(
     door: Option<Arc<Listener>>,
     opening: JoinHandle<Result<Listener, Failure>>,
     hands: Hands,
-    mut stopping: watch::Receiver<bool>,
+    mut life: watch::Receiver<Phase>,
 ) -> Result<(), Failure> {
     let door = match door {
         Some(door) => door,
         None => tokio::select! {
             opened = opening => Arc::new(opened.expect("it does not panic")?),
-            _ = stopping.changed() => return Ok(()),
+            () = Phase::Draining.reached(&mut life) => return Ok(()),
         },
     };
-    let Hands { workers, endpoint, status } = hands;
+    let Hands { workers, drain, endpoint, status } = hands;
     status.opened(door.clone());
     let look = status.clone();
     spawn_blocking(move || output::note(&format!("RDMA  {}", look.look().sentence())));
@@ -161,7 +176,7 @@ async fn take_links(
     let crew = crew.await.expect("it does not panic")?;
     register(endpoint).await;
     status.works(crew.roster());
-    let _ = spawn_blocking(move || links::serve(&door, crew, &stopping)).await;
+    let _ = spawn_blocking(move || links::serve(&door, crew, drain, &life)).await;
     Ok(())
 }
 
@@ -195,5 +210,5 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long registering the pool may take before clients are served without.
 const REGISTERING: Duration = Duration::from_secs(120);
-/// How long answers and goodbyes under way may take once a signal came; a second one ends at once.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long callers of HTTP and gRPC may take to let go once everything else is over.
+const GRACE: Duration = Duration::from_secs(1);

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kv_server::Engine;
+use kv_server::{Engine, Phase};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// Removes what has expired, until told to stop. Nobody waits for it: an expired value is not found either way.
-pub(super) async fn tidy(engine: Arc<Engine>, mut stopping: watch::Receiver<bool>) {
+pub(super) async fn tidy(engine: Arc<Engine>, mut life: watch::Receiver<Phase>) {
     loop {
         let next = engine.tidy().unwrap_or(LONGEST).clamp(SHORTEST, LONGEST);
-        // The one change is the order to stop.
-        if timeout(next, stopping.changed()).await.is_ok() {
+        let stopping = Phase::Stopping.reached(&mut life);
+        if timeout(next, stopping).await.is_ok() {
             return;
         }
     }

@@ -4,6 +4,7 @@
 mod exposition;
 mod grpc;
 mod kv;
+mod life;
 mod links;
 mod metrics;
 
