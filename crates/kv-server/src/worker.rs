@@ -68,24 +68,31 @@ impl Worker {
     pub(crate) fn run(mut self) {
         let mut done = Vec::new();
         let mut rounds = 0_u32;
+        // How many looks at guests there were since those that are not hot had their turn, and since the last pause:
+        // with many hot guests a round takes long.
+        let (mut glanced, mut paused) = (0, 0);
         // Links that only say that they are there are no reason to stay awake.
         let mut busy = None::<Instant>;
         while !self.is_over() {
             rounds = rounds.wrapping_add(1);
-            if rounds.is_multiple_of(GLANCE) {
+            let looks = self.hot.len().max(1);
+            (glanced, paused) = (glanced + looks, paused + looks);
+            if glanced >= GLANCE {
+                glanced = 0;
                 // Those that are not hot have their turn too.
                 self.listen(Some(Duration::ZERO));
                 self.close();
             }
             if self.step(&mut done) {
                 busy = None;
-                if rounds.is_multiple_of(GLANCE * 16) {
+                if paused >= PAUSE {
+                    paused = 0;
                     self.pause();
                 }
                 continue;
             }
             // The clock costs as much as a look, so it is asked now and then.
-            if self.works && !rounds.is_multiple_of(LOOKS) {
+            if self.works && looks < LOOKS as usize && !rounds.is_multiple_of(LOOKS) {
                 std::hint::spin_loop();
                 continue;
             }
@@ -258,8 +265,10 @@ impl Worker {
 
 /// The descriptor by which the crew calls.
 const BELL: u64 = u64::MAX;
-/// How many rounds guests that are not hot wait at most.
-const GLANCE: u32 = 256;
+/// For how many looks at hot guests the others wait at most.
+const GLANCE: usize = 256;
+/// After how many looks those are sorted out that are hot no more.
+const PAUSE: usize = 16 * GLANCE;
 /// How many rounds pass between looks at the clock.
 const LOOKS: u32 = 8;
 const TIDY: Duration = Duration::from_secs(1);

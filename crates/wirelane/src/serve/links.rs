@@ -37,7 +37,7 @@ pub(super) fn serve(door: &Listener, crew: Crew, limit: Duration, life: &watch::
 
 /// Forgets those that ended long ago.
 fn forget(reports: &mut VecDeque<Arc<Report>>) {
-    let ended = |report: &Arc<Report>| report.explain().state == "ended";
+    let ended = |report: &Arc<Report>| report.has_ended();
     let mut surplus =
         reports.iter().filter(|report| ended(report)).count().saturating_sub(ENDED_KEPT);
     reports.retain(|report| {

@@ -1,6 +1,7 @@
 //! The program, run as a user runs it.
 #![allow(missing_docs, reason = "a test")]
 
+mod crowd;
 mod exposition;
 mod grpc;
 mod kv;
