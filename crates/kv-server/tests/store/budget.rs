@@ -47,11 +47,12 @@ fn who_is_told_to_wait_asks_again_and_nothing_is_lost() {
             let mut client = place.client(by(Class::Tcp));
             scope.spawn(move || {
                 for round in 0..8 {
-                    let key = (number << 8 | round).to_le_bytes();
-                    let bytes = value(number << 8 | round, 1, 1 << 20);
+                    let name = number * 100 + round;
+                    let key = name.to_le_bytes();
+                    let bytes = value(name, 1, 1 << 20);
                     client.put(&key, &bytes, &PutOptions::default()).unwrap();
                     let got = client.get(&key).unwrap().unwrap();
-                    examine(number << 8 | round, &got.to_vec()).unwrap();
+                    examine(name, &got.to_vec()).unwrap();
                 }
             });
         }

@@ -44,13 +44,14 @@ fn clients_go_on_with_the_next_store() {
                 let mut round = 0;
                 while !over.load(Ordering::SeqCst) {
                     round += 1;
-                    let key = (number << 32 | round % 16).to_le_bytes();
+                    let name = number * 100 + round % 16;
+                    let key = name.to_le_bytes();
                     let length = [100, 3000, 300_000][round as usize % 3];
-                    let bytes = value(number << 32 | round % 16, round, length);
+                    let bytes = value(name, round, length);
                     client.put(&key, &bytes, &options).unwrap();
                     // It may have been put to the store that is gone since.
                     if let Some(got) = client.get(&key).unwrap() {
-                        examine(number << 32 | round % 16, &got.to_vec()).unwrap();
+                        examine(name, &got.to_vec()).unwrap();
                     }
                     rounds.fetch_add(1, Ordering::SeqCst);
                 }

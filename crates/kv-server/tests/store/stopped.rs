@@ -66,12 +66,13 @@ fn stopped_clients_stop_nobody_and_leave_nothing_behind() {
             let mut client = place.client(by(class));
             scope.spawn(move || {
                 for round in 0..200_u64 {
-                    let key = (number << 32 | round % 8).to_le_bytes();
+                    let name = number * 100 + round % 8;
+                    let key = name.to_le_bytes();
                     let length = [64, 5000, 1 << 20][round as usize % 3];
-                    let bytes = value(number << 32 | round % 8, round, length);
+                    let bytes = value(name, round, length);
                     client.put(&key, &bytes, &PutOptions::default()).unwrap();
                     let got = client.get(&key).unwrap().unwrap();
-                    examine(number << 32 | round % 8, &got.to_vec()).unwrap();
+                    examine(name, &got.to_vec()).unwrap();
                 }
             });
         }

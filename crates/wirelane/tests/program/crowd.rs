@@ -76,19 +76,19 @@ fn a_thousand_clients_are_served_at_once() {
             });
         }
         all.wait();
-        println!("connected after {:?}", begun.elapsed());
+        eprintln!("connected after {:?}", begun.elapsed());
         all.wait();
-        println!("served after {:?}", begun.elapsed());
+        eprintln!("served after {:?}", begun.elapsed());
         let during = scrape();
         all.wait();
         during
     });
-    println!("gone after {:?}", begun.elapsed());
+    eprintln!("gone after {:?}", begun.elapsed());
     assert_eq!(during.value("wirelane_store_clients"), CLIENTS as f64);
     assert_eq!(during.value("wirelane_store_keys"), 2.0 * CLIENTS as f64);
     for what in ["process_resident_memory_bytes", "process_open_fds", "process_threads"] {
         let name = format!("wirelane_{what}");
-        println!("{what}: {} before, {} with all", before.value(&name), during.value(&name));
+        eprintln!("{what}: {} before, {} with all", before.value(&name), during.value(&name));
     }
     assert!(
         during.value("wirelane_process_threads") < before.value("wirelane_process_threads") + 50.0,
@@ -103,7 +103,7 @@ fn a_thousand_clients_are_served_at_once() {
     });
     let after = scrape();
     for what in ["process_resident_memory_bytes", "process_open_fds", "process_threads"] {
-        println!("{what}: {} after", after.value(&format!("wirelane_{what}")));
+        eprintln!("{what}: {} after", after.value(&format!("wirelane_{what}")));
     }
     server.signal("-TERM");
     assert_eq!(server.exit_code(), Some(0));
