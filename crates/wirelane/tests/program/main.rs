@@ -364,6 +364,7 @@ mod serve {
             "{all}"
         );
         assert!(all.contains("no shm: left out by --transport"), "{all}");
+        life::until("it is ready", || server.get("/readyz") == "ready\n");
         let status = server.status();
         let store = &status["store"];
         assert_eq!(
