@@ -15,6 +15,7 @@ mod metadata;
 mod packages;
 mod pypi;
 mod shell;
+mod soak;
 mod test;
 mod trials;
 
@@ -44,6 +45,8 @@ enum Task {
     Trials(trials::TrialsArgs),
     /// Measure our lanes beside the best programs of the field
     Compare(compare::CompareArgs),
+    /// The store under load and faults for as long as wanted, with a verdict
+    Soak(soak::SoakArgs),
     /// Build the tarball, the .deb and the Containerfile, and check what they need
     Dist,
 }
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Task::Fuzz(args) => fuzz::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Trials(args) => trials::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Compare(args) => compare::run(&args).map(|()| ExitCode::SUCCESS),
+        Task::Soak(args) => soak::run(&args),
         Task::Dist => dist::run().map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {

@@ -1,17 +1,18 @@
 //! A client to await: many may hold it, one task does the work.
 
+use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fabric::link::Explanation;
 use kv_proto::Condition;
 use kv_proto::wire::{Answer, Place, Request, Source};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{error::Elapsed, timeout};
+use tokio::time::{error::Elapsed, sleep, timeout};
 
 use crate::ask::{LISTING, Put, check, named};
 use crate::client::{Listed, PutOptions, milliseconds};
-use crate::core::Core;
+use crate::core::{Core, FIRST_PAUSE, LONGEST_PAUSE};
 use crate::driver::{Ask, Driver, Make, Seen};
 use crate::error::{Error, Kind};
 use crate::flights::Outcome;
@@ -134,14 +135,45 @@ impl AsyncClient {
         if value.len() > self.seen.most_at_once {
             return self.put_in_pieces(key, value, options).await;
         }
-        let (key, mut lease, mut sequence) = (key.to_vec(), None, None);
-        let make: Make = Box::new(move |core, token| {
-            let sequence = *sequence.get_or_insert_with(|| core.next_sequence());
-            let put = Put { key: &key, value: &value, options, sequence };
-            core.ask_put(token, &put, &mut lease)
+        let value = Arc::new(value);
+        let stored = self.patiently(|| {
+            let (key, value) = (key.to_vec(), value.clone());
+            let (mut lease, mut sequence) = (None, None);
+            let make: Make = Box::new(move |core, token| {
+                let sequence = *sequence.get_or_insert_with(|| core.next_sequence());
+                let put = Put { key: &key, value: &value, options, sequence };
+                core.ask_put(token, &put, &mut lease)
+            });
+            self.call_stored(make, what)
         });
+        stored.await.map(|(_, stored)| stored)
+    }
+
+    async fn call_stored(
+        &self,
+        make: Make,
+        what: impl Fn() -> String + Copy,
+    ) -> Result<(Answer, Stored), Error> {
         let (answer, _) = self.call(make, what).await?;
-        results::stored(&answer, what)
+        results::stored(&answer, what).map(|stored| (answer, stored))
+    }
+
+    /// Asks again, with growing pauses, while the store has too much on its way; up to the deadline.
+    async fn patiently<T, F>(&self, mut ask: impl FnMut() -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
+        let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
+        loop {
+            match ask().await {
+                Err(error)
+                    if error.kind() == Kind::Overloaded
+                        && begun.elapsed() + pause < self.deadline => {}
+                done => return done,
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
     }
 
     async fn put_in_pieces(
@@ -152,10 +184,10 @@ impl AsyncClient {
     ) -> Result<Stored, Error> {
         let what = || named("put", key);
         let length = value.len() as u64;
-        let begin: Make =
-            Box::new(move |core, token| core.ask(token, &Request::Begin { length }, &mut None));
-        let (begun, _) = self.call(begin, what).await?;
-        results::stored(&begun, what)?;
+        let begin = || -> Make {
+            Box::new(move |core, token| core.ask(token, &Request::Begin { length }, &mut None))
+        };
+        let (begun, _) = self.patiently(|| self.call_stored(begin(), what)).await?;
         let handle = begun.handle;
         let value: Arc<[u8]> = value.into();
         for offset in (0..value.len()).step_by(PIECE) {

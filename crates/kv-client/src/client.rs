@@ -8,7 +8,7 @@ use kv_proto::wire::{Answer, Limits, Place, Request};
 
 use crate::answers::Answers;
 use crate::ask::{LISTING, Put, check, named};
-use crate::core::Core;
+use crate::core::{Core, FIRST_PAUSE, LONGEST_PAUSE};
 use crate::error::{Error, Kind};
 use crate::flights::Outcome;
 use crate::hint::Hint;
@@ -158,10 +158,31 @@ impl Client {
             writer.write(value)?;
             return writer.commit();
         }
-        let what = || named("put", key);
-        let token = self.begin_put(key, value, options)?;
-        let (answer, _) = self.await_answer(token, what)?;
-        results::stored(&answer, what)
+        self.patiently(|this| {
+            let token = this.begin_put(key, value, options)?;
+            this.finish_put(key, token)
+        })
+    }
+
+    /// Asks again, with growing pauses, while the store has too much on its way; up to the deadline.
+    pub(crate) fn patiently<T>(
+        &mut self,
+        mut ask: impl FnMut(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let (mut deadline, mut pause) = (None, FIRST_PAUSE);
+        loop {
+            match ask(self) {
+                Err(error) if error.kind() == Kind::Overloaded => {
+                    let deadline = *deadline.get_or_insert_with(|| self.deadline());
+                    if Instant::now() + pause >= deadline {
+                        return Err(error);
+                    }
+                }
+                done => return done,
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
     }
 
     /// How long a value may be to be stored by one request.
@@ -245,9 +266,11 @@ impl Client {
         for ((key, value), token) in items.iter().zip(tokens) {
             stored.push(match token {
                 Some(token) => {
-                    let what = || named("put", key);
-                    let answer = self.await_answer(token, what);
-                    answer.and_then(|(answer, _)| results::stored(&answer, what))
+                    let put = self.finish_put(key, token);
+                    match put.as_ref().is_err_and(|error| error.kind() == Kind::Overloaded) {
+                        true => self.put(key, value, options),
+                        false => put,
+                    }
                 }
                 None => self.put(key, value, options),
             });
@@ -362,6 +385,10 @@ impl Client {
             if stuck || Instant::now() >= deadline {
                 self.core.give_up_unsent();
                 return Err(error);
+            }
+            if !self.core.is_connected() {
+                self.core.reconnect(deadline)?;
+                continue;
             }
             let _ = self.core.flush();
             self.look(deadline, || "ask the store".to_owned())?;

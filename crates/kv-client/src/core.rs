@@ -137,7 +137,13 @@ impl Core {
             let text = "ask the store: as much is under way as it takes — take answers first";
             return Err(Error::new(Kind::Busy, text));
         }
-        line.launch(&mut self.outbox)
+        let launched = line.launch(&mut self.outbox);
+        if let Err(error) = &launched
+            && error.kind() == Kind::Gone
+        {
+            self.lose(error.clone());
+        }
+        launched
     }
 
     /// Gives out answers, without waiting.

@@ -28,6 +28,8 @@ pub enum Kind {
     Unknown,
     /// The time is up.
     Deadline,
+    /// The store has as much to do, or as many clients, as it takes: ask again later.
+    Overloaded,
     /// No store can be reached.
     Gone,
     /// All landing memory is in use: drop values, or use a larger buffer. Or the store was asked more often in a
@@ -53,7 +55,7 @@ impl Error {
 
     /// Whether calling again may help.
     pub(crate) fn may_pass(&self) -> bool {
-        matches!(self.kind, Kind::Gone | Kind::Deadline)
+        matches!(self.kind, Kind::Gone | Kind::Deadline | Kind::Overloaded)
     }
 
     /// What a caller can act on.
@@ -78,6 +80,7 @@ impl From<fabric::Error> for Error {
             fabric::Kind::Unsupported => Kind::Unsupported,
             fabric::Kind::Misuse => Kind::Misuse,
             fabric::Kind::Gone => Kind::Gone,
+            fabric::Kind::Full => Kind::Overloaded,
             _ => Kind::Other,
         };
         Error::new(kind, error.to_string())

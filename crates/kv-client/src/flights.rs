@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fabric::Slice;
-use kv_proto::wire::{Answer, Board, Parts};
+use kv_proto::wire::{Answer, Board, Parts, Status};
 
 use crate::landing::Lease;
 use crate::outbox::Call;
@@ -20,6 +20,8 @@ pub(crate) struct Flights {
     answers: Vec<Answer>,
     /// Emptied, to be used again.
     spare: Vec<Vec<Call>>,
+    /// The store has said that it is shutting down.
+    closing: bool,
 }
 
 /// One batch: its message stays where it is until the answers are here, in case it must be said again.
@@ -28,6 +30,8 @@ pub(crate) struct Flight {
     message: usize,
     /// How many writes of the answer have come.
     parts: u32,
+    /// The store said that nothing of it was done: it may be said to another.
+    pub(crate) undone: bool,
     pub(crate) calls: Vec<Call>,
 }
 
@@ -50,7 +54,7 @@ pub(crate) enum Outcome {
 
 impl Flight {
     pub(crate) fn new(lease: Lease, message: usize, calls: Vec<Call>) -> Self {
-        Flight { lease: Arc::new(lease), message, parts: 0, calls }
+        Flight { lease: Arc::new(lease), message, parts: 0, undone: false, calls }
     }
 
     /// Where its message lies in the landing, and how long it is.
@@ -211,6 +215,10 @@ impl Flights {
         let row = row.ok_or(Unlanded::Nonsense("a number of no batch"))?;
         let Some(flight) = row else { return Ok(()) };
         let end = flight.read(&mut self.bytes, &mut self.answers).map_err(Unlanded::Nonsense)?;
+        if self.answers.iter().all(|answer| answer.status == Status::Closing) {
+            (flight.undone, self.closing) = (true, true);
+            return Ok(());
+        }
         flight.fetch(&self.answers, end, borrow)?;
         flight.land(&self.answers, end, give);
         if let Some(Flight { mut calls, .. }) = row.take() {
@@ -244,10 +252,23 @@ impl Flights {
 
     /// Those that are left, as if nothing of their answers had come.
     pub(crate) fn begin_again(&mut self) -> impl Iterator<Item = &Flight> {
+        self.closing = false;
         self.rows.iter_mut().flatten().map(|flight| {
-            flight.parts = 0;
+            (flight.parts, flight.undone) = (0, false);
             &*flight
         })
+    }
+
+    /// Whether the store is shutting down.
+    #[inline]
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// Whether it is, and will answer nothing more of what it was asked.
+    #[inline]
+    pub(crate) fn is_left(&self) -> bool {
+        self.closing && self.rows.iter().flatten().all(|flight| flight.undone)
     }
 }
 

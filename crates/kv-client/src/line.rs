@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use fabric::link::{Endpoint, Link};
 use fabric::{Completion, Done, Lane, Op, Pieces, RemoteRegion, Slice, Window, linger, wait};
 use kv_proto::wire::{Answer, BatchHead, Opening, Welcome};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::destination::Destination;
 use crate::error::{Error, Kind};
@@ -15,6 +16,7 @@ use crate::flights::{Answered, Flight, Flights, LINE, Outcome, Unlanded};
 use crate::landing::{Landing, Lease};
 use crate::notes::{Noted, Notes};
 use crate::outbox::Outbox;
+use crate::results;
 
 /// A link that was welcomed.
 pub(crate) struct Line {
@@ -34,6 +36,8 @@ pub(crate) struct Line {
     pool: Option<Window>,
     borrows: bool,
     tried: u8,
+    /// When something was last asked.
+    asked: Duration,
 }
 
 impl Line {
@@ -102,6 +106,7 @@ impl Line {
             pool,
             borrows: false,
             tried: 0,
+            asked: clock(),
         })
     }
 
@@ -121,11 +126,14 @@ impl Line {
 
     /// Whether no batch more may be under way.
     pub(crate) fn is_full(&self) -> bool {
-        self.flights.len() >= usize::from(self.welcome.limits.batches)
+        self.flights.len() >= usize::from(self.welcome.limits.batches) || self.flights.is_closing()
     }
 
     /// Sends what was written.
     pub(crate) fn launch(&mut self, outbox: &mut Outbox) -> Result<(), Error> {
+        if self.flights.is_empty() {
+            self.look_up()?;
+        }
         let message = BatchHead::LENGTH + outbox.bytes.len();
         // What is lent begins at lines of the caches.
         let borrows = self.borrows || self.try_borrowing();
@@ -155,6 +163,15 @@ impl Line {
         self.flights.insert(tag, flight);
         self.post();
         Ok(())
+    }
+
+    /// After a silence, hears first whether the store is still there: a write that is sent to one that has gone
+    /// is a write of which nobody knows.
+    #[inline]
+    fn look_up(&mut self) -> Result<(), Error> {
+        let now = clock();
+        let silence = now.saturating_sub(std::mem::replace(&mut self.asked, now));
+        if silence >= SILENCE { self.poll(&mut |_, _| ()) } else { Ok(()) }
     }
 
     /// Whether the store's values can be read: the key to them comes by another way than the welcome, or never.
@@ -222,7 +239,7 @@ impl Line {
                 self.notes.took(&self.landing);
             }
         }
-        Ok(any)
+        if self.flights.is_left() { Err(closing()) } else { Ok(any) }
     }
 
     /// Looks for bells as long as an answer usually takes, and does not even ask the clock; says whether one rang.
@@ -310,13 +327,17 @@ impl Line {
         {
             lost = Some(Error::new(Kind::Gone, why));
         }
+        if lost.is_none() && self.flights.is_left() {
+            lost = Some(closing());
+        }
         lost.map_or(Ok(()), Err)
     }
 
     /// Says again what an earlier line has not heard the answer of; what must not be said again comes back.
     pub(crate) fn resume(&mut self, mut old: Flights, answered: &mut Vec<Answered>) {
         let knows = self.welcome.resumed;
-        old.forsake(|flight| !knows && flight.calls.iter().any(|call| call.writes), answered);
+        let writes = |flight: &Flight| flight.calls.iter().any(|call| call.writes);
+        old.forsake(|flight| !knows && !flight.undone && writes(flight), answered);
         for flight in old.begin_again() {
             self.ops.push_back(Op::send(SEND, flight.message()));
         }
@@ -342,6 +363,19 @@ impl Line {
     }
 }
 
+/// The coarse clock costs a few nanoseconds.
+#[inline]
+fn clock() -> Duration {
+    let now = clock_gettime(ClockId::MonotonicCoarse);
+    Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec as u32)
+}
+
+/// What it was asked last it has not done; the next store may be asked for it.
+#[cold]
+fn closing() -> Error {
+    Error::new(Kind::Gone, results::CLOSING)
+}
+
 #[cold]
 fn unlanded(why: Unlanded) -> Error {
     match why {
@@ -356,6 +390,8 @@ fn unlanded(why: Unlanded) -> Error {
 const RECEIVE: u64 = 1;
 const SEND: u64 = 2;
 const LETTER: u64 = 3;
+/// How long nothing may be asked before the link is looked at first.
+const SILENCE: Duration = Duration::from_millis(50);
 /// How often bells are looked at before the link is, and the clock.
 const GLANCE: u32 = 32;
 /// Some microseconds.

@@ -180,7 +180,7 @@ pub(crate) fn refusal(answer: &Answer, what: impl FnOnce() -> String) -> Error {
                        server's token file";
             (Kind::Denied, why.to_owned())
         }
-        Status::Busy => {
+        Status::TooOften => {
             let why = "more requests in a second than the store lets this identity ask (--max-rate) — wait a \
                        little and ask again";
             (Kind::Busy, why.to_owned())
@@ -199,6 +199,16 @@ pub(crate) fn refusal(answer: &Answer, what: impl FnOnce() -> String) -> Error {
             (Kind::Damaged, why.to_owned())
         }
         Status::Incomplete => (Kind::Misuse, "pieces of the value are missing".to_owned()),
+        Status::Busy => {
+            let why = "as many bytes are on their way to the store as it takes (--max-in-flight); nothing was \
+                       done — ask again, or put less at a time";
+            (Kind::Overloaded, why.to_owned())
+        }
+        Status::Closing => (Kind::Gone, CLOSING.to_owned()),
     };
     Error::new(kind, format!("{}: {why}", what()))
 }
+
+/// What a store says that is about to end.
+pub(crate) const CLOSING: &str =
+    "the store is shutting down; nothing was done — ask another one, or later";

@@ -128,14 +128,18 @@ impl Client {
             |from: u64| Source::Apart { region: shelf.number, at: range.start as u64 + from };
         let moved = self.moved();
         if length <= moved {
-            let sequence = self.core.next_sequence();
-            let source = if length == 0 { Source::Along(&[]) } else { source(0) };
-            let request = Request::Put { key, length, source, ttl, condition, sequence };
-            let (answer, _) = self.call(&request, what)?;
-            return results::stored(&answer, what);
+            return self.patiently(|this| {
+                let sequence = this.core.next_sequence();
+                let source = if length == 0 { Source::Along(&[]) } else { source(0) };
+                let request = Request::Put { key, length, source, ttl, condition, sequence };
+                let (answer, _) = this.call(&request, what)?;
+                results::stored(&answer, what)
+            });
         }
-        let (begun, _) = self.call(&Request::Begin { length }, what)?;
-        results::stored(&begun, what)?;
+        let begun = self.patiently(|this| {
+            let (begun, _) = this.call(&Request::Begin { length }, what)?;
+            results::stored(&begun, what).map(|_| begun)
+        })?;
         let handle = begun.handle;
         let mut offset = 0;
         while offset < length {

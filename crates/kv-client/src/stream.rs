@@ -77,8 +77,10 @@ impl Client {
     ) -> Result<Writer<'_>, Error> {
         check(key)?;
         let what = || named("put", key);
-        let (answer, _) = self.call(&Request::Begin { length }, what)?;
-        results::stored(&answer, what)?;
+        let answer = self.patiently(|this| {
+            let (answer, _) = this.call(&Request::Begin { length }, what)?;
+            results::stored(&answer, what).map(|_| answer)
+        })?;
         let (handle, piece) = (answer.handle, self.piece() as usize);
         Ok(Writer {
             client: self,

@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     /// How many spin now, and how many may.
     spinning: AtomicUsize,
     most_spinning: usize,
+    /// What is under way is finished, and nothing is begun.
+    closing: AtomicBool,
     stopping: AtomicBool,
     graves: Mutex<Sender<(Link, Loans)>>,
 }
@@ -67,6 +69,7 @@ impl Crew {
             spinning: AtomicUsize::new(0),
             // Clients on this machine spin too.
             most_spinning: (cores / 2).max(1),
+            closing: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             graves: Mutex::new(graves),
         });
@@ -98,6 +101,21 @@ impl Crew {
     pub fn roster(&self) -> Roster {
         // Not as one of the crew, which ends when the last is gone.
         Roster { shared: Arc::downgrade(&self.shared) }
+    }
+
+    /// Begins nothing more, finishes what is under way, and says goodbye to each client when it has been quiet for a
+    /// moment: who asks meanwhile is told that nothing was done. Waits up to a limit; says how many are left.
+    pub fn drain(&self, limit: Duration) -> usize {
+        let deadline = Instant::now() + limit;
+        self.shared.closing.store(true, Ordering::SeqCst);
+        self.shared.posts.iter().for_each(Post::ring);
+        loop {
+            let left = self.roster().guests();
+            if left == 0 || Instant::now() >= deadline {
+                return left;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Says goodbye to everybody and waits for the workers, up to a limit. `false`: some are still at it.
@@ -162,6 +180,10 @@ impl Post {
 impl Shared {
     pub(crate) fn bell(&self, number: usize) -> BorrowedFd<'_> {
         self.posts[number].bell.as_fd()
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::SeqCst)
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

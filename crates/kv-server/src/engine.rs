@@ -9,6 +9,7 @@ use fabric::{Error, Memory, Pages};
 use kv_store::{Facts, Moment, NoRoom, Pinned, Ranges, Reservation, Store, WhenFull};
 
 use crate::access::Access;
+use crate::budget::{Budget, Claim, Share};
 use crate::journal::{Journal, JournalCounts, Opened};
 use crate::session::Sessions;
 
@@ -23,6 +24,8 @@ pub struct Settings {
     pub when_full: WhenFull,
     /// The longest value taken; none: what fits into the pool.
     pub most_value: Option<u64>,
+    /// How many bytes may be on their way in at once; none: half of the memory.
+    pub most_in_flight: Option<u64>,
     /// How long a cursor or a staged value may stand unused.
     pub idle: Duration,
     /// Where what was acknowledged is kept; none: nowhere, this is a cache.
@@ -39,6 +42,9 @@ pub struct Engine {
     idle: Duration,
     began: Instant,
     epoch: u64,
+    budget: Arc<Budget>,
+    /// What callers by gRPC may have on its way, all together: they count as one client.
+    pub(crate) callers: Arc<Share>,
     pub(crate) sessions: Sessions,
     access: Arc<Access>,
     /// What was done, by kind; see [`Engine::counts`].
@@ -65,6 +71,8 @@ pub struct Counts {
     pub nonsense: AtomicU64,
     /// Cursors and staged values that stood unused for too long.
     pub idled: AtomicU64,
+    /// Batches that came when the store was about to end.
+    pub turned_away: AtomicU64,
 }
 
 impl Engine {
@@ -115,6 +123,8 @@ impl Engine {
             first_version,
             seed,
         });
+        let most_in_flight = settings.most_in_flight.unwrap_or(settings.memory as u64 / 2);
+        let budget = Arc::new(Budget::new(most_in_flight));
         let engine = Arc::new(Engine {
             store,
             most_value: settings.most_value.unwrap_or(u64::MAX).min(settings.memory as u64),
@@ -122,6 +132,8 @@ impl Engine {
             idle: settings.idle,
             began: Instant::now(),
             epoch,
+            callers: budget.share(),
+            budget,
             sessions: Sessions::default(),
             access,
             counts: Counts::default(),
@@ -187,6 +199,11 @@ impl Engine {
     /// The longest value taken.
     pub fn most_value(&self) -> u64 {
         self.most_value
+    }
+
+    /// What is on its way in, and how much of it there may be.
+    pub fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 
     /// How long a cursor or a staged value may stand unused.
@@ -326,12 +343,13 @@ impl Drop for Held {
 pub struct Staged {
     engine: Arc<Engine>,
     room: Option<Reservation>,
+    _claim: Option<Claim>,
 }
 
 impl Staged {
-    /// Takes over a reservation.
-    pub fn new(engine: Arc<Engine>, room: Reservation) -> Self {
-        Staged { engine, room: Some(room) }
+    /// Takes over a reservation, and what was claimed for a client whose bytes are on their way.
+    pub(crate) fn new(engine: Arc<Engine>, room: Reservation, claim: Option<Claim>) -> Self {
+        Staged { engine, room: Some(room), _claim: claim }
     }
 
     /// The room.

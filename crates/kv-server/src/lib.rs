@@ -9,6 +9,7 @@
 //! else: HTTP/2 connections, by any gRPC client. Who may do what, by either, is [`access`].
 
 pub mod access;
+mod budget;
 mod crew;
 mod desk;
 mod engine;
@@ -17,14 +18,17 @@ mod guest;
 mod journal;
 mod news;
 mod outcome;
+mod phase;
 mod rows;
 mod session;
 pub mod tls;
 mod tools;
 mod worker;
 
+pub use budget::Budget;
 pub use crew::{Crew, Roster};
 pub use engine::{Counts, Durability, Engine, Held, Settings, Staged};
 pub use guest::SCRATCH;
 pub use journal::JournalCounts;
+pub use phase::Phase;
 pub use session::{Session, SessionId, Sessions, Turn};

@@ -39,6 +39,8 @@ pub(crate) struct Tools {
     pub(crate) away: usize,
     /// How many guests have something that was lent to them.
     pub(crate) debtors: usize,
+    /// The store is about to end: what is under way is finished, nothing is begun.
+    pub(crate) closing: bool,
 }
 
 /// What was done since it was last told.
@@ -76,6 +78,7 @@ impl Tools {
             watched: 0,
             away: 0,
             debtors: 0,
+            closing: false,
         })
     }
 

@@ -28,6 +28,8 @@ pub(crate) struct Worker {
     works: bool,
     /// When it last looked after what stands unused.
     tidied: Instant,
+    /// When it last looked whether guests may be seen off, once the store is about to end.
+    seen_off: Instant,
 }
 
 struct Seat {
@@ -35,6 +37,9 @@ struct Seat {
     /// Whether it had something to do since that was last asked.
     works: bool,
     is_hot: bool,
+    /// Whether it had something to do since it was last looked at to be seen off, and since when not.
+    stirred: bool,
+    quiet: Option<Instant>,
 }
 
 impl Worker {
@@ -55,6 +60,7 @@ impl Worker {
             epoll,
             works: false,
             tidied: Instant::now(),
+            seen_off: Instant::now(),
         })
     }
 
@@ -62,23 +68,31 @@ impl Worker {
     pub(crate) fn run(mut self) {
         let mut done = Vec::new();
         let mut rounds = 0_u32;
+        // How many looks at guests there were since those that are not hot had their turn, and since the last pause:
+        // with many hot guests a round takes long.
+        let (mut glanced, mut paused) = (0, 0);
         // Links that only say that they are there are no reason to stay awake.
         let mut busy = None::<Instant>;
         while !self.is_over() {
             rounds = rounds.wrapping_add(1);
-            if rounds.is_multiple_of(GLANCE) {
+            let looks = self.hot.len().max(1);
+            (glanced, paused) = (glanced + looks, paused + looks);
+            if glanced >= GLANCE {
+                glanced = 0;
                 // Those that are not hot have their turn too.
                 self.listen(Some(Duration::ZERO));
+                self.close();
             }
             if self.hear_news() | self.step(&mut done) {
                 busy = None;
-                if rounds.is_multiple_of(GLANCE * 16) {
+                if paused >= PAUSE {
+                    paused = 0;
                     self.pause();
                 }
                 continue;
             }
             // The clock costs as much as a look, so it is asked now and then.
-            if self.works && !rounds.is_multiple_of(LOOKS) {
+            if self.works && looks < LOOKS as usize && !rounds.is_multiple_of(LOOKS) {
                 std::hint::spin_loop();
                 continue;
             }
@@ -94,7 +108,9 @@ impl Worker {
             if self.rest() {
                 self.shared.spins(self.number, false);
                 // Who has something of ours may give it back without saying so.
-                self.listen((self.tools.debtors > 0).then_some(TIDY));
+                let tidy = (self.tools.debtors > 0).then_some(TIDY);
+                self.listen(if self.tools.closing { Some(CLOSING) } else { tidy });
+                self.close();
             }
         }
         self.tools.tell();
@@ -135,6 +151,30 @@ impl Worker {
         });
     }
 
+    /// Once the store is about to end: says goodbye to guests that have been quiet for a moment. Whoever asks before
+    /// that is told that nothing was done, and need not wonder.
+    fn close(&mut self) {
+        let now = Instant::now();
+        if !self.tools.closing || now.duration_since(self.seen_off) < CLOSING {
+            return;
+        }
+        self.seen_off = now;
+        let mut gone = Vec::new();
+        for (row, seat) in self.guests.iter_mut() {
+            let patience = seat.guest.patience(&mut self.tools);
+            if std::mem::take(&mut seat.stirred) || patience.is_none() {
+                seat.quiet = None;
+                continue;
+            }
+            let silence = now.duration_since(*seat.quiet.get_or_insert(now));
+            if patience.is_some_and(|patience| silence >= patience) {
+                seat.guest.dismiss("the store is shutting down");
+                gone.push(row);
+            }
+        }
+        gone.into_iter().for_each(|row| self.heat(row));
+    }
+
     fn is_over(&self) -> bool {
         self.shared.is_stopping() && self.guests.len() == 0
     }
@@ -150,7 +190,7 @@ impl Worker {
                 continue;
             };
             if seat.guest.step(&mut self.tools, done) {
-                (busy, seat.works) = (true, true);
+                (busy, seat.works, seat.stirred) = (true, true, true);
             }
             if seat.guest.is_gone() {
                 self.hot.swap_remove(at);
@@ -204,6 +244,7 @@ impl Worker {
                 self.shared.left(self.number);
             }
         }
+        self.tools.closing = self.shared.is_closing();
         if self.shared.is_stopping() {
             for (_, seat) in self.guests.iter_mut() {
                 seat.guest.dismiss("the store is shutting down");
@@ -215,7 +256,7 @@ impl Worker {
 
     fn seat(&mut self, link: Link) -> Result<(), fabric::Error> {
         let guest = Guest::new(link, &mut self.tools)?;
-        let seat = Seat { guest, works: true, is_hot: true };
+        let seat = Seat { guest, works: true, is_hot: true, stirred: true, quiet: None };
         let row = self.guests.insert(seat);
         let Some(seat) = self.guests.get_mut(row) else { return Ok(()) };
         seat.guest.row = row;
@@ -242,8 +283,12 @@ impl Worker {
 
 /// The descriptor by which the crew calls.
 const BELL: u64 = u64::MAX;
-/// How many rounds guests that are not hot wait at most.
-const GLANCE: u32 = 256;
+/// For how many looks at hot guests the others wait at most.
+const GLANCE: usize = 256;
+/// After how many looks those are sorted out that are hot no more.
+const PAUSE: usize = 16 * GLANCE;
 /// How many rounds pass between looks at the clock.
 const LOOKS: u32 = 8;
 const TIDY: Duration = Duration::from_secs(1);
+/// How often guests are looked at once the store is about to end.
+const CLOSING: Duration = Duration::from_millis(20);

@@ -107,7 +107,7 @@ impl From<kv_client::Error> for Failure {
         use kv_client::Kind;
         let text = error.to_string();
         match error.kind() {
-            Kind::Condition(_) | Kind::Full | Kind::TooLong => Failure::no(text),
+            Kind::Condition(_) | Kind::Full | Kind::TooLong | Kind::Overloaded => Failure::no(text),
             Kind::Denied | Kind::Unsupported => Failure::no(text),
             Kind::Misuse => Failure::usage(text),
             _ => Failure::failed(text),

@@ -42,6 +42,14 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     number.map(Duration::from_secs_f64).ok_or_else(|| "write seconds, from 0.01 to 3600".to_owned())
 }
 
+/// The same, and none at all.
+pub(crate) fn seconds_or_none(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(0.0) => Ok(Duration::ZERO),
+        _ => seconds(text).map_err(|why| format!("{why}, or 0")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,5 +75,7 @@ mod tests {
         for wrong in ["0", "-1", "NaN", "inf", "3601", "1s"] {
             assert!(seconds(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(seconds_or_none("0"), Ok(Duration::ZERO));
+        assert!(seconds_or_none("-1").is_err());
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use super::card::{Card, way_name};
@@ -216,7 +216,9 @@ impl Endpoint {
             let left = limit.saturating_sub(begun.elapsed());
             match session::dial(address, credentials, &ours.to_bytes(), &config, left) {
                 // So many call at once that we were sent away for the next: our turn may come.
-                Err(error) if error.kind() == Kind::Full && left > RETRY => {
+                Err(error)
+                    if error.kind() == Kind::Full && left > RETRY && begun.elapsed() < CROWDED =>
+                {
                     std::thread::sleep(RETRY);
                 }
                 dialled => break dialled?,
@@ -262,7 +264,12 @@ impl Endpoint {
     ) -> Result<Listener, Error> {
         let Inner { settings, callers, .. } = &*self.inner;
         let inner = self.inner.clone();
-        let judge = move |caller: &Caller, card: &[u8]| inner.judge(caller, card);
+        let closed = Arc::new(OnceLock::new());
+        let closing = closed.clone();
+        let judge = move |caller: &Caller, card: &[u8]| match closing.get() {
+            None => inner.judge(caller, card),
+            Some(why) => Err(Refusal { code: session::SHUTTING_DOWN, text: String::clone(why) }),
+        };
         let callers = callers.clone();
         if settings.classes.contains(&Class::Verbs) {
             // So that the first callers hear of our ports too.
@@ -280,7 +287,7 @@ impl Endpoint {
                 ..DoorConfig::new(judge)
             },
         )?;
-        Ok(Listener { door, inner: self.inner.clone() })
+        Ok(Listener { door, inner: self.inner.clone(), closed })
     }
 
     /// Every link that is alive.
@@ -305,6 +312,8 @@ impl Endpoint {
 pub struct Listener {
     door: Door,
     inner: Arc<Inner>,
+    /// Why nobody gets in any more.
+    closed: Arc<OnceLock<String>>,
 }
 
 impl Listener {
@@ -324,6 +333,12 @@ impl Listener {
         let policy = self.inner.settings.policy_for(session.peer_address().ip());
         let ours = self.inner.card(policy, || self.inner.ports.glance());
         Some(self.inner.link(session, ours, theirs, Plans::default(), false))
+    }
+
+    /// From now on peers that call are sent away, and told why. What else the port serves, it still serves.
+    pub fn close(&self, why: &str) {
+        // The first reason stays.
+        let _ = self.closed.set(why.to_owned());
     }
 
     /// Readable while [`Listener::accept`] would give a link at once.
@@ -541,6 +556,8 @@ impl Ways for LinkWays {
 
 /// How soon a door that has too many callers is called again.
 const RETRY: Duration = Duration::from_millis(50);
+/// How long to go on with a peer that has no place for us.
+const CROWDED: Duration = Duration::from_secs(5);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

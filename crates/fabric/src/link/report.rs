@@ -15,6 +15,9 @@ use crate::op::{Failure, OpKind};
 use crate::stats::Stats;
 use crate::verbs::Way;
 
+/// The state of a link that is over.
+const ENDED: &str = "ended";
+
 /// The last that was published of a link.
 #[derive(Debug)]
 pub struct Report {
@@ -107,6 +110,11 @@ pub(super) struct Subject {
 }
 
 impl Report {
+    /// Whether the link is over. Costs less than all the rest.
+    pub fn has_ended(&self) -> bool {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).state == ENDED
+    }
+
     pub(super) fn new(core: &Core, subject: &Subject) -> Self {
         Report { last: Mutex::new(explain(core, subject)), stats: core.stats.clone() }
     }
@@ -139,7 +147,7 @@ impl Report {
 fn explain(core: &Core, subject: &Subject) -> Explanation {
     let active = core.active.first().map(|at| &core.rails[usize::from(*at)]);
     let state = match (&core.ended, active) {
-        (Some(_), _) => "ended",
+        (Some(_), _) => ENDED,
         (None, Some(_)) => "up",
         (None, None) if core.journal.count(Happening::RailUp) > 0 => "stranded",
         (None, None) => "connecting",

@@ -11,7 +11,7 @@ use super::framing::{Fault, Framing};
 use super::key::{KeyId, Secret};
 use super::noise::{FIRST, TAG, initiator};
 use super::preface::{Preface, Versions};
-use super::refusal::{Reason, printable};
+use super::refusal::{Reason, SHUTTING_DOWN, printable};
 use super::{ANONYMOUS, MOST_MESSAGE};
 use crate::error::Kind;
 
@@ -174,6 +174,9 @@ impl Trouble {
             Some(Reason::WrongKey) => (Kind::Denied, "give both ends the same key"),
             Some(Reason::Oversized) => (Kind::Misuse, "say less of ourselves, or raise its limit"),
             Some(Reason::TooManySessions | Reason::TooMany) => (Kind::Full, "dial again later"),
+            Some(Reason::Refused) if word == Some(SHUTTING_DOWN.as_bytes()) => {
+                (Kind::Gone, "dial another one, or later")
+            }
             Some(Reason::Slow) => (Kind::Gone, "dial again, or give its handshakes more time"),
             _ => (Kind::Denied, "see the peer's log"),
         };

@@ -175,7 +175,11 @@ impl Host {
         let Some(card) = known.framing.next()? else { return Ok(None) };
         let config = &self.rules.config;
         let place = Place::take(&self.rules.alive, config.most_sessions).ok_or_else(|| {
-            let text = "this peer has as many sessions as it allows: raise its limit or try later";
+            let most = config.most_sessions;
+            let text = format!(
+                "this peer serves {most} clients, as many as it allows: try later, or raise its limit \
+                 (`wirelane serve --max-clients N`)"
+            );
             No::new(Reason::TooManySessions, text)
         })?;
         // Only now the caller proved that it knows the secret: no record of its first message can.

@@ -36,6 +36,7 @@ pub use door::{Caller, Door, DoorConfig, DoorCounts, Judge, Lanes, Others};
 pub use key::Key;
 pub use keyring::Keyring;
 pub use lost::{Lost, LostKind};
+pub(crate) use refusal::SHUTTING_DOWN;
 pub use refusal::{Reason, Refusal};
 pub use ticket::Ticket;
 

@@ -90,6 +90,9 @@ pub struct Refusal {
     pub text: String,
 }
 
+/// The judge's word for callers that come when the process behind the door is about to end.
+pub(crate) const SHUTTING_DOWN: &str = "shutting_down";
+
 /// What somebody else says, fit to be shown: not too long, and nothing that moves a terminal's cursor.
 pub(super) fn printable(said: &[u8]) -> String {
     let said = &said[..said.len().min(MOST_TEXT)];

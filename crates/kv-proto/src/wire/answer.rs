@@ -61,17 +61,21 @@ pub enum Status {
     /// A staged value has gaps.
     Incomplete = 14,
     /// More requests in a second than this caller may ask.
-    Busy = 15,
+    TooOften = 15,
     /// The store's disk is full: nothing was written.
     DiskFull = 16,
     /// The store's disk fails: nothing was written, or nothing could be read.
     DiskFailed = 17,
     /// The value was damaged on the disk.
     Damaged = 18,
+    /// As many bytes are on their way in as the store takes. Nothing was done: ask again.
+    Busy = 19,
+    /// The store is shutting down. Nothing of the batch was done: ask another store, or later.
+    Closing = 20,
 }
 
 impl Status {
-    const ALL: [Status; 19] = [
+    const ALL: [Status; 21] = [
         Status::Ok,
         Status::NotFound,
         Status::Exists,
@@ -87,10 +91,12 @@ impl Status {
         Status::Unreadable,
         Status::Denied,
         Status::Incomplete,
-        Status::Busy,
+        Status::TooOften,
         Status::DiskFull,
         Status::DiskFailed,
         Status::Damaged,
+        Status::Busy,
+        Status::Closing,
     ];
 }
 
@@ -187,7 +193,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         let good = Answer::new(Status::Ok).to_bytes();
-        for (at, value) in [(0, 19), (1, 16), (2, 1), (3, 1)] {
+        for (at, value) in [(0, 21), (1, 16), (2, 1), (3, 1)] {
             let mut bad = good;
             bad[at] = value;
             Answer::parse(&bad).expect_err("a field it does not know");

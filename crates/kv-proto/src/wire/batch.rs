@@ -29,7 +29,7 @@ pub struct Grant {
 }
 
 /// Requests, which are answered together.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Batch<'m> {
     /// Where the answers go, and under which tag.
     pub head: BatchHead,

@@ -33,7 +33,7 @@ pub type Nonsense = &'static str;
 pub const VERSION: u8 = 1;
 
 /// Reads numbers one after the other.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Reader<'m> {
     bytes: &'m [u8],
 }

@@ -16,21 +16,22 @@ use tokio::time::{sleep, timeout};
 use super::admission::Caller;
 use super::counts::Counts;
 use super::gate::Gate;
+use crate::phase::Phase;
 
 /// Gives a connection a place and a task, or closes it.
 pub(super) fn admit(
     socket: TcpStream,
     gate: &Arc<Gate>,
     counts: &Arc<Counts>,
-    stopping: &watch::Receiver<bool>,
+    life: &watch::Receiver<Phase>,
 ) {
     let Some(place) = counts.place() else {
         tracing::warn!("too many gRPC connections, one was closed");
         return counts.turn_away();
     };
-    let (gate, counts, stopping) = (gate.clone(), counts.clone(), stopping.clone());
+    let (gate, counts, life) = (gate.clone(), counts.clone(), life.clone());
     tokio::spawn(async move {
-        if let Err(why) = converse(socket, gate, stopping).await {
+        if let Err(why) = converse(socket, gate, life).await {
             tracing::debug!(why, "a connection that is neither a link nor gRPC was closed");
             counts.turn_away();
         }
@@ -41,21 +42,21 @@ pub(super) fn admit(
 async fn converse(
     socket: TcpStream,
     gate: Arc<Gate>,
-    stopping: watch::Receiver<bool>,
+    life: watch::Receiver<Phase>,
 ) -> Result<(), &'static str> {
     let stream = tokio::net::TcpStream::from_std(socket).map_err(|_| "it cannot be watched")?;
     // Answers are written when they are whole.
     let _ = stream.set_nodelay(true);
     let speaks = timeout(PATIENCE, greeted(&stream)).await.map_err(|_| "it says nothing")??;
     match (speaks, gate.tls()) {
-        (Speaks::Http2, None) => serve(stream, gate, Caller::plain(), stopping).await,
+        (Speaks::Http2, None) => serve(stream, gate, Caller::plain(), life).await,
         // It is told so by every call.
-        (Speaks::Http2, Some(_)) => serve(stream, gate, Caller::exposed(), stopping).await,
+        (Speaks::Http2, Some(_)) => serve(stream, gate, Caller::exposed(), life).await,
         (Speaks::Tls, None) => {
             return Err("it speaks TLS, for which this server has no certificate");
         }
         (Speaks::Tls, Some(tls)) => match tls.accept(stream, gate.access()).await {
-            Ok((stream, name)) => serve(stream, gate, Caller::secure(name), stopping).await,
+            Ok((stream, name)) => serve(stream, gate, Caller::secure(name), life).await,
             Err(error) => {
                 tracing::debug!(%error, "a TLS handshake failed");
                 return Err("its TLS handshake failed");
@@ -69,7 +70,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     gate: Arc<Gate>,
     caller: Caller,
-    mut stopping: watch::Receiver<bool>,
+    mut life: watch::Receiver<Phase>,
 ) {
     let hang_up = Arc::new(Notify::new());
     let service = service_fn(|request| {
@@ -96,7 +97,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         () = hang_up.notified() => {
             tracing::debug!("an answer was not read for too long, its connection is closed");
         }
-        _ = stopping.changed() => {
+        () = Phase::Stopping.reached(&mut life) => {
             connection.as_mut().graceful_shutdown();
             let _ = connection.await;
         }

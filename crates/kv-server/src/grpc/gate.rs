@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -12,6 +13,7 @@ use kv_proto::limits::MOST_MESSAGE_BYTES;
 use kv_proto::v1::kv_server::KvServer;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::timeout;
+use tonic::Code;
 use tonic::body::Body;
 use tonic::codegen::Service as _;
 use tonic_health::ServingStatus;
@@ -19,6 +21,7 @@ use tonic_health::server::{HealthReporter, health_reporter};
 
 use super::admission::{Admission, Caller};
 use super::calls::Calls;
+use super::counts::Counts;
 use super::paced::Paced;
 use super::service::Service;
 use super::status;
@@ -35,6 +38,9 @@ pub(super) struct Gate {
     access: Arc<Access>,
     tls: Option<Arc<Tls>>,
     idle: Duration,
+    counts: Arc<Counts>,
+    /// Nothing more is begun.
+    closing: AtomicBool,
 }
 
 /// Answers the calls of one service.
@@ -44,6 +50,7 @@ type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + 
 impl Gate {
     pub(super) async fn new(
         service: Service,
+        counts: Arc<Counts>,
         calls: Arc<Calls>,
         tls: Option<Arc<Tls>>,
         idle: Duration,
@@ -73,6 +80,8 @@ impl Gate {
             access,
             tls,
             idle,
+            counts,
+            closing: AtomicBool::new(false),
         }
     }
 
@@ -95,6 +104,10 @@ impl Gate {
             _ if caller.exposed => {
                 self.access.refusals().count(Refused::NoCredentials);
                 (status::wants_tls().into_http(), None)
+            }
+            true if self.closing.load(Relaxed) => {
+                self.counts.failed(Code::Unavailable);
+                (status::shutting_down().into_http(), None)
             }
             true => match timeout(self.idle, self.places.clone().acquire_owned()).await {
                 Ok(place) => (self.ask_store(request, caller).await, place.ok()),
@@ -127,11 +140,19 @@ impl Gate {
         }
     }
 
-    /// Tells those who watch our health that we are about to stop.
+    /// Begins nothing more, and tells those who watch our health.
     pub(super) async fn close(&self) {
+        self.closing.store(true, Relaxed);
         for service in [kv_proto::SERVICE, ""] {
             self.health.set_service_status(service, ServingStatus::NotServing).await;
         }
+    }
+}
+
+impl Gate {
+    /// Waits until all calls of the store are over, answers and all.
+    pub(super) async fn quiet(&self) {
+        let _ = self.places.acquire_many(MOST_CALLS as u32).await;
     }
 }
 

@@ -26,10 +26,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kv_proto::v1::Transport;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::engine::Engine;
+use crate::phase::Phase;
 use crate::session::Sessions;
 use crate::tls::Tls;
 use calls::Calls;
@@ -91,27 +92,38 @@ impl Grpc {
         self.service.sessions()
     }
 
-    /// Serves until told to stop, then lets calls under way finish.
-    pub async fn serve(self, mut stopping: watch::Receiver<bool>) {
+    /// Serves until told to stop. Told to drain before, it begins no call more, says so to who calls and who asks for
+    /// its health, and lets calls under way finish; `drained` hears when they have.
+    pub async fn serve(self, mut life: watch::Receiver<Phase>, drained: oneshot::Sender<()>) {
+        let (mut ended, mut drained) = (life.clone(), Some(drained));
         let Grpc { door, mut arrivals, service, counts, tls, idle } = self;
         // Theirs ends with whoever listens.
         drop(door);
         let calls = Arc::new(Calls::default());
         let sessions = service.sessions().clone();
-        let gate = Arc::new(Gate::new(service, calls.clone(), tls, idle).await);
+        let gate = Gate::new(service, counts.clone(), calls.clone(), tls, idle).await;
+        let gate = Arc::new(gate);
         let mut round = interval((idle / 4).clamp(Duration::from_millis(100), ROUND));
         round.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 arrived = arrivals.recv() => match arrived {
-                    Some(socket) => connection::admit(socket, &gate, &counts, &stopping),
+                    Some(socket) => connection::admit(socket, &gate, &counts, &life),
                     None => break,
                 },
                 _ = round.tick() => {
                     counts.hung_up(calls.hang_up_on_the_idle(idle));
                     sessions.tidy(std::time::Instant::now());
                 }
-                _ = stopping.changed() => break,
+                () = Phase::Draining.reached(&mut life), if drained.is_some() => {
+                    gate.close().await;
+                    let (gate, drained) = (gate.clone(), drained.take());
+                    tokio::spawn(async move {
+                        gate.quiet().await;
+                        drained.map(|drained| drained.send(()))
+                    });
+                }
+                () = Phase::Stopping.reached(&mut ended) => break,
             }
         }
         gate.close().await;

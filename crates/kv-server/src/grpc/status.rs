@@ -68,6 +68,14 @@ pub(super) fn no_room(why: &NoRoom) -> Status {
     }
 }
 
+/// As much is on its way as may be.
+pub(super) fn too_much_in_flight() -> Status {
+    Status::resource_exhausted(
+        "as many bytes are on their way to this server as it takes (--max-in-flight). Nothing was changed — ask \
+         again, or put less at a time",
+    )
+}
+
 /// A value that needs a stream.
 pub(super) fn too_much_for_one_message(bytes: u64, instead: &str) -> Status {
     Status::out_of_range(format!(
@@ -117,6 +125,13 @@ pub(super) fn too_many_sessions() -> Status {
 /// No room for another call.
 pub(super) fn too_many_calls() -> Status {
     Status::resource_exhausted("too many calls are under way — wait a little and ask again")
+}
+
+/// The server is about to end.
+pub(super) fn shutting_down() -> Status {
+    Status::unavailable(
+        "this server is shutting down. Nothing was changed — ask another one, or later",
+    )
 }
 
 /// A request that did not arrive in time.

@@ -155,8 +155,9 @@ async fn judge(engine: &Arc<Engine>, key: &[u8], condition: Condition) -> Result
 }
 
 fn stage(engine: &Arc<Engine>, length: u64) -> Result<Staged, Status> {
+    let claim = engine.callers.claim(length).ok_or_else(status::too_much_in_flight)?;
     let room = engine.reserve(length).map_err(|why| status::no_room(&why))?;
-    Ok(Staged::new(engine.clone(), room))
+    Ok(Staged::new(engine.clone(), room, Some(claim)))
 }
 
 /// Copies bytes in. Others have their turn between pieces.

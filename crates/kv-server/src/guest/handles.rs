@@ -76,6 +76,10 @@ impl Handles {
         Some(self.last)
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.open.len() >= MOST
     }

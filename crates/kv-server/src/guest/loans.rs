@@ -36,6 +36,10 @@ impl Loans {
         Loans { engine, lent: VecDeque::new(), bytes: 0, spare: Vec::new() }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.lent.is_empty()
+    }
+
     fn take_back(&mut self, taken: u64) {
         while self.lent.front().is_some_and(|loan| loan.sequence <= taken) {
             let Some(mut loan) = self.lent.pop_front() else { return };

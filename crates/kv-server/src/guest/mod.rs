@@ -17,13 +17,14 @@ mod watch;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fabric::link::Link;
 use fabric::{Completion, Done, Lane, Op, RemoteRegion, Rights, Window};
 use kv_proto::wire::{Board, Limits, Message, Opening, Welcome};
 
 use crate::access::Pass;
+use crate::budget::Share;
 use crate::desk::Slot;
 use crate::rows::Rows;
 use crate::session::Session;
@@ -93,6 +94,8 @@ pub(super) struct Client {
     /// Whether it may read the pool.
     lent: bool,
     handles: Handles,
+    /// What it may have on its way here.
+    share: Arc<Share>,
 }
 
 impl Guest {
@@ -174,6 +177,21 @@ impl Guest {
             && self.replies.len() + self.fetches.len() + self.letters.len() == 0
             && self.watch.is_still()
             && self.away == 0
+    }
+
+    /// How long it must have been silent to be sent away without losing anything; none: something is under way, or
+    /// open to be gone on with.
+    pub(crate) fn patience(&mut self, tools: &mut Tools) -> Option<Duration> {
+        self.reclaim(tools);
+        let open = matches!(&self.state, State::Client(client) if !client.handles.is_empty());
+        let waiting = self.waiting.len() + self.fetches.len() + self.unsent.len() + self.ops.len();
+        if open || waiting + self.away > 0 || !self.loans.is_empty() {
+            return None;
+        }
+        // A client by TCP that has its answer says so only when it asks the next time. So nobody waits for that, but
+        // a value may take a while to go out.
+        let sending = self.replies.iter_mut().any(|(_, reply)| reply.has_values());
+        Some(if sending { SENDING } else { QUIET })
     }
 
     /// Ends the link, for a reason to be logged.
@@ -335,7 +353,9 @@ impl Guest {
                 let welcome = Welcome { epoch, session: id, resumed, limits, pool };
                 let (regions, handles) = (HashMap::new(), Handles::default());
                 self.session = Some(session.clone());
-                let client = Client { session, pass, regions, landing, board, lent, handles };
+                let share = engine.budget().share();
+                let client =
+                    Client { session, pass, regions, landing, board, lent, handles, share };
                 self.state = State::Client(Box::new(client));
                 self.say(&welcome.to_bytes(), tools)
             }
@@ -368,6 +388,11 @@ const REQUESTS: u16 = 256;
 const BATCHES: u16 = 64;
 const REGIONS: u16 = 256;
 const MOVED: u64 = 1 << 30;
+
+/// How long a client says nothing before it is taken to have nothing to say: longer than one that asks one thing after
+/// the other pauses; and while values are on their way to it.
+const QUIET: Duration = Duration::from_millis(300);
+const SENDING: Duration = Duration::from_secs(1);
 
 /// How many looks at a board there are for one at the link.
 const POLLS: u32 = 16;

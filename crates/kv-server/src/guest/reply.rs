@@ -18,6 +18,13 @@ pub(super) struct Reply {
     bell: Bell,
 }
 
+impl Reply {
+    /// Whether values are on their way, not only answers.
+    pub(super) fn has_values(&self) -> bool {
+        !self.holds.is_empty()
+    }
+}
+
 /// How the client learns that its answers are there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bell {

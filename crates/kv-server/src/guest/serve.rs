@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use fabric::Window;
 use kv_proto::Condition;
-use kv_proto::wire::{Answer, Batch, Entry, Place, Request, Source, Status};
+use kv_proto::wire::{Answer, Batch, BatchHead, Entry, Place, Request, Source, Status};
 use kv_store::{Cursor, Facts, Key, Moment, Pinned, Ranges};
 
 use super::draft::{Behind, Draft, Hold};
@@ -41,6 +41,10 @@ impl Guest {
         let head = batch.head;
         if !reaches(&client.landing, head.at, head.room) {
             return Err("its answers have no place in its landing");
+        }
+        if tools.closing && !goes_on(&batch) {
+            self.turn_away(head, bell, tools);
+            return Ok(());
         }
         if self.waiting.len() + self.unsent.len() > usize::from(super::BATCHES) * 2 {
             return Err("it has more batches under way than it may");
@@ -88,6 +92,31 @@ impl Guest {
     }
 }
 
+/// Whether a batch only goes on with what was begun before.
+fn goes_on(batch: &Batch<'_>) -> bool {
+    let known = |request: Result<Request<'_>, _>| match request {
+        Ok(Request::Get { .. } | Request::Put { .. } | Request::Begin { .. }) => false,
+        Ok(Request::Delete { .. } | Request::Stat { .. } | Request::List { .. }) => false,
+        Ok(Request::Read { .. } | Request::Close { .. }) => true,
+        Ok(Request::Piece { .. } | Request::Commit { .. }) => true,
+        // It is found out when it is served.
+        Err(_) => true,
+    };
+    batch.clone().all(known)
+}
+
+impl Guest {
+    /// Says that nothing of a batch was done, nor will be: the store is about to end.
+    fn turn_away(&mut self, head: BatchHead, bell: Option<u64>, tools: &mut Tools) {
+        let mut draft = tools.drafts.pop().unwrap_or_else(Draft::new);
+        draft.begin(head);
+        draft.bell = bell;
+        draft.answers.resize(head.count.into(), Answer::new(Status::Closing));
+        crate::engine::add(&tools.engine.counts.turned_away, 1);
+        self.reply(draft, tools);
+    }
+}
+
 /// A write whose bytes will not be fetched after all may be asked for again.
 fn forsake(client: &Client, plan: &Plan) {
     if let Purpose::Value(_, terms) = &plan.purpose {
@@ -116,7 +145,7 @@ impl Serving<'_> {
             && let Err(refused) = self.judge(&request)
         {
             return Ok(Answer::new(match refused {
-                Refused::Rate => Status::Busy,
+                Refused::Rate => Status::TooOften,
                 _ => Status::Denied,
             }));
         }
@@ -379,6 +408,15 @@ impl Serving<'_> {
         if let Some(answer) = self.begun(sequence) {
             return Ok(answer);
         }
+        // What comes along is here already, but may have to wait for the disk.
+        let claim = match source {
+            Source::Along(_) if !self.is_durable() => Some(None),
+            _ => self.client.share.claim(length).map(Some),
+        };
+        let Some(claim) = claim else {
+            self.client.session.undone(sequence);
+            return Ok(Answer::new(Status::Busy));
+        };
         let room = match self.tools.engine.reserve(length) {
             Ok(room) => room,
             Err(why) => {
@@ -391,9 +429,8 @@ impl Serving<'_> {
                 self.tools.engine.fill(&room, 0, bytes);
                 self.tools.tally.bytes_in += length;
             }
-            Source::Apart { .. } if length == 0 => {}
-            Source::Apart { region, at } => {
-                let staged = Staged::new(self.tools.engine.clone(), room);
+            Source::Apart { region, at } if length > 0 => {
+                let staged = Staged::new(self.tools.engine.clone(), room, claim);
                 let from = self.client.region(region).filter(|from| reaches(from, at, length));
                 let Some(from) = from.cloned() else {
                     self.client.session.undone(sequence);
@@ -401,9 +438,10 @@ impl Serving<'_> {
                 };
                 return self.plan(from, at, length, Purpose::Value(staged, terms));
             }
+            Source::Apart { .. } => {}
         }
         if self.is_durable() {
-            let staged = Staged::new(self.tools.engine.clone(), room);
+            let staged = Staged::new(self.tools.engine.clone(), room, claim);
             let Terms { key, ttl, condition, sequence } = terms;
             return Ok(self.submit(sequence, key, What::Put { staged, ttl }, condition));
         }
@@ -451,11 +489,14 @@ impl Serving<'_> {
         if self.client.handles.is_full() {
             return Answer::new(Status::TooManyHandles);
         }
+        let Some(claim) = self.client.share.claim(length) else {
+            return Answer::new(Status::Busy);
+        };
         let room = match self.tools.engine.reserve(length) {
             Ok(room) => room,
             Err(why) => return no_room(&why),
         };
-        let staging = Staging::new(Staged::new(self.tools.engine.clone(), room));
+        let staging = Staging::new(Staged::new(self.tools.engine.clone(), room, Some(claim)));
         match self.client.handles.stage(staging, Instant::now()) {
             Some(handle) => Answer { handle, length, ..Answer::new(Status::Ok) },
             None => Answer::new(Status::TooManyHandles),

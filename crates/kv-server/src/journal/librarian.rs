@@ -103,7 +103,7 @@ impl Landing for Room<'_> {
             return false;
         }
         match self.engine.store.reserve(facts.length, self.engine.now()) {
-            Ok(room) => self.taken = Some((Staged::new(self.engine.clone(), room), *facts)),
+            Ok(room) => self.taken = Some((Staged::new(self.engine.clone(), room, None), *facts)),
             Err(NoRoom::TooLong { .. }) => self.none = Some(Status::TooLong),
             Err(NoRoom::Full { .. }) => self.none = Some(Status::Full),
         }

@@ -296,6 +296,7 @@ fn begin(disk: &Fake) -> (Arc<Engine>, Arc<Books>, Arc<Mutex<Scribe>>) {
         when_full: WhenFull::Evict,
         most_value: None,
         idle: Duration::from_secs(60),
+        most_in_flight: None,
         data_dir: None,
     };
     let scribe = Arc::new(Mutex::new(Scribe::new(Box::new(disk.clone()))));
@@ -322,7 +323,7 @@ fn value(key: u8, stamp: u64, length: usize) -> Vec<u8> {
 fn stage(engine: &Arc<Engine>, bytes: &[u8]) -> Option<Staged> {
     let room = engine.reserve(bytes.len() as u64).ok()?;
     engine.fill(&room, 0, bytes);
-    Some(Staged::new(engine.clone(), room))
+    Some(Staged::new(engine.clone(), room, None))
 }
 
 fn run(seed: u64) {

@@ -3,6 +3,7 @@
 mod access;
 mod attempts;
 mod basics;
+mod drained;
 mod limits;
 mod neighbours;
 mod place;

@@ -10,9 +10,9 @@ use kv_proto::v1::kv_client::KvClient;
 use kv_proto::v1::{PutRequest, Transport};
 use kv_server::access::Access;
 use kv_server::grpc::{About, Counts, Grpc};
-use kv_server::{Engine, Settings};
+use kv_server::{Engine, Phase, Settings};
 use kv_store::{Usage, WhenFull};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tonic::transport::{Channel, Endpoint as Address};
 
@@ -21,7 +21,9 @@ pub(crate) struct Place {
     pub(crate) address: SocketAddr,
     pub(crate) counts: Arc<Counts>,
     pub(crate) listener: Listener,
-    stop: watch::Sender<bool>,
+    pub(crate) life: watch::Sender<Phase>,
+    /// Hears when calls under way are over.
+    pub(crate) drained: Option<oneshot::Receiver<()>>,
     served: JoinHandle<()>,
 }
 
@@ -31,6 +33,7 @@ pub(crate) fn settings(memory: usize) -> Settings {
         pages: Pages::Plain,
         when_full: WhenFull::Evict,
         most_value: None,
+        most_in_flight: None,
         idle: Duration::from_secs(60),
         data_dir: None,
     }
@@ -51,14 +54,16 @@ impl Place {
         let endpoint = Endpoint::new(links).unwrap();
         let anywhere = "127.0.0.1:0".parse().unwrap();
         let listener = endpoint.listen_beside(anywhere, Some(grpc.door())).unwrap();
-        let (stop, stopping) = watch::channel(false);
+        let (life, told) = watch::channel(Phase::Serving);
+        let (drained, is_drained) = oneshot::channel();
         Place {
             engine,
             address: listener.address(),
             counts: grpc.counts().clone(),
             listener,
-            stop,
-            served: tokio::spawn(grpc.serve(stopping)),
+            life,
+            drained: Some(is_drained),
+            served: tokio::spawn(grpc.serve(told, drained)),
         }
     }
 
@@ -82,7 +87,7 @@ impl Place {
 
     /// Ends it, and waits until it has ended.
     pub(crate) async fn stop(self) {
-        self.stop.send(true).unwrap();
+        self.life.send(Phase::Stopping).unwrap();
         tokio::time::timeout(Duration::from_secs(30), self.served).await.unwrap().unwrap();
     }
 }

@@ -127,6 +127,42 @@ fn who_keeps_what_he_borrows_is_lent_no_more() {
     nothing_is_left(&store);
 }
 
+/// Somebody who asks for long values again and again, and never polls: no answer of his is ever taken.
+#[test]
+fn who_asks_and_never_listens_stops_nobody() {
+    for class in [Class::Shm, Class::Tcp] {
+        let store = Store::open(&settings(64 << 20), by(class));
+        let endpoint = Endpoint::new(by(class)).unwrap();
+        let mut honest = store.client(by(class));
+        honest.put(b"k", &[7; 500_000], &PutOptions::default()).unwrap();
+        let mut deaf = Liar::call(&store, &endpoint);
+        deaf.open();
+        let place = Place::Packed;
+        let long = Request::Get {
+            key: b"k",
+            offset: 0,
+            length: 500_000,
+            place,
+            keep: true,
+            checksum: false,
+        };
+        let message = batch(200_000, 600_000, &[long]);
+        deaf.region.memory().write(SAID, &message);
+        let mut ops = VecDeque::new();
+        for token in 0..300 {
+            ops.push_back(Op::send(token + 10, deaf.region.slice(SAID..SAID + message.len())));
+            deaf.link.post(&mut ops);
+        }
+        for round in 0..100_u8 {
+            honest.put(b"mine", &[round; 20_000], &PutOptions::default()).unwrap();
+            let got = honest.get(b"mine").unwrap().unwrap();
+            assert_eq!(got.to_vec(), [round; 20_000]);
+        }
+        drop((deaf, honest));
+        nothing_is_left(&store);
+    }
+}
+
 fn get(key: &[u8]) -> Request<'_> {
     let place = Place::Packed;
     Request::Get { key, offset: 0, length: 100, place, keep: true, checksum: true }

@@ -10,8 +10,8 @@ use kv_client::{Client, PutOptions};
 use crate::place::{Place, by, number, settings, until};
 use crate::proof::{Chance, examine, value};
 
-const CHILD: &str = "WIRELANE_TEST_VICTIM";
-const LONG: usize = 6 << 20;
+pub(crate) const CHILD: &str = "WIRELANE_TEST_VICTIM";
+pub(crate) const LONG: usize = 6 << 20;
 
 #[test]
 fn clients_killed_in_the_middle_leave_nothing_behind() {

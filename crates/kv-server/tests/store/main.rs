@@ -3,6 +3,8 @@
 mod access;
 mod awaited;
 mod basics;
+mod budget;
+mod drained;
 mod durable;
 mod hostile;
 mod killed;
@@ -11,3 +13,4 @@ mod place;
 mod proof;
 mod race;
 mod shelf;
+mod stopped;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -18,6 +18,9 @@ pub(crate) struct Place {
     pub(crate) address: SocketAddr,
     stop: Arc<AtomicBool>,
     guests: Arc<AtomicUsize>,
+    /// How long to drain, in milliseconds, and how many links were cut then.
+    patience: Arc<AtomicU64>,
+    cut: Arc<AtomicUsize>,
     door: Option<JoinHandle<()>>,
 }
 
@@ -27,6 +30,7 @@ pub(crate) fn settings(memory: usize) -> Settings {
         pages: Pages::Plain,
         when_full: WhenFull::Evict,
         most_value: None,
+        most_in_flight: None,
         idle: Duration::from_secs(60),
         data_dir: None,
     }
@@ -60,6 +64,8 @@ impl Place {
         let stopped = stop.clone();
         let guests = Arc::new(AtomicUsize::new(0));
         let counted = guests.clone();
+        let (patience, cut) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (drain, left) = (patience.clone(), cut.clone());
         let door = std::thread::spawn(move || {
             while !stopped.load(Ordering::SeqCst) {
                 if let Some(Ok(link)) = listener.accept(Duration::from_millis(20)) {
@@ -67,14 +73,31 @@ impl Place {
                 }
                 counted.store(crew.roster().guests(), Ordering::SeqCst);
             }
+            listener.close("the test is over");
+            let limit = Duration::from_millis(drain.load(Ordering::SeqCst));
+            left.store(crew.drain(limit), Ordering::SeqCst);
             assert!(crew.stop(Duration::from_secs(20)), "the workers end");
         });
-        Place { engine, address, stop, guests, door: Some(door) }
+        Place { engine, address, stop, guests, patience, cut, door: Some(door) }
     }
 
     /// How many links are served, or were a moment ago.
     pub(crate) fn guests(&self) -> usize {
         self.guests.load(Ordering::SeqCst)
+    }
+
+    /// Begins to end it, in order.
+    pub(crate) fn drain(&self, limit: Duration) {
+        self.patience.store(limit.as_millis() as u64, Ordering::SeqCst);
+        self.stop.store(true, Ordering::SeqCst);
+    }
+
+    /// Waits until it has ended; says how many links were cut.
+    pub(crate) fn ended(&mut self) -> usize {
+        if let Some(door) = self.door.take() {
+            door.join().unwrap();
+        }
+        self.cut.load(Ordering::SeqCst)
     }
 
     pub(crate) fn client(&self, links: link::Settings) -> Client {
@@ -87,9 +110,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        if let Some(door) = self.door.take() {
-            door.join().unwrap();
-        }
+        self.ended();
         self.engine.close();
     }
 }

@@ -15,7 +15,7 @@ use crate::cli::Global;
 use crate::config::Settings;
 use crate::endpoint;
 use crate::exit::Failure;
-use crate::size::Size;
+use crate::size::{Size, seconds_or_none};
 use crate::transport::Transport;
 
 #[derive(Debug, Args)]
@@ -73,6 +73,20 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
 
+    /// How many clients may have links at once (default: 4096)
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(super) max_clients: Option<u32>,
+
+    /// How many bytes of values may be on their way in at once, of one client at most half of them (default: half of
+    /// the memory)
+    #[arg(long, value_name = "SIZE")]
+    max_in_flight: Option<Size>,
+
+    /// How long what is under way may take to finish once a signal came; a second signal ends at once
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds_or_none)]
+    pub(super) drain: Duration,
+
     /// What the names of metrics begin with
     #[arg(long, value_name = "WORD", default_value = "wirelane")]
     pub(super) metrics_prefix: Prefix,
@@ -102,6 +116,7 @@ impl ServeArgs {
     ) -> Result<link::Settings, Failure> {
         let mut links = endpoint::settings(global, settings, security.known())?;
         self.transport.narrow(None, &mut links)?;
+        links.most_peers = self.max_clients() as usize;
         links.most_rails = self.domains.map_or(links.most_rails, usize::from);
         links.require_authentication = !security.anonymous;
         Ok(links)
@@ -130,8 +145,14 @@ impl ServeArgs {
                 WhenFullArg::Refuse => WhenFull::Refuse,
             },
             most_value,
+            most_in_flight: self.max_in_flight.map(|size| size.0 as u64),
             idle: IDLE,
         })
+    }
+
+    /// How many links there may be.
+    pub(super) fn max_clients(&self) -> u32 {
+        self.max_clients.unwrap_or(MAX_CLIENTS)
     }
 
     /// How many threads serve links.
@@ -141,6 +162,7 @@ impl ServeArgs {
     }
 }
 
+const MAX_CLIENTS: u32 = 4096;
 /// How long a client may stand still with something that holds memory.
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -178,6 +200,9 @@ mod tests {
             &["--workers", "0"],
             &["--when-full", "panic"],
             &["--metrics-prefix", "a-b"],
+            &["--max-clients", "0"],
+            &["--max-in-flight", "0"],
+            &["--drain", "-1"],
         ] {
             assert!(typed(wrong).is_err(), "{wrong:?}");
         }

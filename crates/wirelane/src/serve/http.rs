@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
+use kv_server::Phase;
 use kv_server::access::Refused;
 use kv_server::tls::Tls;
 
@@ -60,16 +61,16 @@ impl Site {
 }
 
 /// Serves until told to stop, then lets answers under way finish.
-pub(super) async fn serve(listener: TcpListener, site: Site, mut stopping: watch::Receiver<bool>) {
+pub(super) async fn serve(listener: TcpListener, site: Site, mut life: watch::Receiver<Phase>) {
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            // The one change is the order to stop; an error means that the server is gone.
-            _ = stopping.changed() => break,
+            // An error means that the server is gone.
+            () = Phase::Stopping.reached(&mut life) => break,
         };
         match accepted {
-            Ok((stream, _)) => admit(stream, &places, &site, &stopping),
+            Ok((stream, _)) => admit(stream, &places, &site, &life),
             Err(error) => {
                 // Out of file descriptors, most likely: wait for some to come back.
                 tracing::warn!(%error, "cannot accept a connection");
@@ -82,29 +83,24 @@ pub(super) async fn serve(listener: TcpListener, site: Site, mut stopping: watch
 }
 
 /// Gives the connection a place and a task, or closes it when all places are taken.
-fn admit(
-    stream: TcpStream,
-    places: &Arc<Semaphore>,
-    site: &Site,
-    stopping: &watch::Receiver<bool>,
-) {
+fn admit(stream: TcpStream, places: &Arc<Semaphore>, site: &Site, life: &watch::Receiver<Phase>) {
     let Ok(place) = places.clone().try_acquire_owned() else {
         tracing::warn!(most = MOST_CONNECTIONS, "too many HTTP connections, one was closed");
         return;
     };
-    let (site, stopping) = (site.clone(), stopping.clone());
+    let (site, life) = (site.clone(), life.clone());
     tokio::spawn(async move {
-        converse(stream, site, stopping).await;
+        converse(stream, site, life).await;
         drop(place);
     });
 }
 
-async fn converse(stream: TcpStream, site: Site, stopping: watch::Receiver<bool>) {
+async fn converse(stream: TcpStream, site: Site, life: watch::Receiver<Phase>) {
     let (Some(tls), Some(guard)) = (&site.tls, &site.guard) else {
-        return exchange(stream, site, None, stopping).await;
+        return exchange(stream, site, None, life).await;
     };
     match tls.accept(stream, guard.access()).await {
-        Ok((stream, name)) => exchange(stream, site, name, stopping).await,
+        Ok((stream, name)) => exchange(stream, site, name, life).await,
         Err(error) => tracing::debug!(%error, "a TLS handshake for HTTP failed"),
     }
 }
@@ -113,7 +109,7 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     site: Site,
     certificate: Option<Arc<str>>,
-    mut stopping: watch::Receiver<bool>,
+    mut life: watch::Receiver<Phase>,
 ) {
     let service = service_fn(move |request| answer(request, site.clone(), certificate.clone()));
     let connection = http1::Builder::new()
@@ -124,7 +120,7 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = timeout(LONGEST_CONNECTION, connection.as_mut()) => ended.unwrap_or(Ok(())),
-        _ = stopping.changed() => {
+        () = Phase::Stopping.reached(&mut life) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -159,7 +155,7 @@ async fn answer(
         HEALTH => text(StatusCode::OK, PLAIN, "ok\n".into()),
         READY => match status.obstacle() {
             None => text(StatusCode::OK, PLAIN, "ready\n".into()),
-            Some(why) => text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, format!("not yet: {why}\n")),
+            Some(why) => text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, format!("no: {why}\n")),
         },
         METRICS => text(StatusCode::OK, metric::CONTENT_TYPE, metrics::render(status)),
         _ => match status.clone().json().await {

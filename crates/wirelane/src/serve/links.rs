@@ -2,18 +2,18 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fabric::link::{Listener, Report};
-use kv_server::Crew;
+use kv_server::{Crew, Phase};
 use tokio::sync::watch;
 
-/// Takes links until told to stop, then lets each say goodbye. Waiting for callers blocks, so it wants a
-/// thread of its own.
-pub(super) fn serve(door: &Listener, crew: Crew, stopping: &watch::Receiver<bool>) {
+/// Takes links until the end begins, then lets what is under way finish and each say goodbye. Waiting for callers
+/// blocks, so it wants a thread of its own.
+pub(super) fn serve(door: &Listener, crew: Crew, limit: Duration, life: &watch::Receiver<Phase>) {
     // Those that ended stay in the status for a while.
     let mut reports: VecDeque<Arc<Report>> = VecDeque::new();
-    while !*stopping.borrow() {
+    while *life.borrow() == Phase::Serving {
         match door.accept(GLANCE) {
             Some(Ok(link)) => {
                 tracing::debug!(peer = %link.report().explain().peer, "a peer has called");
@@ -25,12 +25,19 @@ pub(super) fn serve(door: &Listener, crew: Crew, stopping: &watch::Receiver<bool
         }
         forget(&mut reports);
     }
+    // Those that came in just before the door was closed.
+    while door.accept(Duration::ZERO).is_some() {}
+    let begun = Instant::now();
+    match crew.drain(limit) {
+        0 => tracing::info!(took = ?begun.elapsed(), "every link is over"),
+        left => tracing::warn!(left, ?limit, "links are cut with something open: raise --drain"),
+    }
     crew.stop(GOODBYE);
 }
 
 /// Forgets those that ended long ago.
 fn forget(reports: &mut VecDeque<Arc<Report>>) {
-    let ended = |report: &Arc<Report>| report.explain().state == "ended";
+    let ended = |report: &Arc<Report>| report.has_ended();
     let mut surplus =
         reports.iter().filter(|report| ended(report)).count().saturating_sub(ENDED_KEPT);
     reports.retain(|report| {
@@ -41,7 +48,7 @@ fn forget(reports: &mut VecDeque<Arc<Report>>) {
 }
 
 /// How soon the thread that waits for callers notices that it shall stop.
-const GLANCE: Duration = Duration::from_millis(500);
+const GLANCE: Duration = Duration::from_millis(100);
 const ENDED_KEPT: usize = 8;
-/// How long links may take to say goodbye.
-const GOODBYE: Duration = Duration::from_secs(4);
+/// How long links that are cut may take to say goodbye.
+const GOODBYE: Duration = Duration::from_secs(2);

@@ -2,7 +2,9 @@
 
 mod address;
 mod args;
+mod descriptors;
 mod door;
+mod drain;
 mod events;
 mod greeting;
 mod guard;
@@ -24,9 +26,9 @@ use std::time::Duration;
 
 use fabric::link::{self, Endpoint, Listener};
 use kv_server::grpc::{About, Grpc};
-use kv_server::{Crew, Engine};
+use kv_server::{Crew, Engine, Phase};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
@@ -43,6 +45,7 @@ use guard::Guard;
 use http::Site;
 use offers::Offers;
 use status::{Parts, Status};
+use upkeep::Closer;
 
 pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<Exit, Failure> {
     let settings = Settings::load(global)?.settings;
@@ -68,6 +71,7 @@ async fn serve(
     // Before the first line is printed: a signal that answers it must find us listening.
     let mut signals = Signals::new()?;
     let hangup = reload::listen(&guard)?;
+    descriptors::raise(args.max_clients);
     let http = bind(args.http.0, "--http").await?;
     let metrics = match &args.metrics {
         Some(address) => Some(bind(address.0, "--metrics").await?),
@@ -75,6 +79,8 @@ async fn serve(
     };
     let store = args.store()?;
     let engine = Engine::guarded(&store, guard.access().clone())?;
+    let closer = Closer::start(&engine)
+        .map_err(|error| Failure::failed(format!("start a thread for the disk: {error}")))?;
     let (events, offers) = (Events::heard_from(&mut links), Offers::of(&links));
     let greeting = Greeting::new(&engine, store.when_full, args.prefault, &guard, &offers);
     let grpc = grpc(&engine, &offers).with_tls(guard.grpc_tls());
@@ -95,6 +101,7 @@ async fn serve(
         global: global.clone(),
         settings,
         when_full: store.when_full,
+        max_clients: args.max_clients(),
         prefix: args.metrics_prefix.clone(),
         engine: engine.clone(),
         endpoint: endpoint.clone(),
@@ -113,28 +120,37 @@ async fn serve(
     if args.prefault {
         upkeep::prefault(&engine);
     }
-    let (stop, stopping) = watch::channel(false);
+    let (tell, life) = watch::channel(Phase::Serving);
+    let (drained, calls) = oneshot::channel();
     if let Some(metrics) = metrics {
-        tokio::spawn(http::serve(metrics, Site::metrics(status.clone()), stopping.clone()));
+        tokio::spawn(http::serve(metrics, Site::metrics(status.clone()), life.clone()));
     }
-    tokio::spawn(reload::serve(hangup, guard.clone(), stopping.clone()));
+    tokio::spawn(reload::serve(hangup, guard.clone(), life.clone()));
     let site = Site::everything(status.clone(), guard);
-    let http = tokio::spawn(http::serve(http, site, stopping.clone()));
-    let grpc = tokio::spawn(grpc.serve(stopping.clone()));
-    let tidy = tokio::spawn(upkeep::tidy(engine.clone(), stopping.clone()));
-    let hands = Hands { workers: args.workers(), endpoint, status };
-    let mut links = tokio::spawn(take_links(door, opening, hands, stopping));
+    let http = tokio::spawn(http::serve(http, site, life.clone()));
+    let grpc = tokio::spawn(grpc.serve(life.clone(), drained));
+    let tidy = tokio::spawn(upkeep::tidy(engine, life.clone()));
+    let hands = Hands { workers: args.workers(), drain: args.drain, endpoint, status };
+    let status = hands.status.clone();
+    let mut links = tokio::spawn(take_links(door, opening, hands, life));
     tokio::select! {
         () = signals.next() => {}
         // The door could not be opened, late.
         Ok(Err(failure)) = &mut links => return Err(failure),
     }
-    let _ = stop.send(true);
+    status.drains();
+    let _ = tell.send(Phase::Draining);
+    tokio::select! {
+        // Links look after the limit themselves, and have then to say goodbye.
+        _ = async { tokio::join!(timeout(args.drain, calls), links) } => {}
+        () = signals.next() => return Err(drain::cut_short(&status)),
+    }
+    let _ = tell.send(Phase::Stopping);
     let ended = async {
-        let _ = tokio::join!(http, grpc, tidy, links);
-        // Everything that was asked for is on the disk already, or was never acknowledged: this only saves time at
-        // the next start.
-        let _ = spawn_blocking(move || engine.close()).await;
+        let _ = tokio::join!(http, grpc, tidy);
+        if let Some(closer) = closer {
+            closer.close().await;
+        }
     };
     tokio::select! {
         _ = timeout(GRACE, ended) => {}
@@ -156,6 +172,8 @@ fn grpc(engine: &Arc<Engine>, offers: &Offers) -> Grpc {
 /// What it takes to serve links.
 struct Hands {
     workers: usize,
+    /// How long what is under way may take at the end.
+    drain: Duration,
     endpoint: Endpoint,
     status: Arc<Status>,
 }
@@ -165,16 +183,16 @@ async fn take_links(
     door: Option<Arc<Listener>>,
     opening: JoinHandle<Result<Listener, Failure>>,
     hands: Hands,
-    mut stopping: watch::Receiver<bool>,
+    mut life: watch::Receiver<Phase>,
 ) -> Result<(), Failure> {
     let door = match door {
         Some(door) => door,
         None => tokio::select! {
             opened = opening => Arc::new(opened.expect("it does not panic")?),
-            _ = stopping.changed() => return Ok(()),
+            () = Phase::Draining.reached(&mut life) => return Ok(()),
         },
     };
-    let Hands { workers, endpoint, status } = hands;
+    let Hands { workers, drain, endpoint, status } = hands;
     status.opened(door.clone());
     let look = status.clone();
     spawn_blocking(move || output::note(&format!("RDMA  {}", look.look().sentence())));
@@ -184,7 +202,7 @@ async fn take_links(
     let crew = crew.await.expect("it does not panic")?;
     register(endpoint).await;
     status.works(crew.roster());
-    let _ = spawn_blocking(move || links::serve(&door, crew, &stopping)).await;
+    let _ = spawn_blocking(move || links::serve(&door, crew, drain, &life)).await;
     Ok(())
 }
 
@@ -218,5 +236,5 @@ async fn bind(address: SocketAddr, option: &str) -> Result<TcpListener, Failure>
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long registering the pool may take before clients are served without.
 const REGISTERING: Duration = Duration::from_secs(120);
-/// How long answers and goodbyes under way may take once a signal came; a second one ends at once.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long callers of HTTP and gRPC may take to let go once everything else is over.
+const GRACE: Duration = Duration::from_secs(1);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kv_server::Phase;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
@@ -19,13 +20,13 @@ pub(super) fn listen(guard: &Guard) -> Result<Option<Signal>, Failure> {
 pub(super) async fn serve(
     signal: Option<Signal>,
     guard: Arc<Guard>,
-    mut stopping: watch::Receiver<bool>,
+    mut life: watch::Receiver<Phase>,
 ) {
     let Some(mut signal) = signal else { return };
     loop {
         tokio::select! {
             _ = signal.recv() => {}
-            _ = stopping.changed() => return,
+            () = Phase::Stopping.reached(&mut life) => return,
         }
         let guard = guard.clone();
         match spawn_blocking(move || guard.reload()).await {

@@ -1,6 +1,7 @@
 //! What is known of this server: for `/api/v1/transport/status` (a look at the machine, at most once a second,
 //! the store and the links), for `/readyz` and for metrics.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,7 @@ pub(super) struct Status {
     door: OnceLock<Arc<Listener>>,
     /// Who serves links, once they work.
     roster: OnceLock<Roster>,
+    draining: AtomicBool,
     /// The last look. Locked while somebody looks, so that a device which does not answer costs
     /// one thread and not one for every caller.
     last: Arc<Mutex<Option<Look>>>,
@@ -36,6 +38,7 @@ pub(super) struct Parts {
     pub(super) global: Global,
     pub(super) settings: Settings,
     pub(super) when_full: WhenFull,
+    pub(super) max_clients: u32,
     pub(super) prefix: Prefix,
     pub(super) engine: Arc<Engine>,
     pub(super) endpoint: Endpoint,
@@ -50,7 +53,13 @@ type Look = (Instant, Arc<Rdma>);
 
 impl Status {
     pub(super) fn new(parts: Parts) -> Self {
-        Status { parts, door: OnceLock::new(), roster: OnceLock::new(), last: Arc::default() }
+        Status {
+            parts,
+            door: OnceLock::new(),
+            roster: OnceLock::new(),
+            draining: AtomicBool::new(false),
+            last: Arc::default(),
+        }
     }
 
     /// Peers can call from now on.
@@ -77,8 +86,23 @@ impl Status {
         self.roster.get()
     }
 
-    /// Why clients cannot call yet; `None`: they can.
+    /// The end has begun.
+    pub(super) fn drains(&self) {
+        self.draining.store(true, Relaxed);
+        if let Some(door) = self.door.get() {
+            door.close("this server is shutting down: call another one, or later");
+        }
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining.load(Relaxed)
+    }
+
+    /// Why clients cannot call, yet or any more; `None`: they can.
     pub(super) fn obstacle(&self) -> Option<&'static str> {
+        if self.is_draining() {
+            return Some("it is shutting down; what is under way is finished");
+        }
         match (self.door.get(), self.roster.get()) {
             (None, _) => Some("an RDMA device does not answer; look at the kernel's log"),
             (Some(_), None) => Some("the workers are starting"),

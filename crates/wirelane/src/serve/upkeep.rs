@@ -1,20 +1,54 @@
 //! What is done on the side: values whose time has come are removed, and memory is brought in if that is wanted.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kv_server::Engine;
-use tokio::sync::watch;
+use kv_server::{Engine, Phase};
+use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 /// Removes what has expired, until told to stop. Nobody waits for it: an expired value is not found either way.
-pub(super) async fn tidy(engine: Arc<Engine>, mut stopping: watch::Receiver<bool>) {
+pub(super) async fn tidy(engine: Arc<Engine>, mut life: watch::Receiver<Phase>) {
     loop {
         let next = engine.tidy().unwrap_or(LONGEST).clamp(SHORTEST, LONGEST);
-        // The one change is the order to stop.
-        if timeout(next, stopping.changed()).await.is_ok() {
+        let stopping = Phase::Stopping.reached(&mut life);
+        if timeout(next, stopping).await.is_ok() {
             return;
         }
+    }
+}
+
+/// Ends the work on the disk when it is time. A thread that waits for that from the start: later, a device that does not
+/// answer may keep others from being started.
+pub(super) struct Closer {
+    close: oneshot::Sender<()>,
+    closed: oneshot::Receiver<()>,
+}
+
+impl Closer {
+    /// None where there is no disk.
+    pub(super) fn start(engine: &Arc<Engine>) -> io::Result<Option<Self>> {
+        if engine.durability().is_none() {
+            return Ok(None);
+        }
+        let ((close, asked), (done, closed)) = (oneshot::channel(), oneshot::channel());
+        let engine = engine.clone();
+        let work = move || {
+            if asked.blocking_recv().is_ok() {
+                engine.close();
+                let _ = done.send(());
+            }
+        };
+        std::thread::Builder::new().name("wirelane-close".to_owned()).spawn(work)?;
+        Ok(Some(Closer { close, closed }))
+    }
+
+    /// Everything that was asked for is on the disk already, or was never acknowledged: this only saves time at the
+    /// next start.
+    pub(super) async fn close(self) {
+        let _ = self.close.send(());
+        let _ = self.closed.await;
     }
 }
 

@@ -13,7 +13,7 @@ pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-async fn channel(server: &Server) -> Channel {
+pub(crate) async fn channel(server: &Server) -> Channel {
     let address = Endpoint::from_shared(format!("http://{}", server.links)).expect("an address");
     address.connect().await.expect("it connects")
 }

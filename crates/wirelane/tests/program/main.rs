@@ -2,10 +2,12 @@
 #![allow(missing_docs, reason = "a test")]
 
 mod authority;
+mod crowd;
 mod durable;
 mod exposition;
 mod grpc;
 mod kv;
+mod life;
 mod links;
 mod metrics;
 mod security;
@@ -367,6 +369,7 @@ mod serve {
             "{all}"
         );
         assert!(all.contains("no shm: left out by --transport"), "{all}");
+        life::until("it is ready", || server.get("/readyz") == "ready\n");
         let status = server.status();
         let store = &status["store"];
         assert_eq!(

@@ -3,6 +3,7 @@
 use std::fs;
 
 use metric::Exposition;
+use rustix::process::{Resource, getrlimit};
 
 use super::rows;
 use crate::version::VERSION;
@@ -18,6 +19,12 @@ pub(super) fn add(answer: &mut Exposition) {
     }
     if let Ok(open) = fs::read_dir("/proc/self/fd") {
         answer.add(&rows::DESCRIPTORS, &[], open.count() as u64);
+    }
+    if let Some(most) = getrlimit(Resource::Nofile).current {
+        answer.add(&rows::DESCRIPTORS_MOST, &[], most);
+    }
+    if let Ok(threads) = fs::read_dir("/proc/self/task") {
+        answer.add(&rows::THREADS, &[], threads.count() as u64);
     }
 }
 

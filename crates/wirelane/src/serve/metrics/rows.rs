@@ -57,6 +57,14 @@ rows! {
         "Cursors and staged values of links that stood unused for too long");
     REFUSED = counter("access_refused_total", "",
         "Callers and requests that were refused, by reason");
+    TURNED_AWAY = counter("store_turned_away_total", "",
+        "Batches on links that came when the server was shutting down: nothing of them was done");
+    IN_FLIGHT = gauge("store_in_flight_bytes", "bytes",
+        "Bytes of values on their way in, reserved or staged");
+    IN_FLIGHT_MOST = gauge("store_in_flight_most_bytes", "bytes", "How many there may be (--max-in-flight)");
+    BUSY = counter("store_busy_total", "", "Writes put off since there were as many");
+    CLIENTS_MOST = gauge("store_clients_most", "", "How many links there may be (--max-clients)");
+    DRAINING = gauge("draining", "", "1 from the first signal on, when nothing more is begun");
     SESSIONS = gauge("store_sessions", "", "Sessions that are remembered, by the door they came in by");
     CLIENTS = gauge("store_clients", "", "Links served");
     WORKERS = gauge("store_workers", "", "Threads that serve them");
@@ -98,6 +106,8 @@ rows! {
     RESIDENT = gauge("process_resident_memory_bytes", "bytes", "Memory of this process that is there");
     CPU = counter("process_cpu_seconds_total", "seconds", "Processor time");
     DESCRIPTORS = gauge("process_open_fds", "", "Open descriptors");
+    DESCRIPTORS_MOST = gauge("process_max_fds", "", "How many there may be");
+    THREADS = gauge("process_threads", "", "Threads");
 }
 
 #[cfg(test)]

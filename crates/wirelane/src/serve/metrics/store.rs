@@ -23,6 +23,7 @@ pub(super) fn add(answer: &mut Exposition, status: &Status) {
         (&rows::REQUESTS, &counts.requests),
         (&rows::NONSENSE, &counts.nonsense),
         (&rows::IDLED, &counts.idled),
+        (&rows::TURNED_AWAY, &counts.turned_away),
     ] {
         answer.add(row, &[], count.load(Relaxed));
     }
@@ -33,6 +34,12 @@ pub(super) fn add(answer: &mut Exposition, status: &Status) {
         let count = engine.access().refusals().of(refused);
         answer.add(&rows::REFUSED, &[("reason", refused.name())], count);
     }
+    let budget = engine.budget();
+    answer.add(&rows::IN_FLIGHT, &[], budget.used());
+    answer.add(&rows::IN_FLIGHT_MOST, &[], budget.most());
+    answer.add(&rows::BUSY, &[], budget.refused());
+    answer.add(&rows::CLIENTS_MOST, &[], u64::from(status.parts.max_clients));
+    answer.add(&rows::DRAINING, &[], u64::from(status.is_draining()));
     answer.add(&rows::SESSIONS, &[("by", "links")], engine.sessions() as u64);
     answer.add(&rows::SESSIONS, &[("by", "grpc")], status.parts.grpc_sessions.len() as u64);
     if let Some(roster) = status.roster() {

@@ -1,0 +1,154 @@
+//! A client that works until it is ended: values of all sizes, written, read, deleted and left to expire, and every
+//! value that is read must prove itself. `cargo xtask soak` runs many of them.
+//!
+//! `load HOST:PORT shm|tcp SEED` prints a line each second: what it did, and how long that took.
+#![allow(clippy::print_stdout, reason = "its report is its output")]
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use fabric::link::Class;
+use kv_client::{Client, Condition, Error, Kind, PutOptions, Settings, Value};
+
+fn main() -> Result<(), String> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [server, class, seed] = &words[..] else {
+        return Err("load HOST:PORT shm|tcp SEED".into());
+    };
+    let mut settings = Settings::new(server.parse().map_err(|_| "no address")?);
+    settings.link.classes = vec![if class == "shm" { Class::Shm } else { Class::Tcp }];
+    settings.buffer = 16 << 20;
+    let client = Client::connect(settings).map_err(|error| error.to_string())?;
+    let chance = Chance(seed.parse::<u64>().map_err(|_| "no number")?.wrapping_mul(ODD) | 1);
+    let mut load = Load { client, chance, stamp: 0, value: Vec::new(), tally: Tally::default() };
+    loop {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(1) {
+            load.step();
+        }
+        // Whoever listened is gone: so are we.
+        load.tally.tell().map_err(|error| format!("tell what was done: {error}"))?;
+    }
+}
+
+struct Load {
+    client: Client,
+    chance: Chance,
+    stamp: u64,
+    value: Vec<u8>,
+    tally: Tally,
+}
+
+impl Load {
+    /// One request.
+    fn step(&mut self) {
+        let number = self.chance.below(KEYS);
+        let key = number.to_le_bytes();
+        let begun = Instant::now();
+        let done = match self.chance.below(100) {
+            0..60 => self.get(number),
+            60..65 => self.client.delete(&key, Condition::Always).map(drop),
+            what => {
+                self.stamp += 1;
+                let length = 64 << self.chance.below(15);
+                let length = length - self.chance.below(length / 2);
+                let stamp = self.chance.0 ^ self.stamp;
+                fill(number, stamp, length as usize, &mut self.value);
+                let ttl = (what < 75).then(|| Duration::from_millis(self.chance.below(5000)));
+                let options = PutOptions { ttl, ..PutOptions::default() };
+                self.client.put(&key, &self.value, &options).map(drop)
+            }
+        };
+        self.tally.took(begun.elapsed());
+        if let Err(error) = done {
+            self.tally.failed(&error);
+        }
+    }
+
+    fn get(&mut self, number: u64) -> Result<(), Error> {
+        if let Some(value) = self.client.get(&number.to_le_bytes())? {
+            match proves_itself(number, &value, &mut self.value) {
+                true => self.tally.verified += 1,
+                false => self.tally.wrong("a value that was never stored there"),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A value: its key, its stamp, and bytes that follow from both.
+fn fill(number: u64, stamp: u64, length: usize, value: &mut Vec<u8>) {
+    value.clear();
+    value.extend(number.to_le_bytes());
+    value.extend(stamp.to_le_bytes());
+    let mut next = number ^ stamp.rotate_left(32) ^ length as u64;
+    while value.len() < length {
+        next = next.wrapping_mul(ODD).wrapping_add(1);
+        value.extend(next.to_le_bytes());
+    }
+    value.truncate(length);
+}
+
+fn proves_itself(number: u64, value: &Value, expected: &mut Vec<u8>) -> bool {
+    let bytes = value.to_vec();
+    let Some((_, rest)) = bytes.split_first_chunk::<8>() else { return false };
+    let Some((stamp, _)) = rest.split_first_chunk::<8>() else { return false };
+    fill(number, u64::from_le_bytes(*stamp), bytes.len(), expected);
+    *expected == bytes
+}
+
+/// What was done since the last line.
+#[derive(Default)]
+struct Tally {
+    /// By time: eight buckets for each power of two of nanoseconds.
+    times: std::collections::BTreeMap<u32, u64>,
+    verified: u64,
+    unknown: u64,
+    errors: u64,
+    first_error: String,
+}
+
+impl Tally {
+    fn took(&mut self, time: Duration) {
+        let time = (time.as_nanos() as u64).max(8);
+        let power = time.ilog2();
+        *self.times.entry(power * 8 + (time >> (power - 3) & 7) as u32).or_default() += 1;
+    }
+
+    /// A write of which nobody knows is told as such.
+    fn failed(&mut self, error: &Error) {
+        match error.kind() {
+            Kind::Unknown => self.unknown += 1,
+            _ => self.wrong(&error.to_string()),
+        }
+    }
+
+    fn wrong(&mut self, why: &str) {
+        self.errors += 1;
+        if self.first_error.is_empty() {
+            self.first_error = why.replace('\n', " ");
+        }
+    }
+
+    fn tell(&mut self) -> std::io::Result<()> {
+        let Tally { times, verified, unknown, errors, first_error } = std::mem::take(self);
+        let times: Vec<String> = times.iter().map(|(at, count)| format!("{at}:{count}")).collect();
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{verified} {unknown} {errors} {} {first_error}", times.join(","))?;
+        out.flush()
+    }
+}
+
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit.max(1)
+    }
+}
+
+const KEYS: u64 = 2000;
+const ODD: u64 = 6_364_136_223_846_793_005;

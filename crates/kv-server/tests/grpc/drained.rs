@@ -1,0 +1,84 @@
+//! A server that ends in order: what was begun is finished, and everybody else is told.
+
+use std::time::Duration;
+
+use kv_proto::v1::{self, write_request::Part};
+use kv_server::Phase;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tonic::Code;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+
+use crate::place::{Place, pattern, put, settings};
+
+#[tokio::test]
+async fn calls_under_way_finish_and_others_hear_that_nothing_was_done() {
+    let mut place = Place::open(&settings(16 << 20));
+    let (mut client, mut other) = (place.client().await, place.client().await);
+    let mut health = HealthClient::new(place.channel().await);
+    other.put(put("before", "v")).await.unwrap();
+    let (pieces, stream) = mpsc::channel(4);
+    let start = v1::WriteStart { key: "long".into(), length: 3000, options: None, attempt: None };
+    let piece = |part| v1::WriteRequest { part: Some(part) };
+    pieces.send(piece(Part::Start(start))).await.unwrap();
+    let writing = tokio::spawn(async move {
+        client.write(tokio_stream::wrappers::ReceiverStream::new(stream)).await
+    });
+    place.until("the stream has begun", |usage| usage.reserved_bytes > 0).await;
+
+    place.life.send(Phase::Draining).unwrap();
+    let service = || HealthCheckRequest { service: kv_proto::SERVICE.to_owned() };
+    let limit = Duration::from_secs(20);
+    let closed = async {
+        while health.check(service()).await.unwrap().into_inner().status == 1 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(limit, closed).await.expect("health says that it does not serve");
+    let refused = other.put(put("after", "v")).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable);
+    assert!(refused.message().contains("shutting down"), "{}", refused.message());
+    // Who connects now is told the same.
+    let refused = place.client().await.put(put("after", "v")).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable);
+
+    let mut drained = place.drained.take().unwrap();
+    assert!(drained.try_recv().is_err(), "a call is under way");
+    pieces.send(piece(Part::Data(pattern(3000).into()))).await.unwrap();
+    drop(pieces);
+    writing.await.unwrap().unwrap();
+    timeout(limit, drained).await.unwrap().unwrap();
+    let usage = place.engine.store.usage();
+    assert_eq!((usage.keys, usage.reserved_bytes), (2, 0));
+    place.stop().await;
+}
+
+/// As much is on its way as may be: a stream more is refused, and taken when the first is over.
+#[tokio::test]
+async fn streams_have_a_budget() {
+    let mut settings = settings(16 << 20);
+    settings.most_in_flight = Some(2 << 20);
+    let place = Place::open(&settings);
+    let (mut client, mut other) = (place.client().await, place.client().await);
+    let start = |key: &'static str| {
+        let start =
+            v1::WriteStart { key: key.into(), length: 700_000, options: None, attempt: None };
+        v1::WriteRequest { part: Some(Part::Start(start)) }
+    };
+    let (pieces, stream) = mpsc::channel(4);
+    pieces.send(start("one")).await.unwrap();
+    let writing = tokio::spawn(async move {
+        client.write(tokio_stream::wrappers::ReceiverStream::new(stream)).await
+    });
+    place.until("the stream has begun", |usage| usage.reserved_bytes > 0).await;
+    let busy = other.write(tokio_stream::once(start("two"))).await.unwrap_err();
+    assert_eq!(busy.code(), Code::ResourceExhausted);
+    assert!(busy.message().contains("--max-in-flight"), "{}", busy.message());
+    assert_eq!(place.engine.budget().refused(), 1);
+    drop(pieces);
+    writing.await.unwrap().unwrap_err();
+    place.until("its room is back", |usage| usage.reserved_bytes == 0).await;
+    assert_eq!(place.engine.budget().used(), 0);
+    other.put(put("three", pattern(700_000))).await.unwrap();
+}

@@ -1,0 +1,160 @@
+//! How a server begins and ends: its limits, signals, and what callers hear meanwhile.
+
+use kv_client::PutOptions;
+use tonic::Code;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+
+use super::exposition::Scrape;
+use super::grpc::{channel, client, put, runtime};
+use super::*;
+
+/// A client of the library's.
+fn library(server: &Server) -> kv_client::Client {
+    let settings = kv_client::Settings::new(server.links.parse().expect("an address"));
+    kv_client::Client::connect(settings).expect("a store")
+}
+
+fn scrape(server: &Server) -> Scrape {
+    Scrape::read(&server.get("/metrics"))
+}
+
+/// Waits until something holds.
+#[track_caller]
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}: not within a minute");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A value that comes in pieces keeps the server from ending, as long as `--drain` allows.
+#[test]
+fn it_drains_and_says_so_everywhere() {
+    let mut server = Server::start(&["--memory", "64MiB", "--drain", "60"]);
+    let mut link = library(&server);
+    let mut staged = link.create(b"long", 5, &PutOptions::default()).expect("it is begun");
+    let runtime = runtime();
+    let (mut health, mut calls) = runtime
+        .block_on(async { (HealthClient::new(channel(&server).await), client(&server).await) });
+    runtime.block_on(calls.put(put("hello", "world"))).expect("it is put");
+    assert_eq!(server.get("/readyz"), "ready\n");
+    server.signal("-TERM");
+    until("it is not ready", || server.get("/readyz").contains("no: it is shutting down"));
+    assert_eq!(server.get("/healthz"), "ok\n");
+    assert_eq!(scrape(&server).value("wirelane_draining"), 1.0);
+    until("health says so", || {
+        let asked = HealthCheckRequest { service: kv_proto::SERVICE.to_owned() };
+        runtime.block_on(health.check(asked)).expect("an answer").into_inner().status == 2
+    });
+    let refused = runtime.block_on(calls.put(put("more", "world"))).expect_err("it is ending");
+    assert_eq!(refused.code(), Code::Unavailable, "{refused}");
+    let late = run(&["kv", "--server", &server.links, "--deadline", "1", "get", "hello"]);
+    assert_eq!(late.status.code(), Some(3));
+    assert!(stderr(&late).contains("shutting down"), "{}", stderr(&late));
+
+    staged.write(b"value").expect("what was begun is finished");
+    staged.commit().expect("it is stored");
+    let said: Vec<String> = server.log.by_ref().map_while(Result::ok).collect();
+    assert!(!said.join("\n").contains("are cut"), "{said:?}");
+    assert_eq!(server.exit_code(), Some(0));
+}
+
+#[test]
+fn a_second_signal_ends_at_once_and_says_what_was_open() {
+    let mut server = Server::start(&["--memory", "64MiB", "--drain", "600"]);
+    let mut link = library(&server);
+    let _staged = link.create(b"long", 5, &PutOptions::default()).expect("it is begun");
+    server.signal("-INT");
+    until("it drains", || server.get("/readyz").starts_with("no:"));
+    server.signal("-INT");
+    let said: Vec<String> = server.log.by_ref().map_while(Result::ok).collect();
+    assert!(said.join("\n").contains("a second signal, with 1 links"), "{said:?}");
+    assert_eq!(server.exit_code(), Some(3));
+}
+
+#[test]
+fn what_is_open_for_too_long_is_cut() {
+    let mut server = Server::start(&["--memory", "64MiB", "--drain", "0.2"]);
+    let mut link = library(&server);
+    let _staged = link.create(b"long", 5, &PutOptions::default()).expect("it is begun");
+    server.signal("-TERM");
+    let said: Vec<String> = server.log.by_ref().map_while(Result::ok).collect();
+    assert!(said.join("\n").contains("raise --drain"), "{said:?}");
+    assert_eq!(server.exit_code(), Some(0));
+}
+
+/// A measurement with two servers goes on with the second one when the first ends, and nothing went wrong.
+#[test]
+fn a_client_with_two_servers_goes_on_with_the_next() {
+    for transport in ["shm", "tcp"] {
+        let first = Server::start(&["--memory", "64MiB"]);
+        let second = Server::start(&["--memory", "64MiB"]);
+        let servers = format!("{},{}", first.links, second.links);
+        let bench = wirelane(&["kv", "--server", &servers, "--transport", transport])
+            .args([
+                "bench",
+                "--duration",
+                "4",
+                "--read-ratio",
+                "0",
+                "--depth",
+                "8",
+                "--clients",
+                "3",
+            ])
+            .args(["--keys", "50", "--value-size", "20000", "--json"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        until("it is at it", || scrape(&first).value("wirelane_store_puts_total") > 500.0);
+        first.signal("-TERM");
+        assert_eq!(first.exit_code(), Some(0), "{transport}");
+        until("it goes on", || scrape(&second).value("wirelane_store_puts_total") > 500.0);
+        let output = bench.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(0), "{transport}: {}", stderr(&output));
+        assert_eq!(json(&stdout(&output))["errors"], 0);
+    }
+}
+
+#[test]
+fn one_client_too_many_is_told_the_limit_and_others_go_on() {
+    let server = Server::start(&["--max-clients", "2"]);
+    let (mut one, mut two) = (library(&server), library(&server));
+    let output = run(&["kv", "--server", &server.links, "get", "k"]);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("serves 2 clients") && text.contains("--max-clients"), "{text}");
+    assert_eq!(text.trim_end().lines().count(), 1, "{text}");
+    one.put(b"k", b"v", &PutOptions::default()).expect("it is stored");
+    assert_eq!(two.get(b"k").expect("an answer").expect("a value").to_vec(), b"v");
+    let seen = scrape(&server);
+    assert!(seen.value("wirelane_door_refused_total{reason=\"too_many_sessions\"}") >= 1.0);
+    assert_eq!(seen.value("wirelane_store_clients_most"), 2.0);
+    drop(one);
+    let again = run(&["kv", "--server", &server.links, "get", "k"]);
+    assert_eq!((again.status.code(), &stdout(&again)[..]), (Some(0), "v"), "{}", stderr(&again));
+}
+
+#[test]
+fn what_keeps_it_from_starting_is_one_line_with_its_exit_code() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let wrong = folder.path().join("wrong.yaml");
+    std::fs::write(&wrong, "transport:\n  rdma_mtu: 5000\n").expect("a file");
+    let wrong = wrong.to_str().expect("a plain path");
+    let any = ["serve", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0"];
+    for (more, code, words) in [
+        (&["--config", "/nowhere/wirelane.yaml"][..], 3, "/nowhere/wirelane.yaml"),
+        (&["--config", wrong], 2, "rdma_mtu is `5000`"),
+        (&["--memory", "900000GiB"], 1, "GiB"),
+        (&["--memory", "1MiB", "--max-value", "2MiB"], 2, "--max-value"),
+    ] {
+        let output = run(&[&any[..], more].concat());
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{more:?}: {text}");
+        assert!(text.contains(words), "{more:?}: {text}");
+        assert_eq!(text.trim_end().lines().count(), 1, "{more:?}: {text}");
+    }
+}

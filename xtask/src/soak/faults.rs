@@ -1,0 +1,125 @@
+//! What is done to clients and to the port, in turn: each fault at its time, again and again.
+
+use std::fmt;
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::Duration;
+
+use super::cable::Cable;
+use super::load::Client;
+use super::server::Server;
+use crate::Failed;
+
+/// Clients that suffer, and what they have suffered so far.
+pub(super) struct Faults {
+    links: String,
+    /// One is killed and replaced, one is stopped for a while, one loses its connection.
+    killed: Client,
+    stopped: Client,
+    cut: Client,
+    cable: Cable,
+    stands_still: bool,
+    next: Duration,
+    count: Injected,
+}
+
+/// How often each thing was done.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Injected {
+    pub(super) kills: u32,
+    pub(super) stops: u32,
+    pub(super) cuts: u32,
+    pub(super) floods: u32,
+}
+
+impl Faults {
+    pub(super) fn start(server: &Server) -> Result<Self, Failed> {
+        let links = server.links.clone();
+        let cable = Cable::lay(&links)?;
+        Ok(Faults {
+            killed: Client::start(&links, "shm", 101)?,
+            stopped: Client::start(&links, "shm", 102)?,
+            cut: Client::start(&cable.address.to_string(), "tcp", 103)?,
+            links,
+            cable,
+            stands_still: false,
+            next: EVERY,
+            count: Injected::default(),
+        })
+    }
+
+    /// Does what is due; says what was done last.
+    pub(super) fn step(&mut self, now: Duration) -> Result<&'static str, Failed> {
+        if now < self.next {
+            return Ok("");
+        }
+        self.next = now + EVERY;
+        let Injected { kills, stops, cuts, floods } = &mut self.count;
+        let turn = *kills + *stops + *cuts + *floods;
+        if std::mem::take(&mut self.stands_still) {
+            self.stopped.signal("CONT")?;
+        }
+        Ok(match turn % 4 {
+            0 => {
+                *kills += 1;
+                let (class, seed) = (["shm", "tcp"][*kills as usize % 2], 200 + u64::from(*kills));
+                // The one before it is killed when it is replaced.
+                self.killed = Client::start(&self.links, class, seed)?;
+                "a client was killed"
+            }
+            1 => {
+                *stops += 1;
+                if *stops > 1 {
+                    let class = ["shm", "tcp"][*stops as usize % 2];
+                    self.stopped = Client::start(&self.links, class, 1000 + u64::from(*stops))?;
+                    std::thread::sleep(Duration::from_millis(300));
+                }
+                self.stopped.signal("STOP")?;
+                self.stands_still = true;
+                "a client stands still"
+            }
+            2 => {
+                *cuts += 1;
+                self.cable.cut();
+                "a connection was cut"
+            }
+            _ => {
+                *floods += 1;
+                flood(&self.links);
+                "noise at the port"
+            }
+        })
+    }
+
+    /// Ends the clients; what was done, and what went wrong with the one whose connection was cut. It may not know
+    /// what became of a write; everything else it gets by asking again.
+    pub(super) fn end(self) -> (Injected, Option<String>) {
+        let wrong = self.cut.take().first_error;
+        (self.count, wrong.map(|why| format!("the client that was cut off: {why}")))
+    }
+}
+
+/// Connections that say nothing, or nonsense.
+fn flood(links: &str) {
+    let noise: Vec<u8> =
+        (0..4096_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let callers: Vec<TcpStream> = (0..300).filter_map(|_| TcpStream::connect(links).ok()).collect();
+    for (at, mut caller) in callers.iter().enumerate() {
+        // It is closed in our face, sooner or later.
+        let _ = caller.write_all(&noise[..at * 13 % noise.len()]);
+    }
+}
+
+impl fmt::Display for Injected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Injected { kills, stops, cuts, floods } = self;
+        write!(
+            f,
+            "injected: {kills} clients killed, {stops} stopped for {} s, {cuts} connections cut, {floods} floods of noise",
+            EVERY.as_secs()
+        )
+    }
+}
+
+/// Between two faults.
+const EVERY: Duration = Duration::from_secs(4);

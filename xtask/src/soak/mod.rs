@@ -1,0 +1,110 @@
+//! `cargo xtask soak`: the store under load for as long as wanted, with clients that are killed, stopped and cut off, and
+//! noise at its port; at the end a verdict whether anything grew, slowed down or went wrong.
+//!
+//! `load.rs` are the clients, `faults.rs` what is done to them, `sample.rs` what is looked at, `verdict.rs` the rules.
+
+mod cable;
+mod faults;
+mod load;
+mod sample;
+mod server;
+mod verdict;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use crate::{Failed, shell};
+use faults::Faults;
+use load::Crowd;
+use sample::Sample;
+use server::Server;
+use verdict::Verdict;
+
+#[derive(Debug, Args)]
+pub(crate) struct SoakArgs {
+    /// How long
+    #[arg(long, value_name = "N", default_value = "10")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    minutes: u32,
+
+    /// How many clients work undisturbed; half of them by shared memory, half by TCP
+    #[arg(long, value_name = "C", default_value = "4")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
+    clients: u16,
+
+    /// More for `wirelane serve`, such as "--when-full refuse"
+    #[arg(long, value_name = "ARGUMENTS", default_value = "", allow_hyphen_values = true)]
+    serve_args: String,
+
+    /// Print each sample and the verdict as a JSON object in a line
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &SoakArgs) -> Result<ExitCode, Failed> {
+    let release = ["build", "--release", "-q", "-p", "wirelane", "-p", "kv-client"];
+    shell::run(shell::cargo(&release).args(["--bins", "--example", "load"]))?;
+    let server = Server::start(&args.serve_args)?;
+    let mut crowd = Crowd::start(&server, args.clients.into())?;
+    let mut faults = Faults::start(&server)?;
+    let length = Duration::from_secs(60) * args.minutes;
+    let step = if length > LONG { Duration::from_secs(60) } else { Duration::from_secs(5) };
+    let samples = watch(args, &server, &mut crowd, &mut faults, length, step)?;
+    let mut errors = crowd.end();
+    let (injected, wrong) = faults.end();
+    errors.extend(wrong);
+    let left = server.at_rest();
+    let verdict = Verdict::new(&samples, errors, left);
+    match args.json {
+        true => println!("{}", verdict.json(&injected)),
+        false => println!("{injected}\n{verdict}"),
+    }
+    Ok(if verdict.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Takes samples until the time is over.
+fn watch(
+    args: &SoakArgs,
+    server: &Server,
+    crowd: &mut Crowd,
+    faults: &mut Faults,
+    length: Duration,
+    step: Duration,
+) -> Result<Vec<Sample>, Failed> {
+    let (begun, mut samples) = (Instant::now(), Vec::new());
+    let (mut last, mut due) = (begun, step);
+    if !args.json {
+        println!("{}", Sample::HEAD);
+    }
+    while due <= length {
+        while begun.elapsed() < due {
+            std::thread::sleep(Duration::from_millis(200));
+            let doing = faults.step(begun.elapsed())?;
+            progress(begun.elapsed(), length, doing);
+        }
+        due += step;
+        let since = std::mem::replace(&mut last, Instant::now()).elapsed();
+        let sample = Sample::take(server, crowd, begun.elapsed(), since)?;
+        match args.json {
+            true => println!("{}", sample.json()),
+            false => println!("{sample}"),
+        }
+        samples.push(sample);
+    }
+    Ok(samples)
+}
+
+/// One line for who waits at a terminal.
+fn progress(so_far: Duration, length: Duration, doing: &str) {
+    if std::io::stderr().is_terminal() {
+        let minutes =
+            |time: Duration| format!("{}:{:02}", time.as_secs() / 60, time.as_secs() % 60);
+        eprint!("\r{} of {}  {doing:<40}\r", minutes(so_far), minutes(length));
+    }
+}
+
+/// Longer runs are looked at once a minute.
+const LONG: Duration = Duration::from_secs(600);
