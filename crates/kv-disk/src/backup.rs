@@ -44,6 +44,7 @@ fn copy(from: &Connection, file: &Path, mut progress: impl FnMut(u64, u64)) -> R
     let refused = |error: std::io::Error| Error::new(Kind::Failed, format!("{call}: {error}"));
     let part = PathBuf::from(format!("{}.part", file.display()));
     let _ = std::fs::remove_file(&part);
+    crate::schema::ours_alone(&part).map_err(refused)?;
     // One moment: what is written meanwhile is not seen, and does not make the copy begin anew.
     from.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema;").map_err(failed)?;
     let mut to = Connection::open(&part).map_err(failed)?;

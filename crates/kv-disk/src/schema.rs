@@ -1,5 +1,7 @@
 //! The database: its tables, how connections are set up, and how it is known to be ours.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
@@ -43,6 +45,9 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if fresh {
+        ours_alone(path).map_err(|error| Error::new(Kind::Refused, format!("{call}: {error}")))?;
+    }
     let connection =
         Connection::open_with_flags(path, flags).map_err(|error| Error::of(&call, &error))?;
     let failed = |error| Error::of(&call, &error);
@@ -68,6 +73,13 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, Error> {
     }
     known(&connection, path)?;
     Ok(connection)
+}
+
+/// Makes an empty file that nobody else may read, whatever may be done with its directory. SQLite gives its log the
+/// same rights.
+pub(crate) fn ours_alone(path: &Path) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600).open(path).map(drop)
 }
 
 /// Opens the database to read.

@@ -1,5 +1,6 @@
 //! What is saved is there, and what is damaged is found.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -249,6 +250,21 @@ fn a_backup_is_of_one_moment_and_comes_back() {
     assert_eq!(read(&mut reader, b"later"), None);
     assert!(check(&again, |_, _| {}).unwrap().is_sound());
     assert!(nothing_half_made(&place.0));
+}
+
+/// The files of a directory that everybody may look into are still ours alone.
+#[test]
+fn nobody_else_may_read_the_files() {
+    let place = Place::new("rights");
+    std::fs::create_dir_all(&place.0).unwrap();
+    let disk = Disk::take(&place.0).unwrap();
+    let mut writer = disk.writer().unwrap();
+    writer.save(&[put(b"k", 1, b"secret")]).unwrap();
+    kv_disk::back_up(&place.0, &place.0.join("copy"), |_, _| {}).unwrap();
+    for file in std::fs::read_dir(&place.0).unwrap().flatten() {
+        let mode = file.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{:?} has {mode:o}", file.file_name());
+    }
 }
 
 fn nothing_half_made(directory: &Path) -> bool {
