@@ -10,6 +10,7 @@ use fabric::session::{Credentials, Key, Keyring};
 use kv_client::{Client, Condition, Kind, PutOptions};
 use kv_server::access::{Access, Holder, Refused, Scope};
 
+use crate::durable::Directory;
 use crate::place::{Place, settings};
 
 fn key(name: &str) -> Key {
@@ -22,12 +23,20 @@ fn holders(scopes: &[(&str, Scope)]) -> Vec<Holder> {
 
 /// A store for these alone.
 fn open(scopes: &[(&str, Scope)], rate: Option<u32>) -> (Place, Arc<Access>) {
+    open_with(&settings(16 << 20), scopes, rate)
+}
+
+fn open_with(
+    settings: &kv_server::Settings,
+    scopes: &[(&str, Scope)],
+    rate: Option<u32>,
+) -> (Place, Arc<Access>) {
     let keyring = Keyring::new();
     let rate = rate.and_then(NonZeroU32::new);
     let access = Access::new(keyring.clone(), holders(scopes), false, rate).unwrap();
     let links =
         link::Settings { keyring, require_authentication: true, ..link::Settings::default() };
-    (Place::open_for(&settings(16 << 20), links, access.clone()), access)
+    (Place::open_for(settings, links, access.clone()), access)
 }
 
 fn client(place: &Place, name: &str, class: Class) -> Client {
@@ -72,6 +81,33 @@ fn each_identity_may_do_what_its_scope_says() {
         root.delete(b"team/a", Condition::Always).unwrap();
     }
     assert_eq!(access.refusals().of(Refused::Scope), 12);
+}
+
+#[test]
+fn what_is_only_on_the_disk_has_the_same_scopes() {
+    let directory = Directory::new("scopes");
+    let on_disk = directory.settings(16 << 20);
+    let scopes = [("root", Scope::everything()), ("team", Scope::new(true, b"team/"))];
+    {
+        let (place, _) = open_with(&on_disk, &scopes, None);
+        let mut root = client(&place, "root", Class::Tcp);
+        ["a", "team/a", "team/b", "teams"]
+            .iter()
+            .for_each(|key| put(&mut root, key, key.as_bytes()).unwrap());
+    }
+    let (place, _) = open_with(&on_disk, &scopes, None);
+    let mut team = client(&place, "team", Class::Tcp);
+    let listed = team.list(b"", 0).unwrap().keys.into_iter().map(|(key, _)| key);
+    assert_eq!(listed.collect::<Vec<_>>(), [b"team/a", b"team/b"]);
+    assert_eq!(team.list(b"a", 0).unwrap_err().kind(), Kind::Denied);
+    for key in [&b"a"[..], b"teams"] {
+        assert_eq!(team.get(key).unwrap_err().kind(), Kind::Denied);
+        assert_eq!(team.stat(key).unwrap_err().kind(), Kind::Denied);
+    }
+    let loads = || place.engine.durability().unwrap().counts.loads.load(Ordering::Relaxed);
+    assert_eq!(loads(), 0, "what is denied is not fetched");
+    assert_eq!(team.get(b"team/b").unwrap().unwrap().to_vec(), b"team/b");
+    assert_eq!(loads(), 1);
 }
 
 #[test]

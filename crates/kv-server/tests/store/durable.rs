@@ -14,7 +14,7 @@ use crate::place::{Place, by, settings, until};
 use crate::proof::Chance;
 
 /// A directory of a test's own.
-pub(crate) struct Directory(pub(crate) PathBuf);
+pub(crate) struct Directory(PathBuf);
 
 impl Directory {
     pub(crate) fn new(name: &str) -> Self {
@@ -23,7 +23,7 @@ impl Directory {
         Directory(path)
     }
 
-    fn settings(&self, memory: usize) -> Settings {
+    pub(crate) fn settings(&self, memory: usize) -> Settings {
         Settings { data_dir: Some(self.0.clone()), ..settings(memory) }
     }
 }
