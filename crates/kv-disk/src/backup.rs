@@ -34,6 +34,10 @@ pub fn restore(file: &Path, directory: &Path, progress: impl FnMut(u64, u64)) ->
     let disk = Disk::take(directory)?;
     let to = database(disk.path());
     refuse_existing(&to)?;
+    // SQLite would take a log that was left there for the new file's own.
+    for left in ["-wal", "-shm", "-journal"] {
+        refuse_existing(&PathBuf::from(format!("{}{left}", to.display())))?;
+    }
     copy(reader.connection(), &to, progress)
 }
 
@@ -78,7 +82,10 @@ fn copy(from: &Connection, file: &Path, mut progress: impl FnMut(u64, u64)) -> R
 
 fn refuse_existing(file: &Path) -> Result<(), Error> {
     if file.exists() {
-        let text = format!("write {}: it exists already — choose another name", file.display());
+        let text = format!(
+            "write {}: it exists already — choose another name, or remove it",
+            file.display()
+        );
         return Err(Error::new(Kind::Refused, text));
     }
     Ok(())

@@ -43,8 +43,15 @@ pub fn check(directory: &Path, mut progress: impl FnMut(u64, u64)) -> Result<Che
     {
         let mut statement = view.prepare("PRAGMA integrity_check(100)").map_err(failed)?;
         let mut rows = statement.query([]).map_err(failed)?;
-        while let Ok(Some(row)) = rows.next() {
-            let problem: String = row.get(0).unwrap_or_default();
+        loop {
+            let problem = match rows.next() {
+                Ok(None) => break,
+                Ok(Some(row)) => row.get(0).unwrap_or_default(),
+                Err(error) => {
+                    checked.problems.push(format!("it cannot be looked at as a whole: {error}"));
+                    break;
+                }
+            };
             if problem != "ok" {
                 checked.problems.push(problem);
             }

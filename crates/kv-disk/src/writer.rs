@@ -77,11 +77,19 @@ impl Writer {
         count.map(|count: i64| count as u64).map_err(|error| Error::of("count the keys", &error))
     }
 
-    /// Copies the log into the database. The log is used from its beginning again once all of it is there.
-    fn write_back(&mut self) -> Result<(), Error> {
-        self.logged = 0;
-        let done = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-        done.map_err(|error| Error::of(&format!("write to {}", self.path.display()), &error))
+    /// Copies the log into the database; says whether all of it is there. Then the log is used from its beginning
+    /// again.
+    fn write_back(&mut self) -> Result<bool, Error> {
+        let checkpoint = "PRAGMA wal_checkpoint(PASSIVE)";
+        let whole = self.connection.query_row(checkpoint, [], |row| {
+            let (busy, logged, copied): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            Ok(busy == 0 && logged == copied)
+        });
+        let call = || format!("write to {}", self.path.display());
+        let whole = whole.map_err(|error| Error::of(&call(), &error))?;
+        // Somebody reads what is older, or is at it already: soon again.
+        self.logged = if whole { 0 } else { self.logged.min(MOST_LOG - AGAIN) };
+        Ok(whole)
     }
 
     fn apply(&mut self, change: &Change<'_>) -> rusqlite::Result<()> {
@@ -228,13 +236,13 @@ impl Vault for Writer {
         // What was saved is durable in the log, whether or not it can be written back now. Most of that is done by
         // the keeper meanwhile; but only the writer can find that all of it is done, and begin the log anew.
         match self.logged {
-            ..WRITE_BACK => {}
-            WRITE_BACK..MOST_LOG => self.keeper.nudge(),
-            _ => {
+            WRITE_BACK..QUIET => self.keeper.nudge(),
+            MOST_LOG.. => {
                 if self.write_back().is_err() {
-                    self.logged = WRITE_BACK;
+                    self.logged = MOST_LOG - AGAIN;
                 }
             }
+            _ => {}
         }
         Ok(())
     }
@@ -275,10 +283,17 @@ impl Drop for Writer {
     }
 }
 
-const PUT: &str = "REPLACE INTO kv (key, version, expires, length, pieces, sum, value) \
-                   VALUES (?, ?, ?, ?, ?, ?, ?)";
+/// A value of the same length is written over the old one, page for page; to delete and insert would touch twice as many.
+const PUT: &str = "INSERT INTO kv (key, version, expires, length, pieces, sum, value) \
+                   VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET \
+                   version = excluded.version, expires = excluded.expires, length = excluded.length, \
+                   pieces = excluded.pieces, sum = excluded.sum, value = excluded.value";
 /// The log is written back on the side when it has grown by so much, and by the writer itself when by so much.
+/// Shortly before that the keeper is left alone, so that it is not in the way.
 const WRITE_BACK: u64 = 32 << 20;
+const QUIET: u64 = 96 << 20;
 const MOST_LOG: u64 = 128 << 20;
+/// After how much more it is tried again.
+const AGAIN: u64 = 8 << 20;
 /// How long what has expired may stay on the disk; nobody sees it.
 const EXPIRY: Duration = Duration::from_secs(10);

@@ -245,6 +245,12 @@ fn a_backup_is_of_one_moment_and_comes_back() {
     assert_eq!(kv_disk::back_up(&data, &file, |_, _| {}).unwrap_err().kind(), Kind::Refused);
     kv_disk::restore(&file, &again, |_, _| {}).unwrap();
     assert_eq!(kv_disk::restore(&file, &again, |_, _| {}).unwrap_err().kind(), Kind::Refused);
+    // The log of an earlier store would be taken for the new one's.
+    let left = place.0.join("left");
+    std::fs::create_dir_all(&left).unwrap();
+    std::fs::write(left.join("wirelane.db-wal"), b"old").unwrap();
+    let refused = kv_disk::restore(&file, &left, |_, _| {}).unwrap_err();
+    assert!(refused.to_string().contains("wirelane.db-wal"), "{refused}");
     let mut reader = Disk::take(&again).unwrap().reader().unwrap();
     assert_eq!(read(&mut reader, b"k99"), Some((value.clone(), 99)));
     assert_eq!(read(&mut reader, b"later"), None);

@@ -57,10 +57,11 @@ impl Guest {
         tools: &mut Tools,
     ) -> Result<(), &'static str> {
         if let (Some(_), State::Client(client)) = (tools.engine.journal(), &self.state) {
-            let cold = cold(&tools.engine, &client.pass, message)?;
-            if !cold.is_empty() {
-                return self.park(message, bell, cold, tools);
-            }
+            let (found, cold) = gather(&tools.engine, &client.pass, message)?;
+            return match cold.is_empty() {
+                true => self.serve(batch, bell, found, tools),
+                false => self.park(message, bell, (found, cold), tools),
+            };
         }
         self.serve(batch, bell, Vec::new(), tools)
     }
@@ -69,13 +70,12 @@ impl Guest {
         &mut self,
         message: &[u8],
         bell: Option<u64>,
-        cold: Vec<Cold>,
+        (found, cold): (Vec<Option<Loaded>>, Vec<Cold>),
         tools: &mut Tools,
     ) -> Result<(), &'static str> {
         if self.parked.len() > usize::from(super::BATCHES) * 2 {
             return Err("it has more batches under way than it may");
         }
-        let found = hot(&tools.engine, message)?;
         let missing = cold.len();
         let parked = Parked { message: message.to_vec(), bell, missing, found };
         let parked = self.parked.insert(parked);
@@ -149,39 +149,46 @@ fn remember(session: &Session, sequence: u64, answer: Answer) {
     }
 }
 
-/// What a batch reads that memory does not have. What its client may not read is not fetched.
-fn cold(engine: &Engine, pass: &Pass, message: &[u8]) -> Result<Vec<Cold>, &'static str> {
+/// What a batch reads: what memory has, held, since else it could be evicted before it is read; and what it does not
+/// have. What its client may not read is neither.
+fn gather(engine: &Arc<Engine>, pass: &Pass, message: &[u8]) -> Result<Gathered, &'static str> {
     let now = engine.now();
-    let absent = |key: &[u8]| Key::new(key).is_ok_and(|key| engine.store.stat(key, now).is_none());
-    let mut cold = Vec::new();
+    let (mut found, mut cold) = (Vec::new(), Vec::new());
     for (index, request) in requests(message)?.enumerate() {
-        let (key, wanted) = match request? {
-            Request::Get { key, .. } if pass.covers(key) && absent(key) => (key, Wanted::Value),
-            Request::Stat { key } if pass.covers(key) && absent(key) => (key, Wanted::Facts),
+        let (hot, key, wanted) = match request? {
+            Request::Get { key, .. } if pass.covers(key) => {
+                let pinned = Key::new(key).ok().and_then(|key| engine.store.pin(key, now));
+                let held = pinned.map(|pinned| Arc::new(Held::new(engine.clone(), pinned)));
+                (held.map(|held| Loaded::Value(Some(held))), key, Wanted::Value)
+            }
+            Request::Stat { key } if pass.covers(key) => {
+                let facts = Key::new(key).ok().and_then(|key| engine.store.stat(key, now));
+                (facts.map(|facts| Loaded::Facts(Some(facts))), key, Wanted::Facts)
+            }
             Request::List { prefix, cursor, length } => match keys_wanted(length) {
-                Some((most, bytes)) => (pass.narrow(prefix), Wanted::Keys { cursor, most, bytes }),
-                None => continue,
+                Some((most, bytes)) => {
+                    (None, pass.narrow(prefix), Wanted::Keys { cursor, most, bytes })
+                }
+                None => {
+                    found.push(None);
+                    continue;
+                }
             },
-            _ => continue,
+            _ => {
+                found.push(None);
+                continue;
+            }
         };
-        cold.push(Cold { index, key: key.into(), wanted });
+        // A key that cannot be is refused when it is served.
+        if hot.is_none() && (Key::new(key).is_ok() || matches!(wanted, Wanted::Keys { .. })) {
+            cold.push(Cold { index, key: key.into(), wanted });
+        }
+        found.push(hot);
     }
-    Ok(cold)
+    Ok((found, cold))
 }
 
-/// What a batch reads and memory has, held: else it could be gone when the rest has come.
-fn hot(engine: &Arc<Engine>, message: &[u8]) -> Result<Vec<Option<Loaded>>, &'static str> {
-    let now = engine.now();
-    let held = |key: &[u8]| {
-        let pinned = Key::new(key).ok().and_then(|key| engine.store.pin(key, now))?;
-        Some(Loaded::Value(Some(Arc::new(Held::new(engine.clone(), pinned)))))
-    };
-    let requests = requests(message)?.map(|request| match request? {
-        Request::Get { key, .. } => Ok(held(key)),
-        _ => Ok(None),
-    });
-    requests.collect()
-}
+type Gathered = (Vec<Option<Loaded>>, Vec<Cold>);
 
 fn requests(
     message: &[u8],

@@ -61,6 +61,8 @@ pub(super) fn value(
         let mut room = Room { engine, taken: None, none: None };
         let read = reader.read(name, &mut room);
         let Room { taken, none, .. } = room;
+        // What came only in part is nothing.
+        let taken = taken.filter(|_| matches!(read, Ok(Some(true))));
         let kept = books.loading.end(name, begun, || {
             // Somebody else may have fetched it meanwhile: one version must not be there twice.
             if let Some(pinned) = hold() {
@@ -71,17 +73,15 @@ pub(super) fn value(
             let settled = engine.store.settle(key, staged.take(), facts.version, expires, now);
             settled.ok().and_then(|_| hold())
         });
-        match (kept, read?) {
+        let current = kept.is_some();
+        if let Some(pinned) = kept.flatten() {
+            books.counts.loads.fetch_add(1, Relaxed);
+            return Ok(held(pinned));
+        }
+        match (read?, none) {
+            (Some(false), Some(status)) => return Ok(Loaded::Failed(status)),
             // There is none, or it has expired.
-            (Some(None), None) => return Ok(Loaded::Value(None)),
-            (Some(None), Some(false)) if none.is_none() => return Ok(Loaded::Value(None)),
-            (_, Some(false)) if none.is_some() => {
-                return Ok(Loaded::Failed(none.unwrap_or(Status::Full)));
-            }
-            (Some(Some(pinned)), _) => {
-                books.counts.loads.fetch_add(1, Relaxed);
-                return Ok(held(pinned));
-            }
+            (None | Some(false), _) if current => return Ok(Loaded::Value(None)),
             // It was written meanwhile, or evicted at once.
             _ => {}
         }

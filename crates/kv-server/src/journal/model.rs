@@ -228,7 +228,8 @@ impl World {
                 let what = What::Put { staged, ttl: None };
                 let condition = Condition::Always;
                 let write = Write { key: Box::new([key]), what, condition, done };
-                let meanwhile = move || scribe.lock().unwrap().round(&engine, &books, vec![write]);
+                let meanwhile =
+                    move || _ = scribe.lock().unwrap().round(&engine, &books, vec![write]);
                 self.disk.0.lock().unwrap().meanwhile = Some(Box::new(meanwhile));
                 self.check(key);
                 self.disk.0.lock().unwrap().meanwhile = None;

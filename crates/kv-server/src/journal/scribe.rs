@@ -22,7 +22,7 @@ pub(super) fn run(
     vault: Box<dyn Vault>,
 ) {
     let mut scribe = Scribe::new(vault);
-    let (mut pause, mut stops) = (Some(Duration::ZERO), false);
+    let (mut pause, mut stops, mut tidied) = (Some(Duration::ZERO), false, Instant::now());
     while !stops || !scribe.is_done() {
         // A long value goes on in any case; else it is time to sleep until something comes.
         let first = match (scribe.is_done(), pause) {
@@ -46,11 +46,17 @@ pub(super) fn run(
             }
         }
         match taken.is_empty() && scribe.is_done() {
-            true => pause = scribe.tidy(&engine),
+            true => {
+                pause = scribe.tidy(&engine);
+                tidied = Instant::now();
+            }
             false => {
                 books.counts.waiting(-(taken.len() as i64));
-                scribe.round(&engine, books, taken);
-                pause = Some(SOON);
+                let full = scribe.round(&engine, books, taken);
+                // Who writes all the time must be tidied after too, most of all where nothing fits any more.
+                let behind = full || pause == Some(Duration::ZERO) || tidied.elapsed() >= EVERY;
+                pause = if behind { scribe.tidy(&engine) } else { Some(SOON) };
+                tidied = if behind { Instant::now() } else { tidied };
             }
         }
     }
@@ -107,8 +113,8 @@ impl Scribe {
         self.long.is_empty()
     }
 
-    /// Saves what has come, and a part of the next long value.
-    pub(super) fn round(&mut self, engine: &Arc<Engine>, books: &Books, taken: Vec<Write>) {
+    /// Saves what has come, and a part of the next long value; says whether the disk is full.
+    pub(super) fn round(&mut self, engine: &Arc<Engine>, books: &Books, taken: Vec<Write>) -> bool {
         self.bytes.clear();
         let mut judged = Vec::with_capacity(taken.len());
         let mut written = HashMap::new();
@@ -148,6 +154,7 @@ impl Scribe {
                     long.saved = last.end;
                 }
                 judged.into_iter().for_each(|judged| judged.apply(engine, books));
+                false
             }
             Err(error) => {
                 if news {
@@ -171,6 +178,7 @@ impl Scribe {
                 }
                 // A disk that fails at once should not be asked as fast as it can say so.
                 std::thread::sleep(BREATH);
+                status == Status::DiskFull
             }
         }
     }
@@ -373,6 +381,8 @@ const PIECES: usize = 16;
 /// How long to wait after a write before the disk is tidied, and after that failed.
 const SOON: Duration = Duration::from_millis(200);
 const LATER: Duration = Duration::from_secs(10);
+/// How long it may go untidied while there is something to write.
+const EVERY: Duration = Duration::from_secs(1);
 /// How long to wait after a failure.
 const BREATH: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 10 });
 /// A time that a row can hold.

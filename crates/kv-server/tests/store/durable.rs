@@ -317,3 +317,53 @@ fn a_directory_in_use_is_refused_by_name() {
     assert!(refused.contains(&std::process::id().to_string()), "{refused}");
     assert!(refused.contains(&*directory.0.to_string_lossy()), "{refused}");
 }
+
+/// A byte of a long value changes on the disk: it is an error each time, and never what was read of it.
+#[test]
+fn a_value_that_is_damaged_on_the_disk_is_an_error_each_time() {
+    let directory = Directory::new("damaged");
+    let value = bytes(2 << 20, 5);
+    {
+        let place = Place::open(&directory.settings(16 << 20), by(Class::Shm));
+        let mut client = place.client(by(Class::Shm));
+        put(&mut client, b"long", &value);
+        put(&mut client, b"other", b"sound");
+    }
+    let file = directory.0.join("wirelane.db");
+    let mut all = std::fs::read(&file).unwrap();
+    let part = &value[(1 << 20) + 512..(1 << 20) + 1024];
+    let at = all.windows(part.len()).position(|window| window == part).unwrap();
+    all[at] ^= 1;
+    std::fs::write(&file, all).unwrap();
+    let place = Place::open(&directory.settings(16 << 20), by(Class::Shm));
+    let mut client = place.client(by(Class::Shm));
+    for _ in 0..3 {
+        assert_eq!(client.get(b"long").unwrap_err().kind(), Kind::Damaged);
+    }
+    assert_eq!(get(&mut client, b"other").as_deref(), Some(&b"sound"[..]));
+    put(&mut client, b"long", b"again");
+    assert_eq!(get(&mut client, b"long").as_deref(), Some(&b"again"[..]));
+    drop(client);
+    until("everything is back", || {
+        let usage = place.engine.store.usage();
+        [usage.pins, usage.detached, usage.reserved_bytes] == [0; 3]
+    });
+    assert_eq!(place.engine.durability().unwrap().counts.damaged.load(Ordering::Relaxed), 3);
+}
+
+/// Long values are replaced without a pause: what they took is used again.
+#[test]
+fn a_disk_that_is_written_all_the_time_is_tidied_all_the_same() {
+    let directory = Directory::new("tidied");
+    let place = Place::open(&directory.settings(16 << 20), by(Class::Shm));
+    let mut client = place.client(by(Class::Shm));
+    let begun = std::time::Instant::now();
+    let mut count = 0_u64;
+    while begun.elapsed() < Duration::from_secs(4) {
+        put(&mut client, b"k", &bytes(1 << 20, count as usize));
+        count += 1;
+    }
+    let disk = place.engine.durability().unwrap().disk.bytes();
+    let written = count << 20;
+    assert!(written < 64 << 20 || disk < written / 2 + (160 << 20), "{disk} of {written}");
+}
