@@ -235,14 +235,10 @@ impl Vault for Writer {
         }
         // What was saved is durable in the log, whether or not it can be written back now. Most of that is done by
         // the keeper meanwhile; but only the writer can find that all of it is done, and begin the log anew.
-        match self.logged {
-            WRITE_BACK..QUIET => self.keeper.nudge(),
-            MOST_LOG.. => {
-                if self.write_back().is_err() {
-                    self.logged = MOST_LOG - AGAIN;
-                }
-            }
-            _ => {}
+        if (WRITE_BACK..QUIET).contains(&self.logged) {
+            self.keeper.nudge();
+        } else if self.logged >= MOST_LOG && self.write_back().is_err() {
+            self.logged = MOST_LOG - AGAIN;
         }
         Ok(())
     }
