@@ -14,9 +14,21 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kv-client", &["fabric", "kv-proto"]),
     // The client for tests only.
     ("kv-server", &["fabric", "kv-client", "kv-disk", "kv-proto", "kv-store"]),
+    ("node", &["metric"]),
+    ("ops", &["metric", "node"]),
     (
         "wirelane",
-        &["fabric", "kv-client", "kv-disk", "kv-proto", "kv-server", "kv-store", "metric"],
+        &[
+            "fabric",
+            "kv-client",
+            "kv-disk",
+            "kv-proto",
+            "kv-server",
+            "kv-store",
+            "metric",
+            "node",
+            "ops",
+        ],
     ),
     ("xtask", &[]),
 ];

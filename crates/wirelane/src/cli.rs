@@ -4,14 +4,25 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use crate::capture::CaptureArgs;
+use crate::changes::ChangesArgs;
 use crate::config::command::ConfigArgs;
 use crate::connect::ConnectArgs;
 use crate::devices::DevicesArgs;
+use crate::doctor::DoctorArgs;
+use crate::env::EnvArgs;
+use crate::exec::ExecArgs;
 use crate::exit::{Exit, Failure};
+use crate::explain::ExplainArgs;
+use crate::k8s::K8sArgs;
 use crate::kv::KvArgs;
 use crate::output;
+use crate::revert::RevertArgs;
 use crate::serve::ServeArgs;
+use crate::snapshot::SnapshotArgs;
 use crate::token::TokenArgs;
+use crate::topo::TopoArgs;
+use crate::tune::TuneArgs;
 use crate::{completions::CompletionsArgs, man::ManArgs};
 
 /// Finds this machine's RDMA fabric, says why it can or cannot be used, and serves over it
@@ -79,6 +90,28 @@ pub(crate) enum Command {
     Token(TokenArgs),
     /// List the RDMA devices, their ports and GIDs
     Devices(DevicesArgs),
+    /// Show how far GPUs and RDMA devices are from each other, and which belongs to which
+    Topo(TopoArgs),
+    /// Save everything that is read on this machine, to look at it elsewhere
+    Snapshot(SnapshotArgs),
+    /// Say what is wrong with this machine's fabric, with evidence and remedy
+    Doctor(DoctorArgs),
+    /// Say what an error line of NCCL, UCX, libfabric, perftest or the kernel means
+    Explain(ExplainArgs),
+    /// Print the environment that a job on this machine should have
+    Env(EnvArgs),
+    /// Run a command in that environment
+    Exec(ExecArgs),
+    /// Plan or make settings that make the fabric faster
+    Tune(TuneArgs),
+    /// List what was changed on this machine
+    Changes(ChangesArgs),
+    /// Take changes back
+    Revert(RevertArgs),
+    /// Print manifests for Kubernetes and OpenShift
+    K8s(K8sArgs),
+    /// Capture an RDMA device's packets
+    Capture(CaptureArgs),
     /// Show, check and document the settings
     Config(ConfigArgs),
     /// Print a completion script for a shell

@@ -7,13 +7,21 @@
 //! Start at [`main`].
 
 mod caller;
+mod capture;
+mod changes;
 mod cli;
 mod completions;
 pub mod config;
 mod connect;
 mod devices;
+mod doctor;
 mod endpoint;
+mod env;
+mod exec;
 mod exit;
+mod explain;
+mod host;
+mod k8s;
 mod key_file;
 mod kv;
 mod logging;
@@ -21,14 +29,18 @@ mod man;
 mod output;
 mod peer;
 mod rdma;
+mod revert;
 mod secret_file;
 mod serve;
 mod signals;
 mod size;
+mod snapshot;
 mod ticket;
 mod tls_file;
 mod token;
+mod topo;
 mod transport;
+mod tune;
 mod version;
 mod within;
 
@@ -62,6 +74,17 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Kv(args) => kv::run(global, &args),
         Command::Token(args) => token::run(&args),
         Command::Devices(args) => devices::run(global, &args),
+        Command::Topo(args) => topo::run(global, &args),
+        Command::Snapshot(args) => snapshot::run(global, &args),
+        Command::Doctor(args) => doctor::run(global, &args),
+        Command::Explain(args) => explain::run(global, &args),
+        Command::Env(args) => env::run(global, &args),
+        Command::Exec(args) => exec::run(global, &args),
+        Command::Tune(args) => tune::run(global, &args),
+        Command::Changes(args) => changes::run(global, &args),
+        Command::Revert(args) => revert::run(global, &args),
+        Command::K8s(args) => k8s::run(global, &args),
+        Command::Capture(args) => capture::run(global, &args),
         Command::Config(args) => config::command::run(global, &args),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

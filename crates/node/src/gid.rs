@@ -1,0 +1,89 @@
+//! Names of ports and nodes on the fabric.
+
+use std::net::Ipv6Addr;
+
+use serde::{Serialize, Serializer};
+
+use crate::Seen;
+
+/// 64 bits that name a node or port for ever: `f452:1403:007b:e0e0`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Guid(pub u64);
+
+/// An entry of a port's GID table; empty entries are left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Gid {
+    /// Where it is in the table.
+    pub index: u32,
+    /// The address.
+    pub gid: Ipv6Addr,
+    /// Which protocol it is for. EINVAL when its net device is in another network namespace.
+    #[serde(rename = "type")]
+    pub kind: Seen<GidType>,
+    /// Its net device; on InfiniBand there is none.
+    pub netdev: Seen<String>,
+}
+
+/// Which protocol a GID is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum GidType {
+    /// InfiniBand, or RoCE v1 on Ethernet: the kernel has one word for both.
+    #[serde(rename = "IB/RoCE v1")]
+    IbOrRoceV1,
+    /// RoCE v2: UDP port 4791.
+    #[serde(rename = "RoCE v2")]
+    RoceV2,
+}
+
+impl Gid {
+    /// The IPv4 address in it, if it is one.
+    pub fn ipv4(&self) -> Option<std::net::Ipv4Addr> {
+        self.gid.to_ipv4_mapped()
+    }
+
+    /// Whether it is good on its own link alone (`fe80::/10`).
+    pub fn is_link_local(&self) -> bool {
+        self.gid.is_unicast_link_local()
+    }
+}
+
+impl GidType {
+    /// As the kernel writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            GidType::IbOrRoceV1 => "IB/RoCE v1",
+            GidType::RoceV2 => "RoCE v2",
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        [GidType::IbOrRoceV1, GidType::RoceV2].into_iter().find(|kind| kind.name() == text)
+    }
+}
+
+impl Guid {
+    /// Whether no one has given it: some functions then cannot register memory.
+    pub fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let groups: Vec<&str> = text.split(':').collect();
+        let right = groups.len() == 4 && groups.iter().all(|group| group.len() == 4);
+        let hex = right.then(|| groups.concat())?;
+        u64::from_str_radix(&hex, 16).ok().map(Guid)
+    }
+}
+
+impl std::fmt::Display for Guid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [a, b, c, d] = [48, 32, 16, 0].map(|shift| (self.0 >> shift) & 0xffff);
+        write!(f, "{a:04x}:{b:04x}:{c:04x}:{d:04x}")
+    }
+}
+
+impl Serialize for Guid {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

@@ -1,0 +1,71 @@
+//! Everything about one host.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::{
+    Address, CharDevice, Device, Function, Gpu, GpuDirect, Host, Iommu, Module, NetDev, Process,
+    Tree,
+};
+use crate::{device, gpu, host, netdev, pci, process, system};
+
+/// One host. Every command is a view of it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Node {
+    /// The machine itself.
+    pub host: Host,
+    /// RDMA devices, in the order of their names.
+    pub devices: Vec<Device>,
+    /// Net devices.
+    pub netdevs: Vec<NetDev>,
+    /// GPUs, in the order of their PCI addresses.
+    pub gpus: Vec<Gpu>,
+    /// The PCI functions of all these, and everything above them.
+    pub pci: BTreeMap<Address, Function>,
+    /// The IOMMU.
+    pub iommu: Iommu,
+    /// Kernel modules that matter.
+    pub modules: Vec<Module>,
+    /// Device nodes that programs open.
+    pub char_devices: Vec<CharDevice>,
+    /// How GPU memory can be reached.
+    pub gpu_direct: GpuDirect,
+    /// What this process may do.
+    pub process: Process,
+}
+
+impl Node {
+    /// Reads everything, each file once.
+    pub fn read(tree: &Tree) -> Node {
+        let devices = device::read_all(tree);
+        let netdevs = netdev::read_all(tree);
+        let gpus = gpu::read_all(tree);
+        let plugged: Vec<Address> = (devices.iter().filter_map(|device| device.pci))
+            .chain(netdevs.iter().filter_map(|netdev| netdev.pci))
+            .chain(gpus.iter().map(|gpu| gpu.pci))
+            .collect();
+        Node {
+            host: host::read(tree),
+            pci: pci::read_with_hops(tree, &plugged),
+            iommu: system::read_iommu(tree),
+            modules: system::read_modules(tree),
+            char_devices: system::read_char_devices(tree),
+            gpu_direct: system::read_gpu_direct(tree),
+            process: process::read(tree),
+            devices,
+            netdevs,
+            gpus,
+        }
+    }
+
+    /// The RDMA device of a name.
+    pub fn device(&self, name: &str) -> Option<&Device> {
+        self.devices.iter().find(|device| device.name == name)
+    }
+
+    /// The net device of a name.
+    pub fn netdev(&self, name: &str) -> Option<&NetDev> {
+        self.netdevs.iter().find(|netdev| netdev.name == name)
+    }
+}

@@ -1,0 +1,136 @@
+//! What looking at a fact gave: a value, or why there is none.
+
+use serde::{Serialize, Serializer};
+
+/// A fact. Missing is missing, never zero.
+///
+/// In JSON a value stands as itself, an absent one is `null`, and the others are objects:
+/// `{"refused": "EINVAL"}`, `{"odd": "N/A (no PMA)"}`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Seen<T> {
+    /// It is there, and this is it.
+    Value(T),
+    /// Nothing of that name is there.
+    Absent,
+    /// It is there, and reading it failed with this error number.
+    Refused(i32),
+    /// It was read, and is not what it should be. The text is cut to a short line.
+    Odd(String),
+}
+
+impl<T> Seen<T> {
+    /// The value, if there is one.
+    pub fn value(&self) -> Option<&T> {
+        match self {
+            Seen::Value(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The value by itself, if there is one.
+    pub fn into_value(self) -> Option<T> {
+        match self {
+            Seen::Value(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing of that name is there.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Seen::Absent)
+    }
+
+    /// Another view of the value.
+    pub fn map<U>(self, view: impl FnOnce(T) -> U) -> Seen<U> {
+        self.and_then(|value| Seen::Value(view(value)))
+    }
+
+    /// What the value leads to.
+    pub fn and_then<U>(self, next: impl FnOnce(T) -> Seen<U>) -> Seen<U> {
+        match self {
+            Seen::Value(value) => next(value),
+            Seen::Absent => Seen::Absent,
+            Seen::Refused(errno) => Seen::Refused(errno),
+            Seen::Odd(text) => Seen::Odd(text),
+        }
+    }
+}
+
+impl Seen<String> {
+    /// The text read as something; what cannot be is odd.
+    pub fn parse<U>(self, parse: impl FnOnce(&str) -> Option<U>) -> Seen<U> {
+        self.and_then(|text| match parse(&text) {
+            Some(value) => Seen::Value(value),
+            None => Seen::odd(&text),
+        })
+    }
+}
+
+impl<T> Seen<T> {
+    /// What was read in place of a value, cut to what fits in a line.
+    pub fn odd(text: &str) -> Self {
+        let line = text.lines().next().unwrap_or_default();
+        Seen::Odd(line.chars().filter(|letter| !letter.is_control()).take(LINE).collect())
+    }
+
+    /// In words, for people: why there is no value.
+    pub fn why_not(&self) -> Option<String> {
+        match self {
+            Seen::Value(_) => None,
+            Seen::Absent => Some("not there".to_owned()),
+            Seen::Refused(errno) => Some(format!("cannot be read ({})", errno_name(*errno))),
+            Seen::Odd(text) => Some(format!("reads {text:?}")),
+        }
+    }
+}
+
+impl<T: Serialize> Serialize for Seen<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Seen::Value(value) => value.serialize(serializer),
+            Seen::Absent => serializer.serialize_none(),
+            Seen::Refused(errno) => reason(serializer, "refused", &errno_name(*errno)),
+            Seen::Odd(text) => reason(serializer, "odd", text),
+        }
+    }
+}
+
+fn reason<S: Serializer>(serializer: S, name: &str, text: &str) -> Result<S::Ok, S::Error> {
+    serializer.collect_map([(name, text)])
+}
+
+/// The names that reading sysfs gives; others by number.
+fn errno_name(errno: i32) -> String {
+    use rustix::io::Errno;
+    let names = [
+        (Errno::PERM, "EPERM"),
+        (Errno::IO, "EIO"),
+        (Errno::ACCESS, "EACCES"),
+        (Errno::BUSY, "EBUSY"),
+        (Errno::NODEV, "ENODEV"),
+        (Errno::NOTDIR, "ENOTDIR"),
+        (Errno::ISDIR, "EISDIR"),
+        (Errno::INVAL, "EINVAL"),
+        (Errno::LOOP, "ELOOP"),
+        (Errno::NOTSUP, "EOPNOTSUPP"),
+        (Errno::TIMEDOUT, "ETIMEDOUT"),
+    ];
+    let name = names.iter().find(|(known, _)| known.raw_os_error() == errno);
+    name.map_or_else(|| format!("errno {errno}"), |(_, name)| (*name).to_owned())
+}
+
+const LINE: usize = 80;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_tells_a_value_from_the_reasons_for_none() {
+        let json = |seen: Seen<u64>| serde_json::to_string(&seen).expect("serialises");
+        assert_eq!(json(Seen::Value(7)), "7");
+        assert_eq!(json(Seen::Absent), "null");
+        assert_eq!(json(Seen::Refused(22)), r#"{"refused":"EINVAL"}"#);
+        assert_eq!(json(Seen::odd("N/A (no PMA)\n")), r#"{"odd":"N/A (no PMA)"}"#);
+    }
+}

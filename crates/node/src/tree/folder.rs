@@ -1,0 +1,209 @@
+//! Files of a file system, as a machine has them under `/`.
+//!
+//! A folder other than `/` may hold anything: links out of it, fifos, endless files. So links are followed
+//! here, inside the root; files are opened without waiting, and only regular ones are read.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::{FileNode, Place, sort_names};
+
+/// The root that paths are under.
+#[derive(Debug)]
+pub(super) struct Folder {
+    /// `None`: the machine's own root, where the kernel follows links.
+    root: Option<PathBuf>,
+    host_sys: Option<PathBuf>,
+}
+
+impl Folder {
+    pub(super) fn live(host_sys: Option<&Path>) -> Self {
+        Folder { root: None, host_sys: host_sys.map(Path::to_owned) }
+    }
+
+    pub(super) fn under(root: &Path) -> Self {
+        Folder { root: Some(root.to_owned()), host_sys: None }
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.root.is_none()
+    }
+
+    pub(super) fn read(&self, path: &str) -> Result<Vec<u8>, Errno> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let file = rustix::fs::openat(CWD, self.place(path)?, flags, Mode::empty())?;
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
+        if kind != FileType::RegularFile {
+            return Err(if kind == FileType::Directory { Errno::ISDIR } else { Errno::INVAL });
+        }
+        let mut bytes = Vec::new();
+        // A file of /sys answers with a page at most, and one of /proc as it is read: by its end alone.
+        File::from(file).take(LONGEST + 1).read_to_end(&mut bytes).map_err(number)?;
+        if bytes.len() as u64 > LONGEST { Err(Errno::FBIG) } else { Ok(bytes) }
+    }
+
+    /// Names that are not text are left out: no file of ours is called so.
+    pub(super) fn names(&self, path: &str) -> Result<Vec<String>, Errno> {
+        let entries = std::fs::read_dir(self.place(path)?).map_err(number)?;
+        let names =
+            entries.take(MOST_NAMES).filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let mut names: Vec<String> = names.collect();
+        sort_names(&mut names);
+        Ok(names)
+    }
+
+    pub(super) fn real(&self, path: &str) -> Result<String, Errno> {
+        match &self.root {
+            Some(root) => walk(root, path).map(|(virtual_path, _)| virtual_path),
+            None => {
+                let real = std::fs::canonicalize(self.place(path)?).map_err(number)?;
+                self.seen_from_root(&real).ok_or(Errno::ILSEQ)
+            }
+        }
+    }
+
+    pub(super) fn node(&self, path: &str) -> Result<FileNode, Errno> {
+        let stat = rustix::fs::stat(self.place(path)?)?;
+        Ok(FileNode {
+            mode: stat.st_mode,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            major: rustix::fs::major(stat.st_rdev),
+            minor: rustix::fs::minor(stat.st_rdev),
+        })
+    }
+
+    fn place(&self, path: &str) -> Result<Place, Errno> {
+        if let Some(root) = &self.root {
+            return walk(root, path).map(|(_, place)| place);
+        }
+        if let Some(sys) = &self.host_sys
+            && let Some(rest) = path.strip_prefix("/sys/")
+        {
+            return Ok(sys.join(rest));
+        }
+        Ok(PathBuf::from(path))
+    }
+
+    /// A path of the file system as this tree's: the host's `/sys` is `/sys` wherever it is mounted.
+    fn seen_from_root(&self, real: &Path) -> Option<String> {
+        let real = match &self.host_sys {
+            Some(sys) => match real.strip_prefix(std::fs::canonicalize(sys).ok()?) {
+                Ok(rest) => Path::new("/sys").join(rest),
+                Err(_) => real.to_owned(),
+            },
+            None => real.to_owned(),
+        };
+        real.into_os_string().into_string().ok()
+    }
+}
+
+/// Follows `path` from `root` and never out of it: what it is called from there, and where it is.
+fn walk(root: &Path, path: &str) -> Result<(String, Place), Errno> {
+    let mut left: Vec<String> = path.split('/').rev().map(str::to_owned).collect();
+    let mut names: Vec<String> = Vec::new();
+    let mut links = 0;
+    while let Some(name) = left.pop() {
+        match name.as_str() {
+            "" | "." => continue,
+            ".." => {
+                names.pop();
+                continue;
+            }
+            _ => names.push(name),
+        }
+        let place = under(root, &names);
+        let kind = FileType::from_raw_mode(rustix::fs::lstat(&place)?.st_mode);
+        if kind != FileType::Symlink {
+            continue;
+        }
+        links += 1;
+        if links > MOST_LINKS {
+            return Err(Errno::LOOP);
+        }
+        let target = std::fs::read_link(&place).map_err(number)?;
+        let target = target.to_str().ok_or(Errno::ILSEQ)?;
+        names.pop();
+        if target.starts_with('/') {
+            names.clear();
+        }
+        left.extend(target.split('/').rev().map(str::to_owned));
+    }
+    Ok((format!("/{}", names.join("/")), under(root, &names)))
+}
+
+fn under(root: &Path, names: &[String]) -> Place {
+    let mut place = root.to_owned();
+    place.extend(names);
+    place
+}
+
+fn number(error: std::io::Error) -> Errno {
+    Errno::from_io_error(&error).unwrap_or(Errno::IO)
+}
+
+/// Longer files are not what they say: the longest that is read for its facts is the kernel's `config.gz`-less
+/// `/proc/net` tables and `modules.builtin`, all below this.
+pub(super) const LONGEST: u64 = 1 << 20;
+/// More links than the kernel follows.
+const MOST_LINKS: usize = 40;
+/// The most names that a folder is asked for.
+const MOST_NAMES: usize = 65536;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn folder() -> (tempfile::TempDir, Folder) {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = Folder::under(dir.path());
+        (dir, folder)
+    }
+
+    #[test]
+    fn links_stay_inside_the_root() {
+        let (dir, folder) = folder();
+        std::fs::create_dir_all(dir.path().join("etc")).expect("a folder");
+        std::fs::write(dir.path().join("etc/hostname"), "inside\n").expect("a file");
+        symlink("/etc/hostname", dir.path().join("absolute")).expect("a link");
+        symlink("../../../../etc/hostname", dir.path().join("relative")).expect("a link");
+        assert_eq!(folder.read("/absolute"), Ok(b"inside\n".to_vec()));
+        assert_eq!(folder.read("/relative"), Ok(b"inside\n".to_vec()));
+        assert_eq!(folder.real("/relative"), Ok("/etc/hostname".to_owned()));
+    }
+
+    #[test]
+    fn links_in_a_ring_end() {
+        let (dir, folder) = folder();
+        symlink("b", dir.path().join("a")).expect("a link");
+        symlink("a", dir.path().join("b")).expect("a link");
+        assert_eq!(folder.read("/a"), Err(Errno::LOOP));
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_read() {
+        let (dir, folder) = folder();
+        std::fs::create_dir(dir.path().join("dir")).expect("a folder");
+        let fifo = dir.path().join("fifo");
+        rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR, 0).expect("a fifo");
+        std::fs::write(dir.path().join("long"), vec![b'1'; 10 << 20]).expect("a file");
+        assert_eq!(folder.read("/dir"), Err(Errno::ISDIR));
+        assert_eq!(folder.read("/fifo"), Err(Errno::INVAL));
+        assert_eq!(folder.read("/long"), Err(Errno::FBIG));
+    }
+
+    #[test]
+    fn numbers_in_names_are_in_their_order() {
+        let (dir, folder) = folder();
+        for name in ["mlx5_10", "mlx5_2", "mlx5_1", "ib0"] {
+            std::fs::write(dir.path().join(name), "").expect("a file");
+        }
+        let names = folder.names("/").expect("names");
+        assert_eq!(names, ["ib0", "mlx5_1", "mlx5_2", "mlx5_10"]);
+    }
+}

@@ -1,0 +1,1 @@
+//! Which program can capture a device's packets, and what it will see.

@@ -1,0 +1,1 @@
+//! Changes to a machine: planned, shown, made, written down, and taken back.

@@ -1,0 +1,1 @@
+//! What an error line of an RDMA program means.

@@ -1,0 +1,1 @@
+//! The environment that a job on this host should have.

@@ -1,0 +1,1 @@
+//! Manifests for Kubernetes and OpenShift, from what a node has.

@@ -1,0 +1,1 @@
+//! Settings of a host that make its fabric faster.

@@ -1,0 +1,30 @@
+//! Which machine a command looks at: this one, or a tree or snapshot of another.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use node::Tree;
+
+use crate::exit::Failure;
+
+/// Where facts are read.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct HostArgs {
+    /// Look at this folder or snapshot file instead of the running machine
+    #[arg(long, value_name = "PATH", default_value = "/")]
+    pub(crate) root: PathBuf,
+
+    /// In a pod: where the host's /sys is mounted
+    #[arg(long, value_name = "DIR", conflicts_with = "root")]
+    pub(crate) host_sys: Option<PathBuf>,
+}
+
+impl HostArgs {
+    /// The machine to look at.
+    pub(crate) fn tree(&self) -> Result<Tree, Failure> {
+        if self.root == Path::new("/") {
+            return Ok(Tree::live(self.host_sys.as_deref()));
+        }
+        Tree::at(&self.root).map_err(|error| Failure::failed(format!("--root {error}")))
+    }
+}
