@@ -1,8 +1,9 @@
 //! How much may be on its way in: room that was reserved and is not yet a key's value, whether its bytes are
 //! being fetched or its pieces are still to come.
 //!
-//! All clients have one budget, and each at most half of it, so that no client that stands still keeps others from
-//! writing. Who has nothing on its way may always begin one value, however long; so nothing waits for ever.
+//! All clients have one budget, and each at most half of it: so much is counted for a value that is longer. Who has
+//! nothing on its way may begin one value of any length where there is room, and a short one, of up to a
+//! sixteenth of the budget, whatever others have. So no client that stands still keeps others from writing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -26,7 +27,7 @@ pub(crate) struct Share {
 #[derive(Debug)]
 pub(crate) struct Claim {
     share: Arc<Share>,
-    bytes: u64,
+    counted: u64,
 }
 
 impl Budget {
@@ -59,31 +60,34 @@ impl Share {
     /// Takes so many bytes; `None`: not now.
     pub(crate) fn claim(self: &Arc<Self>, bytes: u64) -> Option<Claim> {
         let budget = &*self.budget;
-        let claimed = take(&self.used, bytes, budget.most / 2).is_some_and(|()| {
-            let all = take(&budget.used, bytes, budget.most);
+        let half = (budget.most / 2).max(1);
+        let counted = bytes.min(half);
+        let before = add(&self.used, counted, |before| before == 0 || before + counted <= half);
+        let claimed = before.is_some_and(|before| {
+            let short = before == 0 && bytes <= budget.most / 16;
+            let all = add(&budget.used, counted, |used| short || used + counted <= budget.most);
             if all.is_none() {
-                self.used.fetch_sub(bytes, Relaxed);
+                self.used.fetch_sub(counted, Relaxed);
             }
             all.is_some()
         });
         if !claimed {
             budget.refused.fetch_add(1, Relaxed);
         }
-        claimed.then(|| Claim { share: self.clone(), bytes })
+        claimed.then(|| Claim { share: self.clone(), counted })
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.share.used.fetch_sub(self.bytes, Relaxed);
-        self.share.budget.used.fetch_sub(self.bytes, Relaxed);
+        self.share.used.fetch_sub(self.counted, Relaxed);
+        self.share.budget.used.fetch_sub(self.counted, Relaxed);
     }
 }
 
-/// Adds, unless there is something already and it would become too much.
-fn take(used: &AtomicU64, bytes: u64, most: u64) -> Option<()> {
-    let more = |now: u64| now.checked_add(bytes).filter(|then| now == 0 || *then <= most);
-    used.fetch_update(Relaxed, Relaxed, more).ok().map(drop)
+/// Adds where that is allowed, and says what there was before. Neither number comes near the end of its type.
+fn add(used: &AtomicU64, bytes: u64, allowed: impl Fn(u64) -> bool) -> Option<u64> {
+    used.fetch_update(Relaxed, Relaxed, |now| allowed(now).then(|| now + bytes)).ok()
 }
 
 #[cfg(test)]
@@ -98,7 +102,7 @@ mod tests {
         assert!(one.claim(21).is_none(), "more than half");
         let _second = one.claim(20).unwrap();
         let _third = two.claim(50).unwrap();
-        assert!(three.claim(1).is_none(), "more than all");
+        assert!(three.claim(7).is_none(), "more than all");
         assert_eq!((budget.used(), budget.refused()), (100, 2));
         drop(first);
         let _fourth = three.claim(30).unwrap();
@@ -109,10 +113,23 @@ mod tests {
     fn who_has_nothing_may_begin_one_of_any_length() {
         let budget = Arc::new(Budget::new(100));
         let share = budget.share();
-        let long = share.claim(1000).unwrap();
+        let long = share.claim(u64::MAX).unwrap();
         assert!(share.claim(1).is_none());
         drop(long);
         assert!(share.claim(60).is_some(), "alone, also more than half");
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn others_write_on_beside_who_stands_still() {
+        let budget = Arc::new(Budget::new(160));
+        let [one, two, three] = [0; 3].map(|_| budget.share());
+        let _long = one.claim(1000).unwrap();
+        let moderate = two.claim(80).unwrap();
+        assert!(three.claim(11).is_none(), "two have all of it");
+        let short = three.claim(10).unwrap();
+        assert!(three.claim(1).is_none(), "one short one");
+        drop((short, moderate));
+        assert!(three.claim(80).is_some());
     }
 }

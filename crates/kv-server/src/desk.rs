@@ -33,7 +33,15 @@ impl Desk {
         let (length, count) = SIZES[size];
         let step = length + ALIGNED;
         let memory = Memory::allocate(step * count, Pages::Plain)?;
-        let region = self.regions.len() as u16;
+        let region = u16::try_from(self.regions.len()).map_err(|_| {
+            let remedy = "answer fewer at once";
+            Error::new(
+                fabric::Kind::Full,
+                "make room for answers",
+                "there is too much of it",
+                remedy,
+            )
+        })?;
         self.regions.push(self.endpoint.register(&memory, Rights::NONE)?);
         let slot = |at| Slot { size: size as u8, region, offset: (at * step) as u32 };
         self.free[size].extend((0..count).rev().map(slot));

@@ -9,7 +9,7 @@ use fabric::{Error, Memory, Pages};
 use kv_store::{Facts, Moment, NoRoom, Pinned, Ranges, Reservation, Store, WhenFull};
 
 use crate::access::Access;
-use crate::budget::{Budget, Claim, Share};
+use crate::budget::{Budget, Claim};
 use crate::journal::{Journal, JournalCounts, Opened};
 use crate::session::Sessions;
 
@@ -43,8 +43,6 @@ pub struct Engine {
     began: Instant,
     epoch: u64,
     budget: Arc<Budget>,
-    /// What callers by gRPC may have on its way, all together: they count as one client.
-    pub(crate) callers: Arc<Share>,
     pub(crate) sessions: Sessions,
     access: Arc<Access>,
     /// What was done, by kind; see [`Engine::counts`].
@@ -132,7 +130,6 @@ impl Engine {
             idle: settings.idle,
             began: Instant::now(),
             epoch,
-            callers: budget.share(),
             budget,
             sessions: Sessions::default(),
             access,

@@ -1,6 +1,6 @@
 //! Sessions: which writes of a client were done, so that one that is asked for again is not done again.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -35,18 +35,18 @@ struct Presence {
     left: Option<Instant>,
 }
 
-/// The last writes, from the oldest that is remembered.
+/// The last writes that were asked for, from the oldest that is remembered. What was never asked for takes no memory,
+/// whatever its number.
 #[derive(Debug, Default)]
 struct Writes {
     begun: bool,
     oldest: u64,
-    known: VecDeque<Write>,
+    newest: u64,
+    known: HashMap<u64, Write, foldhash::fast::RandomState>,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Write {
-    /// Not asked for, or it came to nothing and may be asked for again.
-    Open,
     UnderWay,
     Done(Answer),
 }
@@ -84,9 +84,16 @@ impl Sessions {
             old.come();
             return Some((old.clone(), true));
         }
-        if known.len() >= self.most {
-            // Room for who comes now, at the cost of who left first.
-            let gone = known.values().filter_map(|old| Some((old.left()?, old.id))).min();
+        // Room for who comes now, at the cost of who left first: of its own identity, if that has its share already.
+        let share = self.most / 4;
+        let own = match known.len() < share {
+            true => 0,
+            false => known.values().filter(|old| old.identity == identity).count(),
+        };
+        if own >= share || known.len() >= self.most {
+            let left = known.values().filter_map(|old| Some((old.left()?, old)));
+            let mine = left.filter(|(_, old)| own < share || old.identity == identity);
+            let gone = mine.map(|(left, old)| (left, old.id)).min();
             known.remove(&gone?.1);
         }
         let mut id = [0; 16];
@@ -161,57 +168,51 @@ impl Session {
     /// Asks whether a write is to be done.
     pub fn turn(&self, sequence: u64) -> Turn {
         let mut writes = lock(&self.writes);
-        let Writes { begun, oldest, known } = &mut *writes;
         // A client counts on from one session to the next.
-        if !std::mem::replace(begun, true) {
-            *oldest = sequence.saturating_sub(WINDOW);
+        if !std::mem::replace(&mut writes.begun, true) {
+            writes.oldest = sequence.saturating_sub(WINDOW);
         }
-        let Some(at) = sequence.checked_sub(*oldest).map(|at| at as usize) else {
-            return Turn::Forgotten;
-        };
-        if at >= REMEMBERED_WRITES * 2 {
+        let Some(ahead) = sequence.checked_sub(writes.oldest) else { return Turn::Forgotten };
+        if ahead >= 2 * REMEMBERED_WRITES {
             return Turn::Forgotten;
         }
-        if at >= known.len() {
-            known.resize(at + 1, Write::Open);
+        match writes.known.get(&sequence) {
+            Some(Write::UnderWay) => return Turn::UnderWay,
+            Some(Write::Done(answer)) => return Turn::Again(*answer),
+            None => {}
         }
-        let turn = match known[at] {
-            Write::Open => Turn::Now,
-            Write::UnderWay => Turn::UnderWay,
-            Write::Done(answer) => Turn::Again(answer),
-        };
-        if turn == Turn::Now {
-            known[at] = Write::UnderWay;
-        }
-        while known.len() > REMEMBERED_WRITES && !matches!(known[0], Write::UnderWay) {
-            known.pop_front();
-            *oldest += 1;
-        }
-        turn
+        writes.known.insert(sequence, Write::UnderWay);
+        writes.newest = writes.newest.max(sequence);
+        writes.forget();
+        Turn::Now
     }
 
     /// Whether a write was begun or done before: who asks again asks for its answer.
     pub(crate) fn has(&self, sequence: u64) -> bool {
-        let writes = lock(&self.writes);
-        let at = sequence.checked_sub(writes.oldest).map(|at| at as usize);
-        at.and_then(|at| writes.known.get(at)).is_some_and(|write| !matches!(write, Write::Open))
+        lock(&self.writes).known.contains_key(&sequence)
     }
 
     /// A write was done, or refused for good: whoever asks again gets this answer.
     pub fn done(&self, sequence: u64, answer: Answer) {
-        self.set(sequence, Write::Done(answer));
+        if let Some(write) = lock(&self.writes).known.get_mut(&sequence) {
+            *write = Write::Done(answer);
+        }
     }
 
     /// A write came to nothing: it may be asked for again.
     pub fn undone(&self, sequence: u64) {
-        self.set(sequence, Write::Open);
+        lock(&self.writes).known.remove(&sequence);
     }
+}
 
-    fn set(&self, sequence: u64, write: Write) {
-        let mut writes = lock(&self.writes);
-        let at = sequence.checked_sub(writes.oldest).map(|at| at as usize);
-        if let Some(known) = at.and_then(|at| writes.known.get_mut(at)) {
-            *known = write;
+impl Writes {
+    /// Forgets the oldest, up to the first that is under way.
+    fn forget(&mut self) {
+        while self.newest - self.oldest >= REMEMBERED_WRITES
+            && !matches!(self.known.get(&self.oldest), Some(Write::UnderWay))
+        {
+            self.known.remove(&self.oldest);
+            self.oldest += 1;
         }
     }
 }
@@ -223,9 +224,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// How long a session that was left is kept for its client to come back.
 pub(crate) const REMEMBERED: Duration = Duration::from_secs(300);
 /// More than a client may have under way.
-const REMEMBERED_WRITES: usize = 4096;
+const REMEMBERED_WRITES: u64 = 4096;
 /// How far apart the numbers of writes may be that come out of order, from the first on.
-pub(crate) const WINDOW: u64 = REMEMBERED_WRITES as u64 / 2;
+pub(crate) const WINDOW: u64 = REMEMBERED_WRITES / 2;
 const MOST_SESSIONS: usize = 65_536;
 
 #[cfg(test)]
@@ -271,14 +272,37 @@ mod tests {
     fn the_oldest_are_forgotten_and_said_to_be() {
         let sessions = Sessions::default();
         let (session, _) = sessions.enter(None, "me").unwrap();
-        for sequence in 0..REMEMBERED_WRITES as u64 * 2 {
+        for sequence in 0..REMEMBERED_WRITES * 2 {
             assert_eq!(session.turn(sequence), Turn::Now);
             session.done(sequence, answer(sequence));
         }
         assert_eq!(session.turn(0), Turn::Forgotten);
         assert_eq!(session.turn(1 << 40), Turn::Forgotten, "nobody fills memory so");
-        let last = REMEMBERED_WRITES as u64 * 2 - 1;
+        let last = REMEMBERED_WRITES * 2 - 1;
         assert_eq!(session.turn(last), Turn::Again(answer(last)));
+    }
+
+    #[test]
+    fn one_identity_has_a_quarter_and_pushes_out_its_own() {
+        let sessions = Sessions::new(8);
+        let enter = |identity| sessions.enter(None, identity).map(|(session, _)| session);
+        let (first, second) = (enter("many").unwrap(), enter("many").unwrap());
+        let other = enter("other").unwrap();
+        other.leave();
+        assert!(enter("many").is_none(), "it has two of eight, and uses them");
+        first.leave();
+        let third = enter("many").unwrap();
+        assert!(sessions.find(&first.id(), "many").is_none());
+        assert!(sessions.find(&other.id(), "other").is_some(), "though it left before");
+        drop((second, third));
+    }
+
+    #[test]
+    fn numbers_that_jump_take_no_memory() {
+        let (session, _) = Sessions::default().enter(None, "me").unwrap();
+        assert_eq!(session.turn(1), Turn::Now);
+        assert_eq!(session.turn(2 * REMEMBERED_WRITES - 1), Turn::Now);
+        assert_eq!(lock(&session.writes).known.len(), 2);
     }
 
     #[test]

@@ -419,6 +419,7 @@ impl Inner {
         let subject = Subject {
             peer: session.peer_address(),
             identity: session.identity().to_owned(),
+            withdrawals: session.withdrawals(),
             encrypted: session.is_encrypted(),
             policy,
             left_out: plans.left_out,

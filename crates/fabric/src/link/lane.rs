@@ -83,6 +83,12 @@ impl Link {
         &self.report
     }
 
+    /// How often keys had been taken away when the peer was known by one, as of its session
+    /// ([`Session::withdrawals`](crate::session::Session::withdrawals)).
+    pub fn withdrawals(&self) -> u64 {
+        self.subject.withdrawals
+    }
+
     /// Whether a rail is up, so that operations go out at once.
     pub fn is_up(&self) -> bool {
         !self.core.active.is_empty()

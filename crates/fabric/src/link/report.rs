@@ -102,6 +102,7 @@ pub struct PortReport {
 pub(super) struct Subject {
     pub(super) peer: SocketAddr,
     pub(super) identity: String,
+    pub(super) withdrawals: u64,
     pub(super) encrypted: bool,
     pub(super) policy: Policy,
     pub(super) ours: Card,

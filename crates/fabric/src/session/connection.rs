@@ -29,6 +29,7 @@ pub struct Session {
 pub(super) struct Opened {
     pub(super) framing: Framing,
     pub(super) identity: String,
+    pub(super) withdrawals: u64,
     /// The peer's.
     pub(super) card: Vec<u8>,
     /// Given back when the session is dropped.
@@ -64,6 +65,12 @@ impl Session {
     /// without either. The end that dialled with a ticket does not know its identity and says `ticket`.
     pub fn identity(&self) -> &str {
         &self.opened.identity
+    }
+
+    /// How often keys had been taken away from the door's ring when it knew the peer by one: see
+    /// [`Keyring::withdrawals`](super::Keyring::withdrawals). 0 at the end that dialled.
+    pub fn withdrawals(&self) -> u64 {
+        self.opened.withdrawals
     }
 
     /// Whether nobody between can read or change what is said.

@@ -114,7 +114,7 @@ impl Guest {
             return Ok(None);
         };
         let identity = std::mem::take(&mut self.identity);
-        Ok(Some(Box::new(Opened { framing, identity, card, _place: None })))
+        Ok(Some(Box::new(Opened { framing, identity, withdrawals: 0, card, _place: None })))
     }
 
     /// What it means that the door hung up now.

@@ -43,6 +43,7 @@ enum Stage {
 struct Known {
     framing: Framing,
     identity: String,
+    withdrawals: u64,
     ticket: Option<KeyId>,
 }
 
@@ -135,7 +136,8 @@ impl Host {
     fn meet_anonymous(&self, chosen: u8, out: &mut Vec<u8>) -> Known {
         out.extend(Answer::go_on(chosen, Vec::new()).to_bytes());
         let framing = Framing::new(None, self.rules.config.most_card);
-        Known { framing, identity: ANONYMOUS.to_owned(), ticket: None }
+        let withdrawals = self.rules.config.keyring.withdrawals();
+        Known { framing, identity: ANONYMOUS.to_owned(), withdrawals, ticket: None }
     }
 
     fn meet(
@@ -152,7 +154,7 @@ impl Host {
         let secret = found.as_ref().map_or(&self.rules.decoy, |found| &found.secret);
         let mut noise = responder(secret, head).map_err(|_| No::broken())?;
         let opened = noise.read_message(first, &mut [0; TAG]);
-        let (Ok(_), Some(Found { identity, once, .. })) = (opened, found) else {
+        let (Ok(_), Some(Found { identity, once, withdrawals, .. })) = (opened, found) else {
             return Err(No::wrong_key());
         };
         let ephemeral: &[u8; EPHEMERAL] = first.first_chunk().ok_or_else(No::broken)?;
@@ -167,7 +169,7 @@ impl Host {
         let cipher = noise.into_transport_mode().map_err(|_| No::broken())?;
         out.extend(answer.to_bytes());
         let framing = Framing::new(Some(cipher), self.rules.config.most_card);
-        Ok(Known { framing, identity, ticket: once.then_some(id) })
+        Ok(Known { framing, identity, withdrawals, ticket: once.then_some(id) })
     }
 
     fn judge_card(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<Option<Box<Opened>>, No> {
@@ -193,8 +195,8 @@ impl Host {
         let Stage::Card(known) = std::mem::replace(&mut self.stage, Stage::Over) else {
             return Ok(None);
         };
-        let Known { framing, identity, .. } = *known;
-        Ok(Some(Box::new(Opened { framing, identity, card, _place: Some(place) })))
+        let Known { framing, identity, withdrawals, .. } = *known;
+        Ok(Some(Box::new(Opened { framing, identity, withdrawals, card, _place: Some(place) })))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,8 @@ use crate::open::deadline;
 #[derive(Clone, Default)]
 pub struct Keyring {
     ring: Arc<Mutex<Ring>>,
+    /// How often keys were taken away, for who must know whether somebody came by one of them.
+    withdrawals: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
@@ -38,6 +41,8 @@ pub(super) struct Found {
     pub(super) identity: String,
     /// It is a ticket, which must be spent.
     pub(super) once: bool,
+    /// How often keys had been taken away when it was found.
+    pub(super) withdrawals: u64,
 }
 
 impl Keyring {
@@ -58,12 +63,23 @@ impl Keyring {
         Ok(())
     }
 
-    /// Puts these in the place of all keys, at once, or none of them. Tickets and sessions stay.
+    /// Puts these in the place of all keys, at once, or none of them. Tickets go, since who got them may be known no
+    /// more; sessions stay.
     pub fn replace(&self, keys: Vec<Key>) -> Result<(), Error> {
         let fresh = Keyring::new();
         keys.into_iter().try_for_each(|key| fresh.add(key))?;
-        self.lock().keys = std::mem::take(&mut fresh.lock().keys);
+        let mut ring = self.lock();
+        ring.keys = std::mem::take(&mut fresh.lock().keys);
+        ring.tickets.clear();
+        ring.ends.clear();
+        self.withdrawals.fetch_add(1, Relaxed);
         Ok(())
+    }
+
+    /// How often keys were taken away, by [`Keyring::replace`] or [`Keyring::remove`]: the same number as
+    /// [`Session::withdrawals`](super::Session::withdrawals) means that a session's key is still good.
+    pub fn withdrawals(&self) -> u64 {
+        self.withdrawals.load(Relaxed)
     }
 
     /// Whose token this is, for callers that show it as it is.
@@ -80,7 +96,9 @@ impl Keyring {
         let mut ring = self.lock();
         let before = ring.keys.len();
         ring.keys.retain(|_, key| key.name() != name);
-        ring.keys.len() < before
+        let removed = ring.keys.len() < before;
+        self.withdrawals.fetch_add(removed.into(), Relaxed);
+        removed
     }
 
     /// Makes a ticket with which one session can be opened within `lifetime`, under the name `identity`.
@@ -104,13 +122,14 @@ impl Keyring {
 
     pub(super) fn find(&self, id: &KeyId, now: Instant) -> Option<Found> {
         let ring = self.lock();
+        let withdrawals = self.withdrawals();
         if let Some(key) = ring.keys.get(id) {
             let (secret, identity) = (key.secret().clone(), key.name().to_owned());
-            return Some(Found { secret, identity, once: false });
+            return Some(Found { secret, identity, once: false, withdrawals });
         }
         let issued = ring.tickets.get(id).filter(|issued| now < issued.until)?;
         let (secret, identity) = (issued.secret.clone(), issued.identity.clone());
-        Some(Found { secret, identity, once: true })
+        Some(Found { secret, identity, once: true, withdrawals })
     }
 
     /// Uses a ticket up, and says whether it was still good.
@@ -216,6 +235,10 @@ mod tests {
         assert!(ring.find(&ticket.id, now + 2 * minute).is_none());
         assert!(ring.spend(&ticket.id, now) && !ring.spend(&ticket.id, now));
         assert!(ring.find(&ticket.id, now).is_none());
+        let gone = ring.issue("worker-9", minute).unwrap();
+        let before = ring.withdrawals();
+        ring.replace(Vec::new()).unwrap();
+        assert!(ring.find(&gone.id, now).is_none() && ring.withdrawals() > before);
         let late = ring.issue("worker-8", minute).unwrap();
         assert!(!ring.spend(&late.id, now + 2 * minute));
         assert_eq!(ring.issue("anonymous", minute).unwrap_err().kind(), Kind::Misuse);

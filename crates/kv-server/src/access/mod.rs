@@ -28,6 +28,7 @@ pub use refused::{Refusals, Refused};
 pub use scope::Scope;
 
 use header::Shown;
+use pass::Since;
 use rate::Bucket;
 
 /// All who may use a store.
@@ -48,6 +49,8 @@ pub struct Access {
 struct Rules {
     holders: HashMap<String, Arc<Holder>>,
     any_certificate: bool,
+    /// Stands for those whose certificates are good.
+    authority: u64,
 }
 
 impl Access {
@@ -85,10 +88,19 @@ impl Access {
         let keys = holders.iter().filter_map(|holder| holder.proof.key().cloned()).collect();
         let named = |holder: Holder| (holder.name.clone(), Arc::new(holder));
         let mut rules = self.lock();
+        // First, so that who asked for a ticket before is seen to have: see `ticket`.
+        self.generation.fetch_add(1, Relaxed);
         self.keyring.replace(keys)?;
         rules.holders = holders.into_iter().map(named).collect();
-        self.generation.fetch_add(1, Relaxed);
         Ok(())
+    }
+
+    /// Others sign certificates from now on, if this is another number: who came by one must come again.
+    pub fn trust(&self, authority: u64) {
+        let mut rules = self.lock();
+        if std::mem::replace(&mut rules.authority, authority) != authority {
+            self.generation.fetch_add(1, Relaxed);
+        }
     }
 
     /// A pass for who is known already: by the handshake of a link, or by nothing.
@@ -101,9 +113,17 @@ impl Access {
             }
             None => return None,
         };
-        let generation = self.generation.load(Relaxed);
+        let since = Since { generation: self.generation.load(Relaxed), authority: rules.authority };
         drop(rules);
-        Some(Pass::new(self.clone(), holder, self.bucket(identity), generation))
+        Some(Pass::new(self.clone(), holder, self.bucket(identity), since))
+    }
+
+    /// A pass for who came by a link, if no key was taken away since it was known by one (`withdrawals`, as
+    /// [`Keyring::withdrawals`] tells): else somebody with an old key could wait, and be taken for the new one's holder.
+    pub fn admit_link(self: &Arc<Self>, identity: &str, withdrawals: u64) -> Option<Pass> {
+        let pass = self.admit(identity)?;
+        let needs_none = pass.holder().proof == Proof::Nothing;
+        (needs_none || self.keyring.withdrawals() == withdrawals).then_some(pass)
     }
 
     /// A pass for a caller by gRPC or HTTP: for its certificate, for the token in its header `authorization`, or
@@ -213,6 +233,12 @@ mod tests {
         let named = Access::new(Keyring::new(), named, false, None).unwrap();
         assert_eq!(named.greet(Some("node1"), None).unwrap().write(b"k"), Err(Refused::Scope));
         assert_eq!(named.greet(Some("node2"), None).err(), Some(Refused::WrongCertificate));
+        let node1 = named.admit("node1").unwrap();
+        named.trust(7);
+        assert!(node1.is_stale() && node1.renew().is_none(), "its signer may be trusted no more");
+        let node1 = named.admit("node1").unwrap();
+        named.trust(7);
+        assert!(!node1.is_stale());
         let any = Access::new(Keyring::new(), Vec::new(), true, None).unwrap();
         assert!(any.greet(Some("node2"), None).unwrap().is_free());
         assert_eq!(any.greet(Some("anonymous"), None).err(), Some(Refused::WrongCertificate));
@@ -238,6 +264,9 @@ mod tests {
         assert!(ann.is_stale() && ann.renew().is_some_and(|ann| !ann.is_stale()));
         assert!(bob.renew().is_none() && eve.renew().is_none());
         assert_eq!(bearer(&access, "wlt_3"), Err(Refused::WrongToken));
+        let now = access.keyring().withdrawals();
+        assert!(access.admit_link("eve", now).is_some(), "by the new key");
+        assert!(access.admit_link("eve", now - 1).is_none(), "by the old one, and late");
         let twice = vec![line("ann", "wlt_1", true), line("two", "wlt_1", true)];
         assert!(access.replace(twice).is_err() && access.admit("eve").is_some(), "all or none");
     }

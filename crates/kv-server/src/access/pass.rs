@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::rate::Bucket;
-use super::{Access, Holder, Refused};
+use super::{Access, Holder, Proof, Refused};
 
 /// One identity, while it is connected.
 #[derive(Debug, Clone)]
@@ -12,9 +12,15 @@ pub struct Pass {
     access: Arc<Access>,
     holder: Arc<Holder>,
     bucket: Option<Arc<Bucket>>,
-    /// Which rules it was given under.
-    generation: u64,
+    since: Since,
     free: bool,
+}
+
+/// Under which rules a pass was given.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Since {
+    pub(super) generation: u64,
+    pub(super) authority: u64,
 }
 
 impl Pass {
@@ -22,10 +28,10 @@ impl Pass {
         access: Arc<Access>,
         holder: Arc<Holder>,
         bucket: Option<Arc<Bucket>>,
-        generation: u64,
+        since: Since,
     ) -> Self {
         let free = holder.scope.is_everything() && bucket.is_none();
-        Pass { access, holder, bucket, generation, free }
+        Pass { access, holder, bucket, since, free }
     }
 
     /// Whose it is.
@@ -51,13 +57,15 @@ impl Pass {
     /// Whether the rules have changed since.
     #[inline]
     pub fn is_stale(&self) -> bool {
-        self.generation != self.access.generation.load(Relaxed)
+        self.since.generation != self.access.generation.load(Relaxed)
     }
 
     /// The same under the rules of now; `None`: they do not have it so any more.
     pub fn renew(&self) -> Option<Pass> {
         let renewed = self.access.admit(self.identity())?;
-        (renewed.holder == self.holder).then_some(renewed)
+        let signed = self.holder.proof != Proof::Certificate
+            || renewed.since.authority == self.since.authority;
+        (renewed.holder == self.holder && signed).then_some(renewed)
     }
 
     /// Asks for something that concerns no key.

@@ -51,7 +51,8 @@ impl Refusals {
         self.counts[refused as usize].load(Relaxed)
     }
 
-    pub(crate) fn count(&self, refused: Refused) {
+    /// Counts one.
+    pub fn count(&self, refused: Refused) {
         self.counts[refused as usize].fetch_add(1, Relaxed);
     }
 }

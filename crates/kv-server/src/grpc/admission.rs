@@ -7,60 +7,94 @@ use hyper::header::AUTHORIZATION;
 use tonic::Status;
 
 use super::status;
+use super::strangers::Stranger;
 use crate::access::{Access, Pass, Refused};
+use crate::budget::{Budget, Share};
+use crate::tls::{Certified, Tls};
 
 /// What is known of who made a connection.
 #[derive(Clone)]
 pub(super) struct Caller {
-    certificate: Option<Arc<str>>,
+    certificate: Option<Arc<Certified>>,
     secure: bool,
     /// It speaks without TLS, which this server has.
     pub(super) exposed: bool,
+    /// What it may have on its way here.
+    share: Arc<Share>,
+    stranger: Arc<Stranger>,
 }
 
 impl Caller {
-    pub(super) fn plain() -> Self {
-        Caller { certificate: None, secure: false, exposed: false }
+    pub(super) fn plain(budget: &Arc<Budget>, stranger: Arc<Stranger>) -> Self {
+        let share = budget.share();
+        Caller { certificate: None, secure: false, exposed: false, share, stranger }
     }
 
-    pub(super) fn exposed() -> Self {
-        Caller { exposed: true, ..Caller::plain() }
+    pub(super) fn exposed(self) -> Self {
+        Caller { exposed: true, ..self }
     }
 
-    pub(super) fn secure(certificate: Option<Arc<str>>) -> Self {
-        Caller { certificate, secure: true, exposed: false }
+    pub(super) fn secure(self, certificate: Option<Arc<Certified>>) -> Self {
+        Caller { certificate, secure: true, ..self }
+    }
+
+    /// Looks at what the request shows, and takes it away: nobody behind the gate needs the secret.
+    pub(super) fn admit<B>(
+        &self,
+        request: &mut Request<B>,
+        access: &Arc<Access>,
+        tls: Option<&Tls>,
+    ) -> Result<Pass, Refused> {
+        let shown = request.headers_mut().remove(AUTHORIZATION);
+        let shown = shown.as_ref().map(|shown| shown.as_bytes());
+        let certificate = self.certificate.as_ref();
+        if let (None, Some(certificate), Some(tls)) = (shown, certificate, tls)
+            && !tls.still_takes(certificate)
+        {
+            access.refusals().count(Refused::WrongCertificate);
+            return Err(Refused::WrongCertificate);
+        }
+        access.greet(certificate.and_then(|certificate| certificate.name()), shown)
+    }
+
+    /// A call of its was let in.
+    pub(super) fn is_known(&self) {
+        self.stranger.is_known();
     }
 }
 
-/// Found out where the call comes in, and carried by its request to where it is done.
+/// Who was let in where the call came in, carried by its request to where it is done.
 #[derive(Clone)]
 pub(super) struct Admission {
-    pass: Result<Pass, Refused>,
+    pass: Pass,
+    share: Arc<Share>,
     /// Whether nobody else hears what is said.
     secure: bool,
 }
 
 impl Admission {
-    /// Looks at what the request shows, and takes it away: nobody behind the gate needs the secret.
-    pub(super) fn of<B>(request: &mut Request<B>, caller: &Caller, access: &Arc<Access>) -> Self {
-        let shown = request.headers_mut().remove(AUTHORIZATION);
-        let shown = shown.as_ref().map(|shown| shown.as_bytes());
-        Admission {
-            pass: access.greet(caller.certificate.as_deref(), shown),
-            secure: caller.secure,
-        }
+    pub(super) fn new(pass: Pass, caller: &Caller) -> Self {
+        Admission { pass, share: caller.share.clone(), secure: caller.secure }
     }
 
-    /// The pass that came with a request.
-    pub(super) fn pass<T>(request: &tonic::Request<T>) -> Result<Pass, Status> {
-        let admission = request.extensions().get::<Admission>();
-        // Every request has one; without it nobody is known.
-        let pass = admission.map_or(Err(Refused::NoCredentials), |known| known.pass.clone());
-        pass.map_err(status::denied)
+    /// Every request has one; without it nobody is known.
+    pub(super) fn of<T>(request: &tonic::Request<T>) -> Result<Admission, Status> {
+        let admission = request.extensions().get::<Admission>().cloned();
+        admission.ok_or_else(|| status::denied(Refused::NoCredentials))
+    }
+
+    /// What the caller may do.
+    pub(super) fn pass(&self) -> &Pass {
+        &self.pass
+    }
+
+    /// What the caller may have on its way here.
+    pub(super) fn share(&self) -> &Arc<Share> {
+        &self.share
     }
 
     /// Whether a secret may be told in the answer.
-    pub(super) fn is_secure<T>(request: &tonic::Request<T>) -> bool {
-        request.extensions().get::<Admission>().is_some_and(|known| known.secure)
+    pub(super) fn is_secure(&self) -> bool {
+        self.secure
     }
 }

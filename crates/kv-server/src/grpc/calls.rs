@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::sync::Notify;
 
+use super::seats::Seat;
 use crate::rows::Rows;
 
 /// All answers under way.
@@ -27,7 +28,7 @@ pub(super) struct Open {
     call: Arc<Call>,
     row: u32,
     /// Makes room for another call.
-    _place: Option<OwnedSemaphorePermit>,
+    _seat: Option<Seat>,
 }
 
 impl Default for Calls {
@@ -37,14 +38,10 @@ impl Default for Calls {
 }
 
 impl Calls {
-    pub(super) fn open(
-        self: &Arc<Self>,
-        hang_up: Arc<Notify>,
-        place: Option<OwnedSemaphorePermit>,
-    ) -> Open {
+    pub(super) fn open(self: &Arc<Self>, hang_up: Arc<Notify>, seat: Option<Seat>) -> Open {
         let call = Arc::new(Call { waits: AtomicU64::new(WANTED), hang_up });
         let row = self.lock().insert(call.clone());
-        Open { calls: self.clone(), call, row, _place: place }
+        Open { calls: self.clone(), call, row, _seat: seat }
     }
 
     /// Ends the connections of readers that have not come back for so long, and says how many answers waited.

@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 use super::admission::Caller;
 use super::counts::Counts;
 use super::gate::Gate;
+use super::strangers::Stranger;
 use crate::phase::Phase;
 
 /// Gives a connection a place and a task, or closes it.
@@ -25,14 +26,25 @@ pub(super) fn admit(
     counts: &Arc<Counts>,
     life: &watch::Receiver<Phase>,
 ) {
-    let Some(place) = counts.place() else {
+    let place = counts.place();
+    if place.is_none() && !gate.strangers().send_one_away() {
         tracing::warn!("too many gRPC connections, one was closed");
         return counts.turn_away();
-    };
+    }
     let (gate, counts, life) = (gate.clone(), counts.clone(), life.clone());
     tokio::spawn(async move {
-        if let Err(why) = converse(socket, gate, life).await {
-            tracing::debug!(why, "a connection that is neither a link nor gRPC was closed");
+        let place = match place {
+            Some(place) => Some(place),
+            None => counts.next_place(PATIENCE).await,
+        };
+        let Some(place) = place else { return counts.turn_away() };
+        let stranger = Arc::new(gate.strangers().come());
+        let ended = tokio::select! {
+            ended = converse(socket, gate, life, stranger.clone()) => ended,
+            () = stranger.sent_away() => Err("it made no call, and others needed its place"),
+        };
+        if let Err(why) = ended {
+            tracing::debug!(why, "a connection was closed");
             counts.turn_away();
         }
         drop(place);
@@ -43,20 +55,22 @@ async fn converse(
     socket: TcpStream,
     gate: Arc<Gate>,
     life: watch::Receiver<Phase>,
+    stranger: Arc<Stranger>,
 ) -> Result<(), &'static str> {
     let stream = tokio::net::TcpStream::from_std(socket).map_err(|_| "it cannot be watched")?;
     // Answers are written when they are whole.
     let _ = stream.set_nodelay(true);
     let speaks = timeout(PATIENCE, greeted(&stream)).await.map_err(|_| "it says nothing")??;
+    let caller = Caller::plain(gate.budget(), stranger);
     match (speaks, gate.tls()) {
-        (Speaks::Http2, None) => serve(stream, gate, Caller::plain(), life).await,
+        (Speaks::Http2, None) => serve(stream, gate, caller, life).await,
         // It is told so by every call.
-        (Speaks::Http2, Some(_)) => serve(stream, gate, Caller::exposed(), life).await,
+        (Speaks::Http2, Some(_)) => serve(stream, gate, caller.exposed(), life).await,
         (Speaks::Tls, None) => {
             return Err("it speaks TLS, for which this server has no certificate");
         }
         (Speaks::Tls, Some(tls)) => match tls.accept(stream, gate.access()).await {
-            Ok((stream, name)) => serve(stream, gate, Caller::secure(name), life).await,
+            Ok((stream, shown)) => serve(stream, gate, caller.secure(shown), life).await,
             Err(error) => {
                 tracing::debug!(%error, "a TLS handshake failed");
                 return Err("its TLS handshake failed");

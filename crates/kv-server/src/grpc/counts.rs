@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tonic::Code;
 
 /// Calls by method, refusals by code, and connections.
@@ -62,7 +64,8 @@ impl Counts {
         MOST_CONNECTIONS - self.places.available_permits()
     }
 
-    /// How many connections were closed because there were too many, or because they spoke no HTTP/2.
+    /// How many connections were closed because there were too many, or because they spoke no HTTP/2, or made no
+    /// call and others needed their places.
     pub fn turned_away(&self) -> u64 {
         self.turned_away.load(Relaxed)
     }
@@ -93,6 +96,11 @@ impl Counts {
     /// A place for a connection, if there is one.
     pub(super) fn place(&self) -> Option<OwnedSemaphorePermit> {
         self.places.clone().try_acquire_owned().ok()
+    }
+
+    /// A place for a connection, when there is one again.
+    pub(super) async fn next_place(&self, patience: Duration) -> Option<OwnedSemaphorePermit> {
+        timeout(patience, self.places.clone().acquire_owned()).await.ok()?.ok()
     }
 
     /// Waits until there is no connection any more.

@@ -11,21 +11,25 @@ use hyper::body::Incoming;
 use hyper::{Request, Response};
 use kv_proto::limits::MOST_MESSAGE_BYTES;
 use kv_proto::v1::kv_server::KvServer;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio::time::timeout;
-use tonic::Code;
+use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Service as _;
 use tonic_health::ServingStatus;
 use tonic_health::server::{HealthReporter, health_reporter};
 
 use super::admission::{Admission, Caller};
+use super::arriving::Arriving;
 use super::calls::Calls;
 use super::counts::Counts;
 use super::paced::Paced;
+use super::seats::{Seat, Seats};
 use super::service::Service;
 use super::status;
-use crate::access::{Access, Refused};
+use super::strangers::Strangers;
+use crate::access::{Access, Pass, Refused};
+use crate::budget::Budget;
 use crate::tls::Tls;
 
 pub(super) struct Gate {
@@ -33,7 +37,9 @@ pub(super) struct Gate {
     /// Health and reflection, by the names of their services.
     others: [(&'static str, Answering); 2],
     health: HealthReporter,
-    places: Arc<Semaphore>,
+    seats: Arc<Seats>,
+    strangers: Arc<Strangers>,
+    budget: Arc<Budget>,
     calls: Arc<Calls>,
     access: Arc<Access>,
     tls: Option<Arc<Tls>>,
@@ -44,7 +50,7 @@ pub(super) struct Gate {
 }
 
 /// Answers the calls of one service.
-type Answering = Box<dyn Fn(Request<Incoming>) -> Answer + Send + Sync>;
+type Answering = Box<dyn Fn(Request<Arriving>) -> Answer + Send + Sync>;
 type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
 impl Gate {
@@ -55,7 +61,7 @@ impl Gate {
         tls: Option<Arc<Tls>>,
         idle: Duration,
     ) -> Self {
-        let access = service.access().clone();
+        let (access, budget) = (service.access().clone(), service.budget().clone());
         let store = KvServer::new(service)
             .max_decoding_message_size(MOST_MESSAGE_BYTES)
             .max_encoding_message_size(MOST_MESSAGE_BYTES);
@@ -75,7 +81,9 @@ impl Gate {
                 (REFLECTION, Box::new(move |request| reflection.clone().call(request))),
             ],
             health: reporter,
-            places: Arc::new(Semaphore::new(MOST_CALLS)),
+            seats: Arc::new(Seats::new(MOST_CALLS)),
+            strangers: Arc::default(),
+            budget,
             calls,
             access,
             tls,
@@ -93,6 +101,14 @@ impl Gate {
         &self.access
     }
 
+    pub(super) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
+    pub(super) fn strangers(&self) -> &Arc<Strangers> {
+        &self.strangers
+    }
+
     /// Answers one call, whatever comes of it.
     pub(super) async fn answer(
         &self,
@@ -100,42 +116,67 @@ impl Gate {
         caller: &Caller,
         hang_up: Arc<Notify>,
     ) -> Response<Paced> {
-        let (answer, place) = match service_of(&request) == kv_proto::SERVICE {
+        let (answer, seat) = match service_of(&request) == kv_proto::SERVICE {
             _ if caller.exposed => {
                 self.access.refusals().count(Refused::NoCredentials);
                 (status::wants_tls().into_http(), None)
             }
-            true if self.closing.load(Relaxed) => {
-                self.counts.failed(Code::Unavailable);
-                (status::shutting_down().into_http(), None)
-            }
-            true => match timeout(self.idle, self.places.clone().acquire_owned()).await {
-                Ok(place) => (self.ask_store(request, caller).await, place.ok()),
-                Err(_) => (status::too_many_calls().into_http(), None),
-            },
+            true if self.closing.load(Relaxed) => self.refuse(status::shutting_down()),
+            true => self.ask_store(request, caller).await,
             false => (self.ask_others(request).await, None),
         };
-        let open = self.calls.open(hang_up, place);
+        let open = self.calls.open(hang_up, seat);
         answer.map(|body| Paced::new(body, open))
     }
 
-    async fn ask_store(&self, mut request: Request<Incoming>, caller: &Caller) -> Response<Body> {
-        let admission = Admission::of(&mut request, caller, &self.access);
-        request.extensions_mut().insert(admission);
+    /// Lets in who may call before it takes a seat, and before anything of its request is waited for.
+    async fn ask_store(
+        &self,
+        mut request: Request<Incoming>,
+        caller: &Caller,
+    ) -> (Response<Body>, Option<Seat>) {
+        let pass = match caller.admit(&mut request, &self.access, self.tls()) {
+            Ok(pass) => pass,
+            Err(refused) => return self.refuse(status::denied(refused)),
+        };
+        caller.is_known();
+        let Some(seat) = self.seats.take(pass.identity(), self.idle).await else {
+            return self.refuse(status::too_many_calls());
+        };
+        (self.call_store(request, caller, pass).await, Some(seat))
+    }
+
+    async fn call_store(
+        &self,
+        request: Request<Incoming>,
+        caller: &Caller,
+        pass: Pass,
+    ) -> Response<Body> {
         // It takes as long as its value, and looks after its pieces itself.
-        if request.uri().path().ends_with("/Write") {
+        let streams = request.uri().path().ends_with("/Write");
+        let mut request = request.map(|body| Arriving::new(body, (!streams).then_some(self.idle)));
+        request.extensions_mut().insert(Admission::new(pass, caller));
+        if streams {
             return infallible((self.store)(request).await);
         }
-        match timeout(self.idle, (self.store)(request)).await {
+        // A write that the disk has not done yet may be done all the same.
+        match timeout(2 * self.idle, (self.store)(request)).await {
             Ok(answer) => infallible(answer),
-            Err(_) => status::too_slow(self.idle.as_secs()).into_http(),
+            Err(_) => status::undecided(2 * self.idle.as_secs()).into_http(),
         }
+    }
+
+    fn refuse(&self, status: Status) -> (Response<Body>, Option<Seat>) {
+        self.counts.failed(status.code());
+        (status.into_http(), None)
     }
 
     async fn ask_others(&self, request: Request<Incoming>) -> Response<Body> {
         let name = service_of(&request);
         match self.others.iter().find(|(known, _)| *known == name) {
-            Some((_, answering)) => infallible(answering(request).await),
+            Some((_, answering)) => {
+                infallible(answering(request.map(|body| Arriving::new(body, None))).await)
+            }
             None => status::no_service().into_http(),
         }
     }
@@ -152,7 +193,7 @@ impl Gate {
 impl Gate {
     /// Waits until all calls of the store are over, answers and all.
     pub(super) async fn quiet(&self) {
-        let _ = self.places.acquire_many(MOST_CALLS as u32).await;
+        self.seats.empty().await;
     }
 }
 

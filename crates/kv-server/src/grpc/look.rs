@@ -9,9 +9,10 @@ use kv_proto::wire::Status as Said;
 use tonic::Status;
 
 use super::About;
+use super::admission::Admission;
 use super::read::{facts, valid};
 use super::status;
-use crate::access::{Holder, Pass};
+use crate::access::{Holder, Pass, Refused};
 use crate::engine::{Engine, SHARDS};
 use crate::session::{REMEMBERED, Sessions, WINDOW};
 
@@ -70,20 +71,21 @@ pub(super) fn open_session(
 }
 
 /// What opens one link under the caller's name.
-pub(super) fn ticket(
-    engine: &Engine,
-    pass: &Pass,
-    secure: bool,
-) -> Result<v1::TicketReply, Status> {
+pub(super) fn ticket(engine: &Engine, caller: &Admission) -> Result<v1::TicketReply, Status> {
+    let pass = caller.pass();
     if pass.identity() == Holder::ANONYMOUS {
         return Err(status::nobody());
     }
-    if !secure {
+    if !caller.is_secure() {
         return Err(status::not_secure());
     }
     pass.ask().map_err(status::denied)?;
     let ticket = engine.access().keyring().issue(pass.identity(), TICKET);
     let ticket = ticket.map_err(|error| status::no_ticket(&error))?;
+    // Rules that changed before it was made took away those of before, and not this one.
+    if pass.is_stale() && pass.renew().is_none() {
+        return Err(status::denied(Refused::WrongToken));
+    }
     Ok(v1::TicketReply {
         ticket: ticket.to_bytes().to_vec().into(),
         lifetime_ms: TICKET.as_millis() as u64,

@@ -9,6 +9,7 @@
 //! minute for each, and an answer that is not read for so long costs its connection (`calls`, `paced`).
 
 mod admission;
+mod arriving;
 mod attempted;
 mod calls;
 mod connection;
@@ -17,8 +18,10 @@ mod gate;
 mod look;
 mod paced;
 mod read;
+mod seats;
 mod service;
 mod status;
+mod strangers;
 mod write;
 
 use std::net::TcpStream;

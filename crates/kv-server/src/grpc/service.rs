@@ -11,7 +11,8 @@ use super::admission::Admission;
 use super::counts::{Counts, Method};
 use super::read::{self, Reading};
 use super::{look, write};
-use crate::access::{Access, Pass};
+use crate::access::Access;
+use crate::budget::Budget;
 use crate::engine::Engine;
 use crate::session::Sessions;
 
@@ -36,12 +37,16 @@ impl Service {
         self.engine.access()
     }
 
-    /// Counts a call, and lets in who may call.
-    fn admit<T>(&self, method: Method, request: Request<T>) -> Result<(Pass, T), Status> {
+    pub(super) fn budget(&self) -> &Arc<Budget> {
+        self.engine.budget()
+    }
+
+    /// Counts a call, and says who was let in.
+    fn admit<T>(&self, method: Method, request: Request<T>) -> Result<(Admission, T), Status> {
         self.counts.called(method);
-        let pass =
-            Admission::pass(&request).inspect_err(|status| self.counts.failed(status.code()));
-        Ok((pass?, request.into_inner()))
+        let caller = Admission::of(&request);
+        let caller = caller.inspect_err(|status| self.counts.failed(status.code()))?;
+        Ok((caller, request.into_inner()))
     }
 
     /// Does it.
@@ -65,94 +70,93 @@ impl Kv for Service {
         &self,
         request: Request<v1::GetRequest>,
     ) -> Result<Response<v1::GetReply>, Status> {
-        let (pass, request) = self.admit(Method::Get, request)?;
-        self.answer(read::get(&self.engine, &pass, request)).await
+        let (caller, request) = self.admit(Method::Get, request)?;
+        self.answer(read::get(&self.engine, caller.pass(), request)).await
     }
 
     async fn read(&self, request: Request<v1::ReadRequest>) -> Result<Response<Reading>, Status> {
-        let (pass, request) = self.admit(Method::Read, request)?;
-        self.answer(Reading::begin(&self.engine, &pass, &request)).await
+        let (caller, request) = self.admit(Method::Read, request)?;
+        self.answer(Reading::begin(&self.engine, caller.pass(), &request)).await
     }
 
     async fn put(
         &self,
         request: Request<v1::PutRequest>,
     ) -> Result<Response<v1::PutReply>, Status> {
-        let (pass, request) = self.admit(Method::Put, request)?;
-        self.answer(write::put(&self.engine, &self.sessions, &pass, request)).await
+        let (caller, request) = self.admit(Method::Put, request)?;
+        self.answer(write::put(&self.engine, &self.sessions, &caller, request)).await
     }
 
     async fn write(
         &self,
         request: Request<Streaming<v1::WriteRequest>>,
     ) -> Result<Response<v1::PutReply>, Status> {
-        let (pass, pieces) = self.admit(Method::Write, request)?;
-        self.answer(write::write(&self.engine, &self.sessions, &pass, pieces)).await
+        let (caller, pieces) = self.admit(Method::Write, request)?;
+        self.answer(write::write(&self.engine, &self.sessions, &caller, pieces)).await
     }
 
     async fn delete(
         &self,
         request: Request<v1::DeleteRequest>,
     ) -> Result<Response<v1::DeleteReply>, Status> {
-        let (pass, request) = self.admit(Method::Delete, request)?;
-        self.answer(write::delete(&self.engine, &self.sessions, &pass, request)).await
+        let (caller, request) = self.admit(Method::Delete, request)?;
+        self.answer(write::delete(&self.engine, &self.sessions, caller.pass(), request)).await
     }
 
     async fn stat(
         &self,
         request: Request<v1::StatRequest>,
     ) -> Result<Response<v1::StatReply>, Status> {
-        let (pass, request) = self.admit(Method::Stat, request)?;
-        self.answer(look::stat(&self.engine, &pass, &request)).await
+        let (caller, request) = self.admit(Method::Stat, request)?;
+        self.answer(look::stat(&self.engine, caller.pass(), &request)).await
     }
 
     async fn list(
         &self,
         request: Request<v1::ListRequest>,
     ) -> Result<Response<v1::ListReply>, Status> {
-        let (pass, request) = self.admit(Method::List, request)?;
-        self.answer(look::list(&self.engine, &pass, &request)).await
+        let (caller, request) = self.admit(Method::List, request)?;
+        self.answer(look::list(&self.engine, caller.pass(), &request)).await
     }
 
     async fn multi_get(
         &self,
         request: Request<v1::MultiGetRequest>,
     ) -> Result<Response<v1::MultiGetReply>, Status> {
-        let (pass, request) = self.admit(Method::MultiGet, request)?;
-        self.answer(read::multi_get(&self.engine, &pass, request)).await
+        let (caller, request) = self.admit(Method::MultiGet, request)?;
+        self.answer(read::multi_get(&self.engine, caller.pass(), request)).await
     }
 
     async fn multi_put(
         &self,
         request: Request<v1::MultiPutRequest>,
     ) -> Result<Response<v1::MultiPutReply>, Status> {
-        let (pass, request) = self.admit(Method::MultiPut, request)?;
-        self.answer(write::multi_put(&self.engine, &self.sessions, &pass, request)).await
+        let (caller, request) = self.admit(Method::MultiPut, request)?;
+        self.answer(write::multi_put(&self.engine, &self.sessions, &caller, request)).await
     }
 
     async fn open_session(
         &self,
         request: Request<v1::OpenSessionRequest>,
     ) -> Result<Response<v1::Session>, Status> {
-        let (pass, _) = self.admit(Method::OpenSession, request)?;
-        self.answer(async { look::open_session(&self.engine, &pass, &self.sessions) }).await
+        let (caller, _) = self.admit(Method::OpenSession, request)?;
+        self.answer(async { look::open_session(&self.engine, caller.pass(), &self.sessions) }).await
     }
 
     async fn ticket(
         &self,
         request: Request<v1::TicketRequest>,
     ) -> Result<Response<v1::TicketReply>, Status> {
-        let secure = Admission::is_secure(&request);
-        let (pass, _) = self.admit(Method::Ticket, request)?;
-        self.answer(async { look::ticket(&self.engine, &pass, secure) }).await
+        let (caller, _) = self.admit(Method::Ticket, request)?;
+        self.answer(async { look::ticket(&self.engine, &caller) }).await
     }
 
     async fn info(
         &self,
         request: Request<v1::InfoRequest>,
     ) -> Result<Response<v1::InfoReply>, Status> {
-        let (pass, _) = self.admit(Method::Info, request)?;
-        self.answer(async { look::info(&self.engine, &pass, &self.about) }).await
+        let (caller, _) = self.admit(Method::Info, request)?;
+        self.answer(async { look::info(&self.engine, caller.pass(), &self.about) }).await
     }
 }
 

@@ -134,6 +134,14 @@ pub(super) fn shutting_down() -> Status {
     )
 }
 
+/// A call that takes too long to wait for.
+pub(super) fn undecided(seconds: u64) -> Status {
+    Status::unknown(format!(
+        "it was not done after {seconds} s, as when the server's disk stands still. A write may have taken effect, \
+         or will — look at the key, or ask again with the same attempt"
+    ))
+}
+
 /// A request that did not arrive in time.
 pub(super) fn too_slow(seconds: u64) -> Status {
     Status::deadline_exceeded(format!(

@@ -6,15 +6,18 @@ use std::time::Duration;
 use kv_proto::limits::{MOST_ITEMS, MOST_UNARY_BYTES};
 use kv_proto::wire::Answer;
 use kv_proto::{Condition, PutTerms, v1};
+use kv_store::NoRoom;
 use tokio::task::yield_now;
 use tokio::time::timeout;
 use tonic::{Status, Streaming};
 use v1::write_request::Part;
 
+use super::admission::Admission;
 use super::attempted::{Attempted, Begun};
 use super::read::{AT_ONCE, valid};
 use super::status;
 use crate::access::Pass;
+use crate::budget::Share;
 use crate::engine::{Engine, Staged, add};
 use crate::journal::What;
 use crate::session::Sessions;
@@ -22,9 +25,10 @@ use crate::session::Sessions;
 pub(super) async fn put(
     engine: &Arc<Engine>,
     sessions: &Sessions,
-    pass: &Pass,
+    caller: &Admission,
     request: v1::PutRequest,
 ) -> Result<v1::PutReply, Status> {
+    let pass = caller.pass();
     let v1::PutRequest { key, value, options, attempt } = request;
     let key = valid(&key)?.as_bytes();
     let PutTerms { ttl_ms, condition } = options.try_into()?;
@@ -36,7 +40,7 @@ pub(super) async fn put(
         Begun::Before(answer) => return status::put(&answer),
     };
     pass.write(key).map_err(status::denied)?;
-    let staged = stage(engine, value.len() as u64)?;
+    let staged = stage(engine, caller.share(), value.len() as u64)?;
     fill(engine, &staged, 0, &value).await;
     let what = What::Put { staged, ttl: ttl_ms };
     status::put(&done(engine, key, what, condition, attempted).await)
@@ -45,7 +49,7 @@ pub(super) async fn put(
 pub(super) async fn multi_put(
     engine: &Arc<Engine>,
     sessions: &Sessions,
-    pass: &Pass,
+    caller: &Admission,
     request: v1::MultiPutRequest,
 ) -> Result<v1::MultiPutReply, Status> {
     if request.items.len() > MOST_ITEMS {
@@ -53,7 +57,7 @@ pub(super) async fn multi_put(
     }
     let mut results = Vec::with_capacity(request.items.len());
     for item in request.items {
-        let outcome = match put(engine, sessions, pass, item).await {
+        let outcome = match put(engine, sessions, caller, item).await {
             Ok(reply) => v1::put_result::Outcome::Reply(reply),
             Err(status) => v1::put_result::Outcome::Refusal(status.into()),
         };
@@ -66,10 +70,10 @@ pub(super) async fn multi_put(
 pub(super) async fn write(
     engine: &Arc<Engine>,
     sessions: &Sessions,
-    pass: &Pass,
+    caller: &Admission,
     mut pieces: Streaming<v1::WriteRequest>,
 ) -> Result<v1::PutReply, Status> {
-    let idle = engine.idle();
+    let (idle, pass) = (engine.idle(), caller.pass());
     let Some(Part::Start(start)) = next(&mut pieces, idle).await? else {
         return Err(status::no_start());
     };
@@ -82,7 +86,7 @@ pub(super) async fn write(
     };
     pass.write(key).map_err(status::denied)?;
     judge(engine, key, condition).await?;
-    let staged = stage(engine, length)?;
+    let staged = stage(engine, caller.share(), length)?;
     let mut came = 0;
     while let Some(part) = next(&mut pieces, idle).await? {
         let Part::Data(bytes) = part else { return Err(status::no_start()) };
@@ -154,8 +158,12 @@ async fn judge(engine: &Arc<Engine>, key: &[u8], condition: Condition) -> Result
     condition.judge(current).map_err(Status::from)
 }
 
-fn stage(engine: &Arc<Engine>, length: u64) -> Result<Staged, Status> {
-    let claim = engine.callers.claim(length).ok_or_else(status::too_much_in_flight)?;
+fn stage(engine: &Arc<Engine>, share: &Arc<Share>, length: u64) -> Result<Staged, Status> {
+    let most = engine.most_value();
+    if length > most {
+        return Err(status::no_room(&NoRoom::TooLong { most }));
+    }
+    let claim = share.claim(length).ok_or_else(status::too_much_in_flight)?;
     let room = engine.reserve(length).map_err(|why| status::no_room(&why))?;
     Ok(Staged::new(engine.clone(), room, Some(claim)))
 }

@@ -6,6 +6,7 @@ use fabric::{Slice, Window};
 use kv_proto::wire::{Answer, BatchHead};
 use kv_store::Pin;
 
+use super::MOVED;
 use crate::engine::Held;
 
 /// Answers, and what stands behind them.
@@ -31,6 +32,9 @@ pub(crate) struct Draft {
     /// How much room the requests have asked for so far, and in how many pieces they are answered.
     pub(super) claimed: u64,
     pub(super) pieces: usize,
+    /// How many bytes go elsewhere or come from there, and of how many a checksum is made.
+    pub(super) moved: u64,
+    pub(super) summed: u64,
 }
 
 /// A part of what stands behind the answers.
@@ -63,6 +67,8 @@ impl Draft {
             missing: 0,
             claimed: 0,
             pieces: 0,
+            moved: 0,
+            summed: 0,
         }
     }
 
@@ -78,6 +84,33 @@ impl Draft {
         self.missing = 0;
         self.claimed = u64::from(head.count) * Answer::LENGTH as u64;
         self.pieces = 0;
+        (self.moved, self.summed) = (0, 0);
+    }
+
+    /// Whether so many bytes may be fetched for this batch too; the first of a batch may.
+    pub(super) fn moves(&mut self, length: u64) -> bool {
+        let fits = self.moved == 0 || self.moved.saturating_add(length) <= MOVED;
+        self.moved = self.moved.saturating_add(if fits { length } else { 0 });
+        fits
+    }
+
+    /// How many of so many bytes may be answered now: one batch must not keep the worker from others for long. Who
+    /// gets less asks again; the first of a batch gets all.
+    pub(super) fn allow(&mut self, wanted: u64, apart: bool, checksum: bool) -> u64 {
+        let mut allowed = wanted;
+        if apart {
+            allowed = allowed.min(MOVED.saturating_sub(self.moved));
+            self.moved += allowed;
+        }
+        if checksum {
+            allowed = if self.summed == 0 {
+                allowed
+            } else {
+                allowed.min(SUMMED.saturating_sub(self.summed))
+            };
+            self.summed += allowed;
+        }
+        allowed
     }
 
     /// Takes room behind the answers; `false` if the client has not given so much.
@@ -111,3 +144,6 @@ impl Draft {
         }
     }
 }
+
+/// How many bytes a batch makes checksums of, if it is more than one value.
+const SUMMED: u64 = 64 << 20;

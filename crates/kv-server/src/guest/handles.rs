@@ -49,6 +49,12 @@ impl Staging {
         covered.push((from, to));
     }
 
+    /// Whether it is in so many parts that finding the place of another takes long.
+    pub(super) fn is_scattered(&self) -> bool {
+        let covered = self.covered.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        covered.len() > MOST_PARTS
+    }
+
     /// Whether all of it is there.
     pub(super) fn is_complete(&self) -> bool {
         let covered = self.covered.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -139,5 +145,7 @@ impl Handles {
     }
 }
 
+/// Parts of a value that do not touch each other: pieces that come out of order.
+const MOST_PARTS: usize = 4096;
 /// Each pins memory, so a client has few.
 const MOST: usize = 256;

@@ -3,23 +3,34 @@
 use fabric::link::{Endpoint, Link};
 use fabric::{Error, Lane, Memory, Pages, Region, Rights};
 
+use crate::access::Pass;
+
 /// What a measured link has.
 pub(super) struct Measure {
+    pass: Pass,
     _scratch: Region,
     hello: Vec<u8>,
 }
 
 impl Measure {
-    pub(super) fn new(endpoint: &Endpoint, link: &mut Link) -> Result<Self, Error> {
+    pub(super) fn new(pass: Pass, endpoint: &Endpoint, link: &mut Link) -> Result<Self, Error> {
         let open = Rights { read: true, write: true, atomic: false };
         let scratch = endpoint.register(&Memory::allocate(SCRATCH, Pages::Plain)?, open)?;
         let hello = link.grant(&scratch)?.to_bytes().to_vec();
-        Ok(Measure { _scratch: scratch, hello })
+        Ok(Measure { pass, _scratch: scratch, hello })
     }
 
     /// What is said first: the region.
     pub(super) fn hello(&self) -> Vec<u8> {
         self.hello.clone()
+    }
+
+    /// Goes on under the rules of now, if they have who measures as it was.
+    pub(super) fn renew(&mut self) -> Result<(), &'static str> {
+        if self.pass.is_stale() {
+            self.pass = self.pass.renew().ok_or("what its identity may do has changed")?;
+        }
+        Ok(())
     }
 
     /// What is said to what it hears.

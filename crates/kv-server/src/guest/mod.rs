@@ -44,6 +44,7 @@ pub(crate) struct Guest {
     pub(crate) link: Link,
     peer: SocketAddr,
     identity: String,
+    since: Instant,
     state: State,
     room: Option<Room>,
     /// What the link has no room for yet.
@@ -107,6 +108,7 @@ impl Guest {
             link,
             peer: explained.peer,
             identity: explained.identity,
+            since: Instant::now(),
             state: State::New,
             room: Some(room),
             ops: VecDeque::new(),
@@ -234,9 +236,15 @@ impl Guest {
     /// Looks after what stands unused.
     pub(crate) fn tidy(&mut self, now: Instant, tools: &mut Tools) {
         self.reclaim(tools);
-        if let State::Client(client) = &mut self.state {
-            let idled = client.handles.tidy(now, tools.engine.idle());
-            crate::engine::add(&tools.engine.counts.idled, idled as u64);
+        match &mut self.state {
+            State::Client(client) => {
+                let idled = client.handles.tidy(now, tools.engine.idle());
+                crate::engine::add(&tools.engine.counts.idled, idled as u64);
+            }
+            State::New if now.saturating_duration_since(self.since) > tools.engine.idle() => {
+                self.dismiss("it does not say what it came for");
+            }
+            _ => {}
         }
     }
 
@@ -308,6 +316,11 @@ impl Guest {
             },
             State::New => self.open(message, tools),
             State::Measured(measure) => {
+                measure.renew()?;
+                // Whoever sends and takes nothing is not told more and more.
+                if self.letters.len() >= MOST_LETTERS {
+                    return Err("it does not take what it is told");
+                }
                 let answer = measure.echo(message);
                 self.say(answer, tools)
             }
@@ -318,7 +331,8 @@ impl Guest {
     fn open(&mut self, message: &[u8], tools: &mut Tools) -> Result<(), &'static str> {
         match Opening::parse(message)? {
             Opening::Measure => {
-                let measure = Measure::new(&tools.endpoint, &mut self.link)
+                let pass = self.admitted(tools)?;
+                let measure = Measure::new(pass, &tools.endpoint, &mut self.link)
                     .map_err(|_| "there is no memory to measure with")?;
                 let hello = measure.hello();
                 self.state = State::Measured(Box::new(measure));
@@ -330,8 +344,7 @@ impl Guest {
                     return Err("its landing is too small for a board");
                 }
                 let engine = &tools.engine;
-                let pass = engine.access().admit(&self.identity);
-                let pass = pass.ok_or("its identity is not known any more")?;
+                let pass = self.admitted(tools)?;
                 let (session, resumed) = engine
                     .sessions
                     .enter(session, &self.identity)
@@ -362,6 +375,13 @@ impl Guest {
         }
     }
 
+    /// What its identity may do.
+    fn admitted(&self, tools: &Tools) -> Result<Pass, &'static str> {
+        let access = tools.engine.access();
+        let pass = access.admit_link(&self.identity, self.link.withdrawals());
+        pass.ok_or("its identity is not known any more")
+    }
+
     /// Sends a message.
     fn say(&mut self, message: &[u8], tools: &mut Tools) -> Result<(), &'static str> {
         let slot = tools.desk.write(message).ok_or("there is no memory for an answer")?;
@@ -382,6 +402,8 @@ fn import(link: &mut Link, region: &[u8]) -> Result<Window, &'static str> {
     fits.then_some(window).ok_or("its memory is not for writing and reading")
 }
 
+/// Echoes that wait to be taken: more than a measure has under way.
+const MOST_LETTERS: usize = 64;
 /// How many requests one batch may have, how many batches a client may have under way, how many regions
 /// beside its landing, and how many bytes of values one batch may name.
 const REQUESTS: u16 = 256;

@@ -42,12 +42,12 @@ impl Guest {
         if !reaches(&client.landing, head.at, head.room) {
             return Err("its answers have no place in its landing");
         }
+        if self.waiting.len() + self.unsent.len() > usize::from(super::BATCHES) * 2 {
+            return Err("it has more batches under way than it may");
+        }
         if tools.closing && !goes_on(&batch) {
             self.turn_away(head, bell, tools);
             return Ok(());
-        }
-        if self.waiting.len() + self.unsent.len() > usize::from(super::BATCHES) * 2 {
-            return Err("it has more batches under way than it may");
         }
         let lends = head.borrows && bell.is_some() && client.lent && self.may_lend(tools);
         let State::Client(client) = &mut self.state else { return Ok(()) };
@@ -305,6 +305,11 @@ impl Serving<'_> {
         let wanted = part.length.min(total.saturating_sub(part.offset));
         let tools = &mut *self.tools;
         let draft = &mut *self.draft;
+        let apart = matches!(part.place, Place::Apart { .. });
+        let wanted = match apart || part.checksum {
+            true => draft.allow(wanted, apart, part.checksum),
+            false => wanted,
+        };
         let copied = draft.answers.len() * Answer::LENGTH + draft.copied.len();
         let short = wanted as usize <= COPIED && copied + COPIED <= LARGEST / 2;
         let lends =
@@ -408,9 +413,14 @@ impl Serving<'_> {
         if let Some(answer) = self.begun(sequence) {
             return Ok(answer);
         }
+        if let Some(answer) = self.too_long(length) {
+            self.client.session.undone(sequence);
+            return Ok(answer);
+        }
         // What comes along is here already, but may have to wait for the disk.
         let claim = match source {
             Source::Along(_) if !self.is_durable() => Some(None),
+            Source::Apart { .. } if !self.draft.moves(length) => None,
             _ => self.client.share.claim(length).map(Some),
         };
         let Some(claim) = claim else {
@@ -485,9 +495,18 @@ impl Serving<'_> {
         Ok(Answer::new(Status::UnderWay))
     }
 
+    /// The answer to a value that would never fit, however long its client waits.
+    fn too_long(&self, length: u64) -> Option<Answer> {
+        let most = self.tools.engine.most_value();
+        (length > most).then(|| Answer { length: most, ..Answer::new(Status::TooLong) })
+    }
+
     fn begin(&mut self, length: u64) -> Answer {
         if self.client.handles.is_full() {
             return Answer::new(Status::TooManyHandles);
+        }
+        if let Some(answer) = self.too_long(length) {
+            return answer;
         }
         let Some(claim) = self.client.share.claim(length) else {
             return Answer::new(Status::Busy);
@@ -513,6 +532,9 @@ impl Serving<'_> {
         let Some(staging) = self.client.handles.staging(handle, Instant::now()) else {
             return Ok(Answer::new(Status::NoHandle));
         };
+        if staging.is_scattered() {
+            return Err("a value comes in more parts that do not touch than it may");
+        }
         let total = staging.staged.room().length();
         if offset.checked_add(length).is_none_or(|end| end > total) {
             return Err("a piece does not fit into its value");

@@ -116,7 +116,7 @@ impl Drop for Place {
 }
 
 /// Waits until something holds.
-pub(crate) fn until(what: &str, holds: impl Fn() -> bool) {
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = std::time::Instant::now();
     while !holds() {
         assert!(begun.elapsed() < Duration::from_secs(60), "{what}: not within a minute");

@@ -9,7 +9,7 @@ use fabric::session::{Credentials, Key};
 use hyper::Request;
 use hyper::header::AUTHORIZATION;
 use kv_server::access::{Access, Holder, Refused, Scope};
-use kv_server::tls::Tls;
+use kv_server::tls::{Certified, Tls};
 
 use super::security::{Security, SecurityArgs};
 use crate::exit::Failure;
@@ -46,6 +46,9 @@ impl Guard {
             Access::new(links.keyring.clone(), holders, security.any_certificate(), args.max_rate);
         let access = access.map_err(|error| Failure::usage(error.to_string()))?;
         let tls = security.tls.as_ref().map(open).transpose()?;
+        if let Some(doors) = &tls {
+            access.trust(doors.grpc.authority());
+        }
         let tls = tls.map(|Doors { grpc, http }| Doors { grpc: grpc.into(), http: http.into() });
         Ok(Guard { access, security, tls, key })
     }
@@ -72,7 +75,13 @@ impl Guard {
     }
 
     /// Says what is legal and may not be meant.
-    pub(super) fn warn(&self, listen: SocketAddr, http: SocketAddr) {
+    pub(super) fn warn(&self, listen: SocketAddr, http: SocketAddr, tcp_encrypt: bool) {
+        if !listen.ip().is_loopback() && self.security.asks() && !tcp_encrypt {
+            tracing::warn!(
+                "links prove who calls, but what they carry by TCP can be read and changed by who is between: set \
+                 transport.tcp_encrypt where the network is not trusted (it costs throughput)"
+            );
+        }
         let far = [listen, http].iter().any(|address| !address.ip().is_loopback());
         if far && self.security.asks() && self.tls.is_none() {
             tracing::warn!(
@@ -104,6 +113,7 @@ impl Guard {
         let count = holders.len();
         self.access.replace(holders).map_err(|error| Failure::usage(error.to_string()))?;
         if let (Some(doors), Some(fresh)) = (&self.tls, fresh) {
+            self.access.trust(fresh.grpc.authority());
             doors.grpc.replace(fresh.grpc);
             doors.http.replace(fresh.http);
         }
@@ -114,13 +124,20 @@ impl Guard {
     pub(super) fn admit<B>(
         &self,
         request: &Request<B>,
-        certificate: Option<&str>,
+        certificate: Option<&Certified>,
     ) -> Result<(), Refused> {
         if !self.security.asks() {
             return Ok(());
         }
         let shown = request.headers().get(AUTHORIZATION);
-        self.access.greet(certificate, shown.map(|shown| shown.as_bytes()))?.look()
+        if let (None, Some(certificate), Some(tls)) = (shown, certificate, self.http_tls())
+            && !tls.still_takes(certificate)
+        {
+            self.access.refusals().count(Refused::WrongCertificate);
+            return Err(Refused::WrongCertificate);
+        }
+        let name = certificate.and_then(Certified::name);
+        self.access.greet(name, shown.map(|shown| shown.as_bytes()))?.look()
     }
 }
 

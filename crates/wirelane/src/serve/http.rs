@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 
 use kv_server::Phase;
 use kv_server::access::Refused;
-use kv_server::tls::Tls;
+use kv_server::tls::{Certified, Tls};
 
 use super::guard::Guard;
 use super::metrics;
@@ -50,7 +50,11 @@ impl Site {
     }
 
     /// Whether this may be seen; health is told to everybody.
-    fn admit<B>(&self, request: &Request<B>, certificate: Option<&str>) -> Result<(), Refused> {
+    fn admit<B>(
+        &self,
+        request: &Request<B>,
+        certificate: Option<&Certified>,
+    ) -> Result<(), Refused> {
         match &self.guard {
             Some(guard) if GUARDED.contains(&request.uri().path()) => {
                 guard.admit(request, certificate)
@@ -100,7 +104,7 @@ async fn converse(stream: TcpStream, site: Site, life: watch::Receiver<Phase>) {
         return exchange(stream, site, None, life).await;
     };
     match tls.accept(stream, guard.access()).await {
-        Ok((stream, name)) => exchange(stream, site, name, life).await,
+        Ok((stream, shown)) => exchange(stream, site, shown, life).await,
         Err(error) => tracing::debug!(%error, "a TLS handshake for HTTP failed"),
     }
 }
@@ -108,7 +112,7 @@ async fn converse(stream: TcpStream, site: Site, life: watch::Receiver<Phase>) {
 async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     site: Site,
-    certificate: Option<Arc<str>>,
+    certificate: Option<Arc<Certified>>,
     mut life: watch::Receiver<Phase>,
 ) {
     let service = service_fn(move |request| answer(request, site.clone(), certificate.clone()));
@@ -133,7 +137,7 @@ async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
 async fn answer(
     request: Request<Incoming>,
     site: Site,
-    certificate: Option<Arc<str>>,
+    certificate: Option<Arc<Certified>>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let path = request.uri().path();
     let known = site.paths().contains(&path);

@@ -81,6 +81,7 @@ async fn serve(
     let engine = Engine::guarded(&store, guard.access().clone())?;
     let closer = Closer::start(&engine)
         .map_err(|error| Failure::failed(format!("start a thread for the disk: {error}")))?;
+    let tcp_encrypt = settings.tcp_encrypt;
     let (events, offers) = (Events::heard_from(&mut links), Offers::of(&links));
     let greeting = Greeting::new(&engine, store.when_full, args.prefault, &guard, &offers);
     let grpc = grpc(&engine, &offers).with_tls(guard.grpc_tls());
@@ -116,7 +117,7 @@ async fn serve(
     let address = door.as_ref().map_or(address, |door| door.address());
     let alone = metrics.as_ref().and_then(|metrics| metrics.local_addr().ok());
     greeting.say(address, http.local_addr().unwrap_or(args.http.0), alone, door.is_some());
-    guard.warn(args.listen.0, args.http.0);
+    guard.warn(args.listen.0, args.http.0, tcp_encrypt);
     if args.prefault {
         upkeep::prefault(&engine);
     }
