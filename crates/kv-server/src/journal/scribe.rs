@@ -11,7 +11,7 @@ use kv_proto::wire::{Answer, Status};
 use kv_store::Key;
 
 use super::{Books, Order, What, Write};
-use crate::engine::{Engine, Staged};
+use crate::engine::Engine;
 use crate::outcome::unmet;
 
 /// Writes until nobody has anything to write any more.
@@ -134,6 +134,8 @@ impl Scribe {
             judged.push(self.judge(engine, write, Some(owner), &mut written));
         }
         let pieces = self.copy_pieces(engine);
+        // Until it is so in memory too, or nowhere.
+        let _saving = books.loading.save(judged.iter().filter_map(Judged::changes));
         let begun = Instant::now();
         let saved = {
             let mut changes = Vec::with_capacity(judged.len() + pieces.len());
@@ -153,7 +155,7 @@ impl Scribe {
                 if let (Some(long), Some(last)) = (self.long.front_mut(), pieces.last()) {
                     long.saved = last.end;
                 }
-                judged.into_iter().for_each(|judged| judged.apply(engine, books));
+                judged.into_iter().for_each(|judged| judged.apply(engine));
                 false
             }
             Err(error) => {
@@ -349,23 +351,26 @@ impl Judged {
         }
     }
 
+    /// The key that it changes, if it does.
+    fn changes(&self) -> Option<&[u8]> {
+        (!matches!(self.verdict, Verdict::Answer(_))).then_some(&self.write.key)
+    }
+
     /// It is durable: now it is so for everybody.
-    fn apply(self, engine: &Arc<Engine>, books: &Books) {
+    fn apply(self, engine: &Arc<Engine>) {
         let Judged { write: Write { key: name, what, done, .. }, verdict } = self;
         let Ok(key) = Key::new(&name) else { return done(Answer::new(Status::Denied)) };
         let now = engine.now();
         let answer = match (verdict, what) {
             (Verdict::Put { version, replaced, .. }, What::Put { staged, ttl }) => {
                 let (length, expires) = (staged.room().length(), engine.expiry(ttl, now));
-                let settle =
-                    |staged: Staged| engine.store.settle(key, staged.take(), version, expires, now);
                 // An index that is full does not have it: then it is fetched when it is asked for.
-                let _ = books.loading.change(&name, || settle(staged));
+                let _ = engine.store.settle(key, staged.take(), version, expires, now);
                 Answer { version, replaced, length, ..Answer::new(Status::Ok) }
             }
             (Verdict::Delete { version }, _) => {
                 let always = kv_store::Condition::Always;
-                let _ = books.loading.change(&name, || engine.store.delete(key, always, now));
+                let _ = engine.store.delete(key, always, now);
                 Answer { version, ..Answer::new(Status::Ok) }
             }
             (Verdict::Answer(answer), _) => answer,

@@ -159,14 +159,22 @@ struct Strings {
     full: AtomicBool,
     fails: AtomicBool,
     saves: AtomicU64,
+    saved: AtomicU64,
     /// While this is set a save waits before it begins.
     held: Mutex<bool>,
+    /// While this is set a save waits when it is done, before anybody hears of it.
+    silent: Mutex<bool>,
     let_go: Condvar,
 }
 
 impl Strings {
     fn hold(&self, held: bool) {
         *self.held.lock().unwrap() = held;
+        self.let_go.notify_all();
+    }
+
+    fn silence(&self, silent: bool) {
+        *self.silent.lock().unwrap() = silent;
         self.let_go.notify_all();
     }
 }
@@ -186,7 +194,11 @@ impl Vault for Puppet {
         if self.strings.fails.load(Ordering::SeqCst) {
             return Err(Error::injected(kv_disk::Kind::Failed));
         }
-        self.disk.save(changes)
+        self.disk.save(changes)?;
+        self.strings.saved.fetch_add(1, Ordering::SeqCst);
+        let silent = self.strings.silent.lock().unwrap();
+        drop(self.strings.let_go.wait_while(silent, |silent| *silent).unwrap());
+        Ok(())
     }
 
     fn forsake(&mut self, owner: u64) {
@@ -230,6 +242,48 @@ fn nobody_reads_what_is_not_yet_durable() {
     }
     writer.finish_put(b"k", token).unwrap();
     assert_eq!(get(&mut reader, b"k").as_deref(), Some(&b"new"[..]));
+}
+
+/// A key is read when the disk has its new value and memory does not: there is one of each version, and whoever asks what
+/// is known of it is not told of more than he can read.
+#[test]
+fn what_is_read_while_it_is_saved_is_there_once() {
+    let directory = Directory::new("between");
+    let (place, strings) = with_strings(&directory.settings(16 << 20));
+    let [mut writer, mut reader, mut looker] = [(); 3].map(|()| place.client(by(Class::Shm)));
+    let key = kv_store::Key::new(b"k").unwrap();
+    for round in 0..20 {
+        let old = put(&mut writer, b"k", &bytes(5000, round));
+        place.engine.store.clear();
+        strings.silence(true);
+        let saved = strings.saved.load(Ordering::SeqCst);
+        let token = writer.begin_put(b"k", &bytes(5000, round + 1), &PutOptions::default());
+        writer.flush().unwrap();
+        until("it is saved", || strings.saved.load(Ordering::SeqCst) > saved);
+        std::thread::scope(|scope| {
+            let read = scope.spawn(|| get(&mut reader, b"k"));
+            let looked = scope.spawn(|| looker.stat(b"k").unwrap());
+            // They have their chance to come first.
+            std::thread::sleep(Duration::from_millis(5));
+            let pinned = place.engine.store.pin(key, place.engine.now());
+            strings.silence(false);
+            assert!(read.join().unwrap() == Some(bytes(5000, round + 1)), "{round}");
+            assert!(looked.join().unwrap().is_some_and(|facts| facts.version > old), "{round}");
+            let mut ready = Vec::new();
+            while ready.is_empty() {
+                writer.ready(&mut ready).unwrap();
+            }
+            writer.finish_put(b"k", token.unwrap()).unwrap();
+            if let Some(pinned) = pinned {
+                place.engine.store.unpin(pinned.pin);
+            }
+        });
+    }
+    drop((writer, reader, looker));
+    until("everything is back", || {
+        let usage = place.engine.store.usage();
+        [usage.pins, usage.detached, usage.reserved_bytes] == [0; 3]
+    });
 }
 
 #[test]
