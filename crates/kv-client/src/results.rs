@@ -194,7 +194,7 @@ pub(crate) fn refusal(answer: &Answer, what: impl FnOnce() -> String) -> Error {
             (Kind::Other, why.to_owned())
         }
         Status::Damaged => {
-            let why = "the value was damaged on the store's disk — put it again, or restore a backup; see \
+            let why = "what the store's disk has of it is damaged — put it again, or restore a backup; see \
                        `wirelane kv fsck`";
             (Kind::Damaged, why.to_owned())
         }

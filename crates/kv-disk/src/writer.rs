@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use crate::change::{Body, Change};
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::keeper::Keeper;
 use crate::row::{Facts, Known, piece_sum, sum};
 use crate::schema;
@@ -42,6 +42,8 @@ pub struct Writer {
     keeper: Keeper,
     /// Whether something may have to be tidied away.
     untidy: bool,
+    /// The number of this run, until it is saved: a disk may be full when the run begins.
+    unnoted: Option<u64>,
 }
 
 impl Writer {
@@ -52,12 +54,14 @@ impl Writer {
         let long = long.map_err(|error| Error::of("count long values", &error))? as u64;
         let keeper = Keeper::start(path)?;
         let (path, staged) = (path.to_owned(), HashSet::new());
-        let mut writer = Writer { connection, path, staged, long, logged: 0, keeper, untidy: true };
-        writer.write_back()?;
+        let (logged, untidy, unnoted) = (0, true, None);
+        let mut writer = Writer { connection, path, staged, long, logged, keeper, untidy, unnoted };
+        writer.write_back().map(drop).or_else(unless_full)?;
         Ok(writer)
     }
 
-    /// A number that no earlier run had, at least `least`, which is durable when this returns.
+    /// A number that no earlier run had, at least `least`. It is durable when this returns, or on a disk that is full
+    /// together with the first change that is saved: so it is where anything is that has it.
     pub fn begin_run(&mut self, least: u64) -> Result<u64, Error> {
         let failed = |error| Error::of("note that the store was started", &error);
         let last = self
@@ -65,9 +69,8 @@ impl Writer {
             .query_row("SELECT max(epoch) FROM runs", [], |row| row.get::<_, Option<i64>>(0));
         let last = last.map_err(failed)?.unwrap_or(0) as u64;
         let epoch = least.max(last + 1);
-        self.connection
-            .execute("INSERT INTO runs VALUES (?)", params![epoch as i64])
-            .map_err(failed)?;
+        self.unnoted = Some(epoch);
+        self.together("note that the store was started", |_| Ok(())).or_else(unless_full)?;
         Ok(epoch)
     }
 
@@ -164,9 +167,15 @@ impl Writer {
     ) -> Result<(), Error> {
         let (begun, long) = (self.connection.execute_batch("BEGIN IMMEDIATE"), self.long);
         let done = begun.and_then(|()| {
+            if let Some(epoch) = self.unnoted {
+                self.statement("INSERT INTO runs VALUES (?)")?.execute(params![epoch as i64])?;
+            }
             work(self)?;
             self.connection.execute_batch("COMMIT")
         });
+        if done.is_ok() {
+            self.unnoted = None;
+        }
         done.map_err(|error| {
             // SQLite may have done so by itself.
             if !self.connection.is_autocommit() {
@@ -277,6 +286,11 @@ impl Drop for Writer {
         // So that the next start has nothing to recover; without it there is only more to do then.
         let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }
+}
+
+/// A disk that is full can be read.
+fn unless_full(error: Error) -> Result<(), Error> {
+    if error.kind() == Kind::Full { Ok(()) } else { Err(error) }
 }
 
 /// A value of the same length is written over the old one, page for page; to delete and insert would touch twice as many.

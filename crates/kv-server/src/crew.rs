@@ -50,6 +50,8 @@ struct Post {
     has_news: AtomicBool,
     guests: AtomicUsize,
     spins: AtomicBool,
+    /// Who may do what has changed.
+    reviews: AtomicBool,
 }
 
 impl Crew {
@@ -95,6 +97,15 @@ impl Crew {
         post.guests.fetch_add(1, Ordering::Relaxed);
         lock(&post.coming).push(link);
         post.ring();
+    }
+
+    /// Looks at every client's pass: who may do something else now is sent away at once, and not with the next request,
+    /// since on this host it may have the pool mapped, and need not ask.
+    pub fn review(&self) {
+        for post in &self.shared.posts {
+            post.reviews.store(true, Ordering::SeqCst);
+            post.ring();
+        }
     }
 
     /// Who is there, for those who count; a crew that has ended has nobody.
@@ -168,6 +179,7 @@ impl Post {
             has_news: AtomicBool::new(false),
             guests: AtomicUsize::new(0),
             spins: AtomicBool::new(false),
+            reviews: AtomicBool::new(false),
         })
     }
 
@@ -196,6 +208,11 @@ impl Shared {
         let mut rung = [0; 8];
         let _ = rustix::io::read(&post.bell, &mut rung);
         std::mem::take(&mut *lock(&post.coming))
+    }
+
+    /// Whether this worker is to look at its guests' passes; once.
+    pub(crate) fn takes_review(&self, number: usize) -> bool {
+        self.posts[number].reviews.swap(false, Ordering::SeqCst)
     }
 
     /// Something came back for a guest.

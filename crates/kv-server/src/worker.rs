@@ -245,6 +245,12 @@ impl Worker {
             }
         }
         self.tools.closing = self.shared.is_closing();
+        if self.shared.takes_review(self.number) {
+            let guests = self.guests.iter_mut();
+            let sent = guests.filter_map(|(row, seat)| (!seat.guest.is_welcome()).then_some(row));
+            let sent: Vec<u32> = sent.collect();
+            sent.into_iter().for_each(|row| self.heat(row));
+        }
         if self.shared.is_stopping() {
             for (_, seat) in self.guests.iter_mut() {
                 seat.guest.dismiss("the store is shutting down");

@@ -114,7 +114,7 @@ impl Store {
     }
 
     /// As [`Store::commit`], whatever was there, under a version that was [drawn](Store::draw_version) before: for
-    /// who had to write it down first.
+    /// who had to write it down first. Where the key has that version already nothing changes, since pins go by it.
     pub fn settle(
         &self,
         key: Key<'_>,
@@ -147,6 +147,13 @@ impl Store {
             drop(shard);
             self.give(Some(block));
             return Err(refused);
+        }
+        if let Some(version) = drawn
+            && shard.version(found) == Some(version)
+        {
+            drop(shard);
+            self.give(Some(block));
+            return Ok(Committed { version, replaced: true });
         }
         let mut others = Vec::new();
         if found == Found::Nothing && !self.make_place(&mut shard, now, &mut others) {

@@ -39,6 +39,23 @@ fn get_returns_the_last_put() {
 }
 
 #[test]
+fn a_version_that_is_settled_twice_is_there_once_and_its_pins_hold() {
+    let store = store(1 << 20, WhenFull::Refuse);
+    let version = store.draw_version();
+    let settle = || store.settle(key("a"), store.reserve(100, NOW).unwrap(), version, None, NOW);
+    assert_eq!(settle(), Ok(Committed { version, replaced: false }));
+    let pinned = store.pin(key("a"), NOW).unwrap();
+    assert_eq!(settle(), Ok(Committed { version, replaced: true }));
+    let again = store.pin(key("a"), NOW).unwrap();
+    assert_eq!(again.ranges, pinned.ranges);
+    store.unpin(pinned.pin);
+    store.unpin(again.pin);
+    let usage = store.usage();
+    assert_eq!((usage.pins, usage.detached, usage.value_bytes), (0, 0, 100));
+    assert_eq!((usage.reserved_bytes, usage.pinned_bytes), (0, 0));
+}
+
+#[test]
 fn a_pinned_value_stays_when_it_is_overwritten_and_deleted() {
     let store = store(4096, WhenFull::Refuse);
     put(&store, "a", 4000);

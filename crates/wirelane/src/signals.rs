@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM.
+//! Ctrl-C and SIGTERM, and one that must not end a server.
 
 use std::io;
 
@@ -20,6 +20,13 @@ impl Signals {
             Ok(Signals { interrupt, terminate: signal(SignalKind::terminate())? })
         };
         signals().map_err(|error| Failure::failed(format!("listen for signals: {error}")))
+    }
+
+    /// A file that may grow no further (`ulimit -f`) then fails to be written, as on a disk that fails; by itself the
+    /// signal would end the process.
+    pub(crate) fn outlive_file_limit() -> Result<(), Failure> {
+        let heard = signal(SignalKind::from_raw(libc::SIGXFSZ));
+        heard.map(drop).map_err(|error| Failure::failed(format!("listen for signals: {error}")))
     }
 
     pub(crate) async fn next(&mut self) {

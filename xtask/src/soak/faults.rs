@@ -62,16 +62,16 @@ impl Faults {
         Ok(match turn % 4 {
             0 => {
                 *kills += 1;
-                let (class, seed) = (["shm", "tcp"][*kills as usize % 2], 200 + u64::from(*kills));
+                let (way, seed) = (WAYS[*kills as usize % 3], 200 + u64::from(*kills));
                 // The one before it is killed when it is replaced.
-                self.killed = Client::start(&self.links, class, seed)?;
+                self.killed = Client::start(&self.links, way, seed)?;
                 "a client was killed"
             }
             1 => {
                 *stops += 1;
                 if *stops > 1 {
-                    let class = ["shm", "tcp"][*stops as usize % 2];
-                    self.stopped = Client::start(&self.links, class, 1000 + u64::from(*stops))?;
+                    let way = WAYS[*stops as usize % 3];
+                    self.stopped = Client::start(&self.links, way, 1000 + u64::from(*stops))?;
                     std::thread::sleep(Duration::from_millis(300));
                 }
                 self.stopped.signal("STOP")?;
@@ -121,5 +121,7 @@ impl fmt::Display for Injected {
     }
 }
 
+/// How those who suffer reach the store, in turn.
+const WAYS: [&str; 3] = ["shm", "tcp", "grpc"];
 /// Between two faults.
 const EVERY: Duration = Duration::from_secs(4);

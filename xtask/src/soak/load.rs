@@ -32,9 +32,9 @@ pub(super) struct Crowd {
 }
 
 impl Client {
-    pub(super) fn start(server: &str, class: &str, seed: u64) -> Result<Self, Failed> {
+    pub(super) fn start(server: &str, way: &str, seed: u64) -> Result<Self, Failed> {
         let mut command = bound(shell::target().join("release/examples/load"));
-        command.args([server, class, &seed.to_string()]);
+        command.args([server, way, &seed.to_string()]);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("start a client: {error}"))?;
         let done = Arc::new(Mutex::new(Done::default()));
@@ -72,8 +72,8 @@ impl Drop for Client {
 
 impl Crowd {
     pub(super) fn start(server: &Server, count: usize) -> Result<Self, Failed> {
-        let class = |at: usize| if at.is_multiple_of(2) { "shm" } else { "tcp" };
-        let start = |at| Client::start(&server.links, class(at), at as u64 + 1);
+        let way = |at: usize| ["shm", "tcp", "shm", "grpc"][at % 4];
+        let start = |at| Client::start(&server.links, way(at), at as u64 + 1);
         let clients = (0..count).map(start).collect::<Result<_, _>>()?;
         Ok(Crowd { clients, errors: Vec::new() })
     }

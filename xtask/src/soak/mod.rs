@@ -30,12 +30,12 @@ pub(crate) struct SoakArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
     minutes: u32,
 
-    /// How many clients work undisturbed; half of them by shared memory, half by TCP
+    /// How many clients work undisturbed; two of four by shared memory, one by TCP, one by gRPC
     #[arg(long, value_name = "C", default_value = "4")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=256))]
     clients: u16,
 
-    /// More for `wirelane serve`, such as "--when-full refuse"
+    /// More for `wirelane serve`, such as "--when-full refuse" or "--data-dir DIR"
     #[arg(long, value_name = "ARGUMENTS", default_value = "", allow_hyphen_values = true)]
     serve_args: String,
 
@@ -45,9 +45,12 @@ pub(crate) struct SoakArgs {
 }
 
 pub(crate) fn run(args: &SoakArgs) -> Result<ExitCode, Failed> {
-    let release = ["build", "--release", "-q", "-p", "wirelane", "-p", "kv-client"];
-    shell::run(shell::cargo(&release).args(["--bins", "--example", "load"]))?;
+    // Apart, so that the server is built as it is for users, without what only clients need.
+    shell::run(&mut shell::cargo(&["build", "--release", "-q", "-p", "wirelane", "--bins"]))?;
+    let load = ["build", "--release", "-q", "-p", "kv-client", "--example", "load"];
+    shell::run(&mut shell::cargo(&load))?;
     let server = Server::start(&args.serve_args)?;
+    let before = server.rest()?;
     let mut crowd = Crowd::start(&server, args.clients.into())?;
     let mut faults = Faults::start(&server)?;
     let length = Duration::from_secs(60) * args.minutes;
@@ -56,8 +59,8 @@ pub(crate) fn run(args: &SoakArgs) -> Result<ExitCode, Failed> {
     let mut errors = crowd.end();
     let (injected, wrong) = faults.end();
     errors.extend(wrong);
-    let left = server.at_rest();
-    let verdict = Verdict::new(&samples, errors, left);
+    let after = server.rest_again(&before)?;
+    let verdict = Verdict::new(&samples, errors, &before, &after);
     match args.json {
         true => println!("{}", verdict.json(&injected)),
         false => println!("{injected}\n{verdict}"),

@@ -22,6 +22,10 @@ pub(super) struct Sample {
     pub(super) errors: u64,
     pub(super) rss_mib: f64,
     pub(super) pool_mib: f64,
+    /// Not a number where there is no disk.
+    pub(super) disk_mib: f64,
+    /// Values that came back from the disk, so far.
+    pub(super) loads: f64,
     pub(super) descriptors: f64,
     pub(super) threads: f64,
     pub(super) pins: f64,
@@ -30,7 +34,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    pub(super) const HEAD: &str = "  time    ops/s   p50 µs   p99 µs errors  RSS MiB pool MiB  fds threads  pins \
+    pub(super) const HEAD: &str = "  time    ops/s   p50 µs   p99 µs errors  RSS MiB pool MiB disk MiB   loads  fds threads  pins \
                                    clients sessions";
 
     pub(super) fn take(
@@ -52,6 +56,8 @@ impl Sample {
             errors: errors + unknown,
             rss_mib: mib("process_resident_memory_bytes"),
             pool_mib: mib("pool_used_bytes"),
+            disk_mib: mib("disk_bytes"),
+            loads: value("disk_loads_total"),
             descriptors: value("process_open_fds"),
             threads: value("process_threads"),
             pins: value("store_pins"),
@@ -64,7 +70,8 @@ impl Sample {
         serde_json::json!({
             "seconds": self.seconds, "ops_per_s": self.ops_per_s, "p50_us": self.p50_us,
             "p99_us": self.p99_us, "errors": self.errors, "rss_mib": self.rss_mib,
-            "pool_mib": self.pool_mib, "descriptors": self.descriptors, "threads": self.threads,
+            "pool_mib": self.pool_mib, "disk_mib": self.disk_mib, "loads": self.loads,
+            "descriptors": self.descriptors, "threads": self.threads,
             "pins": self.pins, "clients": self.clients, "sessions": self.sessions,
         })
         .to_string()
@@ -74,12 +81,16 @@ impl Sample {
 impl fmt::Display for Sample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Sample { seconds, ops_per_s, p50_us, p99_us, errors, rss_mib, pool_mib, .. } = self;
-        let Sample { descriptors, threads, pins, clients, sessions, .. } = self;
+        let Sample { disk_mib, loads, descriptors, threads, pins, clients, sessions, .. } = self;
+        let (disk, loads) = match disk_mib.is_nan() {
+            true => ("-".to_owned(), "-".to_owned()),
+            false => (format!("{disk_mib:.1}"), format!("{loads:.0}")),
+        };
         let (minutes, seconds) = (seconds / 60, seconds % 60);
         write!(
             f,
             "{minutes:>3}:{seconds:02} {ops_per_s:>8.0} {p50_us:>8.1} {p99_us:>8.1} {errors:>6} {rss_mib:>8.1} \
-             {pool_mib:>8.1} {descriptors:>4} {threads:>7} {pins:>5} {clients:>7} {sessions:>8}"
+             {pool_mib:>8.1} {disk:>8} {loads:>7} {descriptors:>4} {threads:>7} {pins:>5} {clients:>7} {sessions:>8}"
         )
     }
 }

@@ -25,8 +25,10 @@ impl Server {
         let log = File::create(&log).map_err(|error| format!("write {log:?}: {error}"))?;
         let mut command = bound(shell::target().join("release/wirelane"));
         command.args(["serve", "--prefault", "--log-level", "warn"]);
+        // All that the clients write, or with a disk a part of it, so that values leave memory and come back.
         if !more.contains("--memory") {
-            command.args(["--memory", "512MiB"]);
+            command
+                .args(["--memory", if more.contains("--data-dir") { "64MiB" } else { "512MiB" }]);
         }
         command.args(["--listen", &links, "--http", &http]).args(more.split_whitespace());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
@@ -52,17 +54,26 @@ impl Server {
         Ok(text.lines().filter_map(row).collect())
     }
 
-    /// What is still held once all clients are gone, by name; gives it time to come back.
-    pub(super) fn at_rest(&self) -> Vec<String> {
+    /// What it has when nobody is there.
+    pub(super) fn rest(&self) -> Result<Rest, Failed> {
+        let now = self.metrics()?;
+        let value = |name: &str| now.get(name).copied().unwrap_or(f64::NAN);
         let held = ["store_clients", "store_pins", "pool_reserved_bytes", "store_in_flight_bytes"];
+        let held = held.into_iter().filter(|name| value(name) != 0.0);
+        Ok(Rest {
+            descriptors: value("process_open_fds"),
+            threads: value("process_threads"),
+            held: held.map(|name| format!("{name} {}", value(name))).collect(),
+        })
+    }
+
+    /// The same once all clients are gone; gives it time to come back to what it was before.
+    pub(super) fn rest_again(&self, before: &Rest) -> Result<Rest, Failed> {
         let begun = Instant::now();
         loop {
-            let now = self.metrics().unwrap_or_default();
-            let value = |name: &str| now.get(name).copied();
-            let left = held.iter().filter(|name| value(name) != Some(0.0));
-            let left: Vec<String> = left.map(|name| format!("{name} {:?}", value(name))).collect();
-            if left.is_empty() || begun.elapsed() > Duration::from_secs(60) {
-                return left;
+            let rest = self.rest()?;
+            if rest.is_like(before) || begun.elapsed() > Duration::from_secs(60) {
+                return Ok(rest);
             }
             std::thread::sleep(Duration::from_millis(200));
         }
@@ -76,6 +87,26 @@ impl Server {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
         Some(answer.split_once("\r\n\r\n")?.1.to_owned())
+    }
+}
+
+/// What a server has when nobody is there.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Rest {
+    pub(super) descriptors: f64,
+    pub(super) threads: f64,
+    /// What should be none then, and is not.
+    pub(super) held: Vec<String>,
+}
+
+impl Rest {
+    /// Some more are no growth: threads of a pool that were not needed before, and what they have open.
+    pub(super) const MORE: f64 = 8.0;
+
+    pub(super) fn is_like(&self, before: &Rest) -> bool {
+        self.held.is_empty()
+            && self.descriptors <= before.descriptors + Rest::MORE
+            && self.threads <= before.threads + Rest::MORE
     }
 }
 

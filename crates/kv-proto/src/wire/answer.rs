@@ -66,7 +66,7 @@ pub enum Status {
     DiskFull = 16,
     /// The store's disk fails: nothing was written, or nothing could be read.
     DiskFailed = 17,
-    /// The value was damaged on the disk.
+    /// What the disk has of the key is damaged.
     Damaged = 18,
     /// As many bytes are on their way in as the store takes. Nothing was done: ask again.
     Busy = 19,

@@ -83,7 +83,7 @@ impl Access {
     }
 
     /// From now on it is these, all or none of them. Who may do something else now, or has another key, is sent
-    /// away with the next request, and may come again.
+    /// away with the next request or [review](crate::Crew::review), and may come again.
     pub fn replace(&self, holders: Vec<Holder>) -> Result<(), Error> {
         let keys = holders.iter().filter_map(|holder| holder.proof.key().cloned()).collect();
         let named = |holder: Holder| (holder.name.clone(), Arc::new(holder));
@@ -101,6 +101,11 @@ impl Access {
         if std::mem::replace(&mut rules.authority, authority) != authority {
             self.generation.fetch_add(1, Relaxed);
         }
+    }
+
+    /// How often the rules were replaced.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Relaxed)
     }
 
     /// A pass for who is known already: by the handshake of a link, or by nothing.

@@ -80,11 +80,6 @@ impl Pass {
         self.judge(self.reads_everything(), Refused::Scope)
     }
 
-    /// Whether a key may be read, without asking: for what is made ready before somebody asks.
-    pub(crate) fn covers(&self, key: &[u8]) -> bool {
-        self.free || self.holder.scope.covers(key)
-    }
-
     /// Asks to read a key.
     pub fn read(&self, key: &[u8]) -> Result<(), Refused> {
         self.ask()?;

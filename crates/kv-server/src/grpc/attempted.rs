@@ -49,7 +49,8 @@ impl Attempted {
 
     /// It was done, or refused for good. What a full store refuses may be taken another time.
     pub(super) fn done(mut self, answer: Answer) -> Answer {
-        let passes = matches!(answer.status, Said::Full | Said::DiskFull | Said::DiskFailed);
+        let disk = matches!(answer.status, Said::DiskFull | Said::DiskFailed | Said::Damaged);
+        let passes = disk || answer.status == Said::Full;
         if !passes && let Some((session, sequence)) = self.turn.take() {
             session.done(sequence, answer);
             session.leave();

@@ -48,7 +48,7 @@ pub(super) fn unread(said: Said) -> Status {
             "the server's disk is full, and nothing was written — make room on it",
         ),
         Said::Damaged => Status::data_loss(
-            "the value was damaged on the server's disk — put it again, or restore a backup",
+            "what the server's disk has of this key is damaged — put it again, or restore a backup",
         ),
         Said::Full | Said::TooLong => Status::resource_exhausted(
             "the value is on the server's disk, and there is no memory to read it into — ask again",

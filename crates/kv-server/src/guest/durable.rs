@@ -7,8 +7,7 @@ use kv_proto::wire::{Answer, Batch, Message, Request, Status};
 use kv_store::Key;
 
 use super::serve::keys_wanted;
-use super::{Guest, State};
-use crate::access::Pass;
+use super::{Client, Guest, State};
 use crate::engine::{Engine, Held};
 use crate::journal::{Load, Loaded, Wanted, What, Write};
 use crate::session::Session;
@@ -57,7 +56,7 @@ impl Guest {
         tools: &mut Tools,
     ) -> Result<(), &'static str> {
         if let (Some(_), State::Client(client)) = (tools.engine.journal(), &self.state) {
-            let (found, cold) = gather(&tools.engine, &client.pass, message)?;
+            let (found, cold) = gather(&tools.engine, client, message)?;
             return match cold.is_empty() {
                 true => self.serve(batch, bell, found, tools),
                 false => self.park(message, bell, (found, cold), tools),
@@ -144,36 +143,36 @@ impl Guest {
 /// Whoever asks again gets the same answer, unless the disk did not take it.
 fn remember(session: &Session, sequence: u64, answer: Answer) {
     match answer.status {
-        Status::DiskFull | Status::DiskFailed => session.undone(sequence),
+        Status::DiskFull | Status::DiskFailed | Status::Damaged => session.undone(sequence),
         _ => session.done(sequence, answer),
     }
 }
 
 /// What a batch reads: what memory has, held, since else it could be evicted before it is read; and what it does not
-/// have. What its client may not read is neither.
-fn gather(engine: &Arc<Engine>, pass: &Pass, message: &[u8]) -> Result<Gathered, &'static str> {
+/// have. What its client may not ask for, or asks for too often, is refused here, before the disk has work with it.
+fn gather(engine: &Arc<Engine>, client: &Client, message: &[u8]) -> Result<Gathered, &'static str> {
     let now = engine.now();
     let (mut found, mut cold) = (Vec::new(), Vec::new());
     for (index, request) in requests(message)?.enumerate() {
-        let (hot, key, wanted) = match request? {
-            Request::Get { key, .. } if pass.covers(key) => {
+        let request = request?;
+        if let Err(refused) = client.judge(&request) {
+            found.push(Some(Loaded::Failed(refused)));
+            continue;
+        }
+        let (hot, key, wanted) = match request {
+            Request::Get { key, .. } => {
                 let pinned = Key::new(key).ok().and_then(|key| engine.store.pin(key, now));
                 let held = pinned.map(|pinned| Arc::new(Held::new(engine.clone(), pinned)));
                 (held.map(|held| Loaded::Value(Some(held))), key, Wanted::Value)
             }
-            Request::Stat { key } if pass.covers(key) => {
+            Request::Stat { key } => {
                 let facts = Key::new(key).ok().and_then(|key| engine.store.stat(key, now));
                 (facts.map(|facts| Loaded::Facts(Some(facts))), key, Wanted::Facts)
             }
-            Request::List { prefix, cursor, length } => match keys_wanted(length) {
-                Some((most, bytes)) => {
-                    (None, pass.narrow(prefix), Wanted::Keys { cursor, most, bytes })
-                }
-                None => {
-                    found.push(None);
-                    continue;
-                }
-            },
+            Request::List { prefix, cursor, length } if keys_wanted(length).is_some() => {
+                let (most, bytes) = keys_wanted(length).unwrap_or_default();
+                (None, client.pass.narrow(prefix), Wanted::Keys { cursor, most, bytes })
+            }
             _ => {
                 found.push(None);
                 continue;

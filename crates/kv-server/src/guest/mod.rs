@@ -196,6 +196,21 @@ impl Guest {
         Some(if sending { SENDING } else { QUIET })
     }
 
+    /// Whether it may still do what it might when it came; if not it is dismissed, so that nothing of the old rights
+    /// is left.
+    pub(crate) fn is_welcome(&mut self) -> bool {
+        let State::Client(client) = &mut self.state else { return true };
+        if !client.pass.is_stale() {
+            return true;
+        }
+        if let Some(renewed) = client.pass.renew() {
+            client.pass = renewed;
+            return true;
+        }
+        self.dismiss("what its identity may do has changed");
+        false
+    }
+
     /// Ends the link, for a reason to be logged.
     pub(crate) fn dismiss(&mut self, why: &str) {
         if !matches!(self.state, State::Over) {

@@ -30,14 +30,10 @@ impl Guest {
         mut found: Vec<Option<Loaded>>,
         tools: &mut Tools,
     ) -> Result<(), &'static str> {
-        let State::Client(client) = &mut self.state else { return Ok(()) };
-        if client.pass.is_stale() {
-            let Some(renewed) = client.pass.renew() else {
-                self.dismiss("what its identity may do has changed");
-                return Ok(());
-            };
-            client.pass = renewed;
+        if !self.is_welcome() {
+            return Ok(());
         }
+        let State::Client(client) = &mut self.state else { return Ok(()) };
         let head = batch.head;
         if !reaches(&client.landing, head.at, head.room) {
             return Err("its answers have no place in its landing");
@@ -141,13 +137,16 @@ impl Serving<'_> {
         if !self.draft.claim(request.packed()) {
             return Err("it asks for more than it has room for");
         }
-        if !self.client.pass.is_free()
-            && let Err(refused) = self.judge(&request)
-        {
-            return Ok(Answer::new(match refused {
-                Refused::Rate => Status::TooOften,
-                _ => Status::Denied,
-            }));
+        // With a disk it was judged before the disk was asked.
+        let judged = match self.found.get(self.draft.answers.len()) {
+            Some(Some(Loaded::Failed(status @ (Status::TooOften | Status::Denied)))) => {
+                Err(*status)
+            }
+            Some(_) => Ok(()),
+            None => self.client.judge(&request),
+        };
+        if let Err(status) = judged {
+            return Ok(Answer::new(status));
         }
         match request {
             Request::Get { key, offset, length, place, keep, checksum } => {
@@ -194,25 +193,6 @@ impl Serving<'_> {
                 Ok(facts.map_or(Answer::new(Status::NotFound), |facts| self.found(&facts)))
             }
             Request::List { prefix, cursor, length } => Ok(self.list(prefix, cursor, length)),
-        }
-    }
-
-    /// Whether it may ask for this. A value in pieces counts once, when it begins.
-    fn judge(&self, request: &Request<'_>) -> Result<(), Refused> {
-        let pass = &self.client.pass;
-        match request {
-            Request::Get { key, .. } | Request::Stat { key } => pass.read(key),
-            // The answer to what was done before is not another request.
-            Request::Put { key, sequence, .. } | Request::Delete { key, sequence, .. }
-                if self.client.session.has(*sequence) =>
-            {
-                pass.finish(key)
-            }
-            Request::Put { key, .. } | Request::Delete { key, .. } => pass.write(key),
-            Request::Begin { .. } => pass.begin(),
-            Request::Commit { key, .. } => pass.finish(key),
-            Request::List { prefix, .. } => pass.list(prefix),
-            Request::Read { .. } | Request::Piece { .. } | Request::Close { .. } => Ok(()),
         }
     }
 
@@ -630,6 +610,33 @@ enum Written {
 }
 
 impl Client {
+    /// Whether it may ask for this. A value in pieces counts once, when it begins.
+    #[inline]
+    pub(super) fn judge(&self, request: &Request<'_>) -> Result<(), Status> {
+        if self.pass.is_free() {
+            return Ok(());
+        }
+        let pass = &self.pass;
+        let judged = match request {
+            Request::Get { key, .. } | Request::Stat { key } => pass.read(key),
+            // The answer to what was done before is not another request.
+            Request::Put { key, sequence, .. } | Request::Delete { key, sequence, .. }
+                if self.session.has(*sequence) =>
+            {
+                pass.finish(key)
+            }
+            Request::Put { key, .. } | Request::Delete { key, .. } => pass.write(key),
+            Request::Begin { .. } => pass.begin(),
+            Request::Commit { key, .. } => pass.finish(key),
+            Request::List { prefix, .. } => pass.list(prefix),
+            Request::Read { .. } | Request::Piece { .. } | Request::Close { .. } => Ok(()),
+        };
+        judged.map_err(|refused| match refused {
+            Refused::Rate => Status::TooOften,
+            _ => Status::Denied,
+        })
+    }
+
     fn region(&self, number: u32) -> Option<&Window> {
         if number == 0 { Some(&self.landing) } else { self.regions.get(&number) }
     }

@@ -22,9 +22,7 @@ pub(super) fn run(
         let Some(engine) = engine.upgrade() else { return };
         let loaded = match wanted {
             Wanted::Value => value(&engine, books, &mut reader, &key),
-            Wanted::Facts => reader
-                .stat(&key)
-                .map(|facts| Loaded::Facts(facts.and_then(|facts| engine.facts_of(&facts)))),
+            Wanted::Facts => facts(&engine, books, &mut reader, &key),
             Wanted::Keys { cursor, most, bytes } => {
                 keys(&engine, books, &mut reader, &key, (cursor, most, bytes))
             }
@@ -87,6 +85,26 @@ pub(super) fn value(
         }
     }
     Ok(Loaded::Failed(Status::Full))
+}
+
+/// What is known of a key that is not in memory, or was not a moment ago. It must not be newer than what a reader
+/// finds there: so it is looked for again if the key is saved meanwhile.
+fn facts(
+    engine: &Engine,
+    books: &Books,
+    reader: &mut dyn Source,
+    name: &[u8],
+) -> Result<Loaded, kv_disk::Error> {
+    let Ok(key) = Key::new(name) else { return Ok(Loaded::Facts(None)) };
+    loop {
+        let begun = books.loading.begin(name);
+        let hot = engine.store.stat(key, engine.now());
+        let read = if hot.is_some() { Ok(None) } else { reader.stat(name) };
+        if books.loading.end(name, begun, || ()).is_some() {
+            let cold = |facts: Facts| engine.facts_of(&facts);
+            return Ok(Loaded::Facts(hot.or(read?.and_then(cold))));
+        }
+    }
 }
 
 /// Room in the pool for what comes from the disk.

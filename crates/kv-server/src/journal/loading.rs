@@ -1,20 +1,32 @@
-//! Which keys are being fetched, so that what was fetched does not take the place of what was written meanwhile.
+//! Which keys are being fetched and which are being saved, so that the two keep out of each other's way.
+//!
+//! While a key is saved, disk and memory differ: the disk has the new value first. Whatever was fetched in that time may be
+//! the old value or the new one, so it is fetched again when both have the same.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Keys that are being fetched.
+/// Keys that are being fetched or saved.
 pub(crate) struct Loading {
-    parts: [Mutex<HashMap<Box<[u8]>, Fetching>>; PARTS],
+    parts: [Part; PARTS],
     hasher: RandomState,
 }
 
 #[derive(Default)]
-struct Fetching {
-    /// By how many.
-    by: u32,
-    /// How often the key was written since the first of them began.
+struct Part {
+    keys: Mutex<HashMap<Box<[u8]>, Busy>>,
+    /// Some of them are saved.
+    saved: Condvar,
+}
+
+#[derive(Default)]
+struct Busy {
+    /// How many fetch it.
+    fetching: u32,
+    /// How many changes of it are being saved.
+    saving: u32,
+    /// How often it was saved since the first of those who fetch it began.
     written: u32,
 }
 
@@ -22,46 +34,86 @@ struct Fetching {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Begun(u32);
 
+/// Keys that are being saved, until this is dropped.
+pub(super) struct Saving<'l> {
+    loading: &'l Loading,
+    keys: Vec<Box<[u8]>>,
+}
+
 impl Default for Loading {
     fn default() -> Self {
-        Loading { parts: std::array::from_fn(|_| Mutex::default()), hasher: RandomState::new() }
+        Loading { parts: std::array::from_fn(|_| Part::default()), hasher: RandomState::new() }
     }
 }
 
 impl Loading {
-    /// Somebody begins to fetch a key.
+    /// Somebody begins to fetch a key, once it is not being saved.
     pub(super) fn begin(&self, key: &[u8]) -> Begun {
-        let mut part = self.part(key);
-        let fetching = part.entry(key.into()).or_default();
-        fetching.by += 1;
-        Begun(fetching.written)
+        let part = self.part(key);
+        let is_saved = |keys: &mut Keys| keys.get(key).is_some_and(|busy| busy.saving > 0);
+        let keys = part.saved.wait_while(part.lock(), is_saved);
+        let mut keys = keys.unwrap_or_else(PoisonError::into_inner);
+        let busy = keys.entry(key.into()).or_default();
+        busy.fetching += 1;
+        Begun(busy.written)
     }
 
-    /// Somebody has fetched it, and does something with it if it was not written meanwhile.
+    /// Somebody has fetched it, and does something with it if it was not written meanwhile, nor is.
     pub(super) fn end<T>(&self, key: &[u8], begun: Begun, take: impl FnOnce() -> T) -> Option<T> {
-        let mut part = self.part(key);
-        let fetching = part.get_mut(key)?;
-        let current = fetching.written == begun.0;
-        fetching.by -= 1;
-        if fetching.by == 0 {
-            part.remove(key);
+        let mut keys = self.part(key).lock();
+        let busy = keys.get_mut(key)?;
+        let current = busy.written == begun.0 && busy.saving == 0;
+        busy.fetching -= 1;
+        if busy.is_over() {
+            keys.remove(key);
         }
-        // Under the lock: whoever writes it next comes after.
+        // Under the lock: whoever saves it next comes after.
         current.then(take)
     }
 
-    /// A key is changed: what is being fetched of it is old.
-    pub(super) fn change<T>(&self, key: &[u8], change: impl FnOnce() -> T) -> T {
-        let mut part = self.part(key);
-        if let Some(fetching) = part.get_mut(key) {
-            fetching.written = fetching.written.wrapping_add(1);
+    /// Keys are about to be saved, and then to be changed in memory: what is being fetched of them is old.
+    pub(super) fn save<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Saving<'_> {
+        let keys: Vec<Box<[u8]>> = keys.map(Box::from).collect();
+        for key in &keys {
+            self.part(key).lock().entry(key.clone()).or_default().saving += 1;
         }
-        change()
+        Saving { loading: self, keys }
     }
 
-    fn part(&self, key: &[u8]) -> MutexGuard<'_, HashMap<Box<[u8]>, Fetching>> {
-        let part = self.hasher.hash_one(key) as usize % PARTS;
-        self.parts[part].lock().unwrap_or_else(PoisonError::into_inner)
+    fn part(&self, key: &[u8]) -> &Part {
+        &self.parts[self.hasher.hash_one(key) as usize % PARTS]
+    }
+}
+
+type Keys = HashMap<Box<[u8]>, Busy>;
+
+impl Part {
+    fn lock(&self) -> MutexGuard<'_, Keys> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Busy {
+    fn is_over(&self) -> bool {
+        self.fetching == 0 && self.saving == 0
+    }
+}
+
+impl Drop for Saving<'_> {
+    fn drop(&mut self) {
+        for key in &self.keys {
+            let part = self.loading.part(key);
+            let mut keys = part.lock();
+            if let Some(busy) = keys.get_mut(key) {
+                busy.saving -= 1;
+                busy.written = busy.written.wrapping_add(1);
+                if busy.is_over() {
+                    keys.remove(key);
+                }
+            }
+            drop(keys);
+            part.saved.notify_all();
+        }
     }
 }
 
@@ -71,17 +123,42 @@ const PARTS: usize = 16;
 mod tests {
     use super::*;
 
+    fn is_empty(loading: &Loading) -> bool {
+        loading.parts.iter().all(|part| part.lock().is_empty())
+    }
+
+    fn save(loading: &Loading) -> Saving<'_> {
+        loading.save([&b"k"[..]].into_iter())
+    }
+
     #[test]
     fn what_was_written_meanwhile_wins() {
         let loading = Loading::default();
         let first = loading.begin(b"k");
         assert_eq!(loading.end(b"k", first, || 1), Some(1));
         let [early, other] = [loading.begin(b"k"), loading.begin(b"other")];
-        loading.change(b"k", || {});
+        drop(save(&loading));
         let late = loading.begin(b"k");
         assert_eq!(loading.end(b"k", early, || 1), None, "it was read before the write");
         assert_eq!(loading.end(b"k", late, || 1), Some(1), "and this after it");
         assert_eq!(loading.end(b"other", other, || 1), Some(1));
-        assert!(loading.parts.iter().all(|part| part.lock().unwrap().is_empty()));
+        assert!(is_empty(&loading));
+    }
+
+    #[test]
+    fn nothing_is_fetched_while_it_is_saved() {
+        let loading = Loading::default();
+        let early = loading.begin(b"k");
+        let saving = [save(&loading), save(&loading)];
+        assert_eq!(loading.end(b"k", early, || 1), None, "the disk may have had either");
+        std::thread::scope(|scope| {
+            let late = scope.spawn(|| {
+                let begun = loading.begin(b"k");
+                loading.end(b"k", begun, || 1)
+            });
+            drop(saving);
+            assert_eq!(late.join().unwrap(), Some(1));
+        });
+        assert!(is_empty(&loading));
     }
 }

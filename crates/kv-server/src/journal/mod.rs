@@ -3,7 +3,8 @@
 //! One thread, the **scribe**, does all writes: it takes what has come, judges conditions, saves everything together and only
 //! then changes the index and answers. So nobody reads what is not durable, and many writes cost one sync. The index holds
 //! what is in memory, which may be evicted at any time: what a reader does not find there, a **librarian** fetches from the
-//! disk. `loading.rs` keeps the two apart: what was fetched does not take the place of what was written meanwhile.
+//! disk. `loading.rs` keeps the two apart: what was fetched does not take the place of what was written meanwhile, and
+//! nothing is fetched of a key that is just being saved.
 
 mod counts;
 mod librarian;

@@ -1,6 +1,7 @@
 //! Writes down what is to be durable, then does it, then says so.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use kv_proto::wire::{Answer, Status};
 use kv_store::Key;
 
 use super::{Books, Order, What, Write};
-use crate::engine::{Engine, Staged};
+use crate::engine::Engine;
 use crate::outcome::unmet;
 
 /// Writes until nobody has anything to write any more.
@@ -77,6 +78,13 @@ struct Long {
     saved: u64,
 }
 
+/// What is saved together, and how long that took.
+struct Round<'p> {
+    judged: Vec<Judged>,
+    pieces: &'p [PieceHere],
+    took: Duration,
+}
+
 /// A write that was judged, and waits to be durable.
 struct Judged {
     write: Write,
@@ -134,53 +142,112 @@ impl Scribe {
             judged.push(self.judge(engine, write, Some(owner), &mut written));
         }
         let pieces = self.copy_pieces(engine);
+        // Until it is so in memory too, or nowhere.
+        let _saving = books.loading.save(judged.iter().filter_map(Judged::changes));
         let begun = Instant::now();
-        let saved = {
-            let mut changes = Vec::with_capacity(judged.len() + pieces.len());
-            changes.extend(judged.iter().filter_map(|judged| judged.change(engine, &self.bytes)));
-            changes.extend(pieces.iter().map(|piece| piece.change(&self.bytes)));
-            match changes.is_empty() {
-                true => Ok(()),
-                false => self.vault.save(&changes),
-            }
-        };
-        let news = books.counts.saved(judged.len() as u64, begun.elapsed(), saved.is_ok());
+        let saved = self.save(engine, &judged, &pieces);
         match saved {
-            Ok(()) => {
-                if news {
-                    tracing::info!("the disk takes writes again");
-                }
-                if let (Some(long), Some(last)) = (self.long.front_mut(), pieces.last()) {
-                    long.saved = last.end;
-                }
-                judged.into_iter().for_each(|judged| judged.apply(engine, books));
-                false
+            Err(error) if error.kind() == kv_disk::Kind::Damaged => {
+                self.save_apart(engine, books, judged, &pieces)
             }
-            Err(error) => {
-                if news {
-                    tracing::error!(%error, "writes are refused");
-                }
-                let status = match error.kind() {
-                    kv_disk::Kind::Full => Status::DiskFull,
-                    _ => Status::DiskFailed,
-                };
-                for Judged { write, verdict } in judged {
-                    if let Verdict::Put { place: Place::Pieces { owner }, .. } = verdict {
-                        self.vault.forsake(owner);
-                    }
-                    (write.done)(Answer::new(status));
-                }
-                if !pieces.is_empty()
-                    && let Some(Long { write, owner, .. }) = self.long.pop_front()
-                {
-                    self.vault.forsake(owner);
-                    (write.done)(Answer::new(status));
-                }
-                // A disk that fails at once should not be asked as fast as it can say so.
-                std::thread::sleep(BREATH);
-                status == Status::DiskFull
+            saved => {
+                let round = Round { judged, pieces: &pieces, took: begun.elapsed() };
+                self.conclude(engine, books, round, saved)
             }
         }
+    }
+
+    fn save(
+        &mut self,
+        engine: &Engine,
+        judged: &[Judged],
+        pieces: &[PieceHere],
+    ) -> Result<(), kv_disk::Error> {
+        let mut changes = Vec::with_capacity(judged.len() + pieces.len());
+        changes.extend(judged.iter().filter_map(|judged| judged.change(engine, &self.bytes)));
+        changes.extend(pieces.iter().map(|piece| piece.change(&self.bytes)));
+        if changes.is_empty() { Ok(()) } else { self.vault.save(&changes) }
+    }
+
+    /// Some of a round's keys lie where the disk is damaged: one write after the other, so that the rest is saved.
+    fn save_apart(
+        &mut self,
+        engine: &Arc<Engine>,
+        books: &Books,
+        judged: Vec<Judged>,
+        pieces: &[PieceHere],
+    ) -> bool {
+        let (mut full, mut refused) = (false, HashSet::new());
+        for judged in judged {
+            let begun = Instant::now();
+            // What was judged by a write that was not done is not done either.
+            if refused.contains(&judged.write.key) {
+                self.refuse(judged, Status::Damaged);
+                continue;
+            }
+            match self.save(engine, std::slice::from_ref(&judged), &[]) {
+                Err(error) if error.kind() == kv_disk::Kind::Damaged => {
+                    tracing::error!(%error, "a write is refused");
+                    books.counts.damaged.fetch_add(1, Relaxed);
+                    refused.insert(judged.write.key.clone());
+                    self.refuse(judged, Status::Damaged);
+                }
+                saved => {
+                    if saved.is_err() {
+                        refused.insert(judged.write.key.clone());
+                    }
+                    let round = Round { judged: vec![judged], pieces: &[], took: begun.elapsed() };
+                    full |= self.conclude(engine, books, round, saved);
+                }
+            }
+        }
+        let begun = Instant::now();
+        let saved = self.save(engine, &[], pieces);
+        let round = Round { judged: Vec::new(), pieces, took: begun.elapsed() };
+        full | self.conclude(engine, books, round, saved)
+    }
+
+    /// What was saved is so for everybody, what was not is refused; says whether the disk is full.
+    fn conclude(
+        &mut self,
+        engine: &Arc<Engine>,
+        books: &Books,
+        Round { judged, pieces, took }: Round<'_>,
+        saved: Result<(), kv_disk::Error>,
+    ) -> bool {
+        let news = books.counts.saved(judged.len() as u64, took, saved.is_ok());
+        let Err(error) = saved else {
+            if news {
+                tracing::info!("the disk takes writes again");
+            }
+            if let (Some(long), Some(last)) = (self.long.front_mut(), pieces.last()) {
+                long.saved = last.end;
+            }
+            judged.into_iter().for_each(|judged| judged.apply(engine));
+            return false;
+        };
+        if news {
+            tracing::error!(%error, "writes are refused");
+        }
+        let status = refusal(&error);
+        judged.into_iter().for_each(|judged| self.refuse(judged, status));
+        if !pieces.is_empty()
+            && let Some(Long { write, owner, .. }) = self.long.pop_front()
+        {
+            self.vault.forsake(owner);
+            (write.done)(Answer::new(status));
+        }
+        // A disk that fails at once should not be asked as fast as it can say so.
+        std::thread::sleep(BREATH);
+        status == Status::DiskFull
+    }
+
+    /// It could not be saved, or was judged by something that could not.
+    fn refuse(&mut self, Judged { write, verdict }: Judged, status: Status) {
+        if let Verdict::Put { place: Place::Pieces { owner }, .. } = verdict {
+            self.vault.forsake(owner);
+        }
+        (write.done)(Answer::new(status));
     }
 
     /// Whether a write is to be done, as things stand after those before it.
@@ -200,7 +267,7 @@ impl Scribe {
             Err(error) => {
                 tracing::error!(%error, "a write is refused");
                 self.forget(owner);
-                return Judged { write, verdict: Verdict::Answer(Answer::new(Status::DiskFailed)) };
+                return Judged { write, verdict: Verdict::Answer(Answer::new(refusal(&error))) };
             }
         };
         let refused = match (write.condition, current) {
@@ -297,6 +364,14 @@ impl Scribe {
     }
 }
 
+fn refusal(error: &kv_disk::Error) -> Status {
+    match error.kind() {
+        kv_disk::Kind::Full => Status::DiskFull,
+        kv_disk::Kind::Damaged => Status::Damaged,
+        _ => Status::DiskFailed,
+    }
+}
+
 impl Write {
     fn bytes(&self) -> usize {
         match &self.what {
@@ -349,23 +424,26 @@ impl Judged {
         }
     }
 
+    /// The key that it changes, if it does.
+    fn changes(&self) -> Option<&[u8]> {
+        (!matches!(self.verdict, Verdict::Answer(_))).then_some(&self.write.key)
+    }
+
     /// It is durable: now it is so for everybody.
-    fn apply(self, engine: &Arc<Engine>, books: &Books) {
+    fn apply(self, engine: &Arc<Engine>) {
         let Judged { write: Write { key: name, what, done, .. }, verdict } = self;
         let Ok(key) = Key::new(&name) else { return done(Answer::new(Status::Denied)) };
         let now = engine.now();
         let answer = match (verdict, what) {
             (Verdict::Put { version, replaced, .. }, What::Put { staged, ttl }) => {
                 let (length, expires) = (staged.room().length(), engine.expiry(ttl, now));
-                let settle =
-                    |staged: Staged| engine.store.settle(key, staged.take(), version, expires, now);
                 // An index that is full does not have it: then it is fetched when it is asked for.
-                let _ = books.loading.change(&name, || settle(staged));
+                let _ = engine.store.settle(key, staged.take(), version, expires, now);
                 Answer { version, replaced, length, ..Answer::new(Status::Ok) }
             }
             (Verdict::Delete { version }, _) => {
                 let always = kv_store::Condition::Always;
-                let _ = books.loading.change(&name, || engine.store.delete(key, always, now));
+                let _ = engine.store.delete(key, always, now);
                 Answer { version, ..Answer::new(Status::Ok) }
             }
             (Verdict::Answer(answer), _) => answer,

@@ -11,7 +11,7 @@ use kv_client::{Client, Condition, Kind, PutOptions};
 use kv_server::access::{Access, Holder, Refused, Scope};
 
 use crate::durable::Directory;
-use crate::place::{Place, settings};
+use crate::place::{Place, settings, until};
 
 fn key(name: &str) -> Key {
     Key::from_token(name, &format!("wlt_{name}")).unwrap()
@@ -130,7 +130,7 @@ fn only_who_may_read_everything_is_lent_the_pool() {
         }
     }
     drop(root);
-    crate::place::until("values are lent", || lent() > 0);
+    until("values are lent", || lent() > 0);
 }
 
 #[test]
@@ -148,6 +148,43 @@ fn what_changes_holds_for_links_that_are_there() {
     assert_eq!(bob.get(b"k").unwrap().unwrap().to_vec(), b"2");
     assert_eq!(put(&mut eve, "k", b"4"), Err(Kind::Denied), "it is let in no more");
     assert_eq!(ann.get(b"k").unwrap().unwrap().to_vec(), b"2");
+}
+
+/// It may have the pool mapped, and need not ask for anything.
+#[test]
+fn who_may_read_less_than_before_is_sent_away_without_having_asked() {
+    let (place, access) = open(&[("ann", Scope::everything()), ("bob", Scope::everything())], None);
+    let [mut ann, mut bob] = ["ann", "bob"].map(|name| client(&place, name, Class::Shm));
+    put(&mut ann, "k", b"1").unwrap();
+    put(&mut bob, "k", b"1").unwrap();
+    until("both are there", || place.guests() == 2);
+    access
+        .replace(holders(&[("ann", Scope::everything()), ("bob", Scope::new(true, b"b/"))]))
+        .unwrap();
+    until("bob is gone", || place.guests() == 1);
+    assert_eq!(ann.get(b"k").unwrap().unwrap().to_vec(), b"1");
+    assert_eq!(place.guests(), 1, "ann was not sent away");
+    assert_eq!(bob.get(b"k").unwrap_err().kind(), Kind::Denied);
+    put(&mut bob, "b/k", b"2").unwrap();
+}
+
+#[test]
+fn who_asks_too_often_gives_the_disk_no_work() {
+    let directory = Directory::new("rate");
+    let on_disk = directory.settings(16 << 20);
+    let names: Vec<String> = (0..200).map(|n| format!("k{n}")).collect();
+    {
+        let (place, _) = open_with(&on_disk, &[("ann", Scope::everything())], None);
+        let mut ann = client(&place, "ann", Class::Tcp);
+        names.iter().for_each(|key| put(&mut ann, key, b"v").unwrap());
+    }
+    let (place, access) = open_with(&on_disk, &[("ann", Scope::everything())], Some(2));
+    let mut ann = client(&place, "ann", Class::Tcp);
+    let keys: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
+    assert_eq!(ann.get_many(&keys).unwrap_err().kind(), Kind::Busy);
+    let refused = access.refusals().of(Refused::Rate);
+    let loads = place.engine.durability().unwrap().counts.loads.load(Ordering::Relaxed);
+    assert!(refused > 0 && loads + refused <= 200, "{loads} were fetched, {refused} refused");
 }
 
 #[test]

@@ -158,15 +158,25 @@ struct Puppet {
 struct Strings {
     full: AtomicBool,
     fails: AtomicBool,
+    /// Whoever changes this key meets a damaged page.
+    damaged: Mutex<Option<&'static [u8]>>,
     saves: AtomicU64,
+    saved: AtomicU64,
     /// While this is set a save waits before it begins.
     held: Mutex<bool>,
+    /// While this is set a save waits when it is done, before anybody hears of it.
+    silent: Mutex<bool>,
     let_go: Condvar,
 }
 
 impl Strings {
     fn hold(&self, held: bool) {
         *self.held.lock().unwrap() = held;
+        self.let_go.notify_all();
+    }
+
+    fn silence(&self, silent: bool) {
+        *self.silent.lock().unwrap() = silent;
         self.let_go.notify_all();
     }
 }
@@ -186,7 +196,19 @@ impl Vault for Puppet {
         if self.strings.fails.load(Ordering::SeqCst) {
             return Err(Error::injected(kv_disk::Kind::Failed));
         }
-        self.disk.save(changes)
+        let damaged = *self.strings.damaged.lock().unwrap();
+        let meets = |change: &Change<'_>| match change {
+            Change::Put { key, .. } | Change::Delete { key } => Some(*key) == damaged,
+            Change::Piece { .. } => false,
+        };
+        if changes.iter().any(meets) {
+            return Err(Error::injected(kv_disk::Kind::Damaged));
+        }
+        self.disk.save(changes)?;
+        self.strings.saved.fetch_add(1, Ordering::SeqCst);
+        let silent = self.strings.silent.lock().unwrap();
+        drop(self.strings.let_go.wait_while(silent, |silent| *silent).unwrap());
+        Ok(())
     }
 
     fn forsake(&mut self, owner: u64) {
@@ -232,6 +254,48 @@ fn nobody_reads_what_is_not_yet_durable() {
     assert_eq!(get(&mut reader, b"k").as_deref(), Some(&b"new"[..]));
 }
 
+/// A key is read when the disk has its new value and memory does not: there is one of each version, and whoever asks what
+/// is known of it is not told of more than he can read.
+#[test]
+fn what_is_read_while_it_is_saved_is_there_once() {
+    let directory = Directory::new("between");
+    let (place, strings) = with_strings(&directory.settings(16 << 20));
+    let [mut writer, mut reader, mut looker] = [(); 3].map(|()| place.client(by(Class::Shm)));
+    let key = kv_store::Key::new(b"k").unwrap();
+    for round in 0..20 {
+        let old = put(&mut writer, b"k", &bytes(5000, round));
+        place.engine.store.clear();
+        strings.silence(true);
+        let saved = strings.saved.load(Ordering::SeqCst);
+        let token = writer.begin_put(b"k", &bytes(5000, round + 1), &PutOptions::default());
+        writer.flush().unwrap();
+        until("it is saved", || strings.saved.load(Ordering::SeqCst) > saved);
+        std::thread::scope(|scope| {
+            let read = scope.spawn(|| get(&mut reader, b"k"));
+            let looked = scope.spawn(|| looker.stat(b"k").unwrap());
+            // They have their chance to come first.
+            std::thread::sleep(Duration::from_millis(5));
+            let pinned = place.engine.store.pin(key, place.engine.now());
+            strings.silence(false);
+            assert!(read.join().unwrap() == Some(bytes(5000, round + 1)), "{round}");
+            assert!(looked.join().unwrap().is_some_and(|facts| facts.version > old), "{round}");
+            let mut ready = Vec::new();
+            while ready.is_empty() {
+                writer.ready(&mut ready).unwrap();
+            }
+            writer.finish_put(b"k", token.unwrap()).unwrap();
+            if let Some(pinned) = pinned {
+                place.engine.store.unpin(pinned.pin);
+            }
+        });
+    }
+    drop((writer, reader, looker));
+    until("everything is back", || {
+        let usage = place.engine.store.usage();
+        [usage.pins, usage.detached, usage.reserved_bytes] == [0; 3]
+    });
+}
+
 #[test]
 fn a_disk_that_is_full_or_fails_costs_writes_and_nothing_else() {
     let directory = Directory::new("full");
@@ -261,6 +325,50 @@ fn a_disk_that_is_full_or_fails_costs_writes_and_nothing_else() {
     let mut client = place.client(by(Class::Shm));
     assert_eq!(get(&mut client, b"k").as_deref(), Some(&b"after"[..]));
     assert!(get(&mut client, b"cold") == Some(bytes(5000, 1)));
+}
+
+/// A page of the disk is damaged: who writes there is told so, and those whose writes were to be saved with it are not.
+#[test]
+fn a_damaged_page_costs_the_writes_that_meet_it_and_no_others() {
+    let directory = Directory::new("page");
+    let (place, strings) = with_strings(&directory.settings(16 << 20));
+    let mut client = place.client(by(Class::Shm));
+    put(&mut client, b"bad", b"before");
+    *strings.damaged.lock().unwrap() = Some(b"bad");
+    let mut later = |keys: &[&[u8]]| {
+        // The first is held up, so that the others are saved together.
+        strings.hold(true);
+        let first = client.begin_put(b"first", b"x", &PutOptions::default()).unwrap();
+        client.flush().unwrap();
+        until("it is being saved", || place.engine.durability().unwrap().counts.queue() == 0);
+        let begin = |key: &&[u8]| client.begin_put(key, b"after", &PutOptions::default()).unwrap();
+        let tokens: Vec<_> = keys.iter().map(begin).collect();
+        client.flush().unwrap();
+        let queue = || place.engine.durability().unwrap().counts.queue();
+        until("all have come", || queue() == keys.len() as u64);
+        strings.hold(false);
+        let mut ready = Vec::new();
+        while ready.len() <= keys.len() {
+            client.ready(&mut ready).unwrap();
+        }
+        client.finish_put(b"first", first).unwrap();
+        let finish = |(key, token): (&&[u8], _)| client.finish_put(key, token);
+        let done = keys.iter().zip(tokens).map(finish);
+        done.map(|done| done.err().map(|error| error.kind())).collect::<Vec<_>>()
+    };
+    let damaged = Some(Kind::Damaged);
+    assert_eq!(later(&[b"a", b"bad", b"b", b"bad", b"c"]), [None, damaged, None, damaged, None]);
+    assert!(!place.engine.durability().unwrap().counts.is_failing(), "others are written");
+    assert_eq!(get(&mut client, b"bad").as_deref(), Some(&b"before"[..]));
+    *strings.damaged.lock().unwrap() = None;
+    put(&mut client, b"bad", b"again");
+    drop((client, place));
+    let place = Place::open(&directory.settings(16 << 20), by(Class::Shm));
+    let mut client = place.client(by(Class::Shm));
+    for key in [b"a", b"b", b"c"] {
+        assert_eq!(get(&mut client, key).as_deref(), Some(&b"after"[..]));
+    }
+    assert_eq!(get(&mut client, b"bad").as_deref(), Some(&b"again"[..]));
 }
 
 /// Values are fetched, evicted and written all at once: whoever wrote a key reads what he wrote, or what came later.

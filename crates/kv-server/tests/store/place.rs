@@ -66,10 +66,16 @@ impl Place {
         let counted = guests.clone();
         let (patience, cut) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicUsize::new(0)));
         let (drain, left) = (patience.clone(), cut.clone());
+        let access = engine.access().clone();
         let door = std::thread::spawn(move || {
+            let mut rules = access.generation();
             while !stopped.load(Ordering::SeqCst) {
                 if let Some(Ok(link)) = listener.accept(Duration::from_millis(20)) {
                     crew.serve(link);
+                }
+                let now = access.generation();
+                if std::mem::replace(&mut rules, now) != now {
+                    crew.review();
                 }
                 counted.store(crew.roster().guests(), Ordering::SeqCst);
             }

@@ -5,14 +5,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fabric::link::{Listener, Report};
+use kv_server::access::Access;
 use kv_server::{Crew, Phase};
 use tokio::sync::watch;
 
 /// Takes links until the end begins, then lets what is under way finish and each say goodbye. Waiting for callers
 /// blocks, so it wants a thread of its own.
-pub(super) fn serve(door: &Listener, crew: Crew, limit: Duration, life: &watch::Receiver<Phase>) {
+pub(super) fn serve(
+    door: &Listener,
+    crew: Crew,
+    access: &Access,
+    limit: Duration,
+    life: &watch::Receiver<Phase>,
+) {
     // Those that ended stay in the status for a while.
     let mut reports: VecDeque<Arc<Report>> = VecDeque::new();
+    let mut rules = access.generation();
     while *life.borrow() == Phase::Serving {
         match door.accept(GLANCE) {
             Some(Ok(link)) => {
@@ -24,6 +32,10 @@ pub(super) fn serve(door: &Listener, crew: Crew, limit: Duration, life: &watch::
             None => {}
         }
         forget(&mut reports);
+        let now = access.generation();
+        if std::mem::replace(&mut rules, now) != now {
+            crew.review();
+        }
     }
     // Those that came in just before the door was closed.
     while door.accept(Duration::ZERO).is_some() {}

@@ -52,10 +52,12 @@ pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<Exit, Failure> {
     let security = args.security(&settings)?;
     let links = args.links(global, &settings, &security)?;
     let guard = Guard::new(&args.security, security, &links)?;
-    logging::start(global, &settings);
+    let log = logging::start_aside(global, &settings)
+        .map_err(|error| Failure::failed(format!("start a thread for the log: {error}")))?;
     let runtime = runtime::start()
         .map_err(|error| Failure::failed(format!("start the event loop: {error}")))?;
     let served = runtime.block_on(serve(global, args, settings, links, Arc::new(guard)));
+    log.flush();
     // A thread may still wait for a device that does not answer, or for the dynamic linker on its
     // behalf, which an ordinary exit would wait for too.
     exit::at_once(served.map(|()| Exit::Done))
@@ -70,6 +72,7 @@ async fn serve(
 ) -> Result<(), Failure> {
     // Before the first line is printed: a signal that answers it must find us listening.
     let mut signals = Signals::new()?;
+    Signals::outlive_file_limit()?;
     let hangup = reload::listen(&guard)?;
     descriptors::raise(args.max_clients);
     let http = bind(args.http.0, "--http").await?;
@@ -203,7 +206,8 @@ async fn take_links(
     let crew = crew.await.expect("it does not panic")?;
     register(endpoint).await;
     status.works(crew.roster());
-    let _ = spawn_blocking(move || links::serve(&door, crew, drain, &life)).await;
+    let access = status.engine().access().clone();
+    let _ = spawn_blocking(move || links::serve(&door, crew, &access, drain, &life)).await;
     Ok(())
 }
 

@@ -52,7 +52,7 @@ fn work(client: &mut Client, number: usize) {
 #[test]
 fn a_thousand_clients_are_served_at_once() {
     raise_descriptors();
-    // Nobody reads its log here, and a pipe that is full would stop it.
+    // Nobody reads its log here.
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("settings.yaml");
     let patience = PATIENCE.as_millis();

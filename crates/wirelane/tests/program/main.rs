@@ -3,6 +3,7 @@
 
 mod authority;
 mod crowd;
+mod disk;
 mod durable;
 mod exposition;
 mod grpc;
@@ -276,11 +277,14 @@ impl Server {
     }
 
     fn start_on(listen: &str, more: &[&str]) -> Self {
-        let mut child = wirelane(&["serve", "--http", "127.0.0.1:0", "--listen", listen])
-            .args(more)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the server starts");
+        let mut command = wirelane(&["serve", "--http", "127.0.0.1:0", "--listen", listen]);
+        command.args(more);
+        Server::of(command)
+    }
+
+    /// The server that a command starts.
+    fn of(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("the server starts");
         let mut log = BufReader::new(child.stderr.take().expect("piped")).lines();
         let mut greeting = Vec::new();
         for line in log.by_ref() {
@@ -495,6 +499,23 @@ mod serve {
         assert_eq!(server.get("/healthz"), "ok\n");
         server.signal("-INT");
         assert_eq!(server.exit_code(), Some(0));
+    }
+
+    /// A pipe that nobody empties holds 64 KiB; each call logs a good part of one.
+    #[test]
+    fn a_log_that_nobody_reads_stops_nobody() {
+        let mut server = Server::start(&["--memory", "64MiB", "--log-level", "trace"]);
+        grpc::runtime().block_on(async {
+            let mut client = grpc::client(&server).await;
+            for _ in 0..2000 {
+                let put = client.put(grpc::put("k", "v"));
+                let put = tokio::time::timeout(Duration::from_secs(60), put).await;
+                put.expect("it does not hang").expect("it is put");
+            }
+        });
+        assert_eq!(server.get("/healthz"), "ok\n");
+        let told = server.log.by_ref().map(|line| line.expect("text"));
+        assert!({ told }.any(|line| line.contains("lines of this log were dropped")));
     }
 
     #[test]

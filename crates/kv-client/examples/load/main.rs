@@ -1,26 +1,24 @@
 //! A client that works until it is ended: values of all sizes, written, read, deleted and left to expire, and every
 //! value that is read must prove itself. `cargo xtask soak` runs many of them.
 //!
-//! `load HOST:PORT shm|tcp SEED` prints a line each second: what it did, and how long that took.
+//! `load HOST:PORT shm|tcp|grpc SEED` prints a line each second: what it did, and how long that took.
 #![allow(clippy::print_stdout, reason = "its report is its output")]
+
+mod way;
 
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use fabric::link::Class;
-use kv_client::{Client, Condition, Error, Kind, PutOptions, Settings, Value};
+use way::{Fault, Way};
 
 fn main() -> Result<(), String> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let [server, class, seed] = &words[..] else {
-        return Err("load HOST:PORT shm|tcp SEED".into());
+    let [server, way, seed] = &words[..] else {
+        return Err("load HOST:PORT shm|tcp|grpc SEED".into());
     };
-    let mut settings = Settings::new(server.parse().map_err(|_| "no address")?);
-    settings.link.classes = vec![if class == "shm" { Class::Shm } else { Class::Tcp }];
-    settings.buffer = 16 << 20;
-    let client = Client::connect(settings).map_err(|error| error.to_string())?;
+    let way = Way::open(server, way)?;
     let chance = Chance(seed.parse::<u64>().map_err(|_| "no number")?.wrapping_mul(ODD) | 1);
-    let mut load = Load { client, chance, stamp: 0, value: Vec::new(), tally: Tally::default() };
+    let mut load = Load { way, chance, stamp: 0, value: Vec::new(), tally: Tally::default() };
     loop {
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(1) {
@@ -32,7 +30,7 @@ fn main() -> Result<(), String> {
 }
 
 struct Load {
-    client: Client,
+    way: Way,
     chance: Chance,
     stamp: u64,
     value: Vec<u8>,
@@ -47,16 +45,15 @@ impl Load {
         let begun = Instant::now();
         let done = match self.chance.below(100) {
             0..60 => self.get(number),
-            60..65 => self.client.delete(&key, Condition::Always).map(drop),
+            60..65 => self.way.delete(&key),
             what => {
                 self.stamp += 1;
                 let length = 64 << self.chance.below(15);
                 let length = length - self.chance.below(length / 2);
                 let stamp = self.chance.0 ^ self.stamp;
                 fill(number, stamp, length as usize, &mut self.value);
-                let ttl = (what < 75).then(|| Duration::from_millis(self.chance.below(5000)));
-                let options = PutOptions { ttl, ..PutOptions::default() };
-                self.client.put(&key, &self.value, &options).map(drop)
+                let ttl = (what < 75).then(|| Duration::from_millis(1 + self.chance.below(5000)));
+                self.way.put(&key, &self.value, ttl)
             }
         };
         self.tally.took(begun.elapsed());
@@ -65,8 +62,8 @@ impl Load {
         }
     }
 
-    fn get(&mut self, number: u64) -> Result<(), Error> {
-        if let Some(value) = self.client.get(&number.to_le_bytes())? {
+    fn get(&mut self, number: u64) -> Result<(), Fault> {
+        if let Some(value) = self.way.get(&number.to_le_bytes())? {
             match proves_itself(number, &value, &mut self.value) {
                 true => self.tally.verified += 1,
                 false => self.tally.wrong("a value that was never stored there"),
@@ -89,8 +86,7 @@ fn fill(number: u64, stamp: u64, length: usize, value: &mut Vec<u8>) {
     value.truncate(length);
 }
 
-fn proves_itself(number: u64, value: &Value, expected: &mut Vec<u8>) -> bool {
-    let bytes = value.to_vec();
+fn proves_itself(number: u64, bytes: &[u8], expected: &mut Vec<u8>) -> bool {
     let Some((_, rest)) = bytes.split_first_chunk::<8>() else { return false };
     let Some((stamp, _)) = rest.split_first_chunk::<8>() else { return false };
     fill(number, u64::from_le_bytes(*stamp), bytes.len(), expected);
@@ -116,10 +112,10 @@ impl Tally {
     }
 
     /// A write of which nobody knows is told as such.
-    fn failed(&mut self, error: &Error) {
-        match error.kind() {
-            Kind::Unknown => self.unknown += 1,
-            _ => self.wrong(&error.to_string()),
+    fn failed(&mut self, fault: &Fault) {
+        match fault {
+            Fault::Unknown => self.unknown += 1,
+            Fault::Failed(why) => self.wrong(why),
         }
     }
 

@@ -1,17 +1,35 @@
 //! Log lines on stderr, as text or as one JSON object each.
 
+mod outbox;
+
 use std::io::IsTerminal;
 
 use tracing::Level;
+use tracing_subscriber::fmt::MakeWriter;
 
 use crate::cli::{Global, LogFormat, LogLevel};
 use crate::config::Settings;
+pub(crate) use outbox::Outbox;
 
 /// Starts logging, at the level of the settings.
 pub(crate) fn start(global: &Global, settings: &Settings) {
+    start_to(std::io::stderr, global, settings);
+}
+
+/// The same for a server, which must not wait for who reads its log.
+pub(crate) fn start_aside(global: &Global, settings: &Settings) -> std::io::Result<Outbox> {
+    let outbox = Outbox::open()?;
+    start_to(outbox.clone(), global, settings);
+    Ok(outbox)
+}
+
+fn start_to<W>(writer: W, global: &Global, settings: &Settings)
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(settings.log_level)
-        .with_writer(std::io::stderr)
+        .with_writer(writer)
         // Colours are for eyes, not for files.
         .with_ansi(std::io::stderr().is_terminal());
     match global.log_format {

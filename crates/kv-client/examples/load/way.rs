@@ -1,0 +1,110 @@
+//! How the store is reached: by a link of one class, or by gRPC.
+
+use std::time::Duration;
+
+use fabric::link::Class;
+use kv_client::{Client, Condition, Kind, PutOptions, Settings};
+use kv_proto::v1::kv_client::KvClient;
+use kv_proto::v1::{self, DeleteRequest, GetRequest, PutRequest};
+use tokio::runtime::Runtime;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
+
+pub(crate) enum Way {
+    Link(Box<Client>),
+    Calls(Runtime, Box<KvClient<Channel>>),
+}
+
+/// What went wrong with a request.
+pub(crate) enum Fault {
+    /// Nobody knows whether it was done.
+    Unknown,
+    Failed(String),
+}
+
+impl Way {
+    pub(crate) fn open(server: &str, way: &str) -> Result<Self, String> {
+        let class = match way {
+            "shm" => Class::Shm,
+            "tcp" => Class::Tcp,
+            "grpc" => return Way::call(server),
+            _ => return Err(format!("{way} is no way to the store")),
+        };
+        let mut settings = Settings::new(server.parse().map_err(|_| "no address")?);
+        settings.link.classes = vec![class];
+        settings.buffer = 16 << 20;
+        let client = Client::connect(settings).map_err(|error| error.to_string())?;
+        Ok(Way::Link(Box::new(client)))
+    }
+
+    fn call(server: &str) -> Result<Self, String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        let address = Endpoint::from_shared(format!("http://{server}"));
+        let address = address.map_err(|error| error.to_string())?;
+        let channel = runtime.block_on(address.connect()).map_err(|error| error.to_string())?;
+        Ok(Way::Calls(runtime, Box::new(KvClient::new(channel))))
+    }
+
+    pub(crate) fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+        match self {
+            Way::Link(client) => Ok(client.get(key)?.map(|value| value.to_vec())),
+            Way::Calls(runtime, client) => {
+                let get = GetRequest { key: key.to_vec().into(), ..GetRequest::default() };
+                let got = runtime.block_on(client.get(get))?.into_inner();
+                Ok(got.found.then(|| got.value.to_vec()))
+            }
+        }
+    }
+
+    pub(crate) fn put(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        ttl: Option<Duration>,
+    ) -> Result<(), Fault> {
+        match self {
+            Way::Link(client) => {
+                let options = PutOptions { ttl, ..PutOptions::default() };
+                client.put(key, value, &options)?;
+            }
+            Way::Calls(runtime, client) => {
+                let ttl_ms = ttl.map(|ttl| ttl.as_millis() as u64);
+                let options = Some(v1::PutOptions { ttl_ms, condition: None });
+                let (key, value) = (key.to_vec().into(), value.to_vec().into());
+                runtime.block_on(client.put(PutRequest { key, value, options, attempt: None }))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn delete(&mut self, key: &[u8]) -> Result<(), Fault> {
+        match self {
+            Way::Link(client) => _ = client.delete(key, Condition::Always)?,
+            Way::Calls(runtime, client) => {
+                let delete = DeleteRequest { key: key.to_vec().into(), ..DeleteRequest::default() };
+                runtime.block_on(client.delete(delete))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl From<kv_client::Error> for Fault {
+    fn from(error: kv_client::Error) -> Self {
+        match error.kind() {
+            Kind::Unknown => Fault::Unknown,
+            _ => Fault::Failed(error.to_string()),
+        }
+    }
+}
+
+/// Calls here carry no attempt, so whatever broke off on its way may have been done.
+impl From<Status> for Fault {
+    fn from(status: Status) -> Self {
+        match status.code() {
+            Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded => Fault::Unknown,
+            code => Fault::Failed(format!("{code:?}: {}", status.message())),
+        }
+    }
+}

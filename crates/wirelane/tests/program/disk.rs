@@ -1,0 +1,194 @@
+//! A disk that is really full, and one that really fails: writes are refused with the reason, reads go on, what was
+//! acknowledged stays, and when the disk takes writes again so does the store.
+//!
+//! The full one is a small tmpfs, mounted where nobody else sees it, which needs root; the failing one is a file that the
+//! kernel lets grow no further.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use kv_client::{Client, Kind, PutOptions};
+use tempfile::TempDir;
+
+use super::*;
+
+/// A file system of so many MiB, in a mount namespace of its own that ends with this.
+struct Small {
+    holder: Child,
+    directory: TempDir,
+}
+
+impl Small {
+    fn mount(mebibytes: u32) -> Self {
+        let directory = TempDir::new().expect("a directory");
+        let script = "mount -t tmpfs -o size=$1m,mode=700 none \"$0\" && echo mounted && exec cat";
+        let mut holder = Command::new("unshare")
+            .args(["--mount", "--propagation", "private", "sh", "-c", script])
+            .arg(directory.path())
+            .arg(mebibytes.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("unshare runs");
+        let mut said = String::new();
+        let out = holder.stdout.as_mut().expect("piped");
+        BufReader::new(out).read_line(&mut said).expect("text");
+        assert_eq!(
+            said, "mounted\n",
+            "this test mounts a tmpfs: run it as root, with CAP_SYS_ADMIN"
+        );
+        Small { holder, directory }
+    }
+
+    /// The program, where the file system is seen.
+    fn wirelane(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--mount=/proc/{}/ns/mnt", self.holder.id()));
+        let program = wirelane(arguments);
+        command.arg(program.get_program()).args(program.get_args());
+        command.env("WIRELANE_LIBIBVERBS", "/nowhere/libibverbs.so.1");
+        command
+    }
+
+    fn serve(&self) -> Server {
+        let data = self.directory.path().join("data");
+        let data = data.to_str().expect("a plain path");
+        let any = "127.0.0.1:0";
+        Server::of(self.wirelane(&[
+            "serve",
+            "--http",
+            any,
+            "--listen",
+            any,
+            "--memory",
+            "4MiB",
+            "--data-dir",
+            data,
+        ]))
+    }
+
+    /// A file there, as it is reached from here.
+    fn path(&self, name: &str) -> PathBuf {
+        let root = PathBuf::from(format!("/proc/{}/root", self.holder.id()));
+        let inside = self.directory.path().strip_prefix("/").expect("an absolute path");
+        root.join(inside).join(name)
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
+    }
+}
+
+fn client(server: &Server) -> Client {
+    let settings = kv_client::Settings::new(server.links.parse().expect("an address"));
+    Client::connect(settings).expect("it is there")
+}
+
+/// A value that no other key or stamp has.
+fn value(key: u32, stamp: u32) -> Vec<u8> {
+    let length = [300, 5000, 40_000, 700_000][key as usize % 4];
+    let word = |at: u32| (at ^ key << 16 ^ stamp << 8).wrapping_mul(0x9e37_79b9).to_le_bytes();
+    (0..length / 4).flat_map(word).collect()
+}
+
+fn name(key: u32) -> Vec<u8> {
+    format!("key/{key}").into_bytes()
+}
+
+/// Writes keys, old ones and new ones, until the store refuses one; says why it did.
+fn fill(client: &mut Client, stamp: u32, kept: &mut HashMap<u32, u32>) -> kv_client::Error {
+    for key in (0..4000).map(|n| n * 7 % 4001) {
+        match client.put(&name(key), &value(key, stamp), &PutOptions::default()) {
+            Ok(_) => _ = kept.insert(key, stamp),
+            Err(error) => return error,
+        }
+    }
+    panic!("4000 values, and the disk is not full");
+}
+
+/// Every value that was acknowledged is there, whole.
+fn has(client: &mut Client, kept: &HashMap<u32, u32>) {
+    for (key, stamp) in kept {
+        let got = client.get(&name(*key)).expect("reads go on").map(|got| got.to_vec());
+        assert!(got.as_deref() == Some(&value(*key, *stamp)[..]), "{key}, {stamp}");
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_writes_until_there_is_room_and_loses_nothing() {
+    let small = Small::mount(40);
+    let ballast = small.path("ballast");
+    std::fs::write(&ballast, vec![7; 16 << 20]).expect("there is room for it");
+    let server = small.serve();
+    let mut client = client(&server);
+    let mut kept = HashMap::new();
+    for round in 1..=3 {
+        let refused = fill(&mut client, round, &mut kept);
+        assert_eq!(refused.kind(), Kind::Full, "{refused}");
+        assert!(refused.to_string().contains("disk is full"), "{refused}");
+        has(&mut client, &kept);
+    }
+    assert!(server.get("/metrics").contains("wirelane_disk_failing 1"));
+    assert!(kept.len() > 20, "{}", kept.len());
+    // Killed, since whoever ends in order has the time to tidy up. It comes back to a disk that is still full.
+    drop((client, server));
+    let server = small.serve();
+    let mut client = self::client(&server);
+    has(&mut client, &kept);
+    assert_eq!(fill(&mut client, 4, &mut kept).kind(), Kind::Full);
+    std::fs::remove_file(&ballast).expect("it is there");
+    for key in 5000..5016 {
+        client
+            .put(&name(key), &value(key, 1), &PutOptions::default())
+            .expect("there is room again");
+        kept.insert(key, 1);
+    }
+    assert!(server.get("/metrics").contains("wirelane_disk_failing 0"));
+    has(&mut client, &kept);
+    drop((client, server));
+    let server = small.serve();
+    has(&mut self::client(&server), &kept);
+    server.signal("-TERM");
+    assert_eq!(server.exit_code(), Some(0));
+    let data = small.directory.path().join("data");
+    let fsck = small.wirelane(&["kv", "fsck", data.to_str().expect("a plain path")]).output();
+    let fsck = fsck.expect("fsck runs");
+    assert_eq!(fsck.status.code(), Some(0), "{}{}", stdout(&fsck), stderr(&fsck));
+}
+
+#[test]
+fn a_disk_that_fails_refuses_writes_until_it_works_and_loses_nothing() {
+    let directory = TempDir::new().expect("a directory");
+    let data = directory.path().join("data");
+    let data = data.to_str().expect("a plain path");
+    let server = Server::start(&["--memory", "4MiB", "--data-dir", data]);
+    let mut client = client(&server);
+    let mut kept = HashMap::new();
+    for key in 0..40 {
+        client.put(&name(key), &value(key, 1), &PutOptions::default()).expect("it works");
+        kept.insert(key, 1);
+    }
+    let limit = |bytes: &str| {
+        let (pid, limit) = (server.child.id().to_string(), format!("--fsize={bytes}"));
+        let set = Command::new("prlimit").args(["--pid", &pid, &limit]).status();
+        assert!(set.expect("prlimit runs").success(), "a limit of files' sizes cannot be set");
+    };
+    // What is larger cannot be written: the kernel answers EFBIG, and sends a signal that ends who is not prepared.
+    limit("65536:unlimited");
+    let refused = fill(&mut client, 2, &mut kept);
+    assert!(refused.to_string().contains("disk"), "{refused}");
+    has(&mut client, &kept);
+    assert!(server.get("/metrics").contains("wirelane_disk_failing 1"));
+    limit("unlimited:unlimited");
+    for key in 5000..5016 {
+        client.put(&name(key), &value(key, 1), &PutOptions::default()).expect("it works again");
+        kept.insert(key, 1);
+    }
+    has(&mut client, &kept);
+    drop((client, server));
+    let server = Server::start(&["--memory", "4MiB", "--data-dir", data]);
+    has(&mut self::client(&server), &kept);
+}
