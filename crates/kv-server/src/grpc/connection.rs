@@ -10,7 +10,7 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
 use tokio::time::{sleep, timeout};
 
 use super::admission::Caller;
@@ -35,7 +35,7 @@ pub(super) fn admit(
     tokio::spawn(async move {
         let place = match place {
             Some(place) => Some(place),
-            None => counts.next_place(PATIENCE).await,
+            None => vacated(&gate, &counts).await,
         };
         let Some(place) = place else { return counts.turn_away() };
         let stranger = Arc::new(gate.strangers().come());
@@ -49,6 +49,16 @@ pub(super) fn admit(
         }
         drop(place);
     });
+}
+
+/// The place of somebody who was sent away; of another, if that one went to somebody else.
+async fn vacated(gate: &Gate, counts: &Counts) -> Option<OwnedSemaphorePermit> {
+    loop {
+        let place = counts.next_place(MOMENT).await;
+        if place.is_some() || !gate.strangers().send_one_away() {
+            return place;
+        }
+    }
 }
 
 async fn converse(
@@ -146,6 +156,8 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const CLIENT_HELLO: u8 = 0x16;
 /// For the preface, and for an answer to a ping.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long it takes to send somebody away, on a machine that has something else to do.
+const MOMENT: Duration = Duration::from_millis(200);
 /// How often a silent peer is asked whether it is there.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// Calls at once.

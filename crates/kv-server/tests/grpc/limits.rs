@@ -1,10 +1,14 @@
 //! What is refused, and what a full store says.
 
-use fabric::session::Keyring;
+use std::time::{Duration, Instant};
+
+use fabric::session::{Key, Keyring};
 use kv_proto::limits::{MOST_MESSAGE_BYTES, MOST_UNARY_BYTES};
-use kv_proto::v1::{self, write_request::Part};
-use kv_server::access::Access;
+use kv_proto::v1::{self, kv_client::KvClient, write_request::Part};
+use kv_server::access::{Access, Holder, Scope};
 use kv_store::WhenFull;
+use tokio::task::JoinHandle;
+use tokio_stream::StreamExt;
 use tonic::Code;
 
 use crate::place::{Place, pattern, put, settings};
@@ -73,3 +77,54 @@ async fn where_callers_must_show_who_they_are_nobody_reads_or_writes() {
     assert_eq!(client.read(read).await.unwrap_err().code(), Code::Unauthenticated);
     assert_eq!(place.engine.store.usage().keys, 0);
 }
+
+/// A request without end, by a caller nobody knows, on a connection of its own.
+async fn endless(place: &Place, streams: usize) -> Vec<JoinHandle<Code>> {
+    let channel = place.channel().await;
+    let call = |_| {
+        let mut client = KvClient::new(channel.clone());
+        tokio::spawn(async move {
+            let pieces = tokio_stream::once(write("k", 8)).chain(tokio_stream::pending());
+            client.write(pieces).await.map_or_else(|status| status.code(), |_| Code::Ok)
+        })
+    };
+    (0..streams).map(call).collect()
+}
+
+#[tokio::test]
+async fn who_is_not_known_is_refused_before_its_request_has_come() {
+    let holders = vec![Holder::keyed(Key::from_token("ann", TOKEN).unwrap(), Scope::everything())];
+    let access = Access::new(Keyring::new(), holders, false, None).unwrap();
+    let place = Place::open_for(&settings(16 << 20), access);
+    let mut unknown = Vec::new();
+    for _ in 0..6 {
+        unknown.extend(endless(&place, 100).await);
+    }
+    for call in unknown {
+        assert_eq!(call.await.unwrap(), Code::Unauthenticated);
+    }
+    let mut known = tonic::Request::new(v1::InfoRequest {});
+    known.metadata_mut().insert("authorization", format!("Bearer {TOKEN}").parse().unwrap());
+    place.client().await.info(known).await.unwrap();
+}
+
+#[tokio::test]
+async fn silent_connections_make_room_for_who_calls() {
+    let place = Place::open(&settings(16 << 20));
+    let mut silent = Vec::new();
+    for _ in 0..600 {
+        let mut socket = tokio::net::TcpStream::connect(place.address).await.unwrap();
+        let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+        // The last bytes are settings; a connection that was closed already takes none.
+        let _ = tokio::io::AsyncWriteExt::write_all(&mut socket, preface).await;
+        silent.push(socket);
+    }
+    // So many at once may be more than wait at the door: then it is knocked at again.
+    let limit = Instant::now() + Duration::from_secs(60);
+    while place.client().await.put(put("k", "v")).await.is_err() {
+        assert!(Instant::now() < limit, "nobody is let in");
+    }
+    assert!(place.counts.connections() > 1 && place.counts.turned_away() > 0);
+}
+
+const TOKEN: &str = "wlt_0123456789abcdef0123456789abcdef";

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use fabric::link::{self, Class};
+use fabric::link::{self, Class, Endpoint};
 use fabric::session::{Credentials, Key, Keyring};
 use kv_client::{Client, Condition, Kind, PutOptions};
 use kv_server::access::{Access, Holder, Refused, Scope};
 
 use crate::durable::Directory;
+use crate::hostile::Liar;
 use crate::place::{Place, settings, until};
 
 fn key(name: &str) -> Key {
@@ -225,4 +226,22 @@ fn who_asks_too_often_is_told_so_and_loses_nothing() {
     put(&mut calm, "calm", b"v").unwrap();
     assert_eq!(place.engine.store.usage().keys, done + 1);
     assert!(access.refusals().of(Refused::Rate) >= 1);
+}
+
+/// Somebody with a key that is to be replaced calls, says nothing, and opens the store when the new key is there.
+#[test]
+fn a_key_that_was_replaced_opens_nothing_however_long_its_holder_waited() {
+    let (place, access) = open(&[("ann", Scope::everything())], None);
+    let credentials = Credentials::Key(key("ann"));
+    let classes = vec![Class::Tcp];
+    let old = link::Settings { classes, credentials, ..link::Settings::default() };
+    let endpoint = Endpoint::new(old).unwrap();
+    let mut waiting = Liar::call(&place, &endpoint);
+    let new = Key::from_token("ann", "wlt_another").unwrap();
+    access.replace(vec![Holder::keyed(new.clone(), Scope::everything())]).unwrap();
+    waiting.open();
+    assert!(waiting.is_sent_away());
+    let credentials = Credentials::Key(new);
+    let mut ann = place.client(link::Settings { credentials, ..link::Settings::default() });
+    put(&mut ann, "k", b"v").unwrap();
 }

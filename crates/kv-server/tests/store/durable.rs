@@ -160,6 +160,8 @@ struct Strings {
     fails: AtomicBool,
     /// Whoever changes this key meets a damaged page.
     damaged: Mutex<Option<&'static [u8]>>,
+    /// How many saves came, were begun, and were done.
+    came: AtomicU64,
     saves: AtomicU64,
     saved: AtomicU64,
     /// While this is set a save waits before it begins.
@@ -188,6 +190,7 @@ impl Vault for Puppet {
 
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
         let held = self.strings.held.lock().unwrap();
+        self.strings.came.fetch_add(1, Ordering::SeqCst);
         drop(self.strings.let_go.wait_while(held, |held| *held).unwrap());
         self.strings.saves.fetch_add(1, Ordering::SeqCst);
         if self.strings.full.load(Ordering::SeqCst) {
@@ -338,9 +341,10 @@ fn a_damaged_page_costs_the_writes_that_meet_it_and_no_others() {
     let mut later = |keys: &[&[u8]]| {
         // The first is held up, so that the others are saved together.
         strings.hold(true);
+        let came = strings.came.load(Ordering::SeqCst);
         let first = client.begin_put(b"first", b"x", &PutOptions::default()).unwrap();
         client.flush().unwrap();
-        until("it is being saved", || place.engine.durability().unwrap().counts.queue() == 0);
+        until("it is being saved", || strings.came.load(Ordering::SeqCst) > came);
         let begin = |key: &&[u8]| client.begin_put(key, b"after", &PutOptions::default()).unwrap();
         let tokens: Vec<_> = keys.iter().map(begin).collect();
         client.flush().unwrap();

@@ -1,6 +1,7 @@
 //! Clients that send what no client of ours sends: they are sent away, and nobody else notices.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use fabric::link::{Class, Endpoint, Link};
@@ -12,13 +13,13 @@ use crate::place::{Place as Store, by, number, settings, until};
 use crate::proof::Chance;
 
 /// A link of our own making, and the memory behind it.
-struct Liar {
+pub(crate) struct Liar {
     link: Link,
     region: Region,
 }
 
 impl Liar {
-    fn call(store: &Store, endpoint: &Endpoint) -> Self {
+    pub(crate) fn call(store: &Store, endpoint: &Endpoint) -> Self {
         let memory = Memory::allocate(1 << 20, Pages::Plain).unwrap();
         let rights = Rights { read: true, write: true, atomic: false };
         let region = endpoint.register(&memory, rights).unwrap();
@@ -26,7 +27,7 @@ impl Liar {
         Liar { link, region }
     }
 
-    fn open(&mut self) {
+    pub(crate) fn open(&mut self) {
         let landing = self.link.grant(&self.region).unwrap().to_bytes();
         self.say(&Opening::Store { session: None, landing, board: true }.to_bytes());
     }
@@ -46,7 +47,7 @@ impl Liar {
         wait(&mut self.link, &mut done, Duration::from_millis(2));
     }
 
-    fn is_sent_away(&mut self) -> bool {
+    pub(crate) fn is_sent_away(&mut self) -> bool {
         let begun = std::time::Instant::now();
         let mut done = Vec::new();
         while self.link.ended().is_none() && begun.elapsed() < Duration::from_secs(20) {
@@ -124,6 +125,37 @@ fn who_keeps_what_he_borrows_is_lent_no_more() {
     assert!(usage.pins > 100 && usage.pins < 180, "8 MiB of 60,000 bytes each: {usage:?}");
     assert_eq!(honest.get(b"k").unwrap().map(|got| got.len()), Some(60_000));
     drop((keeper, honest));
+    nothing_is_left(&store);
+}
+
+/// Hundreds of long values into the same place, each with a checksum, in one short message: the worker does not make
+/// them all before it looks at others.
+#[test]
+fn one_batch_is_not_answered_with_everything_it_asks_for() {
+    let store = Store::open(&settings(256 << 20), by(Class::Tcp));
+    let endpoint = Endpoint::new(by(Class::Tcp)).unwrap();
+    let mut honest = store.client(by(Class::Tcp));
+    let long = vec![7; 40 << 20];
+    honest.put(b"k", &long, &PutOptions::default()).unwrap();
+    let mut greedy = Liar::call(&store, &endpoint);
+    greedy.open();
+    let large = Memory::allocate(40 << 20, Pages::Plain).unwrap();
+    let rights = Rights { read: true, write: true, atomic: false };
+    let large = endpoint.register(&large, rights).unwrap();
+    let region = greedy.link.grant(&large).unwrap().to_bytes();
+    greedy.say(&Grant { number: 1, region }.to_bytes());
+    let before = store.engine.counts().bytes_out.load(Ordering::Relaxed);
+    let (place, length) = (Place::Apart { region: 1, at: 0 }, 40 << 20);
+    let get = Request::Get { key: b"k", offset: 0, length, place, keep: false, checksum: true };
+    greedy.say(&batch(300_000, 100_000, &vec![get; 200]));
+    until("it is answered", || {
+        let mut done = Vec::new();
+        wait(&mut greedy.link, &mut done, Duration::from_millis(20));
+        store.engine.counts().bytes_out.load(Ordering::Relaxed) > before
+    });
+    let sent = store.engine.counts().bytes_out.load(Ordering::Relaxed) - before;
+    assert_eq!(sent, 64 << 20, "the first, and as much as makes 64 MiB");
+    drop((greedy, honest));
     nothing_is_left(&store);
 }
 
