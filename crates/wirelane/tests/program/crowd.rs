@@ -13,7 +13,7 @@ use super::*;
 
 const CLIENTS: usize = 1000;
 const THREADS: usize = 4;
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Rooms for messages are kept for the next clients, sixteen in a descriptor.
 const KEPT: f64 = 120.0;
