@@ -160,6 +160,8 @@ struct Strings {
     fails: AtomicBool,
     /// Whoever changes this key meets a damaged page.
     damaged: Mutex<Option<&'static [u8]>>,
+    /// How many have begun, were let go on, and are done.
+    begun: AtomicU64,
     saves: AtomicU64,
     saved: AtomicU64,
     /// While this is set a save waits before it begins.
@@ -187,6 +189,7 @@ impl Vault for Puppet {
     }
 
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
+        self.strings.begun.fetch_add(1, Ordering::SeqCst);
         let held = self.strings.held.lock().unwrap();
         drop(self.strings.let_go.wait_while(held, |held| *held).unwrap());
         self.strings.saves.fetch_add(1, Ordering::SeqCst);
@@ -338,9 +341,10 @@ fn a_damaged_page_costs_the_writes_that_meet_it_and_no_others() {
     let mut later = |keys: &[&[u8]]| {
         // The first is held up, so that the others are saved together.
         strings.hold(true);
+        let begun = strings.begun.load(Ordering::SeqCst);
         let first = client.begin_put(b"first", b"x", &PutOptions::default()).unwrap();
         client.flush().unwrap();
-        until("it is being saved", || place.engine.durability().unwrap().counts.queue() == 0);
+        until("it is being saved", || strings.begun.load(Ordering::SeqCst) > begun);
         let begin = |key: &&[u8]| client.begin_put(key, b"after", &PutOptions::default()).unwrap();
         let tokens: Vec<_> = keys.iter().map(begin).collect();
         client.flush().unwrap();
