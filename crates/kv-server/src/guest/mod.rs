@@ -1,9 +1,10 @@
 //! A guest: one link and whoever is at its other end.
 //!
 //! A guest is stepped by its worker: what the link brings is answered, what must wait for bytes of the
-//! client's waits. Nothing here blocks. `serve.rs` does what requests ask for, `fetch.rs` brings bytes from
-//! the client, `reply.rs` writes answers; `measure.rs` is the other thing that links are for.
+//! client's waits. Nothing here blocks. `serve.rs` does what requests ask for, `change.rs` where that is a write, `fetch.rs`
+//! brings bytes from the client, `reply.rs` writes answers; `measure.rs` is the other thing that links are for.
 
+mod change;
 mod draft;
 mod durable;
 mod fetch;

@@ -4,21 +4,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use fabric::Window;
-use kv_proto::Condition;
-use kv_proto::wire::{Answer, Batch, BatchHead, Entry, Place, Request, Source, Status};
+use kv_proto::wire::{Answer, Batch, BatchHead, Entry, Place, Request, Status};
 use kv_store::{Cursor, Facts, Key, Moment, Pinned, Ranges};
 
 use super::draft::{Behind, Draft, Hold};
 use super::durable::Submission;
 use super::fetch::{Plan, Purpose, Terms};
-use super::handles::Staging;
-use super::{Client, Guest, MOVED, State};
+use super::{Client, Guest, State};
 use crate::access::Refused;
 use crate::desk::LARGEST;
-use crate::engine::{Held, Staged, within};
+use crate::engine::{Held, within};
 use crate::journal::{Loaded, What};
-use crate::outcome::no_room;
-use crate::session::Turn;
 use crate::tools::Tools;
 
 impl Guest {
@@ -120,13 +116,13 @@ fn forsake(client: &Client, plan: &Plan) {
     }
 }
 
-/// All that serving one request needs.
-struct Serving<'s> {
-    client: &'s mut Client,
-    tools: &'s mut Tools,
-    draft: &'s mut Draft,
-    plans: &'s mut Vec<Plan>,
-    submissions: &'s mut Vec<Submission>,
+/// All that serving one request needs. What changes something is in `change.rs`.
+pub(super) struct Serving<'s> {
+    pub(super) client: &'s mut Client,
+    pub(super) tools: &'s mut Tools,
+    pub(super) draft: &'s mut Draft,
+    pub(super) plans: &'s mut Vec<Plan>,
+    pub(super) submissions: &'s mut Vec<Submission>,
     /// What was fetched from the disk for it, by request.
     found: &'s mut Vec<Option<Loaded>>,
     now: Moment,
@@ -196,8 +192,6 @@ impl Serving<'_> {
         }
     }
 
-    // Out.
-
     #[inline]
     fn get(&mut self, key: Key<'_>, part: Part, keep: bool) -> Result<Answer, &'static str> {
         let Some(pinned) = self.tools.engine.store.pin(key, self.now) else {
@@ -259,7 +253,7 @@ impl Serving<'_> {
         self.found.get_mut(self.draft.answers.len()).and_then(Option::take)
     }
 
-    fn is_durable(&self) -> bool {
+    pub(super) fn is_durable(&self) -> bool {
         self.tools.engine.journal().is_some()
     }
 
@@ -380,214 +374,6 @@ impl Serving<'_> {
         let length = keys.len() as u64;
         Answer { written: written as u64, length, handle: next, ..Answer::new(Status::Ok) }
     }
-
-    // In.
-
-    fn put(
-        &mut self,
-        length: u64,
-        source: Source<'_>,
-        terms: Terms,
-    ) -> Result<Answer, &'static str> {
-        let sequence = terms.sequence;
-        if let Some(answer) = self.begun(sequence) {
-            return Ok(answer);
-        }
-        if let Some(answer) = self.too_long(length) {
-            self.client.session.undone(sequence);
-            return Ok(answer);
-        }
-        // What comes along is here already, but may have to wait for the disk.
-        let claim = match source {
-            Source::Along(_) if !self.is_durable() => Some(None),
-            Source::Apart { .. } if !self.draft.moves(length) => None,
-            _ => self.client.share.claim(length).map(Some),
-        };
-        let Some(claim) = claim else {
-            self.client.session.undone(sequence);
-            return Ok(Answer::new(Status::Busy));
-        };
-        let room = match self.tools.engine.reserve(length) {
-            Ok(room) => room,
-            Err(why) => {
-                self.client.session.undone(sequence);
-                return Ok(no_room(&why));
-            }
-        };
-        match source {
-            Source::Along(bytes) => {
-                self.tools.engine.fill(&room, 0, bytes);
-                self.tools.tally.bytes_in += length;
-            }
-            Source::Apart { region, at } if length > 0 => {
-                let staged = Staged::new(self.tools.engine.clone(), room, claim);
-                let from = self.client.region(region).filter(|from| reaches(from, at, length));
-                let Some(from) = from.cloned() else {
-                    self.client.session.undone(sequence);
-                    return Ok(Answer::new(Status::NoRegion));
-                };
-                return self.plan(from, at, length, Purpose::Value(staged, terms));
-            }
-            Source::Apart { .. } => {}
-        }
-        if self.is_durable() {
-            let staged = Staged::new(self.tools.engine.clone(), room, claim);
-            let Terms { key, ttl, condition, sequence } = terms;
-            return Ok(self.submit(sequence, key, What::Put { staged, ttl }, condition));
-        }
-        let answer = self.tools.engine.commit(&terms.key, room, terms.ttl, terms.condition);
-        self.client.session.done(sequence, answer);
-        Ok(answer)
-    }
-
-    /// A write that was not done before, to be made durable; its answer comes later.
-    fn later(&mut self, sequence: u64, key: Box<[u8]>, what: What, condition: Condition) -> Answer {
-        match self.begun(sequence) {
-            Some(answer) => answer,
-            None => self.submit(sequence, key, what, condition),
-        }
-    }
-
-    fn submit(
-        &mut self,
-        sequence: u64,
-        key: Box<[u8]>,
-        what: What,
-        condition: Condition,
-    ) -> Answer {
-        let index = self.draft.answers.len();
-        self.submissions.push(Submission { index, key, what, condition, sequence });
-        Answer::new(Status::UnderWay)
-    }
-
-    /// What must be fetched; its answer comes later.
-    fn plan(
-        &mut self,
-        from: Window,
-        at: u64,
-        length: u64,
-        purpose: Purpose,
-    ) -> Result<Answer, &'static str> {
-        self.plans.push(Plan { index: self.draft.answers.len(), from, at, purpose });
-        if length > MOVED {
-            return Err("it puts more at once than it may");
-        }
-        Ok(Answer::new(Status::UnderWay))
-    }
-
-    /// The answer to a value that would never fit, however long its client waits.
-    fn too_long(&self, length: u64) -> Option<Answer> {
-        let most = self.tools.engine.most_value();
-        (length > most).then(|| Answer { length: most, ..Answer::new(Status::TooLong) })
-    }
-
-    fn begin(&mut self, length: u64) -> Answer {
-        if self.client.handles.is_full() {
-            return Answer::new(Status::TooManyHandles);
-        }
-        if let Some(answer) = self.too_long(length) {
-            return answer;
-        }
-        let Some(claim) = self.client.share.claim(length) else {
-            return Answer::new(Status::Busy);
-        };
-        let room = match self.tools.engine.reserve(length) {
-            Ok(room) => room,
-            Err(why) => return no_room(&why),
-        };
-        let staging = Staging::new(Staged::new(self.tools.engine.clone(), room, Some(claim)));
-        match self.client.handles.stage(staging, Instant::now()) {
-            Some(handle) => Answer { handle, length, ..Answer::new(Status::Ok) },
-            None => Answer::new(Status::TooManyHandles),
-        }
-    }
-
-    fn piece(
-        &mut self,
-        handle: u64,
-        offset: u64,
-        length: u64,
-        source: Source<'_>,
-    ) -> Result<Answer, &'static str> {
-        let Some(staging) = self.client.handles.staging(handle, Instant::now()) else {
-            return Ok(Answer::new(Status::NoHandle));
-        };
-        if staging.is_scattered() {
-            return Err("a value comes in more parts that do not touch than it may");
-        }
-        let total = staging.staged.room().length();
-        if offset.checked_add(length).is_none_or(|end| end > total) {
-            return Err("a piece does not fit into its value");
-        }
-        match source {
-            Source::Along(bytes) => {
-                self.tools.engine.fill(staging.staged.room(), offset, bytes);
-                self.tools.tally.bytes_in += length;
-                staging.cover(offset, length);
-            }
-            Source::Apart { .. } if length == 0 => {}
-            Source::Apart { region, at } => {
-                let from = self.client.region(region).filter(|from| reaches(from, at, length));
-                let Some(from) = from.cloned() else { return Ok(Answer::new(Status::NoRegion)) };
-                let purpose = Purpose::Piece { staging, offset, length };
-                return self.plan(from, at, length, purpose);
-            }
-        }
-        Ok(Answer { length, ..Answer::new(Status::Ok) })
-    }
-
-    fn commit(&mut self, handle: u64, terms: &Terms) -> Answer {
-        if self.is_durable() {
-            return self.commit_later(handle, terms);
-        }
-        self.once(terms.sequence, |this| match this.client.handles.take_complete(handle) {
-            None => Answer::new(Status::NoHandle),
-            Some(Err(())) => Answer::new(Status::Incomplete),
-            Some(Ok(staged)) => {
-                this.tools.engine.commit(&terms.key, staged.take(), terms.ttl, terms.condition)
-            }
-        })
-    }
-
-    fn commit_later(&mut self, handle: u64, terms: &Terms) -> Answer {
-        if let Some(answer) = self.begun(terms.sequence) {
-            return answer;
-        }
-        let status = match self.client.handles.take_complete(handle) {
-            None => Status::NoHandle,
-            Some(Err(())) => Status::Incomplete,
-            Some(Ok(staged)) => {
-                let what = What::Put { staged, ttl: terms.ttl };
-                return self.submit(terms.sequence, terms.key.clone(), what, terms.condition);
-            }
-        };
-        self.client.session.undone(terms.sequence);
-        Answer::new(status)
-    }
-
-    /// Does a write that was not done before.
-    fn once(&mut self, sequence: u64, write: impl FnOnce(&mut Self) -> Answer) -> Answer {
-        if let Some(answer) = self.begun(sequence) {
-            return answer;
-        }
-        let answer = write(self);
-        match answer.status {
-            // Nothing happened: it may be tried again.
-            Status::NoHandle | Status::Incomplete => self.client.session.undone(sequence),
-            _ => self.client.session.done(sequence, answer),
-        }
-        answer
-    }
-
-    /// Why a write is not done now, if it is not.
-    fn begun(&mut self, sequence: u64) -> Option<Answer> {
-        match self.client.session.turn(sequence) {
-            Turn::Now => None,
-            Turn::Again(answer) => Some(answer),
-            Turn::UnderWay => Some(Answer::new(Status::UnderWay)),
-            Turn::Forgotten => Some(Answer::new(Status::Forgotten)),
-        }
-    }
 }
 
 /// Which bytes of a value, and where they go.
@@ -637,7 +423,7 @@ impl Client {
         })
     }
 
-    fn region(&self, number: u32) -> Option<&Window> {
+    pub(super) fn region(&self, number: u32) -> Option<&Window> {
         if number == 0 { Some(&self.landing) } else { self.regions.get(&number) }
     }
 }
@@ -649,7 +435,7 @@ pub(super) fn keys_wanted(length: u64) -> Option<(usize, usize)> {
     (room >= LEAST_LISTING).then_some((room / 2 / Entry::OVERHEAD, room / 2))
 }
 
-fn reaches(window: &Window, at: u64, length: u64) -> bool {
+pub(super) fn reaches(window: &Window, at: u64, length: u64) -> bool {
     at.checked_add(length).is_some_and(|end| end <= window.len())
 }
 

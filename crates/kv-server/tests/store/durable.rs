@@ -160,8 +160,8 @@ struct Strings {
     fails: AtomicBool,
     /// Whoever changes this key meets a damaged page.
     damaged: Mutex<Option<&'static [u8]>>,
-    /// How many saves came, were begun, and were done.
-    came: AtomicU64,
+    /// How many have begun, were let go on, and are done.
+    begun: AtomicU64,
     saves: AtomicU64,
     saved: AtomicU64,
     /// While this is set a save waits before it begins.
@@ -189,8 +189,8 @@ impl Vault for Puppet {
     }
 
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
+        self.strings.begun.fetch_add(1, Ordering::SeqCst);
         let held = self.strings.held.lock().unwrap();
-        self.strings.came.fetch_add(1, Ordering::SeqCst);
         drop(self.strings.let_go.wait_while(held, |held| *held).unwrap());
         self.strings.saves.fetch_add(1, Ordering::SeqCst);
         if self.strings.full.load(Ordering::SeqCst) {
@@ -341,10 +341,10 @@ fn a_damaged_page_costs_the_writes_that_meet_it_and_no_others() {
     let mut later = |keys: &[&[u8]]| {
         // The first is held up, so that the others are saved together.
         strings.hold(true);
-        let came = strings.came.load(Ordering::SeqCst);
+        let begun = strings.begun.load(Ordering::SeqCst);
         let first = client.begin_put(b"first", b"x", &PutOptions::default()).unwrap();
         client.flush().unwrap();
-        until("it is being saved", || strings.came.load(Ordering::SeqCst) > came);
+        until("it is being saved", || strings.begun.load(Ordering::SeqCst) > begun);
         let begin = |key: &&[u8]| client.begin_put(key, b"after", &PutOptions::default()).unwrap();
         let tokens: Vec<_> = keys.iter().map(begin).collect();
         client.flush().unwrap();

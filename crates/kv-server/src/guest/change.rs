@@ -1,0 +1,235 @@
+//! Requests that change something: values that come, whole or in pieces, and keys that go.
+
+use std::time::Instant;
+
+use fabric::Window;
+use kv_proto::Condition;
+use kv_proto::wire::{Answer, Source, Status};
+
+use super::MOVED;
+use super::durable::Submission;
+use super::fetch::{Plan, Purpose, Terms};
+use super::handles::Staging;
+use super::serve::{Serving, reaches};
+use crate::engine::Staged;
+use crate::journal::What;
+use crate::outcome::no_room;
+use crate::session::Turn;
+
+impl Serving<'_> {
+    pub(super) fn put(
+        &mut self,
+        length: u64,
+        source: Source<'_>,
+        terms: Terms,
+    ) -> Result<Answer, &'static str> {
+        let sequence = terms.sequence;
+        if let Some(answer) = self.begun(sequence) {
+            return Ok(answer);
+        }
+        if let Some(answer) = self.too_long(length) {
+            self.client.session.undone(sequence);
+            return Ok(answer);
+        }
+        // What comes along is here already, but may have to wait for the disk.
+        let claim = match source {
+            Source::Along(_) if !self.is_durable() => Some(None),
+            Source::Apart { .. } if !self.draft.moves(length) => None,
+            _ => self.client.share.claim(length).map(Some),
+        };
+        let Some(claim) = claim else {
+            self.client.session.undone(sequence);
+            return Ok(Answer::new(Status::Busy));
+        };
+        let room = match self.tools.engine.reserve(length) {
+            Ok(room) => room,
+            Err(why) => {
+                self.client.session.undone(sequence);
+                return Ok(no_room(&why));
+            }
+        };
+        match source {
+            Source::Along(bytes) => {
+                self.tools.engine.fill(&room, 0, bytes);
+                self.tools.tally.bytes_in += length;
+            }
+            Source::Apart { region, at } if length > 0 => {
+                let staged = Staged::new(self.tools.engine.clone(), room, claim);
+                let from = self.client.region(region).filter(|from| reaches(from, at, length));
+                let Some(from) = from.cloned() else {
+                    self.client.session.undone(sequence);
+                    return Ok(Answer::new(Status::NoRegion));
+                };
+                return self.plan(from, at, length, Purpose::Value(staged, terms));
+            }
+            Source::Apart { .. } => {}
+        }
+        if self.is_durable() {
+            let staged = Staged::new(self.tools.engine.clone(), room, claim);
+            let Terms { key, ttl, condition, sequence } = terms;
+            return Ok(self.submit(sequence, key, What::Put { staged, ttl }, condition));
+        }
+        let answer = self.tools.engine.commit(&terms.key, room, terms.ttl, terms.condition);
+        self.client.session.done(sequence, answer);
+        Ok(answer)
+    }
+
+    /// A write that was not done before, to be made durable; its answer comes later.
+    pub(super) fn later(
+        &mut self,
+        sequence: u64,
+        key: Box<[u8]>,
+        what: What,
+        condition: Condition,
+    ) -> Answer {
+        match self.begun(sequence) {
+            Some(answer) => answer,
+            None => self.submit(sequence, key, what, condition),
+        }
+    }
+
+    fn submit(
+        &mut self,
+        sequence: u64,
+        key: Box<[u8]>,
+        what: What,
+        condition: Condition,
+    ) -> Answer {
+        let index = self.draft.answers.len();
+        self.submissions.push(Submission { index, key, what, condition, sequence });
+        Answer::new(Status::UnderWay)
+    }
+
+    /// What must be fetched; its answer comes later.
+    fn plan(
+        &mut self,
+        from: Window,
+        at: u64,
+        length: u64,
+        purpose: Purpose,
+    ) -> Result<Answer, &'static str> {
+        self.plans.push(Plan { index: self.draft.answers.len(), from, at, purpose });
+        if length > MOVED {
+            return Err("it puts more at once than it may");
+        }
+        Ok(Answer::new(Status::UnderWay))
+    }
+
+    /// The answer to a value that would never fit, however long its client waits.
+    fn too_long(&self, length: u64) -> Option<Answer> {
+        let most = self.tools.engine.most_value();
+        (length > most).then(|| Answer { length: most, ..Answer::new(Status::TooLong) })
+    }
+
+    pub(super) fn begin(&mut self, length: u64) -> Answer {
+        if self.client.handles.is_full() {
+            return Answer::new(Status::TooManyHandles);
+        }
+        if let Some(answer) = self.too_long(length) {
+            return answer;
+        }
+        let Some(claim) = self.client.share.claim(length) else {
+            return Answer::new(Status::Busy);
+        };
+        let room = match self.tools.engine.reserve(length) {
+            Ok(room) => room,
+            Err(why) => return no_room(&why),
+        };
+        let staging = Staging::new(Staged::new(self.tools.engine.clone(), room, Some(claim)));
+        match self.client.handles.stage(staging, Instant::now()) {
+            Some(handle) => Answer { handle, length, ..Answer::new(Status::Ok) },
+            None => Answer::new(Status::TooManyHandles),
+        }
+    }
+
+    pub(super) fn piece(
+        &mut self,
+        handle: u64,
+        offset: u64,
+        length: u64,
+        source: Source<'_>,
+    ) -> Result<Answer, &'static str> {
+        let Some(staging) = self.client.handles.staging(handle, Instant::now()) else {
+            return Ok(Answer::new(Status::NoHandle));
+        };
+        if staging.is_scattered() {
+            return Err("a value comes in more parts that do not touch than it may");
+        }
+        let total = staging.staged.room().length();
+        if offset.checked_add(length).is_none_or(|end| end > total) {
+            return Err("a piece does not fit into its value");
+        }
+        match source {
+            Source::Along(bytes) => {
+                self.tools.engine.fill(staging.staged.room(), offset, bytes);
+                self.tools.tally.bytes_in += length;
+                staging.cover(offset, length);
+            }
+            Source::Apart { .. } if length == 0 => {}
+            Source::Apart { region, at } => {
+                let from = self.client.region(region).filter(|from| reaches(from, at, length));
+                let Some(from) = from.cloned() else { return Ok(Answer::new(Status::NoRegion)) };
+                let purpose = Purpose::Piece { staging, offset, length };
+                return self.plan(from, at, length, purpose);
+            }
+        }
+        Ok(Answer { length, ..Answer::new(Status::Ok) })
+    }
+
+    pub(super) fn commit(&mut self, handle: u64, terms: &Terms) -> Answer {
+        if self.is_durable() {
+            return self.commit_later(handle, terms);
+        }
+        self.once(terms.sequence, |this| match this.client.handles.take_complete(handle) {
+            None => Answer::new(Status::NoHandle),
+            Some(Err(())) => Answer::new(Status::Incomplete),
+            Some(Ok(staged)) => {
+                this.tools.engine.commit(&terms.key, staged.take(), terms.ttl, terms.condition)
+            }
+        })
+    }
+
+    fn commit_later(&mut self, handle: u64, terms: &Terms) -> Answer {
+        if let Some(answer) = self.begun(terms.sequence) {
+            return answer;
+        }
+        let status = match self.client.handles.take_complete(handle) {
+            None => Status::NoHandle,
+            Some(Err(())) => Status::Incomplete,
+            Some(Ok(staged)) => {
+                let what = What::Put { staged, ttl: terms.ttl };
+                return self.submit(terms.sequence, terms.key.clone(), what, terms.condition);
+            }
+        };
+        self.client.session.undone(terms.sequence);
+        Answer::new(status)
+    }
+
+    /// Does a write that was not done before.
+    pub(super) fn once(
+        &mut self,
+        sequence: u64,
+        write: impl FnOnce(&mut Self) -> Answer,
+    ) -> Answer {
+        if let Some(answer) = self.begun(sequence) {
+            return answer;
+        }
+        let answer = write(self);
+        match answer.status {
+            // Nothing happened: it may be tried again.
+            Status::NoHandle | Status::Incomplete => self.client.session.undone(sequence),
+            _ => self.client.session.done(sequence, answer),
+        }
+        answer
+    }
+
+    /// Why a write is not done now, if it is not.
+    fn begun(&mut self, sequence: u64) -> Option<Answer> {
+        match self.client.session.turn(sequence) {
+            Turn::Now => None,
+            Turn::Again(answer) => Some(answer),
+            Turn::UnderWay => Some(Answer::new(Status::UnderWay)),
+            Turn::Forgotten => Some(Answer::new(Status::Forgotten)),
+        }
+    }
+}
