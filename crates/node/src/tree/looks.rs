@@ -90,6 +90,10 @@ impl Looks {
 
     /// Where a link leads is there, though nothing is known of it: a driver's folder that nobody looked into.
     pub(super) fn resolve_real(&self, path: &str) -> Seen<String> {
+        // A snapshot that the program took answers for the path that was asked for, whatever is on its way.
+        if let Some(asked) = self.real(path) {
+            return asked.and_then(|target| self.by_links(&target));
+        }
         self.follow(path).and_then(|(path, by_link)| {
             if by_link || self.is_there(&path) { Seen::Value(path) } else { Seen::Absent }
         })
