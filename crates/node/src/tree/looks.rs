@@ -74,6 +74,10 @@ impl Looks {
         self.nodes.insert(path.to_owned(), Kept::of(seen.clone()));
     }
 
+    pub(super) fn files_read(&self) -> usize {
+        self.files.values().filter(|kept| matches!(kept, Kept::Value(_))).count()
+    }
+
     /// Keeps only files that were refused with EINVAL.
     pub(super) fn forget(&mut self) {
         let einval = Errno::INVAL.raw_os_error();

@@ -122,6 +122,11 @@ impl Tree {
         self.scrubbed.borrow().clone()
     }
 
+    /// How many files were read.
+    pub fn files_read(&self) -> usize {
+        self.looks.borrow().files_read()
+    }
+
     /// Forgets what was seen, so that a process that watches a machine sees it anew. A file that was refused with
     /// EINVAL stays so: a driver that does not have it writes to the kernel's log each time it is asked.
     pub fn renew(&mut self) {
