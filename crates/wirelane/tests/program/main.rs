@@ -11,6 +11,7 @@ mod life;
 mod links;
 mod metrics;
 mod security;
+mod snapshot;
 mod tls;
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
