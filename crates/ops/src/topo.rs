@@ -102,10 +102,14 @@ mod tests {
 
     use super::*;
 
-    fn assigned(tree: &str) -> Vec<(u32, String, &'static str)> {
+    fn read(tree: &str) -> Node {
         let trees = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/trees");
         let tree = node::Tree::at(&trees.join(format!("{tree}.json"))).expect("a tree");
-        let assigned = assign(&Node::read(&tree));
+        Node::read(&tree)
+    }
+
+    fn assigned(tree: &str) -> Vec<(u32, String, &'static str)> {
+        let assigned = assign(&read(tree));
         assigned.into_iter().map(|one| (one.gpu, one.device, one.distance.name())).collect()
     }
 
@@ -120,6 +124,21 @@ mod tests {
         let names: Vec<String> = assigned("efa").into_iter().map(|(_, device, _)| device).collect();
         let expected = ["rdmap16s27", "rdmap32s27", "rdmap144s27", "rdmap160s27"];
         assert_eq!(names, expected.map(|name| [name, name]).concat());
+    }
+
+    /// The machine with eight of each, with only these left.
+    fn left(gpus: &[u32], devices: &[&str]) -> Vec<String> {
+        let mut node = read("ndr8");
+        node.gpus.retain(|gpu| gpus.contains(&gpu.index));
+        node.devices.retain(|device| devices.contains(&device.name.as_str()));
+        assign(&node).into_iter().map(|one| one.device).collect()
+    }
+
+    #[test]
+    fn nics_that_are_equally_near_are_shared_out() {
+        assert_eq!(left(&[0, 1], &["mlx5_2", "mlx5_3"]), ["mlx5_2", "mlx5_3"]);
+        assert_eq!(left(&[0, 2], &["mlx5_2", "mlx5_3"]), ["mlx5_3", "mlx5_2"], "who has one first");
+        assert_eq!(left(&[0, 1], &["mlx5_2", "mlx5_8"]), ["mlx5_2", "mlx5_2"], "not the slower");
     }
 
     #[test]
