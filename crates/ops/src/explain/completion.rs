@@ -46,7 +46,8 @@ fn by_mlx5(lower: &str) -> Option<&'static Status> {
 
 fn by_number(lower: &str) -> Option<&'static Status> {
     // A number alone is not enough: many things have a status.
-    let about_work = ["completion", "syndrom", "vendor err", "vendor_err", "wr_id", "cqe", "ibv_wc"];
+    let about_work =
+        ["completion", "syndrom", "vendor err", "vendor_err", "wr_id", "cqe", "ibv_wc"];
     if !about_work.iter().any(|word| lower.contains(word)) {
         return None;
     }
