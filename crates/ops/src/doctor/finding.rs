@@ -174,7 +174,7 @@ impl Serialize for Finding {
 }
 
 /// On one line, without what a terminal would obey: files may hold anything.
-pub(crate) fn plain(text: &str) -> String {
+pub fn plain(text: &str) -> String {
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut letters = one_line.chars().filter(|letter| !letter.is_control());
     let mut line: String = letters.by_ref().take(LONGEST).collect();

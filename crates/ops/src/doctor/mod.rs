@@ -19,7 +19,7 @@ pub mod since;
 
 pub use case::{Case, Settings};
 pub use checks::CHECKS;
-pub(crate) use finding::plain;
+pub use finding::plain as one_line;
 pub use finding::{Evidence, Finding, Verdict};
 pub use report::{Counts, Report};
 

@@ -133,7 +133,7 @@ fn read_line(line: &str) -> Option<Reading> {
 
 impl Reading {
     fn bare(line: &str, source: Source, completion: Option<Completion>) -> Self {
-        let line = crate::doctor::plain(line);
+        let line = crate::doctor::one_line(line);
         Reading {
             line,
             times: 1,
