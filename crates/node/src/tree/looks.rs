@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::FileNode;
@@ -73,6 +74,18 @@ impl Looks {
         self.nodes.insert(path.to_owned(), Kept::of(seen.clone()));
     }
 
+    pub(super) fn files_read(&self) -> usize {
+        self.files.values().filter(|kept| matches!(kept, Kept::Value(_))).count()
+    }
+
+    /// Keeps only files that were refused with EINVAL.
+    pub(super) fn forget(&mut self) {
+        let einval = Errno::INVAL.raw_os_error();
+        let mut files = std::mem::take(self).files;
+        files.retain(|_, kept| matches!(kept, Kept::Refused { refused } if *refused == einval));
+        self.files = files;
+    }
+
     /// The same as a file system would answer: by way of links, and with folders made of what is in them.
     pub(super) fn resolve_file(&self, path: &str) -> Seen<Vec<u8>> {
         self.file(path).unwrap_or_else(|| {
@@ -87,9 +100,15 @@ impl Looks {
         })
     }
 
+    /// Where a link leads is there, though nothing is known of it: a driver's folder that nobody looked into.
     pub(super) fn resolve_real(&self, path: &str) -> Seen<String> {
-        self.by_links(path)
-            .and_then(|path| if self.is_there(&path) { Seen::Value(path) } else { Seen::Absent })
+        // A snapshot that the program took answers for the path that was asked for, whatever is on its way.
+        if let Some(asked) = self.real(path) {
+            return asked.and_then(|target| self.by_links(&target));
+        }
+        self.follow(path).and_then(|(path, by_link)| {
+            if by_link || self.is_there(&path) { Seen::Value(path) } else { Seen::Absent }
+        })
     }
 
     pub(super) fn resolve_node(&self, path: &str) -> Seen<FileNode> {
@@ -98,29 +117,34 @@ impl Looks {
         })
     }
 
-    /// Where links lead, a part of the path at a time.
     fn by_links(&self, path: &str) -> Seen<String> {
+        self.follow(path).map(|(path, _)| path)
+    }
+
+    /// Where links lead, a part of the path at a time, and whether the path as a whole is a link's end.
+    fn follow(&self, path: &str) -> Seen<(String, bool)> {
         let mut path = path.trim_end_matches('/').to_owned();
+        let mut by_link = false;
         for _ in 0..MOST_LINKS {
-            let linked = self.ends(&path).find_map(|end| {
+            if path.len() > LONGEST_PATH {
+                return Seen::Refused(Errno::NAMETOOLONG.raw_os_error());
+            }
+            let linked = ends(&path).find_map(|end| {
                 let link = self.links.get(&path[..end])?;
                 // What the program took has paths that are no links too: they lead to themselves.
                 let elsewhere = !matches!(link, Kept::Value(target) if *target == path[..end]);
                 elsewhere.then_some((end, link))
             });
             path = match linked {
-                None => return Seen::Value(path),
-                Some((end, Kept::Value(target))) => format!("{target}{}", &path[end..]),
-                Some((_, other)) => return other.seen(),
+                None => return Seen::Value((path, by_link)),
+                Some((end, Kept::Value(target))) => {
+                    by_link = end == path.len();
+                    format!("{target}{}", &path[end..])
+                }
+                Some((_, other)) => return other.seen::<String>().map(|target| (target, true)),
             };
         }
-        Seen::Refused(rustix::io::Errno::LOOP.raw_os_error())
-    }
-
-    /// Where each name of the path ends, the first name first.
-    fn ends<'p>(&self, path: &'p str) -> impl Iterator<Item = usize> + use<'p> {
-        let inner = path.match_indices('/').map(|(at, _)| at).filter(|at| *at > 0);
-        inner.chain([path.len()])
+        Seen::Refused(Errno::LOOP.raw_os_error())
     }
 
     fn names_below(&self, folder: &str) -> Seen<Vec<String>> {
@@ -156,6 +180,12 @@ impl Looks {
             .chain(from(&self.folders, start))
             .chain(from(&self.nodes, start))
     }
+}
+
+/// Where each name of the path ends, the first name first.
+fn ends(path: &str) -> impl Iterator<Item = usize> {
+    let inner = path.match_indices('/').map(|(at, _)| at).filter(|at| *at > 0);
+    inner.chain([path.len()])
 }
 
 fn from<'l, T>(
@@ -226,6 +256,8 @@ impl Contents {
 }
 
 const MOST_LINKS: usize = 40;
+/// As the kernel has it.
+const LONGEST_PATH: usize = 4096;
 
 #[cfg(test)]
 mod tests {
