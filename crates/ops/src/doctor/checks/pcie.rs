@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use node::{Address, Device, Function, PciLink};
 
-use crate::doctor::case::{gbps, is_software};
+use crate::doctor::case::{gbps, is_restricted, is_software};
 use crate::doctor::{Case, Check, Finding};
 
 pub(super) const CHECK: Check = Check {
@@ -109,8 +109,9 @@ fn degraded(
 fn whole(case: &Case<'_>, device: &Device, function: &Function, need: Option<f64>) -> Finding {
     let (carries, _) = function.link.gbps();
     let files = evidence(case, function);
+    let restricted = device.ports.iter().any(is_restricted);
     match (carries, need) {
-        (Some(carries), Some(need)) if carries < need => {
+        (Some(carries), Some(need)) if carries < need && !restricted => {
             let summary = format!(
                 "its slot carries {carries:.0} Gb/s, less than the port's {}",
                 gbps((need * 1000.0) as u64)
