@@ -3,6 +3,7 @@
 
 mod authority;
 mod crowd;
+mod doctor;
 mod durable;
 mod exposition;
 mod grpc;
