@@ -123,6 +123,12 @@ fn classify(text: &str) -> Option<LogKind> {
     }
 }
 
+/// Whatever the bytes are.
+#[cfg(any(test, feature = "fuzz"))]
+pub(super) fn fuzz(record: &[u8]) {
+    parse(record);
+}
+
 /// Who speaks of the fabric.
 const DRIVERS: &[&str] = &[
     "mlx4_",

@@ -120,6 +120,32 @@ impl<'de> Deserialize<'de> for Answers {
     }
 }
 
+/// Messages of netlink, whatever they are.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn fuzz_netlink(bytes: &[u8]) {
+    for body in netlink::messages(bytes).map(|message| message.body()).chain([bytes]) {
+        netlink::attributes(body).for_each(|(_, value)| drop(netlink::text(value)));
+        rdma::fuzz(body);
+        interface::fuzz(body);
+        dcb::fuzz(body);
+    }
+}
+
+/// A cable's memory, whatever it is.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn fuzz_cable(bytes: &[u8]) {
+    ethtool::eeprom::parse(bytes);
+}
+
+/// What programs and the kernel's log say, whatever it is.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn fuzz_texts(bytes: &[u8]) {
+    kernel_log::fuzz(bytes);
+    if let Ok(text) = str::from_utf8(bytes) {
+        firewall::fuzz(text);
+    }
+}
+
 /// As a snapshot holds them.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]

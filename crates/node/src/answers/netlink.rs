@@ -113,7 +113,12 @@ pub(super) struct Message<'b> {
     body: &'b [u8],
 }
 
-impl Message<'_> {
+impl<'b> Message<'b> {
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(super) fn body(&self) -> &'b [u8] {
+        self.body
+    }
+
     /// An error message tells the error's number, and an acknowledgement is an error of number zero.
     fn error(&self) -> Result<(), Errno> {
         match self.body.first_chunk().map(|number| i32::from_ne_bytes(*number)) {

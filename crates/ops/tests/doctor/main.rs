@@ -7,7 +7,7 @@ mod planted;
 
 use std::path::{Path, PathBuf};
 
-use node::{Node, Tree};
+use node::{About, Node, Tree};
 use ops::doctor::{Case, Report, Settings, Verdict, examine};
 use serde_json::Value;
 
@@ -193,5 +193,5 @@ fn a_snapshot_of_a_tree_is_judged_the_same() {
 }
 
 fn snapshot(tree: &Tree) -> String {
-    tree.snapshot().expect("a snapshot")
+    tree.snapshot(&About::default()).expect("a snapshot")
 }

@@ -27,8 +27,16 @@ fn a_fault_is_told_with_evidence_reason_and_remedy() {
     let text = ends(&doctor("cx3-10g", &[]), 1);
     assert!(text.starts_with("PROBLEM   mlx4_0 port 2: runs at 10 Gb/s of 40 Gb/s"), "{text}");
     assert!(text.contains("    read: /sys/class/net/enp3s0d1/speed: 10000\n"), "{text}");
-    assert!(text.contains("    why:  A bad cable") && text.contains("    fix:  Clean and reseat"), "{text}");
-    assert!(text.contains("note      mlx4_0 port 1: no link here; the card's cable is on mlx4_0 port 2"), "{text}");
+    assert!(
+        text.contains("    why:  A bad cable") && text.contains("    fix:  Clean and reseat"),
+        "{text}"
+    );
+    assert!(
+        text.contains(
+            "note      mlx4_0 port 1: no link here; the card's cable is on mlx4_0 port 2"
+        ),
+        "{text}"
+    );
     assert!(!text.contains('\u{1b}'), "colour is for terminals");
 }
 
@@ -36,9 +44,14 @@ fn a_fault_is_told_with_evidence_reason_and_remedy() {
 fn healthy_machines_get_one_line_and_everything_with_all() {
     let text = ends(&doctor("mlx5-roce", &[]), 0);
     assert_eq!(text.lines().count(), 1, "{text}");
-    assert!(text.starts_with("1 RDMA device: ") && text.ends_with("healthy as far as can be seen\n"), "{text}");
+    assert!(
+        text.starts_with("1 RDMA device: ") && text.ends_with("healthy as far as can be seen\n"),
+        "{text}"
+    );
     let all = ends(&doctor("mlx5-roce", &["--all"]), 0);
-    for words in ["ok        mlx5_0 port 1: ACTIVE Ethernet 100 Gb/s", "[memlock]", "[gid]", "[iommu]"] {
+    for words in
+        ["ok        mlx5_0 port 1: ACTIVE Ethernet 100 Gb/s", "[memlock]", "[gid]", "[iommu]"]
+    {
         assert!(all.contains(words), "{words} is missing in {all}");
     }
 }
@@ -88,14 +101,27 @@ fn json_is_whole_and_alone_on_stdout() {
     assert_eq!(answer["rdma"], true);
     assert_eq!(answer["counts"]["problem"], 1);
     let worst = &answer["findings"][0];
-    assert_eq!((worst["check"].as_str(), worst["verdict"].as_str()), (Some("gid"), Some("problem")));
+    assert_eq!(
+        (worst["check"].as_str(), worst["verdict"].as_str()),
+        (Some("gid"), Some("problem"))
+    );
     assert_eq!(worst["subjects"][0], "mlx5_0 port 1");
     for field in ["summary", "why"] {
         assert!(worst[field].as_str().is_some_and(|text| !text.is_empty()), "{worst}");
     }
-    assert!(worst["evidence"][0]["source"].as_str().is_some_and(|source| source.starts_with("/sys/")), "{worst}");
-    assert!(worst["remedy"][0].as_str().is_some_and(|line| line.starts_with("ip addr add")), "{worst}");
-    let undone = answer["checklist"].as_array().expect("a list").iter().filter(|item| item["state"] == "not_done");
+    assert!(
+        worst["evidence"][0]["source"].as_str().is_some_and(|source| source.starts_with("/sys/")),
+        "{worst}"
+    );
+    assert!(
+        worst["remedy"][0].as_str().is_some_and(|line| line.starts_with("ip addr add")),
+        "{worst}"
+    );
+    let undone = answer["checklist"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|item| item["state"] == "not_done");
     assert_eq!(undone.count(), 1);
 }
 
@@ -108,7 +134,11 @@ fn the_checks_are_listed_and_documented() {
         let name = line.split_whitespace().next().expect("a name");
         assert!(page.contains(&format!("| `{name}` |")), "docs/doctor.md has no row for {name}");
     }
-    assert!(json(&stdout(&run(&["doctor", "--list", "--json"]))).as_array().is_some_and(|list| list.len() > 25));
+    assert!(
+        json(&stdout(&run(&["doctor", "--list", "--json"])))
+            .as_array()
+            .is_some_and(|list| list.len() > 25)
+    );
 }
 
 #[test]
@@ -124,7 +154,10 @@ fn the_checklist_says_what_is_done() {
 fn what_changed_since_a_snapshot() {
     let text = ends(&doctor("cx3-10g", &["--since", &tree("cx3-40g")]), 1);
     assert!(text.starts_with("Since then:\n"), "{text}");
-    assert!(text.contains("mlx4_0 port 2: rate was 40 Gb/s (4X QDR), is 10 Gb/s (1X QDR)"), "{text}");
+    assert!(
+        text.contains("mlx4_0 port 2: rate was 40 Gb/s (4X QDR), is 10 Gb/s (1X QDR)"),
+        "{text}"
+    );
     assert!(text.contains("new: mlx4_0 port 2: runs at 10 Gb/s"), "{text}");
     let same = ends(&doctor("cx3-40g", &["--since", &tree("cx3-40g")]), 0);
     assert!(same.starts_with("Nothing has changed since then."), "{same}");
@@ -137,14 +170,20 @@ fn two_ends_are_compared_by_their_snapshots() {
     let text = ends(&doctor("mlx5-roce", &["--peer", &tree("cx3-port2")]), 1);
     assert!(text.contains("no common link layer: RoCE here, InfiniBand there"), "{text}");
     let answer = json(&ends(&doctor("mlx5-roce", &["--peer", &tree("mtu"), "--json"]), 0));
-    assert!(answer["peer"]["summary"].as_str().is_some_and(|line| line.contains("1 warning")), "{answer}");
+    assert!(
+        answer["peer"]["summary"].as_str().is_some_and(|line| line.contains("1 warning")),
+        "{answer}"
+    );
 }
 
 /// A program that stands for ssh: it writes down how it was called, then runs this.
 fn with_ssh(folder: &Path, script: &str, arguments: &[&str]) -> Output {
     let log = folder.join("log");
     let path = folder.join("ssh");
-    let text = format!("#!/bin/sh\nfor word in \"$@\"; do echo \"$word\" >> {}; done\n{script}\n", log.display());
+    let text = format!(
+        "#!/bin/sh\nfor word in \"$@\"; do echo \"$word\" >> {}; done\n{script}\n",
+        log.display()
+    );
     std::fs::write(&path, text).expect("a program");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("rights");
     let paths = format!("{}:/usr/bin:/bin", folder.display());
@@ -156,7 +195,8 @@ fn with_ssh(folder: &Path, script: &str, arguments: &[&str]) -> Output {
 #[test]
 fn a_peer_is_asked_by_the_users_own_ssh() {
     let folder = tempfile::tempdir().expect("a folder");
-    let output = with_ssh(folder.path(), &format!("exec cat {}", tree("mtu")), &["--peer", "node2", "mtu"]);
+    let output =
+        with_ssh(folder.path(), &format!("exec cat {}", tree("mtu")), &["--peer", "node2", "mtu"]);
     let text = ends(&output, 0);
     assert!(text.contains("packets of 4096 bytes here and 1024 there"), "{text}");
     let called = std::fs::read_to_string(folder.path().join("log")).expect("the log");
@@ -177,7 +217,8 @@ fn where_the_peer_has_no_wirelane_it_is_sent_along_and_removed() {
         there.display()
     );
     let output = with_ssh(folder.path(), &script, &["--peer", "node2", "--json"]);
-    let answer = json(&ends(&output, if stdout(&output).contains("\"problem\": 0") { 0 } else { 1 }));
+    let answer =
+        json(&ends(&output, if stdout(&output).contains("\"problem\": 0") { 0 } else { 1 }));
     assert_eq!(answer["peer"]["name"], "node2");
     assert_eq!(std::fs::read_dir(&there).expect("the folder").count(), 0, "what was sent is gone");
 }
@@ -185,7 +226,11 @@ fn where_the_peer_has_no_wirelane_it_is_sent_along_and_removed() {
 #[test]
 fn peers_that_cannot_be_asked_are_told_with_the_reason() {
     let folder = tempfile::tempdir().expect("a folder");
-    let output = with_ssh(folder.path(), "echo 'ssh: Could not resolve hostname node2' >&2; exit 255", &["--peer", "node2"]);
+    let output = with_ssh(
+        folder.path(),
+        "echo 'ssh: Could not resolve hostname node2' >&2; exit 255",
+        &["--peer", "node2"],
+    );
     ends(&output, 3);
     assert!(stderr(&output).contains("Could not resolve hostname"), "{}", stderr(&output));
     let output = with_ssh(folder.path(), "echo '{}'", &["--peer", "node2"]);
@@ -207,7 +252,9 @@ fn a_line_is_explained_with_this_nodes_iommu() {
     let text = ends(&explain("iommu", &["IBV_WC_LOC_PROT_ERR(4) vendor_err=81"]), 0);
     assert!(text.contains("IBV_WC_LOC_PROT_ERR (4), vendor error 81 = 0x51"), "{text}");
     assert!(text.contains("It is not 0x81"), "{text}");
-    let first = text.lines().position(|line| line.starts_with("  1. the IOMMU translates") && line.ends_with("SEEN HERE"));
+    let first = text.lines().position(|line| {
+        line.starts_with("  1. the IOMMU translates") && line.ends_with("SEEN HERE")
+    });
     assert!(first.is_some(), "{text}");
     assert!(text.contains("read: /sys/kernel/iommu_groups/6/type: DMA-FQ\n"), "{text}");
     assert!(text.contains("  2. ACS on a PCIe switch"), "{text}");
@@ -226,7 +273,8 @@ fn a_log_is_explained_from_stdin() {
     let output = child.wait_with_output().expect("it ends");
     let answer = json(&ends(&output, 0));
     let explained = answer["explained"].as_array().expect("a list");
-    let retries = explained.iter().find(|one| one["subject"] == "retry_exceeded").expect("the status");
+    let retries =
+        explained.iter().find(|one| one["subject"] == "retry_exceeded").expect("the status");
     assert_eq!(retries["times"], 3);
     assert_eq!(retries["completion"]["status"]["name"], "IBV_WC_RETRY_EXC_ERR");
     assert_eq!(retries["completion"]["vendor"]["decimal"], 129);
@@ -236,5 +284,9 @@ fn a_log_is_explained_from_stdin() {
 fn what_is_not_known_is_said_kindly() {
     let output = explain("mlx5-roce", &["all is well"]);
     assert_eq!(ends(&output, 1), "");
-    assert!(stderr(&output).starts_with("Nothing in this text is an error line that Wirelane knows"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).starts_with("Nothing in this text is an error line that Wirelane knows"),
+        "{}",
+        stderr(&output)
+    );
 }

@@ -3,6 +3,7 @@
 
 mod authority;
 mod crowd;
+mod devices;
 mod doctor;
 mod durable;
 mod exposition;
@@ -12,6 +13,7 @@ mod life;
 mod links;
 mod metrics;
 mod security;
+mod snapshot;
 mod tls;
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
