@@ -368,3 +368,28 @@ fn a_user_whose_limit_could_be_raised_is_warned() {
                   Max locked memory         8388608              unlimited            bytes     \n";
     files_give("memlock", &[("/proc/self/limits", limits)], &[("memlock", WARNING, "host")]);
 }
+
+#[test]
+fn bonds_of_a_kind_that_roce_cannot_use() {
+    let with_mode = |mode: &str| {
+        with_files(
+            "mlx5-roce",
+            &[
+                ("/sys/class/net/bond0/type", "1\n"),
+                ("/sys/class/net/bond0/bonding/mode", mode),
+                ("/sys/class/net/bond0/bonding/slaves", "ens1np0\n"),
+            ],
+        )
+    };
+    has(&report(&with_mode("balance-rr 0\n")), &[("bond", WARNING, "bond0")]);
+    has(&report(&with_mode("802.3ad 4\n")), &[("bond", NOTE, "bond0")]);
+}
+
+#[test]
+fn a_slow_slot_is_named_by_what_is_above_it() {
+    let card = "/sys/bus/pci/devices/0000:38:00.0";
+    let tree = with_files("mlx5-roce", &[(&format!("{card}/current_link_width"), "4\n")]);
+    let report = report(&tree);
+    let finding = &report.findings[0];
+    assert!(finding.summary.contains("below 0000:37:01.0 runs at 16 GT/s x4"), "{finding:?}");
+}

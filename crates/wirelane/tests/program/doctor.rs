@@ -217,8 +217,9 @@ fn where_the_peer_has_no_wirelane_it_is_sent_along_and_removed() {
         there.display()
     );
     let output = with_ssh(folder.path(), &script, &["--peer", "node2", "--json"]);
-    let answer =
-        json(&ends(&output, if stdout(&output).contains("\"problem\": 0") { 0 } else { 1 }));
+    // Whether it is well there is another matter: it is the machine that runs this test.
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
+    let answer = json(&stdout(&output));
     assert_eq!(answer["peer"]["name"], "node2");
     assert_eq!(std::fs::read_dir(&there).expect("the folder").count(), 0, "what was sent is gone");
 }

@@ -24,8 +24,8 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
             continue;
         };
         let need = need_gbps(device);
+        seen.extend(hops(case, function).map(|(child, _)| child.address));
         let hops: Vec<Finding> = hops(case, function)
-            .filter(|(child, _)| seen.insert(child.address))
             .filter_map(|(child, parent)| degraded(case, &device.name, child, parent, need, true))
             .collect();
         if hops.is_empty() {
@@ -87,8 +87,8 @@ fn degraded(
         return None;
     }
     let summary = format!(
-        "its PCIe link at {} runs at {}, and both ends can do {}",
-        child.address,
+        "the PCIe link below {} runs at {}, and both ends can do {}",
+        parent.address,
         words(now.speed_gts, now.width),
         words(best.max_speed_gts, best.max_width)
     );
