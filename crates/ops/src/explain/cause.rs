@@ -73,8 +73,8 @@ const LOCAL_PROTECTION: &[Cause] = &[
         "Reload nvidia-peermem after each driver update; or use DMA-BUF with the open modules.",
     ),
     told(
-        "GPU memory is the matter at all",
-        "To prove it: run once with NCCL_NET_GDR_LEVEL=0 (UCX: UCX_IB_GPU_DIRECT_RDMA=n). If that works, it is the way between card and GPU.",
+        "the way between card and GPU memory, whatever blocks it",
+        "To prove it: run once with NCCL_NET_GDR_LEVEL=0 (UCX: UCX_IB_GPU_DIRECT_RDMA=n). If that works, it is that way.",
     ),
     told(
         "the program gave a wrong key or range, or freed memory that was in flight",

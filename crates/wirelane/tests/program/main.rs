@@ -5,6 +5,7 @@ mod authority;
 mod crowd;
 mod devices;
 mod disk;
+mod doctor;
 mod durable;
 mod exposition;
 mod grpc;

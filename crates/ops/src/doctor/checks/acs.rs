@@ -29,7 +29,7 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
             Seen::Value(acs) => {
                 Finding::ok(name, "ACS redirects nothing").read(Evidence::new(source, words(*acs)))
             }
-            Seen::Absent => Finding::ok(name, "has no ACS"),
+            Seen::Absent if case.tree.exists(&source) => Finding::ok(name, "has no ACS"),
             other => Finding::unknown(name, "whether ACS is on needs root to read")
                 .read(Evidence::new(source, other.why_not().unwrap_or_default()))
                 .fix("Run the doctor as root."),

@@ -23,7 +23,7 @@ fn of_device(case: &Case<'_>, device: &Device) -> Option<Finding> {
         return Some(Finding::ok(&*device.name, "has a GUID"));
     }
     let in_use = case.node.host.container.is_some() || device.ports.iter().any(Port::is_active);
-    let summary = "its GUID is zero: nobody has given it one";
+    let summary = "GUID is zero: nobody has given one";
     let finding = if in_use || !is_virtual(device) {
         Finding::problem(&*device.name, summary)
     } else {

@@ -80,8 +80,7 @@ fn translates(kind: &str) -> bool {
 
 fn translating(case: &Case<'_>, name: &str, kind: &str) -> Finding {
     let verdict = if case.moves_gpu_memory() { Verdict::Problem } else { Verdict::Note };
-    let finding =
-        Finding::new(verdict, name, format!("the IOMMU translates its accesses ({kind})"));
+    let finding = Finding::new(verdict, name, format!("the IOMMU translates accesses ({kind})"));
     let argument = match case.node.host.architecture.as_deref() {
         Some("aarch64") => "iommu.passthrough=1",
         _ => "iommu=pt",

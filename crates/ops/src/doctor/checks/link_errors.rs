@@ -1,6 +1,5 @@
 //! Links that go down, and bits that go wrong.
 
-use node::counters::Folder;
 use node::{Counter, Device, Port};
 
 use crate::doctor::case::{counted, port_name};
@@ -69,12 +68,7 @@ fn bits(case: &Case<'_>, device: &Device, port: &Port, wrong: &[(&Counter, u64)]
 }
 
 fn file(case: &Case<'_>, device: &Device, port: &Port, counter: &Counter) -> Evidence {
-    let folder = match counter.folder {
-        Folder::Counters => "counters",
-        Folder::HwCounters => "hw_counters",
-        Folder::CountersExt => "counters_ext",
-    };
-    case.port_file(device, port, &format!("{folder}/{}", counter.name))
+    case.port_file(device, port, &format!("{}/{}", counter.folder.name(), counter.name))
 }
 
 fn uptime(case: &Case<'_>) -> Option<Evidence> {

@@ -30,12 +30,9 @@ fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
             name,
             format!("packets of {mtu} bytes, and {larger} on another port of the same model"),
         ),
-        _ if mtu < SMALLEST_USUAL => {
-            Finding::warning(name, format!("packets of no more than {mtu} bytes"))
-        }
-        _ => Finding::note(
+        _ => Finding::warning(
             name,
-            format!("packets of {mtu} bytes; 4096 would need an MTU of 4200 or more"),
+            format!("packets of {mtu} bytes; 4096 need an MTU of 4200 or more"),
         ),
     };
     let finding = finding.read(case.file(format!("/sys/class/net/{netdev}/mtu")));
@@ -48,5 +45,3 @@ fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
 }
 
 const LARGEST: u32 = 4096;
-/// What the usual MTU of 1500 gives.
-const SMALLEST_USUAL: u32 = 1024;

@@ -51,7 +51,7 @@ fn of_gpu(case: &Case<'_>, gpu: &Gpu, active: &[&Device], idle: &[&Device]) -> O
     Some(
         finding
             .read(case.file(format!("{}/numa_node", gpu.pci.folder())))
-            .read(case.file(format!("{}/device/numa_node", nearest.folder())))
+            .read_all(nearest.pci.map(|card| case.file(format!("{}/numa_node", card.folder()))))
             .fix("Put a card into a slot of that processor, or bring up the one that is there; `wirelane topo` shows the map."),
     )
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use node::{Address, Device, Function, PciLink};
 
-use crate::doctor::case::{gbps, is_software};
+use crate::doctor::case::{gbps, is_restricted, is_software};
 use crate::doctor::{Case, Check, Finding};
 
 pub(super) const CHECK: Check = Check {
@@ -24,8 +24,8 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
             continue;
         };
         let need = need_gbps(device);
+        seen.extend(hops(case, function).map(|(child, _)| child.address));
         let hops: Vec<Finding> = hops(case, function)
-            .filter(|(child, _)| seen.insert(child.address))
             .filter_map(|(child, parent)| degraded(case, &device.name, child, parent, need, true))
             .collect();
         if hops.is_empty() {
@@ -87,8 +87,8 @@ fn degraded(
         return None;
     }
     let summary = format!(
-        "its PCIe link at {} runs at {}, and both ends can do {}",
-        child.address,
+        "the PCIe link below {} runs at {}, and both ends can do {}",
+        parent.address,
         words(now.speed_gts, now.width),
         words(best.max_speed_gts, best.max_width)
     );
@@ -109,8 +109,9 @@ fn degraded(
 fn whole(case: &Case<'_>, device: &Device, function: &Function, need: Option<f64>) -> Finding {
     let (carries, _) = function.link.gbps();
     let files = evidence(case, function);
+    let restricted = device.ports.iter().any(is_restricted);
     match (carries, need) {
-        (Some(carries), Some(need)) if carries < need => {
+        (Some(carries), Some(need)) if carries < need && !restricted => {
             let summary = format!(
                 "its slot carries {carries:.0} Gb/s, less than the port's {}",
                 gbps((need * 1000.0) as u64)
