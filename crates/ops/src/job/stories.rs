@@ -176,6 +176,14 @@ fn addresses_that_lead_nowhere_and_subnets_without_a_manager() {
 }
 
 #[test]
+fn a_function_without_a_guid_is_not_used() {
+    let machine = pod().file("/sys/class/infiniband/mlx5_4/node_guid", "0000:0000:0000:0000");
+    let plan = auto(&machine, &[]).expect("a plan");
+    assert_eq!(hca(&plan), Some("=mlx5_1:1"));
+    assert!(why(&plan.devices, "mlx5_4").contains("GUID"), "{:?}", plan.devices);
+}
+
+#[test]
 fn renamed_devices_are_told_to_open_mpi() {
     let machine = Machine::default().infiniband("ibp59s0", 0);
     let plan = auto(&machine, &[]).expect("a plan");

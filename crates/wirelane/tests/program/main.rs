@@ -6,6 +6,8 @@ mod crowd;
 mod durable;
 mod exposition;
 mod grpc;
+mod job;
+mod k8s;
 mod kv;
 mod life;
 mod links;
