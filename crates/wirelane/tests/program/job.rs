@@ -157,7 +157,7 @@ fn the_soft_limit_on_locked_memory_is_raised_and_the_truth_is_told() {
     let (program, tree) = for_everybody(folder.path());
     // A limit of 64 KiB, of which half is in force, and no capability that helps.
     let script = format!(
-        "ulimit -H -l 64; ulimit -S -l 32; \
+        "ulimit -S -l 32; ulimit -H -l 64; \
          exec {program} exec --root {tree} -- sh -c 'ulimit -S -l; ulimit -H -l'"
     );
     let (uid, output) = without_rights(&script);
