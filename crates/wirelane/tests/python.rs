@@ -128,12 +128,11 @@ fn manifests_are_what_clusters_take() {
 }
 
 /// The node that is looked at, and what is asked for.
-const MANIFESTS: [&str; 14] = [
+const MANIFESTS: [&str; 13] = [
     "iommu machineconfig",
     "empty machineconfig --memlock --enable-iommu --role infra",
     "ndr8 policy",
     "mlx5-roce policy --vfs 4",
-    "cx3-port2 policy",
     "ndr8 network --range 10.9.0.0/16 --exclusive",
     "mlx5-roce network --range fd00::/64 --namespace train",
     "ndr8 job --image example/wirelane:1 --namespace train -- python train.py --lr 1e-3",

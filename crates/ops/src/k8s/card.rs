@@ -41,7 +41,7 @@ impl LinkType {
 }
 
 impl Card {
-    /// The cards of a node, and why other devices are none.
+    /// The cards of a node, those that there are most of first, and why other devices are none.
     pub fn find(node: &Node) -> (Vec<Card>, Vec<String>) {
         let (mut cards, mut notes): (Vec<Card>, Vec<String>) = (Vec::new(), Vec::new());
         for device in &node.devices {
@@ -53,6 +53,7 @@ impl Card {
                 Err(reason) => notes.push(format!("{} is left out: {reason}", device.name)),
             }
         }
+        cards.sort_by_key(|card| std::cmp::Reverse(card.addresses.len()));
         (cards, notes)
     }
 
@@ -105,5 +106,31 @@ fn link(port: &Port) -> Result<LinkType, &'static str> {
         Some(LinkLayer::Ethernet) => Ok(LinkType::Ethernet),
         Some(LinkLayer::InfiniBand) => Ok(LinkType::InfiniBand),
         _ => Err("it is neither Ethernet nor InfiniBand"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card(link: LinkType, device: &str, names: &[&str], mtu: u32) -> Card {
+        Card {
+            vendor: "15b3".to_owned(),
+            device: device.to_owned(),
+            link,
+            pf_names: names.iter().map(|name| (*name).to_owned()).collect(),
+            addresses: vec!["0000:01:00.0".to_owned()],
+            mtu: Some(mtu),
+            vfs_most: 16,
+        }
+    }
+
+    #[test]
+    fn cards_that_differ_are_named_by_address_and_have_no_common_mtu() {
+        let mut cards = card(LinkType::Ethernet, "101b", &["eth1"], 9000);
+        cards.join(card(LinkType::Ethernet, "101b", &["eth2"], 9000));
+        assert_eq!((cards.pf_names.len(), cards.mtu), (2, Some(9000)));
+        cards.join(card(LinkType::Ethernet, "101b", &[], 1500));
+        assert_eq!((cards.pf_names.len(), cards.addresses.len(), cards.mtu), (0, 3, None));
     }
 }

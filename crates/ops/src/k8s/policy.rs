@@ -34,7 +34,7 @@ pub fn policy(cards: &[Card], request: &PolicyRequest) -> Result<Printed, String
         let object = object(card, request, &format!("{}{suffix}", request.name), &resource, vfs);
         let made = Manifest::new(object)
             .saying(format!(
-                "{} functions {}:{} of one node.",
+                "Found on one node: {} × {}:{}.",
                 card.addresses.len(),
                 card.vendor,
                 card.device
@@ -48,12 +48,12 @@ pub fn policy(cards: &[Card], request: &PolicyRequest) -> Result<Printed, String
     Ok(printed)
 }
 
-/// What tells several cards' policies and resources apart; nothing where there is one.
+/// What tells several cards' policies and resources apart; the first, of which there are most, has the plain name.
 pub(super) fn suffix(cards: &[Card], at: usize) -> String {
     let card = &cards[at];
     let same_link = cards.iter().filter(|other| other.link == card.link).count();
-    match (cards.len(), same_link) {
-        (1, _) => String::new(),
+    match (at, same_link) {
+        (0, _) => String::new(),
         (_, 1) => format!("-{}", card.link.name()),
         _ => format!("-{}-{}", card.link.name(), card.device),
     }

@@ -61,7 +61,7 @@ fn scc(name: &str, needs: Needs) -> Value {
         "requiredDropCapabilities": [],
         "runAsUser": { "type": "RunAsAny" },
         "seLinuxContext": { "type": "MustRunAs" },
-        "seccompProfiles": ["runtime/default", "unconfined"],
+        "seccompProfiles": ["runtime/default"],
         "supplementalGroups": { "type": "RunAsAny" },
         "users": [],
         "volumes": ["configMap", "downwardAPI", "emptyDir", "persistentVolumeClaim", "projected", "secret"],

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use node::Node;
-use ops::k8s::{self, Image, MachineConfigRequest, Name, Platform, Printed, VerifyRequest};
+use ops::k8s::{self, Image, MachineConfigRequest, Name, Platform, Printed};
 
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::host::HostArgs;
 use crate::output;
 use cards::{NetworkArgs, PolicyArgs};
-use workload::{JobArgs, WorkloadArgs};
+use workload::{JobArgs, VerifyArgs};
 
 #[derive(Debug, Args)]
 pub(crate) struct K8sArgs {
@@ -41,7 +41,7 @@ enum K8sCommand {
     /// A job on one node or several, started by `wirelane exec`
     Job(JobArgs),
     /// A check from inside pods: the doctor, and data from one node to another
-    Verify(WorkloadArgs),
+    Verify(VerifyArgs),
     /// The exporter on every node, and a PodMonitor for it
     Exporter(ExporterArgs),
 }
@@ -97,10 +97,7 @@ pub(crate) fn run(_global: &Global, args: &K8sArgs) -> Result<Exit, Failure> {
         K8sCommand::Policy(policy) => policy.print(&args.node()?)?,
         K8sCommand::Network(network) => network.print(&args.node()?)?,
         K8sCommand::Job(job) => job.print(&args.node()?),
-        K8sCommand::Verify(verify) => {
-            let workload = verify.workload(0, &[]);
-            k8s::verify(&VerifyRequest { workload, platform: verify.platform() })
-        }
+        K8sCommand::Verify(verify) => verify.print(),
         K8sCommand::Exporter(exporter) => k8s::exporter(
             &exporter.name,
             &exporter.namespace,

@@ -2,7 +2,9 @@
 
 use clap::{Args, ValueEnum};
 use node::Node;
-use ops::k8s::{self, Image, JobRequest, JobType, Name, Platform, Printed, Resource, Workload};
+use ops::k8s::{
+    self, Image, JobRequest, JobType, Name, Platform, Printed, Resource, VerifyRequest, Workload,
+};
 
 use super::PlatformArg;
 
@@ -10,6 +12,10 @@ use super::PlatformArg;
 pub(super) struct JobArgs {
     #[command(flatten)]
     workload: WorkloadArgs,
+
+    /// What it is called
+    #[arg(long, value_name = "NAME", default_value = "wirelane-job")]
+    name: Name,
 
     /// The command's image, if it is another than the one that has this program
     #[arg(long, value_name = "IMAGE")]
@@ -32,16 +38,22 @@ pub(super) struct JobArgs {
     command: Vec<String>,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct VerifyArgs {
+    #[command(flatten)]
+    workload: WorkloadArgs,
+
+    /// What it is called
+    #[arg(long, value_name = "NAME", default_value = "wirelane-verify")]
+    name: Name,
+}
+
 /// What both say.
 #[derive(Debug, Args)]
-pub(super) struct WorkloadArgs {
+struct WorkloadArgs {
     /// Where it runs
     #[arg(long, value_name = "NAME", default_value = "default")]
     namespace: Name,
-
-    /// What it is called
-    #[arg(long, value_name = "NAME", default_value = "wirelane-job")]
-    name: Name,
 
     /// With RDMA devices or without
     #[arg(long, value_name = "MODE", default_value = "rdma")]
@@ -86,7 +98,8 @@ impl JobArgs {
         let found = || u32::try_from(node.gpus.iter().filter(is_nvidia).count()).unwrap_or(0);
         let wait = ["sleep".to_owned(), "infinity".to_owned()];
         let command = if self.command.is_empty() { &wait[..] } else { &self.command };
-        let mut workload = self.workload.workload(self.gpus.unwrap_or_else(found), command);
+        let mut workload = self.workload.workload(&self.name, command);
+        workload.gpus = self.gpus.unwrap_or_else(found);
         workload.job_image = self.job_image.as_ref();
         k8s::job(&JobRequest {
             workload,
@@ -99,10 +112,17 @@ impl JobArgs {
     }
 }
 
+impl VerifyArgs {
+    pub(super) fn print(&self) -> Printed {
+        let workload = self.workload.workload(&self.name, &[]);
+        k8s::verify(&VerifyRequest { workload, platform: self.workload.platform() })
+    }
+}
+
 impl WorkloadArgs {
-    pub(super) fn workload<'w>(&'w self, gpus: u32, command: &'w [String]) -> Workload<'w> {
+    fn workload<'w>(&'w self, name: &'w Name, command: &'w [String]) -> Workload<'w> {
         Workload {
-            name: &self.name,
+            name,
             namespace: &self.namespace,
             image: &self.image,
             job_image: None,
@@ -110,12 +130,12 @@ impl WorkloadArgs {
             resource: &self.resource,
             devices: self.devices,
             network: &self.network,
-            gpus,
+            gpus: 0,
             command,
         }
     }
 
-    pub(super) fn platform(&self) -> Platform {
+    fn platform(&self) -> Platform {
         self.platform.into()
     }
 }

@@ -25,6 +25,8 @@ fn a_policy_names_the_cards_of_the_node() {
         &text,
         &["kind: SriovNetworkNodePolicy", "linkType: ib", "vendor: \"15b3\"", "isRdma: true"],
     );
+    // Eight InfiniBand cards and one of Ethernet: jobs ask for the eight by the plain name.
+    has(&text, &["resourceName: wirelane_rdma", "resourceName: wirelane_rdma_eth"]);
     let output = run(&["k8s", "policy", "--root", &tree("empty")]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("no card here"), "{}", stderr(&output));

@@ -18,18 +18,21 @@ RELEASES = ["1.28", kubernetes_validate.latest_version()]
 
 
 def custom_schemas(folder):
-    return {path.stem: json.loads(path.read_text()) for path in pathlib.Path(folder).glob("*.json")}
+    schemas = [json.loads(path.read_text()) for path in pathlib.Path(folder).glob("*.json")]
+    names = lambda fields: (fields["apiVersion"]["const"], fields["kind"]["const"])
+    return {names(schema["properties"]): schema for schema in schemas}
 
 
 def cluster_schemas(folder):
-    """Schemas by kind, strict: a field that a definition does not have would be dropped without a word."""
+    """Schemas by version and kind, strict: a field that a definition does not have would be dropped without a word."""
     schemas = {}
     for path in sorted(pathlib.Path(folder).glob("*.yaml")):
         for document in yaml.safe_load_all(path.read_text()):
             if document and document.get("kind") == "CustomResourceDefinition":
-                versions = {version["name"]: version for version in document["spec"]["versions"]}
-                schema = versions["v1"]["schema"]["openAPIV3Schema"]
-                schemas[document["spec"]["names"]["kind"]] = strict(schema, is_root=True)
+                spec = document["spec"]
+                for version in spec["versions"]:
+                    name = (f"{spec['group']}/{version['name']}", spec["names"]["kind"])
+                    schemas[name] = strict(version["schema"]["openAPIV3Schema"], is_root=True)
     return schemas
 
 
@@ -50,8 +53,8 @@ def strict(schema, is_root=False):
 
 
 def check(document, ours, theirs):
-    kind, checked = document["kind"], []
-    if document["apiVersion"] in CORE:
+    kind, checked = (document["apiVersion"], document["kind"]), []
+    if kind[0] in CORE:
         for release in RELEASES:
             kubernetes_validate.validate(document, release, strict=True)
             checked.append(release)
@@ -60,7 +63,7 @@ def check(document, ours, theirs):
             jsonschema.validate(document, schemas[kind])
             checked.append(name)
     assert checked, f"nothing knows {kind}"
-    return f"{kind} by {', '.join(checked)}"
+    return f"{kind[1]} by {', '.join(checked)}"
 
 
 def main():
@@ -72,7 +75,8 @@ def main():
         for document in yaml.safe_load_all(pathlib.Path(path).read_text()):
             print(f"{os.path.basename(path)}: {check(document, ours, theirs)}")
             count += 1
-    print(f"{count} objects; definitions of a cluster: {sorted(theirs) or 'none (WIRELANE_CRDS is not set)'}")
+    known = ", ".join(kind for _, kind in sorted(theirs)) or "none, WIRELANE_CRDS is not set"
+    print(f"{count} objects; definitions of a cluster: {known}")
     print("all is well")
 
 
