@@ -9,6 +9,8 @@ mod doctor;
 mod durable;
 mod exposition;
 mod grpc;
+mod job;
+mod k8s;
 mod kv;
 mod life;
 mod links;
