@@ -1,8 +1,12 @@
 //! An RDMA device.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-use crate::{Address, Counter, Guid, Port, Seen};
+use crate::name::is_name;
+use crate::port::{self, Of};
+use crate::{Address, Counter, Guid, NetDev, Port, Seen, Tree, counters, pci};
 
 /// A device of `/sys/class/infiniband`, whatever its driver and its name.
 #[derive(Debug, Clone, Serialize)]
@@ -87,6 +91,8 @@ pub enum Role {
     },
     /// No card: rxe, siw.
     Software,
+    /// The tree does not tell.
+    Unknown,
 }
 
 impl Device {
@@ -113,6 +119,106 @@ impl NodeType {
 }
 
 /// Every RDMA device.
-pub(crate) fn read_all(_tree: &crate::Tree) -> Vec<Device> {
-    Vec::new()
+pub(crate) fn read_all(tree: &Tree, netdevs: &[NetDev]) -> Vec<Device> {
+    let uverbs = read_uverbs(tree);
+    let names = tree.list(CLASS);
+    let names = names.iter().filter(|name| is_name(name)).take(MOST);
+    names.map(|name| read(tree, netdevs, &uverbs, name)).collect()
 }
+
+fn read(tree: &Tree, netdevs: &[NetDev], uverbs: &BTreeMap<String, String>, name: &str) -> Device {
+    let folder = format!("{CLASS}/{name}");
+    let text = |name: &str| tree.text(&format!("{folder}/{name}"));
+    let node_type = text("node_type").parse(NodeType::parse);
+    let card = tree.real(&format!("{folder}/device")).into_value();
+    let parent = text("parent").into_value().filter(|name| is_name(name));
+    let software = software(tree, &folder, parent.is_some(), card.is_some());
+    let pci = card.as_deref().filter(|_| software.is_none()).and_then(pci::address_in);
+    let near = pci.map_or_else(|| format!("{folder}/device"), Address::folder);
+    let siblings = netdevs.iter().filter(|netdev| pci.is_some() && netdev.pci == pci).collect();
+    let of = Of {
+        folder: &folder,
+        node_type: node_type.value().copied(),
+        parent: parent.as_deref(),
+        siblings,
+    };
+    Device {
+        name: name.to_owned(),
+        ports: port::read_all(tree, &of, netdevs),
+        node_type,
+        node_guid: text("node_guid").parse(Guid::parse),
+        sys_image_guid: text("sys_image_guid").parse(Guid::parse),
+        firmware: text("fw_ver").parse(one_line),
+        hca_type: text("hca_type").parse(one_line),
+        board_id: text("board_id").parse(one_line),
+        node_desc: text("node_desc").parse(one_line),
+        role: match (software, pci) {
+            (Some(_), _) => Role::Software,
+            (None, Some(address)) => role(tree, address),
+            (None, None) => Role::Unknown,
+        },
+        driver: software
+            .map(str::to_owned)
+            .or_else(|| tree.link_name(&format!("{folder}/device/driver")).into_value()),
+        pci,
+        numa_node: pci::read_numa_node(tree, &near),
+        local_cpus: tree.text(&format!("{near}/local_cpulist")).parse(one_line).into_value(),
+        uverbs: uverbs.get(name).cloned(),
+        counters: counters::read_device(tree, &folder),
+    }
+}
+
+/// The driver of a device that is no card. Only rxe names what it stands on in a file; kernels before 5.12
+/// hang either below the net device's own card.
+fn software(tree: &Tree, folder: &str, has_parent: bool, has_card: bool) -> Option<&'static str> {
+    if has_parent {
+        return Some("rxe");
+    }
+    let is_virtual = || {
+        let real = tree.real(folder).into_value();
+        real.is_some_and(|real| real.starts_with("/sys/devices/virtual/"))
+    };
+    if has_card || !is_virtual() {
+        return None;
+    }
+    let node_type = tree.text(&format!("{folder}/node_type")).parse(NodeType::parse);
+    Some(if node_type == Seen::Value(NodeType::Rnic) { "siw" } else { "rxe" })
+}
+
+fn role(tree: &Tree, address: Address) -> Role {
+    match pci::read_physical_function(tree, address) {
+        Some(of) => {
+            let numbers = pci::read_virtual_functions(tree, of);
+            let number = numbers.iter().find(|(_, function)| **function == address);
+            Role::Virtual { of, number: number.map(|(number, _)| *number) }
+        }
+        None => {
+            let count = |name| tree.number(&format!("{}/{name}", address.folder())).into_value();
+            Role::Physical { vfs: count("sriov_numvfs"), vfs_most: count("sriov_totalvfs") }
+        }
+    }
+}
+
+/// The names of device nodes by device.
+fn read_uverbs(tree: &Tree) -> BTreeMap<String, String> {
+    let nodes = tree.list(VERBS_CLASS).into_iter().filter(|node| node.starts_with("uverbs"));
+    nodes
+        .filter_map(|node| {
+            let device = tree.text(&format!("{VERBS_CLASS}/{node}/ibdev")).into_value()?;
+            Some((device, node))
+        })
+        .collect()
+}
+
+/// Text that fits into a line of a terminal.
+fn one_line(text: &str) -> Option<String> {
+    let short = text.len() <= LONGEST_LINE && !text.chars().any(char::is_control);
+    (short && !text.is_empty()).then(|| text.to_owned())
+}
+
+const CLASS: &str = "/sys/class/infiniband";
+const VERBS_CLASS: &str = "/sys/class/infiniband_verbs";
+/// No machine has more, with all its virtual functions.
+const MOST: usize = 4096;
+/// The longest is a node's description, of 64 bytes.
+const LONGEST_LINE: usize = 128;

@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use serde::{Serialize, Serializer};
 
-use crate::Seen;
+use crate::{Seen, Tree};
 
 /// 64 bits that name a node or port for ever: `f452:1403:007b:e0e0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -85,5 +85,64 @@ impl std::fmt::Display for Guid {
 impl Serialize for Guid {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+/// A port's GID table: the entries that are not empty, and how many there are in all.
+///
+/// A table has up to 256 entries and most are empty, so that only an entry's address is read until it is
+/// known to be one.
+pub(crate) fn read_table(tree: &Tree, port: &str) -> (Vec<Gid>, u32) {
+    let indices: Vec<u32> =
+        tree.list(&format!("{port}/gids")).iter().filter_map(|name| name.parse().ok()).collect();
+    let gids = indices.iter().filter_map(|index| read_entry(tree, port, *index)).collect();
+    (gids, indices.len().try_into().unwrap_or(u32::MAX))
+}
+
+fn read_entry(tree: &Tree, port: &str, index: u32) -> Option<Gid> {
+    let gid = tree.text(&format!("{port}/gids/{index}")).parse(parse_gid).into_value()?;
+    if is_empty(gid) {
+        return None;
+    }
+    let attribute = |name: &str| tree.text(&format!("{port}/gid_attrs/{name}/{index}"));
+    let netdev =
+        attribute("ndevs").parse(|name| crate::name::is_name(name).then(|| name.to_owned()));
+    Some(Gid { index, gid, kind: attribute("types").parse(GidType::parse), netdev })
+}
+
+/// Reads `fe80:0000:0000:0000:0002:c903:00f9:bfa1`.
+fn parse_gid(text: &str) -> Option<Ipv6Addr> {
+    text.parse().ok()
+}
+
+/// Nothing, or a subnet's prefix with nobody in it.
+fn is_empty(gid: Ipv6Addr) -> bool {
+    let [prefix @ .., e, f, g, h] = gid.segments();
+    let nobody = [e, f, g, h] == [0; 4];
+    nobody && (prefix == [0; 4] || prefix == [0xfe80, 0, 0, 0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_entries_are_told_from_addresses() {
+        let empty = |text| parse_gid(text).map(is_empty);
+        assert_eq!(empty("0000:0000:0000:0000:0000:0000:0000:0000"), Some(true));
+        assert_eq!(empty("fe80:0000:0000:0000:0000:0000:0000:0000"), Some(true));
+        assert_eq!(empty("fe80:0000:0000:0000:0002:c903:00f9:bfa1"), Some(false));
+        assert_eq!(empty("0000:0000:0000:0000:0000:ffff:c800:d106"), Some(false));
+        assert_eq!(empty("2001:0db8:0000:0000:0000:0000:0000:0000"), Some(false));
+        assert_eq!(empty("fe80"), None);
+    }
+
+    #[test]
+    fn guids_as_kernels_write_them() {
+        assert_eq!(Guid::parse("f452:1403:007b:e0e0"), Some(Guid(0xf452_1403_007b_e0e0)));
+        assert_eq!(Guid(0xf452_1403_007b_e0e0).to_string(), "f452:1403:007b:e0e0");
+        for wrong in ["", "f452:1403:007b", "f452:1403:007b:zzzz", "f4521403:007b:e0e0"] {
+            assert_eq!(Guid::parse(wrong), None, "{wrong}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::Address;
+use crate::{Address, Function, Node, Tree, pci, product};
 
 /// A GPU that sysfs shows; what NVML knows of it is in the answers.
 #[derive(Debug, Clone, Serialize)]
@@ -56,7 +56,95 @@ impl Distance {
     }
 }
 
-/// Every GPU.
-pub(crate) fn read_all(_tree: &crate::Tree) -> Vec<Gpu> {
-    Vec::new()
+impl Node {
+    /// What lies between two PCI functions.
+    pub fn distance(&self, one: Address, other: Address) -> Distance {
+        let (Some(a), Some(b)) = (self.pci.get(&one), self.pci.get(&other)) else {
+            return Distance::Unknown;
+        };
+        if card(a) == card(b) {
+            return Distance::Same;
+        }
+        if let Some(meet) = a.above.iter().position(|hop| b.above.contains(hop)) {
+            let there = b.above.iter().position(|hop| *hop == a.above[meet]);
+            // A switch has a port below for each: more ports on the way are more switches.
+            let one_switch = meet <= 1 && there.is_some_and(|there| there <= 1);
+            return if one_switch { Distance::OneSwitch } else { Distance::Switches };
+        }
+        if a.host_bridge.is_some() && a.host_bridge == b.host_bridge {
+            return Distance::HostBridge;
+        }
+        match (a.numa_node, b.numa_node) {
+            (Some(one), Some(other)) if one == other => Distance::NumaNode,
+            (Some(_), Some(_)) => Distance::System,
+            // A machine of one node often names none.
+            _ if self.host.numa_nodes.len() == 1 => Distance::NumaNode,
+            _ => Distance::Unknown,
+        }
+    }
 }
+
+/// What a function is of: bus and slot, of a virtual one its card's.
+fn card(function: &Function) -> (u32, u8, u8) {
+    let address = function.physical_function.unwrap_or(function.address);
+    (address.domain, address.bus, address.device)
+}
+
+/// Every GPU.
+pub(crate) fn read_all(tree: &Tree) -> Vec<Gpu> {
+    let names = tree.list("/sys/bus/pci/devices");
+    let mut addresses: Vec<Address> =
+        names.iter().filter_map(|name| Address::parse(name)).take(MOST_FUNCTIONS).collect();
+    addresses.retain(|address| is_gpu(tree, *address));
+    addresses.sort();
+    (0..).zip(addresses).map(|(index, address)| read(tree, index, address)).collect()
+}
+
+/// Chips that only drive a screen (ASPEED, Matrox) are of other vendors; Intel's in a processor are of the
+/// first class of displays, and its cards of others.
+fn is_gpu(tree: &Tree, address: Address) -> bool {
+    let read = |name: &str| tree.hex(&format!("{}/{name}", address.folder())).into_value();
+    let class = read("class").map(|class| class >> 8);
+    match class {
+        Some(VGA) => matches!(read("vendor"), Some(NVIDIA | AMD)),
+        Some(DISPLAY_3D | DISPLAY_OTHER | ACCELERATOR) => {
+            matches!(read("vendor"), Some(NVIDIA | AMD | INTEL | HABANA))
+        }
+        _ => false,
+    }
+}
+
+fn read(tree: &Tree, index: u32, pci: Address) -> Gpu {
+    let folder = pci.folder();
+    let id = |name: &str| {
+        let id = tree.hex(&format!("{folder}/{name}")).into_value();
+        id.and_then(|id| u16::try_from(id).ok())
+    };
+    let vendor = id("vendor");
+    let names = product::names(vendor, id("device"));
+    Gpu {
+        index,
+        pci,
+        vendor: match vendor.map(u64::from) {
+            Some(NVIDIA) => Some("NVIDIA".to_owned()),
+            Some(AMD) => Some("AMD".to_owned()),
+            Some(INTEL) => Some("Intel".to_owned()),
+            _ => names.vendor,
+        },
+        model: names.product,
+        driver: tree.link_name(&format!("{folder}/driver")).into_value(),
+        numa_node: pci::read_numa_node(tree, &folder),
+    }
+}
+
+const NVIDIA: u64 = 0x10de;
+const AMD: u64 = 0x1002;
+const INTEL: u64 = 0x8086;
+const HABANA: u64 = 0x1da3;
+/// Classes of PCI functions, without the programming interface.
+const VGA: u64 = 0x0300;
+const DISPLAY_3D: u64 = 0x0302;
+const DISPLAY_OTHER: u64 = 0x0380;
+const ACCELERATOR: u64 = 0x1200;
+/// Functions that are looked at most.
+const MOST_FUNCTIONS: usize = 8192;

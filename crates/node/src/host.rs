@@ -1,10 +1,12 @@
 //! The machine itself.
 
+mod cpus;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::Seen;
+use crate::{Seen, Tree};
 
 /// The machine: what runs on what.
 #[derive(Debug, Clone, Serialize)]
@@ -84,26 +86,124 @@ pub struct HugePages {
 }
 
 /// The machine.
-pub(crate) fn read(_tree: &crate::Tree) -> Host {
-    let cpus = Cpus {
-        online: None,
-        model: None,
-        vendor: None,
-        governors: Vec::new(),
-        idle_states: BTreeMap::new(),
-    };
+pub(crate) fn read(tree: &Tree) -> Host {
     Host {
-        name: Seen::Absent,
-        kernel: Seen::Absent,
-        system: None,
-        architecture: None,
-        product: None,
-        kernel_arguments: Vec::new(),
-        uptime_s: None,
-        cpus,
-        numa_nodes: Vec::new(),
-        memory_bytes: None,
-        huge_pages: Vec::new(),
-        container: None,
+        name: first(tree, &["/proc/sys/kernel/hostname", "/etc/hostname"]),
+        kernel: tree.text("/proc/sys/kernel/osrelease"),
+        system: system(tree),
+        architecture: architecture(tree),
+        product: product(tree),
+        kernel_arguments: kernel_arguments(tree),
+        uptime_s: uptime(tree),
+        cpus: cpus::read(tree),
+        numa_nodes: numa_nodes(tree),
+        memory_bytes: kilobytes(tree, "/proc/meminfo", "MemTotal:"),
+        huge_pages: huge_pages(tree),
+        container: container(tree),
     }
+}
+
+/// The first of several files that is there.
+fn first(tree: &Tree, paths: &[&str]) -> Seen<String> {
+    let texts = paths.iter().map(|path| tree.text(path));
+    texts.into_iter().find(|text| !text.is_absent()).unwrap_or(Seen::Absent)
+}
+
+fn system(tree: &Tree) -> Option<String> {
+    let text = first(tree, &["/etc/os-release", "/usr/lib/os-release"]).into_value()?;
+    let value = |name: &str| {
+        let setting = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))?;
+        Some(setting.trim().trim_matches(['"', '\'']).to_owned())
+    };
+    let id = value("ID")?;
+    Some(value("VERSION_ID").map_or(id.clone(), |version| format!("{id} {version}")))
+}
+
+/// Kernels before 6.1 have no file for it; what processors say of themselves tells as well.
+fn architecture(tree: &Tree) -> Option<String> {
+    if let Seen::Value(architecture) = tree.text("/proc/sys/kernel/arch") {
+        return Some(architecture);
+    }
+    let cpu = tree.text("/proc/cpuinfo").into_value()?;
+    let names: Vec<&str> =
+        cpu.lines().filter_map(|line| Some(line.split_once(':')?.0.trim())).collect();
+    let known = [("vendor_id", "x86_64"), ("CPU implementer", "aarch64"), ("hart", "riscv64")];
+    let found = known.into_iter().find(|(name, _)| names.contains(name));
+    found.map(|(_, architecture)| architecture.to_owned())
+}
+
+/// Machines without DMI have a device tree.
+fn product(tree: &Tree) -> Option<String> {
+    let dmi = |name: &str| tree.text(&format!("/sys/class/dmi/id/{name}")).into_value();
+    let words: Vec<String> = ["sys_vendor", "product_name"].into_iter().filter_map(dmi).collect();
+    if !words.is_empty() {
+        return Some(words.join(" "));
+    }
+    let model = tree.text("/sys/firmware/devicetree/base/model").into_value()?;
+    Some(model.trim_end_matches('\0').to_owned())
+}
+
+/// The tree keeps no words but those that matter.
+fn kernel_arguments(tree: &Tree) -> Vec<String> {
+    let line = tree.text("/proc/cmdline").into_value().unwrap_or_default();
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+fn uptime(tree: &Tree) -> Option<u64> {
+    tree.text("/proc/uptime").into_value()?.split('.').next()?.parse().ok()
+}
+
+/// The bytes of a line such as `MemTotal:  131072 kB`, which may have words before it.
+fn kilobytes(tree: &Tree, path: &str, name: &str) -> Option<u64> {
+    let text = tree.text(path).into_value()?;
+    let rest = text.lines().find_map(|line| Some(line.split_once(name)?.1))?;
+    rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+fn numa_nodes(tree: &Tree) -> Vec<NumaNode> {
+    const FOLDER: &str = "/sys/devices/system/node";
+    let numbers = tree.list(FOLDER).into_iter();
+    let node = |number: u32| {
+        let folder = format!("{FOLDER}/node{number}");
+        let distances = tree.text(&format!("{folder}/distance")).into_value().unwrap_or_default();
+        NumaNode {
+            number,
+            cpus: tree.text(&format!("{folder}/cpulist")),
+            memory_bytes: kilobytes(tree, &format!("{folder}/meminfo"), "MemTotal:"),
+            distances: distances.split_whitespace().map_while(|word| word.parse().ok()).collect(),
+        }
+    };
+    numbers.filter_map(|name| name.strip_prefix("node")?.parse().ok()).map(node).collect()
+}
+
+fn huge_pages(tree: &Tree) -> Vec<HugePages> {
+    const FOLDER: &str = "/sys/kernel/mm/hugepages";
+    let pages = |name: String| {
+        let size: u64 = name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
+        Some(HugePages {
+            size_bytes: size.checked_mul(1024)?,
+            total: tree.number(&format!("{FOLDER}/{name}/nr_hugepages")),
+            free: tree.number(&format!("{FOLDER}/{name}/free_hugepages")),
+        })
+    };
+    let mut all: Vec<HugePages> = tree.list(FOLDER).into_iter().filter_map(pages).collect();
+    all.sort_by_key(|pages| pages.size_bytes);
+    all
+}
+
+/// By what container runtimes leave in the file system; no secret is read.
+fn container(tree: &Tree) -> Option<String> {
+    let signs = [
+        ("/var/run/secrets/kubernetes.io", "kubernetes"),
+        ("/run/secrets/kubernetes.io", "kubernetes"),
+        ("/.dockerenv", "docker"),
+        ("/run/.containerenv", "podman"),
+    ];
+    if let Some((_, name)) = signs.into_iter().find(|(path, _)| tree.exists(path)) {
+        return Some(name.to_owned());
+    }
+    let cgroup = tree.text("/proc/1/cgroup").into_value()?;
+    let names = [("kubepods", "kubernetes"), ("docker", "docker"), ("libpod", "podman")];
+    let found = names.into_iter().find(|(sign, _)| cgroup.contains(sign));
+    found.map(|(_, name)| name.to_owned())
 }

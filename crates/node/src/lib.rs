@@ -9,17 +9,20 @@
 //! Start at [`Node`].
 
 pub mod answers;
+mod config_space;
 pub mod counters;
 mod device;
 mod error;
 mod gid;
 mod gpu;
 mod host;
+mod name;
 mod netdev;
 mod node;
 mod pci;
 mod port;
 mod process;
+mod product;
 mod rate;
 mod seen;
 mod system;

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
-use crate::{Address, Seen};
+use crate::name::is_name;
+use crate::{Address, Seen, Tree, pci};
 
 /// A net device of this network namespace.
 #[derive(Debug, Clone, Serialize)]
@@ -53,6 +54,101 @@ pub struct Bonding {
 }
 
 /// Every net device of this network namespace.
-pub(crate) fn read_all(_tree: &crate::Tree) -> Vec<NetDev> {
-    Vec::new()
+pub(crate) fn read_all(tree: &Tree) -> Vec<NetDev> {
+    let names = tree.list(CLASS);
+    let names = names.iter().filter(|name| is_name(name)).take(MOST);
+    names.filter_map(|name| read(tree, name)).collect()
+}
+
+/// `None` for `bonding_masters`, which is a file among the devices.
+fn read(tree: &Tree, name: &str) -> Option<NetDev> {
+    let folder = format!("{CLASS}/{name}");
+    let text = |name: &str| tree.text(&format!("{folder}/{name}"));
+    let arp_type = tree.number(&format!("{folder}/type"));
+    if arp_type.is_absent() {
+        return None;
+    }
+    let card = tree.real(&format!("{folder}/device")).into_value();
+    let bytes = |name: &str| tree.number(&format!("{folder}/statistics/{name}"));
+    let bonding = if card.is_none() { read_bonding(tree, &folder) } else { None };
+    // Asking what is no card for its speed is asking in vain; of a bond it is its members' together.
+    let has_speed = card.is_some() || bonding.is_some();
+    Some(NetDev {
+        name: name.to_owned(),
+        driver: tree.link_name(&format!("{folder}/device/driver")).into_value(),
+        pci: card.as_deref().and_then(pci::address_in),
+        dev_port: card.as_ref().and_then(|_| read_dev_port(tree, &folder)),
+        ipoib_mode: match arp_type {
+            Seen::Value(INFINIBAND) => text("mode").into_value().filter(|mode| is_name(mode)),
+            _ => None,
+        },
+        arp_type,
+        mtu: tree.number(&format!("{folder}/mtu")),
+        speed_mbps: if has_speed { text("speed").parse(parse_speed).into_value() } else { None },
+        operstate: text("operstate").parse(|state| is_name(state).then(|| state.to_owned())),
+        carrier: text("carrier").into_value().map(|carrier| carrier == "1"),
+        carrier_changes: tree.number(&format!("{folder}/carrier_changes")).into_value(),
+        address: text("address").parse(|text| is_hardware_address(text).then(|| text.to_owned())),
+        ips: addresses(tree, name),
+        master: tree.link_name(&format!("{folder}/master")).into_value(),
+        bonding,
+        bytes: (bytes("rx_bytes"), bytes("tx_bytes")),
+    })
+}
+
+fn addresses(tree: &Tree, name: &str) -> Vec<(IpAddr, u8)> {
+    let interfaces = tree.answers().interfaces().map_or(&[][..], Vec::as_slice);
+    let addresses = interfaces.iter().filter(|known| known.name == name);
+    addresses
+        .flat_map(|known| &known.addresses)
+        .map(|known| (known.address, known.prefix))
+        .collect()
+}
+
+/// Kernels before 3.15 have the port's number in `dev_id`. It is asked for only there: others write a line
+/// into their log when it is read.
+fn read_dev_port(tree: &Tree, folder: &str) -> Option<u32> {
+    match tree.number(&format!("{folder}/dev_port")) {
+        Seen::Value(port) => Some(port),
+        _ => u32::try_from(tree.hex(&format!("{folder}/dev_id")).into_value()?).ok(),
+    }
+}
+
+fn read_bonding(tree: &Tree, folder: &str) -> Option<Bonding> {
+    let mode = tree.text(&format!("{folder}/bonding/mode"));
+    if mode.is_absent() {
+        return None;
+    }
+    let members = tree.text(&format!("{folder}/bonding/slaves")).into_value().unwrap_or_default();
+    let members = members.split_whitespace().filter(|name| is_name(name)).map(str::to_owned);
+    let plain = |text: &str| (!text.contains(char::is_control)).then(|| text.to_owned());
+    Some(Bonding { mode: mode.parse(plain), members: members.take(MOST).collect() })
+}
+
+/// `-1` is unknown, and so is what some drivers make of it: 4294967295.
+fn parse_speed(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|speed| (1..u32::MAX).contains(speed))
+}
+
+/// Six bytes, or twenty of InfiniBand.
+fn is_hardware_address(text: &str) -> bool {
+    text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b':')
+}
+
+const CLASS: &str = "/sys/class/net";
+/// ARPHRD_INFINIBAND.
+const INFINIBAND: u32 = 32;
+/// Net devices that are read at most; a node with thousands of pods has as many.
+const MOST: usize = 16384;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_speed_that_is_unknown_is_none() {
+        let speed = |text| parse_speed(text);
+        assert_eq!([speed("100000"), speed("-1"), speed("0")], [Some(100_000), None, None]);
+        assert_eq!(speed("4294967295"), None);
+    }
 }

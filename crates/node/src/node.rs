@@ -38,8 +38,8 @@ pub struct Node {
 impl Node {
     /// Reads everything, each file once.
     pub fn read(tree: &Tree) -> Node {
-        let devices = device::read_all(tree);
         let netdevs = netdev::read_all(tree);
+        let devices = device::read_all(tree, &netdevs);
         let gpus = gpu::read_all(tree);
         let plugged: Vec<Address> = (devices.iter().filter_map(|device| device.pci))
             .chain(netdevs.iter().filter_map(|netdev| netdev.pci))

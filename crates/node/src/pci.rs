@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-use crate::Seen;
+use crate::{Seen, Tree, config_space, product};
 
 /// A PCI address: `0000:3b:00.0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -49,6 +49,8 @@ pub struct Function {
     pub iommu_group: Option<String>,
     /// What is above it, up to the root port: the nearest first.
     pub above: Vec<Address>,
+    /// The host bridge above all of these: `pci0000:3a`.
+    pub host_bridge: Option<String>,
     /// Of a virtual function: the physical one.
     pub physical_function: Option<Address>,
     /// Of a physical function: its virtual ones, by number.
@@ -154,7 +156,204 @@ impl Serialize for Address {
     }
 }
 
-/// These functions and everything above them.
-pub(crate) fn read_with_hops(_tree: &crate::Tree, _of: &[Address]) -> BTreeMap<Address, Function> {
-    BTreeMap::new()
+/// These functions, everything above them, and the cards of those that are virtual.
+pub(crate) fn read_with_hops(tree: &Tree, of: &[Address]) -> BTreeMap<Address, Function> {
+    let mut functions = BTreeMap::new();
+    let mut left: Vec<Address> = of.to_vec();
+    while let Some(address) = left.pop() {
+        if functions.contains_key(&address) || functions.len() == MOST {
+            continue;
+        }
+        let Some(function) = read(tree, address) else { continue };
+        left.extend(&function.above);
+        left.extend(function.physical_function);
+        functions.insert(address, function);
+    }
+    functions
+}
+
+fn read(tree: &Tree, address: Address) -> Option<Function> {
+    let folder = address.folder();
+    let place = tree.real(&folder).into_value()?;
+    let number = |name: &str| tree.hex(&format!("{folder}/{name}"));
+    let id = |name: &str| number(name).and_then(short);
+    let (vendor, device) = (id("vendor"), id("device"));
+    let names = product::names(vendor.value().copied(), device.value().copied());
+    let config = config_space::read(tree, &format!("{folder}/config"));
+    let mut above = addresses_in(&place);
+    above.pop();
+    above.reverse();
+    Some(Function {
+        address,
+        vendor,
+        device,
+        subsystem_vendor: id("subsystem_vendor"),
+        subsystem_device: id("subsystem_device"),
+        class: number("class").and_then(short),
+        vendor_name: names.vendor,
+        product_name: names.product,
+        driver: tree.link_name(&format!("{folder}/driver")).into_value(),
+        link: read_link(tree, &folder),
+        numa_node: read_numa_node(tree, &folder),
+        iommu_group: tree.link_name(&format!("{folder}/iommu_group")).into_value(),
+        above,
+        host_bridge: host_bridge_in(&place),
+        physical_function: read_physical_function(tree, address),
+        virtual_functions: read_virtual_functions(tree, address),
+        virtual_functions_most: tree.number(&format!("{folder}/sriov_totalvfs")).into_value(),
+        max_read_request: config.value().and_then(|config| config_space::max_read_request(config)),
+        acs: config.and_then(|config| config_space::acs(&config)),
+        errors: read_errors(tree, &folder),
+    })
+}
+
+fn short<T: TryFrom<u64>>(number: u64) -> Seen<T> {
+    T::try_from(number).map_or_else(|_| Seen::odd(&format!("{number:#x}")), Seen::Value)
+}
+
+fn read_link(tree: &Tree, folder: &str) -> PciLink {
+    let speed = |name: &str| tree.text(&format!("{folder}/{name}")).parse(parse_speed).into_value();
+    let width = |name: &str| {
+        let width: Option<u32> = tree.number(&format!("{folder}/{name}")).into_value();
+        // Functions with no link of their own say 0, some 63 or 255.
+        width.filter(|width| (1..=32).contains(width))
+    };
+    PciLink {
+        speed_gts: speed("current_link_speed"),
+        width: width("current_link_width"),
+        max_speed_gts: speed("max_link_speed"),
+        max_width: width("max_link_width"),
+    }
+}
+
+/// Reads `32.0 GT/s PCIe`, and `8 GT/s` of older kernels.
+fn parse_speed(text: &str) -> Option<f64> {
+    let (number, _) = text.split_once(" GT/s")?;
+    number.parse().ok().filter(|speed| (1.0..=1000.0).contains(speed))
+}
+
+/// The NUMA node of what is in this folder; `-1` is none known.
+pub(crate) fn read_numa_node(tree: &Tree, folder: &str) -> Option<u32> {
+    tree.number(&format!("{folder}/numa_node")).into_value()
+}
+
+/// The card of a virtual function.
+pub(crate) fn read_physical_function(tree: &Tree, address: Address) -> Option<Address> {
+    tree.real(&format!("{}/physfn", address.folder())).into_value().as_deref().and_then(address_in)
+}
+
+/// The virtual functions of a card, by number.
+pub(crate) fn read_virtual_functions(tree: &Tree, address: Address) -> BTreeMap<u32, Address> {
+    let folder = address.folder();
+    let count: Seen<u32> = tree.number(&format!("{folder}/sriov_numvfs"));
+    if count.value().is_none_or(|count| *count == 0) {
+        return BTreeMap::new();
+    }
+    let numbers = tree.list(&folder).into_iter().filter_map(|name| {
+        let number: u32 = name.strip_prefix("virtfn")?.parse().ok()?;
+        let function = tree.real(&format!("{folder}/{name}")).into_value()?;
+        Some((number, address_in(&function)?))
+    });
+    numbers.collect()
+}
+
+/// Errors that the kernel has counted; kinds with none are left out.
+fn read_errors(tree: &Tree, folder: &str) -> Vec<ErrorCount> {
+    let severities = ["correctable", "nonfatal", "fatal"].into_iter();
+    severities
+        .flat_map(|severity| {
+            let text = tree.text(&format!("{folder}/aer_dev_{severity}"));
+            parse_errors(severity, &text.into_value().unwrap_or_default())
+        })
+        .collect()
+}
+
+/// Reads lines of `RxErr 0`; the totals add nothing.
+fn parse_errors(severity: &'static str, text: &str) -> Vec<ErrorCount> {
+    let count = |line: &str| {
+        let (name, count) = line.trim().rsplit_once(' ')?;
+        let count: u64 = count.parse().ok()?;
+        let kept = count > 0 && !name.starts_with("TOTAL_") && name.len() <= LONGEST_ERROR;
+        kept.then(|| ErrorCount { severity, name: name.trim().to_owned(), count })
+    };
+    text.lines().filter_map(count).take(MOST_ERRORS).collect()
+}
+
+/// The function that a path is of or below: the last one in it.
+pub(crate) fn address_in(path: &str) -> Option<Address> {
+    path.rsplit('/').find_map(Address::parse)
+}
+
+/// Every function on a path, from the root port.
+fn addresses_in(path: &str) -> Vec<Address> {
+    path.split('/').filter_map(Address::parse).collect()
+}
+
+/// The part of a path that names a host bridge; on some machines it is not the first.
+fn host_bridge_in(path: &str) -> Option<String> {
+    let is_bridge = |name: &&str| {
+        let bus = name.strip_prefix("pci").and_then(|bus| bus.split_once(':'));
+        bus.is_some_and(|(domain, bus)| domain.len() >= 4 && bus.len() == 2)
+    };
+    path.split('/').find(is_bridge).map(str::to_owned)
+}
+
+/// Functions that are read at most: a large machine has hundreds, with virtual ones thousands.
+const MOST: usize = 8192;
+/// Kinds of errors of one severity; PCIe has fewer than 32.
+const MOST_ERRORS: usize = 64;
+const LONGEST_ERROR: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_as_kernels_write_them() {
+        let text = "0000:3b:02.6";
+        assert_eq!(Address::parse(text).map(|address| address.to_string()).as_deref(), Some(text));
+        assert_eq!(Address::parse("10000:01:00.0").map(|address| address.domain), Some(0x10000));
+        for wrong in ["", "3b:00.0", "0000:3b:20.0", "0000:3b:00.8", "0000:3b:00", "pci0000:3a"] {
+            assert_eq!(Address::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn speeds_as_kernels_write_them() {
+        assert_eq!(parse_speed("32.0 GT/s PCIe"), Some(32.0));
+        assert_eq!(parse_speed("8 GT/s"), Some(8.0));
+        for wrong in ["Unknown", "Unknown speed", "", "NaN GT/s", "-1 GT/s"] {
+            assert_eq!(parse_speed(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_path_tells_what_is_above() {
+        let path =
+            "/sys/devices/LNXSYSTM:00/pci0000:3a/0000:3a:00.0/0000:3b:02.6/infiniband/mlx5_4";
+        assert_eq!(address_in(path), Address::parse("0000:3b:02.6"));
+        assert_eq!(host_bridge_in(path).as_deref(), Some("pci0000:3a"));
+        assert_eq!(addresses_in(path).len(), 2);
+    }
+
+    #[test]
+    fn errors_that_were_counted_are_kept() {
+        let text = "RxErr 3\nBadTLP 0\nReplay Num Rollover 1\nTOTAL_ERR_COR 4\nodd\n";
+        let errors = parse_errors("correctable", text);
+        let named: Vec<_> = errors.iter().map(|error| (error.name.as_str(), error.count)).collect();
+        assert_eq!(named, [("RxErr", 3), ("Replay Num Rollover", 1)]);
+    }
+
+    #[test]
+    fn what_a_link_carries_is_less_than_its_transfers() {
+        let link = PciLink {
+            speed_gts: Some(32.0),
+            width: Some(8),
+            max_speed_gts: Some(5.0),
+            max_width: None,
+        };
+        let (now, most) = link.gbps();
+        assert!(now.is_some_and(|gbps| (252.0..252.1).contains(&gbps)), "{now:?}");
+        assert_eq!(most, None);
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::Seen;
+use crate::{Seen, Tree};
 
 /// This process: who it is, and its limits. Of another machine's tree, the process that took the snapshot.
 #[derive(Debug, Clone, Serialize)]
@@ -65,15 +65,144 @@ pub(crate) const IPC_LOCK: u32 = 14;
 pub(crate) const SYS_RESOURCE: u32 = 24;
 
 /// This process.
-pub(crate) fn read(_tree: &crate::Tree) -> Process {
+pub(crate) fn read(tree: &Tree) -> Process {
+    let status = tree.text("/proc/self/status").into_value().unwrap_or_default();
+    let limits = tree.text("/proc/self/limits").into_value().unwrap_or_default();
+    let cgroup = Cgroup::read(tree);
     Process {
-        uid: None,
-        groups: Vec::new(),
-        capabilities: None,
-        memlock: None,
-        open_files: None,
-        cgroup_memory_bytes: None,
-        cgroup_rdma: Seen::Absent,
-        network_namespace: None,
+        uid: field(&status, "Uid:").and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok()),
+        groups: groups(&status),
+        capabilities: capabilities(&status),
+        memlock: limit(&limits, "Max locked memory"),
+        open_files: limit(&limits, "Max open files"),
+        cgroup_memory_bytes: cgroup.memory(tree),
+        cgroup_rdma: cgroup.rdma(tree),
+        network_namespace: tree.link_name("/proc/self/ns/net").into_value(),
+    }
+}
+
+fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+}
+
+/// The effective one first, the others once each.
+fn groups(status: &str) -> Vec<u32> {
+    let own = field(status, "Gid:").and_then(|ids| ids.split_whitespace().nth(1));
+    let others = field(status, "Groups:").unwrap_or_default().split_whitespace();
+    let mut groups = Vec::new();
+    for group in own.into_iter().chain(others).filter_map(|group| group.parse().ok()) {
+        if !groups.contains(&group) {
+            groups.push(group);
+        }
+    }
+    groups
+}
+
+fn capabilities(status: &str) -> Option<Capabilities> {
+    let set = |name| u64::from_str_radix(field(status, name)?, 16).ok();
+    Some(Capabilities {
+        effective: set("CapEff:")?,
+        permitted: set("CapPrm:")?,
+        bounding: set("CapBnd:")?,
+        // Kernels before 4.3 have none.
+        ambient: set("CapAmb:").unwrap_or(0),
+    })
+}
+
+/// A line such as `Max locked memory  8388608  unlimited  bytes`.
+fn limit(limits: &str, name: &str) -> Option<Limit> {
+    let mut words = field(limits, name)?.split_whitespace();
+    let mut bound = || match words.next()? {
+        "unlimited" => Some(None),
+        number => number.parse().ok().map(Some),
+    };
+    Some(Limit { soft: bound()?, hard: bound()? })
+}
+
+/// Where this process's limits are, for each of the two versions of cgroups.
+struct Cgroup {
+    /// Folders with the files of version 2, the innermost first.
+    unified: Vec<String>,
+    /// The folders of version 1's controllers.
+    memory: Vec<String>,
+    rdma: Vec<String>,
+}
+
+impl Cgroup {
+    fn read(tree: &Tree) -> Self {
+        let text = tree.text("/proc/self/cgroup").into_value().unwrap_or_default();
+        let path = |wanted: &str| {
+            text.lines().find_map(|line| {
+                let (_, rest) = line.split_once(':')?;
+                let (controllers, path) = rest.split_once(':')?;
+                controllers.split(',').any(|name| name == wanted).then_some(path)
+            })
+        };
+        let folders = |mount: &str, path: Option<&str>| match path {
+            Some(path) => upwards(&format!("/sys/fs/cgroup{mount}"), path),
+            None => Vec::new(),
+        };
+        Cgroup {
+            unified: folders("", path("")),
+            memory: folders("/memory", path("memory")),
+            rdma: folders("/rdma", path("rdma")),
+        }
+    }
+
+    /// The least of all limits on the way up.
+    fn memory(&self, tree: &Tree) -> Option<u64> {
+        let unified = self.unified.iter().map(|folder| format!("{folder}/memory.max"));
+        let first = self.memory.iter().map(|folder| format!("{folder}/memory.limit_in_bytes"));
+        let limits = unified.chain(first).filter_map(|file| tree.number(&file).into_value());
+        // Version 1 writes "no limit" as a number near the largest.
+        limits.filter(|limit: &u64| *limit < 1 << 62).min()
+    }
+
+    /// The innermost that says something.
+    fn rdma(&self, tree: &Tree) -> Seen<String> {
+        let folders = self.unified.iter().chain(&self.rdma);
+        let mut texts = folders.map(|folder| tree.text(&format!("{folder}/rdma.max")));
+        texts.find(|text| !text.is_absent()).unwrap_or(Seen::Absent)
+    }
+}
+
+/// A cgroup's folder and those above it. A container sees its own as the root, whatever its path is called.
+fn upwards(mount: &str, path: &str) -> Vec<String> {
+    let names: Vec<&str> =
+        path.split('/').filter(|name| !name.is_empty() && *name != "..").take(DEEPEST).collect();
+    let folder = |depth: usize| match depth {
+        0 => mount.to_owned(),
+        _ => format!("{mount}/{}", names[..depth].join("/")),
+    };
+    (0..=names.len()).rev().map(folder).collect()
+}
+
+/// Deeper cgroups are looked at from here up.
+const DEEPEST: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_and_capabilities_as_the_kernel_writes_them() {
+        let limits = "Limit                     Soft Limit           Hard Limit           Units\n\
+                      Max locked memory         8388608              unlimited            bytes\n";
+        let memlock = Limit { soft: Some(8_388_608), hard: None };
+        assert_eq!(limit(limits, "Max locked memory"), Some(memlock));
+        assert_eq!(limit(limits, "Max open files"), None);
+        let status = "Uid:\t0\t1000\t0\t0\nGid:\t5\t6\t5\t5\nGroups:\t6 100 \n\
+                      CapPrm:\t0000000001004000\nCapEff:\t0000000000004000\nCapBnd:\t000001ffffffffff\n";
+        let capabilities = capabilities(status).expect("sets");
+        assert!(capabilities.can_lock() && !capabilities.can_raise_limits());
+        assert_eq!(groups(status), [6, 100]);
+    }
+
+    #[test]
+    fn a_cgroup_is_looked_at_with_those_above_it() {
+        let folders = upwards("/sys/fs/cgroup", "/kubepods.slice/pod1");
+        let expected = ["/kubepods.slice/pod1", "/kubepods.slice", ""];
+        assert_eq!(folders, expected.map(|path| format!("/sys/fs/cgroup{path}")));
+        assert_eq!(upwards("/sys/fs/cgroup", "/"), ["/sys/fs/cgroup"]);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{FileNode, Seen};
+use crate::{FileNode, Seen, Tree};
 
 /// A kernel module that matters to the fabric.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -40,22 +40,116 @@ pub struct GpuDirect {
     pub open_modules: Option<bool>,
 }
 
-/// The IOMMU's groups.
-pub(crate) fn read_iommu(_tree: &crate::Tree) -> Iommu {
-    Iommu::default()
+/// The IOMMU's groups. Kernels before 4.19 do not tell their kind.
+pub(crate) fn read_iommu(tree: &Tree) -> Iommu {
+    const FOLDER: &str = "/sys/kernel/iommu_groups";
+    let kind = |group: String| {
+        let kind = tree.text(&format!("{FOLDER}/{group}/type"));
+        (group, kind)
+    };
+    Iommu { groups: tree.list(FOLDER).into_iter().map(kind).collect() }
 }
 
 /// Modules that matter.
-pub(crate) fn read_modules(_tree: &crate::Tree) -> Vec<Module> {
-    Vec::new()
+pub(crate) fn read_modules(tree: &Tree) -> Vec<Module> {
+    let loaded = tree.list("/sys/module").into_iter();
+    let module = |name: String| {
+        let version = tree.text(&format!("/sys/module/{name}/version")).into_value();
+        Module { name, version }
+    };
+    loaded.filter(|name| MODULES.contains(&name.as_str())).map(module).collect()
 }
 
 /// Nodes that programs open.
-pub(crate) fn read_char_devices(_tree: &crate::Tree) -> Vec<CharDevice> {
-    Vec::new()
+pub(crate) fn read_char_devices(tree: &Tree) -> Vec<CharDevice> {
+    let of_infiniband = tree.list("/dev/infiniband").into_iter().filter(|name| {
+        let kinds = ["uverbs", "umad", "issm", "ucm", "rdma_cm"];
+        kinds.iter().any(|kind| name.starts_with(kind))
+    });
+    let of_gpus = tree.list("/dev").into_iter().filter(|name| {
+        let gpu = name.strip_prefix("nvidia").is_some_and(|rest| rest.parse::<u32>().is_ok());
+        gpu || ["nvidiactl", "nvidia-uvm", "gdrdrv", "kfd"].contains(&name.as_str())
+    });
+    let paths = of_infiniband.map(|name| format!("/dev/infiniband/{name}"));
+    let paths = paths.chain(of_gpus.map(|name| format!("/dev/{name}")));
+    paths.map(|path| CharDevice { node: tree.node(&path), path }).collect()
 }
 
 /// How GPU memory can be reached.
-pub(crate) fn read_gpu_direct(_tree: &crate::Tree) -> GpuDirect {
-    GpuDirect { peer_memory: BTreeMap::new(), open_modules: None }
+pub(crate) fn read_gpu_direct(tree: &Tree) -> GpuDirect {
+    let files = [
+        ("nvidia_peermem", "/sys/module/nvidia_peermem/version"),
+        ("nv_mem", "/sys/kernel/mm/memory_peers/nv_mem/version"),
+        ("nv_mem_nc", "/sys/kernel/mm/memory_peers/nv_mem_nc/version"),
+    ];
+    let version = |(name, file): (&str, &str)| match tree.text(file) {
+        Seen::Value(version) => Some((name.to_owned(), version)),
+        _ => None,
+    };
+    let nvidia = tree.text("/proc/driver/nvidia/version").into_value();
+    GpuDirect {
+        peer_memory: files.into_iter().filter_map(version).collect(),
+        open_modules: nvidia.map(|version| version.contains("Open Kernel Module")),
+    }
 }
+
+/// Modules that matter to the fabric: the stack, its drivers, its users, and GPUs.
+const MODULES: &[&str] = &[
+    "amdgpu",
+    "bnxt_en",
+    "bnxt_re",
+    "cxgb4",
+    "efa",
+    "erdma",
+    "gdrdrv",
+    "hfi1",
+    "hns_roce_hw_v2",
+    "i40e",
+    "i40iw",
+    "ib_cm",
+    "ib_core",
+    "ib_ipoib",
+    "ib_iser",
+    "ib_isert",
+    "ib_srp",
+    "ib_srpt",
+    "ib_ucm",
+    "ib_umad",
+    "ib_uverbs",
+    "ice",
+    "ionic",
+    "ionic_rdma",
+    "irdma",
+    "iw_cm",
+    "iw_cxgb4",
+    "knem",
+    "mana",
+    "mana_ib",
+    "mlx4_core",
+    "mlx4_en",
+    "mlx4_ib",
+    "mlx5_core",
+    "mlx5_ib",
+    "nv_peer_mem",
+    "nvidia",
+    "nvidia_fs",
+    "nvidia_peermem",
+    "nvidia_uvm",
+    "nvme_rdma",
+    "nvmet_rdma",
+    "ocrdma",
+    "qede",
+    "qedr",
+    "rdma_cm",
+    "rdma_rxe",
+    "rdma_ucm",
+    "rdmavt",
+    "rpcrdma",
+    "siw",
+    "svcrdma",
+    "usnic_verbs",
+    "vfio_pci",
+    "vmw_pvrdma",
+    "xpmem",
+    "xprtrdma",
+];

@@ -33,7 +33,14 @@ impl Folder {
         self.root.is_none()
     }
 
+    /// A whole file, if it is not too long.
     pub(super) fn read(&self, path: &str) -> Result<Vec<u8>, Errno> {
+        let bytes = self.head(path, LONGEST + 1)?;
+        if bytes.len() as u64 > LONGEST { Err(Errno::FBIG) } else { Ok(bytes) }
+    }
+
+    /// The first bytes of a file.
+    pub(super) fn head(&self, path: &str, most: u64) -> Result<Vec<u8>, Errno> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
         let file = rustix::fs::openat(CWD, self.place(path)?, flags, Mode::empty())?;
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
@@ -42,8 +49,8 @@ impl Folder {
         }
         let mut bytes = Vec::new();
         // A file of /sys answers with a page at most, and one of /proc as it is read: by its end alone.
-        File::from(file).take(LONGEST + 1).read_to_end(&mut bytes).map_err(number)?;
-        if bytes.len() as u64 > LONGEST { Err(Errno::FBIG) } else { Ok(bytes) }
+        File::from(file).take(most).read_to_end(&mut bytes).map_err(number)?;
+        Ok(bytes)
     }
 
     /// Names that are not text are left out: no file of ours is called so.
@@ -60,7 +67,9 @@ impl Folder {
         match &self.root {
             Some(root) => walk(root, path).map(|(virtual_path, _)| virtual_path),
             None => {
-                let real = std::fs::canonicalize(self.place(path)?).map_err(number)?;
+                let place = self.place(path)?;
+                let real = std::fs::canonicalize(&place).map_err(number);
+                let real = real.or_else(|errno| namespace(&place).ok_or(errno))?;
                 self.seen_from_root(&real).ok_or(Errno::ILSEQ)
             }
         }
@@ -81,8 +90,10 @@ impl Folder {
         if let Some(root) = &self.root {
             return walk(root, path).map(|(_, place)| place);
         }
+        // Limits are this process's own, which its own cgroup tells.
         if let Some(sys) = &self.host_sys
             && let Some(rest) = path.strip_prefix("/sys/")
+            && !rest.starts_with("fs/cgroup")
         {
             return Ok(sys.join(rest));
         }
@@ -134,6 +145,12 @@ fn walk(root: &Path, path: &str) -> Result<(String, Place), Errno> {
         left.extend(target.split('/').rev().map(str::to_owned));
     }
     Ok((format!("/{}", names.join("/")), under(root, &names)))
+}
+
+/// Where a namespace's link leads, which is no path: `/proc/self/ns/net:[4026531840]`.
+fn namespace(place: &Path) -> Option<PathBuf> {
+    let folder = place.parent().filter(|folder| folder.ends_with("ns"))?;
+    Some(folder.join(std::fs::read_link(place).ok()?))
 }
 
 fn under(root: &Path, names: &[String]) -> Place {

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::FileNode;
@@ -87,9 +88,11 @@ impl Looks {
         })
     }
 
+    /// Where a link leads is there, though nothing is known of it: a driver's folder that nobody looked into.
     pub(super) fn resolve_real(&self, path: &str) -> Seen<String> {
-        self.by_links(path)
-            .and_then(|path| if self.is_there(&path) { Seen::Value(path) } else { Seen::Absent })
+        self.follow(path).and_then(|(path, by_link)| {
+            if by_link || self.is_there(&path) { Seen::Value(path) } else { Seen::Absent }
+        })
     }
 
     pub(super) fn resolve_node(&self, path: &str) -> Seen<FileNode> {
@@ -98,29 +101,34 @@ impl Looks {
         })
     }
 
-    /// Where links lead, a part of the path at a time.
     fn by_links(&self, path: &str) -> Seen<String> {
+        self.follow(path).map(|(path, _)| path)
+    }
+
+    /// Where links lead, a part of the path at a time, and whether the path as a whole is a link's end.
+    fn follow(&self, path: &str) -> Seen<(String, bool)> {
         let mut path = path.trim_end_matches('/').to_owned();
+        let mut by_link = false;
         for _ in 0..MOST_LINKS {
-            let linked = self.ends(&path).find_map(|end| {
+            if path.len() > LONGEST_PATH {
+                return Seen::Refused(Errno::NAMETOOLONG.raw_os_error());
+            }
+            let linked = ends(&path).find_map(|end| {
                 let link = self.links.get(&path[..end])?;
                 // What the program took has paths that are no links too: they lead to themselves.
                 let elsewhere = !matches!(link, Kept::Value(target) if *target == path[..end]);
                 elsewhere.then_some((end, link))
             });
             path = match linked {
-                None => return Seen::Value(path),
-                Some((end, Kept::Value(target))) => format!("{target}{}", &path[end..]),
-                Some((_, other)) => return other.seen(),
+                None => return Seen::Value((path, by_link)),
+                Some((end, Kept::Value(target))) => {
+                    by_link = end == path.len();
+                    format!("{target}{}", &path[end..])
+                }
+                Some((_, other)) => return other.seen::<String>().map(|target| (target, true)),
             };
         }
-        Seen::Refused(rustix::io::Errno::LOOP.raw_os_error())
-    }
-
-    /// Where each name of the path ends, the first name first.
-    fn ends<'p>(&self, path: &'p str) -> impl Iterator<Item = usize> + use<'p> {
-        let inner = path.match_indices('/').map(|(at, _)| at).filter(|at| *at > 0);
-        inner.chain([path.len()])
+        Seen::Refused(Errno::LOOP.raw_os_error())
     }
 
     fn names_below(&self, folder: &str) -> Seen<Vec<String>> {
@@ -156,6 +164,12 @@ impl Looks {
             .chain(from(&self.folders, start))
             .chain(from(&self.nodes, start))
     }
+}
+
+/// Where each name of the path ends, the first name first.
+fn ends(path: &str) -> impl Iterator<Item = usize> {
+    let inner = path.match_indices('/').map(|(at, _)| at).filter(|at| *at > 0);
+    inner.chain([path.len()])
 }
 
 fn from<'l, T>(
@@ -226,6 +240,8 @@ impl Contents {
 }
 
 const MOST_LINKS: usize = 40;
+/// As the kernel has it.
+const LONGEST_PATH: usize = 4096;
 
 #[cfg(test)]
 mod tests {

@@ -6,9 +6,11 @@
 
 mod folder;
 mod looks;
+mod scrub;
 mod snapshot;
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -24,6 +26,8 @@ use looks::Looks;
 pub struct Tree {
     source: Source,
     looks: RefCell<Looks>,
+    /// Files of which something was taken away, or that were not read, for the secrets in them.
+    scrubbed: RefCell<BTreeSet<String>>,
     answers: Answers,
 }
 
@@ -53,8 +57,7 @@ pub struct FileNode {
 impl Tree {
     /// This machine. `host_sys` is where the host's `/sys` is mounted, in a pod that has one of its own.
     pub fn live(host_sys: Option<&Path>) -> Tree {
-        let folder = Folder::live(host_sys);
-        Tree { source: Source::Folder(folder), looks: RefCell::default(), answers: Answers::live() }
+        Tree::of(Source::Folder(Folder::live(host_sys)), Answers::live())
     }
 
     /// A folder that looks like the root of a machine, or a snapshot. Nothing is asked of the running kernel:
@@ -62,11 +65,14 @@ impl Tree {
     pub fn at(root: &Path) -> Result<Tree, Error> {
         let metadata = std::fs::metadata(root).map_err(|error| Error::new(root, error))?;
         if metadata.is_dir() {
-            let source = Source::Folder(Folder::under(root));
-            return Ok(Tree { source, looks: RefCell::default(), answers: Answers::default() });
+            return Ok(Tree::of(Source::Folder(Folder::under(root)), Answers::default()));
         }
         let (kept, answers) = snapshot::read(root)?;
-        Ok(Tree { source: Source::Kept(kept), looks: RefCell::default(), answers })
+        Ok(Tree::of(Source::Kept(kept), answers))
+    }
+
+    fn of(source: Source, answers: Answers) -> Tree {
+        Tree { source, looks: RefCell::default(), scrubbed: RefCell::default(), answers }
     }
 
     /// What no file tells.
@@ -92,7 +98,7 @@ impl Tree {
         if let Some(seen) = self.looks.borrow().file(path) {
             return seen;
         }
-        let seen = self.ask(|folder| folder.read(path), |kept| kept.resolve_file(path));
+        let seen = self.read(path);
         self.looks.borrow_mut().keep_file(path, &seen);
         seen
     }
@@ -158,6 +164,26 @@ impl Tree {
         let looks = &self.looks.borrow();
         let written = snapshot::Written { format: snapshot::FORMAT, looks, answers: &self.answers };
         serde_json::to_string_pretty(&written)
+    }
+
+    fn read(&self, path: &str) -> Seen<Vec<u8>> {
+        if scrub::is_withheld(path) {
+            self.scrubbed.borrow_mut().insert(path.to_owned());
+            return Seen::Refused(Errno::PERM.raw_os_error());
+        }
+        let enough = scrub::enough(path);
+        let read = |folder: &Folder| match enough {
+            Some(bytes) => folder.head(path, bytes),
+            None => folder.read(path),
+        };
+        let bytes = self.ask(read, |kept| kept.resolve_file(path));
+        bytes.map(|bytes| {
+            let scrubbed = scrub::scrub(path, bytes);
+            if scrubbed.withheld {
+                self.scrubbed.borrow_mut().insert(path.to_owned());
+            }
+            scrubbed.bytes
+        })
     }
 
     fn ask<T>(

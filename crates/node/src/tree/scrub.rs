@@ -1,0 +1,217 @@
+//! What of a file is not kept: secrets, and what is too long to be of use.
+//!
+//! It is taken away as a file is read, so that a running machine and its snapshot say the same, and
+//! nothing above can pass on by mistake what it never had.
+
+/// What is left of a file, and whether something was taken away that may be a secret.
+pub(super) struct Scrubbed {
+    pub(super) bytes: Vec<u8>,
+    pub(super) withheld: bool,
+}
+
+/// How much of a file is enough, where it is endless for no use: each processor has its paragraph.
+pub(super) fn enough(path: &str) -> Option<u64> {
+    (path == "/proc/cpuinfo").then_some(16 << 10)
+}
+
+/// Whether a file is never read, whatever it holds: environments of processes, serial numbers, keys.
+pub(super) fn is_withheld(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    match name {
+        "environ" => path.starts_with("/proc/"),
+        "vpd" | "product_uuid" => path.starts_with("/sys/"),
+        _ if name.ends_with("_serial") => path.starts_with("/sys/"),
+        _ => path.starts_with("/var/run/secrets/") || path.starts_with("/run/secrets/"),
+    }
+}
+
+/// A file as it may be kept.
+pub(super) fn scrub(path: &str, bytes: Vec<u8>) -> Scrubbed {
+    match path {
+        "/proc/cmdline" => command_line(&bytes),
+        "/proc/cpuinfo" => Scrubbed { bytes: first_paragraph(bytes), withheld: false },
+        // The kernel's files hold no secrets but those above; names such as `pkeys` are no such.
+        _ if path.starts_with("/sys/") || path.starts_with("/proc/") => {
+            Scrubbed { bytes, withheld: false }
+        }
+        _ => settings(bytes),
+    }
+}
+
+/// The words that matter to the fabric.
+fn command_line(bytes: &[u8]) -> Scrubbed {
+    let text = String::from_utf8_lossy(bytes);
+    let (kept, other): (Vec<&str>, Vec<&str>) =
+        text.split_whitespace().partition(|word| is_of_the_fabric(word));
+    Scrubbed { bytes: kept.join(" ").into_bytes(), withheld: !other.is_empty() }
+}
+
+fn is_of_the_fabric(word: &str) -> bool {
+    let name = word.split('=').next().unwrap_or_default();
+    // A module's parameters: `ib_core.netns_mode=0`.
+    let module = name.split_once('.').map(|(module, _)| module);
+    ARGUMENTS.contains(&name) || module.is_some_and(|module| MODULES.contains(&module))
+}
+
+/// The first processor's, up to the empty line after it.
+fn first_paragraph(mut bytes: Vec<u8>) -> Vec<u8> {
+    if let Some(end) = bytes.windows(2).position(|pair| pair == b"\n\n") {
+        bytes.truncate(end + 1);
+    }
+    bytes
+}
+
+/// Lines whose name or value looks like a secret lose their value.
+fn settings(bytes: Vec<u8>) -> Scrubbed {
+    let Ok(text) = std::str::from_utf8(&bytes) else {
+        return Scrubbed { bytes, withheld: false };
+    };
+    if !text.lines().any(is_secret) {
+        return Scrubbed { bytes, withheld: false };
+    }
+    let line = |line| if is_secret(line) { without_value(line) } else { line };
+    let lines: Vec<&str> = text.lines().map(line).collect();
+    Scrubbed { bytes: (lines.join("\n") + "\n").into_bytes(), withheld: true }
+}
+
+fn without_value(line: &str) -> &str {
+    line.split_inclusive(['=', ':', ' ']).next().unwrap_or_default().trim_end()
+}
+
+/// Whether a setting, `NAME=value`, looks as if it held a secret.
+pub(super) fn is_secret(setting: &str) -> bool {
+    let lower = setting.to_ascii_lowercase();
+    let named = SECRET_WORDS.iter().any(|word| lower.contains(word));
+    // `https://user:password@host`.
+    let inside_url = lower.split("://").skip(1).any(|rest| {
+        let authority = rest.split(['/', '?', ' ', '"', '\'']).next().unwrap_or_default();
+        authority.split_once('@').is_some_and(|(user, _)| user.contains(':'))
+    });
+    named || inside_url
+}
+
+const SECRET_WORDS: &[&str] = &[
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "credential",
+    "private_key",
+    "privatekey",
+    "access_key",
+    "accesskey",
+    "api_key",
+    "apikey",
+    "authorization",
+    "-----begin",
+];
+
+/// The kernel's own arguments that matter to the fabric.
+const ARGUMENTS: &[&str] = &[
+    "amd_iommu",
+    "default_hugepagesz",
+    "hugepages",
+    "hugepagesz",
+    "hugetlb_free_vmemmap",
+    "idle",
+    "intel_iommu",
+    "intel_pstate",
+    "amd_pstate",
+    "iomem",
+    "iommu",
+    "iommu.forcedac",
+    "iommu.passthrough",
+    "iommu.strict",
+    "irqaffinity",
+    "isolcpus",
+    "kthread_cpus",
+    "mem_encrypt",
+    "mitigations",
+    "module_blacklist",
+    "nmi_watchdog",
+    "nohz",
+    "nohz_full",
+    "nosmt",
+    "numa_balancing",
+    "pci",
+    "pcie_acs_override",
+    "pcie_aspm",
+    "pcie_ports",
+    "rcu_nocbs",
+    "skew_tick",
+    "swiotlb",
+    "transparent_hugepage",
+    "tsc",
+];
+
+/// Modules whose parameters matter.
+const MODULES: &[&str] = &[
+    "arm-smmu",
+    "bnxt_en",
+    "bnxt_re",
+    "cpufreq",
+    "cpuidle",
+    "efa",
+    "hfi1",
+    "ib_core",
+    "ib_ipoib",
+    "ib_uverbs",
+    "ice",
+    "intel_idle",
+    "irdma",
+    "mlx4_core",
+    "mlx4_ib",
+    "mlx5_core",
+    "mlx5_ib",
+    "nvidia",
+    "nvidia_peermem",
+    "pcie_aspm",
+    "processor",
+    "rdma_rxe",
+    "siw",
+    "vfio_iommu_type1",
+    "vfio_pci",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scrubbed(path: &str, text: &str) -> (String, bool) {
+        let scrubbed = scrub(path, text.as_bytes().to_vec());
+        (String::from_utf8(scrubbed.bytes).expect("text"), scrubbed.withheld)
+    }
+
+    #[test]
+    fn of_the_command_line_only_what_matters_is_kept() {
+        let line = "BOOT_IMAGE=/vmlinuz root=UUID=17 ro rd.luks.key=/k iommu=pt intel_iommu=on \
+                    ib_core.netns_mode=0 ds=nocloud;token=abc isolcpus=2-7 quiet\n";
+        let (kept, withheld) = scrubbed("/proc/cmdline", line);
+        assert_eq!(kept, "iommu=pt intel_iommu=on ib_core.netns_mode=0 isolcpus=2-7");
+        assert!(withheld);
+        assert_eq!(scrubbed("/proc/cmdline", "iommu=pt\n"), ("iommu=pt".to_owned(), false));
+    }
+
+    #[test]
+    fn settings_that_look_like_secrets_lose_their_value() {
+        let file = "NCCL_IB_HCA==mlx5_0:1\nNCCL_NET_TOKEN=abc\nproxy http://me:pw@host/\n";
+        let (kept, withheld) = scrubbed("/etc/nccl.conf", file);
+        assert_eq!(kept, "NCCL_IB_HCA==mlx5_0:1\nNCCL_NET_TOKEN=\nproxy\n");
+        assert!(withheld);
+        assert_eq!(scrubbed("/etc/hostname", "node-1\n"), ("node-1\n".to_owned(), false));
+    }
+
+    #[test]
+    fn environments_serial_numbers_and_mounted_secrets_are_never_read() {
+        for path in [
+            "/proc/1/environ",
+            "/sys/class/dmi/id/product_serial",
+            "/sys/bus/pci/devices/0000:3b:00.0/vpd",
+            "/var/run/secrets/kubernetes.io/serviceaccount/token",
+        ] {
+            assert!(is_withheld(path), "{path}");
+        }
+        assert!(!is_withheld("/sys/class/infiniband/mlx5_0/ports/1/pkeys/0"));
+    }
+}
