@@ -51,8 +51,8 @@ impl Tree {
 
     fn standings(&self) -> Vec<Standing> {
         let history = Journal::read(&self.machine).expect("a journal");
-        let tree = self.machine.tree().expect("a look");
-        history.entries.iter().map(|entry| entry.standing(&self.machine, &tree)).collect()
+        let look = self.machine.look().expect("a look");
+        history.entries.iter().map(|entry| entry.standing(&self.machine, &look)).collect()
     }
 
     fn revert(&self, pick: Pick, force: bool) -> Vec<Fate> {
@@ -121,6 +121,16 @@ fn everything_is_as_it_was_after_revert() {
 }
 
 #[test]
+fn a_file_with_a_secret_comes_back_with_it() {
+    let tree = Tree::new();
+    let theirs = "# theirs\npassword = abc\n";
+    fs::write(tree.path("/etc/sysctl.d/90-wirelane.conf"), theirs).expect("a file");
+    apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
+    tree.revert(Pick::All, false);
+    assert_eq!(tree.text("/etc/sysctl.d/90-wirelane.conf"), theirs);
+}
+
+#[test]
 fn a_second_run_changes_nothing() {
     let tree = Tree::new();
     apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
@@ -132,11 +142,9 @@ fn a_second_run_changes_nothing() {
 #[test]
 fn a_step_that_fails_takes_the_others_back() {
     let tree = Tree::new();
-    fs::write(tree.path("/sys/folder"), "").expect("a file");
     let before = tree.contents();
-    // The last file's folder cannot be made, since a file has its name.
     let mut changes = usual();
-    changes.step("bad", "why", Change::file("/sys/folder/x", "x"), false);
+    changes.step("bad", "why", Change::value("/sys/class/net/eth0/gone", "1"), false);
     let error = apply(&tree.machine, &changes, "tune apply", 1).expect_err("fails");
     assert!(!error.is_refusal());
     let text = error.to_string();

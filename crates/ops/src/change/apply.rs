@@ -18,10 +18,10 @@ pub struct Applied {
 /// not be taken back; each change is in the journal before it is made; if one fails, those made before it are
 /// taken back. `now` is in seconds since 1970.
 pub fn apply(machine: &Machine, plan: &Plan, command: &str, now: u64) -> Result<Applied, Error> {
-    let tree = machine.tree()?;
+    let look = machine.look()?;
     let mut applied = Applied::default();
     let mut to_do: Vec<(&Step, State)> = Vec::new();
-    for (step, outlook) in plan.outlooks(&tree) {
+    for (step, outlook) in plan.outlooks(&look) {
         match outlook {
             Outlook::Already => applied.already += 1,
             Outlook::LiveOnly => applied.left_out.push(step.change.target.name()),
@@ -78,7 +78,7 @@ fn make(machine: &Machine, journal: &mut Journal, planned: Planned) -> Result<u6
     let id = journal.begin(planned)?;
     machine.make_folders(&folders)?;
     change.target.set(machine, &change.wanted)?;
-    let now = change.target.read(&machine.tree()?)?;
+    let now = machine.look()?.at(&change.target)?;
     if !now.satisfies(&change.wanted) {
         let shown = super::before_and_after(&change.wanted, &now);
         return Err(Error::failed(format!(

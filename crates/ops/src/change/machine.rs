@@ -1,7 +1,7 @@
 //! The machine that is changed: the running one, or a folder that looks like one.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -10,9 +10,8 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Uid, openat, renameat, un
 use rustix::fs::{Gid, fchmod, fchown, fstat, mkdirat, statat};
 use rustix::io::Errno;
 
-use super::Error;
 use super::path::{FOLDER, Last, Spot, spot};
-use super::state::State;
+use super::{Content, Error, Look, State};
 
 /// Where changes are made. No path leads out of its root.
 #[derive(Debug)]
@@ -42,12 +41,11 @@ impl Machine {
     }
 
     /// A fresh look at it: what was read before is read again.
-    pub fn tree(&self) -> Result<Tree, Error> {
-        if self.is_live() {
-            return Ok(Tree::live(None));
-        }
-        let tree = Tree::at(&self.path);
-        tree.map_err(|error| Error::failed(format!("look at {}: {error}", self.path.display())))
+    pub fn look(&self) -> Result<Look<'_>, Error> {
+        let tree = if self.is_live() { Ok(Tree::live(None)) } else { Tree::at(&self.path) };
+        let tree = tree
+            .map_err(|error| Error::failed(format!("look at {}: {error}", self.path.display())))?;
+        Ok(Look { tree, machine: Some(self) })
     }
 
     /// Which start of the machine this is; what no restart takes away has none.
@@ -89,6 +87,29 @@ impl Machine {
                 let _ = unlinkat(&spot.folder, &spot.name, AtFlags::REMOVEDIR);
             }
         }
+    }
+
+    /// A file as it is, every byte of it.
+    pub(super) fn read_file(&self, path: &str) -> Result<State, Error> {
+        let spot = match spot(&self.root, path, Last::Refuse) {
+            Err(Errno::NOENT) => return Ok(State::Absent),
+            found => found.map_err(|errno| not_found(path, Last::Refuse, errno))?,
+        };
+        let file = match openat(&spot.folder, &spot.name, READ, Mode::empty()) {
+            Err(Errno::NOENT) => return Ok(State::Absent),
+            found => found.map_err(|errno| Error::call("read", path, errno))?,
+        };
+        if kind(&file) != Some(FileType::RegularFile) {
+            return Err(Error::failed(format!("{path} is no plain file: remove it first")));
+        }
+        let mut bytes = Vec::new();
+        let read = File::from(file).take(LONGEST + 1).read_to_end(&mut bytes);
+        read.map_err(|error| Error::call("read", path, error))?;
+        if bytes.len() as u64 > LONGEST {
+            return Err(Error::failed(format!("{path} is too long to be kept for taking it back")));
+        }
+        let (mode, owner) = rights(&spot);
+        Ok(State::File { content: Content::of(bytes), mode: Some(mode), owner })
     }
 
     /// Makes a file what it shall be, at once: readers see the old one or the new one, whole.
@@ -167,12 +188,16 @@ impl Machine {
     }
 
     fn spot(&self, path: &str, last: Last) -> Result<Spot, Error> {
-        spot(&self.root, path, last).map_err(|errno| match errno {
-            Errno::LOOP if last == Last::Refuse => Error::failed(format!(
-                "{path} is a link, which is not written over: remove it first"
-            )),
-            errno => Error::call("find", path, errno),
-        })
+        spot(&self.root, path, last).map_err(|errno| not_found(path, last, errno))
+    }
+}
+
+fn not_found(path: &str, last: Last, errno: Errno) -> Error {
+    match errno {
+        Errno::LOOP if last == Last::Refuse => {
+            Error::failed(format!("{path} is a link, which is not written over: remove it first"))
+        }
+        errno => Error::call("find", path, errno),
     }
 }
 
@@ -214,6 +239,9 @@ fn sync(folder: &OwnedFd) {
         let _ = rustix::fs::fsync(&folder);
     }
 }
+
+/// Files of ours are short; what is longer is somebody's.
+const LONGEST: u64 = 1 << 20;
 
 const PLAIN: OFlags = OFlags::NOFOLLOW.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 const NEW: OFlags = PLAIN.union(OFlags::WRONLY).union(OFlags::CREATE).union(OFlags::EXCL);

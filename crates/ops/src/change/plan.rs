@@ -1,9 +1,8 @@
 //! What shall be changed, and why.
 
-use node::Tree;
 use serde::Serialize;
 
-use super::{Change, Error, State};
+use super::{Change, Error, Look, State};
 
 /// Changes with their reasons, and advice for what is better done by a person.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -63,18 +62,18 @@ impl Plan {
     }
 
     /// What each step would do on this machine.
-    pub fn outlooks(&self, tree: &Tree) -> Vec<(&Step, Outlook)> {
-        self.steps.iter().map(|step| (step, step.outlook(tree))).collect()
+    pub fn outlooks(&self, look: &Look<'_>) -> Vec<(&Step, Outlook)> {
+        self.steps.iter().map(|step| (step, step.outlook(look))).collect()
     }
 }
 
 impl Step {
     /// What it would do on this machine.
-    pub fn outlook(&self, tree: &Tree) -> Outlook {
+    pub fn outlook(&self, look: &Look<'_>) -> Outlook {
         let target = &self.change.target;
-        match target.read(tree) {
+        match look.at(target) {
             Ok(now) if now.satisfies(&self.change.wanted) => Outlook::Already,
-            _ if target.is_live_only() && !tree.is_live() => Outlook::LiveOnly,
+            _ if target.is_live_only() && !look.is_live() => Outlook::LiveOnly,
             Ok(now) => Outlook::From(now),
             Err(error) => Outlook::Unreadable(error),
         }

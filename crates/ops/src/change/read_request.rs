@@ -19,7 +19,7 @@ pub(super) fn set(machine: &Machine, pci: &str, wanted: Option<&str>) -> Result<
     let step = steps.and_then(|step| u16::try_from(step).ok()).ok_or_else(|| {
         Error::failed(format!("{pci}: a read request has one of {} bytes", STEPS.join(", ")))
     })?;
-    let (at, control) = register(&machine.tree()?, pci)?;
+    let (at, control) = register(&machine.look()?.tree, pci)?;
     let control = control & !(7 << 12) | step << 12;
     machine.set_bytes(&file(pci), at, &control.to_le_bytes())
 }

@@ -1,9 +1,8 @@
 //! What the journal holds: lines as they are written, entries as they are read.
 
-use node::Tree;
 use serde::{Deserialize, Serialize};
 
-use super::{Change, Error, Machine, State};
+use super::{Change, Error, Look, Machine, State};
 
 /// A line of the journal. Lines are only ever added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,15 +92,15 @@ pub enum Standing {
 }
 
 impl Entry {
-    /// How it stands today; the tree must be a fresh look at the machine.
-    pub fn standing(&self, machine: &Machine, tree: &Tree) -> Standing {
+    /// How it stands today; the look must be a fresh one.
+    pub fn standing(&self, machine: &Machine, look: &Look<'_>) -> Standing {
         if self.reverted.is_some() {
             return Standing::Reverted;
         }
         if self.is_gone_with_restart(machine) {
             return Standing::Restarted;
         }
-        let now = match self.planned.change.target.read(tree) {
+        let now = match look.at(&self.planned.change.target) {
             Ok(now) => now,
             Err(error) => return Standing::Unknown(error.to_string()),
         };

@@ -136,7 +136,7 @@ fn plan(
     let target = &entry.planned.change.target;
     let now = match rehearsed.get(target) {
         Some(state) => state.clone(),
-        None => match target.read(&machine.tree()?) {
+        None => match machine.look()?.at(target) {
             Ok(state) => state,
             Err(error) => return Ok(Way::Leave(error.to_string())),
         },
@@ -176,11 +176,11 @@ pub(super) fn set_back(machine: &Machine, entry: &Entry) -> Result<(), Error> {
         machine.remove_folders(&planned.folders);
         return Ok(());
     }
-    if !target.read(&machine.tree()?)?.satisfies(&planned.before) {
+    if !machine.look()?.at(target)?.satisfies(&planned.before) {
         target.set(machine, &planned.before)?;
     }
     machine.remove_folders(&planned.folders);
-    let now = target.read(&machine.tree()?)?;
+    let now = machine.look()?.at(target)?;
     if now.satisfies(&planned.before) {
         return Ok(());
     }

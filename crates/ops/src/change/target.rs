@@ -4,7 +4,7 @@ use node::{Seen, Tree};
 use serde::{Deserialize, Serialize};
 
 use super::ethtool::{self, Coalescing, Rings};
-use super::{Content, Error, Machine, State, program, read_request};
+use super::{Content, Error, Look, Machine, State, program, read_request};
 
 /// A thing on a machine. Whoever adds a kind says here how it is read and how it is set: planning, the
 /// journal and taking back follow from these.
@@ -116,10 +116,14 @@ impl Target {
         matches!(self, Target::Module { .. } | Target::Rings { .. } | Target::Coalescing { .. })
     }
 
-    /// What it is now. A tree keeps what it has read: ask a fresh one.
-    pub fn read(&self, tree: &Tree) -> Result<State, Error> {
+    /// What it is now.
+    pub(super) fn read(&self, look: &Look<'_>) -> Result<State, Error> {
+        let tree = &look.tree;
         match self {
-            Target::File { path } => read_file(tree, path),
+            Target::File { path } => match look.machine {
+                Some(machine) => machine.read_file(path),
+                None => read_kept_file(tree, path),
+            },
             Target::Values { paths } => {
                 let values = paths.iter().map(|path| match tree.text(path) {
                     Seen::Absent => Ok(None),
@@ -161,7 +165,7 @@ impl Target {
     }
 }
 
-fn read_file(tree: &Tree, path: &str) -> Result<State, Error> {
+fn read_kept_file(tree: &Tree, path: &str) -> Result<State, Error> {
     let content = match tree.bytes(path) {
         Seen::Absent => return Ok(State::Absent),
         seen => Content::of(value(path, seen)?),
