@@ -127,7 +127,8 @@ impl Target {
             Target::Values { paths } => {
                 let values = paths.iter().map(|path| match tree.text(path) {
                     Seen::Absent => Ok(None),
-                    seen => value(path, seen).map(Some),
+                    // Some values are columns, which the kernel sets apart by tabs.
+                    seen => value(path, seen).map(|text| Some(one_space(&text))),
                 });
                 Ok(State::Values(values.collect::<Result<_, _>>()?))
             }
@@ -194,3 +195,7 @@ fn is_loaded(tree: &Tree, name: &str) -> bool {
 
 const LOADED: &str = "loaded";
 const NOT_LOADED: &str = "not loaded";
+
+fn one_space(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
