@@ -11,7 +11,7 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
         let netdev =
             netdev.master.as_deref().and_then(|name| ask.node.netdev(name)).unwrap_or(netdev);
         let name = &netdev.name;
-        let now = port.active_mtu.map_or("less".to_owned(), |mtu| mtu.to_string());
+        let now = port.active_mtu.map_or("few".to_owned(), |mtu| mtu.to_string());
         let why = format!(
             "{} sends packets of {now} bytes: {name} has MTU {mtu}, and 4096 need {ROOM}",
             device.name
