@@ -148,10 +148,10 @@ fn read(tree: &Tree, netdevs: &[NetDev], uverbs: &BTreeMap<String, String>, name
         node_type,
         node_guid: text("node_guid").parse(Guid::parse),
         sys_image_guid: text("sys_image_guid").parse(Guid::parse),
-        firmware: text("fw_ver").parse(one_line),
-        hca_type: text("hca_type").parse(one_line),
-        board_id: text("board_id").parse(one_line),
-        node_desc: text("node_desc").parse(one_line),
+        firmware: one_line(text("fw_ver")),
+        hca_type: one_line(text("hca_type")),
+        board_id: one_line(text("board_id")),
+        node_desc: one_line(text("node_desc")),
         role: match (software, pci) {
             (Some(_), _) => Role::Software,
             (None, Some(address)) => role(tree, address),
@@ -162,7 +162,7 @@ fn read(tree: &Tree, netdevs: &[NetDev], uverbs: &BTreeMap<String, String>, name
             .or_else(|| tree.link_name(&format!("{folder}/device/driver")).into_value()),
         pci,
         numa_node: pci::read_numa_node(tree, &near),
-        local_cpus: tree.text(&format!("{near}/local_cpulist")).parse(one_line).into_value(),
+        local_cpus: one_line(tree.text(&format!("{near}/local_cpulist"))).into_value(),
         uverbs: uverbs.get(name).cloned(),
         counters: counters::read_device(tree, &folder),
     }
@@ -210,10 +210,13 @@ fn read_uverbs(tree: &Tree) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Text that fits into a line of a terminal.
-fn one_line(text: &str) -> Option<String> {
-    let short = text.len() <= LONGEST_LINE && !text.chars().any(char::is_control);
-    (short && !text.is_empty()).then(|| text.to_owned())
+/// Text that fits into a line of a terminal. Drivers with nothing to say leave the line empty.
+fn one_line(text: Seen<String>) -> Seen<String> {
+    text.and_then(|text| match text.as_str() {
+        "" => Seen::Absent,
+        long if long.len() > LONGEST_LINE || long.contains(char::is_control) => Seen::odd(long),
+        _ => Seen::Value(text),
+    })
 }
 
 const CLASS: &str = "/sys/class/infiniband";

@@ -81,8 +81,9 @@ fn devices_tells_the_same_facts_as_ibv_devinfo() {
     for device in devices {
         let printed = devinfo(device["name"].as_str().expect("a name"));
         let mut ours: BTreeMap<String, Value> = BTreeMap::new();
-        let port = &device["ports"][0];
-        for part in [device, &device["limits"], &device["extended"], port] {
+        let asked = &device["verbs"];
+        let port = &asked["ports"][0];
+        for part in [asked, &asked["limits"], &asked["extended"], port] {
             ours.extend(part.as_object().expect("facts").clone());
         }
         // Where the field's two names for a thing differ, we keep the C name.
@@ -107,7 +108,28 @@ fn devices_tells_the_same_facts_as_ibv_devinfo() {
         }
         let gids = printed.keys().filter(|name| name.starts_with("GID[")).count();
         assert_eq!(port["gids"].as_array().map(Vec::len), Some(gids));
+        files_tell_the_same(device, port);
     }
+}
+
+/// What is read from files is what libibverbs answers.
+fn files_tell_the_same(device: &Value, asked: &Value) {
+    let read = &device["ports"][0];
+    for name in ["state", "link_layer", "lid", "active_mtu"] {
+        assert_eq!(read[name], asked[name], "{name} of {}", device["name"]);
+    }
+    assert_eq!(device["node_guid"], device["verbs"]["node_guid"]);
+    let gids = |port: &Value| {
+        let gids = port["gids"].as_array().expect("a list").clone();
+        gids.into_iter()
+            .map(|gid| [&gid["index"], &gid["gid"], &gid["type"], &gid["netdev"]].map(Clone::clone))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(gids(read), gids(asked), "GIDs of {}", device["name"]);
+    let rate = read["rate"]["mbps"].as_f64().expect("a rate");
+    let lane = asked["active_speed_gbps"].as_f64().expect("a speed");
+    assert_eq!(rate, lane * asked["active_width"].as_f64().expect("a width") * 1000.0);
+    assert_eq!(device["driver"], "rxe");
 }
 
 #[test]
@@ -161,7 +183,7 @@ fn without_permission_every_device_is_listed_with_the_reason() {
         .unwrap_or_else(|e| panic!("{e}: {}", text(&output.stderr)));
     assert_eq!(answer["devices"].as_array().map(Vec::len), Some(4));
     for device in answer["devices"].as_array().expect("a list") {
-        let error = device["error"].as_str().expect("an error");
+        let error = device["verbs"]["error"].as_str().expect("an error");
         assert!(error.contains("open /dev/infiniband/uverbs"), "{error}");
         assert!(error.contains("permission denied (errno 13) — give this user"), "{error}");
     }

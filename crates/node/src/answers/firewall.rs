@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::program;
+
 /// What `nft` or `iptables-save` says.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -18,6 +20,213 @@ pub struct Firewall {
     pub tcp_let_in: Vec<(u16, u16)>,
 }
 
+/// The tables of nft are those of most systems; where they are empty, the older ones may be in use.
 pub(super) fn ask() -> Option<Firewall> {
-    None
+    let nft = program::run("nft", &["-j", "list", "ruleset"]).map(|said| {
+        let rules = said.succeeded.then(|| nft::parse(&said.text)).flatten();
+        Firewall::of("nft", rules)
+    });
+    if nft.as_ref().is_some_and(|nft| !nft.readable || nft.says_something()) {
+        return nft;
+    }
+    let iptables = program::run("iptables-save", &[]).map(|said| {
+        let rules = said.succeeded.then(|| iptables::parse(&said.text));
+        Firewall::of("iptables-save", rules)
+    });
+    iptables.filter(|iptables| nft.is_none() || iptables.says_something()).or(nft)
+}
+
+impl Firewall {
+    fn of(program: &str, rules: Option<Rules>) -> Self {
+        let program = program.to_owned();
+        match rules {
+            None => Firewall { program, ..Firewall::default() },
+            Some(rules) => Firewall {
+                program,
+                readable: true,
+                drops_by_default: Some(rules.drops_by_default),
+                udp_let_in: rules.udp,
+                tcp_let_in: rules.tcp,
+            },
+        }
+    }
+
+    fn says_something(&self) -> bool {
+        self.drops_by_default == Some(true)
+            || !self.udp_let_in.is_empty()
+            || !self.tcp_let_in.is_empty()
+    }
+}
+
+/// What matters of all rules.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Rules {
+    drops_by_default: bool,
+    udp: Vec<(u16, u16)>,
+    tcp: Vec<(u16, u16)>,
+}
+
+impl Rules {
+    fn let_in(&mut self, protocol: &str, ports: Vec<(u16, u16)>) {
+        let list = match protocol {
+            "udp" => &mut self.udp,
+            "tcp" => &mut self.tcp,
+            _ => return,
+        };
+        list.extend(ports.into_iter().take(MOST_PORTS.saturating_sub(list.len())));
+    }
+}
+
+/// What `nft -j list ruleset` writes: a list of chains and rules.
+mod nft {
+    use serde_json::Value;
+
+    use super::Rules;
+
+    pub(super) fn parse(text: &str) -> Option<Rules> {
+        let document: Value = serde_json::from_str(text).ok()?;
+        let items = document["nftables"].as_array()?;
+        let mut rules = Rules::default();
+        let chains: Vec<&Value> = items.iter().map(|item| &item["chain"]).collect();
+        let inputs: Vec<&&Value> = chains.iter().filter(|chain| chain["hook"] == "input").collect();
+        rules.drops_by_default = inputs.iter().any(|chain| chain["policy"] == "drop");
+        for rule in items.iter().map(|item| &item["rule"]) {
+            let Some(parts) = rule["expr"].as_array() else { continue };
+            let has = |verdict: &str| parts.iter().any(|part| part.get(verdict).is_some());
+            let is_of_input = inputs.iter().any(|chain| {
+                chain["name"] == rule["chain"]
+                    && chain["table"] == rule["table"]
+                    && chain["family"] == rule["family"]
+            });
+            // A rule without a condition that drops is what a chain ends with.
+            let condition = has("match") || has("vmap") || has("jump") || has("limit");
+            if is_of_input && !condition && (has("drop") || has("reject")) {
+                rules.drops_by_default = true;
+            }
+            if has("accept") {
+                parts.iter().for_each(|part| ports(&part["match"], &mut rules));
+            }
+        }
+        Some(rules)
+    }
+
+    /// `{"op": "==", "left": {"payload": {"protocol": "udp", "field": "dport"}}, "right": 4791}`.
+    fn ports(condition: &Value, rules: &mut Rules) {
+        let payload = &condition["left"]["payload"];
+        if condition["op"] != "==" || payload["field"] != "dport" {
+            return;
+        }
+        let right = &condition["right"];
+        let ranges: Vec<(u16, u16)> = match right["set"].as_array() {
+            Some(set) => set.iter().filter_map(range).collect(),
+            None => range(right).into_iter().collect(),
+        };
+        match payload["protocol"].as_str().unwrap_or_default() {
+            // The transport's port, whichever it is.
+            "th" => {
+                rules.let_in("udp", ranges.clone());
+                rules.let_in("tcp", ranges);
+            }
+            protocol => rules.let_in(protocol, ranges),
+        }
+    }
+
+    fn range(value: &Value) -> Option<(u16, u16)> {
+        let port = |value: &Value| value.as_u64().and_then(|port| u16::try_from(port).ok());
+        match value["range"].as_array().map(Vec::as_slice) {
+            Some([first, last]) => Some((port(first)?, port(last)?)),
+            _ => port(value).map(|port| (port, port)),
+        }
+    }
+}
+
+/// What `iptables-save` writes: the rules as they would be typed.
+mod iptables {
+    use super::Rules;
+
+    pub(super) fn parse(text: &str) -> Rules {
+        let mut rules = Rules::default();
+        // Other tables' chains have the same names and decide nothing.
+        let filter = text.lines().skip_while(|line| line.trim() != "*filter").skip(1);
+        for line in filter.take_while(|line| !line.starts_with('*')) {
+            if line.starts_with(":INPUT DROP") {
+                rules.drops_by_default = true;
+            }
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words.as_slice() {
+                ["-A", "INPUT", "-j", "DROP" | "REJECT", ..] => rules.drops_by_default = true,
+                ["-A", _, ..] => accept(&words, &mut rules),
+                _ => {}
+            }
+        }
+        rules
+    }
+
+    fn accept(words: &[&str], rules: &mut Rules) {
+        let after = |names: &[&str]| {
+            words.windows(2).find(|pair| names.contains(&pair[0])).map(|pair| pair[1])
+        };
+        // A negation lets in what we cannot say.
+        if after(&["-j"]) != Some("ACCEPT") || words.contains(&"!") {
+            return;
+        }
+        let ports = after(&["--dport", "--dports"]).unwrap_or_default().split(',');
+        let range = |text: &str| {
+            let (first, last) = text.split_once(':').unwrap_or((text, text));
+            Some((first.parse().ok()?, last.parse().ok()?))
+        };
+        rules.let_in(after(&["-p"]).unwrap_or_default(), ports.filter_map(range).collect());
+    }
+}
+
+/// Whatever the text is.
+#[cfg(any(test, feature = "fuzz"))]
+pub(super) fn fuzz(text: &str) {
+    nft::parse(text);
+    iptables::parse(text);
+}
+
+const MOST_PORTS: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nft_drops_by_default_and_lets_in_roce() {
+        let text = r#"{"nftables": [{"metainfo": {}},
+            {"chain": {"family": "inet", "table": "filter", "name": "input", "hook": "input", "policy": "drop"}},
+            {"rule": {"family": "inet", "table": "filter", "chain": "input", "expr": [
+                {"match": {"op": "==", "left": {"payload": {"protocol": "udp", "field": "dport"}}, "right": 4791}},
+                {"accept": null}]}},
+            {"rule": {"family": "inet", "table": "filter", "chain": "allow", "expr": [
+                {"match": {"op": "==", "left": {"payload": {"protocol": "tcp", "field": "dport"}},
+                           "right": {"set": [22, {"range": [18515, 18525]}]}}},
+                {"accept": null}]}}]}"#;
+        let rules = nft::parse(text).expect("rules");
+        assert!(rules.drops_by_default);
+        assert_eq!((rules.udp, rules.tcp), (vec![(4791, 4791)], vec![(22, 22), (18515, 18525)]));
+        assert_eq!(nft::parse("{}"), None);
+    }
+
+    #[test]
+    fn a_chain_that_ends_with_reject_drops_by_default() {
+        let text = r#"{"nftables": [
+            {"chain": {"family": "inet", "table": "firewalld", "name": "INPUT", "hook": "input", "policy": "accept"}},
+            {"rule": {"family": "inet", "table": "firewalld", "chain": "INPUT", "expr": [
+                {"reject": {"type": "icmpx", "expr": "admin-prohibited"}}]}}]}"#;
+        assert!(nft::parse(text).expect("rules").drops_by_default);
+    }
+
+    #[test]
+    fn iptables_rules_are_those_of_the_filter_table() {
+        let text = "*nat\n:INPUT DROP [0:0]\nCOMMIT\n*filter\n:INPUT ACCEPT [0:0]\n\
+                    -A INPUT -p udp -m udp --dport 4791 -j ACCEPT\n\
+                    -A INPUT -p tcp -m multiport --dports 22,18515:18525 -j ACCEPT\n\
+                    -A INPUT ! -s 10.0.0.0/8 -p tcp -m tcp --dport 80 -j ACCEPT\nCOMMIT\n";
+        let rules = iptables::parse(text);
+        assert!(!rules.drops_by_default);
+        assert_eq!((rules.udp, rules.tcp), (vec![(4791, 4791)], vec![(22, 22), (18515, 18525)]));
+        assert!(iptables::parse("*filter\n-A INPUT -j DROP\n").drops_by_default);
+    }
 }

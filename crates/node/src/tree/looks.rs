@@ -74,6 +74,18 @@ impl Looks {
         self.nodes.insert(path.to_owned(), Kept::of(seen.clone()));
     }
 
+    pub(super) fn files_read(&self) -> usize {
+        self.files.values().filter(|kept| matches!(kept, Kept::Value(_))).count()
+    }
+
+    /// Keeps only files that were refused with EINVAL.
+    pub(super) fn forget(&mut self) {
+        let einval = Errno::INVAL.raw_os_error();
+        let mut files = std::mem::take(self).files;
+        files.retain(|_, kept| matches!(kept, Kept::Refused { refused } if *refused == einval));
+        self.files = files;
+    }
+
     /// The same as a file system would answer: by way of links, and with folders made of what is in them.
     pub(super) fn resolve_file(&self, path: &str) -> Seen<Vec<u8>> {
         self.file(path).unwrap_or_else(|| {
@@ -90,6 +102,10 @@ impl Looks {
 
     /// Where a link leads is there, though nothing is known of it: a driver's folder that nobody looked into.
     pub(super) fn resolve_real(&self, path: &str) -> Seen<String> {
+        // A snapshot that the program took answers for the path that was asked for, whatever is on its way.
+        if let Some(asked) = self.real(path) {
+            return asked.and_then(|target| self.by_links(&target));
+        }
         self.follow(path).and_then(|(path, by_link)| {
             if by_link || self.is_there(&path) { Seen::Value(path) } else { Seen::Absent }
         })

@@ -1,1 +1,34 @@
-//! The environment that a job on this host should have.
+//! What a job on this host should be told, and which devices it may use.
+//!
+//! The environment says what the platform gave ([`claim`](self)); the host's own files say what is there and
+//! works (`usable`); where they disagree nothing is made up: the plan is refused with the reason. The
+//! environment is handed in as a map, nothing is changed, and what the user set stays.
+//!
+//! Start at [`plan`].
+
+mod affinity;
+mod claim;
+mod format;
+mod gid;
+mod library;
+mod memlock;
+mod network;
+mod plan;
+mod rail;
+mod resolve;
+mod route;
+mod setting;
+#[cfg(test)]
+mod stories;
+#[cfg(test)]
+mod trial;
+mod usable;
+mod version;
+
+pub use format::Format;
+pub use library::Library;
+pub use memlock::Standing;
+pub use plan::{Mode, Plan, Refusal, Request, plan};
+pub use rail::{Judged, Verdict};
+pub use setting::Setting;
+pub use version::Version;

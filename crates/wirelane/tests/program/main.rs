@@ -3,6 +3,7 @@
 
 mod authority;
 mod crowd;
+mod devices;
 mod durable;
 mod exposition;
 mod grpc;
@@ -11,6 +12,7 @@ mod life;
 mod links;
 mod metrics;
 mod security;
+mod snapshot;
 mod tls;
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};

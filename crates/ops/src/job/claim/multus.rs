@@ -1,0 +1,103 @@
+//! Multus: the annotation `k8s.v1.cni.cncf.io/network-status`, where the pod has it as a file by the downward API.
+//!
+//! The file says the same as the variables, and more where a plugin is old. It is written again while the pod
+//! starts, so half of it or none is no reason to refuse.
+
+use node::{Seen, Tree};
+use serde::Deserialize;
+
+use super::{Claim, Claims, DeviceId};
+
+pub(super) fn gather(tree: &Tree, claims: &mut Claims) {
+    for path in FILES {
+        let Seen::Value(text) = tree.text(path) else { continue };
+        match networks(&text) {
+            Ok(networks) => networks.into_iter().for_each(|network| add(path, network, claims)),
+            Err(reason) => claims.doubts.push(format!("{path} is not used: {reason}")),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Network {
+    #[serde(rename = "device-info")]
+    device_info: Option<DeviceInfo>,
+}
+
+#[derive(Deserialize)]
+struct DeviceInfo {
+    pci: Option<Pci>,
+}
+
+#[derive(Deserialize)]
+struct Pci {
+    #[serde(rename = "pci-address")]
+    address: Option<String>,
+    #[serde(rename = "rdma-device")]
+    rdma_device: Option<String>,
+}
+
+/// A file has the annotation alone, or all annotations: a line each, `name="value"` with the value quoted.
+fn networks(text: &str) -> Result<Vec<Network>, String> {
+    let of_all = text.lines().find_map(|line| line.strip_prefix(ANNOTATION)?.strip_prefix('='));
+    let status = match of_all {
+        Some(value) => {
+            serde_json::from_str(value).map_err(|error| format!("{ANNOTATION}: {error}"))?
+        }
+        None if text.starts_with('[') => text.to_owned(),
+        None => return Ok(Vec::new()),
+    };
+    serde_json::from_str(&status)
+        .map_err(|error| format!("{ANNOTATION} is not as Multus writes it: {error}"))
+}
+
+fn add(path: &str, network: Network, claims: &mut Claims) {
+    let Some(pci) = network.device_info.and_then(|info| info.pci) else { return };
+    let Some(id) = pci.address.as_deref().and_then(DeviceId::parse) else { return };
+    // Empty where there is none.
+    let device = pci.rdma_device.filter(|name| !name.is_empty());
+    match Claim::new(id, path).with_rdma(device, None) {
+        Ok(claim) => claims.add(claim),
+        Err(reason) => claims.doubts.push(reason),
+    }
+}
+
+const ANNOTATION: &str = "k8s.v1.cni.cncf.io/network-status";
+/// Where manifests mount it: ours, the network resources injector's, the Kubernetes documents'.
+const FILES: [&str; 3] =
+    ["/etc/podnetinfo/network-status", "/etc/podnetinfo/annotations", "/etc/podinfo/annotations"];
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::trial;
+    use super::*;
+    use serde_json::json;
+
+    const STATUS: &str = r#"[{"name":"ovn","interface":"eth0","ips":["10.1.2.3"]},{"name":"rdma","interface":
+        "net1","device-info":{"type":"pci","version":"1.1.0","pci":{"pci-address":"0000:3b:02.6",
+        "rdma-device":"mlx5_4"}}}]"#;
+
+    fn claims(path: &str, text: &str) -> Claims {
+        let mut claims = Claims::default();
+        gather(&trial::tree(json!({ path: text })), &mut claims);
+        claims
+    }
+
+    #[test]
+    fn the_annotation_by_itself_and_among_others() {
+        let quoted = serde_json::to_string(STATUS).expect("a string");
+        let all = format!("a=\"b\"\n{ANNOTATION}={quoted}\nz=\"\"\n");
+        for (path, text) in [(FILES[0], STATUS), (FILES[1], &all)] {
+            let claims = claims(path, text);
+            assert_eq!(claims.claims.len(), 1, "{path} {claims:?}");
+            assert_eq!(claims.claims[0].rdma_device.as_deref(), Some("mlx5_4"));
+        }
+    }
+
+    #[test]
+    fn half_a_file_is_read_past() {
+        let claims = claims(FILES[0], &STATUS[..100]);
+        assert!(claims.claims.is_empty() && claims.wrong.is_empty());
+        assert_eq!(claims.doubts.len(), 1);
+    }
+}

@@ -1,0 +1,234 @@
+//! The SR-IOV device plugin: `PCIDEVICE_<PREFIX>_<RESOURCE>` is a list of ids, and with `_INFO` behind it a JSON
+//! object of what each has.
+//!
+//! A resource may itself be called `…_INFO`, and its name may hold a dash, which no shell can read: so all
+//! variables are walked, and the value decides what it is. `rdma_dev` is in the object since v3.10.0 alone.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
+
+use super::{Claim, Claims, DeviceId, quoted};
+
+pub(super) fn gather(environment: &BTreeMap<String, String>, claims: &mut Claims) {
+    let variables: BTreeMap<&str, Says> = environment
+        .iter()
+        .filter(|(name, _)| name.starts_with(PREFIX))
+        .map(|(name, value)| (name.as_str(), Says::read(name, value)))
+        .collect();
+    for (name, says) in &variables {
+        match says {
+            Says::List(ids) => take_list(name, ids, &variables, claims),
+            Says::Info(info) => take_info(name, info, &variables, claims),
+            Says::Broken(reason) => take_broken(name, reason, &variables, claims),
+        }
+    }
+}
+
+/// What a variable says.
+enum Says {
+    List(Vec<DeviceId>),
+    Info(Vec<Claim>),
+    Broken(String),
+}
+
+impl Says {
+    fn read(name: &str, value: &str) -> Self {
+        if value.len() > LONGEST {
+            return Says::Broken(format!("is longer than {LONGEST} bytes"));
+        }
+        if let Ok(object) = serde_json::from_str::<Map<String, Value>>(value) {
+            return read_info(name, object).map_or_else(Says::Broken, Says::Info);
+        }
+        let ids = value.split(',').map(str::trim).filter(|id| !id.is_empty());
+        let ids: Result<Vec<DeviceId>, &str> =
+            ids.map(|id| DeviceId::parse(id).ok_or(id)).collect();
+        match ids {
+            Ok(ids) => Says::List(ids),
+            Err(_) if name.ends_with(INFO) => Says::Broken(format!(
+                "is neither a JSON object nor a list of devices: {}",
+                quoted(value)
+            )),
+            Err(id) => Says::Broken(format!(
+                "names {}, which is neither a PCI address nor an auxiliary device",
+                quoted(id)
+            )),
+        }
+    }
+}
+
+/// What the plugin tells of one device; providers that say nothing of RDMA are read past.
+#[derive(Deserialize)]
+struct Providers {
+    rdma: Option<Rdma>,
+    /// With `mount` and `dev-mount`, or `vfio-mount` and `vfio-dev-mount` as the plugin's README has it.
+    vfio: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Rdma {
+    rdma_dev: Option<String>,
+    uverbs: Option<String>,
+}
+
+fn read_info(name: &str, object: Map<String, Value>) -> Result<Vec<Claim>, String> {
+    let one = |(id, value): (String, Value)| {
+        let known = DeviceId::parse(&id).ok_or_else(|| {
+            format!("names {}, which is neither a PCI address nor an auxiliary device", quoted(&id))
+        })?;
+        let providers: Providers = serde_json::from_value(value)
+            .map_err(|error| format!("has a {id} that is not as the plugin writes it: {error}"))?;
+        let mut claim = Claim::new(known, name);
+        claim.is_vfio = providers.vfio.is_some();
+        let Some(rdma) = providers.rdma else { return Ok(claim) };
+        claim.promises_rdma = true;
+        claim.with_rdma(rdma.rdma_dev, rdma.uverbs)
+    };
+    object.into_iter().map(one).collect()
+}
+
+/// A list alone is resolved by the host's files; beside an object it must name the same devices.
+fn take_list(name: &str, ids: &[DeviceId], all: &BTreeMap<&str, Says>, claims: &mut Claims) {
+    if let Some(Says::Info(info)) = all.get(format!("{name}{INFO}").as_str()) {
+        let only_here = ids.iter().find(|id| !info.iter().any(|claim| claim.id == **id));
+        let only_there = info.iter().find(|claim| !ids.contains(&claim.id));
+        if let Some(id) = only_here.or(only_there.map(|claim| &claim.id)) {
+            claims.wrong.push(format!(
+                "{name} and {name}{INFO} contradict each other: {id} is in one alone"
+            ));
+        }
+        return;
+    }
+    for id in ids {
+        claims.add(Claim::new(id.clone(), name));
+    }
+}
+
+fn take_info(name: &str, info: &[Claim], all: &BTreeMap<&str, Says>, claims: &mut Claims) {
+    for claim in info {
+        claims.add(claim.clone());
+    }
+    let list = name.strip_suffix(INFO).and_then(|list| all.get(list));
+    if let Some(Says::Broken(reason)) = list {
+        claims
+            .doubts
+            .push(format!("{} {reason}; {name} is used alone", name.trim_end_matches(INFO)));
+    }
+}
+
+/// The list beside a broken object tells which functions they are, and the host's files tell the rest.
+fn take_broken(name: &str, reason: &str, all: &BTreeMap<&str, Says>, claims: &mut Claims) {
+    let list = name.strip_suffix(INFO).and_then(|list| Some((list, all.get(list)?)));
+    if let Some((list, Says::List(ids))) = list
+        && !ids.is_empty()
+    {
+        claims.doubts.push(format!("{name} {reason}; the devices of {list} are looked up instead"));
+        return;
+    }
+    if matches!(all.get(format!("{name}{INFO}").as_str()), Some(Says::Info(_))) {
+        // Said when the object is taken.
+        return;
+    }
+    claims.wrong.push(format!("{name} {reason}"));
+}
+
+const PREFIX: &str = "PCIDEVICE_";
+const INFO: &str = "_INFO";
+/// As long as Linux lets one variable be.
+const LONGEST: usize = 128 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claims(variables: &[(&str, &str)]) -> Claims {
+        let environment =
+            variables.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        let mut claims = Claims::default();
+        gather(&environment, &mut claims);
+        claims
+    }
+
+    fn only(claims: &Claims) -> (&str, Option<&str>, Option<&str>) {
+        assert!(claims.wrong.is_empty(), "{:?}", claims.wrong);
+        let [claim] = claims.claims.as_slice() else { panic!("{:?}", claims.claims) };
+        (&claim.source, claim.rdma_device.as_deref(), claim.uverbs.as_deref())
+    }
+
+    const NEW: &str = r#"{"0000:3b:02.6":{"generic":{"deviceID":"0000:3b:02.6"},"rdma":{"rdma_cm":
+        "/dev/infiniband/rdma_cm","rdma_dev":"mlx5_4","uverbs":"/dev/infiniband/uverbs4"}}}"#;
+
+    #[test]
+    fn a_plugin_that_names_the_rdma_device() {
+        let given = [
+            ("PCIDEVICE_OPENSHIFT_IO_RDMA", "0000:3b:02.6"),
+            ("PCIDEVICE_OPENSHIFT_IO_RDMA_INFO", NEW),
+        ];
+        let claims = claims(&given);
+        assert_eq!(only(&claims), (given[1].0, Some("mlx5_4"), Some("uverbs4")));
+    }
+
+    #[test]
+    fn an_old_plugin_names_the_node_alone_and_an_older_one_nothing() {
+        let old = r#"{"0000:3b:02.6":{"rdma":{"uverbs":"/dev/infiniband/uverbs4"},"extraInfo":{"a":"b"}}}"#;
+        let with_node = claims(&[("PCIDEVICE_INTEL_COM_A_INFO", old)]);
+        assert_eq!(only(&with_node), ("PCIDEVICE_INTEL_COM_A_INFO", None, Some("uverbs4")));
+        let bare = claims(&[("PCIDEVICE_INTEL_COM_A", "0000:3b:02.6")]);
+        assert_eq!(only(&bare), ("PCIDEVICE_INTEL_COM_A", None, None));
+        assert!(!bare.claims[0].promises_rdma);
+    }
+
+    #[test]
+    fn a_dash_in_a_resource_and_a_subfunction() {
+        let claims = claims(&[("PCIDEVICE_NVIDIA_COM_MLNX-RDMA", "mlx5_core.sf.4")]);
+        assert_eq!(claims.claims[0].id, DeviceId::Auxiliary("mlx5_core.sf.4".to_owned()));
+    }
+
+    #[test]
+    fn a_resource_that_is_called_info_is_a_list_by_its_value() {
+        let claims =
+            claims(&[("PCIDEVICE_A_FOO_INFO", "0000:3b:02.6"), ("PCIDEVICE_A_FOO_INFO_INFO", NEW)]);
+        assert_eq!(only(&claims).0, "PCIDEVICE_A_FOO_INFO_INFO");
+    }
+
+    #[test]
+    fn vfio_by_its_old_and_its_new_keys() {
+        for keys in [r#""mount":"/dev/vfio/9""#, r#""vfio-mount":"/dev/vfio/9""#] {
+            let info = format!(r#"{{"0000:3b:02.6":{{"vfio":{{{keys}}}}}}}"#);
+            let claims = claims(&[("PCIDEVICE_A_B_INFO", &info)]);
+            assert!(claims.claims[0].is_vfio && !claims.claims[0].promises_rdma, "{keys}");
+        }
+    }
+
+    #[test]
+    fn broken_json_is_read_past_when_the_list_is_there_and_refused_when_not() {
+        let beside =
+            claims(&[("PCIDEVICE_A_B", "0000:3b:02.6"), ("PCIDEVICE_A_B_INFO", r#"{"0000"#)]);
+        assert_eq!(only(&beside).0, "PCIDEVICE_A_B");
+        assert_eq!(beside.doubts.len(), 1);
+        for value in [r#"{"0000"#, "[]", "null", r#"{"0000:3b:02.6":7}"#, r#"{"../../etc":{}}"#] {
+            let alone = claims(&[("PCIDEVICE_A_B_INFO", value)]);
+            assert_eq!(alone.wrong.len(), 1, "{value}");
+            assert!(alone.claims.is_empty(), "{value}");
+        }
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_are_refused() {
+        for (device, node) in [("mlx5_0,mlx5_1", "uverbs0"), ("../x", "uverbs0"), ("a", "../sda")] {
+            let info = format!(
+                r#"{{"0000:3b:02.6":{{"rdma":{{"rdma_dev":"{device}","uverbs":"/dev/infiniband/{node}"}}}}}}"#
+            );
+            assert_eq!(claims(&[("PCIDEVICE_A_B_INFO", &info)]).wrong.len(), 1, "{device} {node}");
+        }
+        assert_eq!(claims(&[("PCIDEVICE_A_B", "0000:3b:02.6,/etc")]).wrong.len(), 1);
+    }
+
+    #[test]
+    fn two_variables_that_differ_are_refused() {
+        let claims = claims(&[("PCIDEVICE_A_B", "0000:3b:02.7"), ("PCIDEVICE_A_B_INFO", NEW)]);
+        assert!(claims.wrong[0].contains("contradict"), "{:?}", claims.wrong);
+    }
+}

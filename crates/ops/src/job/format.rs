@@ -1,0 +1,101 @@
+//! A plan as text that something else reads.
+
+use std::fmt::Write;
+
+use super::plan::Plan;
+use super::setting::Setting;
+
+/// Who reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A shell, by `eval`.
+    Sh,
+    /// NCCL: `/etc/nccl.conf`.
+    NcclConf,
+    /// Open MPI: `openmpi-mca-params.conf`.
+    Mca,
+}
+
+impl Plan {
+    /// The settings that this reader knows, and the hints as comments.
+    pub fn text(&self, format: Format) -> String {
+        let mut text = String::new();
+        for setting in &self.settings {
+            let Some((name, value)) = format.written(setting) else { continue };
+            // The user's own is in the environment, and stays there.
+            let _ = match setting.is_users {
+                true => writeln!(text, "# {name} is set already"),
+                false => writeln!(text, "{}{name}{}{value}", format.before(), format.between()),
+            };
+        }
+        for hint in &self.hints {
+            let _ = writeln!(text, "# {hint}");
+        }
+        text
+    }
+}
+
+impl Format {
+    fn before(self) -> &'static str {
+        if self == Format::Sh { "export " } else { "" }
+    }
+
+    fn between(self) -> &'static str {
+        if self == Format::Mca { " = " } else { "=" }
+    }
+
+    fn written(self, setting: &Setting) -> Option<(String, String)> {
+        let name = &setting.name;
+        match self {
+            Format::Sh => is_shell_name(name).then(|| (name.clone(), quote(&setting.value))),
+            Format::NcclConf => {
+                name.starts_with("NCCL_").then(|| (name.clone(), setting.value.clone()))
+            }
+            Format::Mca => {
+                Some((name.strip_prefix("OMPI_MCA_")?.to_owned(), setting.value.clone()))
+            }
+        }
+    }
+}
+
+/// Whether a shell can export it: a dash cannot be in a name.
+fn is_shell_name(name: &str) -> bool {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    name.bytes().all(letter) && name.bytes().next().is_some_and(|first| !first.is_ascii_digit())
+}
+
+/// One word for every POSIX shell, whatever it holds.
+fn quote(value: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.,:/=@%+".contains(&byte);
+    if !value.is_empty() && value.bytes().all(plain) {
+        return value.to_owned();
+    }
+    format!("'{}'", value.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_each_value_as_one_word() {
+        for (value, quoted) in [
+            ("=mlx5_4:1", "=mlx5_4:1"),
+            ("^openib", "'^openib'"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("$(rm -rf /)'`", r"'$(rm -rf /)'\''`'"),
+            ("a\nb", "'a\nb'"),
+        ] {
+            assert_eq!(quote(value), quoted);
+        }
+    }
+
+    #[test]
+    fn names_that_no_shell_knows_are_left_out() {
+        assert!(is_shell_name("NCCL_IB_HCA") && is_shell_name("_x1"));
+        for name in ["PCIDEVICE_NVIDIA_COM_MLNX-RDMA", "1A", "", "A B", "a=b"] {
+            assert!(!is_shell_name(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! A port that a job may use, and the verdict on each that was looked at.
+
+use node::{Device, LinkLayer, Port};
+use serde::Serialize;
+
+/// A port that works here.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rail<'n> {
+    pub(super) device: &'n Device,
+    pub(super) port: &'n Port,
+    pub(super) kind: Kind,
+}
+
+/// What a rail speaks; each is set up in its own way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    InfiniBand,
+    Roce,
+    /// Reached by libfabric and NCCL's plugin for it, never as an HCA.
+    Efa,
+}
+
+impl Rail<'_> {
+    /// As NCCL and UCX write it: `mlx5_4:1`.
+    pub(super) fn name(&self) -> String {
+        format!("{}:{}", self.device.name, self.port.number)
+    }
+
+    /// Gb/s, where the port tells.
+    pub(super) fn gbps(&self) -> f64 {
+        self.port.rate.value().map_or(0.0, |rate| rate.gbps())
+    }
+}
+
+impl Kind {
+    pub(super) fn of(port: &Port) -> Option<Self> {
+        Some(match port.link_layer.value()? {
+            LinkLayer::InfiniBand => Kind::InfiniBand,
+            LinkLayer::Ethernet => Kind::Roce,
+            LinkLayer::Unknown => Kind::Efa,
+        })
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::InfiniBand => "InfiniBand",
+            Kind::Roce => "RoCE",
+            Kind::Efa => "EFA",
+        }
+    }
+}
+
+/// What became of a device or one of its ports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Judged {
+    /// The RDMA device; of a function that has none, its address.
+    pub device: String,
+    /// The port, where it came down to one.
+    pub port: Option<u32>,
+    /// Kept or dropped.
+    pub verdict: Verdict,
+    /// Why.
+    pub why: String,
+    /// The file or variable that says so.
+    pub read: String,
+}
+
+/// Whether a job is told of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It is.
+    Kept,
+    /// It is not.
+    Dropped,
+}
+
+impl Verdict {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Kept => "kept",
+            Verdict::Dropped => "dropped",
+        }
+    }
+}
+
+impl Judged {
+    pub(super) fn dropped(device: &str, why: impl Into<String>, read: impl Into<String>) -> Self {
+        Judged {
+            device: device.to_owned(),
+            port: None,
+            verdict: Verdict::Dropped,
+            why: why.into(),
+            read: read.into(),
+        }
+    }
+
+    pub(super) fn at(mut self, port: u32) -> Self {
+        self.port = Some(port);
+        self
+    }
+}

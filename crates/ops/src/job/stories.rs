@@ -1,0 +1,239 @@
+//! Pods and hosts as people have them, and what their jobs are told.
+
+use std::collections::BTreeMap;
+
+use node::Node;
+
+use super::trial::{Machine, environment};
+use super::{Format, Mode, Plan, Refusal, Request, Verdict, Version, plan};
+
+const V2: &str = "RoCE v2";
+const INFO: &str = r#"{"0000:3b:02.6":{"generic":{"deviceID":"0000:3b:02.6"},"rdma":{"rdma_cm":
+    "/dev/infiniband/rdma_cm","rdma_dev":"mlx5_4","uverbs":"/dev/infiniband/uverbs6"}}}"#;
+const GIVEN: (&str, &str) = ("PCIDEVICE_OPENSHIFT_IO_RDMA_INFO", INFO);
+
+/// A pod of a host with two InfiniBand functions, of which it was given mlx5_4.
+fn pod() -> Machine {
+    Machine::default().infiniband("mlx5_4", 6).infiniband("mlx5_1", 1)
+}
+
+fn asked(
+    machine: &Machine,
+    mode: Mode,
+    variables: &[(&str, &str)],
+    nccl: Option<Version>,
+    peers: &[&str],
+) -> Result<Plan, Box<Refusal>> {
+    let tree = machine.tree();
+    let peers: Vec<_> = peers.iter().map(|peer| peer.parse().expect("an address")).collect();
+    let environment = environment(variables);
+    let request = Request { environment: &environment, mode, peers: &peers, nccl };
+    plan(&Node::read(&tree), &tree, &request)
+}
+
+fn auto(machine: &Machine, variables: &[(&str, &str)]) -> Result<Plan, Box<Refusal>> {
+    asked(machine, Mode::Auto, variables, None, &[])
+}
+
+fn set(plan: &Plan) -> BTreeMap<&str, &str> {
+    let ours = plan.settings.iter().filter(|setting| !setting.is_users);
+    ours.map(|setting| (setting.name.as_str(), setting.value.as_str())).collect()
+}
+
+fn hca(plan: &Plan) -> Option<&str> {
+    set(plan).get("NCCL_IB_HCA").copied()
+}
+
+fn why<'d>(devices: &'d [super::Judged], device: &str) -> &'d str {
+    let one = devices.iter().find(|one| one.device == device && one.verdict == Verdict::Dropped);
+    one.map_or("", |one| &one.why)
+}
+
+#[test]
+fn a_pod_uses_what_it_was_given_and_says_why_not_the_rest() {
+    let plan = auto(&pod(), &[GIVEN]).expect("a plan");
+    let set = set(&plan);
+    assert_eq!(set["NCCL_IB_HCA"], "=mlx5_4:1");
+    assert_eq!(set["UCX_NET_DEVICES"], "mlx5_4:1");
+    assert_eq!(set["OMPI_MCA_pml"], "ucx");
+    assert!(!set.contains_key("UCX_TLS") && !set.contains_key("NCCL_IB_ADDR_FAMILY"), "{set:?}");
+    assert!(!set.contains_key("OMPI_MCA_opal_common_ucx_devices"), "{set:?}");
+    assert_eq!(why(&plan.devices, "mlx5_1"), "not among the devices that were given to this pod");
+    assert!(plan.devices[0].why.contains("PCIDEVICE_OPENSHIFT_IO_RDMA_INFO"), "{:?}", plan.devices);
+}
+
+#[test]
+fn every_family_leads_to_the_same_device() {
+    let old = r#"{"0000:3b:02.6":{"rdma":{"uverbs":"/dev/infiniband/uverbs6"}}}"#;
+    let families: [&[(&str, &str)]; 5] = [
+        &[("PCIDEVICE_NVIDIA_COM_MLNX-RDMA", "0000:3b:02.6")],
+        &[("PCIDEVICE_INTEL_COM_A", "0000:3b:02.6"), ("PCIDEVICE_INTEL_COM_A_INFO", "{broken")],
+        &[("PCIDEVICE_INTEL_COM_A_INFO", old)],
+        &[("SRIOVNETWORK_PCI_ADDRESSES", "0000:3b:02.6")],
+        &[
+            ("SRIOVNETWORK_VF_DEVICE_a_b", "0000:3b:02.6"),
+            ("SRIOVNETWORK_a_b_RDMA_DEVICE", "mlx5_4"),
+        ],
+    ];
+    for family in families {
+        assert_eq!(hca(&auto(&pod(), family).expect("a plan")), Some("=mlx5_4:1"), "{family:?}");
+    }
+    let status =
+        r#"[{"device-info":{"pci":{"pci-address":"0000:3b:02.6","rdma-device":"mlx5_4"}}}]"#;
+    let machine = pod().file("/etc/podnetinfo/network-status", status);
+    assert_eq!(hca(&auto(&machine, &[]).expect("a plan")), Some("=mlx5_4:1"));
+}
+
+#[test]
+fn a_subfunction_is_found_by_its_auxiliary_device() {
+    let machine =
+        pod().file("/sys/bus/auxiliary/devices/mlx5_core.sf.4/infiniband/mlx5_4/node_desc", "");
+    let plan = auto(&machine, &[("PCIDEVICE_NVIDIA_COM_SF", "mlx5_core.sf.4")]).expect("a plan");
+    assert_eq!(hca(&plan), Some("=mlx5_4:1"));
+}
+
+#[test]
+fn the_shared_plugin_gives_what_has_a_node() {
+    let machine = pod().without("/dev/infiniband/uverbs1");
+    let plan = auto(&machine, &[]).expect("a plan");
+    assert_eq!(hca(&plan), Some("=mlx5_4:1"));
+    assert!(why(&plan.devices, "mlx5_1").contains("not given"), "{:?}", plan.devices);
+}
+
+#[test]
+fn contradictions_are_refused_whatever_the_mode() {
+    let other_name = INFO.replace("mlx5_4", "mlx5_1");
+    let other_node = INFO.replace("uverbs6", "uverbs1");
+    for info in [other_name, other_node] {
+        for mode in [Mode::Auto, Mode::Rdma] {
+            let refusal = asked(&pod(), mode, &[(GIVEN.0, &info)], None, &[]).expect_err("refused");
+            assert!(refusal.reason.contains("says that 0000:3b:02.6 has"), "{}", refusal.reason);
+        }
+        assert!(asked(&pod(), Mode::Tcp, &[(GIVEN.0, &info)], None, &[]).is_ok());
+    }
+}
+
+#[test]
+fn a_promise_that_does_not_hold_is_refused_and_not_worked_around() {
+    let gone = Machine::default().infiniband("mlx5_1", 1);
+    let refusal = auto(&gone, &[GIVEN]).expect_err("refused");
+    assert!(refusal.reason.contains("none of it can be used"), "{}", refusal.reason);
+    assert!(why(&refusal.devices, "mlx5_4").contains("not in this pod"), "{:?}", refusal.devices);
+    let down = pod().file("/sys/class/infiniband/mlx5_4/ports/1/state", "1: DOWN\n");
+    let refusal = auto(&down, &[GIVEN]).expect_err("refused");
+    assert_eq!(why(&refusal.devices, "mlx5_4"), "it is DOWN");
+    let alone = auto(&pod(), &[("PCIDEVICE_A_B_INFO", "{broken")]).expect_err("refused");
+    assert!(alone.reason.starts_with("PCIDEVICE_A_B_INFO is neither"), "{}", alone.reason);
+}
+
+#[test]
+fn a_function_for_plain_packets_promises_nothing() {
+    let machine = Machine::default().file("/sys/bus/pci/devices/0000:5e:00.2/vendor", "0x8086");
+    let vfio = r#"{"0000:5e:00.2":{"vfio":{"mount":"/dev/vfio/9"}}}"#;
+    for given in
+        [("PCIDEVICE_INTEL_COM_DPDK_INFO", vfio), ("PCIDEVICE_INTEL_COM_NET", "0000:5e:00.2")]
+    {
+        let plan = auto(&machine, &[given]).expect("a plan");
+        assert_eq!(plan.mode, Mode::Tcp);
+        assert_eq!(set(&plan)["NCCL_IB_DISABLE"], "1");
+    }
+}
+
+#[test]
+fn an_empty_machine_goes_over_tcp_unless_rdma_is_demanded() {
+    let empty = Machine::default().file("/etc/hostname", "a");
+    let plan = auto(&empty, &[]).expect("a plan");
+    let set = set(&plan);
+    assert_eq!((set["NCCL_IB_DISABLE"], set["UCX_TLS"]), ("1", "tcp,sm,self"));
+    assert_eq!((set["OMPI_MCA_pml"], set["OMPI_MCA_btl"]), ("ob1", "^openib,uct"));
+    let refusal = asked(&empty, Mode::Rdma, &[], None, &[]).expect_err("refused");
+    assert!(refusal.reason.contains("no RDMA device can be used"), "{}", refusal.reason);
+}
+
+#[test]
+fn roce_needs_a_gid_of_this_namespace() {
+    let foreign =
+        Machine::default().roce("mlx5_0", 0, "net1").gid("mlx5_0", 0, "::ffff:10.1.0.5", V2, None);
+    let refusal = asked(&foreign, Mode::Rdma, &[], None, &[]).expect_err("refused");
+    assert!(why(&refusal.devices, "mlx5_0").contains("network namespace"), "{:?}", refusal.devices);
+    let here = foreign.gid("mlx5_0", 3, "::ffff:10.1.0.5", V2, Some("net1"));
+    let plan = auto(&here, &[]).expect("a plan");
+    assert_eq!(set(&plan)["NCCL_IB_ADDR_FAMILY"], "AF_INET");
+    assert_eq!(set(&plan)["NCCL_IB_ROCE_VERSION_NUM"], "2");
+    assert!(!set(&plan).contains_key("NCCL_IB_GID_INDEX"));
+    let old = asked(&here, Mode::Auto, &[], Some(Version(2, 18, 5)), &[]).expect("a plan");
+    assert_eq!(set(&old)["NCCL_IB_GID_INDEX"], "3");
+}
+
+#[test]
+fn addresses_that_lead_nowhere_and_subnets_without_a_manager() {
+    let local =
+        Machine::default().roce("mlx5_0", 0, "eth1").gid("mlx5_0", 0, "fe80::1", V2, Some("eth1"));
+    let refusal = asked(&local, Mode::Rdma, &[], None, &[]).expect_err("refused");
+    assert!(why(&refusal.devices, "mlx5_0").contains("own link"), "{:?}", refusal.devices);
+    let no_manager = pod().file("/sys/class/infiniband/mlx5_4/ports/1/lid", "0x0");
+    assert_eq!(hca(&auto(&no_manager, &[]).expect("a plan")), Some("=mlx5_1:1"));
+}
+
+#[test]
+fn renamed_devices_are_told_to_open_mpi() {
+    let machine = Machine::default().infiniband("ibp59s0", 0);
+    let plan = auto(&machine, &[]).expect("a plan");
+    assert_eq!(set(&plan)["OMPI_MCA_opal_common_ucx_devices"], "any");
+}
+
+#[test]
+fn efa_goes_by_its_plugin_and_is_no_hca() {
+    let machine = Machine::default().efa("rdmap16s27", 0);
+    let plan = auto(&machine, &[]).expect("a plan");
+    assert_eq!(set(&plan)["FI_PROVIDER"], "efa");
+    assert!(!set(&plan).keys().any(|name| name.starts_with("NCCL_IB") || name.starts_with("UCX")));
+    assert!(plan.notes.iter().any(|note| note.contains("libnccl-net.so")), "{:?}", plan.notes);
+}
+
+#[test]
+fn what_the_user_set_stays_and_is_said() {
+    let theirs = [GIVEN, ("NCCL_IB_HCA", "mlx5_1"), ("NCCL_IB_DISABLE", "1")];
+    let plan = auto(&pod(), &theirs).expect("a plan");
+    assert_eq!(hca(&plan), None);
+    let said = plan.notes.join("\n");
+    assert!(
+        said.contains("\"mlx5_1\" already and stays; this host would have \"=mlx5_4:1\""),
+        "{said}"
+    );
+    assert!(said.contains("NCCL will not use RDMA") && said.contains("mlx5_10"), "{said}");
+    assert!(plan.text(Format::Sh).contains("# NCCL_IB_HCA is set already\n"));
+}
+
+#[test]
+fn the_interface_to_the_peers_is_named_only_when_it_is_one() {
+    let routes = "Iface Destination\n\
+        eth0 0000000A 00000000 0001 0 0 100 000000FF 0 0 0\n\
+        ib0 0001A8C0 00000000 0001 0 0 200 00FFFFFF 0 0 0\n";
+    let machine = pod().file("/proc/net/route", routes);
+    let told = |peers: &[&str]| {
+        let plan = asked(&machine, Mode::Auto, &[GIVEN], None, peers).expect("a plan");
+        set(&plan).get("NCCL_SOCKET_IFNAME").map(|name| (*name).to_owned())
+    };
+    assert_eq!(told(&["10.0.0.2", "10.0.0.3"]).as_deref(), Some("=eth0"));
+    assert_eq!(told(&["10.0.0.2", "192.168.1.3"]), None);
+    assert_eq!(told(&["172.16.0.1"]), None);
+    assert_eq!(told(&[]), None);
+}
+
+#[test]
+fn on_a_host_fabrics_are_not_mixed() {
+    let machine =
+        pod().roce("mlx5_9", 5, "eth1").gid("mlx5_9", 0, "::ffff:10.1.0.5", V2, Some("eth1"));
+    let plan = auto(&machine, &[]).expect("a plan");
+    assert_eq!(hca(&plan), Some("=mlx5_1:1,mlx5_4:1"));
+    assert!(why(&plan.devices, "mlx5_9").contains("cannot be mixed"), "{:?}", plan.devices);
+}
+
+#[test]
+fn each_reader_gets_what_it_knows() {
+    let plan = auto(&pod(), &[GIVEN]).expect("a plan");
+    assert_eq!(plan.text(Format::NcclConf), "NCCL_IB_HCA==mlx5_4:1\n");
+    assert_eq!(plan.text(Format::Mca), "pml = ucx\nosc = ucx\nbtl = ^openib\n");
+    assert!(plan.text(Format::Sh).starts_with("export NCCL_IB_HCA==mlx5_4:1\n"));
+}
