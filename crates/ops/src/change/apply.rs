@@ -27,7 +27,10 @@ pub fn apply(machine: &Machine, plan: &Plan, command: &str, now: u64) -> Result<
             Outlook::LiveOnly => applied.left_out.push(step.change.target.name()),
             Outlook::From(before) => to_do.push((step, before)),
             Outlook::Unreadable(error) => {
-                return Err(Error::refused(format!("nothing was changed: {error}")));
+                return Err(Error::refused(format!(
+                    "nothing was changed: {error}; `--skip {}` does the rest without it",
+                    step.item
+                )));
             }
         }
     }

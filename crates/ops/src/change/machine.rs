@@ -173,6 +173,9 @@ impl Machine {
         match found {
             Ok(file) => Ok(Some(File::from(file))),
             Err(Errno::NOENT) => Ok(None),
+            Err(Errno::ACCESS) => Err(Error::failed(format!(
+                "{path} is readable by root alone; run it again with sudo"
+            ))),
             Err(errno) => Err(Error::call("read", path, errno)),
         }
     }

@@ -16,7 +16,7 @@ pub struct Plan {
 /// One change and its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Step {
-    /// What it belongs to: `mtu`.
+    /// What it belongs to: `mtu`. A command that applies plans leaves it out by `--skip mtu`.
     pub item: String,
     /// Why.
     pub why: String,
