@@ -9,8 +9,9 @@ use super::case::{gbps, is_roce, port_name};
 use super::{Case, Evidence, Finding, rates};
 
 /// Why comparing matters: what a finding says that no check has made.
-pub(super) const WHY: &str = "Each end may be healthy by itself, and the two not fit: another link layer, another version of \
-     RoCE, another subnet, another size of packets. Connections between them then time out.";
+pub(super) const WHY: &str = "Each end may be healthy by itself, and the two not fit: another \
+                              link layer, another version of RoCE, another subnet, another size \
+                              of packets. Connections between them then time out.";
 
 /// Compares this machine with another.
 pub fn compare(ours: &Case<'_>, theirs: &Case<'_>) -> Vec<Finding> {
@@ -89,10 +90,18 @@ fn no_common_kind(here: &[End<'_>], there: &[End<'_>]) -> Finding {
         let kinds: BTreeSet<Kind> = ends.iter().map(|end| end.kind).collect();
         kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
     };
-    Finding::problem("peer", format!("no common link layer: {} here, {} there", kinds(here), kinds(there)))
-        .read_all(here.iter().map(|end| Evidence::new(format!("here, {}", end.name), end.kind.name())))
-        .read_all(there.iter().map(|end| Evidence::new(format!("there, {}", end.name), end.kind.name())))
-        .fix("A VPI card can change: `mlxconfig -d DEVICE set LINK_TYPE_P1=2` (Ethernet; 1 is InfiniBand), then restart.")
+    Finding::problem(
+        "peer",
+        format!("no common link layer: {} here, {} there", kinds(here), kinds(there)),
+    )
+    .read_all(here.iter().map(|end| Evidence::new(format!("here, {}", end.name), end.kind.name())))
+    .read_all(
+        there.iter().map(|end| Evidence::new(format!("there, {}", end.name), end.kind.name())),
+    )
+    .fix(
+        "A VPI card can change: `mlxconfig -d DEVICE set LINK_TYPE_P1=2` (Ethernet; 1 is \
+         InfiniBand), then restart.",
+    )
 }
 
 fn roce(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Finding> {
@@ -126,12 +135,16 @@ fn roce(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Finding> {
         let finding = if known {
             Finding::warning(
                 "peer",
-                "no RoCE port of the two machines is in the same subnet: only RoCE v2 over a router can connect them",
+                "no RoCE port of the two machines is in the same subnet: only RoCE v2 over a \
+                 router can connect them",
             )
         } else {
             Finding::unknown("peer", "the subnets of RoCE ports are not known at both ends")
         };
-        return vec![finding.read_all(gid_evidence(&fitting)).fix("Give both ends addresses of one subnet, or check that routers carry UDP port 4791 between them.")];
+        return vec![finding.read_all(gid_evidence(&fitting)).fix(
+            "Give both ends addresses of one subnet, or check that routers carry UDP port 4791 \
+             between them.",
+        )];
     }
     near.into_iter().map(|(one, other)| mtu(one, other)).collect()
 }
@@ -195,7 +208,10 @@ fn infiniband(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Finding> {
         Finding::problem("peer", "no common partition, or both are limited members of it")
             .read(Evidence::new(format!("here, {}: P_Keys", one.name), keys(one)))
             .read(Evidence::new(format!("there, {}: P_Keys", other.name), keys(other)))
-            .fix("Put both ports into one partition as full members, in the subnet manager's partitions.conf."),
+            .fix(
+                "Put both ports into one partition as full members, in the subnet manager's \
+                 partitions.conf.",
+            ),
     ]
 }
 
@@ -221,7 +237,10 @@ fn rates_differ(pairs: &[(&End<'_>, &End<'_>)]) -> Option<Finding> {
         "peer",
         format!("{} here and {} there: the slower end sets the pace", gbps(here), gbps(there)),
     );
-    Some(finding.fix("On such pairs congestion control matters: `wirelane doctor flow-control ecn` at both ends."))
+    Some(finding.fix(
+        "On such pairs congestion control matters: `wirelane doctor flow-control ecn` at both \
+         ends.",
+    ))
 }
 
 fn versions(ours: &Node, theirs: &Node) -> Vec<Finding> {
