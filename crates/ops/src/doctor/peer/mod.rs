@@ -1,9 +1,12 @@
 //! Two machines that should talk: whether their fabrics fit together.
 
+mod infiniband;
+mod roce;
+
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use node::{Device, GidType, LinkLayer, Node, NodeType, Port, Seen};
+use node::{Device, LinkLayer, Node, NodeType, Port, Seen};
 
 use super::case::{gbps, is_roce, port_name};
 use super::{Case, Evidence, Finding, rates};
@@ -27,8 +30,8 @@ pub fn compare(ours: &Case<'_>, theirs: &Case<'_>) -> Vec<Finding> {
         return vec![named(no_common_kind(&here, &there))];
     }
     let mut findings = Vec::new();
-    findings.extend(roce(&same_kind));
-    findings.extend(infiniband(&same_kind));
+    findings.extend(roce::compare(&same_kind));
+    findings.extend(infiniband::compare(&same_kind));
     findings.extend(rates_differ(&same_kind));
     findings.extend(versions(ours.node, theirs.node));
     findings.into_iter().map(named).collect()
@@ -104,128 +107,6 @@ fn no_common_kind(here: &[End<'_>], there: &[End<'_>]) -> Finding {
     )
 }
 
-fn roce(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Finding> {
-    let roce: Vec<_> = pairs.iter().filter(|(one, _)| one.kind == Kind::Roce).copied().collect();
-    if roce.is_empty() {
-        return Vec::new();
-    }
-    let fitting: Vec<_> = roce
-        .iter()
-        .filter(|(one, other)| !versions_of(one).is_disjoint(&versions_of(other)))
-        .copied()
-        .collect();
-    if fitting.is_empty() {
-        let finding =
-            Finding::problem("peer", "no common version of RoCE among addresses of both ends");
-        return vec![
-            finding
-                .read_all(gid_evidence(&roce))
-                .fix("Give both ends' net devices addresses; RoCE v2 needs a card that has it."),
-        ];
-    }
-    let near: Vec<_> = fitting
-        .iter()
-        .filter(|(one, other)| common_network(one, other).is_some())
-        .copied()
-        .collect();
-    if near.is_empty() {
-        let known = fitting
-            .iter()
-            .any(|(one, other)| !one.networks.is_empty() && !other.networks.is_empty());
-        let finding = if known {
-            Finding::warning(
-                "peer",
-                "no RoCE port of the two machines is in the same subnet: only RoCE v2 over a \
-                 router can connect them",
-            )
-        } else {
-            Finding::unknown("peer", "the subnets of RoCE ports are not known at both ends")
-        };
-        return vec![finding.read_all(gid_evidence(&fitting)).fix(
-            "Give both ends addresses of one subnet, or check that routers carry UDP port 4791 \
-             between them.",
-        )];
-    }
-    near.into_iter().map(|(one, other)| mtu(one, other)).collect()
-}
-
-/// Ports in one subnet: their packets should have one size.
-fn mtu(one: &End<'_>, other: &End<'_>) -> Finding {
-    let subject = format!("{} – {}", one.name, other.name);
-    let evidence = [("here", one), ("there", other)].map(|(place, end)| {
-        let mtu = end.port.active_mtu.map_or("not known".to_owned(), |mtu| mtu.to_string());
-        Evidence::new(format!("{place}, {}: packet size", end.name), mtu)
-    });
-    let network = common_network(one, other).unwrap_or_default();
-    match (one.port.active_mtu, other.port.active_mtu) {
-        (Some(here), Some(there)) if here != there => Finding::warning(
-            subject,
-            format!("packets of {here} bytes here and {there} there, in one subnet {network}"),
-        )
-        .read_all(evidence)
-        .fix("Give both net devices one MTU: `ip link set NETDEV mtu 9000`."),
-        _ => Finding::ok(subject, format!("in one subnet, {network}, with packets of one size"))
-            .read_all(evidence),
-    }
-}
-
-fn infiniband(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Finding> {
-    let pairs: Vec<_> =
-        pairs.iter().filter(|(one, _)| one.kind == Kind::InfiniBand).copied().collect();
-    if pairs.is_empty() {
-        return Vec::new();
-    }
-    let one_fabric: Vec<_> = pairs
-        .iter()
-        .filter(|(one, other)| {
-            subnet(one).is_none() || subnet(other).is_none() || subnet(one) == subnet(other)
-        })
-        .copied()
-        .collect();
-    if one_fabric.is_empty() {
-        let finding = Finding::problem(
-            "peer",
-            "the InfiniBand ports have different subnet prefixes: they are on different fabrics",
-        );
-        return vec![
-            finding
-                .read_all(gid_evidence(&pairs))
-                .fix("Use ports of one fabric, or a router between them."),
-        ];
-    }
-    if one_fabric.iter().any(|(one, other)| share_partition(one.port, other.port)) {
-        let (one, other) = one_fabric[0];
-        return vec![Finding::ok(
-            format!("{} – {}", one.name, other.name),
-            "on one InfiniBand fabric, in one partition",
-        )];
-    }
-    let keys = |end: &End<'_>| {
-        end.port.pkeys.iter().map(|key| format!("{key:#06x}")).collect::<Vec<_>>().join(", ")
-    };
-    let (one, other) = one_fabric[0];
-    vec![
-        Finding::problem("peer", "no common partition, or both are limited members of it")
-            .read(Evidence::new(format!("here, {}: P_Keys", one.name), keys(one)))
-            .read(Evidence::new(format!("there, {}: P_Keys", other.name), keys(other)))
-            .fix(
-                "Put both ports into one partition as full members, in the subnet manager's \
-                 partitions.conf.",
-            ),
-    ]
-}
-
-/// Bit 15 is full membership; two limited members cannot talk. Unknown keys are no reason to complain.
-fn share_partition(one: &Port, other: &Port) -> bool {
-    let talks = |key: &u16| {
-        other
-            .pkeys
-            .iter()
-            .any(|theirs| key & 0x7fff == theirs & 0x7fff && (key | theirs) & 0x8000 != 0)
-    };
-    one.pkeys.is_empty() || other.pkeys.is_empty() || one.pkeys.iter().any(talks)
-}
-
 fn rates_differ(pairs: &[(&End<'_>, &End<'_>)]) -> Option<Finding> {
     let fastest = |ends: BTreeSet<u64>| ends.last().copied();
     let here = fastest(pairs.iter().filter_map(|(one, _)| one.mbps).collect())?;
@@ -279,48 +160,6 @@ fn versions(ours: &Node, theirs: &Node) -> Vec<Finding> {
             .push(finding.read(Evidence::new("here", ours)).read(Evidence::new("there", theirs)));
     }
     findings
-}
-
-/// Which RoCE versions the port has addresses for.
-fn versions_of(end: &End<'_>) -> BTreeSet<&'static str> {
-    let usable = end.port.gids.iter().filter(|gid| !gid.is_link_local());
-    usable.filter_map(|gid| gid.kind.value().copied().map(GidType::name)).collect()
-}
-
-/// The subnet that both are in, as `10.0.0.0/24`.
-fn common_network(one: &End<'_>, other: &End<'_>) -> Option<String> {
-    let networks = |end: &End<'_>| -> BTreeSet<(IpAddr, u8)> {
-        let routed = end.networks.iter().filter(|(address, _)| !is_link_local(*address));
-        routed.map(|(address, prefix)| (network(*address, *prefix), *prefix)).collect()
-    };
-    let common = networks(one).intersection(&networks(other)).next().copied();
-    common.map(|(network, prefix)| format!("{network}/{prefix}"))
-}
-
-fn is_link_local(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => address.is_link_local(),
-        IpAddr::V6(address) => address.is_unicast_link_local(),
-    }
-}
-
-fn network(address: IpAddr, prefix: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(address) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(prefix.min(32))).unwrap_or(0);
-            IpAddr::V4((u32::from(address) & mask).into())
-        }
-        IpAddr::V6(address) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(prefix.min(128))).unwrap_or(0);
-            IpAddr::V6((u128::from(address) & mask).into())
-        }
-    }
-}
-
-/// The upper half of an InfiniBand port's GID.
-fn subnet(end: &End<'_>) -> Option<u64> {
-    let gid = end.port.gids.first()?;
-    u64::try_from(u128::from(gid.gid) >> 64).ok()
 }
 
 fn gid_evidence(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Evidence> {
