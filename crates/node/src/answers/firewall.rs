@@ -1,5 +1,8 @@
 //! The packet filter's rules, as its own program lists them.
 
+mod iptables;
+mod nft;
+
 use serde::{Deserialize, Serialize};
 
 use super::program;
@@ -74,108 +77,6 @@ impl Rules {
             _ => return,
         };
         list.extend(ports.into_iter().take(MOST_PORTS.saturating_sub(list.len())));
-    }
-}
-
-/// What `nft -j list ruleset` writes: a list of chains and rules.
-mod nft {
-    use serde_json::Value;
-
-    use super::Rules;
-
-    pub(super) fn parse(text: &str) -> Option<Rules> {
-        let document: Value = serde_json::from_str(text).ok()?;
-        let items = document["nftables"].as_array()?;
-        let mut rules = Rules::default();
-        let chains: Vec<&Value> = items.iter().map(|item| &item["chain"]).collect();
-        let inputs: Vec<&&Value> = chains.iter().filter(|chain| chain["hook"] == "input").collect();
-        rules.drops_by_default = inputs.iter().any(|chain| chain["policy"] == "drop");
-        for rule in items.iter().map(|item| &item["rule"]) {
-            let Some(parts) = rule["expr"].as_array() else { continue };
-            let has = |verdict: &str| parts.iter().any(|part| part.get(verdict).is_some());
-            let is_of_input = inputs.iter().any(|chain| {
-                chain["name"] == rule["chain"]
-                    && chain["table"] == rule["table"]
-                    && chain["family"] == rule["family"]
-            });
-            // A rule without a condition that drops is what a chain ends with.
-            let condition = has("match") || has("vmap") || has("jump") || has("limit");
-            if is_of_input && !condition && (has("drop") || has("reject")) {
-                rules.drops_by_default = true;
-            }
-            if has("accept") {
-                parts.iter().for_each(|part| ports(&part["match"], &mut rules));
-            }
-        }
-        Some(rules)
-    }
-
-    /// `{"op": "==", "left": {"payload": {"protocol": "udp", "field": "dport"}}, "right": 4791}`.
-    fn ports(condition: &Value, rules: &mut Rules) {
-        let payload = &condition["left"]["payload"];
-        if condition["op"] != "==" || payload["field"] != "dport" {
-            return;
-        }
-        let right = &condition["right"];
-        let ranges: Vec<(u16, u16)> = match right["set"].as_array() {
-            Some(set) => set.iter().filter_map(range).collect(),
-            None => range(right).into_iter().collect(),
-        };
-        match payload["protocol"].as_str().unwrap_or_default() {
-            // The transport's port, whichever it is.
-            "th" => {
-                rules.let_in("udp", ranges.clone());
-                rules.let_in("tcp", ranges);
-            }
-            protocol => rules.let_in(protocol, ranges),
-        }
-    }
-
-    fn range(value: &Value) -> Option<(u16, u16)> {
-        let port = |value: &Value| value.as_u64().and_then(|port| u16::try_from(port).ok());
-        match value["range"].as_array().map(Vec::as_slice) {
-            Some([first, last]) => Some((port(first)?, port(last)?)),
-            _ => port(value).map(|port| (port, port)),
-        }
-    }
-}
-
-/// What `iptables-save` writes: the rules as they would be typed.
-mod iptables {
-    use super::Rules;
-
-    pub(super) fn parse(text: &str) -> Rules {
-        let mut rules = Rules::default();
-        // Other tables' chains have the same names and decide nothing.
-        let filter = text.lines().skip_while(|line| line.trim() != "*filter").skip(1);
-        for line in filter.take_while(|line| !line.starts_with('*')) {
-            if line.starts_with(":INPUT DROP") {
-                rules.drops_by_default = true;
-            }
-            let words: Vec<&str> = line.split_whitespace().collect();
-            match words.as_slice() {
-                ["-A", "INPUT", "-j", "DROP" | "REJECT", ..] => rules.drops_by_default = true,
-                ["-A", _, ..] => accept(&words, &mut rules),
-                _ => {}
-            }
-        }
-        rules
-    }
-
-    fn accept(words: &[&str], rules: &mut Rules) {
-        let after = |names: &[&str]| {
-            words.windows(2).find(|pair| names.contains(&pair[0])).map(|pair| pair[1])
-        };
-        // A negation lets in what we cannot say.
-        if after(&["-j"]) != Some("ACCEPT") || words.contains(&"!") {
-            return;
-        }
-        let ports = after(&["--dport", "--dports"]).unwrap_or_default().split(',');
-        let range = |text: &str| {
-            let (first, last) = text.split_once(':').unwrap_or((text, text));
-            Some((first.parse().ok()?, last.parse().ok()?))
-        };
-        rules.let_in(after(&["-p"]).unwrap_or_default(), ports.filter_map(range).collect());
     }
 }
 

@@ -4,8 +4,7 @@
 use super::PluggableModule;
 use super::driver::text;
 
-/// The first byte says which of the standards the rest follows. It is of the network's other people: any
-/// bytes give an answer, or none.
+/// The first byte says which of the standards the rest follows. Any bytes give an answer, or none.
 pub(crate) fn parse(memory: &[u8]) -> Option<PluggableModule> {
     let (form, layout) = match *memory.first()? {
         0x03 => ("SFP", Layout::Sfp),
