@@ -17,7 +17,8 @@ use crate::output;
 /// What the peer is like.
 pub(super) fn fetch(host: &str) -> Result<Tree, Failure> {
     let path = Path::new(host);
-    if path.exists() {
+    // A host may be called like a folder that happens to be here.
+    if host.contains('/') || path.is_file() {
         return Tree::at(path).map_err(|error| Failure::failed(format!("--peer {error}")));
     }
     check_name(host)?;
