@@ -50,7 +50,8 @@ pub(crate) fn run(_global: &Global, args: &ExplainArgs) -> Result<Exit, Failure>
         output::answer(&texts.join("\n"))?;
         if !rdma {
             output::note(
-                "This machine has no RDMA device: run this on the node of the error, or with --root SNAPSHOT.",
+                "This machine has no RDMA device: run this on the node of the error, or with \
+                 --root SNAPSHOT.",
             );
         }
     }

@@ -17,7 +17,8 @@ fn on(name: &str, line: &str) -> Explained {
 fn a_protection_error_names_iommu_and_acs_first_wherever_it_is_read() {
     let lines = [
         "IBV_WC_LOC_PROT_ERR(4) vendor_err=81",
-        "NCCL WARN NET/IB : Got completion from peer 10.0.0.1<1> with status=4 opcode=0 len=0 vendor err 81 (Send)",
+        "NCCL WARN NET/IB : Got completion from peer 10.0.0.1<1> with status=4 opcode=0 len=0 \
+         vendor err 81 (Send)",
         "ib_mlx5_log.c:177 Local protection on mlx5_0:1/IB (synd 0x4 vend 0x51 hw_synd 0/0)",
         " Failed status 4: wr_id 0 syndrom 0x51",
     ];
@@ -61,4 +62,11 @@ fn what_is_seen_comes_before_what_is_usual() {
         (explained.causes[0].check, explained.causes[0].state),
         (Some("memlock"), State::Seen)
     );
+}
+
+#[test]
+fn what_is_only_worth_knowing_is_no_cause() {
+    let explained = on("cx3-port2", "Failed status 12: wr_id 0 syndrom 0x81");
+    let ports = explained.causes.iter().find(|cause| cause.check == Some("ports"));
+    assert_eq!(ports.map(|cause| cause.state), Some(State::NotHere));
 }

@@ -17,7 +17,8 @@ use crate::output;
 /// What the peer is like.
 pub(super) fn fetch(host: &str) -> Result<Tree, Failure> {
     let path = Path::new(host);
-    if path.exists() {
+    // A host may be called like a folder that happens to be here.
+    if host.contains('/') || path.is_file() {
         return Tree::at(path).map_err(|error| Failure::failed(format!("--peer {error}")));
     }
     check_name(host)?;
@@ -106,8 +107,8 @@ impl Answer {
                 Err(Failure::failed(format!("ssh to {host}: {said}; try `ssh {host} true`")))
             }
             Some(126) => Err(Failure::failed(format!(
-                "this program does not run on {host} ({said}): is it another architecture? Install wirelane there, or \
-                 take a snapshot there and give its file to --peer"
+                "this program does not run on {host} ({said}): is it another architecture? \
+                 Install wirelane there, or take a snapshot there and give its file to --peer"
             ))),
             code => {
                 let code = code.map_or("a signal".to_owned(), |code| format!("code {code}"));
@@ -123,8 +124,9 @@ impl Answer {
 const NOT_FOUND: i32 = 127;
 
 /// Takes the program from its input.
-const SENT_ALONG: &str = "dir=$(mktemp -d) || exit 3; trap 'rm -rf \"$dir\"' EXIT; trap 'exit 3' HUP INT TERM; \
-                          cat > \"$dir/wirelane\" && chmod 700 \"$dir/wirelane\" && \"$dir/wirelane\" snapshot -";
+const SENT_ALONG: &str = "dir=$(mktemp -d) || exit 3; trap 'rm -rf \"$dir\"' EXIT; trap 'exit 3' \
+                          HUP INT TERM; cat > \"$dir/wirelane\" && chmod 700 \"$dir/wirelane\" && \
+                          \"$dir/wirelane\" snapshot -";
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// As long as a snapshot may be.

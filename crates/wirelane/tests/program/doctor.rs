@@ -167,6 +167,7 @@ fn what_changed_since_a_snapshot() {
 #[test]
 fn two_ends_are_compared_by_their_snapshots() {
     ends(&doctor("mlx5-roce", &["--peer", &tree("mlx5-roce")]), 0);
+    ends(&doctor("mlx5-roce", &["--peer", "/nowhere/snapshot.json"]), 3);
     let text = ends(&doctor("mlx5-roce", &["--peer", &tree("cx3-port2")]), 1);
     assert!(text.contains("no common link layer: RoCE here, InfiniBand there"), "{text}");
     let answer = json(&ends(&doctor("mlx5-roce", &["--peer", &tree("mtu"), "--json"]), 0));

@@ -5,8 +5,9 @@ use crate::doctor::{Case, Check, Finding};
 pub(super) const CHECK: Check = Check {
     name: "gpudirect",
     title: "cards can read and write GPU memory",
-    why: "With GPUDirect a card moves GPU memory by itself; without, every byte is copied through the host's memory first, \
-          which often halves what a job gets. It needs a peer memory module, or DMA-BUF with NVIDIA's open kernel modules.",
+    why: "With GPUDirect a card moves GPU memory by itself; without, every byte is copied through \
+          the host's memory first, which often halves what a job gets. It needs a peer memory \
+          module, or DMA-BUF with NVIDIA's open kernel modules.",
     run,
 };
 
@@ -30,7 +31,8 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
         .read(case.file(file_of("nvidia_peermem")))
         .fix("modprobe nvidia-peermem")
         .fix(
-            "Or install the driver with NVIDIA's open kernel modules, and use DMA-BUF (Linux 5.12 and later).",
+            "Or install the driver with NVIDIA's open kernel modules, and use DMA-BUF (Linux 5.12 \
+             and later).",
         ),
         None => Finding::unknown("host", "whether cards can reach GPU memory is not known")
             .read(case.file(file_of("nvidia_peermem"))),

@@ -8,9 +8,10 @@ use crate::doctor::{Case, Check, Finding};
 pub(super) const CHECK: Check = Check {
     name: "mtu",
     title: "RoCE ports may send packets of 4096 bytes",
-    why: "A RoCE packet carries the largest of 256, 512, 1024, 2048 and 4096 bytes that fits in the net device's MTU with \
-          its headers: 1024 at 1500, 4096 from 4200 on. Larger ones need fewer headers and interrupts, and both ends and every \
-          switch between must have them.",
+    why: "A RoCE packet carries the largest of 256, 512, 1024, 2048 and 4096 bytes that fits in \
+          the net device's MTU with its headers: 1024 at 1500, 4096 from 4200 on. Larger ones \
+          need fewer headers and interrupts, and both ends and every switch between must have \
+          them.",
     run,
 };
 

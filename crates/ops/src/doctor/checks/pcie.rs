@@ -10,8 +10,9 @@ use crate::doctor::{Case, Check, Finding};
 pub(super) const CHECK: Check = Check {
     name: "pcie",
     title: "every PCIe link up to the root has the width and speed that both its ends can have",
-    why: "A card whose slot came up narrower or slower cannot carry its port's rate, and nothing of it shows on the port. \
-          The slot may be below a switch, so every hop counts. A card that could do more than its slot is no fault.",
+    why: "A card whose slot came up narrower or slower cannot carry its port's rate, and nothing \
+          of it shows on the port. The slot may be below a switch, so every hop counts. A card \
+          that could do more than its slot is no fault.",
     run,
 };
 
@@ -97,12 +98,13 @@ fn degraded(
     let finding =
         if holds_back { Finding::problem(of, summary) } else { Finding::warning(of, summary) };
     let files = [child, parent].into_iter().flat_map(|function| evidence(case, function));
-    Some(
-        finding
-            .read_all(files)
-            .fix("Reseat the card and its riser, then try another slot.")
-            .fix(format!("Look at the slot's settings in the firmware set-up, and at `lspci -vv -s {}` (LnkSta).", child.address)),
-    )
+    Some(finding.read_all(files).fix("Reseat the card and its riser, then try another slot.").fix(
+        format!(
+            "Look at the slot's settings in the firmware set-up, and at `lspci -vv -s {}` \
+             (LnkSta).",
+            child.address
+        ),
+    ))
 }
 
 /// All links are as good as their ends; whether that is enough for the port is another question.

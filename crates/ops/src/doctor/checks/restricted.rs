@@ -8,8 +8,9 @@ use crate::doctor::{Case, Check, Finding};
 pub(super) const CHECK: Check = Check {
     name: "restricted",
     title: "counters can be read",
-    why: "Some functions belong to another manager (the fabric manager of NVLink machines) and answer EINVAL. Each attempt is \
-          a line in the kernel's log, so that careless monitoring floods it. Wirelane asks once and remembers.",
+    why: "Some functions belong to another manager (the fabric manager of NVLink machines) and \
+          answer EINVAL. Each attempt is a line in the kernel's log, so that careless monitoring \
+          floods it. Wirelane asks once and remembers.",
     run,
 };
 
@@ -28,6 +29,9 @@ fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
     Some(
         Finding::note(name, "refuses to tell its counters: another manager has this function")
             .read(case.port_file(device, port, &path))
-            .fix("Leave it out of monitoring: node_exporter has `--collector.infiniband.device-exclude`."),
+            .fix(
+                "Leave it out of monitoring: node_exporter has \
+                 `--collector.infiniband.device-exclude`.",
+            ),
     )
 }
