@@ -20,6 +20,11 @@ fn door() -> fn(&[u8]) {
         Ok("link_peer") => fabric::fuzz::link_peer,
         Ok("remote_region") => fabric::fuzz::remote_region,
         Ok("kv_messages") => kv_messages,
+        Ok("netlink") => node::fuzz::netlink,
+        Ok("cable") => node::fuzz::cable,
+        Ok("snapshot") => node::fuzz::snapshot,
+        Ok("tree") => node::fuzz::tree,
+        Ok("texts") => node::fuzz::texts,
         other => panic!("no such door: {other:?}"),
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: libFuzzer at every door that reads a peer's bytes.
+//! `cargo xtask fuzz`: libFuzzer at every door that reads what others wrote.
 
 use std::fs;
 use std::process::Command;
@@ -22,8 +22,8 @@ pub(crate) struct FuzzArgs {
     yes: bool,
 }
 
-/// The doors of `fabric::fuzz`, and one of the store's.
-const DOORS: [&str; 9] = [
+/// The doors of `fabric::fuzz`, one of the store's, and those of `node::fuzz`.
+const DOORS: [&str; 14] = [
     "engine",
     "ring",
     "courier",
@@ -33,6 +33,11 @@ const DOORS: [&str; 9] = [
     "link_peer",
     "remote_region",
     "kv_messages",
+    "netlink",
+    "cable",
+    "snapshot",
+    "tree",
+    "texts",
 ];
 
 /// The compiler's coverage marks, which libFuzzer steers by. They need no nightly compiler.

@@ -29,6 +29,8 @@ const TWICE: &[(&str, &str)] = &[
         "syn",
         "read by derive macros at build time only; ends when clap, serde and tokio have all moved to 3",
     ),
+    ("thiserror", "1 is used by nvml-wrapper; ends when that has moved to 2"),
+    ("thiserror-impl", "as thiserror"),
 ];
 
 pub(crate) fn check(packages: &[Package]) -> Result<(), Failed> {

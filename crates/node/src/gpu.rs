@@ -1,6 +1,6 @@
 //! GPUs, and how far they are from RDMA devices.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::{Address, Function, Node, Tree, pci, product};
 
@@ -22,8 +22,7 @@ pub struct Gpu {
 }
 
 /// What lies between two PCI functions, nearest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Distance {
     /// The same card.
     Same,
@@ -53,6 +52,12 @@ impl Distance {
             Distance::System => "SYS",
             Distance::Unknown => "?",
         }
+    }
+}
+
+impl Serialize for Distance {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }
 

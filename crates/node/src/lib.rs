@@ -13,6 +13,8 @@ mod config_space;
 pub mod counters;
 mod device;
 mod error;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod gid;
 mod gpu;
 mod host;
@@ -43,4 +45,4 @@ pub use process::{Capabilities, Limit, Process};
 pub use rate::{LaneSpeed, Rate};
 pub use seen::Seen;
 pub use system::{CharDevice, GpuDirect, Iommu, Module};
-pub use tree::{FileNode, Tree};
+pub use tree::{About, FileNode, Tree};

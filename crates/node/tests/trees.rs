@@ -42,7 +42,8 @@ fn a_snapshot_of_a_tree_tells_the_same() {
         let tree = Tree::at(&folder().join(format!("{name}.json"))).expect("a tree");
         let first = serde_json::to_value(Node::read(&tree)).expect("JSON");
         let copy = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(copy.path(), tree.snapshot().expect("a snapshot")).expect("is written");
+        std::fs::write(copy.path(), tree.snapshot(&node::About::default()).expect("a snapshot"))
+            .expect("is written");
         let again = Tree::at(copy.path()).expect("the copy");
         assert_eq!(first, serde_json::to_value(Node::read(&again)).expect("JSON"), "{name}");
     }

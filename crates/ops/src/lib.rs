@@ -2,7 +2,8 @@
 //!
 //! Facts come from [`node`]; nothing here reads a file of the machine by itself, but for what changes it.
 //! Each part is a folder: [`doctor`] judges, [`explain`] reads error lines, [`job`] makes a job's environment,
-//! [`change`] changes a machine and takes it back, [`k8s`] writes manifests, [`capture`] plans a packet capture.
+//! [`change`] changes a machine and takes it back, [`k8s`] writes manifests, [`capture`] plans a packet capture,
+//! [`topo`] gives each GPU its NIC.
 
 pub mod capture;
 pub mod change;
@@ -10,4 +11,5 @@ pub mod doctor;
 pub mod explain;
 pub mod job;
 pub mod k8s;
+pub mod topo;
 pub mod tune;

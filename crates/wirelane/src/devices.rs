@@ -1,98 +1,105 @@
-//! `wirelane devices`: the RDMA devices as libibverbs sees them.
+//! `wirelane devices`: the RDMA devices of a machine, and on the running one what libibverbs says of them.
 
-use std::fmt::Write;
+mod text;
+
+use std::collections::BTreeMap;
 
 use clap::Args;
-use fabric::verbs::{Device, DeviceFacts, GidType, Port};
+use fabric::verbs::Choice;
+use node::{Address, Device, Function, Host, NetDev, Node};
 use serde::Serialize;
 
 use crate::cli::Global;
 use crate::config::Settings;
 use crate::exit::{Exit, Failure};
+use crate::host::HostArgs;
 use crate::rdma::{ChoiceReport, DeviceReport, Rdma, RdmaReport, chosen};
 use crate::{logging, output};
 
 #[derive(Debug, Args)]
 pub(crate) struct DevicesArgs {
-    /// Print JSON: all that libibverbs tells of devices, ports and GIDs, in C's names
+    #[command(flatten)]
+    host: HostArgs,
+
+    /// Show everything: all GIDs, partition keys, GUIDs, and each PCIe link up to the root
+    #[arg(long)]
+    wide: bool,
+
+    /// Print JSON, as docs/devices.md describes it
     #[arg(long)]
     json: bool,
 }
 
 /// Having no device is an answer, not a failure: it is said with its reason, and the exit code is 0.
 pub(crate) fn run(global: &Global, args: &DevicesArgs) -> Result<Exit, Failure> {
-    let settings = Settings::load(global)?.settings;
-    logging::start(global, &settings);
-    let rdma = Rdma::look_with(global, &settings);
-    let choice = rdma.choice(&settings);
+    let tree = args.host.tree()?;
+    // Of another machine nobody here can say what its libraries would; nor do this one's settings matter.
+    let verbs = if tree.is_live() { Some(Verbs::ask(global)?) } else { None };
+    let node = Node::read(&tree);
     if args.json {
-        let choice = choice.into();
-        output::json(&Report { rdma: rdma.report(), choice, devices: rdma.device_reports() })?;
-    } else {
-        let devices: String = rdma.devices.iter().map(text).collect();
-        output::answer(&devices)?;
-        if rdma.off.is_none() {
-            output::answer(&format!("chosen: {}\n", chosen(&choice)))?;
-        }
-        if let Some(off) = &rdma.off {
+        output::json(&Report::new(&node, verbs.as_ref()))?;
+        return Ok(Exit::Done);
+    }
+    output::answer(&text::render(&node, verbs.as_ref().map(|verbs| &verbs.rdma), args.wide))?;
+    match &verbs {
+        Some(Verbs { rdma: Rdma { off: Some(off), .. }, .. }) => {
             output::note(&format!("RDMA is off: {} — {}", off.reason, off.remedy));
         }
+        Some(verbs) => output::answer(&format!("chosen: {}\n", chosen(&verbs.choice)))?,
+        None if node.devices.is_empty() => output::note("no RDMA device there"),
+        None => (),
     }
     Ok(Exit::Done)
 }
 
+/// What libibverbs says here, and what would be chosen of it.
+struct Verbs {
+    rdma: Rdma,
+    choice: Result<Choice, String>,
+}
+
+impl Verbs {
+    fn ask(global: &Global) -> Result<Self, Failure> {
+        let settings = Settings::load(global)?.settings;
+        logging::start(global, &settings);
+        let rdma = Rdma::look_with(global, &settings);
+        let choice = rdma.choice(&settings);
+        Ok(Verbs { rdma, choice })
+    }
+}
+
+/// The answer in JSON.
 #[derive(Serialize)]
 struct Report<'r> {
-    rdma: RdmaReport<'r>,
-    choice: ChoiceReport,
-    devices: Vec<DeviceReport<'r>>,
+    host: &'r Host,
+    devices: Vec<Both<'r>>,
+    netdevs: &'r [NetDev],
+    pci: &'r BTreeMap<Address, Function>,
+    rdma: Option<RdmaReport<'r>>,
+    choice: Option<ChoiceReport>,
 }
 
-fn text(device: &Device) -> String {
-    let mut text = String::new();
-    let _ = match &device.facts {
-        Ok(facts) => write_facts(&mut text, device, facts),
-        Err(error) => writeln!(text, "{}  {}  {error}", device.name, device.transport),
-    };
-    text
+/// A device by its files, with what libibverbs says of it beside.
+#[derive(Serialize)]
+struct Both<'r> {
+    #[serde(flatten)]
+    device: &'r Device,
+    verbs: Option<DeviceReport<'r>>,
 }
 
-fn write_facts(text: &mut String, device: &Device, facts: &DeviceFacts) -> std::fmt::Result {
-    writeln!(
-        text,
-        "{}  {}  guid {}  firmware {}",
-        device.name, device.transport, device.node_guid, facts.fw_ver
-    )?;
-    for port in &facts.ports {
-        write_port(text, port)?;
-    }
-    Ok(())
-}
-
-fn write_port(text: &mut String, port: &Port) -> std::fmt::Result {
-    write!(
-        text,
-        "  port {}  {}  {}  MTU {} of {}",
-        port.port,
-        port.state.name(),
-        port.link_layer.name(),
-        port.active_mtu,
-        port.max_mtu
-    )?;
-    if let (Some(width), Some(speed)) = (port.active_width, port.active_speed_gbps) {
-        write!(text, "  {} Gb/s ({width}X)", speed * f64::from(width))?;
-    }
-    if port.lid != 0 {
-        write!(text, "  LID {:#x}", port.lid)?;
-    }
-    text.push('\n');
-    for gid in &port.gids {
-        write!(text, "    GID {}  {}", gid.index, gid.gid)?;
-        write!(text, "  {}", gid.kind.map_or("type unknown", GidType::name))?;
-        if let Some(netdev) = &gid.netdev {
-            write!(text, "  {netdev}")?;
+impl<'r> Report<'r> {
+    fn new(node: &'r Node, verbs: Option<&'r Verbs>) -> Self {
+        let both = |device: &'r Device| {
+            let asked = verbs.and_then(|verbs| verbs.rdma.device(&device.name));
+            Both { device, verbs: asked.map(DeviceReport::new) }
+        };
+        Report {
+            host: &node.host,
+            devices: node.devices.iter().map(both).collect(),
+            netdevs: &node.netdevs,
+            pci: &node.pci,
+            rdma: verbs.map(|verbs| verbs.rdma.report()),
+            choice: verbs.map(|verbs| verbs.choice.clone().into()),
         }
-        text.push('\n');
     }
-    Ok(())
 }

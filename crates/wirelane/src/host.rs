@@ -1,5 +1,6 @@
 //! Which machine a command looks at: this one, or a tree or snapshot of another.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -23,8 +24,16 @@ impl HostArgs {
     /// The machine to look at.
     pub(crate) fn tree(&self) -> Result<Tree, Failure> {
         if self.root == Path::new("/") {
-            return Ok(Tree::live(self.host_sys.as_deref()));
+            return Ok(Tree::live(self.host_sys.as_deref()).with_environment(environment()));
         }
         Tree::at(&self.root).map_err(|error| Failure::failed(format!("--root {error}")))
     }
+}
+
+/// This process's variables. Names and values that are not text tell nothing of the fabric.
+fn environment() -> impl Iterator<Item = (String, String)> {
+    let text = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    std::env::vars_os().filter_map(text)
 }

@@ -84,6 +84,11 @@ impl Rdma {
         self.devices.iter().map(DeviceReport::new).collect()
     }
 
+    /// The device of a name.
+    pub(crate) fn device(&self, name: &str) -> Option<&Device> {
+        self.devices.iter().find(|device| device.name == name)
+    }
+
     fn usable(&self) -> impl Iterator<Item = &Device> {
         self.devices.iter().filter(|device| device.usable().is_ok())
     }
@@ -152,7 +157,7 @@ pub(crate) struct DeviceReport<'r> {
 }
 
 impl<'r> DeviceReport<'r> {
-    fn new(device: &'r Device) -> Self {
+    pub(crate) fn new(device: &'r Device) -> Self {
         DeviceReport {
             name: &device.name,
             transport: device.transport,

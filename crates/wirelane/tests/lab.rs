@@ -76,8 +76,9 @@ fn devices_tells_the_same_facts_as_ibv_devinfo() {
     for device in devices {
         let printed = devinfo(device["name"].as_str().expect("a name"));
         let mut ours: BTreeMap<String, Value> = BTreeMap::new();
-        let port = &device["ports"][0];
-        for part in [device, &device["limits"], &device["extended"], port] {
+        let asked = &device["verbs"];
+        let port = &asked["ports"][0];
+        for part in [asked, &asked["limits"], &asked["extended"], port] {
             ours.extend(part.as_object().expect("facts").clone());
         }
         // Where the field's two names for a thing differ, we keep the C name.
@@ -102,7 +103,28 @@ fn devices_tells_the_same_facts_as_ibv_devinfo() {
         }
         let gids = printed.keys().filter(|name| name.starts_with("GID[")).count();
         assert_eq!(port["gids"].as_array().map(Vec::len), Some(gids));
+        files_tell_the_same(device, port);
     }
+}
+
+/// What is read from files is what libibverbs answers.
+fn files_tell_the_same(device: &Value, asked: &Value) {
+    let read = &device["ports"][0];
+    for name in ["state", "link_layer", "lid", "active_mtu"] {
+        assert_eq!(read[name], asked[name], "{name} of {}", device["name"]);
+    }
+    assert_eq!(device["node_guid"], device["verbs"]["node_guid"]);
+    let gids = |port: &Value| {
+        let gids = port["gids"].as_array().expect("a list").clone();
+        gids.into_iter()
+            .map(|gid| [&gid["index"], &gid["gid"], &gid["type"], &gid["netdev"]].map(Clone::clone))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(gids(read), gids(asked), "GIDs of {}", device["name"]);
+    let rate = read["rate"]["mbps"].as_f64().expect("a rate");
+    let lane = asked["active_speed_gbps"].as_f64().expect("a speed");
+    assert_eq!(rate, lane * asked["active_width"].as_f64().expect("a width") * 1000.0);
+    assert_eq!(device["driver"], "rxe");
 }
 
 #[test]
@@ -156,11 +178,117 @@ fn without_permission_every_device_is_listed_with_the_reason() {
         .unwrap_or_else(|e| panic!("{e}: {}", text(&output.stderr)));
     assert_eq!(answer["devices"].as_array().map(Vec::len), Some(4));
     for device in answer["devices"].as_array().expect("a list") {
-        let error = device["error"].as_str().expect("an error");
+        let error = device["verbs"]["error"].as_str().expect("an error");
         assert!(error.contains("open /dev/infiniband/uverbs"), "{error}");
         assert!(error.contains("permission denied (errno 13) — give this user"), "{error}");
     }
     assert_eq!(answer["rdma"]["why"], "none_usable");
+}
+
+/// A snapshot of this machine, in a file of this name.
+fn snapshot(name: &str) -> String {
+    let file = std::env::temp_dir().join(name).to_str().expect("a plain path").to_owned();
+    let output = run(env!("CARGO_BIN_EXE_wirelane"), &["snapshot", &file]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    file
+}
+
+#[test]
+fn netlink_tells_us_what_it_tells_rdma_and_ip() {
+    wire(&["cut", "1"]);
+    let file = snapshot("netlink.json");
+    let (links, ip) = (run("rdma", &["-j", "link"]), run("ip", &["-j", "addr"]));
+    wire(&["mend", "1"]);
+    let links: Value = serde_json::from_slice(&links.stdout).expect("JSON");
+    let document = std::fs::read_to_string(file).expect("the snapshot");
+    let answers: Value = serde_json::from_str::<Value>(&document).expect("JSON")["answers"].take();
+    let ours = answers["rdma"]["links"].as_array().expect("links");
+    let theirs = links.as_array().expect("links");
+    assert_eq!((ours.len(), theirs.len()), (4, 4), "{links}");
+    for (ours, theirs) in ours.iter().zip(theirs) {
+        assert_eq!(ours["device"], theirs["ifname"]);
+        assert_eq!((&ours["port"], &ours["netdev"]), (&theirs["port"], &theirs["netdev"]));
+        let state = if ours["state"] == 4 { "ACTIVE" } else { "DOWN" };
+        let phys_state = if ours["phys_state"] == 5 { "LINK_UP" } else { "DISABLED" };
+        assert_eq!(
+            (state, phys_state),
+            (text_of(&theirs["state"]), text_of(&theirs["physical_state"]))
+        );
+        assert_eq!(ours["protocol"], "roce");
+    }
+    assert_eq!(ours.iter().filter(|link| link["state"] == 4).count(), 2, "two are cut");
+    let ip: Value = serde_json::from_slice(&ip.stdout).expect("JSON");
+    let addresses = |interfaces: &Value, name: &str, list: &str, address: &str, prefix: &str| {
+        let interfaces = interfaces.as_array().expect("a list").iter();
+        let found: Vec<String> = interfaces
+            .flat_map(|interface| {
+                let list = interface[list].as_array().expect("a list").iter();
+                list.map(|one| format!("{} {}/{}", interface[name], one[address], one[prefix]))
+            })
+            .collect();
+        found
+    };
+    assert_eq!(
+        addresses(&answers["interfaces"], "name", "addresses", "address", "prefix"),
+        addresses(&ip, "ifname", "addr_info", "local", "prefixlen"),
+    );
+    assert_eq!(answers["ethtool"]["v0"]["driver"], "veth");
+}
+
+#[test]
+fn who_may_see_devices_is_told_by_netlink() {
+    for (mode, is_exclusive) in [("exclusive", true), ("shared", false)] {
+        let set = run("rdma", &["system", "set", "netns", mode]);
+        assert!(set.status.success(), "{}", text(&set.stderr));
+        let document = std::fs::read_to_string(snapshot("netns.json")).expect("the snapshot");
+        let document: Value = serde_json::from_str(&document).expect("JSON");
+        assert_eq!(document["answers"]["rdma"]["exclusive_netns"], is_exclusive, "{mode}");
+    }
+}
+
+fn text_of(value: &Value) -> &str {
+    value.as_str().expect("text")
+}
+
+#[test]
+fn a_snapshot_tells_elsewhere_what_the_machine_tells() {
+    let program = env!("CARGO_BIN_EXE_wirelane");
+    let file = snapshot("facts.json");
+    let text_here = text(&run(program, &["devices", "--wide"]).stdout);
+    let text_there = text(&run(program, &["devices", "--wide", "--root", &file]).stdout);
+    // What libibverbs would choose is not asked of another machine.
+    let facts: Vec<&str> = text_here.lines().filter(|line| !line.starts_with("chosen")).collect();
+    assert_eq!(facts, text_there.lines().collect::<Vec<_>>());
+    let there = run(program, &["devices", "--json", "--root", &file]);
+    let mut there: Value = serde_json::from_slice(&there.stdout).expect("JSON");
+    let mut here = devices_json();
+    for answer in [&mut here, &mut there] {
+        // These go on while we look.
+        answer["host"]["uptime_s"].take();
+        for netdev in answer["netdevs"].as_array_mut().expect("a list") {
+            netdev["bytes"].take();
+        }
+        for device in answer["devices"].as_array_mut().expect("a list") {
+            device["verbs"].take();
+            for counter in device["ports"][0]["counters"].as_array_mut().expect("a list") {
+                counter["value"].take();
+            }
+        }
+    }
+    for part in ["host", "devices", "netdevs", "pci"] {
+        assert_eq!(here[part], there[part], "{part}");
+    }
+    assert_eq!(there["devices"].as_array().map(Vec::len), Some(4));
+
+    let doctor = |root: &[&str]| {
+        let output = run(program, &[&["doctor", "--json"], root].concat());
+        let answer: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
+        let findings = answer["findings"].as_array().expect("a list").iter();
+        let told = |finding: &Value| format!("{} {}", finding["check"], finding["verdict"]);
+        (output.status.code(), findings.map(told).collect::<Vec<_>>())
+    };
+    assert_eq!(doctor(&[]), doctor(&["--root", &file]));
 }
 
 /// ib_write_bw from rxe0 to rxe1: the client's exit code, the server's, and what the client printed.

@@ -1,8 +1,15 @@
 //! What a net device's driver tells by ethtool.
 
+mod driver;
+pub(super) mod eeprom;
+mod modes;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+use super::Interface;
+use driver::{Asker, Driver};
 
 /// A net device's answers; what its driver does not tell is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,6 +101,91 @@ pub struct PluggableModule {
     pub nominal_mbps: Option<u32>,
 }
 
-pub(super) fn ask() -> Option<BTreeMap<String, Ethtool>> {
-    None
+/// Of these net devices, those that tell something.
+pub(super) fn ask(netdevs: &[Interface]) -> Option<BTreeMap<String, Ethtool>> {
+    let asker = Asker::open()?;
+    let one = |netdev: &Interface| {
+        let driver = asker.driver(&netdev.name)?;
+        let told = of(&driver);
+        (told != Ethtool::default()).then(|| (netdev.name.clone(), told))
+    };
+    Some(netdevs.iter().filter_map(one).collect())
+}
+
+fn of(driver: &Driver<'_>) -> Ethtool {
+    let (name, firmware) = driver.identity().unwrap_or_default();
+    let link = driver.link_settings();
+    let statistics = driver.statistics().unwrap_or_default().into_iter();
+    Ethtool {
+        driver: name,
+        firmware: firmware.filter(|version| version != "N/A"),
+        speed_mbps: link.as_ref().map(|link| link.speed).filter(|speed| is_known(*speed)),
+        autonegotiation: link.as_ref().map(|link| link.autonegotiation),
+        modes: link.map(|link| {
+            let [supported_mbps, advertised_mbps, partner_mbps] =
+                link.modes.map(|mask| modes::speeds(&mask));
+            LinkModes { supported_mbps, advertised_mbps, partner_mbps }
+        }),
+        rings: driver.rings().map(|words| Rings {
+            rx_max: words[1],
+            tx_max: words[4],
+            rx: words[5],
+            tx: words[8],
+        }),
+        coalescing: driver.coalescing().map(|words| Coalescing {
+            rx_usecs: words[1],
+            tx_usecs: words[5],
+            adaptive_rx: words[10] != 0,
+            adaptive_tx: words[11] != 0,
+        }),
+        pause: driver.pause().map(|words| Pause {
+            autonegotiation: words[1] != 0,
+            rx: words[2] != 0,
+            tx: words[3] != 0,
+        }),
+        module: driver.module_memory().and_then(|memory| eeprom::parse(&memory)),
+        statistics: statistics.filter(|(name, _)| matters(name)).take(MOST_STATISTICS).collect(),
+    }
+}
+
+/// A port that is down has no speed: 0, or all ones.
+fn is_known(speed: u32) -> bool {
+    speed != 0 && speed != u32::MAX
+}
+
+/// Pauses, drops, errors and congestion of the port; what each of hundreds of queues counts is in these too.
+fn matters(name: &str) -> bool {
+    let words = ["pause", "prio", "discard", "drop", "err", "ecn", "cnp", "out_of_buffer", "stall"];
+    let queue = ["rx", "tx", "ch"].iter().any(|kind| {
+        let rest = name.strip_prefix(kind).unwrap_or_default();
+        let rest = rest.trim_start_matches(['-', '_']);
+        rest.starts_with(|letter: char| letter.is_ascii_digit()) || rest.starts_with("queue_")
+    });
+    !queue && words.iter().any(|word| name.contains(word))
+}
+
+const MOST_STATISTICS: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_of_the_port_are_kept_and_those_of_queues_are_not() {
+        for name in ["rx_prio3_pause", "tx_global_pause", "rx_discards_phy", "rx_out_of_buffer"] {
+            assert!(matters(name), "{name}");
+        }
+        for name in ["rx_packets", "rx12_buff_alloc_err", "tx_queue_3_drops", "ch0_events"] {
+            assert!(!matters(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn asking_what_is_not_there_or_tells_nothing_is_no_answer() {
+        let netdev = |name: &str| Interface { name: name.to_owned(), index: 1, addresses: vec![] };
+        let none = netdev("no-such-device");
+        let long = netdev("a-name-that-is-longer-than-any");
+        assert_eq!(ask(&[none, long]), Some(BTreeMap::new()));
+        ask(&[netdev("lo")]).expect("asked");
+    }
 }

@@ -1,5 +1,9 @@
 //! Lines of the kernel's log that say something of the fabric.
 
+use std::collections::VecDeque;
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 /// What was found in the kernel's log.
@@ -39,6 +43,164 @@ pub enum LogKind {
     Iommu,
 }
 
+/// Every record there is, without waiting for one to come.
 pub(super) fn ask() -> Option<KernelLog> {
-    None
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let log = match rustix::fs::openat(CWD, "/dev/kmsg", flags, Mode::empty()) {
+        Ok(log) => log,
+        Err(errno) => {
+            return Some(KernelLog { refused: Some(errno.raw_os_error()), lines: vec![] });
+        }
+    };
+    let mut newest = Newest::default();
+    let mut record = [0; LONGEST_RECORD];
+    for _ in 0..MOST_RECORDS {
+        match rustix::io::read(&log, &mut record) {
+            Ok(0) | Err(Errno::AGAIN) => break,
+            Ok(length) => newest.extend(parse(&record[..length])),
+            // Overwritten before we read it, or interrupted: the next is another.
+            Err(Errno::PIPE | Errno::INTR | Errno::INVAL) => {}
+            Err(errno) => {
+                return Some(KernelLog { refused: Some(errno.raw_os_error()), lines: vec![] });
+            }
+        }
+    }
+    Some(KernelLog { refused: None, lines: newest.in_order() })
+}
+
+/// The newest lines of each kind, so that a flood of one does not wash away the others.
+#[derive(Default)]
+struct Newest([VecDeque<LogLine>; 5]);
+
+impl Newest {
+    fn in_order(self) -> Vec<LogLine> {
+        let mut lines: Vec<LogLine> = self.0.into_iter().flatten().collect();
+        lines.sort_by_key(|line| line.at_us);
+        lines
+    }
+}
+
+impl Extend<LogLine> for Newest {
+    fn extend<T: IntoIterator<Item = LogLine>>(&mut self, lines: T) {
+        for line in lines {
+            let kept = &mut self.0[line.kind as usize];
+            if kept.len() == MOST_OF_A_KIND {
+                kept.pop_front();
+            }
+            kept.push_back(line);
+        }
+    }
+}
+
+/// A record such as `6,339,5140900,-;mlx5_core 0000:3b:00.0: …`, if it is of the fabric.
+fn parse(record: &[u8]) -> Option<LogLine> {
+    let record = String::from_utf8_lossy(record);
+    let (head, text) = record.lines().next()?.split_once(';')?;
+    let kind = classify(text)?;
+    let at_us = head.split(',').nth(2)?.parse().ok()?;
+    let text = text.chars().filter(|letter| !letter.is_control()).take(LONGEST_LINE).collect();
+    Some(LogLine { at_us, kind, text })
+}
+
+fn classify(text: &str) -> Option<LogKind> {
+    let lower = text.to_ascii_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    if has(&["nvrm: xid", "fallen off the bus"]) {
+        Some(LogKind::Xid)
+    } else if has(&["aer:", "pcie bus error", "pcie error"]) {
+        Some(LogKind::PcieError)
+    } else if has(&["dmar:", "amd-vi:", "arm-smmu"]) && has(&["fault", "event logged", "event 0x"])
+    {
+        Some(LogKind::Iommu)
+    } else if !has(DRIVERS) {
+        None
+    } else if has(&["link up", "link down", "link is", "link active", "cable"]) {
+        Some(LogKind::Link)
+    } else if has(&["health", "syndrome", "fatal", "error", "fail", "timeout", "assert", "reset"]) {
+        Some(LogKind::Health)
+    } else {
+        None
+    }
+}
+
+/// Whatever the bytes are.
+#[cfg(any(test, feature = "fuzz"))]
+pub(super) fn fuzz(record: &[u8]) {
+    parse(record);
+}
+
+/// Who speaks of the fabric.
+const DRIVERS: &[&str] = &[
+    "mlx4_",
+    "mlx5_",
+    "bnxt_",
+    "irdma",
+    "i40iw",
+    "ice 0000",
+    "efa 0000",
+    "hfi1",
+    "qedr",
+    "qede",
+    "cxgb4",
+    "hns_roce",
+    "hns3",
+    "mana",
+    "ionic",
+    "erdma",
+    "rdma_rxe",
+    "siw",
+    "infiniband",
+];
+
+const LONGEST_RECORD: usize = 8192;
+const LONGEST_LINE: usize = 400;
+const MOST_OF_A_KIND: usize = 200;
+/// The kernel's largest buffer has no more; one that is written as fast as we read ends here.
+const MOST_RECORDS: usize = 200_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_matter_are_told_from_others() {
+        let kind = |text: &str| classify(text);
+        for (text, expected) in [
+            ("NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.", LogKind::Xid),
+            (
+                "pcieport 0000:00:01.0: AER: Corrected error received: 0000:01:00.0",
+                LogKind::PcieError,
+            ),
+            ("DMAR: [DMA Write] Request device [3b:00.0] fault addr 0xffe", LogKind::Iommu),
+            (
+                "mlx5_core 0000:3b:00.0: health_care:154:(pid 1): handling bad device",
+                LogKind::Health,
+            ),
+            ("mlx5_core 0000:3b:00.0 eth0: Link down", LogKind::Link),
+        ] {
+            assert_eq!(kind(text), Some(expected), "{text}");
+        }
+        for text in ["usb 1-1: reset high-speed USB device", "DMAR: IOMMU enabled", "e1000 Link up"]
+        {
+            assert_eq!(kind(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_record_gives_its_time_and_its_text_alone() {
+        let record = b"3,12,5140900,-;mlx5_core 0000:3b:00.0: poll_health: fatal\x07 error\n SUBSYSTEM=pci\n";
+        let line = parse(record).expect("a line");
+        assert_eq!((line.at_us, line.kind), (5_140_900, LogKind::Health));
+        assert_eq!(line.text, "mlx5_core 0000:3b:00.0: poll_health: fatal error");
+    }
+
+    #[test]
+    fn a_flood_of_one_kind_leaves_the_others() {
+        let line = |at_us, kind| LogLine { at_us, kind, text: String::new() };
+        let mut newest = Newest::default();
+        newest.extend([line(0, LogKind::Xid)]);
+        newest.extend((1..1000).map(|at| line(at, LogKind::PcieError)));
+        let lines = newest.in_order();
+        assert_eq!((lines.len(), lines[0].kind, lines[1].at_us), (201, LogKind::Xid, 800));
+    }
 }

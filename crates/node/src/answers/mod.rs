@@ -8,7 +8,9 @@ mod ethtool;
 mod firewall;
 mod interface;
 mod kernel_log;
+mod netlink;
 mod nvml;
+mod program;
 mod rdma;
 
 use std::cell::OnceCell;
@@ -55,12 +57,20 @@ impl Answers {
 
     /// Net devices by name, as their drivers tell by ethtool.
     pub fn ethtool(&self) -> Option<&BTreeMap<String, Ethtool>> {
-        self.ethtool.get_or_init(|| if self.live { ethtool::ask() } else { None }).as_ref()
+        self.ethtool
+            .get_or_init(|| if self.live { ethtool::ask(self.netdevs()) } else { None })
+            .as_ref()
     }
 
     /// Net devices by name: flow control per priority.
     pub fn dcb(&self) -> Option<&BTreeMap<String, Dcb>> {
-        self.dcb.get_or_init(|| if self.live { dcb::ask() } else { None }).as_ref()
+        self.dcb.get_or_init(|| if self.live { dcb::ask(self.netdevs()) } else { None }).as_ref()
+    }
+
+    /// The net devices whose drivers are asked: a host of thousands of pods has as many that tell nothing.
+    fn netdevs(&self) -> &[Interface] {
+        let all = self.interfaces().map_or(&[][..], Vec::as_slice);
+        &all[..all.len().min(MOST_ASKED)]
     }
 
     /// NVIDIA GPUs, by NVML.
@@ -110,6 +120,32 @@ impl<'de> Deserialize<'de> for Answers {
     }
 }
 
+/// Messages of netlink, whatever they are.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn fuzz_netlink(bytes: &[u8]) {
+    for body in netlink::messages(bytes).map(|message| message.body()).chain([bytes]) {
+        netlink::attributes(body).for_each(|(_, value)| drop(netlink::text(value)));
+        rdma::fuzz(body);
+        interface::fuzz(body);
+        dcb::fuzz(body);
+    }
+}
+
+/// A cable's memory, whatever it is.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn fuzz_cable(bytes: &[u8]) {
+    ethtool::eeprom::parse(bytes);
+}
+
+/// What programs and the kernel's log say, whatever it is.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn fuzz_texts(bytes: &[u8]) {
+    kernel_log::fuzz(bytes);
+    if let Ok(text) = str::from_utf8(bytes) {
+        firewall::fuzz(text);
+    }
+}
+
 /// As a snapshot holds them.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -122,3 +158,5 @@ struct Kept {
     kernel_log: Option<KernelLog>,
     firewall: Option<Firewall>,
 }
+
+const MOST_ASKED: usize = 512;

@@ -74,6 +74,18 @@ impl Looks {
         self.nodes.insert(path.to_owned(), Kept::of(seen.clone()));
     }
 
+    pub(super) fn files_read(&self) -> usize {
+        self.files.values().filter(|kept| matches!(kept, Kept::Value(_))).count()
+    }
+
+    /// Keeps only files that were refused with EINVAL.
+    pub(super) fn forget(&mut self) {
+        let einval = Errno::INVAL.raw_os_error();
+        let mut files = std::mem::take(self).files;
+        files.retain(|_, kept| matches!(kept, Kept::Refused { refused } if *refused == einval));
+        self.files = files;
+    }
+
     /// The same as a file system would answer: by way of links, and with folders made of what is in them.
     pub(super) fn resolve_file(&self, path: &str) -> Seen<Vec<u8>> {
         self.file(path).unwrap_or_else(|| {

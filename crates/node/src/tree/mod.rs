@@ -4,13 +4,15 @@
 //! restricted functions again and again floods the kernel's log), and what was looked at is what a
 //! snapshot holds. A path is as on the machine itself: `/sys/class/infiniband/mlx5_0/fw_ver`.
 
+mod environment;
 mod folder;
 mod looks;
+mod parts;
 mod scrub;
 mod snapshot;
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -20,6 +22,8 @@ use crate::answers::Answers;
 use crate::{Error, Seen};
 use folder::Folder;
 use looks::Looks;
+pub(crate) use parts::Halves;
+pub use snapshot::About;
 
 /// Where facts are read.
 #[derive(Debug)]
@@ -28,6 +32,8 @@ pub struct Tree {
     looks: RefCell<Looks>,
     /// Files of which something was taken away, or that were not read, for the secrets in them.
     scrubbed: RefCell<BTreeSet<String>>,
+    environment: BTreeMap<String, String>,
+    about: Option<About>,
     answers: Answers,
 }
 
@@ -67,12 +73,69 @@ impl Tree {
         if metadata.is_dir() {
             return Ok(Tree::of(Source::Folder(Folder::under(root)), Answers::default()));
         }
-        let (kept, answers) = snapshot::read(root)?;
-        Ok(Tree::of(Source::Kept(kept), answers))
+        Ok(Tree::of_document(snapshot::read(root)?))
+    }
+
+    /// A snapshot, of which the bytes are had already.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Tree, String> {
+        snapshot::parse(bytes).map(Tree::of_document)
+    }
+
+    fn of_document(document: snapshot::Document) -> Tree {
+        Tree {
+            scrubbed: RefCell::new(document.scrubbed),
+            environment: document.environment,
+            about: Some(document.about),
+            ..Tree::of(Source::Kept(document.looks), document.answers)
+        }
     }
 
     fn of(source: Source, answers: Answers) -> Tree {
-        Tree { source, looks: RefCell::default(), scrubbed: RefCell::default(), answers }
+        Tree {
+            source,
+            answers,
+            looks: RefCell::default(),
+            scrubbed: RefCell::default(),
+            environment: BTreeMap::new(),
+            about: None,
+        }
+    }
+
+    /// The same machine, with the variables of this process's environment that tell of the fabric. Others,
+    /// and those that look like secrets, are left out.
+    pub fn with_environment(self, variables: impl IntoIterator<Item = (String, String)>) -> Tree {
+        let environment = environment::keep(variables, &mut self.scrubbed.borrow_mut());
+        Tree { environment, ..self }
+    }
+
+    /// The variables that tell of the fabric; of a snapshot, those of the process that took it.
+    pub fn environment(&self) -> &BTreeMap<String, String> {
+        &self.environment
+    }
+
+    /// What a snapshot says of itself, if this is one.
+    pub fn about(&self) -> Option<&About> {
+        self.about.as_ref()
+    }
+
+    /// Paths of files, and names of variables (`$NAME`), of which something was left out for the secrets in it.
+    pub fn scrubbed(&self) -> BTreeSet<String> {
+        self.scrubbed.borrow().clone()
+    }
+
+    /// How many files were read.
+    pub fn files_read(&self) -> usize {
+        self.looks.borrow().files_read()
+    }
+
+    /// Forgets what was seen, so that a process that watches a machine sees it anew. A file that was refused with
+    /// EINVAL stays so: a driver that does not have it writes to the kernel's log each time it is asked.
+    pub fn renew(&mut self) {
+        self.looks.get_mut().forget();
+        if self.is_live() {
+            self.answers = Answers::live();
+        }
     }
 
     /// What no file tells.
@@ -173,10 +236,16 @@ impl Tree {
         matches!(self.real(path), Seen::Value(_))
     }
 
-    /// Everything that was looked at and answered: what a snapshot's file holds.
-    pub fn snapshot(&self) -> Result<String, serde_json::Error> {
-        let looks = &self.looks.borrow();
-        let written = snapshot::Written { format: snapshot::FORMAT, looks, answers: &self.answers };
+    /// Everything that was looked at, and all answers: what a snapshot's file holds.
+    pub fn snapshot(&self, about: &About) -> Result<String, serde_json::Error> {
+        let written = snapshot::Written {
+            format: snapshot::FORMAT,
+            about,
+            scrubbed: &self.scrubbed.borrow(),
+            environment: &self.environment,
+            looks: &self.looks.borrow(),
+            answers: &self.answers,
+        };
         serde_json::to_string_pretty(&written)
     }
 
@@ -243,4 +312,55 @@ fn natural(name: &str) -> Vec<(String, u64)> {
         rest = &digits[end..];
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files that are read, then changed on the disk.
+    #[test]
+    fn a_file_is_read_once_and_after_renewal_again_unless_it_was_refused_with_einval() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = |name: &str| dir.path().join(name);
+        std::fs::write(file("counter"), "1\n").expect("a file");
+        // Whatever is no file answers as a counter does that the driver does not have.
+        let fifo = rustix::fs::FileType::Fifo;
+        let mode = rustix::fs::Mode::RUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, file("restricted"), fifo, mode, 0).expect("a fifo");
+        let mut tree = Tree::at(dir.path()).expect("a tree");
+        assert_eq!(tree.number("/counter"), Seen::Value(1));
+        assert_eq!(tree.number::<u64>("/restricted"), Seen::Refused(22));
+        assert_eq!(tree.number::<u64>("/new"), Seen::Absent);
+
+        std::fs::remove_file(file("restricted")).expect("gone");
+        for name in ["counter", "restricted", "new"] {
+            std::fs::write(file(name), "2\n").expect("a file");
+        }
+        assert_eq!(tree.number("/counter"), Seen::Value(1), "as it was seen");
+        tree.renew();
+        assert_eq!(tree.number("/counter"), Seen::Value(2));
+        assert_eq!(tree.number("/new"), Seen::Value(2));
+        assert_eq!(tree.number::<u64>("/restricted"), Seen::Refused(22), "never read again");
+    }
+
+    #[test]
+    fn secrets_are_in_no_snapshot() {
+        let dir = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir_all(dir.path().join("proc/self")).expect("a folder");
+        let line = "root=/dev/sda1 iommu=pt password=hunter2\n";
+        std::fs::write(dir.path().join("proc/cmdline"), line).expect("a file");
+        std::fs::write(dir.path().join("proc/self/environ"), "KEY=hunter2\0").expect("a file");
+        let variables = [("NCCL_SECRET", "hunter2"), ("NCCL_DEBUG", "INFO")];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let tree = Tree::at(dir.path()).expect("a tree").with_environment(variables);
+        assert_eq!(tree.text("/proc/cmdline"), Seen::Value("iommu=pt".to_owned()));
+        assert_eq!(tree.text("/proc/self/environ"), Seen::Refused(1));
+        let text = tree.snapshot(&About::default()).expect("JSON");
+        assert!(!text.contains("hunter2") && !text.contains("sda1"), "{text}");
+        let again = Tree::parse(text.as_bytes()).expect("a snapshot");
+        assert_eq!(again.environment()["NCCL_DEBUG"], "INFO");
+        let scrubbed: Vec<String> = again.scrubbed().into_iter().collect();
+        assert_eq!(scrubbed, ["$NCCL_SECRET", "/proc/cmdline", "/proc/self/environ"]);
+    }
 }

@@ -3,6 +3,8 @@
 
 mod authority;
 mod crowd;
+mod devices;
+mod doctor;
 mod durable;
 mod exposition;
 mod grpc;
@@ -13,6 +15,7 @@ mod life;
 mod links;
 mod metrics;
 mod security;
+mod snapshot;
 mod tls;
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};

@@ -1,0 +1,72 @@
+//! The checks, in the order in which they are told among equals.
+
+use super::Check;
+
+mod acs;
+mod aer;
+mod bond;
+mod cgroup;
+mod congestion;
+mod ecn;
+mod firewall;
+mod flow_control;
+mod gid;
+mod gid_tables;
+mod governor;
+mod gpudirect;
+mod guid;
+mod hugepages;
+mod idle;
+mod iommu;
+mod kernel_log;
+mod link_errors;
+mod losses;
+mod memlock;
+mod modules;
+mod mtu;
+mod netns;
+mod numa;
+mod pcie;
+mod ports;
+mod rate;
+mod read_request;
+mod restricted;
+mod rights;
+mod saturated;
+mod versions;
+
+/// Every check.
+pub const CHECKS: &[Check] = &[
+    ports::CHECK,
+    modules::CHECK,
+    rights::CHECK,
+    memlock::CHECK,
+    guid::CHECK,
+    gid::CHECK,
+    gid_tables::CHECK,
+    rate::CHECK,
+    pcie::CHECK,
+    read_request::CHECK,
+    mtu::CHECK,
+    iommu::CHECK,
+    acs::CHECK,
+    gpudirect::CHECK,
+    numa::CHECK,
+    flow_control::CHECK,
+    ecn::CHECK,
+    congestion::CHECK,
+    losses::CHECK,
+    link_errors::CHECK,
+    saturated::CHECK,
+    restricted::CHECK,
+    kernel_log::CHECK,
+    aer::CHECK,
+    bond::CHECK,
+    firewall::CHECK,
+    netns::CHECK,
+    cgroup::CHECK,
+    versions::CHECK,
+    governor::CHECK,
+    idle::CHECK,
+    hugepages::CHECK,
+];

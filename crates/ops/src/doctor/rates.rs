@@ -1,0 +1,162 @@
+//! What a port runs at, and what it should run at. There is no list of boards: the port's surroundings tell.
+
+use node::answers::Ethtool;
+use node::{Device, LinkLayer, Port, Seen};
+
+use super::case::{Case, gbps, is_virtual, port_name};
+use super::{Evidence, Verdict};
+
+/// A rate in Mb/s, and who says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) mbps: u64,
+    pub(super) by: String,
+    pub(super) evidence: Evidence,
+}
+
+/// What it should run at, and how bad it is when it does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Expected {
+    pub(super) told: Told,
+    pub(super) verdict: Verdict,
+}
+
+/// What a port that is active runs at.
+pub(super) fn now(case: &Case<'_>, device: &Device, port: &Port) -> Option<Told> {
+    if is_vague(device, port) {
+        return by_netdev(case, port);
+    }
+    let rate = port.rate.value()?;
+    Some(Told {
+        mbps: rate.mbps,
+        by: "the port".to_owned(),
+        evidence: case.port_file(device, port, "rate"),
+    })
+}
+
+/// mlx4 calls every speed of Ethernet but 40 and 56 Gb/s `10 Gb/sec (1X QDR)`.
+fn is_vague(device: &Device, port: &Port) -> bool {
+    let mlx4 = device.driver.as_deref().is_some_and(|driver| driver.starts_with("mlx4"));
+    let ten = port.rate.value().is_none_or(|rate| rate.mbps == 10_000);
+    mlx4 && ten && port.link_layer == Seen::Value(LinkLayer::Ethernet)
+}
+
+fn by_netdev(case: &Case<'_>, port: &Port) -> Option<Told> {
+    let netdev = case.netdev(port)?;
+    let told = |mbps: u32, source: String| Told {
+        mbps: u64::from(mbps),
+        by: netdev.name.clone(),
+        evidence: Evidence::new(source, mbps.to_string()),
+    };
+    if let Some(mbps) = netdev.speed_mbps {
+        return Some(told(mbps, format!("/sys/class/net/{}/speed", netdev.name)));
+    }
+    let mbps = ethtool(case, port)?.speed_mbps?;
+    Some(told(mbps, format!("ethtool {}: speed", netdev.name)))
+}
+
+/// What it should run at, by whoever tells it best.
+pub(super) fn expected(
+    case: &Case<'_>,
+    device: &Device,
+    port: &Port,
+    now: u64,
+) -> Option<Expected> {
+    by_user(case)
+        .or_else(|| by_partner(case, port))
+        .or_else(|| by_cable(case, port))
+        .or_else(|| by_neighbour(case, device, port, now))
+        .or_else(|| by_modes(case, port))
+}
+
+fn by_user(case: &Case<'_>) -> Option<Expected> {
+    let mbps = case.settings.expect_rate_mbps?;
+    let evidence = Evidence::new("--expect-rate", gbps(mbps));
+    Some(Expected {
+        told: Told { mbps, by: "the user".to_owned(), evidence },
+        verdict: Verdict::Problem,
+    })
+}
+
+/// The best speed that both ends can have.
+fn by_partner(case: &Case<'_>, port: &Port) -> Option<Expected> {
+    let modes = ethtool(case, port)?.modes.as_ref()?;
+    let both = modes.partner_mbps.iter().filter(|mbps| modes.supported_mbps.contains(mbps)).max();
+    let mbps = *both?;
+    let evidence = Evidence::new(
+        format!("ethtool {}: link partner's modes", port.netdev.as_deref()?),
+        list(&modes.partner_mbps),
+    );
+    Some(Expected {
+        told: Told { mbps: mbps.into(), by: "the other end of the link".to_owned(), evidence },
+        verdict: Verdict::Problem,
+    })
+}
+
+/// What the cable is made for, if the port can have that.
+fn by_cable(case: &Case<'_>, port: &Port) -> Option<Expected> {
+    let ethtool = ethtool(case, port)?;
+    let module = ethtool.module.as_ref()?;
+    let made_for = module.nominal_mbps?;
+    let supported =
+        ethtool.modes.as_ref().map(|modes| modes.supported_mbps.as_slice()).unwrap_or_default();
+    let mbps = match supported {
+        [] => made_for,
+        speeds => *speeds.iter().filter(|mbps| **mbps <= made_for).max()?,
+    };
+    let identity = [&module.form, &module.vendor, &module.part]
+        .map(|word| word.as_deref().unwrap_or_default());
+    let evidence = Evidence::new(
+        format!("ethtool {}: module", port.netdev.as_deref()?),
+        format!("{} made for {}", identity.join(" ").trim(), gbps(made_for.into())),
+    );
+    Some(Expected {
+        told: Told { mbps: mbps.into(), by: "the cable".to_owned(), evidence },
+        verdict: Verdict::Warning,
+    })
+}
+
+/// The fastest sibling or card of the same model, if it is faster.
+fn by_neighbour(case: &Case<'_>, device: &Device, port: &Port, at: u64) -> Option<Expected> {
+    let own = device
+        .ports
+        .iter()
+        .filter(|other| other.number != port.number)
+        .map(|other| (device, other));
+    let twins = case.same_model(device).into_iter();
+    let twins = twins.flat_map(|twin| twin.ports.iter().map(move |port| (twin, port)));
+    let same_kind = |other: &Port| other.is_active() && other.link_layer == port.link_layer;
+    let faster = own
+        .chain(twins)
+        .filter(|(_, other)| same_kind(other))
+        .filter_map(|(device, other)| Some((port_name(device, other), now(case, device, other)?)))
+        .filter(|(_, told)| told.mbps > at)
+        .max_by_key(|(_, told)| told.mbps)?;
+    let (name, told) = faster;
+    let verdict = if is_virtual(device) { Verdict::Note } else { Verdict::Warning };
+    Some(Expected { told: Told { by: format!("{name}, of the same model,"), ..told }, verdict })
+}
+
+/// What the card could do with what is plugged in: worth a note, since the other end may not be able to.
+fn by_modes(case: &Case<'_>, port: &Port) -> Option<Expected> {
+    let modes = ethtool(case, port)?.modes.as_ref()?;
+    let mbps = *modes.supported_mbps.iter().max()?;
+    let evidence = Evidence::new(
+        format!("ethtool {}: supported modes", port.netdev.as_deref()?),
+        list(&modes.supported_mbps),
+    );
+    Some(Expected {
+        told: Told { mbps: mbps.into(), by: "the card".to_owned(), evidence },
+        verdict: Verdict::Note,
+    })
+}
+
+fn ethtool<'c>(case: &Case<'c>, port: &Port) -> Option<&'c Ethtool> {
+    // A bond's own modes say nothing of its members' wires.
+    let netdev = case.netdev(port).filter(|netdev| netdev.bonding.is_none())?;
+    case.tree.answers().ethtool()?.get(&netdev.name)
+}
+
+fn list(speeds: &[u32]) -> String {
+    speeds.iter().map(|mbps| gbps(u64::from(*mbps))).collect::<Vec<_>>().join(", ")
+}

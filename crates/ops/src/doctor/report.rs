@@ -1,0 +1,108 @@
+//! All findings on one machine, the worst first.
+
+use serde::Serialize;
+
+use super::{CHECKS, Case, Finding, Verdict};
+
+/// What the doctor says of a machine.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// The machine's name.
+    pub host: Option<String>,
+    /// RDMA devices here, by name.
+    pub devices: Vec<String>,
+    /// How many findings there are of each verdict.
+    pub counts: Counts,
+    /// The worst first; of equals in the order of checks.
+    pub findings: Vec<Finding>,
+}
+
+/// How many findings of each verdict.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Of what does not work.
+    pub problem: usize,
+    /// Of what could be better.
+    pub warning: usize,
+    /// Of what cannot be told.
+    pub unknown: usize,
+    /// Of what is worth knowing.
+    pub note: usize,
+    /// Of what is as it should be.
+    pub ok: usize,
+}
+
+impl Report {
+    pub(super) fn new(case: &Case<'_>, findings: Vec<Finding>) -> Self {
+        let devices = case.node.devices.iter().map(|device| device.name.clone()).collect();
+        let mut report = Report {
+            host: case.node.host.name.value().cloned(),
+            devices,
+            counts: Counts::default(),
+            findings,
+        };
+        report.settle();
+        report
+    }
+
+    /// Takes in more findings.
+    pub fn add(&mut self, more: Vec<Finding>) {
+        self.findings.extend(more);
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        let place = |finding: &Finding| CHECKS.iter().position(|check| check.name == finding.check);
+        self.findings.sort_by_key(|finding| (std::cmp::Reverse(finding.verdict), place(finding)));
+        let count =
+            |verdict| self.findings.iter().filter(|finding| finding.verdict == verdict).count();
+        self.counts = Counts {
+            problem: count(Verdict::Problem),
+            warning: count(Verdict::Warning),
+            unknown: count(Verdict::Unknown),
+            note: count(Verdict::Note),
+            ok: count(Verdict::Ok),
+        };
+    }
+
+    /// The worst finding of a check.
+    pub fn worst_of(&self, check: &str) -> Option<&Finding> {
+        self.findings.iter().find(|finding| finding.check == check)
+    }
+
+    /// Whether anything does not work, or with `strict` could be better.
+    pub fn is_bad(&self, strict: bool) -> bool {
+        self.counts.problem > 0 || (strict && self.counts.warning > 0)
+    }
+
+    /// In one line.
+    pub fn line(&self) -> String {
+        if self.devices.is_empty() {
+            return "no RDMA device on this machine".to_owned();
+        }
+        let Counts { problem, warning, unknown, note, ok } = self.counts;
+        let devices = match self.devices.len() {
+            1 => "1 RDMA device".to_owned(),
+            many => format!("{many} RDMA devices"),
+        };
+        let mut parts = Vec::new();
+        for (count, one, many) in [
+            (problem, "problem", "problems"),
+            (warning, "warning", "warnings"),
+            (note, "note", "notes"),
+            (ok, "ok", "ok"),
+            (unknown, "not known", "not known"),
+        ] {
+            if count > 0 {
+                parts.push(format!("{count} {}", if count == 1 { one } else { many }));
+            }
+        }
+        let worst = match self.findings.first() {
+            Some(first) if first.verdict >= Verdict::Warning => {
+                format!("; first: {}: {}", first.subject(), first.summary)
+            }
+            _ => "; healthy as far as can be seen".to_owned(),
+        };
+        format!("{devices}: {}{worst}", parts.join(", "))
+    }
+}

@@ -1,0 +1,167 @@
+//! What is different from an earlier look at the same machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use node::{Device, Node, Port, Seen};
+use serde::Serialize;
+
+use super::case::port_name;
+use super::finding::plain;
+use super::{Finding, Report, Verdict};
+
+/// Everything that is different.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Since {
+    /// Facts: devices that came and went, states, rates, versions.
+    pub changes: Vec<Change>,
+    /// Counters that moved, by how much.
+    pub counters: Vec<Moved>,
+    /// Findings that were not there then.
+    pub new: Vec<Finding>,
+    /// Findings that are no more.
+    pub gone: Vec<Finding>,
+}
+
+/// A fact that changed; `None` is: not there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// Of what: `mlx5_0 port 1`.
+    pub subject: String,
+    /// Which fact: `rate`.
+    pub fact: &'static str,
+    /// Then.
+    pub before: Option<String>,
+    /// Now.
+    pub after: Option<String>,
+}
+
+/// A counter that moved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Moved {
+    /// Of what.
+    pub subject: String,
+    /// The counter's file.
+    pub counter: String,
+    /// Then.
+    pub before: u64,
+    /// Now. Less than then: it was set back.
+    pub after: u64,
+}
+
+/// Compares two looks.
+pub fn compare(before: (&Node, &Report), now: (&Node, &Report)) -> Since {
+    let (facts_then, facts_now) = (facts(before.0), facts(now.0));
+    let keys: BTreeSet<&(String, &'static str)> =
+        facts_then.keys().chain(facts_now.keys()).collect();
+    let changes = keys.into_iter().filter_map(|key| {
+        let (before, after) = (facts_then.get(key).cloned(), facts_now.get(key).cloned());
+        let (subject, fact) = key.clone();
+        (before != after).then_some(Change { subject, fact, before, after })
+    });
+    Since {
+        changes: whole_devices(changes.collect()),
+        counters: moved(before.0, now.0),
+        new: only_in(now.1, before.1),
+        gone: only_in(before.1, now.1),
+    }
+}
+
+/// A device that came or went is one change, not one for each of its facts.
+fn whole_devices(changes: Vec<Change>) -> Vec<Change> {
+    let whole: Vec<String> = changes
+        .iter()
+        .filter(|change| change.fact == DEVICE)
+        .map(|change| change.subject.clone())
+        .collect();
+    let part_of = |subject: &str| {
+        whole.iter().any(|name| subject == name || subject.starts_with(&format!("{name} ")))
+    };
+    changes
+        .into_iter()
+        .filter(|change| change.fact == DEVICE || !part_of(&change.subject))
+        .collect()
+}
+
+fn facts(node: &Node) -> BTreeMap<(String, &'static str), String> {
+    let mut facts = BTreeMap::new();
+    let mut put = |subject: &str, fact, value: Option<String>| {
+        if let Some(value) = value {
+            facts.insert((subject.to_owned(), fact), plain(&value));
+        }
+    };
+    put("host", "kernel", node.host.kernel.value().cloned());
+    for device in &node.devices {
+        put(&device.name, DEVICE, Some("there".to_owned()));
+        put(&device.name, "firmware", device.firmware.value().cloned());
+        put(&device.name, "node GUID", device.node_guid.value().map(ToString::to_string));
+        let link =
+            device.pci.and_then(|address| node.pci.get(&address)).map(|function| &function.link);
+        let width =
+            link.and_then(|link| Some(format!("{} GT/s x{}", link.speed_gts?, link.width?)));
+        put(&device.name, "PCIe link", width);
+        for port in &device.ports {
+            for (fact, value) in of_port(port) {
+                put(&port_name(device, port), fact, value);
+            }
+        }
+    }
+    for netdev in &node.netdevs {
+        put(&netdev.name, "MTU", netdev.mtu.value().map(ToString::to_string));
+    }
+    for gpu in &node.gpus {
+        put(&format!("GPU {}", gpu.pci), DEVICE, Some("there".to_owned()));
+    }
+    facts
+}
+
+fn of_port(port: &Port) -> Vec<(&'static str, Option<String>)> {
+    let gids: Vec<String> =
+        port.gids.iter().map(|gid| format!("{} {}", gid.index, gid.gid)).collect();
+    vec![
+        ("state", port.state.value().map(|state| state.name().to_owned())),
+        ("physical state", port.phys_state.value().map(|state| format!("{state:?}"))),
+        ("rate", port.rate.value().map(ToString::to_string)),
+        ("LID", port.lid.value().map(|lid| format!("{lid:#x}"))),
+        ("subnet manager", port.sm_lid.value().map(|lid| format!("{lid:#x}"))),
+        ("packet size", port.active_mtu.map(|mtu| mtu.to_string())),
+        ("GIDs", (!gids.is_empty()).then(|| gids.join(", "))),
+    ]
+}
+
+fn moved(before: &Node, now: &Node) -> Vec<Moved> {
+    let then = counters(before);
+    let moved = counters(now).into_iter().filter_map(|((subject, counter), after)| {
+        let before = *then.get(&(subject.clone(), counter.clone()))?;
+        (before != after).then_some(Moved { subject, counter, before, after })
+    });
+    moved.collect()
+}
+
+fn counters(node: &Node) -> BTreeMap<(String, String), u64> {
+    let of_port = |(device, port): (&Device, &Port)| -> Vec<((String, String), u64)> {
+        let name = port_name(device, port);
+        let known = port.counters.iter().filter_map(|counter| match counter.value {
+            // How long a count is kept is a setting, not a count.
+            Seen::Value(value) if counter.name != "lifespan" => {
+                Some(((name.clone(), plain(&counter.name)), value))
+            }
+            _ => None,
+        });
+        known.collect()
+    };
+    let ports =
+        node.devices.iter().flat_map(|device| device.ports.iter().map(move |port| (device, port)));
+    ports.flat_map(of_port).collect()
+}
+
+/// Faults of the one that the other does not have. A summary may hold numbers that move, so it does not count.
+fn only_in(one: &Report, other: &Report) -> Vec<Finding> {
+    let key = |finding: &Finding| (finding.check, finding.verdict, finding.subjects.clone());
+    let known: Vec<_> = other.findings.iter().map(key).collect();
+    let faults = one.findings.iter().filter(|finding| {
+        matches!(finding.verdict, Verdict::Note | Verdict::Warning | Verdict::Problem)
+    });
+    faults.filter(|finding| !known.contains(&key(finding))).cloned().collect()
+}
+
+const DEVICE: &str = "device";

@@ -1,0 +1,121 @@
+//! Status and syndrome of a completion, wherever in a line they stand.
+
+use serde::Serialize;
+
+use super::scan::{Number, number_after};
+use super::{Status, Subject, Syndrome};
+
+/// A completion that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Completion {
+    /// What the verbs say.
+    pub status: Status,
+    /// What the vendor adds.
+    pub vendor: Option<Syndrome>,
+    /// The device, if the line names it.
+    pub device: Option<String>,
+}
+
+/// The completion that a line tells of.
+pub(super) fn read(line: &str) -> Option<Completion> {
+    let lower = line.to_lowercase();
+    let status = *status(line, &lower)?;
+    if status.number == 0 {
+        return None;
+    }
+    let vendor = vendor(&lower).map(Syndrome::of);
+    Some(Completion { status, vendor, device: device(line) })
+}
+
+/// By C's name, by UCX's and the kernel's syndrome of mlx5, by number, by words.
+fn status(line: &str, lower: &str) -> Option<&'static Status> {
+    Status::named_in(line)
+        .or_else(|| by_mlx5(lower))
+        .or_else(|| by_number(lower))
+        .or_else(|| Status::worded_in(lower))
+}
+
+fn by_mlx5(lower: &str) -> Option<&'static Status> {
+    let number = if lower.contains("vendor syndrome") {
+        number_after(lower, "syndrome")?
+    } else {
+        number_after(lower, "(synd")?
+    };
+    Status::of_mlx5(number.value)
+}
+
+fn by_number(lower: &str) -> Option<&'static Status> {
+    // A number alone is not enough: many things have a status.
+    let about_work =
+        ["completion", "syndrom", "vendor err", "vendor_err", "wr_id", "cqe", "ibv_wc"];
+    if !about_work.iter().any(|word| lower.contains(word)) {
+        return None;
+    }
+    let words = ["failed status", "status", "with error"];
+    let number = words.iter().find_map(|word| number_after(lower, word))?;
+    Status::of_number(number.value)
+}
+
+fn vendor(lower: &str) -> Option<Number> {
+    let words = [
+        "vendor_err",
+        "vendor err",
+        "vendor syndrome",
+        "vend ",
+        "vendor_error",
+        "vendor error",
+        "syndrom ",
+        "syndrome ",
+    ];
+    words.iter().find_map(|word| number_after(lower, word))
+}
+
+/// `hca mlx5_1`, `on mlx5_0:1/RoCE`, `on dev mlx5_0:1`.
+fn device(line: &str) -> Option<String> {
+    let words = ["hca ", " on dev ", " on "];
+    let name = words.iter().find_map(|word| {
+        let rest = line.rsplit_once(word)?.1;
+        let end = rest
+            .find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
+            .unwrap_or(rest.len());
+        let name = &rest[..end];
+        (name.len() <= 64 && name.chars().any(|letter| letter.is_ascii_digit())).then_some(name)
+    });
+    name.map(str::to_owned)
+}
+
+impl Completion {
+    pub(super) fn title(&self) -> String {
+        let Status { name, number, .. } = self.status;
+        match &self.vendor {
+            Some(Syndrome { decimal, hex, .. }) => {
+                format!("{name} ({number}), vendor error {decimal} = {hex}")
+            }
+            None => format!("{name} ({number})"),
+        }
+    }
+
+    pub(super) fn meaning(&self) -> Vec<String> {
+        let mut meaning = vec![self.status.meaning.to_owned()];
+        if let Some(vendor) = &self.vendor {
+            if let Some(words) = vendor.meaning {
+                meaning.push(format!("Cards of mlx4 and mlx5 mean by {}: {words}.", vendor.hex));
+            }
+            meaning.extend(vendor.mix_up().map(str::to_owned));
+        }
+        meaning
+    }
+
+    /// What decides on the causes.
+    pub(super) fn subject(&self, line: &str) -> Subject {
+        let broadcom = self.device.as_deref().is_some_and(|name| name.starts_with("bnxt"))
+            || line.contains("bnxt");
+        let vendor = self.vendor.as_ref().map(|vendor| vendor.decimal);
+        match (self.status.number, vendor) {
+            // bnxt_re says so when GID 0, which is link-local RoCE v1, was chosen.
+            (12, Some(0xa)) => Subject::WrongGid,
+            (12, _) if broadcom => Subject::WrongGid,
+            _ => self.status.subject,
+        }
+    }
+}

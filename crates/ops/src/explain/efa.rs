@@ -1,0 +1,106 @@
+//! Numbers of libfabric's EFA provider (`prov_errno`): up to 15 the device's, from 4096 the provider's.
+
+use super::Subject;
+use super::scan::{number, number_after};
+
+pub(super) fn read(line: &str) -> Option<(String, Vec<String>, Subject)> {
+    let lower = line.to_lowercase();
+    let number = number_after(&lower, "prov_errno")
+        .map(|number| number.value)
+        .or_else(|| at_the_end(&lower));
+    let row = match number {
+        Some(number) => TABLE.iter().find(|row| row.0 == number)?,
+        None => TABLE.iter().rev().find(|row| lower.contains(&row.1.to_lowercase()))?,
+    };
+    let (number, words, subject, meaning) = *row;
+    Some((format!("EFA {number}: {words}"), vec![meaning.to_owned()], subject))
+}
+
+/// `efa_rdm_txe_handle_error … message: Invalid address … (7)`.
+fn at_the_end(lower: &str) -> Option<u32> {
+    if !lower.contains(":efa:") {
+        return None;
+    }
+    let (_, last) = lower.trim_end().strip_suffix(')')?.rsplit_once('(')?;
+    number(last).map(|number| number.value)
+}
+
+type Row = (u32, &'static str, Subject, &'static str);
+
+const TABLE: &[Row] = &[
+    (1, "flushed", Subject::Flushed, "The queue pair was taken down with work in it."),
+    (
+        2,
+        "internal error of the queue pair",
+        Subject::CardHealth,
+        "The device failed the queue pair.",
+    ),
+    (
+        3,
+        "unsupported operation",
+        Subject::LocalUse,
+        "This device cannot do the operation; older instances have no RDMA write, or no read.",
+    ),
+    (
+        4,
+        "invalid address handle",
+        Subject::EfaPeer,
+        "The address of the peer is not one of this device's handles: it was made on another \
+         device, or taken down.",
+    ),
+    (
+        5,
+        "invalid local key",
+        Subject::LocalProtection,
+        "Memory at this end is not registered, or not all of it.",
+    ),
+    (6, "message too long", Subject::LocalUse, "The message is longer than the device takes."),
+    (
+        7,
+        "remote key not registered",
+        Subject::RemoteAccess,
+        "The peer's memory is not registered, or not all of it.",
+    ),
+    (
+        8,
+        "connection reset by the peer",
+        Subject::EfaPeer,
+        "The peer took the connection down, or its process ended.",
+    ),
+    (
+        9,
+        "bad queue pair number",
+        Subject::EfaPeer,
+        "The peer's queue pair is gone: its process ended or started anew.",
+    ),
+    (10, "receiver not ready", Subject::NotReady, "The peer has no receive posted."),
+    (
+        11,
+        "remote list too short",
+        Subject::RemoteUse,
+        "The peer's receive is shorter than the message.",
+    ),
+    (
+        12,
+        "bad status from the peer",
+        Subject::RemoteUse,
+        "The peer's device answered with something unexpected.",
+    ),
+    (13, "unresponsive receiver", Subject::EfaPeer, "The peer answered before and does no more."),
+    (14, "no handle at the peer", Subject::EfaPeer, "The peer does not know this end's address."),
+    (15, "unreachable peer", Subject::EfaReach, "The peer never answered."),
+    (4105, "out of memory", Subject::Registration, "Memory could not be had or locked."),
+    (
+        4113,
+        "handshake could not be sent",
+        Subject::EfaPeer,
+        "The first words to the peer could not be sent.",
+    ),
+    (4124, "unresponsive receiver", Subject::EfaPeer, "The peer answered before and does no more."),
+    (
+        4126,
+        "unresponsive receiver, no handshake",
+        Subject::EfaPeer,
+        "The peer's device answers, and its process does not.",
+    ),
+];

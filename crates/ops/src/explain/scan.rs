@@ -1,0 +1,45 @@
+//! Finding numbers in lines.
+
+/// What stands behind a word, in whatever case it is written.
+pub(super) fn after<'l>(lower: &'l str, word: &str) -> Option<&'l str> {
+    lower.find(word).map(|at| &lower[at + word.len()..])
+}
+
+/// The number behind a word, as `=12`, ` 12`, `: 0x51`.
+pub(super) fn number_after(lower: &str, word: &str) -> Option<Number> {
+    let rest = after(lower, word)?.trim_start_matches([' ', '=', ':', '(']);
+    number(rest)
+}
+
+/// A number, and how it was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Number {
+    pub(super) value: u32,
+    pub(super) is_hex: bool,
+}
+
+/// The number that a text begins with.
+pub(super) fn number(text: &str) -> Option<Number> {
+    let (digits, radix) = match text.strip_prefix("0x") {
+        Some(hex) => (hex, 16),
+        None => (text, 10),
+    };
+    let end = digits.find(|letter: char| !letter.is_digit(radix)).unwrap_or(digits.len());
+    let value = u32::from_str_radix(&digits[..end], radix).ok()?;
+    Some(Number { value, is_hex: radix == 16 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_as_programs_write_them() {
+        let value =
+            |line, word| number_after(line, word).map(|number| (number.value, number.is_hex));
+        assert_eq!(value("vendor err 129 (recv)", "vendor err"), Some((129, false)));
+        assert_eq!(value("vendor_err=0x51", "vendor_err"), Some((0x51, true)));
+        assert_eq!(value("status=ibv", "status"), None);
+        assert_eq!(value("status 99999999999", "status"), None);
+    }
+}

@@ -1,0 +1,231 @@
+//! Lines as programs print them.
+
+use super::*;
+
+#[track_caller]
+fn one(text: &str) -> Reading {
+    let mut readings = read(text);
+    assert_eq!(readings.len(), 1, "{text}: {readings:?}");
+    readings.remove(0)
+}
+
+#[track_caller]
+fn completion(line: &str, source: Source, status: u32, vendor: Option<u32>) {
+    let reading = one(line);
+    assert_eq!(reading.source, source, "{line}");
+    let completion = reading.completion.unwrap_or_else(|| panic!("no completion in {line}"));
+    let found = completion.vendor.map(|vendor| vendor.decimal);
+    assert_eq!((completion.status.number, found), (status, vendor), "{line}");
+}
+
+#[test]
+fn completions_of_every_program() {
+    let nccl = Source::Nccl;
+    completion(
+        "node1:3468:3905 [4] ib_plugin.c:1615 NCCL WARN NET/IB : Got completion from peer \
+         10.2.0.5<33092> with status=12 opcode=0 len=0 vendor err 129 (Recv) localGid fd00::1 \
+         remoteGidsfd00::2",
+        nccl,
+        12,
+        Some(129),
+    );
+    completion(
+        "transport/net_ib.cc:1296 NCCL WARN NET/IB : Got completion from peer 10.2.0.5<33092> \
+         with error 12, opcode 0, len 0, vendor err 129 (Recv)",
+        nccl,
+        12,
+        Some(129),
+    );
+    completion(
+        "NCCL WARN NET/IB: Got completion from peer 10.99.91.63<51161> with status=4 opcode=32614 \
+         len=32614 vendor err 81 (Send) hca mlx5_1",
+        nccl,
+        4,
+        Some(81),
+    );
+    completion(
+        "NCCL WARN NET/IB: Got completion from peer 10.1.1.1<1> with \
+         status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_RDMA_WRITE(1) vendor_err=129 hca mlx5_1",
+        nccl,
+        12,
+        Some(129),
+    );
+    completion("IBV_WC_LOC_PROT_ERR(4) vendor_err=81", Source::Verbs, 4, Some(81));
+    completion(
+        "[mgmt:24113:0:24113] ib_mlx5_log.c:143  Transport retry count exceeded on mlx5_0:1/RoCE \
+         (synd 0x15 vend 0x81 hw_synd 0/0)",
+        Source::Ucx,
+        12,
+        Some(0x81),
+    );
+    completion(
+        "ib_mlx5_log.c:177 Local protection on mlx5_0:1/IB (synd 0x4 vend 0x51 hw_synd 0/0)",
+        Source::Ucx,
+        4,
+        Some(0x51),
+    );
+    completion(
+        "Remote QP on mlx5_0:1/IB (synd 0x14 vend 0x89 hw_synd 0/0)",
+        Source::Ucx,
+        11,
+        Some(0x89),
+    );
+    completion(
+        "dc_verbs.c:614  UCX  ERROR Send completion with error on qp 0x6214: remote access error \
+         syndrome 0x88",
+        Source::Ucx,
+        10,
+        Some(0x88),
+    );
+    completion("  Failed status 12: wr_id 0 syndrom 0x81", Source::Perftest, 12, Some(0x81));
+    completion("  Failed status 4: wr_id 0 syndrom 0x51", Source::Perftest, 4, Some(0x51));
+    completion(
+        "CQE ERROR wr_id=12 status=12(transport retry counter exceeded) opcode=4 byte_len=0 \
+         vendor_err=0xa qp_num=0x2e24",
+        Source::Verbs,
+        12,
+        Some(10),
+    );
+    completion(
+        "infiniband rocep33s0f0: mlx5_poll_one:530:(pid 0): syndrome 0x5, vendor syndrome 0xf9",
+        Source::Kernel,
+        5,
+        Some(0xf9),
+    );
+    completion("poll cq: local protection error (4)", Source::Verbs, 4, None);
+    completion("Completion failed: Work Request Flushed Error", Source::Verbs, 5, None);
+}
+
+#[test]
+fn lines_that_have_no_completion() {
+    let cases = [
+        (
+            "ibvwrap.c:262 NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, \
+             on dev mlx5_0:1, curr state INIT, next state RTR",
+            Source::Nccl,
+            Subject::NoAnswer,
+        ),
+        (
+            "NCCL WARN Call to ibv_modify_qp failed with error No such device",
+            Source::Nccl,
+            Subject::WrongGid,
+        ),
+        ("NCCL WARN Call to ibv_reg_mr failed", Source::Nccl, Subject::Registration),
+        ("NCCL WARN Call to ibv_create_qp failed", Source::Nccl, Subject::Creation),
+        ("node:1:1 [0] NCCL INFO NET/IB : No device found.", Source::Nccl, Subject::NoDevice),
+        ("NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>", Source::Nccl, Subject::Fallback),
+        ("Unable to init the socket connection", Source::Perftest, Subject::OutOfBand),
+        ("Couldn't allocate MR", Source::Perftest, Subject::Registration),
+        (
+            "libfabric:451707:1708520807::efa:cq:efa_rdm_txe_handle_error():737<warn> err: 5, \
+             message: Invalid address My EFA addr: fi_addr_efa://[fe80::13]:0:1 (7)",
+            Source::Libfabric,
+            Subject::RemoteAccess,
+        ),
+        (
+            "libfabric: cq error err: 113 prov_errno: 4124 Unresponsive receiver (connection \
+             previously established)",
+            Source::Libfabric,
+            Subject::EfaPeer,
+        ),
+        (
+            "NET/OFI Request completed with error. RC: 22. prov_errno 4",
+            Source::Libfabric,
+            Subject::EfaPeer,
+        ),
+        (
+            "mlx5_core 0000:3b:00.0: mlx5_cmd_out_err:808: ACCESS_REG(0x805) op_mod(0x1) failed, \
+             status bad parameter(0x3), syndrome (0x9a6171), err(-22)",
+            Source::Kernel,
+            Subject::Restricted,
+        ),
+        (
+            "mlx5_core 0000:3b:00.0: poll_health:835:(pid 0): device's health compromised - \
+             reached miss count",
+            Source::Kernel,
+            Subject::CardHealth,
+        ),
+        (
+            "pcieport 0000:00:01.0: AER: Corrected error received: 0000:3b:00.0",
+            Source::Kernel,
+            Subject::PcieCorrected,
+        ),
+        (
+            "DMAR: [DMA Read NO_PASID] Request device [3b:00.0] fault addr 0xffff0000 [fault \
+             reason 0x06] PTE Read access is not set",
+            Source::Kernel,
+            Subject::IommuFault,
+        ),
+        (
+            "mlx5_core 0000:c1:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0027 \
+             address=0x1 flags=0x0]",
+            Source::Kernel,
+            Subject::IommuFault,
+        ),
+        (
+            "NVRM: Xid (PCI:0000:1b:00): 79, pid=1234, GPU has fallen off the bus.",
+            Source::Kernel,
+            Subject::Gpu,
+        ),
+        (
+            "wirelane: register 1 GiB on mlx5_0: out of memory (errno 12) — raise memlock: \
+             `ulimit -l unlimited`",
+            Source::Wirelane,
+            Subject::Registration,
+        ),
+        (
+            "wirelane: lane 3: the peer or the way to it is gone — connect anew",
+            Source::Wirelane,
+            Subject::RetryExceeded,
+        ),
+    ];
+    for (line, source, subject) in cases {
+        let reading = one(line);
+        assert_eq!((reading.source, reading.subject), (source, subject), "{line}: {reading:?}");
+    }
+}
+
+#[test]
+fn both_bases_are_shown_and_the_mix_up_told() {
+    let decimal = one("NET/IB : Got completion with status=4 vendor err 81");
+    let hex = one("Local protection on mlx5_0 (synd 0x4 vend 0x51 hw_synd 0/0)");
+    for reading in [decimal, hex] {
+        assert!(reading.title.contains("81 = 0x51"), "{}", reading.title);
+        assert!(
+            reading.meaning.iter().any(|line| line.contains("not 0x81")),
+            "{:?}",
+            reading.meaning
+        );
+    }
+}
+
+#[test]
+fn the_same_line_is_told_once() {
+    let log = "NET/IB : Got completion with status=5 vendor err 249\n".repeat(500);
+    assert_eq!(one(&log).times, 500);
+}
+
+#[test]
+fn what_is_nobodys_error_is_not_known() {
+    for line in [
+        "",
+        "hello world",
+        "NCCL INFO Using network IB",
+        "exit status 1",
+        "systemd[1]: foo.service: Main process exited, code=exited, status=4",
+        "HTTP status 12 from the vendor's page",
+        "\u{0}\u{1b}[31m",
+    ] {
+        assert_eq!(read(line), [], "{line}");
+    }
+}
+
+#[test]
+fn any_text_is_read_in_bounds() {
+    let long = format!("vendor err {} status={}", "9".repeat(100_000), "8".repeat(100_000));
+    assert_eq!(read(&long), []);
+    let many: String =
+        (0..5000).map(|number| format!("NVRM: Xid (PCI:0): {number}, x\n")).collect();
+    assert_eq!(read(&many).len(), MOST_READINGS);
+    assert_eq!(read(&"ü(".repeat(100_000)), []);
+}

@@ -1,0 +1,97 @@
+//! Colour, on a terminal alone.
+
+use std::io::IsTerminal;
+
+use ops::doctor::Verdict;
+
+/// Whether and how words are coloured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paint {
+    colours: bool,
+}
+
+impl Paint {
+    /// For stdout: a terminal that was not told otherwise (`NO_COLOR`, `TERM=dumb`).
+    pub(crate) fn of_stdout() -> Self {
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Paint { colours: std::io::stdout().is_terminal() && !set("NO_COLOR") && !dumb }
+    }
+
+    /// The mark in front of a finding.
+    pub(crate) fn mark(self, verdict: Verdict) -> String {
+        let (word, colour) = match verdict {
+            Verdict::Problem => ("PROBLEM", RED),
+            Verdict::Warning => ("WARNING", YELLOW),
+            Verdict::Note => ("note", BLUE),
+            Verdict::Unknown => ("unknown", GREY),
+            Verdict::Ok => ("ok", GREEN),
+        };
+        format!("{}{}", self.coloured(word, colour), " ".repeat(8 - word.len()))
+    }
+
+    pub(crate) fn good(self, word: &str) -> String {
+        self.coloured(word, GREEN)
+    }
+
+    pub(crate) fn bad(self, word: &str) -> String {
+        self.coloured(word, RED)
+    }
+
+    pub(crate) fn strong(self, word: &str) -> String {
+        self.coloured(word, BOLD)
+    }
+
+    pub(crate) fn faint(self, word: &str) -> String {
+        self.coloured(word, GREY)
+    }
+
+    fn coloured(self, word: &str, colour: &str) -> String {
+        if self.colours { format!("\u{1b}[{colour}m{word}\u{1b}[0m") } else { word.to_owned() }
+    }
+}
+
+/// Text in lines of a readable length: the first behind `head`, the others as far in.
+pub(crate) fn paragraph(head: &str, text: &str) -> String {
+    let indent = " ".repeat(head.chars().count());
+    let mut paragraph = String::new();
+    let mut line = head.to_owned();
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            paragraph.push_str(line.trim_end());
+            paragraph.push('\n');
+            line.clone_from(&indent);
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    paragraph.push_str(line.trim_end());
+    paragraph.push('\n');
+    paragraph
+}
+
+const WIDTH: usize = 100;
+const RED: &str = "1;31";
+const YELLOW: &str = "1;33";
+const GREEN: &str = "32";
+const BLUE: &str = "34";
+const GREY: &str = "2";
+const BOLD: &str = "1";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_text_is_broken_between_words() {
+        let text = paragraph("    why:  ", &"word ".repeat(40));
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.lines().skip(1).all(|line| line.starts_with("          word")), "{text}");
+        assert_eq!(paragraph("fix: ", ""), "fix:\n");
+    }
+}

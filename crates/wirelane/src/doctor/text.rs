@@ -1,0 +1,174 @@
+//! What the doctor prints for people: the worst first.
+
+use ops::doctor::checklist::{Item, State};
+use ops::doctor::since::{Change, Moved, Since};
+use ops::doctor::{Evidence, Finding, Verdict};
+
+use super::document::Document;
+use super::paint::{Paint, paragraph};
+use crate::output;
+
+pub(super) fn render(document: &Document<'_>, all: bool, paint: Paint) -> String {
+    let report = document.report;
+    let mut text = String::new();
+    if let Some(items) = &document.checklist {
+        return list(items, paint);
+    }
+    if let Some(since) = &document.since {
+        text.push_str(&changes(since, paint));
+    }
+    if report.devices.is_empty() {
+        text.push_str(NO_RDMA);
+    }
+    for finding in report.findings.iter().filter(|finding| all || is_worth_telling(finding)) {
+        text.push_str(&of_finding(finding, paint));
+    }
+    if !all {
+        text.push_str(&not_known(&report.findings, paint));
+    }
+    if let Some(peer) = &document.peer {
+        text.push_str(&format!("{}: {}\n", peer.name, peer.summary));
+    }
+    if !report.devices.is_empty() {
+        text.push_str(&format!("{}\n", report.line()));
+    }
+    text
+}
+
+fn is_worth_telling(finding: &Finding) -> bool {
+    matches!(finding.verdict, Verdict::Problem | Verdict::Warning | Verdict::Note)
+}
+
+/// A finding in full; one that is as it should be in a line.
+pub(super) fn of_finding(finding: &Finding, paint: Paint) -> String {
+    let subject = paint.strong(&finding.subject());
+    let mut text = format!(
+        "{}  {subject}: {}  [{}]\n",
+        paint.mark(finding.verdict),
+        finding.summary,
+        finding.check
+    );
+    text.push_str(&evidence(&finding.evidence, "          "));
+    if finding.verdict == Verdict::Ok {
+        return text;
+    }
+    text.push_str(&paragraph("    why:  ", finding.why()));
+    for (number, line) in finding.remedy.iter().enumerate() {
+        text.push_str(&paragraph(if number == 0 { "    fix:  " } else { "          " }, line));
+    }
+    text.push('\n');
+    text
+}
+
+/// What was read: `    read: file: value`, a line each.
+pub(crate) fn evidence(evidence: &[Evidence], indent: &str) -> String {
+    let mut text = String::new();
+    for (number, Evidence { source, value }) in evidence.iter().take(MOST_SHOWN).enumerate() {
+        let head = if number == 0 { "read: " } else { "      " };
+        text.push_str(&format!("{}{head}{source}: {value}\n", &indent[6..]));
+    }
+    if evidence.len() > MOST_SHOWN {
+        text.push_str(&format!(
+            "{indent}and {} more (--json shows all)\n",
+            evidence.len() - MOST_SHOWN
+        ));
+    }
+    text
+}
+
+/// What cannot be told is said in short.
+fn not_known(findings: &[Finding], paint: Paint) -> String {
+    let unknown: Vec<&Finding> =
+        findings.iter().filter(|finding| finding.verdict == Verdict::Unknown).collect();
+    let mut text = String::new();
+    for finding in &unknown {
+        let line = format!("{}: {}  [{}]", finding.subject(), finding.summary, finding.check);
+        text.push_str(&format!("{}  {}\n", paint.mark(Verdict::Unknown), paint.faint(&line)));
+    }
+    text
+}
+
+fn changes(since: &Since, paint: Paint) -> String {
+    let Since { changes, counters, new, gone } = since;
+    if changes.is_empty() && counters.is_empty() && new.is_empty() && gone.is_empty() {
+        return "Nothing has changed since then.\n\n".to_owned();
+    }
+    let mut text = "Since then:\n".to_owned();
+    for Change { subject, fact, before, after } in changes {
+        let line = match (before, after) {
+            (None, Some(_)) if *fact == "device" => format!("{subject} is new"),
+            (Some(_), None) if *fact == "device" => format!("{subject} is gone"),
+            _ => {
+                let word = |value: &Option<String>| {
+                    value.clone().unwrap_or_else(|| "not there".to_owned())
+                };
+                format!("{subject}: {fact} was {}, is {}", word(before), word(after))
+            }
+        };
+        text.push_str(&format!("  {line}\n"));
+    }
+    let rows: Vec<[String; 3]> = counters.iter().map(counter).collect();
+    for line in output::columns(&rows).lines() {
+        text.push_str(&format!("  {line}\n"));
+    }
+    for finding in new {
+        text.push_str(&format!(
+            "  {} {}: {}\n",
+            paint.bad("new:"),
+            finding.subject(),
+            finding.summary
+        ));
+    }
+    for finding in gone {
+        text.push_str(&format!(
+            "  {} {}: {}\n",
+            paint.good("gone:"),
+            finding.subject(),
+            finding.summary
+        ));
+    }
+    text.push('\n');
+    text
+}
+
+fn counter(Moved { subject, counter, before, after }: &Moved) -> [String; 3] {
+    let by = match after.checked_sub(*before) {
+        Some(more) => format!("+{more}"),
+        None => format!("{before} then, {after} now: it was set back"),
+    };
+    [subject.clone(), counter.clone(), by]
+}
+
+fn list(items: &[Item], paint: Paint) -> String {
+    let mut text = String::new();
+    for item in items {
+        let name = item.state.name();
+        let mark = match item.state {
+            State::Done => paint.good(name),
+            State::NotDone => paint.bad(name),
+            State::CannotTell | State::DoesNotApply => paint.faint(name),
+        };
+        text.push_str(&format!("{mark}{}  {}\n", " ".repeat(14 - name.len()), item.title));
+        if let (State::NotDone | State::CannotTell, Some(because)) = (item.state, &item.because) {
+            text.push_str(&paragraph("                ", because));
+        }
+    }
+    let count = |state| items.iter().filter(|item| item.state == state).count();
+    let (done, undone, unknown) =
+        (count(State::Done), count(State::NotDone), count(State::CannotTell));
+    text.push_str(&format!(
+        "{done} done, {undone} not done, {unknown} cannot be told; `wirelane doctor` has remedies\n"
+    ));
+    text
+}
+
+const NO_RDMA: &str = "\
+There is no RDMA device on this machine: /sys/class/infiniband is empty or not there. That is no fault: Wirelane
+and most other programs work without, over shared memory and TCP. If there should be one, look whether the card
+is seen (`lspci -d 15b3:`) and whether its driver is loaded (`modprobe mlx5_ib`, bnxt_re, irdma, efa, …); in a
+container, whether the device was given to it. Soft-RoCE on any Ethernet port: `rdma link add rxe0 type rxe netdev
+NETDEV`.
+";
+
+/// Lines of evidence; more are counted.
+const MOST_SHOWN: usize = 6;

@@ -1,0 +1,131 @@
+//! GPUs, RDMA devices, and what lies between them.
+
+use std::collections::BTreeMap;
+
+use node::{Address, Device, Distance, LinkLayer, Node, Port};
+use ops::topo::{Assignment, assign};
+use serde::Serialize;
+
+/// The machine as seen from its GPUs.
+#[derive(Debug, Serialize)]
+pub(crate) struct Matrix {
+    /// The machine's name, if it tells.
+    pub(crate) host: Option<String>,
+    /// The processors of each NUMA node.
+    pub(crate) numa_nodes: BTreeMap<u32, String>,
+    pub(crate) gpus: Vec<Gpu>,
+    pub(crate) nics: Vec<Nic>,
+    /// For each GPU its distance to each NIC, as `nvidia-smi topo` writes it.
+    pub(crate) distances: Vec<Vec<Distance>>,
+    pub(crate) assignment: Vec<Assignment>,
+}
+
+/// A GPU and its slot.
+#[derive(Debug, Serialize)]
+pub(crate) struct Gpu {
+    pub(crate) index: u32,
+    pub(crate) model: Option<String>,
+    #[serde(flatten)]
+    pub(crate) slot: Slot,
+}
+
+/// An RDMA device and its slot. Software has none, and is near nothing.
+#[derive(Debug, Serialize)]
+pub(crate) struct Nic {
+    pub(crate) device: String,
+    pub(crate) model: Option<String>,
+    /// Of its first port that carries traffic, else of its first.
+    pub(crate) port: Option<u32>,
+    pub(crate) active: bool,
+    pub(crate) rate_gbps: Option<f64>,
+    pub(crate) link_layer: Option<&'static str>,
+    pub(crate) netdev: Option<String>,
+    #[serde(flatten)]
+    pub(crate) slot: Slot,
+}
+
+/// Where something is plugged in.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Slot {
+    pub(crate) pci: Address,
+    pub(crate) numa_node: Option<u32>,
+    pub(crate) host_bridge: Option<String>,
+    /// What its PCIe link carries, now and at most.
+    pub(crate) pcie_gbps: Option<f64>,
+    pub(crate) pcie_max_gbps: Option<f64>,
+}
+
+impl Matrix {
+    pub(crate) fn new(node: &Node) -> Self {
+        let gpus: Vec<Gpu> = node.gpus.iter().map(|gpu| of_gpu(node, gpu)).collect();
+        let mut nics: Vec<Nic> =
+            node.devices.iter().filter_map(|device| of_device(node, device)).collect();
+        nics.sort_by_key(|nic| nic.slot.pci);
+        let row =
+            |gpu: &Gpu| nics.iter().map(|nic| node.distance(gpu.slot.pci, nic.slot.pci)).collect();
+        let cpus = node.host.numa_nodes.iter();
+        Matrix {
+            host: node.host.name.value().cloned(),
+            numa_nodes: cpus
+                .map(|numa| (numa.number, numa.cpus.value().cloned().unwrap_or_default()))
+                .collect(),
+            distances: gpus.iter().map(row).collect(),
+            assignment: assign(node),
+            gpus,
+            nics,
+        }
+    }
+
+    /// The device of a GPU, by its place in the list.
+    pub(crate) fn nic_of(&self, gpu: u32) -> Option<(usize, Distance)> {
+        let assigned = self.assignment.iter().find(|assigned| assigned.gpu == gpu)?;
+        let at = self.nics.iter().position(|nic| nic.device == assigned.device)?;
+        Some((at, assigned.distance))
+    }
+}
+
+fn of_gpu(node: &Node, gpu: &node::Gpu) -> Gpu {
+    let model = gpu.model.as_deref().map(short_name);
+    Gpu { index: gpu.index, model, slot: slot(node, gpu.pci) }
+}
+
+fn of_device(node: &Node, device: &Device) -> Option<Nic> {
+    let pci = device.pci?;
+    let port = device.ports.iter().find(|port| port.is_active()).or_else(|| device.ports.first());
+    let function = node.pci.get(&pci);
+    let model = function.and_then(|function| function.product_name.as_deref());
+    Some(Nic {
+        device: device.name.clone(),
+        model: model.map(short_name),
+        port: port.map(|port| port.number),
+        active: port.is_some_and(Port::is_active),
+        rate_gbps: port.and_then(|port| Some(port.rate.value()?.gbps())),
+        link_layer: port.and_then(link_layer),
+        netdev: port.and_then(|port| port.netdev.clone()),
+        slot: slot(node, pci),
+    })
+}
+
+fn link_layer(port: &Port) -> Option<&'static str> {
+    let layer = port.link_layer.value().filter(|layer| **layer != LinkLayer::Unknown);
+    layer.map(|layer| layer.name())
+}
+
+fn slot(node: &Node, pci: Address) -> Slot {
+    let function = node.pci.get(&pci);
+    let (now, most) = function.map_or((None, None), |function| function.link.gbps());
+    let whole = |gbps: Option<f64>| gbps.map(f64::round);
+    Slot {
+        pci,
+        numa_node: function.and_then(|function| function.numa_node),
+        host_bridge: function.and_then(|function| function.host_bridge.clone()),
+        pcie_gbps: whole(now),
+        pcie_max_gbps: whole(most),
+    }
+}
+
+/// `ConnectX-7` of `MT2910 Family [ConnectX-7]`: the name that people use stands in brackets.
+fn short_name(name: &str) -> String {
+    let inside = name.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    inside.map_or(name, |(inside, _)| inside).to_owned()
+}
