@@ -17,6 +17,7 @@ mod metrics;
 mod security;
 mod snapshot;
 mod tls;
+mod tune;
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::TcpStream;
