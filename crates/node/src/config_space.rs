@@ -2,11 +2,17 @@
 //!
 //! Anyone reads its first 64 bytes, root all of it.
 
+use crate::tree::Halves;
 use crate::{Acs, Seen, Tree};
 
-/// The bytes; those that only root may read are refused.
+/// What matters of it, with zeros between; refused where only root may read more than the header.
 pub(crate) fn read(tree: &Tree, path: &str) -> Seen<Vec<u8>> {
-    tree.bytes(path).and_then(|bytes| match bytes.len() {
+    let parts = tree.parts(path, |read| {
+        read(HEADER);
+        max_read_request_by(read);
+        acs_by(read);
+    });
+    parts.and_then(|bytes| match bytes.len() {
         0..=HEADER => Seen::Refused(rustix::io::Errno::ACCESS.raw_os_error()),
         _ => Seen::Value(bytes),
     })
@@ -14,50 +20,58 @@ pub(crate) fn read(tree: &Tree, path: &str) -> Seen<Vec<u8>> {
 
 /// The most bytes that it asks for in one read: three bits of Device Control (PCIe 7.5.3.4).
 pub(crate) fn max_read_request(config: &[u8]) -> Option<u32> {
-    let control = half(config, capability(config)? + 8)?;
-    let code = u32::from(control >> 12 & 7);
-    (code <= 5).then(|| 128 << code)
+    max_read_request_by(&mut |at| half(config, at))
 }
 
 /// Access control, which is an extended capability (PCIe 7.7.11).
 pub(crate) fn acs(config: &[u8]) -> Seen<Acs> {
-    let control = extended(config, ACS).and_then(|at| half(config, at + 6));
-    let bit = |control: u16, bit: u32| control >> bit & 1 == 1;
-    control.map_or(Seen::Absent, |control| {
-        Seen::Value(Acs {
-            source_validation: bit(control, 0),
-            request_redirect: bit(control, 2),
-            completion_redirect: bit(control, 3),
-            upstream_forwarding: bit(control, 4),
-        })
+    acs_by(&mut |at| half(config, at)).map_or(Seen::Absent, Seen::Value)
+}
+
+fn max_read_request_by(read: &mut Halves) -> Option<u32> {
+    let at = capability(read)?;
+    let code = u32::from(read(at + 8)? >> 12 & 7);
+    (code <= 5).then(|| 128 << code)
+}
+
+fn acs_by(read: &mut Halves) -> Option<Acs> {
+    let at = extended(read, ACS)?;
+    let control = read(at + 6)?;
+    let bit = |bit: u32| control >> bit & 1 == 1;
+    Some(Acs {
+        source_validation: bit(0),
+        request_redirect: bit(2),
+        completion_redirect: bit(3),
+        upstream_forwarding: bit(4),
     })
 }
 
 /// Where the PCI Express capability is, in the list that begins at 0x34.
-fn capability(config: &[u8]) -> Option<usize> {
-    let mut at = usize::from(*config.get(0x34)? & !3);
+fn capability(read: &mut Halves) -> Option<usize> {
+    let mut at = read(0x34)? & 0xfc;
     // The list has room for no more; one in a ring ends here too.
     for _ in 0..48 {
-        if at < HEADER {
+        let place = usize::from(at);
+        if place < HEADER {
             return None;
         }
-        if *config.get(at)? == PCI_EXPRESS {
-            return Some(at);
+        let [id, next] = read(place)?.to_le_bytes();
+        if id == PCI_EXPRESS {
+            return Some(place);
         }
-        at = usize::from(*config.get(at + 1)? & !3);
+        at = u16::from(next & 0xfc);
     }
     None
 }
 
 /// Where an extended capability is, in the list that begins at 0x100.
-fn extended(config: &[u8], wanted: u16) -> Option<usize> {
+fn extended(read: &mut Halves, wanted: u16) -> Option<usize> {
     let mut at = 0x100;
     for _ in 0..512 {
-        let (id, next) = (half(config, at)?, half(config, at + 2)? >> 4);
-        if id == wanted {
+        if read(at)? == wanted {
             return Some(at);
         }
-        at = usize::from(next & !3);
+        at = usize::from(read(at + 2)? >> 4 & !3);
         if at < 0x100 {
             return None;
         }
@@ -106,6 +120,23 @@ mod tests {
             upstream_forwarding: true,
         };
         assert_eq!(acs(&config), Seen::Value(all));
+    }
+
+    /// As a file of the kernel: all of it for root, the header for others.
+    #[test]
+    fn of_a_file_only_what_matters_is_read() {
+        let whole = config(0x5936, 0x001d);
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("root"), &whole).expect("a file");
+        std::fs::write(folder.path().join("user"), &whole[..HEADER]).expect("a file");
+        let tree = Tree::at(folder.path()).expect("a tree");
+        let parts = read(&tree, "/root").into_value().expect("parts");
+        assert_eq!(
+            (max_read_request(&parts), acs(&parts)),
+            (max_read_request(&whole), acs(&whole))
+        );
+        assert_eq!(parts.len(), 0x158, "no further than access control");
+        assert_eq!(read(&tree, "/user"), Seen::Refused(13));
     }
 
     #[test]

@@ -11,9 +11,9 @@ pub struct Gpu {
     pub index: u32,
     /// Where it is.
     pub pci: Address,
-    /// `NVIDIA`, `AMD`, or the vendor's name as the list of PCI ids has it.
+    /// `NVIDIA`, `AMD`.
     pub vendor: Option<String>,
-    /// The model, as the list of PCI ids has it.
+    /// The model, if it is one that is known here.
     pub model: Option<String>,
     /// Its driver.
     pub driver: Option<String>,
@@ -125,18 +125,12 @@ fn read(tree: &Tree, index: u32, pci: Address) -> Gpu {
         let id = tree.hex(&format!("{folder}/{name}")).into_value();
         id.and_then(|id| u16::try_from(id).ok())
     };
-    let vendor = id("vendor");
-    let names = product::names(vendor, id("device"));
+    let names = product::names(id("vendor"), id("device"));
     Gpu {
         index,
         pci,
-        vendor: match vendor.map(u64::from) {
-            Some(NVIDIA) => Some("NVIDIA".to_owned()),
-            Some(AMD) => Some("AMD".to_owned()),
-            Some(INTEL) => Some("Intel".to_owned()),
-            _ => names.vendor,
-        },
-        model: names.product,
+        vendor: names.vendor.map(str::to_owned),
+        model: names.product.map(str::to_owned),
         driver: tree.link_name(&format!("{folder}/driver")).into_value(),
         numa_node: pci::read_numa_node(tree, &folder),
     }

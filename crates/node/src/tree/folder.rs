@@ -41,16 +41,22 @@ impl Folder {
 
     /// The first bytes of a file.
     pub(super) fn head(&self, path: &str, most: u64) -> Result<Vec<u8>, Errno> {
+        let mut bytes = Vec::new();
+        // A file of /sys answers with a page at most, and one of /proc as it is read: by its end alone.
+        self.open(path)?.take(most).read_to_end(&mut bytes).map_err(number)?;
+        Ok(bytes)
+    }
+
+    /// Opened without waiting; only a regular file is.
+    pub(super) fn open(&self, path: &str) -> Result<File, Errno> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
         let file = rustix::fs::openat(CWD, self.place(path)?, flags, Mode::empty())?;
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
-        if kind != FileType::RegularFile {
-            return Err(if kind == FileType::Directory { Errno::ISDIR } else { Errno::INVAL });
+        match kind {
+            FileType::RegularFile => Ok(File::from(file)),
+            FileType::Directory => Err(Errno::ISDIR),
+            _ => Err(Errno::INVAL),
         }
-        let mut bytes = Vec::new();
-        // A file of /sys answers with a page at most, and one of /proc as it is read: by its end alone.
-        File::from(file).take(most).read_to_end(&mut bytes).map_err(number)?;
-        Ok(bytes)
     }
 
     /// Names that are not text are left out: no file of ours is called so.

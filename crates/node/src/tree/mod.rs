@@ -7,6 +7,7 @@
 mod environment;
 mod folder;
 mod looks;
+mod parts;
 mod scrub;
 mod snapshot;
 
@@ -21,6 +22,7 @@ use crate::answers::Answers;
 use crate::{Error, Seen};
 use folder::Folder;
 use looks::Looks;
+pub(crate) use parts::Halves;
 pub use snapshot::About;
 
 /// Where facts are read.

@@ -50,10 +50,15 @@ impl View<'_> {
         text
     }
 
-    /// `mlx5_0  mlx5_core  MT2910 Family [ConnectX-7]  firmware 28.41.1000`.
+    /// `mlx5_0  mlx5_core  ConnectX-7  firmware 28.41.1000`.
     fn title(&self, device: &Device, function: Option<&Function>) -> Vec<String> {
         let product = function.and_then(|function| function.product_name.clone());
-        let model = product.or_else(|| device.board_id.value().cloned());
+        let numbers = || {
+            let function = function?;
+            Some(format!("{:04x}:{:04x}", function.vendor.value()?, function.device.value()?))
+        };
+        let board = || device.board_id.value().cloned();
+        let model = product.or_else(board).or_else(numbers);
         let firmware = device.firmware.value().map(|version| format!("firmware {version}"));
         [Some(device.name.clone()), device.driver.clone(), model, firmware]
             .into_iter()

@@ -85,7 +85,7 @@ impl Matrix {
 }
 
 fn of_gpu(node: &Node, gpu: &node::Gpu) -> Gpu {
-    let model = gpu.model.as_deref().map(short_name);
+    let model = gpu.model.clone();
     Gpu { index: gpu.index, model, slot: slot(node, gpu.pci) }
 }
 
@@ -93,10 +93,9 @@ fn of_device(node: &Node, device: &Device) -> Option<Nic> {
     let pci = device.pci?;
     let port = device.ports.iter().find(|port| port.is_active()).or_else(|| device.ports.first());
     let function = node.pci.get(&pci);
-    let model = function.and_then(|function| function.product_name.as_deref());
     Some(Nic {
         device: device.name.clone(),
-        model: model.map(short_name),
+        model: function.and_then(|function| function.product_name.clone()),
         port: port.map(|port| port.number),
         active: port.is_some_and(Port::is_active),
         rate_gbps: port.and_then(|port| Some(port.rate.value()?.gbps())),
@@ -122,10 +121,4 @@ fn slot(node: &Node, pci: Address) -> Slot {
         pcie_gbps: whole(now),
         pcie_max_gbps: whole(most),
     }
-}
-
-/// `ConnectX-7` of `MT2910 Family [ConnectX-7]`: the name that people use stands in brackets.
-fn short_name(name: &str) -> String {
-    let inside = name.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    inside.map_or(name, |(inside, _)| inside).to_owned()
 }

@@ -177,7 +177,7 @@ fn lines(svg: &mut String, matrix: &Matrix, page: &Page) {
             to.0,
             to.1
         );
-        label(svg, "distance", middle.0, middle.1 - 5, distance.name());
+        label(svg, "distance", from.0 + 24, from.1 - 6, distance.name());
     }
 }
 
