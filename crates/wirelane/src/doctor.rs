@@ -5,7 +5,7 @@ pub(crate) mod paint;
 mod peer;
 mod text;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use node::{Node, Seen, Tree};
@@ -25,7 +25,7 @@ pub(crate) use text::evidence;
 Exit codes: 0 no problem (no RDMA at all is none), 1 a problem, 3 could not look.
 `--all` shows everything that was looked at; `--quiet` is one line for scripts.")]
 pub(crate) struct DoctorArgs {
-    /// Only these checks; `--list` names them
+    /// Only these checks, and all that they find; `--list` names them
     #[arg(value_name = "CHECK")]
     checks: Vec<String>,
 
@@ -90,9 +90,9 @@ pub(crate) fn run(_global: &Global, args: &DoctorArgs) -> Result<Exit, Failure> 
     let node = Node::read(&tree);
     let case = Case { node: &node, tree: &tree, settings: args.settings() };
     let mut report = doctor::examine(&case, &only);
-    let peer = args.peer.as_deref().map(|host| compare(host, &case, &mut report)).transpose()?;
     let since =
-        args.since.as_deref().map(|path| changed(path, &node, &report, &only)).transpose()?;
+        args.since.as_deref().map(|path| changed(path, &case, &report, &only)).transpose()?;
+    let peer = args.peer.as_deref().map(|host| compare(host, &case, &mut report)).transpose()?;
     let checklist = args.checklist.then(|| checklist::go_through(&case, &report));
     let document = Document { report: &report, peer, since, checklist };
     args.show(&document)?;
@@ -111,7 +111,11 @@ impl DoctorArgs {
         if self.quiet {
             return output::answer(&format!("{}\n", document.report.line()));
         }
-        output::answer(&text::render(document, self.all, Paint::of_stdout()))
+        output::answer(&text::render(
+            document,
+            self.all || !self.checks.is_empty(),
+            Paint::of_stdout(),
+        ))
     }
 
     fn verdict(&self, document: &Document<'_>) -> Exit {
@@ -161,16 +165,16 @@ fn compare(host: &str, ours: &Case<'_>, report: &mut Report) -> Result<document:
 }
 
 fn changed(
-    path: &std::path::Path,
-    node: &Node,
+    path: &Path,
+    now: &Case<'_>,
     report: &Report,
     only: &[&Check],
 ) -> Result<since::Since, Failure> {
     let tree = Tree::at(path).map_err(|error| Failure::failed(format!("--since {error}")))?;
     let before = Node::read(&tree);
-    let case = Case { node: &before, tree: &tree, settings: Settings::default() };
-    let earlier = doctor::examine(&case, only);
-    Ok(since::compare((&before, &earlier), (node, report)))
+    let then = Case { node: &before, tree: &tree, settings: now.settings };
+    let earlier = doctor::examine(&then, only);
+    Ok(since::compare((&before, &earlier), (now.node, report)))
 }
 
 fn list(json: bool) -> Result<Exit, Failure> {

@@ -45,11 +45,13 @@ pub(crate) fn run(_global: &Global, args: &ExplainArgs) -> Result<Exit, Failure>
         output::note(UNKNOWN);
     } else {
         let paint = Paint::of_stdout();
-        let texts: Vec<String> = explained.iter().map(|one| render(one, paint)).collect();
+        let rdma = !node.devices.is_empty();
+        let texts: Vec<String> = explained.iter().map(|one| render(one, rdma, paint)).collect();
         output::answer(&texts.join("\n"))?;
-        if node.devices.is_empty() {
+        if !rdma {
             output::note(
-                "This machine has no RDMA device: run this on the node of the error, or with --root SNAPSHOT.",
+                "This machine has no RDMA device: run this on the node of the error, or with \
+                 --root SNAPSHOT.",
             );
         }
     }
@@ -78,7 +80,7 @@ struct Document<'d> {
     explained: &'d [Explained],
 }
 
-fn render(explained: &Explained, paint: Paint) -> String {
+fn render(explained: &Explained, rdma: bool, paint: Paint) -> String {
     let reading = &explained.reading;
     let times =
         if reading.times > 1 { format!("  ({} lines)", reading.times) } else { String::new() };
@@ -90,17 +92,17 @@ fn render(explained: &Explained, paint: Paint) -> String {
         text.push_str("  Causes, the likeliest first:\n");
     }
     for (number, suspect) in explained.causes.iter().enumerate() {
-        text.push_str(&cause(number + 1, suspect, paint));
+        text.push_str(&cause(number + 1, suspect, rdma, paint));
     }
     text
 }
 
-fn cause(number: usize, suspect: &Suspect, paint: Paint) -> String {
+fn cause(number: usize, suspect: &Suspect, rdma: bool, paint: Paint) -> String {
     let state = match (suspect.state, suspect.check) {
         (State::Seen, _) => paint.bad("  SEEN HERE"),
         (State::NotHere, _) => paint.good("  not here"),
-        (State::CannotTell, Some(_)) => paint.faint("  cannot be told from here"),
-        (State::CannotTell, None) => String::new(),
+        (State::CannotTell, Some(_)) if rdma => paint.faint("  cannot be told from here"),
+        (State::CannotTell, _) => String::new(),
     };
     let mut text = format!("  {number}. {}{state}\n", suspect.cause);
     // The worst that the check found is its answer; the others are the doctor's matter.

@@ -173,6 +173,13 @@ pub(super) fn is_virtual(device: &Device) -> bool {
     matches!(device.role, Role::Virtual { .. })
 }
 
+/// Whether the port refuses to tell its counters, all of them: another manager has the function.
+pub(super) fn is_restricted(port: &Port) -> bool {
+    let mut counters = port.counters.iter();
+    counters.clone().any(|counter| matches!(counter.value, Seen::Refused(_)))
+        && !counters.any(|counter| counter.value.value().is_some())
+}
+
 /// Mb/s for people.
 pub(super) fn gbps(mbps: u64) -> String {
     format!("{} Gb/s", mbps as f64 / 1000.0)

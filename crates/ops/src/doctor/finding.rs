@@ -107,7 +107,7 @@ impl Finding {
     pub(super) fn join(&mut self, other: Finding) {
         take_in(&mut self.subjects, other.subjects);
         take_in(&mut self.evidence, other.evidence);
-        take_in(&mut self.remedy, other.remedy);
+        take_in_order(&mut self.remedy, other.remedy);
     }
 
     /// Why it matters.
@@ -132,6 +132,17 @@ fn take_in<T: PartialEq>(all: &mut Vec<T>, more: Vec<T>) {
     for one in more {
         if !all.contains(&one) {
             all.push(one);
+        }
+    }
+}
+
+/// The same, but what is new stands before what both have behind it: commands before general words.
+fn take_in_order(all: &mut Vec<String>, more: Vec<String>) {
+    let mut place = all.len();
+    for line in more.into_iter().rev() {
+        match all.iter().position(|known| *known == line) {
+            Some(known) => place = known,
+            None => all.insert(place, line),
         }
     }
 }
@@ -197,6 +208,14 @@ mod tests {
     fn what_is_read_cannot_write_on_the_terminal() {
         assert_eq!(plain("a\u{1b}[31mb\n\tc\u{7}"), "a[31mb c");
         assert_eq!(plain(&"x".repeat(1000)).chars().count(), LONGEST + 1);
+    }
+
+    #[test]
+    fn commands_of_all_stand_before_general_words() {
+        let finding = |command: &str| Finding::note("x", "same").fix(command).fix("In general: …");
+        let mut one = finding("first");
+        one.join(finding("second"));
+        assert_eq!(one.remedy, ["first", "second", "In general: …"]);
     }
 
     #[test]

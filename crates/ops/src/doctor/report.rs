@@ -90,7 +90,7 @@ impl Report {
             (problem, "problem", "problems"),
             (warning, "warning", "warnings"),
             (note, "note", "notes"),
-            (ok, "check ok", "checks ok"),
+            (ok, "ok", "ok"),
             (unknown, "not known", "not known"),
         ] {
             if count > 0 {

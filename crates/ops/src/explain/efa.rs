@@ -45,7 +45,8 @@ const TABLE: &[Row] = &[
         4,
         "invalid address handle",
         Subject::EfaPeer,
-        "The address of the peer is not one of this device's handles: it was made on another device, or taken down.",
+        "The address of the peer is not one of this device's handles: it was made on another \
+         device, or taken down.",
     ),
     (
         5,

@@ -4,7 +4,7 @@
 //! can be seen on a machine by the doctor's checks, and puts first what it found.
 //!
 //! A completion's status and the vendor's syndrome are decoded wherever they stand (`completion.rs`); everything
-//! else is a table of phrases (`phrase.rs`).
+//! else is a table of phrases (`phrase/`). Causes are a table too (`cause/`).
 
 mod cause;
 mod completion;
@@ -160,8 +160,8 @@ fn suspect(cause: &Cause, case: &Case<'_>) -> Suspect {
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
     let state = match findings.first().map(|finding| finding.verdict) {
         None | Some(Verdict::Unknown) => State::CannotTell,
-        Some(Verdict::Ok) => State::NotHere,
-        Some(_) => State::Seen,
+        Some(verdict) if verdict >= cause.from => State::Seen,
+        Some(_) => State::NotHere,
     };
     Suspect { cause: cause.text, remedy: cause.remedy, check: cause.check, state, findings }
 }

@@ -72,7 +72,8 @@ const TABLE: &[Status] = &[
         Some(0x01),
         Subject::LocalUse,
         &["local length error", "local length"],
-        "A message did not fit: the receive posted here is shorter than what came, or a send is longer than the port allows.",
+        "A message did not fit: the receive posted here is shorter than what came, or a send is \
+         longer than the port allows.",
     ),
     row(
         2,
@@ -96,7 +97,8 @@ const TABLE: &[Status] = &[
         Some(0x04),
         Subject::LocalProtection,
         &["local protection"],
-        "The card could not read or write memory at this end: the key, the range, or the way to the memory is wrong.",
+        "The card could not read or write memory at this end: the key, the range, or the way to \
+         the memory is wrong.",
     ),
     row(
         5,
@@ -104,7 +106,8 @@ const TABLE: &[Status] = &[
         Some(0x05),
         Subject::Flushed,
         &["work request flushed", "wr flush"],
-        "The queue pair had failed before; this one was thrown away with it. It follows from an earlier error, here or at the peer.",
+        "The queue pair had failed before; this one was thrown away with it. It follows from an \
+         earlier error, here or at the peer.",
     ),
     row(
         6,
@@ -160,7 +163,8 @@ const TABLE: &[Status] = &[
         Some(0x15),
         Subject::RetryExceeded,
         &["transport retry count", "transport retry exceeded"],
-        "The peer did not answer, however often it was asked: packets or answers are lost on the way.",
+        "The peer did not answer, however often it was asked: packets or answers are lost on the \
+         way.",
     ),
     row(
         13,

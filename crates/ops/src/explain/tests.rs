@@ -22,32 +22,38 @@ fn completion(line: &str, source: Source, status: u32, vendor: Option<u32>) {
 fn completions_of_every_program() {
     let nccl = Source::Nccl;
     completion(
-        "node1:3468:3905 [4] ib_plugin.c:1615 NCCL WARN NET/IB : Got completion from peer 10.2.0.5<33092> with status=12 opcode=0 len=0 vendor err 129 (Recv) localGid fd00::1 remoteGidsfd00::2",
+        "node1:3468:3905 [4] ib_plugin.c:1615 NCCL WARN NET/IB : Got completion from peer \
+         10.2.0.5<33092> with status=12 opcode=0 len=0 vendor err 129 (Recv) localGid fd00::1 \
+         remoteGidsfd00::2",
         nccl,
         12,
         Some(129),
     );
     completion(
-        "transport/net_ib.cc:1296 NCCL WARN NET/IB : Got completion from peer 10.2.0.5<33092> with error 12, opcode 0, len 0, vendor err 129 (Recv)",
+        "transport/net_ib.cc:1296 NCCL WARN NET/IB : Got completion from peer 10.2.0.5<33092> \
+         with error 12, opcode 0, len 0, vendor err 129 (Recv)",
         nccl,
         12,
         Some(129),
     );
     completion(
-        "NCCL WARN NET/IB: Got completion from peer 10.99.91.63<51161> with status=4 opcode=32614 len=32614 vendor err 81 (Send) hca mlx5_1",
+        "NCCL WARN NET/IB: Got completion from peer 10.99.91.63<51161> with status=4 opcode=32614 \
+         len=32614 vendor err 81 (Send) hca mlx5_1",
         nccl,
         4,
         Some(81),
     );
     completion(
-        "NCCL WARN NET/IB: Got completion from peer 10.1.1.1<1> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_RDMA_WRITE(1) vendor_err=129 hca mlx5_1",
+        "NCCL WARN NET/IB: Got completion from peer 10.1.1.1<1> with \
+         status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_RDMA_WRITE(1) vendor_err=129 hca mlx5_1",
         nccl,
         12,
         Some(129),
     );
     completion("IBV_WC_LOC_PROT_ERR(4) vendor_err=81", Source::Verbs, 4, Some(81));
     completion(
-        "[mgmt:24113:0:24113] ib_mlx5_log.c:143  Transport retry count exceeded on mlx5_0:1/RoCE (synd 0x15 vend 0x81 hw_synd 0/0)",
+        "[mgmt:24113:0:24113] ib_mlx5_log.c:143  Transport retry count exceeded on mlx5_0:1/RoCE \
+         (synd 0x15 vend 0x81 hw_synd 0/0)",
         Source::Ucx,
         12,
         Some(0x81),
@@ -65,7 +71,8 @@ fn completions_of_every_program() {
         Some(0x89),
     );
     completion(
-        "dc_verbs.c:614  UCX  ERROR Send completion with error on qp 0x6214: remote access error syndrome 0x88",
+        "dc_verbs.c:614  UCX  ERROR Send completion with error on qp 0x6214: remote access error \
+         syndrome 0x88",
         Source::Ucx,
         10,
         Some(0x88),
@@ -73,7 +80,8 @@ fn completions_of_every_program() {
     completion("  Failed status 12: wr_id 0 syndrom 0x81", Source::Perftest, 12, Some(0x81));
     completion("  Failed status 4: wr_id 0 syndrom 0x51", Source::Perftest, 4, Some(0x51));
     completion(
-        "CQE ERROR wr_id=12 status=12(transport retry counter exceeded) opcode=4 byte_len=0 vendor_err=0xa qp_num=0x2e24",
+        "CQE ERROR wr_id=12 status=12(transport retry counter exceeded) opcode=4 byte_len=0 \
+         vendor_err=0xa qp_num=0x2e24",
         Source::Verbs,
         12,
         Some(10),
@@ -92,7 +100,8 @@ fn completions_of_every_program() {
 fn lines_that_have_no_completion() {
     let cases = [
         (
-            "ibvwrap.c:262 NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_0:1, curr state INIT, next state RTR",
+            "ibvwrap.c:262 NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, \
+             on dev mlx5_0:1, curr state INIT, next state RTR",
             Source::Nccl,
             Subject::NoAnswer,
         ),
@@ -108,12 +117,14 @@ fn lines_that_have_no_completion() {
         ("Unable to init the socket connection", Source::Perftest, Subject::OutOfBand),
         ("Couldn't allocate MR", Source::Perftest, Subject::Registration),
         (
-            "libfabric:451707:1708520807::efa:cq:efa_rdm_txe_handle_error():737<warn> err: 5, message: Invalid address My EFA addr: fi_addr_efa://[fe80::13]:0:1 (7)",
+            "libfabric:451707:1708520807::efa:cq:efa_rdm_txe_handle_error():737<warn> err: 5, \
+             message: Invalid address My EFA addr: fi_addr_efa://[fe80::13]:0:1 (7)",
             Source::Libfabric,
             Subject::RemoteAccess,
         ),
         (
-            "libfabric: cq error err: 113 prov_errno: 4124 Unresponsive receiver (connection previously established)",
+            "libfabric: cq error err: 113 prov_errno: 4124 Unresponsive receiver (connection \
+             previously established)",
             Source::Libfabric,
             Subject::EfaPeer,
         ),
@@ -123,12 +134,14 @@ fn lines_that_have_no_completion() {
             Subject::EfaPeer,
         ),
         (
-            "mlx5_core 0000:3b:00.0: mlx5_cmd_out_err:808: ACCESS_REG(0x805) op_mod(0x1) failed, status bad parameter(0x3), syndrome (0x9a6171), err(-22)",
+            "mlx5_core 0000:3b:00.0: mlx5_cmd_out_err:808: ACCESS_REG(0x805) op_mod(0x1) failed, \
+             status bad parameter(0x3), syndrome (0x9a6171), err(-22)",
             Source::Kernel,
             Subject::Restricted,
         ),
         (
-            "mlx5_core 0000:3b:00.0: poll_health:835:(pid 0): device's health compromised - reached miss count",
+            "mlx5_core 0000:3b:00.0: poll_health:835:(pid 0): device's health compromised - \
+             reached miss count",
             Source::Kernel,
             Subject::CardHealth,
         ),
@@ -138,12 +151,14 @@ fn lines_that_have_no_completion() {
             Subject::PcieCorrected,
         ),
         (
-            "DMAR: [DMA Read NO_PASID] Request device [3b:00.0] fault addr 0xffff0000 [fault reason 0x06] PTE Read access is not set",
+            "DMAR: [DMA Read NO_PASID] Request device [3b:00.0] fault addr 0xffff0000 [fault \
+             reason 0x06] PTE Read access is not set",
             Source::Kernel,
             Subject::IommuFault,
         ),
         (
-            "mlx5_core 0000:c1:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0027 address=0x1 flags=0x0]",
+            "mlx5_core 0000:c1:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0027 \
+             address=0x1 flags=0x0]",
             Source::Kernel,
             Subject::IommuFault,
         ),
@@ -153,9 +168,15 @@ fn lines_that_have_no_completion() {
             Subject::Gpu,
         ),
         (
-            "wirelane: register 1 GiB on mlx5_0: out of memory (errno 12) — raise memlock: `ulimit -l unlimited`",
+            "wirelane: register 1 GiB on mlx5_0: out of memory (errno 12) — raise memlock: \
+             `ulimit -l unlimited`",
             Source::Wirelane,
             Subject::Registration,
+        ),
+        (
+            "wirelane: lane 3: the peer or the way to it is gone — connect anew",
+            Source::Wirelane,
+            Subject::RetryExceeded,
         ),
     ];
     for (line, source, subject) in cases {

@@ -29,10 +29,12 @@ impl Syndrome {
     pub(super) fn mix_up(&self) -> Option<&'static str> {
         match self.decimal {
             0x51 => Some(
-                "81 in decimal is 0x51. It is not 0x81, which is 129 in decimal and means that retries were exceeded.",
+                "81 in decimal is 0x51. It is not 0x81, which is 129 in decimal and means that \
+                 retries were exceeded.",
             ),
             0x81 => Some(
-                "129 in decimal is 0x81. It is not 81, which is 0x51 and means a local protection fault.",
+                "129 in decimal is 0x81. It is not 81, which is 0x51 and means a local protection \
+                 fault.",
             ),
             _ => None,
         }

@@ -106,8 +106,8 @@ impl Answer {
                 Err(Failure::failed(format!("ssh to {host}: {said}; try `ssh {host} true`")))
             }
             Some(126) => Err(Failure::failed(format!(
-                "this program does not run on {host} ({said}): is it another architecture? Install wirelane there, or \
-                 take a snapshot there and give its file to --peer"
+                "this program does not run on {host} ({said}): is it another architecture? \
+                 Install wirelane there, or take a snapshot there and give its file to --peer"
             ))),
             code => {
                 let code = code.map_or("a signal".to_owned(), |code| format!("code {code}"));
@@ -123,8 +123,9 @@ impl Answer {
 const NOT_FOUND: i32 = 127;
 
 /// Takes the program from its input.
-const SENT_ALONG: &str = "dir=$(mktemp -d) || exit 3; trap 'rm -rf \"$dir\"' EXIT; trap 'exit 3' HUP INT TERM; \
-                          cat > \"$dir/wirelane\" && chmod 700 \"$dir/wirelane\" && \"$dir/wirelane\" snapshot -";
+const SENT_ALONG: &str = "dir=$(mktemp -d) || exit 3; trap 'rm -rf \"$dir\"' EXIT; trap 'exit 3' \
+                          HUP INT TERM; cat > \"$dir/wirelane\" && chmod 700 \"$dir/wirelane\" && \
+                          \"$dir/wirelane\" snapshot -";
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// As long as a snapshot may be.

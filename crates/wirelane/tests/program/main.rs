@@ -4,6 +4,7 @@
 mod authority;
 mod crowd;
 mod devices;
+mod doctor;
 mod durable;
 mod exposition;
 mod grpc;

@@ -9,8 +9,9 @@ use crate::doctor::{Case, Check, Evidence, Finding};
 pub(super) const CHECK: Check = Check {
     name: "acs",
     title: "PCIe switches let GPUs and cards talk directly",
-    why: "Access control services (ACS) on a PCIe switch send what a card and a GPU below it say to each other up to the root \
-          and back. GPUDirect then fails with a local protection error (status 4, vendor error 81), or is slow.",
+    why: "Access control services (ACS) on a PCIe switch send what a card and a GPU below it say \
+          to each other up to the root and back. GPUDirect then fails with a local protection \
+          error (status 4, vendor error 81), or is slow.",
     run,
 };
 
@@ -29,7 +30,7 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
             Seen::Value(acs) => {
                 Finding::ok(name, "ACS redirects nothing").read(Evidence::new(source, words(*acs)))
             }
-            Seen::Absent => Finding::ok(name, "has no ACS"),
+            Seen::Absent if case.tree.exists(&source) => Finding::ok(name, "has no ACS"),
             other => Finding::unknown(name, "whether ACS is on needs root to read")
                 .read(Evidence::new(source, other.why_not().unwrap_or_default()))
                 .fix("Run the doctor as root."),
@@ -67,7 +68,10 @@ fn redirecting(name: &str, source: &str, acs: Acs) -> Finding {
     Finding::problem(name, "ACS is on at a bridge between a GPU and an RDMA card")
         .read(Evidence::new(source, words(acs)))
         .fix(format!("setpci -s {name} ECAP_ACS+0x6.w=0000 (as root; lost at restart)"))
-        .fix("To keep it so: switch ACS off in the firmware set-up. Virtual machines with their own devices need it on.")
+        .fix(
+            "To keep it so: switch ACS off in the firmware set-up. Virtual machines with their \
+             own devices need it on.",
+        )
 }
 
 fn words(acs: Acs) -> String {

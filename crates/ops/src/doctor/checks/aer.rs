@@ -7,8 +7,8 @@ use crate::doctor::{Case, Check, Finding};
 pub(super) const CHECK: Check = Check {
     name: "aer",
     title: "PCIe functions count no errors",
-    why: "Advanced error reporting counts what went wrong on a PCIe link. Corrected errors cost time when they are many; the \
-          others lose data or the device.",
+    why: "Advanced error reporting counts what went wrong on a PCIe link. Corrected errors cost \
+          time when they are many; the others lose data or the device.",
     run,
 };
 
@@ -49,7 +49,10 @@ fn of_function(case: &Case<'_>, function: &Function) -> Option<Finding> {
         () => return Some(Finding::ok(name, "few or no PCIe errors")),
     };
     let file = case.file(format!("{}/aer_dev_{file}", function.address.folder()));
-    Some(finding.read(file).fix("Reseat the card and its riser, update firmware of machine and card, then try another slot."))
+    Some(finding.read(file).fix(
+        "Reseat the card and its riser, update firmware of machine and card, then try another \
+         slot.",
+    ))
 }
 
 /// By the device's name where it has one.

@@ -8,8 +8,8 @@ use crate::doctor::{Case, Check, Finding};
 pub(super) const CHECK: Check = Check {
     name: "bond",
     title: "bonds are of a kind that RoCE can use, with all members up",
-    why: "A card joins its two ports into one RDMA device for bonds of three modes only. In others, RoCE stays on single \
-          ports, and what the bond promises is not there for it.",
+    why: "A card joins its two ports into one RDMA device for bonds of three modes only. In \
+          others, RoCE stays on single ports, and what the bond promises is not there for it.",
     run,
 };
 

@@ -5,8 +5,9 @@ use crate::doctor::{Case, Check, Evidence, Finding, Verdict};
 pub(super) const CHECK: Check = Check {
     name: "cgroup",
     title: "the control group allows enough RDMA resources",
-    why: "A control group may limit how many devices a container opens and how many queue pairs, regions and queues it makes. \
-          At the limit, creating one fails with EAGAIN, which programs report as anything but a limit.",
+    why: "A control group may limit how many devices a container opens and how many queue pairs, \
+          regions and queues it makes. At the limit, creating one fails with EAGAIN, which \
+          programs report as anything but a limit.",
     run,
 };
 

@@ -8,9 +8,10 @@ use crate::doctor::{Case, Check, Finding};
 pub(super) const CHECK: Check = Check {
     name: "ecn",
     title: "RoCE ports slow down when switches mark packets",
-    why: "Switches mark packets when queues grow (ECN); the receiver tells the sender, which slows down. An end that does \
-          not take part is slowed by pauses and drops instead, and makes others wait. Each end has two switches, one for \
-          telling and one for obeying, per priority.",
+    why: "Switches mark packets when queues grow (ECN); the receiver tells the sender, which \
+          slows down. An end that does not take part is slowed by pauses and drops instead, and \
+          makes others wait. Each end has two switches, one for telling and one for obeying, per \
+          priority.",
     run,
 };
 

@@ -6,8 +6,9 @@ use crate::doctor::{Case, Check, Evidence, Finding};
 pub(super) const CHECK: Check = Check {
     name: "firewall",
     title: "the packet filter lets RoCE in",
-    why: "RoCE v2 is UDP to port 4791. A card takes such packets itself, before any filter; soft-RoCE gets them from the \
-          kernel, after it. Programs also meet over TCP first, at ports of their own.",
+    why: "RoCE v2 is UDP to port 4791. A card takes such packets itself, before any filter; \
+          soft-RoCE gets them from the kernel, after it. Programs also meet over TCP first, at \
+          ports of their own.",
     run,
 };
 
@@ -42,7 +43,8 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
         ),
         Some(true) if !open => Finding::note(
             "host",
-            "the packet filter drops by default; RoCE of cards is not affected, TCP connections of programs are",
+            "the packet filter drops by default; RoCE of cards is not affected, TCP connections \
+             of programs are",
         ),
         Some(_) => {
             return vec![Finding::ok("host", "the packet filter lets RoCE in").read(evidence)];

@@ -9,9 +9,10 @@ use crate::doctor::{Case, Check, Evidence, Finding};
 pub(super) const CHECK: Check = Check {
     name: "flow-control",
     title: "RoCE ports are paused rather than overrun",
-    why: "RoCE was made for networks that lose nothing. Priority flow control (PFC) on the priority of RoCE, or pause \
-          frames for the whole port, keep switches from dropping; without either, a burst costs retransmissions unless the \
-          network's congestion control is good. Both at once work against each other.",
+    why: "RoCE was made for networks that lose nothing. Priority flow control (PFC) on the \
+          priority of RoCE, or pause frames for the whole port, keep switches from dropping; \
+          without either, a burst costs retransmissions unless the network's congestion control \
+          is good. Both at once work against each other.",
     run,
 };
 
@@ -46,7 +47,10 @@ fn none(name: String, netdev: &str, pfc_unknown: bool) -> Finding {
         return Finding::unknown(name, "pause frames are off, and whether PFC is on is not known");
     }
     Finding::note(name, "neither PFC nor pause frames: the network may drop RoCE packets")
-        .fix(format!("A lossless network: PFC on RoCE's priority at every hop, e.g. `dcb pfc set dev {netdev} prio-pfc all:off 3:on`."))
+        .fix(format!(
+            "A lossless network: PFC on RoCE's priority at every hop, e.g. `dcb pfc set dev \
+             {netdev} prio-pfc all:off 3:on`."
+        ))
         .fix("A lossy one by design (congestion control alone): nothing to do.")
 }
 
@@ -56,9 +60,18 @@ fn by_priority(name: String, netdev: &str, mask: u8, dcb: Option<&Dcb>) -> Findi
         (0..8).filter(|bit| mask >> bit & 1 == 1).map(|bit: u8| bit.to_string()).collect();
     let by_tag = dcb.and_then(|dcb| dcb.trust.as_deref()) == Some("pcp");
     if by_tag && mask & 1 == 0 {
-        return Finding::warning(name, format!("PFC is on for priority {}, and packets without a VLAN tag have priority 0", priorities.join(", ")))
-            .fix(format!("Tell priorities by DSCP: `mlnx_qos -i {netdev} --trust dscp`, or `dcb app add dev {netdev} dscp-prio 26:3`."))
-            .fix("Then give RoCE that DSCP: NCCL_IB_TC=106, UCX_IB_TRAFFIC_CLASS=106.");
+        return Finding::warning(
+            name,
+            format!(
+                "PFC is on for priority {}, and packets without a VLAN tag have priority 0",
+                priorities.join(", ")
+            ),
+        )
+        .fix(format!(
+            "Tell priorities by DSCP: `mlnx_qos -i {netdev} --trust dscp`, or `dcb app add dev \
+             {netdev} dscp-prio 26:3`."
+        ))
+        .fix("Then give RoCE that DSCP: NCCL_IB_TC=106, UCX_IB_TRAFFIC_CLASS=106.");
     }
     Finding::ok(name, format!("PFC is on for priority {}", priorities.join(", ")))
 }
@@ -71,8 +84,10 @@ fn storm(finding: Finding, ethtool: Option<&Ethtool>) -> Finding {
         return finding;
     }
     let name = finding.subject();
-    Finding::warning(name, format!("a pause storm was cut off here: {STORM} {events}"))
-        .fix("This host stopped the network for too long: look for a process that hangs with its queues full, and at PCIe errors.")
+    Finding::warning(name, format!("a pause storm was cut off here: {STORM} {events}")).fix(
+        "This host stopped the network for too long: look for a process that hangs with its \
+         queues full, and at PCIe errors.",
+    )
 }
 
 fn evidence(netdev: &str, dcb: Option<&Dcb>, ethtool: Option<&Ethtool>) -> Vec<Evidence> {

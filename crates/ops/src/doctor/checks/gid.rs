@@ -8,8 +8,9 @@ use crate::doctor::{Case, Check, Evidence, Finding};
 pub(super) const CHECK: Check = Check {
     name: "gid",
     title: "each RoCE port has a RoCE v2 address of this network namespace",
-    why: "A RoCE packet needs a GID made of an IP address of the port's net device. Entry 0 is a link-local one for \
-          RoCE v1; who gets no better takes it, and connections end with transport retries exceeded (status 12).",
+    why: "A RoCE packet needs a GID made of an IP address of the port's net device. Entry 0 is a \
+          link-local one for RoCE v1; who gets no better takes it, and connections end with \
+          transport retries exceeded (status 12).",
     run,
 };
 
@@ -44,14 +45,23 @@ fn without(case: &Case<'_>, name: String, port: &Port) -> Finding {
             "its addresses belong to a net device of another network namespace",
         );
         return finding
-            .fix("Give this pod the port's net device: an SR-IOV or host-device network with an address (`k8s.v1.cni.cncf.io/networks`).")
+            .fix(
+                "Give this pod the port's net device: an SR-IOV or host-device network with an \
+                 address (`k8s.v1.cni.cncf.io/networks`).",
+            )
             .fix("Or run it in the host's network: `hostNetwork: true`.");
     }
     let old = |gid: &Gid| gid.kind == Seen::Value(GidType::IbOrRoceV1) && !gid.is_link_local();
     let v2 = port.gids.iter().any(|gid| gid.kind == Seen::Value(GidType::RoceV2));
     if !v2 && port.gids.iter().any(old) {
-        return Finding::note(name, "the card has RoCE v1 alone, which is not routed; it works within one Ethernet segment")
-            .fix("Name the address by hand where a program wants RoCE v2: `wirelane devices` shows its index.");
+        return Finding::note(
+            name,
+            "the card has RoCE v1 alone, which is not routed; it works within one Ethernet segment",
+        )
+        .fix(
+            "Name the address by hand where a program wants RoCE v2: `wirelane devices` shows its \
+             index.",
+        );
     }
     Finding::problem(name, "no RoCE v2 address: its net device has no IP address")
         .fix(format!("ip addr add ADDRESS/PREFIX dev {netdev}"))

@@ -8,8 +8,8 @@ use crate::doctor::{Case, Check, Evidence, Finding};
 pub(super) const CHECK: Check = Check {
     name: "gid-tables",
     title: "a GID index means the same on every port",
-    why: "Some programs take one index for all ports of a machine. Indices follow the order in which addresses came, \
-          differ between cards and hosts, and drift when addresses change.",
+    why: "Some programs take one index for all ports of a machine. Indices follow the order in \
+          which addresses came, differ between cards and hosts, and drift when addresses change.",
     run,
 };
 
@@ -36,7 +36,10 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     });
     let finding = Finding::note("host", "RoCE v2 is at different GID indices on different ports")
         .read_all(evidence);
-    vec![finding.fix("Set no NCCL_IB_GID_INDEX: NCCL from 2.21 chooses by itself; `wirelane env` says what to set.")]
+    vec![finding.fix(
+        "Set no NCCL_IB_GID_INDEX: NCCL from 2.21 chooses by itself; `wirelane env` says what to \
+         set.",
+    )]
 }
 
 fn first_usable(port: &Port) -> Option<u32> {

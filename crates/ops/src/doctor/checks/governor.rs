@@ -5,8 +5,9 @@ use crate::doctor::{Case, Check, Evidence, Finding};
 pub(super) const CHECK: Check = Check {
     name: "governor",
     title: "processors run at full speed",
-    why: "A processor that waits for completions looks idle to a governor that saves power, and is slowed down: latencies \
-          grow and vary, and benchmarks complain of conflicting frequencies.",
+    why: "A processor that waits for completions looks idle to a governor that saves power, and \
+          is slowed down: latencies grow and vary, and benchmarks complain of conflicting \
+          frequencies.",
     run,
 };
 
@@ -32,8 +33,14 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
         .filter(|name| *name != "performance")
         .collect();
     vec![
-        Finding::note("host", format!("processors save power (governor {}): latencies will vary", others.join(", ")))
-            .read(evidence)
-            .fix("cpupower frequency-set -g performance; `wirelane tune plan --profile latency` shows it with the rest."),
+        Finding::note(
+            "host",
+            format!("processors save power (governor {}): latencies will vary", others.join(", ")),
+        )
+        .read(evidence)
+        .fix(
+            "cpupower frequency-set -g performance; `wirelane tune plan --profile latency` shows \
+             it with the rest.",
+        ),
     ]
 }

@@ -1,12 +1,13 @@
 //! Whether cards can reach GPU memory.
 
-use crate::doctor::{Case, Check, Evidence, Finding};
+use crate::doctor::{Case, Check, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "gpudirect",
     title: "cards can read and write GPU memory",
-    why: "With GPUDirect a card moves GPU memory by itself; without, every byte is copied through the host's memory first, \
-          which often halves what a job gets. It needs a peer memory module, or DMA-BUF with NVIDIA's open kernel modules.",
+    why: "With GPUDirect a card moves GPU memory by itself; without, every byte is copied through \
+          the host's memory first, which often halves what a job gets. It needs a peer memory \
+          module, or DMA-BUF with NVIDIA's open kernel modules.",
     run,
 };
 
@@ -16,35 +17,33 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let direct = &case.node.gpu_direct;
-    let modules = Evidence::new("/sys/module/nvidia_peermem/version", loaded(case));
     if let Some((module, version)) = direct.peer_memory.iter().next() {
-        return vec![
-            Finding::ok("host", format!("peer memory module {module} {version} is loaded"))
-                .read(modules),
-        ];
+        let finding =
+            Finding::ok("host", format!("peer memory module {module} {version} is loaded"));
+        return vec![finding.read(case.file(file_of(module)))];
     }
-    let open = Evidence::new(
-        "/proc/driver/nvidia/version",
-        if direct.open_modules == Some(true) {
-            "open kernel modules"
-        } else {
-            "not the open kernel modules"
-        },
-    );
-    vec![match direct.open_modules {
-        Some(true) => Finding::ok("host", "NVIDIA's open modules give GPU memory by DMA-BUF").read(open),
-        Some(false) => Finding::warning("host", "no peer memory module, and NVIDIA's modules are not the open ones: no GPUDirect")
-            .read(modules)
-            .read(open)
-            .fix("modprobe nvidia-peermem")
-            .fix("Or install the driver with NVIDIA's open kernel modules, and use DMA-BUF (Linux 5.12 and later)."),
-        None => Finding::unknown("host", "whether cards can reach GPU memory is not known").read(modules),
-    }]
+    let finding = match direct.open_modules {
+        Some(true) => Finding::ok("host", "NVIDIA's open modules give GPU memory by DMA-BUF"),
+        Some(false) => Finding::warning(
+            "host",
+            "no peer memory module, and NVIDIA's modules are not the open ones: no GPUDirect",
+        )
+        .read(case.file(file_of("nvidia_peermem")))
+        .fix("modprobe nvidia-peermem")
+        .fix(
+            "Or install the driver with NVIDIA's open kernel modules, and use DMA-BUF (Linux 5.12 \
+             and later).",
+        ),
+        None => Finding::unknown("host", "whether cards can reach GPU memory is not known")
+            .read(case.file(file_of("nvidia_peermem"))),
+    };
+    vec![finding.read(case.file("/proc/driver/nvidia/version"))]
 }
 
-fn loaded(case: &Case<'_>) -> String {
-    match case.node.gpu_direct.peer_memory.iter().next() {
-        Some((module, version)) => format!("{module} {version}"),
-        None => "not there".to_owned(),
+/// Where a peer memory module tells its version.
+fn file_of(module: &str) -> String {
+    match module {
+        "nvidia_peermem" => "/sys/module/nvidia_peermem/version".to_owned(),
+        other => format!("/sys/kernel/mm/memory_peers/{other}/version"),
     }
 }

@@ -8,8 +8,8 @@ use crate::doctor::{Case, Check, Finding};
 pub(super) const CHECK: Check = Check {
     name: "guid",
     title: "every device has a GUID",
-    why: "A virtual function that nobody gave a GUID is there and looks usable, but registering memory or making a queue \
-          pair on it fails.",
+    why: "A virtual function that nobody gave a GUID is there and looks usable, but registering \
+          memory or making a queue pair on it fails.",
     run,
 };
 
@@ -23,7 +23,7 @@ fn of_device(case: &Case<'_>, device: &Device) -> Option<Finding> {
         return Some(Finding::ok(&*device.name, "has a GUID"));
     }
     let in_use = case.node.host.container.is_some() || device.ports.iter().any(Port::is_active);
-    let summary = "its GUID is zero: nobody has given it one";
+    let summary = "GUID is zero: nobody has given one";
     let finding = if in_use || !is_virtual(device) {
         Finding::problem(&*device.name, summary)
     } else {
@@ -32,8 +32,14 @@ fn of_device(case: &Case<'_>, device: &Device) -> Option<Finding> {
     let finding = finding.read(case.file(format!("{}/node_guid", device.folder())));
     Some(
         finding
-            .fix("Kubernetes on InfiniBand: ib-sriov-cni with ib-kubernetes gives GUIDs; ask for `infinibandGUID` in the network.")
-            .fix("By hand on the host: `ip link set PF vf NUMBER node_guid GUID port_guid GUID`, then bind the function's driver again."),
+            .fix(
+                "Kubernetes on InfiniBand: ib-sriov-cni with ib-kubernetes gives GUIDs; ask for \
+                 `infinibandGUID` in the network.",
+            )
+            .fix(
+                "By hand on the host: `ip link set PF vf NUMBER node_guid GUID port_guid GUID`, \
+                 then bind the function's driver again.",
+            ),
     )
 }
 

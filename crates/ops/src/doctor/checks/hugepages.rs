@@ -5,8 +5,9 @@ use crate::doctor::{Case, Check, Evidence, Finding};
 pub(super) const CHECK: Check = Check {
     name: "hugepages",
     title: "large pages that were set aside can still be had",
-    why: "A card that finds addresses in a few large pages misses its cache less. Programs that ask for reserved large pages \
-          fail, or fall back to small ones, when others hold all of them.",
+    why: "A card that finds addresses in a few large pages misses its cache less. Programs that \
+          ask for reserved large pages fail, or fall back to small ones, when others hold all of \
+          them.",
     run,
 };
 

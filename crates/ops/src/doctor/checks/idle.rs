@@ -5,8 +5,8 @@ use crate::doctor::{Case, Check, Evidence, Finding};
 pub(super) const CHECK: Check = Check {
     name: "idle",
     title: "processors wake up soon",
-    why: "A processor in a deep idle state takes up to hundreds of microseconds to come back; an interrupt that ends a wait for \
-          a completion pays for it.",
+    why: "A processor in a deep idle state takes up to hundreds of microseconds to come back; an \
+          interrupt that ends a wait for a completion pays for it.",
     run,
 };
 
@@ -29,7 +29,10 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     vec![
         Finding::note("host", format!("idle state {name} takes {microseconds} µs to leave"))
             .read(evidence)
-            .fix("For the lowest latency: `wirelane tune plan --profile latency`; programs that spin do not notice."),
+            .fix(
+                "For the lowest latency: `wirelane tune plan --profile latency`; programs that \
+                 spin do not notice.",
+            ),
     ]
 }
 

@@ -7,9 +7,10 @@ use crate::doctor::{Case, Check, Evidence, Finding, Verdict};
 pub(super) const CHECK: Check = Check {
     name: "iommu",
     title: "the IOMMU passes devices' accesses through",
-    why: "With the IOMMU translating, every access of a card is looked up, and accesses between cards and GPUs fail or go \
-          round by the processor: NCCL then ends with IBV_WC_LOC_PROT_ERR (4), vendor error 81 (0x51), or crawls over TCP. \
-          Without GPUs it costs some speed and nothing breaks.",
+    why: "With the IOMMU translating, every access of a card is looked up, and accesses between \
+          cards and GPUs fail or go round by the processor: NCCL then ends with \
+          IBV_WC_LOC_PROT_ERR (4), vendor error 81 (0x51), or crawls over TCP. Without GPUs it \
+          costs some speed and nothing breaks.",
     run,
 };
 
@@ -80,15 +81,17 @@ fn translates(kind: &str) -> bool {
 
 fn translating(case: &Case<'_>, name: &str, kind: &str) -> Finding {
     let verdict = if case.moves_gpu_memory() { Verdict::Problem } else { Verdict::Note };
-    let finding =
-        Finding::new(verdict, name, format!("the IOMMU translates its accesses ({kind})"));
+    let finding = Finding::new(verdict, name, format!("the IOMMU translates accesses ({kind})"));
     let argument = match case.node.host.architecture.as_deref() {
         Some("aarch64") => "iommu.passthrough=1",
         _ => "iommu=pt",
     };
     finding
         .fix(format!("Add `{argument}` to the kernel's command line and restart the machine."))
-        .fix("OpenShift: `wirelane k8s machineconfig` prints the MachineConfig; it restarts the nodes.")
+        .fix(
+            "OpenShift: `wirelane k8s machineconfig` prints the MachineConfig; it restarts the \
+             nodes.",
+        )
 }
 
 /// Kernels before 4.19 tell no kind; what they were started with is a hint, since another default may be built in.

@@ -7,8 +7,8 @@ use crate::doctor::{Case, Check, Evidence, Finding, Verdict};
 pub(super) const CHECK: Check = Check {
     name: "kernel-log",
     title: "the kernel's log has no complaint about the fabric",
-    why: "Drivers write there first when a card's firmware hangs, a bus has errors, a GPU is lost, or the IOMMU stops an \
-          access. Programs see only what follows from it.",
+    why: "Drivers write there first when a card's firmware hangs, a bus has errors, a GPU is \
+          lost, or the IOMMU stops an access. Programs see only what follows from it.",
     run,
 };
 
@@ -114,11 +114,13 @@ fn words(kind: LogKind, verdict: Verdict) -> (&'static str, &'static str) {
     match (kind, verdict) {
         (LogKind::Health, Verdict::Note) => (
             "the card refuses registers to this function",
-            "A function of another manager is read by something here: leave it out of monitoring (`wirelane doctor restricted`).",
+            "A function of another manager is read by something here: leave it out of monitoring \
+             (`wirelane doctor restricted`).",
         ),
         (LogKind::Health, _) => (
             "a card's driver complains of its firmware",
-            "Update the card's firmware; if it comes again, restart the machine with power off, then replace the card.",
+            "Update the card's firmware; if it comes again, restart the machine with power off, \
+             then replace the card.",
         ),
         (LogKind::PcieError, Verdict::Note) => (
             "PCIe errors that were corrected",
@@ -126,7 +128,8 @@ fn words(kind: LogKind, verdict: Verdict) -> (&'static str, &'static str) {
         ),
         (LogKind::PcieError, _) => (
             "PCIe errors",
-            "Reseat the card and its riser, update firmware; `wirelane doctor aer` counts, `wirelane doctor pcie` looks at links.",
+            "Reseat the card and its riser, update firmware; `wirelane doctor aer` counts, \
+             `wirelane doctor pcie` looks at links.",
         ),
         (LogKind::Xid, _) => (
             "the GPU's driver reports errors (Xid)",

@@ -1,6 +1,5 @@
 //! Links that go down, and bits that go wrong.
 
-use node::counters::Folder;
 use node::{Counter, Device, Port};
 
 use crate::doctor::case::{counted, port_name};
@@ -9,8 +8,8 @@ use crate::doctor::{Case, Check, Evidence, Finding};
 pub(super) const CHECK: Check = Check {
     name: "link-errors",
     title: "links stay up and carry bits unharmed",
-    why: "A cable that is going bad shows here first: bits that come wrong, links that recover or go down. Each time, what is \
-          under way is lost and sent again.",
+    why: "A cable that is going bad shows here first: bits that come wrong, links that recover or \
+          go down. Each time, what is under way is lost and sent again.",
     run,
 };
 
@@ -43,7 +42,10 @@ fn downed(case: &Case<'_>, device: &Device, port: &Port, counter: &Counter, time
         0 => return Finding::ok(name, "the link never went down"),
         _ if often => Finding::warning(name, summary)
             .fix("Reseat or replace the cable; look at the switch's log for the same port.")
-            .fix("Whether it goes on: `wirelane snapshot FILE`, then later `wirelane doctor --since FILE`."),
+            .fix(
+                "Whether it goes on: `wirelane snapshot FILE`, then later `wirelane doctor \
+                 --since FILE`.",
+            ),
         _ => Finding::note(name, summary),
     };
     finding.read(file(case, device, port, counter)).read_all(uptime(case))
@@ -57,24 +59,21 @@ fn bits(case: &Case<'_>, device: &Device, port: &Port, wrong: &[(&Counter, u64)]
         None => total >= 10 * MANY,
     };
     let summary = format!("{} on the link", counted(total, "error", "errors"));
-    let finding = if often {
-        Finding::warning(name, summary)
+    let finding =
+        if often {
+            Finding::warning(name, summary)
             .fix("Clean and reseat the cable at both ends, then replace it; then the transceiver.")
-            .fix("Whether it goes on: `wirelane snapshot FILE`, then later `wirelane doctor --since FILE`.")
-    } else {
-        Finding::note(name, summary)
-    };
+            .fix("Whether it goes on: `wirelane snapshot FILE`, then later `wirelane doctor \
+                  --since FILE`.")
+        } else {
+            Finding::note(name, summary)
+        };
     let files = wrong.iter().map(|(counter, _)| file(case, device, port, counter));
     finding.read_all(files).read_all(uptime(case))
 }
 
 fn file(case: &Case<'_>, device: &Device, port: &Port, counter: &Counter) -> Evidence {
-    let folder = match counter.folder {
-        Folder::Counters => "counters",
-        Folder::HwCounters => "hw_counters",
-        Folder::CountersExt => "counters_ext",
-    };
-    case.port_file(device, port, &format!("{folder}/{}", counter.name))
+    case.port_file(device, port, &format!("{}/{}", counter.folder.name(), counter.name))
 }
 
 fn uptime(case: &Case<'_>) -> Option<Evidence> {

@@ -8,8 +8,9 @@ use crate::doctor::{Case, Check, Evidence, Finding};
 pub(super) const CHECK: Check = Check {
     name: "losses",
     title: "next to no packet is lost or sent again",
-    why: "RDMA sends again from the first packet that was lost, so that one loss in ten thousand already costs much of a \
-          link. A few over the life of a machine are usual: a job that was killed leaves some behind.",
+    why: "RDMA sends again from the first packet that was lost, so that one loss in ten thousand \
+          already costs much of a link. A few over the life of a machine are usual: a job that \
+          was killed leaves some behind.",
     run,
 };
 
@@ -43,10 +44,14 @@ fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
             name,
             format!("{total} packets lost or late of {packets}, more than 0.01 %"),
         )
-        .fix("Look at the switches' drops and pauses on the way, at `wirelane doctor flow-control ecn mtu`, and at cables.")
-        .fix("Whether it goes on: `wirelane snapshot FILE`, then later `wirelane doctor --since FILE`."),
-        () if ended > 0 => Finding::note(name, format!("{ended} operations were given up after all retries since the counters began"))
-            .fix("Peers that went away leave such counts. Whether it goes on: `wirelane snapshot FILE`, then later `wirelane doctor --since FILE`."),
+        .fix("Look at the switches' drops and pauses on the way, at `wirelane doctor flow-control \
+              ecn mtu`, and at cables.")
+        .fix("Whether it goes on: `wirelane snapshot FILE`, then later `wirelane doctor --since \
+              FILE`."),
+        () if ended > 0 => Finding::note(name, format!("{ended} operations were given up after \
+             all retries since the counters began"))
+            .fix("Peers that went away leave such counts. Whether it goes on: `wirelane snapshot \
+                  FILE`, then later `wirelane doctor --since FILE`."),
         () => return Some(Finding::ok(name, format!("{total} packets lost or late"))),
     };
     Some(finding.read_all(evidence))

@@ -7,9 +7,10 @@ use crate::doctor::{Case, Check, Evidence, Finding};
 pub(super) const CHECK: Check = Check {
     name: "memlock",
     title: "this user may lock as much memory as it registers",
-    why: "Registering memory with a device pins it, and pinned memory counts against the limit on locked memory. \
-          Beyond it registration fails with ENOMEM; NCCL then goes over TCP and says little of it. The capability \
-          IPC_LOCK lifts the limit, and in a container only root has it in force.",
+    why: "Registering memory with a device pins it, and pinned memory counts against the limit on \
+          locked memory. Beyond it registration fails with ENOMEM; NCCL then goes over TCP and \
+          says little of it. The capability IPC_LOCK lifts the limit, and in a container only \
+          root has it in force.",
     run,
 };
 
@@ -64,7 +65,10 @@ fn limited(case: &Case<'_>, uid: u32, limit: Limit) -> Finding {
 
 fn on_host(finding: Finding) -> Finding {
     finding
-        .fix("printf '* soft memlock unlimited\\n* hard memlock unlimited\\n' > /etc/security/limits.d/90-rdma.conf, then log in again.")
+        .fix(
+            "printf '* soft memlock unlimited\\n* hard memlock unlimited\\n' > \
+             /etc/security/limits.d/90-rdma.conf, then log in again.",
+        )
         .fix("Services of systemd: `LimitMEMLOCK=infinity` in the unit.")
 }
 
@@ -72,13 +76,27 @@ fn in_container(case: &Case<'_>, uid: u32, finding: Finding) -> Finding {
     let could_have =
         case.node.process.capabilities.is_some_and(|held| held.bounding >> IPC_LOCK & 1 == 1);
     let finding = match (uid, could_have) {
-        (0, _) => finding.fix("Add `capabilities: {add: [IPC_LOCK]}` to the container's securityContext."),
-        (_, true) => finding.fix("IPC_LOCK was given, and is in force for root alone: run as user 0, or give the program the file capability: `setcap cap_ipc_lock=+ep PROGRAM`."),
-        (_, false) => finding.fix("IPC_LOCK alone would not help a user other than root: the runtime's limit must be raised."),
+        (0, _) => {
+            finding.fix("Add `capabilities: {add: [IPC_LOCK]}` to the container's securityContext.")
+        }
+        (_, true) => finding.fix(
+            "IPC_LOCK was given, and is in force for root alone: run as user 0, or give the \
+             program the file capability: `setcap cap_ipc_lock=+ep PROGRAM`.",
+        ),
+        (_, false) => finding.fix(
+            "IPC_LOCK alone would not help a user other than root: the runtime's limit must be \
+             raised.",
+        ),
     };
     finding
-        .fix("containerd: a drop-in with `[Service]`, `LimitMEMLOCK=infinity` for containerd.service, then restart it.")
-        .fix("CRI-O: `[crio.runtime]`, `default_ulimits = [\"memlock=-1:-1\"]` in /etc/crio/crio.conf.d/.")
+        .fix(
+            "containerd: a drop-in with `[Service]`, `LimitMEMLOCK=infinity` for \
+             containerd.service, then restart it.",
+        )
+        .fix(
+            "CRI-O: `[crio.runtime]`, `default_ulimits = [\"memlock=-1:-1\"]` in \
+             /etc/crio/crio.conf.d/.",
+        )
 }
 
 fn words(limit: Limit) -> String {

@@ -7,8 +7,8 @@ use crate::doctor::{Case, Check, Finding, Verdict};
 pub(super) const CHECK: Check = Check {
     name: "modules",
     title: "the kernel has loaded what programs need to use the devices",
-    why: "A device of the kernel is of no use to programs without ib_uverbs, connections by address need rdma_ucm, and \
-          a card's network driver comes without its RDMA half.",
+    why: "A device of the kernel is of no use to programs without ib_uverbs, connections by \
+          address need rdma_ucm, and a card's network driver comes without its RDMA half.",
     run,
 };
 

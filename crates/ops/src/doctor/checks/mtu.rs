@@ -8,9 +8,10 @@ use crate::doctor::{Case, Check, Finding};
 pub(super) const CHECK: Check = Check {
     name: "mtu",
     title: "RoCE ports may send packets of 4096 bytes",
-    why: "A RoCE packet carries the largest of 256, 512, 1024, 2048 and 4096 bytes that fits in the net device's MTU with \
-          its headers: 1024 at 1500, 4096 from 4200 on. Larger ones need fewer headers and interrupts, and both ends and every \
-          switch between must have them.",
+    why: "A RoCE packet carries the largest of 256, 512, 1024, 2048 and 4096 bytes that fits in \
+          the net device's MTU with its headers: 1024 at 1500, 4096 from 4200 on. Larger ones \
+          need fewer headers and interrupts, and both ends and every switch between must have \
+          them.",
     run,
 };
 
@@ -30,12 +31,9 @@ fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
             name,
             format!("packets of {mtu} bytes, and {larger} on another port of the same model"),
         ),
-        _ if mtu < SMALLEST_USUAL => {
-            Finding::warning(name, format!("packets of no more than {mtu} bytes"))
-        }
-        _ => Finding::note(
+        _ => Finding::warning(
             name,
-            format!("packets of {mtu} bytes; 4096 would need an MTU of 4200 or more"),
+            format!("packets of {mtu} bytes; 4096 need an MTU of 4200 or more"),
         ),
     };
     let finding = finding.read(case.file(format!("/sys/class/net/{netdev}/mtu")));
@@ -48,5 +46,3 @@ fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
 }
 
 const LARGEST: u32 = 4096;
-/// What the usual MTU of 1500 gives.
-const SMALLEST_USUAL: u32 = 1024;

@@ -5,8 +5,9 @@ use crate::doctor::{Case, Check, Evidence, Finding};
 pub(super) const CHECK: Check = Check {
     name: "netns",
     title: "how devices are shared between network namespaces",
-    why: "In shared mode every container sees every device; in exclusive mode a device is seen in one network namespace \
-          alone. Device plugins for shared devices do not start in exclusive mode, and isolation needs it.",
+    why: "In shared mode every container sees every device; in exclusive mode a device is seen in \
+          one network namespace alone. Device plugins for shared devices do not start in \
+          exclusive mode, and isolation needs it.",
     run,
 };
 

@@ -8,8 +8,8 @@ use crate::doctor::{Case, Check, Evidence, Finding};
 pub(super) const CHECK: Check = Check {
     name: "numa",
     title: "each GPU has an RDMA card on its own NUMA node",
-    why: "What goes from a GPU to a card of another NUMA node crosses the link between processors, which is slower, shared, \
-          and on some machines not open to GPUDirect at all.",
+    why: "What goes from a GPU to a card of another NUMA node crosses the link between \
+          processors, which is slower, shared, and on some machines not open to GPUDirect at all.",
     run,
 };
 
@@ -51,8 +51,11 @@ fn of_gpu(case: &Case<'_>, gpu: &Gpu, active: &[&Device], idle: &[&Device]) -> O
     Some(
         finding
             .read(case.file(format!("{}/numa_node", gpu.pci.folder())))
-            .read(case.file(format!("{}/device/numa_node", nearest.folder())))
-            .fix("Put a card into a slot of that processor, or bring up the one that is there; `wirelane topo` shows the map."),
+            .read_all(nearest.pci.map(|card| case.file(format!("{}/numa_node", card.folder()))))
+            .fix(
+                "Put a card into a slot of that processor, or bring up the one that is there; \
+                 `wirelane topo` shows the map.",
+            ),
     )
 }
 
@@ -64,7 +67,13 @@ fn nowhere(case: &Case<'_>, card: &Device) -> Option<Finding> {
     told.then(|| {
         Finding::note(&*card.name, "the firmware does not say which NUMA node it is on")
             .read(file)
-            .read(Evidence::new("/sys/devices/system/node", format!("{} nodes", case.node.host.numa_nodes.len())))
-            .fix("Pin programs by hand: `numactl --cpunodebind`; look in the firmware set-up for NUMA settings.")
+            .read(Evidence::new(
+                "/sys/devices/system/node",
+                format!("{} nodes", case.node.host.numa_nodes.len()),
+            ))
+            .fix(
+                "Pin programs by hand: `numactl --cpunodebind`; look in the firmware set-up for \
+                 NUMA settings.",
+            )
     })
 }

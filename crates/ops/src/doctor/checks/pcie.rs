@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use node::{Address, Device, Function, PciLink};
 
-use crate::doctor::case::{gbps, is_software};
+use crate::doctor::case::{gbps, is_restricted, is_software};
 use crate::doctor::{Case, Check, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "pcie",
     title: "every PCIe link up to the root has the width and speed that both its ends can have",
-    why: "A card whose slot came up narrower or slower cannot carry its port's rate, and nothing of it shows on the port. \
-          The slot may be below a switch, so every hop counts. A card that could do more than its slot is no fault.",
+    why: "A card whose slot came up narrower or slower cannot carry its port's rate, and nothing \
+          of it shows on the port. The slot may be below a switch, so every hop counts. A card \
+          that could do more than its slot is no fault.",
     run,
 };
 
@@ -24,8 +25,8 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
             continue;
         };
         let need = need_gbps(device);
+        seen.extend(hops(case, function).map(|(child, _)| child.address));
         let hops: Vec<Finding> = hops(case, function)
-            .filter(|(child, _)| seen.insert(child.address))
             .filter_map(|(child, parent)| degraded(case, &device.name, child, parent, need, true))
             .collect();
         if hops.is_empty() {
@@ -87,8 +88,8 @@ fn degraded(
         return None;
     }
     let summary = format!(
-        "its PCIe link at {} runs at {}, and both ends can do {}",
-        child.address,
+        "the PCIe link below {} runs at {}, and both ends can do {}",
+        parent.address,
         words(now.speed_gts, now.width),
         words(best.max_speed_gts, best.max_width)
     );
@@ -97,20 +98,22 @@ fn degraded(
     let finding =
         if holds_back { Finding::problem(of, summary) } else { Finding::warning(of, summary) };
     let files = [child, parent].into_iter().flat_map(|function| evidence(case, function));
-    Some(
-        finding
-            .read_all(files)
-            .fix("Reseat the card and its riser, then try another slot.")
-            .fix(format!("Look at the slot's settings in the firmware set-up, and at `lspci -vv -s {}` (LnkSta).", child.address)),
-    )
+    Some(finding.read_all(files).fix("Reseat the card and its riser, then try another slot.").fix(
+        format!(
+            "Look at the slot's settings in the firmware set-up, and at `lspci -vv -s {}` \
+             (LnkSta).",
+            child.address
+        ),
+    ))
 }
 
 /// All links are as good as their ends; whether that is enough for the port is another question.
 fn whole(case: &Case<'_>, device: &Device, function: &Function, need: Option<f64>) -> Finding {
     let (carries, _) = function.link.gbps();
     let files = evidence(case, function);
+    let restricted = device.ports.iter().any(is_restricted);
     match (carries, need) {
-        (Some(carries), Some(need)) if carries < need => {
+        (Some(carries), Some(need)) if carries < need && !restricted => {
             let summary = format!(
                 "its slot carries {carries:.0} Gb/s, less than the port's {}",
                 gbps((need * 1000.0) as u64)

@@ -8,8 +8,9 @@ use crate::doctor::{Case, Check, Finding};
 pub(super) const CHECK: Check = Check {
     name: "ports",
     title: "each port carries traffic, or another of its card does",
-    why: "Only an ACTIVE port moves data. Programs that take port 1 by habit fail where the cable is on port 2, and \
-          an InfiniBand port stays in INIT until a subnet manager gives it an address.",
+    why: "Only an ACTIVE port moves data. Programs that take port 1 by habit fail where the cable \
+          is on port 2, and an InfiniBand port stays in INIT until a subnet manager gives it an \
+          address.",
     run,
 };
 
@@ -62,8 +63,14 @@ fn active(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
 
 fn waiting(name: &str, summary: &str) -> Finding {
     Finding::problem(name, summary)
-        .fix("Start a subnet manager on the fabric: in the switch, or `systemctl start opensm` on one host.")
-        .fix("With one running: look at its log for this port's GUID, and at the partition it puts it in.")
+        .fix(
+            "Start a subnet manager on the fabric: in the switch, or `systemctl start opensm` on \
+             one host.",
+        )
+        .fix(
+            "With one running: look at its log for this port's GUID, and at the partition it puts \
+             it in.",
+        )
 }
 
 fn down(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
@@ -129,7 +136,10 @@ fn remedies(finding: Finding, device: &Device, port: &Port) -> Finding {
         return finding;
     }
     if is_virtual(device) {
-        return finding.fix("On the host: `ip link set PF vf NUMBER state enable`, and look at the card's own link.");
+        return finding.fix(
+            "On the host: `ip link set PF vf NUMBER state enable`, and look at the card's own \
+             link.",
+        );
     }
     finding
         .fix("Check cable and transceiver, and that the switch's port is enabled.")

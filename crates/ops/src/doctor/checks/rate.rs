@@ -9,8 +9,9 @@ use crate::doctor::{Case, Check, Finding, Verdict};
 pub(super) const CHECK: Check = Check {
     name: "rate",
     title: "each active port runs at the rate of its link",
-    why: "A bad cable or a forced speed leaves a link up and slow: 10 Gb/s on a 40 Gb/s link looks healthy to everything \
-          but a stopwatch. One such link holds back every job that crosses it.",
+    why: "A bad cable or a forced speed leaves a link up and slow: 10 Gb/s on a 40 Gb/s link \
+          looks healthy to everything but a stopwatch. One such link holds back every job that \
+          crosses it.",
     run,
 };
 
@@ -53,17 +54,24 @@ fn slow(name: String, now: &Told, expected: &Told, verdict: Verdict) -> Finding 
         .read(now.evidence.clone())
         .read(expected.evidence.clone());
     if verdict == Verdict::Note {
-        return finding.fix("If the link should be faster: `wirelane doctor rate --expect-rate RATE` makes it a problem.");
+        return finding.fix(
+            "If the link should be faster: `wirelane doctor rate --expect-rate RATE` makes it a \
+             problem.",
+        );
     }
     finding
-        .fix("Clean and reseat the cable at both ends, then try another cable; then another port of the switch.")
+        .fix(
+            "Clean and reseat the cable at both ends, then try another cable; then another port \
+             of the switch.",
+        )
         .fix("Look for a forced speed at both ends: `ethtool NETDEV`, the switch's port settings.")
 }
 
 /// InfiniBand links have four lanes, or two; one, or the slowest speed of all, is a link that came up badly.
 fn few_lanes(name: &str, port: &Port) -> Option<Finding> {
-    let rate =
-        port.rate.value().filter(|_| port.link_layer == Seen::Value(LinkLayer::InfiniBand))?;
+    let addressed = port.lid.value().is_some_and(|lid| *lid != 0);
+    let infiniband = port.link_layer == Seen::Value(LinkLayer::InfiniBand) && addressed;
+    let rate = port.rate.value().filter(|_| infiniband)?;
     let summary = match (rate.width, rate.speed) {
         (1, _) => format!("the InfiniBand link came up with one lane ({rate})"),
         (_, Some(LaneSpeed::Sdr)) => {
@@ -72,5 +80,8 @@ fn few_lanes(name: &str, port: &Port) -> Option<Finding> {
         _ => return None,
     };
     let finding = Finding::warning(name, summary);
-    Some(finding.fix("Reseat the cable at both ends, then try another; `ibportstate LID PORT query` shows what each end can do."))
+    Some(finding.fix(
+        "Reseat the cable at both ends, then try another; `ibportstate LID PORT query` shows what \
+         each end can do.",
+    ))
 }

@@ -6,8 +6,8 @@ use crate::doctor::{Case, Check, Evidence, Finding};
 pub(super) const CHECK: Check = Check {
     name: "read-request",
     title: "cards ask for enough in one read of memory",
-    why: "A card that sends reads memory in requests of at most this size. Where firmware set it very small, requests \
-          take more of the link than data does.",
+    why: "A card that sends reads memory in requests of at most this size. Where firmware set it \
+          very small, requests take more of the link than data does.",
     run,
 };
 
@@ -17,10 +17,15 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     let known = cards.filter_map(|device| {
         let address = device.pci?;
         let bytes = case.function(address)?.max_read_request?;
-        let evidence = Evidence::new(format!("{}/config", address.folder()), format!("MaxReadReq {bytes} bytes"));
+        let evidence = Evidence::new(
+            format!("{}/config", address.folder()),
+            format!("MaxReadReq {bytes} bytes"),
+        );
         let finding = if bytes < ENOUGH {
-            Finding::note(&*device.name, format!("reads memory in requests of {bytes} bytes"))
-                .fix("Firmware set-up: PCIe Max Read Request 4096; `wirelane tune plan` shows the command for this card.")
+            Finding::note(&*device.name, format!("reads memory in requests of {bytes} bytes")).fix(
+                "Firmware set-up: PCIe Max Read Request 4096; `wirelane tune plan` shows the \
+                 command for this card.",
+            )
         } else {
             Finding::ok(&*device.name, format!("reads memory in requests of {bytes} bytes"))
         };

@@ -7,8 +7,8 @@ use crate::doctor::{Case, Check, Evidence, Finding};
 pub(super) const CHECK: Check = Check {
     name: "rights",
     title: "this user may open the nodes of /dev/infiniband",
-    why: "Programs use a device by its node /dev/infiniband/uverbsN. A container sees every device of its host, and can \
-          use only those whose nodes it was given.",
+    why: "Programs use a device by its node /dev/infiniband/uverbsN. A container sees every \
+          device of its host, and can use only those whose nodes it was given.",
     run,
 };
 
@@ -40,7 +40,10 @@ fn of_device(case: &Case<'_>, device: &Device) -> Option<Finding> {
             Finding::problem(&*device.name, format!("user {who} may not open its node"))
                 .read(evidence)
                 .fix(format!("chmod 0666 {path}"))
-                .fix("To keep it so: a udev rule `KERNEL==\"uverbs*\", MODE=\"0666\"` (rdma-core brings one).")
+                .fix(
+                    "To keep it so: a udev rule `KERNEL==\"uverbs*\", MODE=\"0666\"` (rdma-core \
+                     brings one).",
+                )
         }
     })
 }
@@ -53,10 +56,16 @@ fn not_given(case: &Case<'_>, device: &Device, path: &str, node: &Seen<FileNode>
         return Finding::note(&*device.name, summary).read(evidence);
     }
     if in_container {
-        return Finding::problem(&*device.name, "this container was given no RDMA device, though it sees some")
-            .read(evidence)
-            .fix("Kubernetes: request the device plugin's resource in `resources.limits`, e.g. `rdma/hca: 1`.")
-            .fix("Docker and podman: `--device /dev/infiniband`.");
+        return Finding::problem(
+            &*device.name,
+            "this container was given no RDMA device, though it sees some",
+        )
+        .read(evidence)
+        .fix(
+            "Kubernetes: request the device plugin's resource in `resources.limits`, e.g. \
+             `rdma/hca: 1`.",
+        )
+        .fix("Docker and podman: `--device /dev/infiniband`.");
     }
     Finding::problem(&*device.name, "it has no node in /dev/infiniband")
         .read(evidence)

@@ -6,8 +6,8 @@ use crate::doctor::{Case, Check, Finding};
 pub(super) const CHECK: Check = Check {
     name: "saturated",
     title: "counters still count",
-    why: "InfiniBand's error counters have 4 to 32 bits and stay at their most when they get there. From then on they tell \
-          nothing, and graphs of them look calm.",
+    why: "InfiniBand's error counters have 4 to 32 bits and stay at their most when they get \
+          there. From then on they tell nothing, and graphs of them look calm.",
     run,
 };
 

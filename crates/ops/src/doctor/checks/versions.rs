@@ -10,7 +10,8 @@ use crate::doctor::{Case, Check, Finding};
 pub(super) const CHECK: Check = Check {
     name: "versions",
     title: "cards of one model have one firmware",
-    why: "Faults that come and go with the card are hard to find when each has a firmware of its own.",
+    why: "Faults that come and go with the card are hard to find when each has a firmware of its \
+          own.",
     run,
 };
 

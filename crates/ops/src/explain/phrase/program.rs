@@ -1,52 +1,30 @@
-//! Lines that are known by their words.
+//! What programs print.
 
-use super::Subject;
+use super::{Phrase, row};
+use crate::explain::Subject;
 
-/// Words that stand in a line together, and what they mean.
-#[derive(Debug)]
-pub(super) struct Phrase {
-    /// All of these are in the line, in small letters.
-    words: &'static [&'static str],
-    pub(super) subject: Subject,
-    pub(super) title: &'static str,
-    pub(super) meaning: &'static str,
-}
-
-/// The first phrase that the line has.
-pub(super) fn find(line: &str) -> Option<&'static Phrase> {
-    let lower = line.to_lowercase();
-    TABLE.iter().find(|phrase| phrase.words.iter().all(|word| lower.contains(word)))
-}
-
-const fn row(
-    words: &'static [&'static str],
-    subject: Subject,
-    title: &'static str,
-    meaning: &'static str,
-) -> Phrase {
-    Phrase { words, subject, title, meaning }
-}
-
-/// The particular before the general.
-const TABLE: &[Phrase] = &[
+pub(super) const TABLE: &[Phrase] = &[
     // NCCL and whoever calls verbs.
     row(
         &["ibv_modify_qp", "110"],
         Subject::NoAnswer,
         "a queue pair could not be connected: timed out (110)",
-        "The card looked for the way to the peer's address (ARP, or the subnet manager's answer) and got none.",
+        "The card looked for the way to the peer's address (ARP, or the subnet manager's answer) \
+         and got none.",
     ),
     row(
         &["ibv_modify_qp", "timed out"],
         Subject::NoAnswer,
         "a queue pair could not be connected: timed out",
-        "The card looked for the way to the peer's address (ARP, or the subnet manager's answer) and got none.",
+        "The card looked for the way to the peer's address (ARP, or the subnet manager's answer) \
+         and got none.",
     ),
     row(
         &["modify qp to rtr", "timed out"],
         Subject::NoAnswer,
         "a queue pair could not be connected: timed out",
-        "The card looked for the way to the peer's address (ARP, or the subnet manager's answer) and got none.",
+        "The card looked for the way to the peer's address (ARP, or the subnet manager's answer) \
+         and got none.",
     ),
     row(
         &["ibv_modify_qp", "unreachable"],
@@ -58,13 +36,15 @@ const TABLE: &[Phrase] = &[
         &["ibv_modify_qp", "no such device"],
         Subject::WrongGid,
         "a queue pair could not be connected: no such device",
-        "The address that was chosen belongs to no net device here: an entry of another network namespace, or an empty one.",
+        "The address that was chosen belongs to no net device here: an entry of another network \
+         namespace, or an empty one.",
     ),
     row(
         &["ibv_modify_qp", "invalid argument"],
         Subject::WrongGid,
         "a queue pair could not be connected: invalid argument",
-        "An attribute does not fit the port: the GID's index, the packet size, or the peer's kind of address.",
+        "An attribute does not fit the port: the GID's index, the packet size, or the peer's kind \
+         of address.",
     ),
     row(
         &["ibv_modify_qp"],
@@ -220,7 +200,8 @@ const TABLE: &[Phrase] = &[
         &["async fatal event"],
         Subject::Flushed,
         "a queue pair failed",
-        "The card told the program that a queue pair is in error; the first error stands elsewhere.",
+        "The card told the program that a queue pair is in error; the first error stands \
+         elsewhere.",
     ),
     // perftest.
     row(
@@ -239,7 +220,8 @@ const TABLE: &[Phrase] = &[
         &["conflicting cpu frequency"],
         Subject::Frequency,
         "processors change their speed",
-        "Times are measured in cycles, and cycles change their length: latencies printed are not to be trusted.",
+        "Times are measured in cycles, and cycles change their length: latencies printed are not \
+         to be trusted.",
     ),
     row(
         &["couldn't get device attributes"],
@@ -291,115 +273,29 @@ const TABLE: &[Phrase] = &[
         "the peer does not answer",
         "The peer's process, or the way to it, is gone.",
     ),
-    // The kernel.
-    row(
-        &["access_reg(0x805)"],
-        Subject::Restricted,
-        "a function may not read this register (0x805)",
-        "Counters of a port are asked for on a function that another manager has; syndrome 0x9a6171 says so. It is harmless, and each attempt is another line.",
-    ),
-    row(
-        &["0x9a6171"],
-        Subject::Restricted,
-        "a function may not read this register",
-        "Counters of a port are asked for on a function that another manager has. It is harmless, and each attempt is another line.",
-    ),
-    row(
-        &["health", "compromised"],
-        Subject::CardHealth,
-        "the card's firmware does not answer",
-        "The driver asks the card every so often whether it is well, and it is not: everything on it fails from now on.",
-    ),
-    row(
-        &["mlx5_core", "assert"],
-        Subject::CardHealth,
-        "the card's firmware failed an assertion",
-        "Its own error state follows in the lines around.",
-    ),
-    row(
-        &["mlx5_core", "health"],
-        Subject::CardHealth,
-        "the driver complains of the card's health",
-        "Its own error state follows in the lines around.",
-    ),
-    row(
-        &["mlx5_core", "timeout"],
-        Subject::CardHealth,
-        "the card's firmware did not answer a command",
-        "The firmware hangs, or the bus to it does.",
-    ),
-    row(
-        &["mlx5_core", "syndrome"],
-        Subject::Command,
-        "the card's firmware refused a command",
-        "The driver asked for something that this function may not have, or that does not fit; the syndrome is for the vendor's support.",
-    ),
-    row(
-        &["failed to process command"],
-        Subject::Command,
-        "the EFA device refused a command",
-        "A limit of the device, or its state.",
-    ),
-    row(
-        &["aer:", "corrected"],
-        Subject::PcieCorrected,
-        "PCIe errors that were corrected",
-        "A link repeats what came wrong. Now and then it means nothing; many mean a bad contact.",
-    ),
-    row(
-        &["aer:", "severity=corrected"],
-        Subject::PcieCorrected,
-        "PCIe errors that were corrected",
-        "A link repeats what came wrong. Now and then it means nothing; many mean a bad contact.",
-    ),
-    row(
-        &["severity=corrected"],
-        Subject::PcieCorrected,
-        "PCIe errors that were corrected",
-        "A link repeats what came wrong. Now and then it means nothing; many mean a bad contact.",
-    ),
-    row(
-        &["severity=uncorrect"],
-        Subject::Pcie,
-        "PCIe errors",
-        "Something was lost on a PCIe link; the device may be gone.",
-    ),
-    row(&["aer:"], Subject::Pcie, "PCIe errors", "Something went wrong on a PCIe link."),
-    row(&["pcie bus error"], Subject::Pcie, "PCIe errors", "Something went wrong on a PCIe link."),
-    row(
-        &["dmar", "fault"],
-        Subject::IommuFault,
-        "the IOMMU stopped an access (Intel)",
-        "A device reached for an address that it has no mapping for.",
-    ),
-    row(
-        &["amd-vi", "io_page_fault"],
-        Subject::IommuFault,
-        "the IOMMU stopped an access (AMD)",
-        "A device reached for an address that it has no mapping for.",
-    ),
-    row(
-        &["amd-vi", "fault"],
-        Subject::IommuFault,
-        "the IOMMU stopped an access (AMD)",
-        "A device reached for an address that it has no mapping for.",
-    ),
-    row(
-        &["arm-smmu", "fault"],
-        Subject::IommuFault,
-        "the IOMMU stopped an access (Arm)",
-        "A device reached for an address that it has no mapping for.",
-    ),
-    row(
-        &["link down"],
-        Subject::PortDown,
-        "a link went down",
-        "The wire, or its other end, is gone.",
-    ),
     row(
         &["completion with error at"],
         Subject::Other,
         "an operation failed",
         "Its status stands in the next line.",
+    ),
+    // Wirelane's own.
+    row(
+        &["the peer or the way to it is gone"],
+        Subject::RetryExceeded,
+        "a lane of Wirelane lost its peer",
+        "The peer did not answer, however often it was asked; the link makes another lane where it can.",
+    ),
+    row(
+        &["the device refused our memory or failed"],
+        Subject::LocalProtection,
+        "a lane of Wirelane failed at this end",
+        "The card could not read or write memory at this end, or failed itself.",
+    ),
+    row(
+        &["the peer posted no receive in time"],
+        Subject::NotReady,
+        "a lane of Wirelane found its peer not ready",
+        "The peer had no receive posted until this end gave up.",
     ),
 ];
