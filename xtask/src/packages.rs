@@ -32,6 +32,7 @@ pub(crate) const LAB: &[Need] = &[
     need("ibverbs-providers", "test -e /etc/libibverbs.d/rxe.driver", "RDMA in the lab"),
     need("ibverbs-utils", "command -v ibv_devinfo", "to compare with in the lab"),
     need("perftest", "command -v ib_write_bw", "to compare with in the lab"),
+    need("tshark", "command -v tshark", "to read captures in the lab"),
 ];
 
 /// To compare our declarations with C's.

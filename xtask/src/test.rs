@@ -28,7 +28,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failed> {
         &[packages::HEADERS, packages::LAB, packages::PYTHON, packages::DIST, packages::FUZZ]
     };
     if !args.quick {
-        let what = || (format!("{} from PyPI", CLIENT.join(" and ")), "about 11 MB");
+        let what = || (format!("{} from PyPI", CLIENT.join(" and ")), "about 35 MB");
         let client = (!pypi::is_there("client", CLIENT)?).then(what);
         for (what, size) in [lab::to_fetch()?, client, dist::to_fetch()?].into_iter().flatten() {
             eprintln!("to be fetched once into the cache: {what}, {size}");
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failed> {
     report.stage("check", Count::Good, || Ok(task(&["check"])))?;
     report.stage("unit, layout and program tests", Count::Tests, || Ok(host_tests()))?;
     if !args.quick {
-        report.stage("a client in Python", Count::Tests, python_tests)?;
+        report.stage("clients and manifests in Python", Count::Tests, python_tests)?;
         report.stage("the lab itself", Count::Tests, || Ok(lab_tests()))?;
         report.stage("verbs and program in the lab", Count::Tests, guest_tests)?;
         report.stage("fuzzing", Count::Good, || Ok(task(&["fuzz", "--seconds", "5"])))?;
@@ -56,7 +56,7 @@ fn host_tests() -> Command {
     shell::cargo(&["test", "--workspace", "--locked", "--features", "rdma-sys/c-headers"])
 }
 
-/// The store, called from Python by stubs that are made of the published .proto.
+/// The store, called from Python by stubs that are made of the published .proto; manifests, by the schemas of clusters.
 fn python_tests() -> Result<Command, Failed> {
     let environment = pypi::environment("client", CLIENT)?;
     let mut cargo = shell::cargo(&["test", "--locked", "--package", "wirelane"]);
@@ -128,8 +128,8 @@ struct Report {
     lanes: BTreeMap<&'static str, usize>,
 }
 
-/// What a client in Python needs.
-const CLIENT: &[&str] = &["grpcio==1.85.1", "grpcio-tools==1.85.1"];
+/// What a client in Python needs, and what knows the objects of Kubernetes.
+const CLIENT: &[&str] = &["grpcio==1.85.1", "grpcio-tools==1.85.1", "kubernetes-validate==1.37.0"];
 
 /// The lanes of the suite, and how the names of their tests begin.
 const LANES: [(&str, &str); 7] = [

@@ -70,6 +70,11 @@ impl Failure {
         Failure { code: 3, text: text.into() }
     }
 
+    /// A command could not be started: the code that a shell has for it.
+    pub(crate) fn command(code: u8, text: impl Into<String>) -> Self {
+        Failure { code, text: text.into() }
+    }
+
     /// Of two failures the worse; the first of equals.
     pub(crate) fn worse(one: Option<Failure>, other: Option<Failure>) -> Option<Failure> {
         match (one, other) {

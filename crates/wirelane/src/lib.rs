@@ -8,6 +8,7 @@
 
 mod caller;
 mod capture;
+mod changed;
 mod changes;
 mod cli;
 mod completions;

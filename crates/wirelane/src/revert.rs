@@ -1,13 +1,80 @@
-//! `wirelane revert`.
+//! `wirelane revert`: takes changes back, the newest first.
+
+use std::path::PathBuf;
 
 use clap::Args;
+use ops::change::{Fate, Machine, Manner, Outcome, Pick, revert};
 
+use crate::changed::{now, refused};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
+use crate::output;
 
 #[derive(Debug, Args)]
-pub(crate) struct RevertArgs {}
+#[command(group(clap::ArgGroup::new("which").required(true).args(["ids", "all", "last"])))]
+pub(crate) struct RevertArgs {
+    /// Numbers of changes, as `wirelane changes` lists them
+    #[arg(value_name = "ID")]
+    ids: Vec<u64>,
 
-pub(crate) fn run(_global: &Global, _args: &RevertArgs) -> Result<Exit, Failure> {
-    Err(Failure::failed("revert: not there yet"))
+    /// All changes
+    #[arg(long)]
+    all: bool,
+
+    /// Those of the last command that changed something
+    #[arg(long)]
+    last: bool,
+
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Also what somebody else has changed since
+    #[arg(long)]
+    force: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Take back changes of this folder instead of the running machine
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    root: PathBuf,
+}
+
+/// What is left as it is makes the answer a no; what cannot be set back is a failure.
+pub(crate) fn run(_global: &Global, args: &RevertArgs) -> Result<Exit, Failure> {
+    let machine = Machine::at(&args.root).map_err(refused)?;
+    let pick = match (args.all, args.last) {
+        (true, _) => Pick::All,
+        (_, true) => Pick::Last,
+        _ => Pick::Numbers(args.ids.clone()),
+    };
+    let manner = Manner { force: args.force, rehearse: args.dry_run };
+    let outcomes = revert(&machine, &pick, manner, now()).map_err(refused)?;
+    if args.json {
+        output::json(&outcomes)?;
+    } else {
+        output::answer(&text(&outcomes, args.dry_run))?;
+    }
+    let failed = outcomes.iter().filter(|outcome| matches!(outcome.fate, Fate::Failed(_))).count();
+    if failed > 0 {
+        return Err(Failure::failed(format!("revert: {failed} changes could not be taken back")));
+    }
+    let left = outcomes.iter().any(|outcome| matches!(outcome.fate, Fate::Left(_)));
+    Ok(if left { Exit::No } else { Exit::Done })
+}
+
+fn text(outcomes: &[Outcome], rehearsed: bool) -> String {
+    if outcomes.is_empty() {
+        return "nothing to take back\n".to_owned();
+    }
+    let taken = if rehearsed { "would be taken back" } else { "taken back" };
+    let line = |Outcome { id, target, fate }: &Outcome| match fate {
+        Fate::TakenBack(values) => format!("{id:4}  {target}  {taken}: {values}\n"),
+        Fate::Nothing(why) => format!("{id:4}  {target}  nothing to do: {why}\n"),
+        Fate::Left(why) => format!("{id:4}  {target}  left: {why}\n"),
+        Fate::Failed(why) => format!("{id:4}  {target}  not taken back: {why}\n"),
+    };
+    outcomes.iter().map(line).collect()
 }

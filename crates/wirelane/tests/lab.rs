@@ -3,6 +3,11 @@
 //! Needs the lab. Its wires are shared, so run with `--test-threads=1`, as `cargo xtask test` does.
 #![allow(missing_docs, reason = "a test")]
 
+#[path = "lab/capture.rs"]
+mod capture;
+#[path = "lab/changes.rs"]
+mod changes;
+
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};

@@ -1,7 +1,9 @@
-//! A client in Python, made from the published .proto as its readers would make theirs.
+//! What others read, read as they do, in Python: a client made from the published .proto, and manifests checked
+//! against the schemas of clusters.
 //!
-//! Needs a Python with grpcio and grpcio-tools, which the variable WIRELANE_TEST_PYTHON names; `cargo xtask test`
-//! brings one.
+//! Needs a Python with grpcio, grpcio-tools and kubernetes-validate, which the variable WIRELANE_TEST_PYTHON names;
+//! `cargo xtask test` brings one. Where WIRELANE_CRDS names a folder of CustomResourceDefinitions, manifests are
+//! checked against those too.
 #![allow(missing_docs, reason = "a test")]
 
 #[path = "program/authority.rs"]
@@ -49,17 +51,23 @@ impl Drop for Server {
 
 /// Runs a script, which makes its stubs first.
 fn run(script: &str, more: &[&str]) {
-    let python = std::env::var("WIRELANE_TEST_PYTHON")
-        .expect("WIRELANE_TEST_PYTHON names a Python that has grpcio and grpcio-tools");
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let stubs = tempfile::tempdir().expect("a folder");
-    let output = Command::new(python)
-        .arg(here.join("tests/python").join(script))
-        .arg(here.join("../kv-proto/proto"))
-        .arg(stubs.path())
-        .args(more)
-        .output()
-        .expect("Python runs");
+    let mut python = python(script);
+    ends_well(python.arg(here.join("../kv-proto/proto")).arg(stubs.path()).args(more));
+}
+
+fn python(script: &str) -> Command {
+    let python = std::env::var("WIRELANE_TEST_PYTHON").expect(
+        "WIRELANE_TEST_PYTHON names a Python that has grpcio, grpcio-tools and kubernetes-validate",
+    );
+    let mut command = Command::new(python);
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python").join(script));
+    command
+}
+
+fn ends_well(python: &mut Command) {
+    let output = python.output().expect("Python runs");
     let said = String::from_utf8_lossy(&output.stdout);
     let wrong = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}{wrong}");
@@ -89,3 +97,49 @@ fn a_client_in_python_is_known_by_a_certificate_or_a_token() {
     let server = Server::start(&[&tls[..], &["--token-file", &tokens]].concat());
     run("secure.py", &[&server.address, &ca, &own, &own_key, &tokens, &old, &old_key]);
 }
+
+#[test]
+fn manifests_are_what_clusters_take() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut python = python("manifests.py");
+    python.arg(here.join("tests/python/schemas"));
+    for (at, arguments) in MANIFESTS.iter().enumerate() {
+        let words: Vec<&str> = arguments.split(' ').collect();
+        let root = here.join("../node/tests/trees").join(format!("{}.json", words[0]));
+        let output = Command::new(env!("CARGO_BIN_EXE_wirelane"))
+            .arg("k8s")
+            .args(&words[1..2])
+            .arg("--root")
+            .arg(root)
+            .args(&words[2..])
+            .output()
+            .expect("the program runs");
+        assert!(
+            output.status.success(),
+            "{arguments}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let file = folder.path().join(format!("{at}-{}.yaml", words[1]));
+        std::fs::write(&file, output.stdout).expect("a file");
+        python.arg(file);
+    }
+    ends_well(&mut python);
+}
+
+/// The node that is looked at, and what is asked for.
+const MANIFESTS: [&str; 13] = [
+    "iommu machineconfig",
+    "empty machineconfig --memlock --enable-iommu --role infra",
+    "ndr8 policy",
+    "mlx5-roce policy --vfs 4",
+    "ndr8 network --range 10.9.0.0/16 --exclusive",
+    "mlx5-roce network --range fd00::/64 --namespace train",
+    "ndr8 job --image example/wirelane:1 --namespace train -- python train.py --lr 1e-3",
+    "ndr8 job --image example/wirelane:1 --type multi --replicas 3 --devices 8",
+    "empty job --image example/wirelane:1 --mode tcp --type multi --platform kubernetes",
+    "empty job --image example/wirelane:1 --mode tcp --job-image example/torch:2 -- true",
+    "empty verify --image example/wirelane:1 --name fabric-check",
+    "empty verify --image example/wirelane:1 --mode tcp --platform kubernetes",
+    "empty exporter --image example/wirelane:1 --namespace monitoring",
+];

@@ -166,6 +166,20 @@ impl Tree {
         seen
     }
 
+    /// What follows each mark in a file of any length, up to the first byte that cannot be printed. Only the file's
+    /// beginning is searched, and nothing is kept: a snapshot does not tell.
+    pub fn after(&self, path: &str, mark: &str) -> Vec<String> {
+        let Source::Folder(folder) = &self.source else { return Vec::new() };
+        let head = folder.head(path, SEARCHED).unwrap_or_default();
+        let at_mark = |rest: &[u8]| rest.starts_with(mark.as_bytes());
+        let starts = (0..head.len()).filter(|start| at_mark(&head[*start..])).take(MOST_MARKS);
+        let text = |start: usize| {
+            let rest = head[start + mark.len()..].iter().take(LONGEST_WORD);
+            rest.take_while(|byte| byte.is_ascii_graphic()).map(|byte| char::from(*byte)).collect()
+        };
+        starts.map(text).collect()
+    }
+
     /// The number in a file, decimal.
     pub fn number<T: std::str::FromStr>(&self, path: &str) -> Seen<T> {
         self.text(path).parse(|text| text.parse().ok())
@@ -272,6 +286,11 @@ impl Tree {
         }
     }
 }
+
+/// How much of a long file is searched: the constants of a library are in front of what it has for GPUs.
+const SEARCHED: u64 = 32 << 20;
+const MOST_MARKS: usize = 16;
+const LONGEST_WORD: usize = 64;
 
 /// Where the host's files are for one of this tree's paths.
 type Place = PathBuf;

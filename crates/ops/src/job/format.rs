@@ -47,7 +47,7 @@ impl Format {
     fn written(self, setting: &Setting) -> Option<(String, String)> {
         let name = &setting.name;
         match self {
-            Format::Sh => is_shell_name(name).then(|| (name.clone(), quote(&setting.value))),
+            Format::Sh => is_shell_name(name).then(|| (name.clone(), shell_word(&setting.value))),
             Format::NcclConf => {
                 name.starts_with("NCCL_").then(|| (name.clone(), setting.value.clone()))
             }
@@ -65,7 +65,7 @@ fn is_shell_name(name: &str) -> bool {
 }
 
 /// One word for every POSIX shell, whatever it holds.
-fn quote(value: &str) -> String {
+pub fn shell_word(value: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.,:/=@%+".contains(&byte);
     if !value.is_empty() && value.bytes().all(plain) {
         return value.to_owned();
@@ -87,7 +87,7 @@ mod tests {
             ("$(rm -rf /)'`", r"'$(rm -rf /)'\''`'"),
             ("a\nb", "'a\nb'"),
         ] {
-            assert_eq!(quote(value), quoted);
+            assert_eq!(shell_word(value), quoted);
         }
     }
 

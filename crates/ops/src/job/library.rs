@@ -30,11 +30,9 @@ impl Library {
             return Library { version: told, path: None, others: found.into_iter().collect() };
         }
         let first = if found.is_empty() { None } else { Some(found.remove(0)) };
-        Library {
-            version: first.as_ref().and_then(|(_, version)| *version),
-            path: first.map(|(path, _)| path),
-            others: found.into_iter().collect(),
-        }
+        let version =
+            first.as_ref().and_then(|(path, version)| version.or_else(|| inside(tree, path)));
+        Library { version, path: first.map(|(path, _)| path), others: found.into_iter().collect() }
     }
 
     /// Whether it takes the first GID of a family and a protocol version by itself.
@@ -119,6 +117,12 @@ fn wheel_version(tree: &Tree, folder: &str) -> Option<Version> {
     })
 }
 
+/// A library says of itself `NCCL version 2.21.5+cuda12.4`; some of its messages begin alike.
+fn inside(tree: &Tree, path: &str) -> Option<Version> {
+    let said = tree.after(path, "NCCL version ");
+    said.iter().find_map(|text| text.split('+').next()?.parse().ok())
+}
+
 /// Where distributions, CUDA and containers put libraries for the linker.
 const LINKER: [&str; 7] = [
     "/usr/lib/x86_64-linux-gnu",
@@ -155,6 +159,19 @@ mod tests {
         let library = of(both, &[("VIRTUAL_ENV", "/opt/venv")]);
         assert_eq!(library.version, Some(Version(2, 27, 3)));
         assert!(library.sentences()[1].contains("--nccl 2.18.5"), "{:?}", library.sentences());
+    }
+
+    #[test]
+    fn one_that_has_its_version_inside_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("opt/nccl/build/lib");
+        std::fs::create_dir_all(&place).expect("folders");
+        let mut bytes = vec![0u8; 2 << 20];
+        bytes.extend(b"NCCL version %d\0\xffNCCL version 2.19.3+cuda12.3\0");
+        std::fs::write(place.join("libnccl.so.2"), bytes).expect("a file");
+        let tree = Tree::at(folder.path()).expect("a tree");
+        let library = Library::find(&tree, &BTreeMap::new(), None);
+        assert_eq!(library.version, Some(Version(2, 19, 3)));
     }
 
     #[test]

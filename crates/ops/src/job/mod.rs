@@ -25,7 +25,7 @@ mod trial;
 mod usable;
 mod version;
 
-pub use format::Format;
+pub use format::{Format, shell_word};
 pub use library::Library;
 pub use memlock::Standing;
 pub use plan::{Mode, Plan, Refusal, Request, plan};

@@ -227,21 +227,9 @@ fn efa_plugin(tree: &Tree) -> Option<String> {
     })
 }
 
-/// What will fail later, seen now.
-fn cautions(rails: &[Rail]) -> Vec<String> {
-    let mut said = Vec::new();
-    for rail in rails.iter().filter(|rail| rail.kind == Kind::InfiniBand) {
-        if rail.device.node_guid.value().is_some_and(|guid| guid.is_zero()) {
-            said.push(format!(
-                "{} has no GUID: registering memory fails on such functions",
-                rail.device.name
-            ));
-        }
-    }
-    if rails.len() > NCCL_MOST {
-        said.push(format!("NCCL uses {NCCL_MOST} ports at most, and there are {}", rails.len()));
-    }
-    said
+fn cautions(rails: &[Rail]) -> Option<String> {
+    let many = rails.len() > NCCL_MOST;
+    many.then(|| format!("NCCL uses {NCCL_MOST} ports at most, and there are {}", rails.len()))
 }
 
 fn hints(node: &Node, rails: &[Rail]) -> Vec<String> {

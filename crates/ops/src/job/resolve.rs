@@ -32,7 +32,8 @@ pub(super) fn resolve<'n>(
     let mut given: Vec<&Device> = Vec::new();
     for claim in &claims.claims {
         let devices = devices_of(node, tree, claim)?;
-        resolved.is_promised |= claim.promises_rdma || !devices.is_empty();
+        resolved.is_promised |=
+            claim.promises_rdma || devices.iter().any(|one| has_node(tree, one));
         if devices.is_empty() {
             resolved.dropped.push(without_device(claim));
         }
@@ -41,12 +42,20 @@ pub(super) fn resolve<'n>(
             given.push(device);
         }
     }
-    if resolved.is_promised {
+    // A function for plain packets may have an RDMA device too, which then was not given with it.
+    let is_usable = |device: &&Device| !usable::judge(node, tree, device).0.is_empty();
+    if resolved.is_promised || given.iter().any(is_usable) {
         resolved.keep_given(node, tree, &given);
     } else {
         resolved.keep_what_works(node, tree);
     }
     Ok(resolved)
+}
+
+/// Whether the device's node is in this container: then RDMA was given, said or not.
+fn has_node(tree: &Tree, device: &Device) -> bool {
+    let node = |uverbs: &String| tree.node(&format!("/dev/infiniband/{uverbs}"));
+    device.uverbs.as_ref().is_some_and(|uverbs| node(uverbs).value().is_some())
 }
 
 /// The RDMA devices of a function, by its own files; what the claim says of them must agree.

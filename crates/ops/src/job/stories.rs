@@ -140,6 +140,18 @@ fn a_function_for_plain_packets_promises_nothing() {
 }
 
 #[test]
+fn a_function_for_plain_packets_that_has_an_rdma_device_too() {
+    let given = [("PCIDEVICE_INTEL_COM_NET", "0000:3b:02.6")];
+    let plain = pod().without("/dev/infiniband/uverbs6");
+    assert_eq!(hca(&auto(&plain, &given).expect("a plan")), Some("=mlx5_1:1"));
+    let nothing = plain.without("/dev/infiniband/uverbs1").file("/dev/null", "");
+    assert_eq!(auto(&nothing, &given).expect("a plan").mode, Mode::Tcp);
+    let down = pod().file("/sys/class/infiniband/mlx5_4/ports/1/state", "1: DOWN\n");
+    let refusal = auto(&down, &given).expect_err("its node is there, so it was given");
+    assert_eq!(why(&refusal.devices, "mlx5_4"), "it is DOWN");
+}
+
+#[test]
 fn an_empty_machine_goes_over_tcp_unless_rdma_is_demanded() {
     let empty = Machine::default().file("/etc/hostname", "a");
     let plan = auto(&empty, &[]).expect("a plan");
@@ -173,6 +185,14 @@ fn addresses_that_lead_nowhere_and_subnets_without_a_manager() {
     assert!(why(&refusal.devices, "mlx5_0").contains("own link"), "{:?}", refusal.devices);
     let no_manager = pod().file("/sys/class/infiniband/mlx5_4/ports/1/lid", "0x0");
     assert_eq!(hca(&auto(&no_manager, &[]).expect("a plan")), Some("=mlx5_1:1"));
+}
+
+#[test]
+fn a_function_without_a_guid_is_not_used() {
+    let machine = pod().file("/sys/class/infiniband/mlx5_4/node_guid", "0000:0000:0000:0000");
+    let plan = auto(&machine, &[]).expect("a plan");
+    assert_eq!(hca(&plan), Some("=mlx5_1:1"));
+    assert!(why(&plan.devices, "mlx5_4").contains("GUID"), "{:?}", plan.devices);
 }
 
 #[test]

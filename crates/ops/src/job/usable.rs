@@ -80,6 +80,13 @@ fn judge_port(node: &Node, device: &Device, port: &Port) -> Result<Kind, Judged>
         Some(LinkLayer::InfiniBand) if port.lid.value().is_none_or(|lid| *lid == 0) => {
             no("no subnet manager has given it a LID".to_owned(), "lid")
         }
+        Some(LinkLayer::InfiniBand)
+            if device.node_guid.value().is_some_and(|guid| guid.is_zero()) =>
+        {
+            let why =
+                "nobody gave it a GUID: registering memory fails on such functions".to_owned();
+            Err(self::no(device, why, format!("{}/node_guid", device.folder())).at(port.number))
+        }
         Some(LinkLayer::Ethernet) if !has_gid_here(node, port) => no(
             "no GID belongs to a net device of this network namespace".to_owned(),
             "gid_attrs/ndevs",

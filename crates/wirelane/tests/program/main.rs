@@ -8,6 +8,8 @@ mod doctor;
 mod durable;
 mod exposition;
 mod grpc;
+mod job;
+mod k8s;
 mod kv;
 mod life;
 mod links;
@@ -15,6 +17,7 @@ mod metrics;
 mod security;
 mod snapshot;
 mod tls;
+mod tune;
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::TcpStream;

@@ -1,0 +1,185 @@
+//! What a captured packet is.
+
+use serde::Serialize;
+
+/// What a packet is, by its headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// UDP to port 4791.
+    RoceV2,
+    /// RoCE's own Ethernet type.
+    RoceV1,
+    /// TCP, which may carry iWARP.
+    Tcp,
+    /// InfiniBand, without Ethernet around it.
+    InfiniBand,
+    /// Anything else.
+    Other,
+}
+
+/// How many packets there were, by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// All of them.
+    pub packets: u64,
+    /// RoCE v2.
+    pub roce_v2: u64,
+    /// RoCE v1.
+    pub roce_v1: u64,
+    /// TCP.
+    pub tcp: u64,
+    /// InfiniBand.
+    pub infiniband: u64,
+}
+
+impl Kind {
+    /// What a packet of this link type is; what is cut short is something else.
+    pub fn of(link_type: u32, bytes: &[u8]) -> Kind {
+        match link_type {
+            ETHERNET => ethernet(bytes).unwrap_or(Kind::Other),
+            INFINIBAND | ERF => Kind::InfiniBand,
+            _ => Kind::Other,
+        }
+    }
+}
+
+impl Counts {
+    /// One more.
+    pub fn add(&mut self, kind: Kind) {
+        self.packets += 1;
+        match kind {
+            Kind::RoceV2 => self.roce_v2 += 1,
+            Kind::RoceV1 => self.roce_v1 += 1,
+            Kind::Tcp => self.tcp += 1,
+            Kind::InfiniBand => self.infiniband += 1,
+            Kind::Other => {}
+        }
+    }
+
+    /// `1532 packets, 1201 of them RoCE v2`.
+    pub fn text(&self) -> String {
+        let kinds = [
+            (self.roce_v2, "RoCE v2"),
+            (self.roce_v1, "RoCE v1"),
+            (self.tcp, "TCP"),
+            (self.infiniband, "InfiniBand"),
+        ];
+        let mut text = format!("{} packets", self.packets);
+        for (at, (count, name)) in kinds.iter().filter(|(count, _)| *count > 0).enumerate() {
+            let of = if at == 0 { " of them" } else { "" };
+            text.push_str(&format!(", {count}{of} {name}"));
+        }
+        text
+    }
+}
+
+fn ethernet(bytes: &[u8]) -> Option<Kind> {
+    let mut at = 12;
+    let mut ether_type = half(bytes, at)?;
+    // A tag of a VLAN, and one of a provider's before it.
+    while matches!(ether_type, 0x8100 | 0x88a8) && at < 20 {
+        at += 4;
+        ether_type = half(bytes, at)?;
+    }
+    let rest = bytes.get(at + 2..)?;
+    match ether_type {
+        0x0800 => ipv4(rest),
+        0x86dd => ipv6(rest),
+        0x8915 => Some(Kind::RoceV1),
+        _ => None,
+    }
+}
+
+fn ipv4(bytes: &[u8]) -> Option<Kind> {
+    let length = usize::from(bytes.first()? & 15) * 4;
+    // Only the first piece of a packet has the ports.
+    let first = half(bytes, 6)? & 0x1fff == 0;
+    if first { transport(*bytes.get(9)?, bytes.get(length..)?) } else { None }
+}
+
+fn ipv6(bytes: &[u8]) -> Option<Kind> {
+    transport(*bytes.get(6)?, bytes.get(40..)?)
+}
+
+fn transport(protocol: u8, bytes: &[u8]) -> Option<Kind> {
+    match protocol {
+        6 => Some(Kind::Tcp),
+        17 if half(bytes, 2)? == ROCE_PORT => Some(Kind::RoceV2),
+        _ => None,
+    }
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
+}
+
+/// The UDP port of RoCE v2.
+const ROCE_PORT: u16 = 4791;
+/// Link types: Ethernet, InfiniBand, and Endace's, in which ibdump writes InfiniBand.
+const ETHERNET: u32 = 1;
+const INFINIBAND: u32 = 247;
+const ERF: u32 = 197;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An Ethernet frame: addresses, then these bytes.
+    fn frame(rest: &[u8]) -> Vec<u8> {
+        [&[0; 12], rest].concat()
+    }
+
+    fn ip(protocol: u8, destination: u16) -> Vec<u8> {
+        let mut packet = vec![0; 28];
+        packet[0] = 0x45;
+        packet[9] = protocol;
+        packet[22..24].copy_from_slice(&destination.to_be_bytes());
+        packet
+    }
+
+    fn kind(frame: &[u8]) -> Kind {
+        Kind::of(ETHERNET, frame)
+    }
+
+    #[test]
+    fn packets_are_told_apart_by_their_headers() {
+        let v4 = frame(&[&[8, 0], &ip(17, 4791)[..]].concat());
+        assert_eq!(kind(&v4), Kind::RoceV2);
+        let tagged = frame(&[&[0x81, 0, 0, 5, 8, 0], &ip(17, 4791)[..]].concat());
+        assert_eq!(kind(&tagged), Kind::RoceV2);
+        assert_eq!(kind(&frame(&[&[8, 0], &ip(17, 53)[..]].concat())), Kind::Other);
+        assert_eq!(kind(&frame(&[&[8, 0], &ip(6, 445)[..]].concat())), Kind::Tcp);
+        assert_eq!(kind(&frame(&[0x89, 0x15, 1])), Kind::RoceV1);
+        let mut v6 = vec![0x86, 0xdd];
+        v6.extend([0; 40]);
+        v6[2 + 6] = 17;
+        v6.extend([0, 1, 0x12, 0xb7]);
+        assert_eq!(kind(&frame(&v6)), Kind::RoceV2);
+        assert_eq!(Kind::of(247, &[]), Kind::InfiniBand);
+    }
+
+    #[test]
+    fn a_later_piece_of_a_packet_has_no_ports() {
+        let mut packet = ip(17, 4791);
+        packet[7] = 8;
+        assert_eq!(kind(&frame(&[&[8, 0], &packet[..]].concat())), Kind::Other);
+    }
+
+    #[test]
+    fn nothing_that_is_cut_short_is_read_beyond_its_end() {
+        let whole = frame(&[&[0x81, 0, 0, 5, 8, 0], &ip(17, 4791)[..]].concat());
+        for length in 0..whole.len() - 4 {
+            assert_eq!(kind(&whole[..length]), Kind::Other, "{length}");
+        }
+    }
+
+    #[test]
+    fn counts_are_told_in_a_line() {
+        let mut counts = Counts::default();
+        assert_eq!(counts.text(), "0 packets");
+        for kind in [Kind::RoceV2, Kind::Other, Kind::RoceV2, Kind::Tcp] {
+            counts.add(kind);
+        }
+        assert_eq!(counts.text(), "4 packets, 2 of them RoCE v2, 1 TCP");
+    }
+}

@@ -1,0 +1,106 @@
+//! Changes as people read them: what goes with `-`, what comes with `+`.
+
+use std::collections::BTreeMap;
+
+use super::{Change, State};
+
+/// The lines of a change from what is there now.
+pub fn diff(change: &Change, now: &State) -> Vec<String> {
+    match (now, &change.wanted) {
+        (State::Values(now), State::Values(wanted)) => values(&change.target.parts(), now, wanted),
+        (now, wanted) => lines(&text(now), &text(wanted)),
+    }
+}
+
+/// A change in one line: `1500 → 9000`.
+pub fn before_and_after(before: &State, wanted: &State) -> String {
+    format!("{} → {}", brief(before), brief(wanted))
+}
+
+fn brief(state: &State) -> String {
+    match state {
+        State::Absent => "no file".to_owned(),
+        State::File { content, .. } => format!("{} bytes", content.bytes().len()),
+        State::Values(values) => {
+            let mut told: Vec<&str> = values.iter().map(|v| v.as_deref().unwrap_or("-")).collect();
+            told.dedup();
+            match told.as_slice() {
+                [] => "nothing".to_owned(),
+                few if few.len() <= 4 => few.join(" "),
+                many => format!("{} and others", many[0]),
+            }
+        }
+    }
+}
+
+/// Values that change; equal changes of many parts stand together.
+fn values(parts: &[String], now: &[Option<String>], wanted: &[Option<String>]) -> Vec<String> {
+    let mut groups: BTreeMap<(Option<&str>, &str), Vec<&str>> = BTreeMap::new();
+    for ((part, now), wanted) in parts.iter().zip(now).zip(wanted) {
+        if let Some(wanted) = wanted.as_deref().filter(|wanted| now.as_deref() != Some(wanted)) {
+            groups.entry((now.as_deref(), wanted)).or_default().push(part);
+        }
+    }
+    let several = parts.len() > 1;
+    let mut lines = Vec::new();
+    for ((now, wanted), parts) in groups {
+        let of = match parts.as_slice() {
+            _ if !several => String::new(),
+            [part] => format!("  ({part})"),
+            parts => format!("  ({} and {} more)", parts[0], parts.len() - 1),
+        };
+        lines.extend(now.map(|now| format!("- {now}{of}")));
+        lines.push(format!("+ {wanted}{of}"));
+    }
+    lines
+}
+
+fn text(state: &State) -> String {
+    match state {
+        State::File { content, .. } => String::from_utf8_lossy(content.bytes()).into_owned(),
+        State::Absent | State::Values(_) => String::new(),
+    }
+}
+
+/// Lines that differ, without those that are the same at the beginning and at the end.
+fn lines(now: &str, wanted: &str) -> Vec<String> {
+    let (mut now, mut wanted): (Vec<_>, Vec<_>) = (now.lines().collect(), wanted.lines().collect());
+    let same = now.iter().zip(&wanted).take_while(|(one, other)| one == other).count();
+    now.drain(..same);
+    wanted.drain(..same);
+    while let (Some(one), Some(other)) = (now.last(), wanted.last())
+        && one == other
+    {
+        now.pop();
+        wanted.pop();
+    }
+    let gone = now.iter().map(|line| format!("- {line}"));
+    gone.chain(wanted.iter().map(|line| format!("+ {line}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lines_that_differ_are_shown() {
+        let change = Change::file("/etc/x", "same\nnew\nend\n");
+        let shown = diff(&change, &State::text("same\nold\nend\n"));
+        assert_eq!(shown, ["- old", "+ new"]);
+        assert_eq!(diff(&change, &State::Absent), ["+ same", "+ new", "+ end"]);
+    }
+
+    #[test]
+    fn many_files_with_the_same_change_stand_together() {
+        let paths = (0..3).map(|cpu| format!("cpu{cpu}")).collect();
+        let change = Change::values(paths, "performance");
+        let now =
+            State::Values(vec![Some("a".into()), Some("a".into()), Some("performance".into())]);
+        assert_eq!(
+            diff(&change, &now),
+            ["- a  (cpu0 and 1 more)", "+ performance  (cpu0 and 1 more)"]
+        );
+        let one = Change::value("/mtu", "9000");
+        assert_eq!(diff(&one, &State::all("1500", 1)), ["- 1500", "+ 9000"]);
+    }
+}

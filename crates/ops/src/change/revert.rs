@@ -1,0 +1,207 @@
+//! Taking changes back, the newest first.
+
+use serde::Serialize;
+
+use super::{Entry, Error, Journal, Machine, Standing, State, Target, before_and_after};
+
+/// Which changes to take back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pick {
+    /// All that were not taken back yet.
+    All,
+    /// Those of the last command that still has some.
+    Last,
+    /// Those of these numbers.
+    Numbers(Vec<u64>),
+}
+
+/// What became of one change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Outcome {
+    /// Its number.
+    pub id: u64,
+    /// What it changed.
+    pub target: String,
+    /// What became of it.
+    #[serde(flatten)]
+    pub fate: Fate,
+}
+
+/// What became of a change that should be taken back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "fate", content = "why", rename_all = "snake_case")]
+pub enum Fate {
+    /// It was taken back; in a rehearsal, it would be.
+    TakenBack(String),
+    /// There was nothing to take back.
+    Nothing(String),
+    /// It was left alone: somebody has changed it since.
+    Left(String),
+    /// It could not be taken back.
+    Failed(String),
+}
+
+/// How to go about it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// Also what somebody has changed since.
+    pub force: bool,
+    /// Say only what would be done.
+    pub rehearse: bool,
+}
+
+/// Takes changes back. `now` is in seconds since 1970.
+pub fn revert(
+    machine: &Machine,
+    pick: &Pick,
+    manner: Manner,
+    now: u64,
+) -> Result<Vec<Outcome>, Error> {
+    let picked = pick.from(&Journal::read(machine)?.entries)?;
+    if picked.is_empty() {
+        return Ok(Vec::new());
+    }
+    if machine.is_live() && !manner.rehearse && !rustix::process::geteuid().is_root() {
+        return Err(Error::refused(
+            "nothing was changed: only root may take changes back; run it again with sudo",
+        ));
+    }
+    let mut journal = if manner.rehearse { None } else { Some(Journal::open(machine, now)?) };
+    let mut rehearsed = Rehearsed::default();
+    let mut outcomes = Vec::new();
+    for entry in picked.iter().rev() {
+        let fate = match plan(machine, entry, manner.force, &rehearsed)? {
+            Way::Nothing(why) => {
+                if let Some(journal) = &mut journal {
+                    // Whoever undid it, the folders were ours.
+                    machine.remove_folders(&entry.planned.folders);
+                    journal.reverted(entry.id, &why)?;
+                }
+                Fate::Nothing(why)
+            }
+            Way::Leave(why) => Fate::Left(why),
+            Way::SetBack(now) => match &mut journal {
+                Some(journal) => take_back(machine, journal, entry, &now)?,
+                None => {
+                    rehearsed.set(entry);
+                    Fate::TakenBack(before_and_after(&now, &entry.planned.before))
+                }
+            },
+        };
+        outcomes.push(Outcome { id: entry.id, target: entry.planned.change.target.name(), fate });
+    }
+    Ok(outcomes)
+}
+
+impl Pick {
+    /// The changes that are meant and not taken back yet, the oldest first.
+    fn from(&self, entries: &[Entry]) -> Result<Vec<Entry>, Error> {
+        let standing = entries.iter().filter(|entry| entry.reverted.is_none());
+        let picked: Vec<Entry> = match self {
+            Pick::All => standing.cloned().collect(),
+            Pick::Last => {
+                let run = standing.clone().next_back().map(|entry| entry.planned.run);
+                standing.filter(|entry| Some(entry.planned.run) == run).cloned().collect()
+            }
+            Pick::Numbers(ids) => {
+                if let Some(id) = ids.iter().find(|id| entries.iter().all(|e| e.id != **id)) {
+                    return Err(Error::refused(format!(
+                        "there is no change {id}: `wirelane changes` lists them"
+                    )));
+                }
+                standing.filter(|entry| ids.contains(&entry.id)).cloned().collect()
+            }
+        };
+        Ok(picked)
+    }
+}
+
+/// What is to be done with a change.
+enum Way {
+    Nothing(String),
+    Leave(String),
+    /// Set it back; it is this now.
+    SetBack(State),
+}
+
+fn plan(
+    machine: &Machine,
+    entry: &Entry,
+    force: bool,
+    rehearsed: &Rehearsed,
+) -> Result<Way, Error> {
+    if entry.is_gone_with_restart(machine) {
+        return Ok(Way::Nothing("the machine was started again since".to_owned()));
+    }
+    let target = &entry.planned.change.target;
+    let now = match rehearsed.get(target) {
+        Some(state) => state.clone(),
+        None => match machine.look()?.at(target) {
+            Ok(state) => state,
+            Err(error) => return Ok(Way::Leave(error.to_string())),
+        },
+    };
+    Ok(match entry.standing_at(now.clone()) {
+        Standing::Undone => Way::Nothing("it is as it was".to_owned()),
+        Standing::Changed(_) if !force => Way::Leave(format!(
+            "somebody has changed it since: {}; --force sets it to what it was before us",
+            before_and_after(&entry.planned.change.wanted, &now)
+        )),
+        _ => Way::SetBack(now),
+    })
+}
+
+/// Failing here stops no other change from being taken back; a journal that cannot be written does.
+fn take_back(
+    machine: &Machine,
+    journal: &mut Journal,
+    entry: &Entry,
+    now: &State,
+) -> Result<Fate, Error> {
+    match set_back(machine, entry) {
+        Ok(()) => {
+            journal.reverted(entry.id, "revert")?;
+            Ok(Fate::TakenBack(before_and_after(now, &entry.planned.before)))
+        }
+        Err(error) => Ok(Fate::Failed(error.to_string())),
+    }
+}
+
+/// Makes a change's target what it was before, and looks whether it is so.
+pub(super) fn set_back(machine: &Machine, entry: &Entry) -> Result<(), Error> {
+    let planned = &entry.planned;
+    let target = &planned.change.target;
+    // A change that was cut off before its folders were made has nothing to remove.
+    if matches!(target, Target::File { path } if !machine.missing_folders(path).is_empty()) {
+        machine.remove_folders(&planned.folders);
+        return Ok(());
+    }
+    if !machine.look()?.at(target)?.satisfies(&planned.before) {
+        target.set(machine, &planned.before)?;
+    }
+    machine.remove_folders(&planned.folders);
+    let now = machine.look()?.at(target)?;
+    if now.satisfies(&planned.before) {
+        return Ok(());
+    }
+    Err(Error::failed(format!(
+        "{}: it was set back, and is not so: {}",
+        target.name(),
+        before_and_after(&planned.before, &now)
+    )))
+}
+
+/// What would have been set back so far.
+#[derive(Default)]
+struct Rehearsed(Vec<(Target, State)>);
+
+impl Rehearsed {
+    fn get(&self, target: &Target) -> Option<&State> {
+        self.0.iter().rev().find(|(known, _)| known == target).map(|(_, state)| state)
+    }
+
+    fn set(&mut self, entry: &Entry) {
+        let planned = &entry.planned;
+        self.0.push((planned.change.target.clone(), planned.before.clone()));
+    }
+}

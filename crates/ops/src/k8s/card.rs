@@ -1,0 +1,136 @@
+//! The cards of a node that can be shared out to pods: physical functions of one model and one link.
+
+use node::{Device, LinkLayer, Node, Port, Role};
+
+/// Physical functions that a policy can name together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Card {
+    /// The vendor's id, as policies have it: `15b3`.
+    pub vendor: String,
+    /// The model's id: `101b`.
+    pub device: String,
+    /// What is below the transport.
+    pub link: LinkType,
+    /// Their net devices; empty where one has none.
+    pub pf_names: Vec<String>,
+    /// Their PCI addresses.
+    pub addresses: Vec<String>,
+    /// The MTU of all their net devices, if it is one.
+    pub mtu: Option<u32>,
+    /// How many virtual functions each can have at least.
+    pub vfs_most: u32,
+}
+
+/// What is below the transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkType {
+    /// RoCE.
+    Ethernet,
+    /// InfiniBand.
+    InfiniBand,
+}
+
+impl LinkType {
+    /// The operator's word.
+    pub fn name(self) -> &'static str {
+        match self {
+            LinkType::Ethernet => "eth",
+            LinkType::InfiniBand => "ib",
+        }
+    }
+}
+
+impl Card {
+    /// The cards of a node, those that there are most of first, and why other devices are none.
+    pub fn find(node: &Node) -> (Vec<Card>, Vec<String>) {
+        let (mut cards, mut notes): (Vec<Card>, Vec<String>) = (Vec::new(), Vec::new());
+        for device in &node.devices {
+            match Card::of(node, device) {
+                Ok(card) => match cards.iter_mut().find(|known| known.is_like(&card)) {
+                    Some(known) => known.join(card),
+                    None => cards.push(card),
+                },
+                Err(reason) => notes.push(format!("{} is left out: {reason}", device.name)),
+            }
+        }
+        cards.sort_by_key(|card| std::cmp::Reverse(card.addresses.len()));
+        (cards, notes)
+    }
+
+    fn of(node: &Node, device: &Device) -> Result<Card, &'static str> {
+        let vfs_most = match device.role {
+            Role::Physical { vfs_most: Some(most), .. } if most > 0 => most,
+            Role::Physical { .. } => {
+                return Err("it can have no virtual functions (sriov_totalvfs)");
+            }
+            Role::Virtual { .. } => return Err("it is a virtual function itself"),
+            Role::Software | Role::Unknown => return Err("it is no card"),
+        };
+        let address = device.pci.ok_or("it has no PCI address")?;
+        let function = node.pci.get(&address).ok_or("its PCI function is not readable")?;
+        let id = |id: Option<&u16>| id.map(|id| format!("{id:04x}"));
+        let port = device.ports.iter().find(|port| port.is_active()).or(device.ports.first());
+        let port = port.ok_or("it has no port")?;
+        let netdev = port.netdev.as_deref().and_then(|name| node.netdev(name));
+        Ok(Card {
+            vendor: id(function.vendor.value()).ok_or("its vendor is not readable")?,
+            device: id(function.device.value()).ok_or("its model is not readable")?,
+            link: link(port)?,
+            pf_names: netdev.map(|netdev| netdev.name.clone()).into_iter().collect(),
+            addresses: vec![address.to_string()],
+            mtu: netdev.and_then(|netdev| netdev.mtu.value().copied()),
+            vfs_most,
+        })
+    }
+
+    fn is_like(&self, other: &Card) -> bool {
+        let both = |card: &Card| (card.vendor.clone(), card.device.clone(), card.link);
+        both(self) == both(other)
+    }
+
+    fn join(&mut self, other: Card) {
+        // Names select only if all have one; addresses always do.
+        if self.pf_names.is_empty() || other.pf_names.is_empty() {
+            self.pf_names.clear();
+        } else {
+            self.pf_names.extend(other.pf_names);
+        }
+        self.addresses.extend(other.addresses);
+        self.mtu = self.mtu.filter(|mtu| other.mtu == Some(*mtu));
+        self.vfs_most = self.vfs_most.min(other.vfs_most);
+    }
+}
+
+fn link(port: &Port) -> Result<LinkType, &'static str> {
+    match port.link_layer.value() {
+        Some(LinkLayer::Ethernet) => Ok(LinkType::Ethernet),
+        Some(LinkLayer::InfiniBand) => Ok(LinkType::InfiniBand),
+        _ => Err("it is neither Ethernet nor InfiniBand"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card(link: LinkType, device: &str, names: &[&str], mtu: u32) -> Card {
+        Card {
+            vendor: "15b3".to_owned(),
+            device: device.to_owned(),
+            link,
+            pf_names: names.iter().map(|name| (*name).to_owned()).collect(),
+            addresses: vec!["0000:01:00.0".to_owned()],
+            mtu: Some(mtu),
+            vfs_most: 16,
+        }
+    }
+
+    #[test]
+    fn cards_that_differ_are_named_by_address_and_have_no_common_mtu() {
+        let mut cards = card(LinkType::Ethernet, "101b", &["eth1"], 9000);
+        cards.join(card(LinkType::Ethernet, "101b", &["eth2"], 9000));
+        assert_eq!((cards.pf_names.len(), cards.mtu), (2, Some(9000)));
+        cards.join(card(LinkType::Ethernet, "101b", &[], 1500));
+        assert_eq!((cards.pf_names.len(), cards.addresses.len(), cards.mtu), (0, 3, None));
+    }
+}

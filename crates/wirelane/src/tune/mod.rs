@@ -1,0 +1,198 @@
+//! `wirelane tune`: settings that make the fabric faster, planned or made.
+
+mod render;
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use node::{Node, Tree};
+use ops::change::{self, Look, Machine, Plan};
+use ops::tune::{self, Choice, Profile};
+
+use crate::changed::{now, refused};
+use crate::cli::Global;
+use crate::exit::{Exit, Failure};
+use crate::host::HostArgs;
+use crate::output;
+use render::Report;
+
+#[derive(Debug, Args)]
+pub(crate) struct TuneArgs {
+    #[command(subcommand)]
+    command: TuneCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum TuneCommand {
+    /// Show what would be changed, as a diff, and why; changes nothing
+    Plan(PlanArgs),
+    /// Make these changes; `wirelane revert` takes them back
+    Apply(ApplyArgs),
+}
+
+#[derive(Debug, Args)]
+struct PlanArgs {
+    #[command(flatten)]
+    what: What,
+
+    /// The system to tune; for windows, a PowerShell script is printed, to be run there
+    #[arg(long, value_name = "SYSTEM", default_value = "linux")]
+    os: System,
+}
+
+#[derive(Debug, Args)]
+struct ApplyArgs {
+    #[command(flatten)]
+    what: What,
+
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+/// What is tuned, and where.
+#[derive(Debug, Args)]
+struct What {
+    /// What the machine is to be good at
+    #[arg(long, value_name = "PROFILE", default_value = "throughput")]
+    profile: ProfileArg,
+
+    /// These items and no others
+    #[arg(long, value_name = "ITEM", value_delimiter = ',', long_help = items_help("These items and no others"))]
+    only: Vec<String>,
+
+    /// Not these items
+    #[arg(long, value_name = "ITEM", value_delimiter = ',')]
+    skip: Vec<String>,
+
+    /// What belongs to this RDMA device (with --os windows: network adapter), and to no other; may be repeated
+    #[arg(long, value_name = "NAME")]
+    device: Vec<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Look at this folder or snapshot file instead of the running machine, and change nothing outside of it
+    #[arg(long, value_name = "PATH", default_value = "/")]
+    root: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ProfileArg {
+    Latency,
+    Throughput,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum System {
+    Linux,
+    Windows,
+}
+
+pub(crate) fn run(_global: &Global, args: &TuneArgs) -> Result<Exit, Failure> {
+    match &args.command {
+        TuneCommand::Plan(args) if args.os == System::Windows => print_windows(&args.what),
+        TuneCommand::Plan(args) => show(&args.what),
+        TuneCommand::Apply(args) => apply(args),
+    }
+}
+
+fn print_windows(what: &What) -> Result<Exit, Failure> {
+    let script = tune::windows::script(what.profile(), &what.device);
+    if what.json {
+        output::json(&serde_json::json!({ "powershell": script, "proven": false }))?;
+    } else {
+        output::answer(&script)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn show(what: &What) -> Result<Exit, Failure> {
+    let (plan, no_rdma, tree) = what.plan()?;
+    // A folder's files are read as they are; a snapshot has what it kept.
+    let machine = if what.root.is_file() { None } else { Some(what.machine()?) };
+    let look = match &machine {
+        Some(machine) => machine.look().map_err(refused)?,
+        None => Look::kept(tree),
+    };
+    let report = Report::new(&plan, &look, what.profile(), no_rdma);
+    if what.json {
+        output::json(&report)?
+    } else {
+        output::answer(&report.text())?
+    }
+    Ok(Exit::Done)
+}
+
+fn apply(args: &ApplyArgs) -> Result<Exit, Failure> {
+    let what = &args.what;
+    let (plan, no_rdma, _) = what.plan()?;
+    let machine = what.machine()?;
+    let report = Report::new(&plan, &machine.look().map_err(refused)?, what.profile(), no_rdma);
+    if !what.json {
+        output::answer(&report.text())?;
+    }
+    if report.changes() > 0 && !args.yes && !agreed(report.changes())? {
+        return Err(Failure::no("nothing was changed"));
+    }
+    let command = format!("tune apply --profile {}", what.profile().name());
+    let applied = change::apply(&machine, &plan, &command, now()).map_err(refused)?;
+    if what.json {
+        output::json(&report.with(&applied))?;
+    } else {
+        output::note(&render::applied(&applied));
+    }
+    Ok(Exit::Done)
+}
+
+/// Asks whoever is at the terminal. Where nobody is, nobody has agreed.
+fn agreed(changes: usize) -> Result<bool, Failure> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::usage(
+            "tune apply: nobody is there to ask; --yes makes the changes without asking",
+        ));
+    }
+    let mut stderr = std::io::stderr().lock();
+    let _ = write!(stderr, "make these {changes} changes? [y/N] ").and_then(|()| stderr.flush());
+    let mut line = String::new();
+    let read = std::io::stdin().read_line(&mut line);
+    read.map_err(|error| Failure::failed(format!("read the answer: {error}")))?;
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
+}
+
+impl What {
+    fn profile(&self) -> Profile {
+        match self.profile {
+            ProfileArg::Latency => Profile::Latency,
+            ProfileArg::Throughput => Profile::Throughput,
+        }
+    }
+
+    fn machine(&self) -> Result<Machine, Failure> {
+        Machine::at(&self.root).map_err(refused)
+    }
+
+    /// The plan, whether there is no RDMA device, and where the facts came from.
+    fn plan(&self) -> Result<(Plan, bool, Tree), Failure> {
+        let host = HostArgs { root: self.root.clone(), host_sys: None };
+        let tree = host.tree()?;
+        let node = Node::read(&tree);
+        let choice = Choice {
+            only: self.only.clone(),
+            skip: self.skip.clone(),
+            devices: self.device.clone(),
+        };
+        let plan = tune::plan(&node, &tree, self.profile(), &choice)
+            .map_err(|error| Failure::usage(format!("tune: {error}")))?;
+        Ok((plan, node.devices.is_empty(), tree))
+    }
+}
+
+/// Every item in a line, for `--help`.
+fn items_help(first: &str) -> String {
+    let line = |item: &tune::Item| format!("\n  {:12}{}", item.name, item.what);
+    let items: String = tune::ITEMS.iter().map(line).collect();
+    format!("{first}:{items}")
+}

@@ -1,0 +1,122 @@
+//! `wirelane k8s`: manifests from nodes. That clusters take them is tried in Python, against their schemas.
+
+use super::{run, stderr, stdout};
+
+fn tree(name: &str) -> String {
+    format!("{}/../node/tests/trees/{name}.json", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn printed(arguments: &[&str]) -> String {
+    let output = run(&[&["k8s"], arguments].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    stdout(&output)
+}
+
+fn has(text: &str, lines: &[&str]) {
+    for line in lines {
+        assert!(text.lines().any(|one| one.trim() == *line), "{line:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn a_policy_names_the_cards_of_the_node() {
+    let text = printed(&["policy", "--root", &tree("ndr8")]);
+    has(
+        &text,
+        &["kind: SriovNetworkNodePolicy", "linkType: ib", "vendor: \"15b3\"", "isRdma: true"],
+    );
+    // Eight InfiniBand cards and one of Ethernet: jobs ask for the eight by the plain name.
+    has(&text, &["resourceName: wirelane_rdma", "resourceName: wirelane_rdma_eth"]);
+    let output = run(&["k8s", "policy", "--root", &tree("empty")]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("no card here"), "{}", stderr(&output));
+}
+
+#[test]
+fn infiniband_and_roce_have_networks_of_their_own() {
+    let text = printed(&[
+        "network",
+        "--root",
+        &tree("ndr8"),
+        "--namespace",
+        "train",
+        "--range",
+        "10.9.0.0/16",
+    ]);
+    has(&text, &["kind: SriovIBNetwork", "networkNamespace: train"]);
+    let output = run(&["k8s", "network", "--root", &tree("mlx5-roce")]);
+    assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
+    assert!(stderr(&output).contains("--range"), "{}", stderr(&output));
+    let text = printed(&[
+        "network",
+        "--root",
+        &tree("mlx5-roce"),
+        "--range",
+        "10.9.0.0/16",
+        "--exclusive",
+    ]);
+    has(&text, &["kind: SriovNetwork", "kind: SriovNetworkPoolConfig", "rdmaMode: exclusive"]);
+}
+
+#[test]
+fn a_machine_config_passes_through_and_warns_of_the_reboot() {
+    let output = run(&["k8s", "machineconfig", "--root", &tree("iommu"), "--memlock"]);
+    has(
+        &stdout(&output),
+        &[
+            "kind: MachineConfig",
+            "- \"iommu=pt\"",
+            "path: /etc/crio/crio.conf.d/99-wirelane-memlock.conf",
+        ],
+    );
+    assert!(!stdout(&output).contains("intel_iommu"), "{}", stdout(&output));
+    assert!(stderr(&output).contains("reboots every node"), "{}", stderr(&output));
+}
+
+#[test]
+fn jobs_bring_the_program_and_may_lock_memory() {
+    let base =
+        ["job", "--root", &tree("empty"), "--namespace", "train", "--image", "example/wirelane:1"];
+    let single = printed(&[&base[..], &["--gpus", "2", "--", "python", "train.py"]].concat());
+    has(
+        &single,
+        &[
+            "kind: Job",
+            "- IPC_LOCK",
+            "nvidia.com/gpu: \"2\"",
+            "medium: Memory",
+            "- train.py",
+            "kind: SecurityContextConstraints",
+        ],
+    );
+    let multi = printed(&[&base[..], &["--type", "multi", "--replicas", "3"]].concat());
+    has(
+        &multi,
+        &[
+            "kind: StatefulSet",
+            "kind: Service",
+            "clusterIP: None",
+            "replicas: 3",
+            "value: wirelane-job-0.wirelane-job.train.svc",
+        ],
+    );
+    let tcp = printed(&[&base[..], &["--mode", "tcp", "--platform", "kubernetes"]].concat());
+    has(&tcp, &["- tcp", "kind: ServiceAccount"]);
+    assert!(!tcp.contains("IPC_LOCK") && !tcp.contains("SecurityContextConstraints"), "{tcp}");
+}
+
+#[test]
+fn names_that_no_cluster_takes_are_refused_at_the_door() {
+    for (flag, value) in
+        [("--namespace", "Train"), ("--name", "a_b"), ("--image", "a b"), ("--resource", "a/b/c")]
+    {
+        let mut arguments = vec!["k8s", "job", "--image", "example/wirelane:1"];
+        if flag == "--image" {
+            arguments.truncate(2);
+        }
+        arguments.extend([flag, value]);
+        let output = run(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{flag} {value}");
+        assert!(stderr(&output).contains(flag), "{}", stderr(&output));
+    }
+}
