@@ -180,6 +180,26 @@ fn what_somebody_changed_since_is_left_unless_forced() {
 }
 
 #[test]
+fn a_net_device_that_went_has_nothing_to_take_back() {
+    let tree = Tree::new();
+    apply(&tree.machine, &plan([Change::value(MTU, "9000")]), "tune apply", 1).expect("applies");
+    fs::remove_file(tree.path(MTU)).expect("is there");
+    let fates = tree.revert(Pick::All, false);
+    assert_eq!(fates, [Fate::Nothing("it is not there any more".into())]);
+}
+
+#[test]
+fn an_old_file_comes_back_though_its_folder_went() {
+    let tree = Tree::new();
+    fs::write(tree.path("/etc/sysctl.d/90-wirelane.conf"), "older\n").expect("a file");
+    apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
+    fs::remove_dir_all(tree.path("/etc/sysctl.d")).expect("is there");
+    assert!(matches!(tree.revert(Pick::Numbers(vec![3]), false)[0], Fate::Left(_)));
+    assert!(matches!(tree.revert(Pick::Numbers(vec![3]), true)[0], Fate::TakenBack(_)));
+    assert_eq!(tree.text("/etc/sysctl.d/90-wirelane.conf"), "older\n");
+}
+
+#[test]
 fn two_runs_over_the_same_thing_are_taken_back_newest_first() {
     let tree = Tree::new();
     let set = |value: &str| {

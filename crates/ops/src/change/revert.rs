@@ -143,6 +143,10 @@ fn plan(
     };
     Ok(match entry.standing_at(now.clone()) {
         Standing::Undone => Way::Nothing("it is as it was".to_owned()),
+        // A net device that went, a processor that was taken out.
+        Standing::Changed(State::Values(values)) if values.iter().all(Option::is_none) => {
+            Way::Nothing("it is not there any more".to_owned())
+        }
         Standing::Changed(_) if !force => Way::Leave(format!(
             "somebody has changed it since: {}; --force sets it to what it was before us",
             before_and_after(&entry.planned.change.wanted, &now)
@@ -171,10 +175,14 @@ fn take_back(
 pub(super) fn set_back(machine: &Machine, entry: &Entry) -> Result<(), Error> {
     let planned = &entry.planned;
     let target = &planned.change.target;
-    // A change that was cut off before its folders were made has nothing to remove.
-    if matches!(target, Target::File { path } if !machine.missing_folders(path).is_empty()) {
-        machine.remove_folders(&planned.folders);
-        return Ok(());
+    if let Target::File { path } = target {
+        let missing = machine.missing_folders(path);
+        // Cut off before its folders were made, or removed with them: nothing is there to remove.
+        if planned.before == State::Absent && !missing.is_empty() {
+            machine.remove_folders(&planned.folders);
+            return Ok(());
+        }
+        machine.make_folders(&missing)?;
     }
     if !machine.look()?.at(target)?.satisfies(&planned.before) {
         target.set(machine, &planned.before)?;
