@@ -4,7 +4,7 @@
 //! works (`usable`); where they disagree nothing is made up: the plan is refused with the reason. The
 //! environment is handed in as a map, nothing is changed, and what the user set stays.
 //!
-//! Start at [`plan`].
+//! Start at [`plan()`].
 
 mod affinity;
 mod claim;
