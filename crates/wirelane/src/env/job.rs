@@ -54,7 +54,11 @@ impl JobArgs {
     pub(crate) fn plan(&self) -> Result<Planned, Failure> {
         let tree = self.tree()?;
         let node = Node::read(&tree);
-        let environment = environment();
+        // A snapshot of a pod tells what the pod was told.
+        let environment = match tree.environment().is_empty() {
+            true => environment(),
+            false => tree.environment().clone(),
+        };
         let peers = self.addresses()?;
         let request = Request {
             environment: &environment,
