@@ -171,6 +171,26 @@ fn names_that_are_no_text_and_thousands_of_them() {
 }
 
 /// Snapshots that a person or an enemy wrote.
+/// A few hundred links that look like a hundred million files.
+#[test]
+fn few_links_that_look_like_many_devices_come_to_an_end() {
+    let mut links = serde_json::Map::new();
+    (0..4000).for_each(|n| {
+        links.insert(format!("/sys/class/infiniband/d{n}"), "/d".into());
+    });
+    (1..250).for_each(|n| {
+        links.insert(format!("/d/ports/{n}"), "/p".into());
+    });
+    let gid = |n| (format!("/p/gids/{n}"), "fe80:0000:0000:0000:0000:0000:0000:0001\n".into());
+    let files: serde_json::Map<String, serde_json::Value> = (0..256).map(gid).collect();
+    let bomb = serde_json::json!({"format": "wirelane snapshot 1", "links": links, "files": files});
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("bomb.json");
+    std::fs::write(&file, bomb.to_string()).expect("a file");
+    let node = Node::read(&node::Tree::at(&file).expect("a tree"));
+    assert!(!node.devices.is_empty());
+}
+
 #[test]
 fn snapshots_with_wrong_types_deep_links_and_lies() {
     let snapshot = |text: &str| {

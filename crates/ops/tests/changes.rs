@@ -324,3 +324,46 @@ fn a_snapshot_can_be_planned_for_and_not_changed() {
     let error = Machine::at(file.path()).expect_err("no folder");
     assert!(error.to_string().contains("nothing can be changed in it"), "{error}");
 }
+
+#[test]
+fn what_a_file_of_ours_set_again_after_a_restart_is_taken_back_too() {
+    let tree = Tree::new();
+    apply(&tree.machine, &plan([Change::value(MTU, "9000")]), "tune apply", 1).expect("applies");
+    let (journal, lines) = tree.journal();
+    let lines: Vec<String> =
+        lines.iter().map(|line| line.replace("\"boot\":null", "\"boot\":\"earlier\"")).collect();
+    fs::write(&journal, lines.join("\n") + "\n").expect("a file");
+    assert_eq!(tree.standings(), [Standing::InForce]);
+    assert!(matches!(tree.revert(Pick::All, false)[..], [Fate::TakenBack(_)]));
+    assert_eq!(tree.text(MTU), "1500\n");
+}
+
+#[test]
+fn what_is_gone_keeps_nothing_else_from_being_taken_back() {
+    let tree = Tree::new();
+    let cpus: Vec<String> = (0..3).map(|cpu| format!("/sys/devices/cpu{cpu}")).collect();
+    cpus.iter().for_each(|cpu| fs::write(tree.path(cpu), "powersave\n").expect("a file"));
+    let change = Change::values(cpus.clone(), "performance");
+    apply(&tree.machine, &plan([change]), "tune apply", 1).expect("applies");
+    fs::remove_file(tree.path(&cpus[1])).expect("a file");
+    assert_eq!(tree.standings(), [Standing::InForce]);
+    assert!(matches!(tree.revert(Pick::All, false)[..], [Fate::TakenBack(_)]));
+    assert_eq!([tree.text(&cpus[0]), tree.text(&cpus[2])], ["powersave\n", "powersave\n"]);
+}
+
+#[test]
+fn a_journal_that_others_can_write_is_not_trusted() {
+    let tree = Tree::new();
+    apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
+    let (journal, _) = tree.journal();
+    fs::set_permissions(&journal, fs::Permissions::from_mode(0o666)).expect("rights");
+    let error = Journal::read(&tree.machine).expect_err("not ours");
+    assert!(error.is_refusal() && error.to_string().contains("not trusted"), "{error}");
+    assert!(revert(&tree.machine, &Pick::All, Manner::default(), 2).is_err());
+}
+
+#[test]
+fn the_running_machine_is_known_by_any_name() {
+    let same = Machine::at(Path::new("/proc/self/root")).expect("the root");
+    assert!(same.is_live() && !Tree::new().machine.is_live());
+}

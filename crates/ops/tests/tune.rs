@@ -121,6 +121,30 @@ fn for_throughput_packets_rings_and_reads_are_large() {
 }
 
 #[test]
+fn pages_are_set_only_where_the_setting_counts_pages_of_that_size() {
+    let mut machine = machine();
+    machine["files"]["/proc/meminfo"] =
+        json!("MemTotal:       503316480 kB\nHugepagesize:   524288 kB\n");
+    let plan = planned(&machine, Profile::Throughput, &Choice::default());
+    assert_eq!(wanted(&plan, "/proc/sys/vm/nr_hugepages"), None, "512 of them would be 256 GiB");
+    assert!(plan.advice.iter().any(|advice| advice.item == "hugepages"));
+}
+
+#[test]
+fn a_bridge_and_what_is_no_roce_keep_their_mtu() {
+    let mut bridged = machine();
+    bridged["files"]["/sys/class/net/br0/mtu"] = json!("1500\n");
+    bridged["links"][format!("{CARD}/net/eth0/master")] = json!("/sys/class/net/br0");
+    let plan = planned(&bridged, Profile::Throughput, &Choice::default());
+    assert_eq!(wanted(&plan, "/sys/class/net/br0/mtu"), None);
+    assert!(wanted(&plan, "/sys/class/net/eth0/mtu").is_some());
+    let mut iwarp = machine();
+    iwarp["files"][format!("{CARD}/infiniband/mlx5_0/node_type")] = json!("4: RNIC\n");
+    let plan = planned(&iwarp, Profile::Throughput, &Choice::default());
+    assert_eq!(wanted(&plan, "/sys/class/net/eth0/mtu"), None);
+}
+
+#[test]
 fn for_latency_processors_stay_awake_and_interrupts_come_at_once() {
     let plan = planned(&machine(), Profile::Latency, &Choice::default());
     let deep = "/sys/devices/system/cpu/cpu0/cpuidle/state3/disable and 3 more";

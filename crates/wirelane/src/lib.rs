@@ -54,13 +54,8 @@ use exit::{Exit, Failure};
 
 /// Runs the program with the process's own arguments.
 pub fn main() -> ExitCode {
-    match run(Cli::parse()) {
-        Ok(exit) => exit.into(),
-        Err(failure) => {
-            output::error(&failure);
-            failure.exit_code()
-        }
-    }
+    // A library that hangs while it is loaded, as a GPU's may, would keep an orderly end from happening.
+    exit::at_once(run(Cli::parse()))
 }
 
 fn run(cli: Cli) -> Result<Exit, Failure> {

@@ -11,7 +11,7 @@ mod parts;
 mod scrub;
 mod snapshot;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -30,6 +30,8 @@ pub use snapshot::About;
 pub struct Tree {
     source: Source,
     looks: RefCell<Looks>,
+    /// How many more looks there may be in what is not the running machine: links can make few files look like many.
+    left: Cell<u32>,
     /// Files of which something was taken away, or that were not read, for the secrets in them.
     scrubbed: RefCell<BTreeSet<String>>,
     environment: BTreeMap<String, String>,
@@ -96,6 +98,7 @@ impl Tree {
             source,
             answers,
             looks: RefCell::default(),
+            left: Cell::new(MOST_LOOKS),
             scrubbed: RefCell::default(),
             environment: BTreeMap::new(),
             about: None,
@@ -274,6 +277,10 @@ impl Tree {
         file_system: impl FnOnce(&Folder) -> Result<T, Errno>,
         kept: impl FnOnce(&Looks) -> Seen<T>,
     ) -> Seen<T> {
+        if !self.is_live() {
+            let Some(left) = self.left.get().checked_sub(1) else { return Seen::Absent };
+            self.left.set(left);
+        }
         let folder = match &self.source {
             Source::Folder(folder) => folder,
             Source::Kept(looks) => return kept(looks),
@@ -287,6 +294,8 @@ impl Tree {
     }
 }
 
+/// More than a host with a thousand virtual functions needs.
+const MOST_LOOKS: u32 = 1_000_000;
 /// How much of a long file is searched: the constants of a library are in front of what it has for GPUs.
 const SEARCHED: u64 = 32 << 20;
 const MOST_MARKS: usize = 16;

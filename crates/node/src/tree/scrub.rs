@@ -34,8 +34,18 @@ pub(super) fn scrub(path: &str, bytes: Vec<u8>) -> Scrubbed {
         _ if path.starts_with("/sys/") || path.starts_with("/proc/") => {
             Scrubbed { bytes, withheld: false }
         }
+        // A pod's: they may hold whole manifests, with passwords.
+        _ if path.ends_with("/annotations") => annotations(&bytes),
         _ => settings(bytes),
     }
+}
+
+/// What tells of a pod's networks.
+fn annotations(bytes: &[u8]) -> Scrubbed {
+    let text = String::from_utf8_lossy(bytes);
+    let (kept, other): (Vec<&str>, Vec<&str>) =
+        text.lines().partition(|line| line.starts_with("k8s.v1.cni.cncf.io/"));
+    Scrubbed { bytes: (kept.join("\n") + "\n").into_bytes(), withheld: !other.is_empty() }
 }
 
 /// The words that matter to the fabric.
@@ -63,8 +73,10 @@ fn first_paragraph(mut bytes: Vec<u8>) -> Vec<u8> {
 
 /// Lines whose name or value looks like a secret lose their value.
 fn settings(bytes: Vec<u8>) -> Scrubbed {
-    let Ok(text) = std::str::from_utf8(&bytes) else {
-        return Scrubbed { bytes, withheld: false };
+    // What is no text cannot be looked through, and of a key every line is secret.
+    let Some(text) = std::str::from_utf8(&bytes).ok().filter(|text| !text.contains("-----BEGIN"))
+    else {
+        return Scrubbed { bytes: Vec::new(), withheld: true };
     };
     if !text.lines().any(is_secret) {
         return Scrubbed { bytes, withheld: false };
@@ -82,10 +94,10 @@ fn without_value(line: &str) -> &str {
 pub(super) fn is_secret(setting: &str) -> bool {
     let lower = setting.to_ascii_lowercase();
     let named = SECRET_WORDS.iter().any(|word| lower.contains(word));
-    // `https://user:password@host`.
+    // `https://user:password@host`, `https://token@host`.
     let inside_url = lower.split("://").skip(1).any(|rest| {
         let authority = rest.split(['/', '?', ' ', '"', '\'']).next().unwrap_or_default();
-        authority.split_once('@').is_some_and(|(user, _)| user.contains(':'))
+        authority.split_once('@').is_some_and(|(user, _)| !user.is_empty())
     });
     named || inside_url
 }
@@ -200,6 +212,17 @@ mod tests {
         assert_eq!(kept, "NCCL_IB_HCA==mlx5_0:1\nNCCL_NET_TOKEN=\nproxy\n");
         assert!(withheld);
         assert_eq!(scrubbed("/etc/hostname", "node-1\n"), ("node-1\n".to_owned(), false));
+    }
+
+    #[test]
+    fn of_a_pod_only_its_networks_and_of_keys_nothing_is_kept() {
+        let file = "k8s.v1.cni.cncf.io/network-status=\"[]\"\nlast-applied=\"{DB_PASS: hunter}\"\n";
+        let kept = "k8s.v1.cni.cncf.io/network-status=\"[]\"\n".to_owned();
+        assert_eq!(scrubbed("/etc/podinfo/annotations", file), (kept, true));
+        let key = "# mine\n-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\n";
+        assert_eq!(scrubbed("/etc/some.conf", key), (String::new(), true));
+        assert!(scrub("/etc/some.conf", vec![0xff, 0xfe, b'x']).bytes.is_empty());
+        assert!(is_secret("proxy=https://sometoken@host/"));
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl Journal {
 
     /// The number that the next change will have.
     pub(super) fn next_id(&self) -> u64 {
-        self.entries.last().map_or(1, |entry| entry.id + 1)
+        self.entries.last().map_or(1, |entry| entry.id.saturating_add(1))
     }
 
     /// A change is about to be made.
@@ -87,8 +87,13 @@ impl Journal {
         let failed = |error: std::io::Error| Error::call("write to", PATH, error);
         let mut text = serde_json::to_string(&line).map_err(|error| failed(error.into()))?;
         text.push('\n');
-        self.file.write_all(text.as_bytes()).map_err(failed)?;
-        self.file.sync_data().map_err(failed)
+        let length = self.file.metadata().map_err(failed)?.len();
+        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
+        written.map_err(|error| {
+            // On a full disk half of a line may be there: the next one must not be written behind it.
+            let _ = self.file.set_len(length);
+            failed(error)
+        })
     }
 }
 

@@ -18,6 +18,7 @@ use super::{Content, Error, Look, State};
 pub struct Machine {
     root: OwnedFd,
     path: PathBuf,
+    live: bool,
 }
 
 impl Machine {
@@ -32,12 +33,20 @@ impl Machine {
             )),
             errno => Error::call("open", &shown, errno),
         })?;
-        Ok(Machine { root, path: path.to_owned() })
+        // By whatever name: `/proc/self/root` is the running machine too.
+        let same = |one: &rustix::fs::Stat, other: &rustix::fs::Stat| {
+            (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+        };
+        let live = match (fstat(&root), rustix::fs::stat("/")) {
+            (Ok(root), Ok(running)) => same(&root, &running),
+            _ => path == Path::new("/"),
+        };
+        Ok(Machine { root, path: path.to_owned(), live })
     }
 
     /// Whether it is the running machine: then modules can be loaded and drivers asked.
     pub fn is_live(&self) -> bool {
-        self.path == Path::new("/")
+        self.live
     }
 
     /// A fresh look at it: what was read before is read again.
@@ -64,7 +73,7 @@ impl Machine {
         folders.filter(|folder| !self.is_there(folder)).map(str::to_owned).collect()
     }
 
-    fn is_there(&self, path: &str) -> bool {
+    pub(super) fn is_there(&self, path: &str) -> bool {
         let found = self.spot(path, Last::Follow);
         found.is_ok_and(|spot| statat(&spot.folder, &spot.name, AtFlags::SYMLINK_NOFOLLOW).is_ok())
     }
@@ -171,7 +180,10 @@ impl Machine {
         let found = spot(&self.root, path, Last::Refuse)
             .and_then(|spot| openat(&spot.folder, &spot.name, READ, Mode::empty()));
         match found {
-            Ok(file) => Ok(Some(File::from(file))),
+            Ok(file) => {
+                ours(path, &file)?;
+                Ok(Some(File::from(file)))
+            }
             Err(Errno::NOENT) => Ok(None),
             Err(Errno::ACCESS) => Err(Error::failed(format!(
                 "{path} is readable by root alone; run it again with sudo"
@@ -186,6 +198,7 @@ impl Machine {
         let spot = self.spot(path, Last::Refuse)?;
         let file = openat(&spot.folder, &spot.name, APPEND, Mode::from_raw_mode(0o600));
         let file = file.map_err(|errno| Error::call("write to", path, errno))?;
+        ours(path, &file)?;
         sync(&spot.folder);
         Ok(File::from(file))
     }
@@ -193,6 +206,22 @@ impl Machine {
     fn spot(&self, path: &str, last: Last) -> Result<Spot, Error> {
         spot(&self.root, path, last).map_err(|errno| not_found(path, last, errno))
     }
+}
+
+/// What a log says is done as root: so nobody else may have written it.
+fn ours(path: &str, file: &OwnedFd) -> Result<(), Error> {
+    let stat = fstat(file).map_err(|errno| Error::call("look at", path, errno))?;
+    let plain = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    let mine = stat.st_uid == 0 || stat.st_uid == rustix::process::geteuid().as_raw();
+    if plain && mine && stat.st_mode & 0o022 == 0 {
+        return Ok(());
+    }
+    Err(Error::refused(format!(
+        "{path} could have been written by others (user {}, mode {:o}): it is not trusted; look at it, then give it to \
+         root with mode 600, or move it away",
+        stat.st_uid,
+        stat.st_mode & 0o7777
+    )))
 }
 
 fn not_found(path: &str, last: Last, errno: Errno) -> Error {

@@ -97,30 +97,40 @@ impl Entry {
         if self.reverted.is_some() {
             return Standing::Reverted;
         }
-        if self.is_gone_with_restart(machine) {
-            return Standing::Restarted;
-        }
         let now = match look.at(&self.planned.change.target) {
             Ok(now) => now,
             Err(error) => return Standing::Unknown(error.to_string()),
         };
+        if self.is_gone_with_restart(machine, &now) {
+            return Standing::Restarted;
+        }
         self.standing_at(now)
     }
 
     /// How it stands if its target is so.
     pub(super) fn standing_at(&self, now: State) -> Standing {
         let Planned { before, change, .. } = &self.planned;
+        let wanted = &change.wanted;
         match now {
-            now if now.satisfies(before) => Standing::Undone,
-            now if !self.done && now.is_between(before, &change.wanted) => Standing::CutOff,
-            now if now.satisfies(&change.wanted) => Standing::InForce,
+            State::Values(parts) if parts.iter().all(Option::is_none) => {
+                Standing::Changed(State::Values(parts))
+            }
+            now if now.without_gone(before).satisfies(before) => Standing::Undone,
+            now if !self.done && now.without_gone(before).is_between(before, wanted) => {
+                Standing::CutOff
+            }
+            now if now.without_gone(wanted).satisfies(wanted) => Standing::InForce,
             now => Standing::Changed(now),
         }
     }
 
-    /// Whether the machine was started again since, and what was set is not kept over that.
-    pub(super) fn is_gone_with_restart(&self, machine: &Machine) -> bool {
-        !self.planned.change.target.survives_restart() && self.planned.boot != machine.boot()
+    /// Whether the machine was started again since, and what was set is not so any more. What a file of ours has set
+    /// again is in force, and can be taken back.
+    pub(super) fn is_gone_with_restart(&self, machine: &Machine, now: &State) -> bool {
+        let Planned { boot, change, .. } = &self.planned;
+        !change.target.survives_restart()
+            && *boot != machine.boot()
+            && !now.without_gone(&change.wanted).satisfies(&change.wanted)
     }
 }
 

@@ -130,9 +130,6 @@ fn plan(
     force: bool,
     rehearsed: &Rehearsed,
 ) -> Result<Way, Error> {
-    if entry.is_gone_with_restart(machine) {
-        return Ok(Way::Nothing("the machine was started again since".to_owned()));
-    }
     let target = &entry.planned.change.target;
     let now = match rehearsed.get(target) {
         Some(state) => state.clone(),
@@ -141,6 +138,9 @@ fn plan(
             Err(error) => return Ok(Way::Leave(error.to_string())),
         },
     };
+    if entry.is_gone_with_restart(machine, &now) {
+        return Ok(Way::Nothing("the machine was started again since".to_owned()));
+    }
     Ok(match entry.standing_at(now.clone()) {
         Standing::Undone => Way::Nothing("it is as it was".to_owned()),
         // A net device that went, a processor that was taken out.
@@ -184,12 +184,13 @@ pub(super) fn set_back(machine: &Machine, entry: &Entry) -> Result<(), Error> {
         }
         machine.make_folders(&missing)?;
     }
-    if !machine.look()?.at(target)?.satisfies(&planned.before) {
+    let is_back = |now: State| now.without_gone(&planned.before).satisfies(&planned.before);
+    if !is_back(machine.look()?.at(target)?) {
         target.set(machine, &planned.before)?;
     }
     machine.remove_folders(&planned.folders);
     let now = machine.look()?.at(target)?;
-    if now.satisfies(&planned.before) {
+    if is_back(now.clone()) {
         return Ok(());
     }
     Err(Error::failed(format!(

@@ -62,6 +62,19 @@ impl State {
         }
     }
 
+    /// The same, with what is gone taken from another: a part that is not there any more stands in no one's way.
+    pub(super) fn without_gone(&self, other: &State) -> State {
+        match (self, other) {
+            (State::Values(found), State::Values(other)) if found.len() == other.len() => {
+                let part = |(found, other): (&Option<String>, &Option<String>)| {
+                    found.clone().or_else(|| other.clone())
+                };
+                State::Values(found.iter().zip(other).map(part).collect())
+            }
+            _ => self.clone(),
+        }
+    }
+
     /// Whether each part is as it was or as it shall be: where a change was cut off in the middle.
     pub fn is_between(&self, before: &State, wanted: &State) -> bool {
         let (State::Values(found), State::Values(before), State::Values(wanted)) =

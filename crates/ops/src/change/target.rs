@@ -153,9 +153,13 @@ impl Target {
             Target::File { path } => machine.set_file(path, state),
             Target::Values { paths } => {
                 let set = paths.iter().zip(values).filter_map(|(path, value)| {
-                    value.as_ref().map(|value| machine.set_value(path, value))
+                    // What is gone, as a processor that was taken out, has nothing to be set; whoever needs it looks.
+                    let value = value.as_ref().filter(|_| machine.is_there(path))?;
+                    Some(machine.set_value(path, value))
                 });
-                set.into_iter().collect()
+                // One that fails keeps no other from being set.
+                let outcomes: Vec<Result<(), Error>> = set.collect();
+                outcomes.into_iter().collect()
             }
             Target::Module { name } if first == Some(LOADED) => program::run("modprobe", &[name]),
             Target::Module { name } => program::run("modprobe", &["-r", name]),

@@ -14,8 +14,29 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
         (wanted * PAGE) >> 20
     );
     let value = wanted.to_string();
+    if default_size(ask) != Some(PAGE) {
+        // There the setting of that name counts pages of another size, and so many could be all of the memory.
+        let command =
+            format!("echo {value} > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages");
+        plan.advise("hugepages", why, vec![command]);
+        return;
+    }
     plan.step("hugepages", why, Change::value("/proc/sys/vm/nr_hugepages", &*value), true);
     plan.step("hugepages", kept::WHY, kept::sysctl("vm.nr_hugepages", &value), true);
+}
+
+/// The size of page that `vm.nr_hugepages` counts.
+fn default_size(ask: &Ask<'_>) -> Option<u64> {
+    let text = ask.tree.text("/proc/meminfo").into_value().unwrap_or_default();
+    let told = text.lines().find_map(|line| line.strip_prefix("Hugepagesize:"));
+    match (told, ask.node.host.huge_pages.as_slice()) {
+        (Some(size), _) => size
+            .trim()
+            .strip_suffix(" kB")
+            .and_then(|size| size.parse::<u64>().ok()?.checked_mul(1024)),
+        (None, [only]) => Some(only.size_bytes),
+        (None, _) => None,
+    }
 }
 
 const PAGE: u64 = 2 << 20;

@@ -27,7 +27,7 @@ pub mod windows;
 
 use std::fmt;
 
-use node::{Device, LinkLayer, NetDev, Node, Port, Role, Seen, Tree};
+use node::{Device, LinkLayer, NetDev, Node, NodeType, Port, Role, Seen, Tree};
 use serde::Serialize;
 
 use crate::change::Plan;
@@ -177,7 +177,9 @@ impl<'a> Ask<'a> {
         let mut found: Vec<(&Device, &Port, &NetDev)> = Vec::new();
         for device in &self.devices {
             for port in &device.ports {
-                let ethernet = port.link_layer == Seen::Value(LinkLayer::Ethernet);
+                // iWARP is on Ethernet too, and cuts its packets as TCP does.
+                let roce = device.node_type == Seen::Value(NodeType::ChannelAdapter);
+                let ethernet = roce && port.link_layer == Seen::Value(LinkLayer::Ethernet);
                 let netdev = port.netdev.as_deref().and_then(|name| self.node.netdev(name));
                 let Some(netdev) = netdev.filter(|_| ethernet) else { continue };
                 if found.iter().all(|(_, _, known)| known.name != netdev.name) {

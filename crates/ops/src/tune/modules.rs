@@ -24,7 +24,8 @@ fn wanted(ask: &Ask<'_>) -> Vec<(&'static str, &'static str)> {
         ("rdma_ucm", "programs connect by /dev/infiniband/rdma_cm"),
     ];
     let infiniband = |layer: &Seen<LinkLayer>| *layer == Seen::Value(LinkLayer::InfiniBand);
-    let mut ports = ask.devices.iter().flat_map(|device| &device.ports);
+    // One file for all of the machine, whichever devices are tuned.
+    let mut ports = ask.node.devices.iter().flat_map(|device| &device.ports);
     if ports.any(|port| infiniband(&port.link_layer)) {
         wanted.push((
             "ib_umad",

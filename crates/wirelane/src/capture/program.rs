@@ -23,6 +23,16 @@ pub(super) struct Program {
     parser: Parser,
 }
 
+impl Drop for Program {
+    /// Whoever gives up leaves no program behind that captures as root.
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
 impl Program {
     pub(super) fn start(program: &str, arguments: &[String]) -> io::Result<Program> {
         let said = tempfile::tempfile()?;

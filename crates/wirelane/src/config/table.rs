@@ -149,8 +149,9 @@ settings! {
     /// A peer that says nothing for this many milliseconds counts as gone, and its links end. Shorter
     /// notices a lost host sooner and takes a busy one for lost; peers speak once a second.
     "transport.peer_timeout_ms" peer_timeout_ms: u32 = 30_000u32, Kind::Range(3000, 3_600_000);
-    /// Encrypt what goes over TCP between peers that know each other by a key: without it, who is between
-    /// them can read and change it. One end that wants it is enough. It costs throughput. RDMA and shared memory are never encrypted.
+    /// Encrypt what goes over TCP between peers that know each other by a key: without it, who is
+    /// between them can read and change it. One end that wants it is enough. It costs throughput.
+    /// RDMA and shared memory are never encrypted.
     "transport.tcp_encrypt" tcp_encrypt: bool = false, Kind::Bool;
     /// GIDs of the peers that links use RDMA with. Empty: all. A peer that has RDMA and none of these
     /// GIDs is refused. It claims its GIDs itself, so this keeps out mistakes, not attackers: those are

@@ -110,7 +110,7 @@ fn print_windows(what: &What) -> Result<Exit, Failure> {
 }
 
 fn show(what: &What) -> Result<Exit, Failure> {
-    let (plan, no_rdma, tree) = what.plan()?;
+    let Planned { plan, no_rdma, tree, .. } = what.plan()?;
     // A folder's files are read as they are; a snapshot has what it kept.
     let machine = if what.root.is_file() { None } else { Some(what.machine()?) };
     let look = match &machine {
@@ -128,8 +128,14 @@ fn show(what: &What) -> Result<Exit, Failure> {
 
 fn apply(args: &ApplyArgs) -> Result<Exit, Failure> {
     let what = &args.what;
-    let (plan, no_rdma, _) = what.plan()?;
+    let Planned { plan, no_rdma, container, .. } = what.plan()?;
     let machine = what.machine()?;
+    if machine.is_live() && container {
+        return Err(Failure::no(
+            "this is a container: what would be set is its host's, and what would be written down here goes with the \
+             container; run it on the host",
+        ));
+    }
     let report = Report::new(&plan, &machine.look().map_err(refused)?, what.profile(), no_rdma);
     if !what.json {
         output::answer(&report.text())?;
@@ -175,7 +181,7 @@ impl What {
     }
 
     /// The plan, whether there is no RDMA device, and where the facts came from.
-    fn plan(&self) -> Result<(Plan, bool, Tree), Failure> {
+    fn plan(&self) -> Result<Planned, Failure> {
         let host = HostArgs { root: self.root.clone(), host_sys: None };
         let tree = host.tree()?;
         let node = Node::read(&tree);
@@ -186,8 +192,17 @@ impl What {
         };
         let plan = tune::plan(&node, &tree, self.profile(), &choice)
             .map_err(|error| Failure::usage(format!("tune: {error}")))?;
-        Ok((plan, node.devices.is_empty(), tree))
+        let (no_rdma, container) = (node.devices.is_empty(), node.host.container.is_some());
+        Ok(Planned { plan, no_rdma, container, tree })
     }
+}
+
+/// A plan, and what it was made for.
+struct Planned {
+    plan: Plan,
+    no_rdma: bool,
+    container: bool,
+    tree: Tree,
 }
 
 /// Every item in a line, for `--help`.
