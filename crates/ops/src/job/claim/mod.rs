@@ -103,6 +103,7 @@ impl Claim {
     /// Takes what is said of its RDMA device; an empty word says nothing. Names that no device has are refused,
     /// with a reason that follows the source's name.
     fn with_rdma(mut self, device: Option<String>, uverbs: Option<String>) -> Result<Self, String> {
+        let is_said = |word: &String| !word.trim().is_empty();
         let (device, uverbs) = (device.filter(is_said), uverbs.filter(is_said));
         if let Some(name) = device.as_deref().filter(|name| !is_device_name(name)) {
             return Err(format!("names an RDMA device {}", quoted(name)));
@@ -167,10 +168,6 @@ pub(super) fn quoted(text: &str) -> String {
     let short: String = text.chars().take(40).collect();
     let more = if short.len() < text.len() { "…" } else { "" };
     format!("{short:?}{more}")
-}
-
-fn is_said(word: &String) -> bool {
-    !word.trim().is_empty()
 }
 
 /// `uverbs4` of `/dev/infiniband/uverbs4`.
