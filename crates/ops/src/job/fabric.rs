@@ -78,7 +78,7 @@ impl Resolved<'_> {
         let names = names(&leading);
         let why = |_: &Rail| {
             format!(
-                "no peer is in a network of it, and its rate is not that of {names}, which lead to peers"
+                "no peer is in its network, and its rate is not that of the ports that lead to peers ({names})"
             )
         };
         self.drop_where(|rail| is_roce(rail) && !leads(rail) && !is_like(rail), why);
