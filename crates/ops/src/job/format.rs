@@ -64,10 +64,10 @@ fn is_shell_name(name: &str) -> bool {
     name.bytes().all(letter) && name.bytes().next().is_some_and(|first| !first.is_ascii_digit())
 }
 
-/// One word for every POSIX shell, whatever it holds.
+/// One word for every POSIX shell, whatever it holds. To zsh `=name` is where the program `name` lies.
 pub fn shell_word(value: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.,:/=@%+".contains(&byte);
-    if !value.is_empty() && value.bytes().all(plain) {
+    if !value.is_empty() && !value.starts_with('=') && value.bytes().all(plain) {
         return value.to_owned();
     }
     format!("'{}'", value.replace('\'', r"'\''"))
@@ -80,7 +80,8 @@ mod tests {
     #[test]
     fn a_shell_reads_each_value_as_one_word() {
         for (value, quoted) in [
-            ("=mlx5_4:1", "=mlx5_4:1"),
+            ("mlx5_4:1", "mlx5_4:1"),
+            ("=mlx5_4:1", "'=mlx5_4:1'"),
             ("^openib", "'^openib'"),
             ("", "''"),
             ("a b", "'a b'"),

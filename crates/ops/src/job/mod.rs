@@ -8,6 +8,7 @@
 
 mod affinity;
 mod claim;
+mod fabric;
 mod format;
 mod gid;
 mod library;
@@ -27,7 +28,7 @@ mod version;
 
 pub use format::{Format, shell_word};
 pub use library::Library;
-pub use memlock::Standing;
+pub use memlock::{Standing, is_hosts_user_namespace};
 pub use plan::{Mode, Plan, Refusal, Request, plan};
 pub use rail::{Judged, Verdict};
 pub use setting::Setting;

@@ -78,6 +78,7 @@ pub fn plan(node: &Node, tree: &Tree, request: &Request) -> Result<Plan, Box<Ref
     let claims = claim::gather(request.environment, tree);
     draft.notes.extend(claims.doubts.iter().cloned());
     let mut resolved = draft.resolve(&claims)?;
+    draft.notes.append(&mut resolved.notes);
     let policy = draft.choose_gids(&mut resolved)?;
     if !resolved.rails.is_empty() {
         return Ok(draft.rdma(&resolved, policy.as_ref()));
@@ -104,7 +105,7 @@ impl<'d> Draft<'d> {
         if let Some(wrong) = claims.wrong.first() {
             return Err(self.refuse(format!("{wrong}; --mode tcp goes without RDMA"), Vec::new()));
         }
-        resolve(self.node, self.tree, claims).map_err(|reason| {
+        resolve(self.node, self.tree, claims, self.request.peers).map_err(|reason| {
             self.refuse(format!("{reason}; --mode tcp goes without RDMA"), Vec::new())
         })
     }

@@ -26,6 +26,11 @@ impl Rail<'_> {
         format!("{}:{}", self.device.name, self.port.number)
     }
 
+    /// Omni-Path: its ports say InfiniBand, and libraries reach them by another way.
+    pub(super) fn is_omni_path(&self) -> bool {
+        self.device.driver.as_deref() == Some("hfi1")
+    }
+
     /// Gb/s, where the port tells.
     pub(super) fn gbps(&self) -> f64 {
         self.port.rate.value().map_or(0.0, |rate| rate.gbps())

@@ -1,5 +1,7 @@
 //! From claims to rails: which devices of this host a job may use.
 
+use std::net::IpAddr;
+
 use node::{Device, Node, Role, Seen, Tree};
 
 use super::claim::{Claim, Claims, DeviceId};
@@ -13,6 +15,8 @@ pub(super) struct Resolved<'n> {
     pub(super) dropped: Vec<Judged>,
     /// Whether the platform gave RDMA to this pod: then going without is no fall-back but a fault.
     pub(super) is_promised: bool,
+    /// What else to know of the choice.
+    pub(super) notes: Vec<String>,
     /// Where each rail's device was named; nowhere on a host that tells nothing.
     sources: Vec<(String, String)>,
 }
@@ -22,11 +26,13 @@ pub(super) fn resolve<'n>(
     node: &'n Node,
     tree: &Tree,
     claims: &Claims,
+    peers: &[IpAddr],
 ) -> Result<Resolved<'n>, String> {
     let mut resolved = Resolved {
         rails: Vec::new(),
         dropped: Vec::new(),
         is_promised: false,
+        notes: Vec::new(),
         sources: Vec::new(),
     };
     let mut given: Vec<&Device> = Vec::new();
@@ -47,7 +53,7 @@ pub(super) fn resolve<'n>(
     if resolved.is_promised || given.iter().any(is_usable) {
         resolved.keep_given(node, tree, &given);
     } else {
-        resolved.keep_what_works(node, tree);
+        resolved.keep_what_works(node, tree, peers);
     }
     Ok(resolved)
 }
@@ -156,7 +162,7 @@ impl<'n> Resolved<'n> {
     }
 
     /// Nobody says which: all that works, of one fabric, and no software beside hardware.
-    fn keep_what_works(&mut self, node: &'n Node, tree: &Tree) {
+    fn keep_what_works(&mut self, node: &'n Node, tree: &Tree, peers: &[IpAddr]) {
         for device in &node.devices {
             self.judge(node, tree, device);
         }
@@ -164,27 +170,13 @@ impl<'n> Resolved<'n> {
         if !self.rails.iter().all(is_software) {
             self.drop_where(is_software, |_| "software, and there is hardware".to_owned());
         }
-        if let Some(best) = self.widest() {
-            let other = |rail: &Rail| {
-                format!("{}, and {} is wider: they cannot be mixed", rail.kind.name(), best.name())
-            };
-            self.drop_where(|rail| rail.kind != best, other);
-        }
+        self.keep_one_fabric(node, peers);
     }
 
     fn judge(&mut self, node: &'n Node, tree: &Tree, device: &'n Device) {
         let (rails, dropped) = usable::judge(node, tree, device);
         self.rails.extend(rails);
         self.dropped.extend(dropped);
-    }
-
-    /// The fabric with the most Gb/s in all.
-    fn widest(&self) -> Option<Kind> {
-        let total = |kind: Kind| -> f64 {
-            self.rails.iter().filter(|rail| rail.kind == kind).map(Rail::gbps).sum()
-        };
-        let kinds = self.rails.iter().map(|rail| rail.kind);
-        kinds.max_by(|one, other| total(*one).total_cmp(&total(*other)).then(other.cmp(one)))
     }
 
     /// Drops rails, and says why.

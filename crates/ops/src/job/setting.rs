@@ -70,6 +70,22 @@ impl<'e> Settings<'e> {
         if let Some(policy) = gids {
             self.gids(policy);
         }
+        let off = |value: &str| value.trim().parse() != Ok(0u32);
+        self.mind("NCCL_IB_DISABLE", off, "NCCL will not use RDMA");
+        self.mind(
+            "NCCL_IB_HCA",
+            is_prefix,
+            "without `=` in front, mlx5_1 is mlx5_10 to mlx5_19 too",
+        );
+        if rails.iter().any(Rail::is_omni_path) {
+            self.notes.push(OMNI_PATH.to_owned());
+        } else {
+            self.ucx(rails, names);
+        }
+    }
+
+    /// UCX, and Open MPI by it.
+    fn ucx(&mut self, rails: &[Rail], names: String) {
         self.set("UCX_NET_DEVICES", names, "these ports and no others");
         self.set("OMPI_MCA_pml", "ucx", "Open MPI takes TCP in silence unless it is told");
         self.set("OMPI_MCA_osc", "ucx", "one-sided operations by the same way");
@@ -81,13 +97,6 @@ impl<'e> Settings<'e> {
                 "Open MPI knows devices called mlx* alone",
             );
         }
-        let off = |value: &str| value.trim().parse() != Ok(0u32);
-        self.mind("NCCL_IB_DISABLE", off, "NCCL will not use RDMA");
-        self.mind(
-            "NCCL_IB_HCA",
-            is_prefix,
-            "without `=` in front, mlx5_1 is mlx5_10 to mlx5_19 too",
-        );
     }
 
     fn gids(&mut self, policy: &Policy) {
@@ -154,6 +163,10 @@ fn ucx_without_rdma(node: &Node) -> String {
     ways.extend(has("AMD").then_some("rocm"));
     ways.join(",")
 }
+
+/// Why nothing is said to UCX and Open MPI there.
+const OMNI_PATH: &str = "Omni-Path: UCX and Open MPI are left as they are; Open MPI's way is its own \
+                         (`OMPI_MCA_pml=cm` with the MTL psm2), which it takes by itself";
 
 impl Kind {
     /// Whether it is reached by verbs.

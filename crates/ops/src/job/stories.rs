@@ -251,9 +251,118 @@ fn on_a_host_fabrics_are_not_mixed() {
 }
 
 #[test]
+fn ports_of_another_infiniband_fabric_are_left_out() {
+    let machine = Machine::default()
+        .infiniband("mlx5_0", 0)
+        .gid("mlx5_0", 0, "fec0:0:0:2::5a00", "IB/RoCE v1", None)
+        .infiniband("mlx5_1", 1)
+        .gid("mlx5_1", 0, "fe80::5a04", "IB/RoCE v1", None)
+        .rate("mlx5_1", "400 Gb/sec (4X NDR)")
+        .infiniband("mlx5_2", 2)
+        .gid("mlx5_2", 0, "fe80::5a08", "IB/RoCE v1", None)
+        .rate("mlx5_2", "400 Gb/sec (4X NDR)");
+    let plan = auto(&machine, &[]).expect("a plan");
+    assert_eq!(hca(&plan), Some("=mlx5_1:1,mlx5_2:1"));
+    let said = why(&plan.devices, "mlx5_0");
+    assert!(said.contains("fec0:0:0:2::/64") && said.contains("fe80::/64 is wider"), "{said}");
+    let given = [("PCIDEVICE_A_B", "0000:3b:02.0,0000:3b:02.1")];
+    let plan = auto(&machine, &given).expect("a plan");
+    assert_eq!(hca(&plan), Some("=mlx5_0:1,mlx5_1:1"), "what was given stays");
+}
+
+#[test]
+fn of_two_like_infiniband_fabrics_the_first_by_name() {
+    let machine = pod().gid("mlx5_4", 0, "fe80::1", "IB/RoCE v1", None).gid(
+        "mlx5_1",
+        0,
+        "fec0::1",
+        "IB/RoCE v1",
+        None,
+    );
+    assert_eq!(hca(&auto(&machine, &[]).expect("a plan")), Some("=mlx5_1:1"));
+}
+
+/// Two rails of 100 Gb/s in networks of their own, and a port of 25 Gb/s for management.
+fn roce_host() -> Machine {
+    let mut machine = Machine::default();
+    for (name, number, netdev, address) in [
+        ("roce0", 0, "eth0", "10.60.0.7"),
+        ("roce1", 1, "eth1", "10.60.1.7"),
+        ("roce2", 2, "eth2", "192.168.5.9"),
+    ] {
+        let gid = format!("::ffff:{address}");
+        machine = machine
+            .roce(name, number, netdev)
+            .gid(name, 3, &gid, V2, Some(netdev))
+            .address(netdev, address, 24);
+    }
+    machine.rate("roce2", "25 Gb/sec (1X EDR)")
+}
+
+#[test]
+fn a_slow_port_beside_fast_ones_is_another_network() {
+    let plan = auto(&roce_host(), &[]).expect("a plan");
+    assert_eq!(hca(&plan), Some("=roce0:1,roce1:1"));
+    assert!(why(&plan.devices, "roce2").contains("25 Gb/s, less than half"), "{:?}", plan.devices);
+    let given = [("PCIDEVICE_A_B", "0000:3b:02.2")];
+    assert_eq!(hca(&auto(&roce_host(), &given).expect("a plan")), Some("=roce2:1"));
+    let unaddressed = roce_host().gid("roce0", 3, "fe80::1", V2, Some("eth0")).gid(
+        "roce1",
+        3,
+        "fe80::2",
+        V2,
+        Some("eth1"),
+    );
+    assert_eq!(hca(&auto(&unaddressed, &[]).expect("a plan")), Some("=roce2:1"));
+    let half = roce_host().rate("roce2", "50 Gb/sec (1X HDR)");
+    assert_eq!(hca(&auto(&half, &[]).expect("a plan")), Some("=roce0:1,roce1:1,roce2:1"));
+}
+
+#[test]
+fn with_peers_the_ports_that_lead_to_them_and_their_like_stay() {
+    let to = |machine: &Machine, peer: &str| {
+        asked(machine, Mode::Auto, &[], None, &[peer]).expect("a plan")
+    };
+    let host = roce_host().rate("roce2", "50 Gb/sec (1X HDR)");
+    let plan = to(&host, "10.60.0.8");
+    assert_eq!(hca(&plan), Some("=roce0:1,roce1:1"), "the second rail has a network of its own");
+    assert!(why(&plan.devices, "roce2").contains("lead to peers (roce0:1)"), "{:?}", plan.devices);
+    let plan = to(&host, "192.168.5.10");
+    assert_eq!(hca(&plan), Some("=roce2:1"), "it is not much slower, and the peers are there");
+}
+
+#[test]
+fn peers_named_by_their_management_addresses_do_not_cost_the_fast_ports() {
+    let plan = asked(&roce_host(), Mode::Auto, &[], None, &["192.168.5.10"]).expect("a plan");
+    assert_eq!(hca(&plan), Some("=roce0:1,roce1:1"));
+    assert!(
+        plan.notes.iter().any(|note| note.contains("network of roce2:1 alone")),
+        "{:?}",
+        plan.notes
+    );
+    let plan = asked(&roce_host(), Mode::Auto, &[], None, &["172.16.0.1"]).expect("a plan");
+    assert_eq!(hca(&plan), Some("=roce0:1,roce1:1"));
+    assert!(
+        plan.notes.iter().any(|note| note.contains("no RoCE port is in a network")),
+        "{:?}",
+        plan.notes
+    );
+}
+
+#[test]
+fn omni_path_is_left_to_its_own_library() {
+    let driver = "/sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:02.0/driver";
+    let machine =
+        Machine::default().infiniband("hfi1_0", 0).link(driver, "/sys/bus/pci/drivers/hfi1");
+    let plan = auto(&machine, &[]).expect("a plan");
+    assert_eq!(set(&plan).keys().copied().collect::<Vec<_>>(), ["NCCL_IB_HCA"]);
+    assert!(plan.notes.iter().any(|note| note.contains("psm2")), "{:?}", plan.notes);
+}
+
+#[test]
 fn each_reader_gets_what_it_knows() {
     let plan = auto(&pod(), &[GIVEN]).expect("a plan");
     assert_eq!(plan.text(Format::NcclConf), "NCCL_IB_HCA==mlx5_4:1\n");
     assert_eq!(plan.text(Format::Mca), "pml = ucx\nosc = ucx\nbtl = ^openib\n");
-    assert!(plan.text(Format::Sh).starts_with("export NCCL_IB_HCA==mlx5_4:1\n"));
+    assert!(plan.text(Format::Sh).starts_with("export NCCL_IB_HCA='=mlx5_4:1'\n"));
 }

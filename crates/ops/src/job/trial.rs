@@ -93,6 +93,10 @@ impl Machine {
         self.device(name, number, "Unknown").file(&node_type, "7: unspecified\n")
     }
 
+    pub(super) fn rate(self, device: &str, rate: &str) -> Self {
+        self.file(&format!("/sys/class/infiniband/{device}/ports/1/rate"), rate)
+    }
+
     /// An entry of the GID table; without a net device, one of another network namespace.
     pub(super) fn gid(
         mut self,

@@ -43,10 +43,18 @@ enum ModeArg {
     Auto,
 }
 
-/// A plan, and whether it is for a container.
+/// A plan, and where it is for.
 pub(crate) struct Planned {
     pub(crate) plan: Plan,
+    pub(crate) place: Place,
+}
+
+/// Where a job runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
     pub(crate) is_container: bool,
+    /// Whether its user namespace is the host's.
+    pub(crate) is_hosts: bool,
 }
 
 impl JobArgs {
@@ -67,7 +75,7 @@ impl JobArgs {
             nccl: self.nccl,
         };
         match ops::job::plan(&node, &tree, &request) {
-            Ok(plan) => Ok(Planned { plan, is_container: node.host.container.is_some() }),
+            Ok(plan) => Ok(Planned { plan, place: Place::of(&node, &tree) }),
             Err(refusal) => {
                 self.tell(&refusal.devices, &refusal.notes);
                 Err(Failure::no(refusal.reason))
@@ -129,6 +137,15 @@ impl JobArgs {
             Some(Ok(None)) => Err(Failure::failed(format!("--peers {peer}: it has no address"))),
             Some(Err(error)) => Err(Failure::failed(format!("--peers {peer}: {error}"))),
             None => Err(Failure::failed(format!("--peers {peer}: the resolver does not answer"))),
+        }
+    }
+}
+
+impl Place {
+    fn of(node: &Node, tree: &Tree) -> Self {
+        Place {
+            is_container: node.host.container.is_some(),
+            is_hosts: ops::job::is_hosts_user_namespace(tree),
         }
     }
 }

@@ -9,8 +9,10 @@ use rustix::thread::{
     configure_capability_in_ambient_set, no_new_privs, set_capabilities,
 };
 
+use crate::env::Place;
+
 /// As far as it may be raised, and what is then so.
-pub(super) fn raise(is_container: bool) -> Standing {
+pub(super) fn raise(place: Place) -> Standing {
     let none = CapabilitySet::empty();
     let nothing = CapabilitySets { effective: none, permitted: none, inheritable: none };
     let sets = capabilities(None).unwrap_or(nothing);
@@ -23,7 +25,8 @@ pub(super) fn raise(is_container: bool) -> Standing {
         keeps_lock: keeps_lock(uid, sets),
         may_have_lock: capability_is_in_bounding_set(CapabilitySet::IPC_LOCK).unwrap_or(false),
         no_new_privileges: no_new_privs().unwrap_or(false),
-        is_container,
+        is_container: place.is_container,
+        is_hosts: place.is_hosts,
         limit: Limit { soft: after.current, hard: after.maximum },
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn run(_global: &Global, args: &ExecArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     if planned.plan.mode == Mode::Rdma
-        && let Some(complaint) = memlock::raise(planned.is_container).complaint()
+        && let Some(complaint) = memlock::raise(planned.place).complaint()
     {
         output::warning(&complaint);
     }

@@ -147,7 +147,7 @@ fn the_command_takes_the_programs_place() {
 fn a_dry_run_is_the_script_of_what_would_be_done() {
     let output = in_pod(&[], "exec", &["--dry-run", "--", "echo", "a b", "$HOME"]);
     let script = stdout(&output);
-    assert!(script.starts_with("export NCCL_IB_HCA==mlx5_4:1\n"), "{script}");
+    assert!(script.starts_with("export NCCL_IB_HCA='=mlx5_4:1'\n"), "{script}");
     assert!(script.ends_with("exec echo 'a b' '$HOME'\n"), "{script}");
 }
 

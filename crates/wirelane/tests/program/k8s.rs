@@ -106,6 +106,21 @@ fn jobs_bring_the_program_and_may_lock_memory() {
 }
 
 #[test]
+fn a_check_fails_for_problems_and_not_for_warnings_of_the_host() {
+    let text = printed(&["verify", "--image", "example/wirelane:1"]);
+    assert!(text.contains("doctor --require rdma;"), "{text}");
+    assert!(!text.contains("--strict"), "{text}");
+}
+
+#[test]
+fn an_exporter_that_is_still_to_come_is_said_to_be() {
+    let known = run(&["exporter", "--help"]).status.code() == Some(0);
+    let output = run(&["k8s", "exporter", "--image", "example/wirelane:1"]);
+    has(&stdout(&output), &["kind: DaemonSet", "kind: PodMonitor"]);
+    assert_eq!(stderr(&output).contains("no `wirelane exporter` yet"), !known);
+}
+
+#[test]
 fn names_that_no_cluster_takes_are_refused_at_the_door() {
     for (flag, value) in
         [("--namespace", "Train"), ("--name", "a_b"), ("--image", "a b"), ("--resource", "a/b/c")]

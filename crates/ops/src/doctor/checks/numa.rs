@@ -24,10 +24,25 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     let (active, idle): (Vec<&Device>, Vec<&Device>) =
         known.partition(|card| card.ports.iter().any(Port::is_active));
     if !active.is_empty() {
-        findings
-            .extend(case.gpus().into_iter().filter_map(|gpu| of_gpu(case, gpu, &active, &idle)));
+        let gpus = case.gpus().into_iter().filter(|gpu| is_here(case, gpu));
+        findings.extend(gpus.filter_map(|gpu| of_gpu(case, gpu, &active, &idle)));
     }
     findings
+}
+
+/// A container sees every GPU of its host, and uses those whose nodes it was given.
+fn is_here(case: &Case<'_>, gpu: &Gpu) -> bool {
+    if case.node.host.container.is_none() || gpu.vendor.as_deref() != Some("NVIDIA") {
+        return true;
+    }
+    let told = case.tree.text(&format!("/proc/driver/nvidia/gpus/{}/information", gpu.pci));
+    let minor = told.into_value().and_then(|text| {
+        text.lines().find_map(|line| line.strip_prefix("Device Minor:")?.trim().parse().ok())
+    });
+    // Where the driver does not tell, its numbers are in PCI order, as ours are.
+    let path = format!("/dev/nvidia{}", minor.unwrap_or(gpu.index));
+    let mut nodes = case.node.char_devices.iter();
+    nodes.any(|file| file.path == path && file.node.value().is_some())
 }
 
 fn of_gpu(case: &Case<'_>, gpu: &Gpu, active: &[&Device], idle: &[&Device]) -> Option<Finding> {
@@ -76,4 +91,51 @@ fn nowhere(case: &Case<'_>, card: &Device) -> Option<Finding> {
                  NUMA settings.",
             )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use node::{Node, Tree};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::doctor::Settings;
+
+    /// GPUs that are spoken of, in a pod of a host with eight cards and eight GPUs that was given the first two cards and
+    /// these GPU nodes.
+    fn spoken_of(nodes: &[&str], files: &[(&str, &str)]) -> Vec<String> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/trees/ndr8.json");
+        let text = std::fs::read_to_string(path).expect("a tree");
+        let mut json: Value = serde_json::from_str(&text).expect("JSON");
+        json["files"]["/proc/1/cgroup"] = json!("0::/kubepods.slice/kubepods-pod1.slice\n");
+        json["files"]["/proc/self/cgroup"] = json!("0::/kubepods.slice/kubepods-pod1.slice\n");
+        for (path, text) in files {
+            json["files"][*path] = json!(text);
+        }
+        let given = ["/dev/infiniband/uverbs0", "/dev/infiniband/uverbs1"];
+        let all = json["nodes"].as_object_mut().expect("nodes");
+        all.retain(|path, _| given.contains(&path.as_str()) || nodes.contains(&path.as_str()));
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), json.to_string()).expect("is written");
+        let tree = Tree::at(file.path()).expect("a tree");
+        let node = Node::read(&tree);
+        let findings = run(&Case { node: &node, tree: &tree, settings: Settings::default() });
+        findings.iter().map(Finding::subject).collect()
+    }
+
+    #[test]
+    fn a_pod_hears_of_the_gpus_it_was_given() {
+        assert_eq!(spoken_of(&["/dev/nvidia0", "/dev/nvidia1"], &[]), ["GPU 0", "GPU 1"]);
+        assert_eq!(spoken_of(&[], &[]), [""; 0]);
+    }
+
+    #[test]
+    fn the_driver_knows_the_numbers_of_its_nodes() {
+        let file = |address: &str| format!("/proc/driver/nvidia/gpus/{address}/information");
+        let (first, last) = (file("0000:1b:00.0"), file("0000:e0:00.0"));
+        let told = [(&*first, "Device Minor: \t 7\n"), (&*last, "Device Minor: \t 0\n")];
+        assert_eq!(spoken_of(&["/dev/nvidia7"], &told), ["GPU 0"]);
+    }
 }

@@ -35,7 +35,8 @@ fn claim(
     let said = |what: &str| environment.get(&format!("{PREFIX}{device}_{what}")).cloned();
     let mut claim = Claim::new(id, variable);
     claim.is_vfio = said("VFIO_DEVICE").is_some();
-    claim.with_rdma(said("RDMA_DEVICE"), said("RDMA_UVERB"))
+    let claim = claim.with_rdma(said("RDMA_DEVICE"), said("RDMA_UVERB"));
+    claim.map_err(|reason| format!("{PREFIX}{device}_* {reason}"))
 }
 
 fn not_an_address(variable: &str, value: &str) -> String {

@@ -100,18 +100,18 @@ impl Claim {
         }
     }
 
-    /// Takes what is said of its RDMA device. Names that no device has are refused.
+    /// Takes what is said of its RDMA device; an empty word says nothing. Names that no device has are refused,
+    /// with a reason that follows the source's name.
     fn with_rdma(mut self, device: Option<String>, uverbs: Option<String>) -> Result<Self, String> {
+        let is_said = |word: &String| !word.trim().is_empty();
+        let (device, uverbs) = (device.filter(is_said), uverbs.filter(is_said));
         if let Some(name) = device.as_deref().filter(|name| !is_device_name(name)) {
-            return Err(format!("{} names an RDMA device {}", self.source, quoted(name)));
+            return Err(format!("names an RDMA device {}", quoted(name)));
         }
-        let uverbs =
-            match uverbs {
-                Some(path) => Some(node_name(&path).ok_or_else(|| {
-                    format!("{} names a device node {}", self.source, quoted(&path))
-                })?),
-                None => None,
-            };
+        let named = |path: String| {
+            node_name(&path).ok_or_else(|| format!("names a device node {}", quoted(&path)))
+        };
+        let uverbs = uverbs.map(named).transpose()?;
         self.promises_rdma |= device.is_some() || uverbs.is_some();
         self.rdma_device = device;
         self.uverbs = uverbs;

@@ -54,11 +54,9 @@ fn networks(text: &str) -> Result<Vec<Network>, String> {
 fn add(path: &str, network: Network, claims: &mut Claims) {
     let Some(pci) = network.device_info.and_then(|info| info.pci) else { return };
     let Some(id) = pci.address.as_deref().and_then(DeviceId::parse) else { return };
-    // Empty where there is none.
-    let device = pci.rdma_device.filter(|name| !name.is_empty());
-    match Claim::new(id, path).with_rdma(device, None) {
+    match Claim::new(id, path).with_rdma(pci.rdma_device, None) {
         Ok(claim) => claims.add(claim),
-        Err(reason) => claims.doubts.push(reason),
+        Err(reason) => claims.doubts.push(format!("{path} {reason}")),
     }
 }
 

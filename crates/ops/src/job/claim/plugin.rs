@@ -216,12 +216,21 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_name_says_nothing() {
+        let empty = NEW.replace("mlx5_4", "");
+        let claims = claims(&[("PCIDEVICE_A_B_INFO", &empty)]);
+        assert_eq!(only(&claims), ("PCIDEVICE_A_B_INFO", None, Some("uverbs4")));
+    }
+
+    #[test]
     fn names_that_lead_elsewhere_are_refused() {
         for (device, node) in [("mlx5_0,mlx5_1", "uverbs0"), ("../x", "uverbs0"), ("a", "../sda")] {
             let info = format!(
                 r#"{{"0000:3b:02.6":{{"rdma":{{"rdma_dev":"{device}","uverbs":"/dev/infiniband/{node}"}}}}}}"#
             );
-            assert_eq!(claims(&[("PCIDEVICE_A_B_INFO", &info)]).wrong.len(), 1, "{device} {node}");
+            let wrong = claims(&[("PCIDEVICE_A_B_INFO", &info)]).wrong;
+            let [reason] = wrong.as_slice() else { panic!("{device} {node}: {wrong:?}") };
+            assert_eq!(reason.matches("PCIDEVICE_A_B_INFO").count(), 1, "{reason}");
         }
         assert_eq!(claims(&[("PCIDEVICE_A_B", "0000:3b:02.6,/etc")]).wrong.len(), 1);
     }
