@@ -65,9 +65,7 @@ const OF_WORK: &[&str] =
     &["syndrom", "synd ", "vendor err", "vendor_err", "wr_id", "cqe", "ibv_", "net/ib"];
 /// Words without which `remote access` or `response timeout` is of something else.
 const OF_VERBS: &[&str] = &[
-    "completion",
     "cq",
-    "cqe",
     "flush",
     "ibv",
     "infiniband",
@@ -85,7 +83,6 @@ const OF_VERBS: &[&str] = &[
     "verbs",
     "wc_",
     "work request",
-    "wr",
 ];
 
 fn vendor(lower: &str) -> Option<Number> {

@@ -265,6 +265,7 @@ fn what_is_nobodys_error_is_not_known() {
         "mlx5_core 0000:3b:00.0: link downgraded",
         "nginx: upstream response timeout",
         "remote access VPN is connected",
+        "chat completion: bad response from upstream",
         "curl: Couldn't connect to server",
         "pcieport 0000:00:1c.0: AER: enabled with IRQ 122",
         "pcieport 0000:00:1c.0: DPC: error containment capabilities: Int Msg #0, RPExt+",

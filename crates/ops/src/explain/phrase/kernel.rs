@@ -143,16 +143,16 @@ pub(super) const LINK_DOWN: Phrase =
 
 /// `link down` of a driver or a net device that the line names.
 pub(super) fn is_link_down(lower: &str) -> bool {
-    let told = ["link down", "link is down"].iter().any(|words| stands(lower, words));
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    told && lower.split(|letter| !is_part(letter)).any(|word| {
-        let netdev = |prefix: &&str| {
-            word.strip_prefix(prefix)
-                .is_some_and(|rest| rest.starts_with(|l: char| l.is_ascii_digit()))
-        };
-        DRIVERS.iter().any(|driver| word.starts_with(driver))
-            || NETDEVS.iter().any(|prefix| netdev(&prefix))
-    })
+    let told = ["link down", "link is down"].iter().any(|words| stands(lower, words));
+    told && lower.split(|letter| !is_part(letter)).any(is_card)
+}
+
+/// Whether a word is the name of a driver or a net device.
+fn is_card(word: &str) -> bool {
+    let is_numbered = |rest: &str| rest.starts_with(|letter: char| letter.is_ascii_digit());
+    DRIVERS.iter().any(|driver| word.starts_with(driver))
+        || NETDEVS.iter().any(|kind| word.strip_prefix(kind).is_some_and(is_numbered))
 }
 
 /// How the names of drivers of network cards begin.
