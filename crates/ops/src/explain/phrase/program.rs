@@ -263,7 +263,7 @@ pub(super) const TABLE: &[Phrase] = &[
     row(
         &["ucx", "error no ", " transport to"],
         Subject::NoDevice,
-        "UCX: no transport between the two",
+        "no transport between the two ends",
         "Nothing that both ends have connects them: one has no RDMA device that it can use, or \
          UCX_TLS and UCX_NET_DEVICES rule it out at one end.",
     ),
