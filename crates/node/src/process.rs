@@ -13,6 +13,9 @@ pub struct Process {
     pub groups: Vec<u32>,
     /// What it may do beyond its user's rights.
     pub capabilities: Option<Capabilities>,
+    /// Whether it is in the user namespace that the machine started with; elsewhere the kernel does not count its
+    /// capabilities where limits are checked. `None`: not known.
+    pub initial_user_namespace: Option<bool>,
     /// How much memory it may lock.
     pub memlock: Option<Limit>,
     /// How many files it may have open.
@@ -47,6 +50,23 @@ pub struct Limit {
     pub hard: Option<u64>,
 }
 
+impl Process {
+    /// Whether memory may be locked beyond the limit.
+    pub fn can_lock(&self) -> bool {
+        self.counts() && self.capabilities.is_some_and(Capabilities::can_lock)
+    }
+
+    /// Whether hard limits may be raised.
+    pub fn can_raise_limits(&self) -> bool {
+        self.counts() && self.capabilities.is_some_and(Capabilities::can_raise_limits)
+    }
+
+    /// Whether its capabilities count where limits are checked.
+    fn counts(&self) -> bool {
+        self.initial_user_namespace != Some(false)
+    }
+}
+
 impl Capabilities {
     /// Whether memory may be locked beyond the limit.
     pub fn can_lock(self) -> bool {
@@ -73,6 +93,10 @@ pub(crate) fn read(tree: &Tree) -> Process {
         uid: field(&status, "Uid:").and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok()),
         groups: groups(&status),
         capabilities: capabilities(&status),
+        initial_user_namespace: tree
+            .text("/proc/self/uid_map")
+            .into_value()
+            .map(|map| is_all(&map)),
         memlock: limit(&limits, "Max locked memory"),
         open_files: limit(&limits, "Max open files"),
         cgroup_memory_bytes: cgroup.memory(tree),
@@ -83,6 +107,11 @@ pub(crate) fn read(tree: &Tree) -> Process {
 
 fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+}
+
+/// Whether a map of users is `0 0 4294967295`: all, each as itself.
+fn is_all(map: &str) -> bool {
+    map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
 /// The effective one first, the others once each.
@@ -196,6 +225,13 @@ mod tests {
         let capabilities = capabilities(status).expect("sets");
         assert!(capabilities.can_lock() && !capabilities.can_raise_limits());
         assert_eq!(groups(status), [6, 100]);
+    }
+
+    #[test]
+    fn a_user_namespace_is_told_by_its_map() {
+        assert!(is_all("         0          0 4294967295"));
+        assert!(!is_all("0 1000 1"));
+        assert!(!is_all("0 1000 1\n1 100000 65536"));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! `wirelane explain`: what an error line means, and what of its causes is seen here.
 
-use std::io::{IsTerminal, Read};
+use std::io::{BufRead, IsTerminal, Read};
 
 use clap::Args;
 use node::Node;
 use ops::doctor::{Case, Settings};
-use ops::explain::{self, Explained, State, Suspect};
+use ops::explain::{self, Explained, Log, Reading, State, Suspect};
 use serde::Serialize;
 
 use crate::cli::Global;
@@ -34,11 +34,12 @@ pub(crate) struct ExplainArgs {
 }
 
 pub(crate) fn run(_global: &Global, args: &ExplainArgs) -> Result<Exit, Failure> {
-    let text = if args.line.is_empty() { from_stdin()? } else { args.line.join(" ") };
+    let readings =
+        if args.line.is_empty() { from_stdin()? } else { explain::read(&args.line.join(" ")) };
     let tree = args.host.tree()?;
     let node = Node::read(&tree);
     let case = Case { node: &node, tree: &tree, settings: Settings::default() };
-    let explained = explain::explain(&text, &case);
+    let explained = explain::explain(readings, &case);
     if args.json {
         output::json(&Document { format: "wirelane explain 1", explained: &explained })?;
     } else if explained.is_empty() {
@@ -58,20 +59,32 @@ pub(crate) fn run(_global: &Global, args: &ExplainArgs) -> Result<Exit, Failure>
     Ok(if explained.is_empty() { Exit::No } else { Exit::Done })
 }
 
-/// A MiB of a log is enough to find its errors.
-fn from_stdin() -> Result<String, Failure> {
+/// To the end, line by line: the error that matters may be the last of a long log.
+fn from_stdin() -> Result<Vec<Reading>, Failure> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
         output::note("Paste the lines, then press Ctrl-D.");
     }
-    let mut bytes = Vec::new();
-    let read = stdin.lock().take(LONGEST + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Failure::failed(format!("read stdin: {error}")))?;
-    if bytes.len() as u64 > LONGEST {
-        output::warning(&"only the first MiB of the text was looked at");
-        bytes.truncate(LONGEST as usize);
+    let mut input = stdin.lock().take(LONGEST_LOG);
+    let readings =
+        read_log(&mut input).map_err(|error| Failure::failed(format!("read stdin: {error}")))?;
+    if input.limit() == 0 {
+        output::warning(&"only the first 64 GiB of the text were looked at");
     }
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(readings)
+}
+
+fn read_log(input: &mut impl BufRead) -> std::io::Result<Vec<Reading>> {
+    let mut log = Log::default();
+    let mut line = Vec::new();
+    while input.take(LONGEST_LINE).read_until(b'\n', &mut line)? > 0 {
+        log.add(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']));
+        if line.last() != Some(&b'\n') {
+            input.skip_until(b'\n')?;
+        }
+        line.clear();
+    }
+    Ok(log.into_readings())
 }
 
 #[derive(Serialize)]
@@ -125,6 +138,9 @@ Nothing in this text is an error line that Wirelane knows. It knows completions 
 and perftest, messages of libfabric's EFA provider, and the kernel's lines on mlx5, PCIe, the IOMMU and GPUs. Try the
 first error of the log, whole; and `wirelane doctor`, which needs no line.";
 
-const LONGEST: u64 = 1 << 20;
+/// Bytes of a line that are looked at.
+const LONGEST_LINE: u64 = 16 << 10;
+/// An input without end is left here.
+const LONGEST_LOG: u64 = 64 << 30;
 /// Lines of evidence for a cause.
 const MOST_SHOWN: usize = 3;

@@ -26,7 +26,16 @@ impl HostArgs {
         if self.root == Path::new("/") {
             return Ok(Tree::live(self.host_sys.as_deref()).with_environment(environment()));
         }
-        Tree::at(&self.root).map_err(|error| Failure::failed(format!("--root {error}")))
+        let tree =
+            Tree::at(&self.root).map_err(|error| Failure::failed(format!("--root {error}")))?;
+        if !tree.exists("/sys") && !tree.exists("/proc") {
+            return Err(Failure::failed(format!(
+                "--root {}: nothing of a machine is there, neither /sys nor /proc; name the root \
+                 of a machine, or a snapshot of one",
+                self.root.display()
+            )));
+        }
+        Ok(tree)
     }
 }
 

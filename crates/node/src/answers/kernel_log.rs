@@ -107,7 +107,7 @@ fn classify(text: &str) -> Option<LogKind> {
     let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
     if has(&["nvrm: xid", "fallen off the bus"]) {
         Some(LogKind::Xid)
-    } else if has(&["aer:", "pcie bus error", "pcie error"]) {
+    } else if is_pcie_error(&lower) {
         Some(LogKind::PcieError)
     } else if has(&["dmar:", "amd-vi:", "arm-smmu"]) && has(&["fault", "event logged", "event 0x"])
     {
@@ -116,11 +116,20 @@ fn classify(text: &str) -> Option<LogKind> {
         None
     } else if has(&["link up", "link down", "link is", "link active", "cable"]) {
         Some(LogKind::Link)
-    } else if has(&["health", "syndrome", "fatal", "error", "fail", "timeout", "assert", "reset"]) {
+    } else if has(HEALTH) {
         Some(LogKind::Health)
     } else {
         None
     }
+}
+
+/// At every start the kernel tells of the ports that watch for errors (`AER: enabled with IRQ 122`,
+/// `DPC: error containment capabilities`): those are none.
+fn is_pcie_error(lower: &str) -> bool {
+    let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    has(&["pcie bus error", "pcie error"])
+        || (has(&["aer:"]) && has(&["error", "fatal", "recover"]))
+        || (has(&["dpc:"]) && has(&["containment event", "error detected", "recover"]))
 }
 
 /// Whatever the bytes are.
@@ -128,6 +137,20 @@ fn classify(text: &str) -> Option<LogKind> {
 pub(super) fn fuzz(record: &[u8]) {
     parse(record);
 }
+
+/// What a driver says when its card is not well.
+const HEALTH: &[&str] = &[
+    "health",
+    "syndrome",
+    "fatal",
+    "error",
+    "fail",
+    "timeout",
+    "assert",
+    "reset",
+    "insufficient power",
+    "high temperature",
+];
 
 /// Who speaks of the fabric.
 const DRIVERS: &[&str] = &[
@@ -177,11 +200,32 @@ mod tests {
                 LogKind::Health,
             ),
             ("mlx5_core 0000:3b:00.0 eth0: Link down", LogKind::Link),
+            (
+                "mlx5_core 0000:3b:00.0: Port module event[error]: module 0, Cable error, High \
+                 Temperature",
+                LogKind::Link,
+            ),
+            (
+                "mlx5_core 0000:3b:00.0: mlx5_pcie_event:302:(pid 1): Detected insufficient power \
+                 on the PCIe slot (27W).",
+                LogKind::Health,
+            ),
+            (
+                "pcieport 0000:00:1c.0: DPC: containment event, status:0x1f01 source:0x0000",
+                LogKind::PcieError,
+            ),
+            ("pcieport 0000:00:1c.0: AER: device recovery failed", LogKind::PcieError),
         ] {
             assert_eq!(kind(text), Some(expected), "{text}");
         }
-        for text in ["usb 1-1: reset high-speed USB device", "DMAR: IOMMU enabled", "e1000 Link up"]
-        {
+        for text in [
+            "usb 1-1: reset high-speed USB device",
+            "DMAR: IOMMU enabled",
+            "e1000 Link up",
+            "pcieport 0000:00:1c.0: AER: enabled with IRQ 122",
+            "pcieport 0000:00:1c.0: DPC: enabled with IRQ 122",
+            "pcieport 0000:00:1c.0: DPC: error containment capabilities: Int Msg #0, RPExt+",
+        ] {
             assert_eq!(kind(text), None, "{text}");
         }
     }

@@ -75,6 +75,10 @@ impl Tree {
         if metadata.is_dir() {
             return Ok(Tree::of(Source::Folder(Folder::under(root)), Answers::default()));
         }
+        // Opening a pipe would wait for its writer.
+        if !metadata.is_file() {
+            return Err(Error::new(root, "neither a folder nor a regular file"));
+        }
         Ok(Tree::of_document(snapshot::read(root)?))
     }
 

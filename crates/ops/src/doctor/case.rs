@@ -69,14 +69,34 @@ impl<'n> Case<'n> {
         port.netdev.as_deref().and_then(|name| self.node.netdev(name))
     }
 
-    /// GPUs that compute; those that only show a console are no concern of the fabric.
+    /// GPUs that compute; those that only show a console or a desktop are no concern of the fabric.
     pub(super) fn gpus(&self) -> Vec<&'n Gpu> {
-        let computes = |gpu: &&Gpu| {
-            let vendor = self.node.pci.get(&gpu.pci).and_then(|function| function.vendor.value());
-            matches!(vendor, Some(&(NVIDIA | AMD)))
-                || matches!(gpu.vendor.as_deref(), Some("NVIDIA" | "AMD"))
-        };
-        self.node.gpus.iter().filter(computes).collect()
+        self.node.gpus.iter().filter(|gpu| self.computes(gpu)).collect()
+    }
+
+    /// By driver and class: cards for screens, and AMD's and Intel's within processors, are VGA controllers.
+    fn computes(&self, gpu: &Gpu) -> bool {
+        let Some(function) = self.function(gpu.pci) else { return false };
+        let class = function.class.value().map(|class| class >> 8);
+        match function.vendor.value() {
+            Some(&NVIDIA) => gpu.driver.as_deref() == Some("nvidia"),
+            Some(&AMD) => {
+                matches!(class, Some(DISPLAY_OTHER | ACCELERATOR))
+                    && gpu.driver.as_deref() == Some("amdgpu")
+            }
+            _ => class == Some(ACCELERATOR),
+        }
+    }
+
+    /// Whether a virtual function may wait here without link and address: on a host, for a pod or virtual machine.
+    pub(super) fn may_be_idle(&self, device: &Device) -> bool {
+        is_virtual(device) && self.node.host.container.is_none()
+    }
+
+    /// Whether all devices to judge are EFA, which needs less of the kernel than others.
+    pub(super) fn is_efa_alone(&self) -> bool {
+        let devices = self.devices();
+        !devices.is_empty() && devices.iter().all(|device| device.driver.as_deref() == Some("efa"))
     }
 
     /// A PCI function.
@@ -192,3 +212,6 @@ pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
 
 const NVIDIA: u16 = 0x10de;
 const AMD: u16 = 0x1002;
+/// Classes of PCI functions, without the programming interface.
+const DISPLAY_OTHER: u32 = 0x0380;
+const ACCELERATOR: u32 = 0x1200;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::scan::{Number, number_after};
+use super::scan::{Number, begins, number_after};
 use super::{Status, Subject, Syndrome};
 
 /// A completion that failed.
@@ -32,7 +32,7 @@ fn status(line: &str, lower: &str) -> Option<&'static Status> {
     Status::named_in(line)
         .or_else(|| by_mlx5(lower))
         .or_else(|| by_number(lower))
-        .or_else(|| Status::worded_in(lower))
+        .or_else(|| Status::worded_in(lower).filter(|_| has_any(lower, OF_VERBS)))
 }
 
 fn by_mlx5(lower: &str) -> Option<&'static Status> {
@@ -46,15 +46,44 @@ fn by_mlx5(lower: &str) -> Option<&'static Status> {
 
 fn by_number(lower: &str) -> Option<&'static Status> {
     // A number alone is not enough: many things have a status.
-    let about_work =
-        ["completion", "syndrom", "vendor err", "vendor_err", "wr_id", "cqe", "ibv_wc"];
-    if !about_work.iter().any(|word| lower.contains(word)) {
+    let about_work = has_any(lower, OF_WORK)
+        || (lower.contains("completion") && has_any(lower, &["mlx", "opcode", "qp_num", "qpn"]));
+    if !about_work {
         return None;
     }
     let words = ["failed status", "status", "with error"];
     let number = words.iter().find_map(|word| number_after(lower, word))?;
     Status::of_number(number.value)
 }
+
+fn has_any(lower: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| begins(lower, word))
+}
+
+/// Words that only a completion has beside its status.
+const OF_WORK: &[&str] =
+    &["syndrom", "synd ", "vendor err", "vendor_err", "wr_id", "cqe", "ibv_", "net/ib"];
+/// Words without which `remote access` or `response timeout` is of something else.
+const OF_VERBS: &[&str] = &[
+    "cq",
+    "flush",
+    "ibv",
+    "infiniband",
+    "local protection",
+    "mlx",
+    "nccl",
+    "net/ib",
+    "qp",
+    "rdma",
+    "retry count",
+    "rnr",
+    "synd",
+    "transport retry",
+    "ucx",
+    "verbs",
+    "wc_",
+    "work request",
+];
 
 fn vendor(lower: &str) -> Option<Number> {
     let words = [

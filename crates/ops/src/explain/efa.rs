@@ -1,7 +1,7 @@
 //! Numbers of libfabric's EFA provider (`prov_errno`): up to 15 the device's, from 4096 the provider's.
 
 use super::Subject;
-use super::scan::{number, number_after};
+use super::scan::{begins, number, number_after, stands};
 
 pub(super) fn read(line: &str) -> Option<(String, Vec<String>, Subject)> {
     let lower = line.to_lowercase();
@@ -10,10 +10,18 @@ pub(super) fn read(line: &str) -> Option<(String, Vec<String>, Subject)> {
         .or_else(|| at_the_end(&lower));
     let row = match number {
         Some(number) => TABLE.iter().find(|row| row.0 == number)?,
+        // Everyday words are EFA's only where the line is.
+        None if !is_named(&lower) => return None,
         None => TABLE.iter().rev().find(|row| lower.contains(&row.1.to_lowercase()))?,
     };
     let (number, words, subject, meaning) = *row;
     Some((format!("EFA {number}: {words}"), vec![meaning.to_owned()], subject))
+}
+
+fn is_named(lower: &str) -> bool {
+    stands(lower, "efa")
+        || begins(lower, "fi_")
+        || ["libfabric", "net/ofi"].iter().any(|word| lower.contains(word))
 }
 
 /// `efa_rdm_txe_handle_error … message: Invalid address … (7)`.

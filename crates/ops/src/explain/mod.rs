@@ -83,27 +83,43 @@ pub enum State {
     NotHere,
 }
 
-/// The lines of a text that are known, each once, in their order. Any text will do: what is too long is cut.
-pub fn read(text: &str) -> Vec<Reading> {
-    let mut readings: Vec<Reading> = Vec::new();
-    for line in text.lines().take(MOST_LINES) {
-        let Some(reading) = read_line(cut(line)) else { continue };
+/// What is known of a log that is read line by line, however long it is.
+#[derive(Debug, Default)]
+pub struct Log {
+    readings: Vec<Reading>,
+}
+
+impl Log {
+    /// The next line; what is too long is cut. Of very many different things the first are kept.
+    pub fn add(&mut self, line: &str) {
+        let Some(reading) = read_line(cut(line)) else { return };
         let same = |earlier: &Reading| {
             (earlier.subject, earlier.source, &earlier.title)
                 == (reading.subject, reading.source, &reading.title)
         };
-        match readings.iter().position(same) {
-            Some(earlier) => readings[earlier].times += 1,
-            None if readings.len() < MOST_READINGS => readings.push(reading),
-            None => break,
+        match self.readings.iter().position(same) {
+            Some(earlier) => self.readings[earlier].times += 1,
+            None if self.readings.len() < MOST_READINGS => self.readings.push(reading),
+            None => {}
         }
     }
-    readings
+
+    /// The lines that are known, each once, in their order.
+    pub fn into_readings(self) -> Vec<Reading> {
+        self.readings
+    }
 }
 
-/// The same with causes, each looked for on this machine.
-pub fn explain(text: &str, case: &Case<'_>) -> Vec<Explained> {
-    read(text)
+/// The lines of a text that are known, each once, in their order. Any text will do.
+pub fn read(text: &str) -> Vec<Reading> {
+    let mut log = Log::default();
+    text.lines().for_each(|line| log.add(line));
+    log.into_readings()
+}
+
+/// Readings with their causes, each looked for on this machine.
+pub fn explain(readings: Vec<Reading>, case: &Case<'_>) -> Vec<Explained> {
+    readings
         .into_iter()
         .map(|reading| Explained { causes: suspects(reading.subject, case), reading })
         .collect()
@@ -171,8 +187,7 @@ fn cut(line: &str) -> &str {
     line.char_indices().nth(LONGEST_LINE).map_or(line, |(end, _)| &line[..end])
 }
 
-/// Lines that are looked at; a text of a MiB has fewer.
-const MOST_LINES: usize = 1 << 20;
+/// Letters of a line that are looked at.
 const LONGEST_LINE: usize = 4096;
 /// Different things that are told of one text.
 const MOST_READINGS: usize = 64;

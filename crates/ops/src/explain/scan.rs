@@ -5,6 +5,25 @@ pub(super) fn after<'l>(lower: &'l str, word: &str) -> Option<&'l str> {
     lower.find(word).map(|at| &lower[at + word.len()..])
 }
 
+/// Whether a word begins somewhere in the text: not in the midst of another, as `efa` in `default`.
+pub(super) fn begins(lower: &str, word: &str) -> bool {
+    lower.match_indices(word).any(|(at, _)| is_edge(lower[..at].chars().next_back(), word))
+}
+
+/// Whether a word stands in the text by itself.
+pub(super) fn stands(lower: &str, word: &str) -> bool {
+    lower.match_indices(word).any(|(at, _)| {
+        is_edge(lower[..at].chars().next_back(), word)
+            && lower[at + word.len()..].chars().next().is_none_or(|next| !next.is_alphanumeric())
+    })
+}
+
+/// A word that begins with a sign has no letters to be in the midst of.
+fn is_edge(before: Option<char>, word: &str) -> bool {
+    !word.starts_with(char::is_alphanumeric)
+        || before.is_none_or(|letter| !letter.is_alphanumeric())
+}
+
 /// The number behind a word, as `=12`, ` 12`, `: 0x51`.
 pub(super) fn number_after(lower: &str, word: &str) -> Option<Number> {
     let rest = after(lower, word)?.trim_start_matches([' ', '=', ':', '(']);
@@ -32,6 +51,14 @@ pub(super) fn number(text: &str) -> Option<Number> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_are_not_found_in_the_midst_of_others() {
+        assert!(begins("aer: uncorrected error", "uncorrect"));
+        assert!(!begins("aer: uncorrected error", "corrected"));
+        assert!(stands("fi_addr_efa://", "efa") && !stands("by default", "efa"));
+        assert!(!stands("symlink downloaded", "link down"));
+    }
 
     #[test]
     fn numbers_as_programs_write_them() {

@@ -32,6 +32,7 @@ pub(super) fn of(line: &str) -> Source {
             "Completion with error at",
             "Couldn't ",
             "Unable to init the socket",
+            "Unable to find the I",
         ]) =>
         {
             Source::Perftest
@@ -45,6 +46,7 @@ pub(super) fn of(line: &str) -> Source {
             "AMD-Vi",
             "arm-smmu",
             "AER:",
+            "DPC:",
             "pcieport",
             "infiniband ",
         ]) =>

@@ -46,6 +46,12 @@ pub enum Subject {
     EfaReach,
     /// The card failed.
     CardHealth,
+    /// The card is dead until it is reset.
+    DeviceFatal,
+    /// A cable or transceiver has an error.
+    Cable,
+    /// The slot gives the card too little power.
+    SlotPower,
     /// The card refused a command of its driver.
     Command,
     /// A function that may not tell its counters.

@@ -151,6 +151,46 @@ fn lines_that_have_no_completion() {
             Subject::PcieCorrected,
         ),
         (
+            "pcieport 0000:00:01.0: AER: Uncorrected (Fatal) error received: 0000:3b:00.0",
+            Source::Kernel,
+            Subject::Pcie,
+        ),
+        (
+            "pcieport 0000:00:1c.0: DPC: containment event, status:0x1f01 source:0x0000",
+            Source::Kernel,
+            Subject::Pcie,
+        ),
+        (
+            "mlx5_core 0000:3b:00.0: Port module event[error]: module 0, Cable error, High \
+             Temperature",
+            Source::Kernel,
+            Subject::Cable,
+        ),
+        (
+            "mlx5_core 0000:3b:00.0: mlx5_pcie_event:302:(pid 1): Detected insufficient power on \
+             the PCIe slot (27W).",
+            Source::Kernel,
+            Subject::SlotPower,
+        ),
+        ("mlx5_core 0000:3b:00.0 ens1np0: Link down", Source::Kernel, Subject::PortDown),
+        (
+            "NCCL WARN NET/IB : mlx5_0:1 Got async fatal event: local catastrophic error",
+            Source::Nccl,
+            Subject::DeviceFatal,
+        ),
+        (
+            "NCCL WARN NET/IB : mlx5_0:1 Got async fatal event: QP fatal error",
+            Source::Nccl,
+            Subject::Flushed,
+        ),
+        ("Unable to find the Infiniband/RoCE device", Source::Perftest, Subject::NoDevice),
+        (
+            "select.c:630  UCX  ERROR no active messages transport to <no debug data>: self/memory - \
+             Unsupported operation",
+            Source::Ucx,
+            Subject::NoDevice,
+        ),
+        (
             "DMAR: [DMA Read NO_PASID] Request device [3b:00.0] fault addr 0xffff0000 [fault \
              reason 0x06] PTE Read access is not set",
             Source::Kernel,
@@ -214,10 +254,43 @@ fn what_is_nobodys_error_is_not_known() {
         "exit status 1",
         "systemd[1]: foo.service: Main process exited, code=exited, status=4",
         "HTTP status 12 from the vendor's page",
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",
+        "kernel: Out of memory: Killed process 1234 (python)",
+        "INFO checkpoint flushed to disk",
+        "INFO default cache flushed; wifi_driver out of memory",
+        "chat completion finished with status 4",
+        "batch job completion, exit status 2",
+        "symlink downloaded ok",
+        "the link down the page is broken",
+        "mlx5_core 0000:3b:00.0: link downgraded",
+        "nginx: upstream response timeout",
+        "remote access VPN is connected",
+        "chat completion: bad response from upstream",
+        "curl: Couldn't connect to server",
+        "pcieport 0000:00:1c.0: AER: enabled with IRQ 122",
+        "pcieport 0000:00:1c.0: DPC: error containment capabilities: Int Msg #0, RPExt+",
+        "DMAR: Using default domain",
         "\u{0}\u{1b}[31m",
     ] {
         assert_eq!(read(line), [], "{line}");
     }
+}
+
+#[test]
+fn an_error_at_the_end_of_a_long_log_is_found() {
+    let mut log = Log::default();
+    for step in 0..20_000 {
+        log.add(&format!("step {step}: loss 0.{step}"));
+    }
+    log.add("NVRM: Xid (PCI:0000:1b:00): 79, GPU has fallen off the bus.");
+    assert_eq!(log.into_readings().len(), 1);
+    // After as many different ones as are kept, equal ones still count.
+    let mut log = Log::default();
+    for number in 0..200 {
+        log.add(&format!("NVRM: Xid (PCI:0): {number}, x"));
+    }
+    log.add("NVRM: Xid (PCI:0): 0, x");
+    assert_eq!(log.into_readings()[0].times, 2);
 }
 
 #[test]

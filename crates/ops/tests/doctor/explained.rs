@@ -2,7 +2,7 @@
 
 use node::Node;
 use ops::doctor::{Case, Settings};
-use ops::explain::{Explained, State, explain};
+use ops::explain::{Explained, State, explain, read};
 
 use crate::tree;
 
@@ -10,7 +10,7 @@ fn on(name: &str, line: &str) -> Explained {
     let tree = tree(name);
     let node = Node::read(&tree);
     let case = Case { node: &node, tree: &tree, settings: Settings::default() };
-    explain(line, &case).into_iter().next().unwrap_or_else(|| panic!("{line} is not known"))
+    explain(read(line), &case).into_iter().next().unwrap_or_else(|| panic!("{line} is not known"))
 }
 
 #[test]

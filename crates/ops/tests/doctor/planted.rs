@@ -1,7 +1,7 @@
 //! Faults that are put into healthy machines, one at a time: each is found, and nothing else.
 
 use node::Tree;
-use ops::doctor::Settings;
+use ops::doctor::{Report, Settings};
 use serde_json::{Value, json};
 
 use crate::{Fault, NOTE, PROBLEM, WARNING, changed, has, report, report_with};
@@ -236,6 +236,14 @@ fn lines_of_the_kernels_log() {
         ("xid", "NVRM: Xid (PCI:0000:1b:00): 31, pid=1, name=python", WARNING),
         ("iommu", "DMAR: [DMA Read] Request device [38:00.0] fault addr 0x1", PROBLEM),
         ("iommu", "DMAR: [DMA Read] Request device [00:02.0] fault addr 0x1", WARNING),
+        (
+            "link",
+            "mlx5_core 0000:38:00.0: Port module event[error]: module 0, Cable error, High \
+             Temperature",
+            WARNING,
+        ),
+        ("health", "mlx5_core 0000:38:00.0: Detected insufficient power on the PCIe slot", WARNING),
+        ("pcie_error", "pcieport 0000:37:01.0: DPC: containment event, status:0x1f01", PROBLEM),
     ] {
         answer_gives(
             "mlx5-roce",
@@ -244,7 +252,12 @@ fn lines_of_the_kernels_log() {
             &[("kernel-log", verdict, "host")],
         );
     }
-    answer_gives("mlx5-roce", "/kernel_log/lines", with("link", "mlx5_core: Link up"), &[]);
+    for (kind, text) in [
+        ("link", "mlx5_core: Link up"),
+        ("pcie_error", "pcieport 0000:00:1c.0: AER: enabled with IRQ 122"),
+    ] {
+        answer_gives("mlx5-roce", "/kernel_log/lines", with(kind, text), &[]);
+    }
 }
 
 #[test]
@@ -337,6 +350,123 @@ fn firmware_that_differs_and_a_gpu_far_from_cards() {
         &[("pcie", PROBLEM, "mlx5_1"), ("numa", WARNING, "GPU 1")],
     );
 }
+
+#[test]
+fn a_port_without_an_address_is_a_fault_only_where_it_should_have_one() {
+    let member = |master: &str| {
+        changed("roce-no-ip", |json| {
+            json["links"][format!("{NETDEV}/master")] =
+                Value::from(format!("/sys/devices/virtual/net/{master}"));
+            json["files"][format!("/sys/devices/virtual/net/{master}/type")] = Value::from("1\n");
+        })
+    };
+    for master in ["bond0", "vmbr0", "ovs-system"] {
+        has_address_note(&report(&member(master)), ROCE);
+    }
+    let parent = with_files("roce-no-ip", &[(&format!("{CARD}/sriov_numvfs"), "8\n")]);
+    has_address_note(&report(&parent), ROCE);
+    let beside = changed("bnxt", |json| {
+        for index in 0..16 {
+            let gid = format!("/sys/class/infiniband/bnxt_re1/ports/1/gids/{index}");
+            json["files"][gid] = Value::from("0000:0000:0000:0000:0000:0000:0000:0000\n");
+        }
+    });
+    has_address_note(&report(&beside), "bnxt_re1 port 1");
+}
+
+#[track_caller]
+fn has_address_note(report: &Report, port: &str) {
+    has(report, &[("gid", NOTE, port)]);
+    let remedies = &report.findings[0].remedy;
+    assert!(!remedies.iter().any(|remedy| remedy.contains("ip addr add")), "{remedies:?}");
+}
+
+const CARD: &str = "/sys/devices/pci0000:37/0000:37:01.0/0000:38:00.0";
+const NETDEV: &str = "/sys/devices/pci0000:37/0000:37:01.0/0000:38:00.0/net/ens1np0";
+
+#[test]
+fn a_virtual_function_on_a_host_may_wait_without_link_and_address() {
+    // The same port, now of a virtual function of the card beside it.
+    let virtual_one = |name: &str, files: &[(&str, &str)]| {
+        changed(name, |json| {
+            json["links"][format!("{CARD}/physfn")] =
+                Value::from("/sys/devices/pci0000:37/0000:37:01.0/0000:38:00.1");
+            for (path, text) in files {
+                json["files"][*path] = Value::from(*text);
+            }
+        })
+    };
+    has_address_note(&report(&virtual_one("roce-no-ip", &[])), ROCE);
+    let down: &[(&str, &str)] =
+        &[(&of_port("state"), "1: DOWN\n"), (&of_port("phys_state"), "3: Disabled\n")];
+    has(&report(&virtual_one("mlx5-roce", down)), &[("ports", NOTE, ROCE)]);
+}
+
+#[test]
+fn only_gpus_that_compute_make_translation_a_problem() {
+    let gpus = ["0000:1b:00.0", "0000:ad:00.0"];
+    let with = |vendor: &str, class: &str, driver: &str| {
+        let tree = changed("iommu", |json| {
+            for (path, text) in json["files"].as_object_mut().expect("files") {
+                match gpus.iter().any(|gpu| path.contains(gpu)) {
+                    true if path.ends_with("/vendor") => *text = Value::from(vendor),
+                    true if path.ends_with("/class") => *text = Value::from(class),
+                    _ => {}
+                }
+            }
+            for (path, target) in json["links"].as_object_mut().expect("links") {
+                if path.ends_with("/driver") && gpus.iter().any(|gpu| path.contains(gpu)) {
+                    *target = Value::from(format!("/sys/bus/pci/drivers/{driver}"));
+                }
+            }
+        });
+        let report = report(&tree);
+        let found = report.findings.into_iter().find(|finding| finding.check == "iommu");
+        found.expect("a finding").verdict
+    };
+    assert_eq!(with("0x10de", "0x030200", "nvidia"), PROBLEM);
+    assert_eq!(with("0x10de", "0x030000", "nouveau"), NOTE);
+    assert_eq!(with("0x1002", "0x038000", "amdgpu"), PROBLEM);
+    assert_eq!(with("0x1002", "0x120000", "amdgpu"), PROBLEM);
+    assert_eq!(with("0x1002", "0x030000", "amdgpu"), NOTE);
+    assert_eq!(with("0x8086", "0x038000", "i915"), NOTE);
+    assert_eq!(with("0x1da3", "0x120000", "habanalabs"), PROBLEM);
+}
+
+#[test]
+fn efa_needs_less_of_the_kernel_than_others() {
+    let closed = "NVRM version: NVIDIA UNIX Kernel Module for x86_64  550.90.07\n";
+    let efa = |module: &str| {
+        changed("efa", |json| {
+            json["files"]["/proc/driver/nvidia/version"] = Value::from(closed);
+            let files = json["files"].as_object_mut().expect("files");
+            files.remove("/sys/module/nvidia_peermem/version").expect("a module");
+            files.insert(format!("/sys/module/{module}/refcnt"), Value::from("0\n"));
+            for part in ["files", "folders"] {
+                if let Some(paths) = json[part].as_object_mut() {
+                    paths.retain(|path, _| !path.starts_with("/sys/module/rdma_ucm"));
+                }
+            }
+        })
+    };
+    has(&report(&efa("efa_nv_peermem")), &[]);
+    has(&report(&efa("other")), &[("gpudirect", WARNING, "host")]);
+}
+
+#[test]
+fn a_capability_of_a_user_namespace_does_not_lift_the_limit() {
+    let limits = "Limit                     Soft Limit           Hard Limit           Units     \n\
+                  Max locked memory         8388608              8388608              bytes     \n";
+    let with = |map: &str| {
+        report(&with_files("mlx5-roce", &[("/proc/self/limits", limits), (UID_MAP, map)]))
+    };
+    has(&with("         0          0 4294967295\n"), &[]);
+    has(&with("         0       1000          1\n"), &[("memlock", PROBLEM, "host")]);
+    // Where the map is not known, the capability is believed.
+    has(&report(&with_files("mlx5-roce", &[("/proc/self/limits", limits)])), &[]);
+}
+
+const UID_MAP: &str = "/proc/self/uid_map";
 
 #[test]
 fn an_ipv6_fabric_is_a_note_and_foreign_addresses_are_a_problem() {

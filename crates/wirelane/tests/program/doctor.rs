@@ -70,10 +70,32 @@ fn exit_codes_for_scripts() {
     assert!(stderr(&wrong).contains("did you mean `memlock`?"), "{}", stderr(&wrong));
     let nowhere = run(&["doctor", "--root", "/nowhere"]);
     ends(&nowhere, 3);
+}
+
+#[test]
+fn what_is_no_machine_is_refused_by_every_command() {
     let bare = tempfile::tempdir().expect("a folder");
-    let empty = run(&["doctor", "--root", bare.path().to_str().expect("a path")]);
-    ends(&empty, 3);
-    assert!(stderr(&empty).contains("no /sys"), "{}", stderr(&empty));
+    let root = bare.path().to_str().expect("a path");
+    for command in ["doctor", "devices", "topo"] {
+        let empty = run(&[command, "--root", root]);
+        ends(&empty, 3);
+        let told = stderr(&empty);
+        assert!(told.contains("nothing of a machine is there"), "{command}: {told}");
+    }
+    // Nobody writes to it: who opens it waits for ever.
+    let pipe = bare.path().join("pipe");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .expect("a pipe");
+    let output = run(&["doctor", "--root", pipe.to_str().expect("a path")]);
+    ends(&output, 3);
+    let told = stderr(&output);
+    assert!(told.contains("neither a folder nor a regular file"), "{told}");
 }
 
 #[test]
@@ -280,6 +302,25 @@ fn a_log_is_explained_from_stdin() {
     assert_eq!(retries["times"], 3);
     assert_eq!(retries["completion"]["status"]["name"], "IBV_WC_RETRY_EXC_ERR");
     assert_eq!(retries["completion"]["vendor"]["decimal"], 129);
+}
+
+#[test]
+fn the_error_at_the_end_of_a_long_log_is_found() {
+    let root = tree("mlx5-roce");
+    let mut child = wirelane(&["explain", "--json", "--root", &root])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut stdin = child.stdin.take().expect("stdin");
+    let step = "step 17: loss 0.25, ".repeat(5) + "\n";
+    stdin.write_all(step.repeat(12_000).as_bytes()).expect("is read");
+    stdin.write_all(&vec![b'x'; 1 << 20]).expect("is read");
+    stdin.write_all(b"\nIBV_WC_LOC_PROT_ERR(4) vendor_err=81").expect("is read");
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    let answer = json(&ends(&output, 0));
+    assert_eq!(answer["explained"][0]["subject"], "local_protection");
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
         finding
             .read(evidence)
             .fix("firewall-cmd --permanent --add-port=4791/udp && firewall-cmd --reload")
-            .fix("nft add rule inet filter input udp dport 4791 accept"),
+            .fix("nft insert rule inet filter input udp dport 4791 accept"),
     ]
 }
 

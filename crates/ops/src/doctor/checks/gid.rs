@@ -1,6 +1,6 @@
 //! Addresses that RoCE can use here.
 
-use node::{Device, Gid, GidType, Port, Seen};
+use node::{Device, Gid, GidType, Port, Role, Seen};
 
 use crate::doctor::case::{is_roce, port_name};
 use crate::doctor::{Case, Check, Evidence, Finding};
@@ -30,15 +30,19 @@ fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
             "has RoCE v2 addresses of IPv6 alone; NCCL looks for IPv4 unless told",
         )
         .fix("For NCCL: `export NCCL_IB_ADDR_FAMILY=AF_INET6` (`wirelane env` does it)."),
-        None => without(case, name, port),
+        None => without(case, device, port),
     };
     finding.read_all(table(case, device, port))
 }
 
-fn without(case: &Case<'_>, name: String, port: &Port) -> Finding {
+fn without(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
+    let name = port_name(device, port);
+    if case.may_be_idle(device) {
+        return Finding::note(name, "a virtual function without an address here")
+            .fix("Given to a pod or virtual machine: nothing to do, it is addressed there.");
+    }
     let of_another = |gid: &&Gid| matches!(gid.kind, Seen::Refused(_)) || is_foreign(case, gid);
     let foreign = port.gids.iter().filter(of_another).filter(|gid| !gid.is_link_local()).count();
-    let netdev = port.netdev.as_deref().unwrap_or("NETDEV");
     if foreign > 0 {
         let finding = Finding::problem(
             name,
@@ -63,9 +67,29 @@ fn without(case: &Case<'_>, name: String, port: &Port) -> Finding {
              index.",
         );
     }
+    if let Some(why) = excuse(case, device, port) {
+        return Finding::note(name, format!("no RoCE v2 address; {why}")).fix(
+            "Meant to carry RoCE itself: give its net device an address. Else nothing to do.",
+        );
+    }
+    let netdev = port.netdev.as_deref().unwrap_or("NETDEV");
     Finding::problem(name, "no RoCE v2 address: its net device has no IP address")
         .fix(format!("ip addr add ADDRESS/PREFIX dev {netdev}"))
         .fix(format!("ip link set {netdev} up"))
+}
+
+/// Why a port may be without an address of its own.
+fn excuse(case: &Case<'_>, device: &Device, port: &Port) -> Option<String> {
+    if let Some(master) = case.netdev(port).and_then(|netdev| netdev.master.as_deref()) {
+        return Some(format!("its net device is part of {master}"));
+    }
+    if let Role::Physical { vfs: Some(vfs @ 1..), .. } = device.role {
+        return Some(format!("it has {vfs} virtual functions, which may do the work"));
+    }
+    let usable = |port: &Port| port.gids.iter().any(|gid| is_usable(case, gid));
+    let mut others = case.active_ports().filter(|(device, port)| is_roce(device, port));
+    let (device, port) = others.find(|(_, port)| usable(port))?;
+    Some(format!("{} has one", port_name(device, port)))
 }
 
 /// RoCE v2, not only for its own link, and of a net device that is here.

@@ -1,6 +1,6 @@
 //! Whether cards can reach GPU memory.
 
-use crate::doctor::{Case, Check, Finding};
+use crate::doctor::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "gpudirect",
@@ -22,6 +22,11 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
             Finding::ok("host", format!("peer memory module {module} {version} is loaded"));
         return vec![finding.read(case.file(file_of(module)))];
     }
+    if case.is_efa_alone() && case.tree.exists(EFA_MODULE) {
+        let finding = Finding::ok("host", "peer memory module efa_nv_peermem is loaded");
+        return vec![finding.read(Evidence::new(EFA_MODULE, "is there"))];
+    }
+    let module = if case.is_efa_alone() { "efa_nv_peermem" } else { "nvidia-peermem" };
     let finding = match direct.open_modules {
         Some(true) => Finding::ok("host", "NVIDIA's open modules give GPU memory by DMA-BUF"),
         Some(false) => Finding::warning(
@@ -29,7 +34,7 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
             "no peer memory module, and NVIDIA's modules are not the open ones: no GPUDirect",
         )
         .read(case.file(file_of("nvidia_peermem")))
-        .fix("modprobe nvidia-peermem")
+        .fix(format!("modprobe {module}"))
         .fix(
             "Or install the driver with NVIDIA's open kernel modules, and use DMA-BUF (Linux 5.12 \
              and later).",
@@ -39,6 +44,9 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     };
     vec![finding.read(case.file("/proc/driver/nvidia/version"))]
 }
+
+/// The peer memory module that EFA's installer brings.
+const EFA_MODULE: &str = "/sys/module/efa_nv_peermem";
 
 /// Where a peer memory module tells its version.
 fn file_of(module: &str) -> String {

@@ -1,6 +1,6 @@
 //! Functions that have no name on the fabric.
 
-use node::{Device, Guid, Port};
+use node::{Device, Guid, NodeType, Port, Seen};
 
 use crate::doctor::case::is_virtual;
 use crate::doctor::{Case, Check, Finding};
@@ -17,7 +17,11 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     case.devices().into_iter().filter_map(|device| of_device(case, device)).collect()
 }
 
+/// InfiniBand and RoCE alone: EFA and iWARP work without a GUID.
 fn of_device(case: &Case<'_>, device: &Device) -> Option<Finding> {
+    if device.node_type != Seen::Value(NodeType::ChannelAdapter) {
+        return None;
+    }
     let guid = *device.node_guid.value()?;
     if !is_unset(guid) || device.pci.is_none() {
         return Some(Finding::ok(&*device.name, "has a GUID"));

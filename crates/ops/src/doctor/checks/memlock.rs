@@ -9,8 +9,8 @@ pub(super) const CHECK: Check = Check {
     title: "this user may lock as much memory as it registers",
     why: "Registering memory with a device pins it, and pinned memory counts against the limit on \
           locked memory. Beyond it registration fails with ENOMEM; NCCL then goes over TCP and \
-          says little of it. The capability IPC_LOCK lifts the limit, and in a container only \
-          root has it in force.",
+          says little of it. The capability IPC_LOCK lifts the limit, but in a container only \
+          root has it in force, and in a user namespace (rootless) it does not count.",
     run,
 };
 
@@ -21,7 +21,7 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     };
     let held = process.capabilities;
     let finding = match () {
-        () if held.is_some_and(|held| held.can_lock()) => Finding::ok(
+        () if process.can_lock() => Finding::ok(
             "host",
             format!("user {uid} has CAP_IPC_LOCK in force: memory is locked without limit"),
         ),
@@ -41,9 +41,7 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
 
 fn limited(case: &Case<'_>, uid: u32, limit: Limit) -> Finding {
     let soft = size(limit.soft.unwrap_or(u64::MAX));
-    let could_raise = limit.hard.is_none()
-        || case.node.process.capabilities.is_some_and(|held| held.can_raise_limits());
-    if could_raise {
+    if limit.hard.is_none() || case.node.process.can_raise_limits() {
         let summary = format!("user {uid} may lock {soft} now, and raise that without limit");
         return Finding::warning("host", summary).fix(
             "`ulimit -l unlimited` before the program, or run it by `wirelane exec -- COMMAND`.",
@@ -56,11 +54,22 @@ fn limited(case: &Case<'_>, uid: u32, limit: Limit) -> Finding {
     } else {
         Finding::warning("host", summary)
     };
-    if case.node.host.container.is_some() {
+    if case.node.process.initial_user_namespace == Some(false) {
+        in_user_namespace(case, finding)
+    } else if case.node.host.container.is_some() {
         in_container(case, uid, finding)
     } else {
         on_host(finding)
     }
+}
+
+/// Rootless containers: what they may lock is what the user who started them may.
+fn in_user_namespace(case: &Case<'_>, finding: Finding) -> Finding {
+    let finding = finding.read(case.file("/proc/self/uid_map")).fix(
+        "Capabilities of a user namespace do not lift the limit: raise it for the user who starts \
+         the container.",
+    );
+    on_host(finding)
 }
 
 fn on_host(finding: Finding) -> Finding {

@@ -81,7 +81,7 @@ fn down(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
     }
     let cause = cause(port);
     let summary = format!("the port is down: {cause}");
-    let finding = if is_virtual(device) && is_idle(case, device) {
+    let finding = if case.may_be_idle(device) {
         Finding::note(name, summary)
     } else if is_spare(case, device) {
         Finding::warning(name, format!("{summary}; other cards are active"))
@@ -89,11 +89,6 @@ fn down(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
         Finding::problem(name, summary)
     };
     remedies(finding, device, port)
-}
-
-/// A virtual function that was given to nobody yet has no link, and needs none.
-fn is_idle(case: &Case<'_>, device: &Device) -> bool {
-    case.node.host.container.is_none() && device.node_guid.value().is_none_or(|guid| guid.is_zero())
 }
 
 /// Whether nothing says that this card ought to have a link: others of other models do the work.

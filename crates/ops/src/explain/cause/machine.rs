@@ -62,6 +62,45 @@ pub(super) const CARD: &[Cause] = &[
     ),
 ];
 
+pub(super) const DEVICE_FATAL: &[Cause] = &[
+    hinted_by(
+        "kernel-log",
+        "the card's firmware failed",
+        "Reset the card (`mlxfwreset -d DEVICE reset`, or restart with power off), then update its \
+         firmware. If it comes again, have the card replaced (RMA).",
+    ),
+    hinted_by("aer", "the PCIe link to the card was lost", "Reseat the card and its riser."),
+    told(
+        "someone reset the card, or took its driver away, while the program ran",
+        "Look at the kernel's log of that time; start the program anew.",
+    ),
+];
+
+pub(super) const CABLE: &[Cause] = &[
+    hinted_by(
+        "kernel-log",
+        "the transceiver is too hot, worn or badly seated",
+        "Look at its temperature (`ethtool -m NETDEV`) and the air around; reseat it, then replace \
+         it.",
+    ),
+    seen_by("ports", "the link is down for it", "Replace the cable or transceiver."),
+    told(
+        "a cable of a kind that the card does not take",
+        "Compare with the vendor's list of cables for the card and its firmware.",
+    ),
+];
+
+pub(super) const SLOT_POWER: &[Cause] = &[
+    told(
+        "the slot is of a smaller kind than the card wants, or its firmware says so",
+        "Use a slot of 75 W; look at the firmware set-up and update it.",
+    ),
+    told(
+        "the card wants its extra power cable",
+        "Look into the card's manual: some models have a connector for it.",
+    ),
+];
+
 pub(super) const RESTRICTED: &[Cause] = &[hinted_by(
     "restricted",
     "a monitoring program reads counters of a function that another manager has",

@@ -4,11 +4,12 @@ mod kernel;
 mod program;
 
 use super::Subject;
+use super::scan::begins;
 
 /// Words that stand in a line together, and what they mean.
 #[derive(Debug)]
 pub(super) struct Phrase {
-    /// All of these are in the line, in small letters.
+    /// All of these begin in the line, in small letters.
     words: &'static [&'static str],
     pub(super) subject: Subject,
     pub(super) title: &'static str,
@@ -21,7 +22,8 @@ pub(super) fn find(line: &str) -> Option<&'static Phrase> {
     program::TABLE
         .iter()
         .chain(kernel::TABLE)
-        .find(|phrase| phrase.words.iter().all(|word| lower.contains(word)))
+        .find(|phrase| phrase.words.iter().all(|word| begins(&lower, word)))
+        .or_else(|| kernel::is_link_down(&lower).then_some(&kernel::LINK_DOWN))
 }
 
 const fn row(

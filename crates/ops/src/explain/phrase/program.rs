@@ -137,6 +137,12 @@ pub(super) const TABLE: &[Phrase] = &[
         "libibverbs lists no device of that name that this process can open.",
     ),
     row(
+        &["unable to find the infiniband/roce device"],
+        Subject::NoDevice,
+        "perftest found no such RDMA device",
+        "libibverbs lists no device of that name that this process can open.",
+    ),
+    row(
         &["libibverbs.so", "cannot open"],
         Subject::NoLibrary,
         "libibverbs is not there",
@@ -197,6 +203,18 @@ pub(super) const TABLE: &[Phrase] = &[
         "The driver told the program that its device is gone.",
     ),
     row(
+        &["async fatal event", "local catastrophic error"],
+        Subject::DeviceFatal,
+        "the card failed: it is dead until it is reset",
+        "The driver told the program that its device is gone; nothing on it works from now on.",
+    ),
+    row(
+        &["ibv_event_device_fatal"],
+        Subject::DeviceFatal,
+        "the card failed: it is dead until it is reset",
+        "The driver told the program that its device is gone; nothing on it works from now on.",
+    ),
+    row(
         &["async fatal event"],
         Subject::Flushed,
         "a queue pair failed",
@@ -211,7 +229,7 @@ pub(super) const TABLE: &[Phrase] = &[
         "Before RDMA the two ends exchange addresses over TCP, port 18515 unless told otherwise.",
     ),
     row(
-        &["couldn't connect to"],
+        &["couldn't connect to", ":18515"],
         Subject::OutOfBand,
         "perftest could not reach its peer over TCP",
         "Before RDMA the two ends exchange addresses over TCP, port 18515 unless told otherwise.",
@@ -243,7 +261,14 @@ pub(super) const TABLE: &[Phrase] = &[
         "UCX_NET_DEVICES names one, with its port, that this process does not have.",
     ),
     row(
-        &["destination is unreachable"],
+        &["ucx", "error no ", " transport to"],
+        Subject::NoDevice,
+        "no transport between the two ends",
+        "Nothing that both ends have connects them: one has no RDMA device that it can use, or \
+         UCX_TLS and UCX_NET_DEVICES rule it out at one end.",
+    ),
+    row(
+        &["ucx", "destination is unreachable"],
         Subject::NoAnswer,
         "UCX cannot reach the peer",
         "No transport connects the two ends.",
