@@ -215,14 +215,15 @@ impl Shared {
         self.posts[number].reviews.swap(false, Ordering::SeqCst)
     }
 
-    /// Something came back for a guest.
-    pub(crate) fn tell(&self, number: usize, guest: u32, news: News) {
+    /// Something came back for a guest; says whether the worker must be rung for: once until it is heard.
+    pub(crate) fn tell(&self, number: usize, guest: u32, news: News) -> bool {
         let post = &self.posts[number];
         lock(&post.news).push((guest, news));
-        // Rung once until it is heard.
-        if !post.has_news.swap(true, Ordering::SeqCst) {
-            post.ring();
-        }
+        !post.has_news.swap(true, Ordering::SeqCst)
+    }
+
+    pub(crate) fn ring(&self, number: usize) {
+        self.posts[number].ring();
     }
 
     /// What came back, if anything did.

@@ -67,7 +67,10 @@ impl Engine {
             });
         };
         let (tell, told) = oneshot::channel();
-        let done = Box::new(move |answer| _ = tell.send(noted(answer)));
+        let done = Box::new(move |answer| {
+            let _ = tell.send(noted(answer));
+            None
+        });
         journal.write(Write { key: key.into(), what, condition, done });
         told.await.unwrap_or(Answer::new(Status::DiskFailed))
     }

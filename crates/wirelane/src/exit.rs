@@ -4,7 +4,6 @@
 #![allow(unsafe_code, reason = "calls _exit")]
 
 use std::fmt;
-use std::process::ExitCode;
 
 use fabric::Kind;
 
@@ -25,12 +24,6 @@ impl Exit {
             Exit::No => 1,
             Exit::Usage => 2,
         }
-    }
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(exit.code())
     }
 }
 
@@ -81,10 +74,6 @@ impl Failure {
             (Some(one), Some(other)) => Some(if other.code > one.code { other } else { one }),
             (one, other) => one.or(other),
         }
-    }
-
-    pub(crate) fn exit_code(&self) -> ExitCode {
-        ExitCode::from(self.code)
     }
 }
 

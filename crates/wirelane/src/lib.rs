@@ -45,15 +45,13 @@ mod tune;
 mod version;
 mod within;
 
-use std::process::ExitCode;
-
 use clap::Parser;
 
 use cli::{Cli, Command};
 use exit::{Exit, Failure};
 
 /// Runs the program with the process's own arguments.
-pub fn main() -> ExitCode {
+pub fn main() -> ! {
     // A library that hangs while it is loaded, as a GPU's may, would keep an orderly end from happening.
     exit::at_once(run(Cli::parse()))
 }

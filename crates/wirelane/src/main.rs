@@ -1,7 +1,5 @@
 //! The one program. Everything is in the library beside it, so that tests can reach it.
 
-use std::process::ExitCode;
-
-fn main() -> ExitCode {
+fn main() {
     wirelane::main()
 }

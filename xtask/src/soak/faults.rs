@@ -100,10 +100,11 @@ impl Faults {
 }
 
 /// Connections that say nothing, or nonsense.
-fn flood(links: &str) {
+pub(super) fn flood(address: &str) {
     let noise: Vec<u8> =
         (0..4096_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-    let callers: Vec<TcpStream> = (0..300).filter_map(|_| TcpStream::connect(links).ok()).collect();
+    let callers: Vec<TcpStream> =
+        (0..300).filter_map(|_| TcpStream::connect(address).ok()).collect();
     for (at, mut caller) in callers.iter().enumerate() {
         // It is closed in our face, sooner or later.
         let _ = caller.write_all(&noise[..at * 13 % noise.len()]);

@@ -33,8 +33,18 @@ pub(super) struct Crowd {
 
 impl Client {
     pub(super) fn start(server: &str, way: &str, seed: u64) -> Result<Self, Failed> {
+        Client::start_with(server, way, seed, &[])
+    }
+
+    /// The same, told more.
+    pub(super) fn start_with(
+        server: &str,
+        way: &str,
+        seed: u64,
+        more: &[&str],
+    ) -> Result<Self, Failed> {
         let mut command = bound(shell::target().join("release/examples/load"));
-        command.args([server, way, &seed.to_string()]);
+        command.args([server, way, &seed.to_string()]).args(more);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().map_err(|error| format!("start a client: {error}"))?;
         let done = Arc::new(Mutex::new(Done::default()));

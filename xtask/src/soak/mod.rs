@@ -1,8 +1,11 @@
 //! `cargo xtask soak`: the store under load for as long as wanted, with clients that are killed, stopped and cut off, and
 //! noise at its port; at the end a verdict whether anything grew, slowed down or went wrong.
 //!
+//! With `--abuse` it measures instead what one client notices of others that misbehave: `abuse/`.
+//!
 //! `load.rs` are the clients, `faults.rs` what is done to them, `sample.rs` what is looked at, `verdict.rs` the rules.
 
+mod abuse;
 mod cable;
 mod faults;
 mod load;
@@ -39,6 +42,10 @@ pub(crate) struct SoakArgs {
     #[arg(long, value_name = "ARGUMENTS", default_value = "", allow_hyphen_values = true)]
     serve_args: String,
 
+    /// Measure instead what a client notices of others that misbehave, one kind after the other
+    #[arg(long, conflicts_with_all = ["minutes", "clients", "serve_args", "json"])]
+    abuse: bool,
+
     /// Print each sample and the verdict as a JSON object in a line
     #[arg(long)]
     json: bool,
@@ -49,6 +56,9 @@ pub(crate) fn run(args: &SoakArgs) -> Result<ExitCode, Failed> {
     shell::run(&mut shell::cargo(&["build", "--release", "-q", "-p", "wirelane", "--bins"]))?;
     let load = ["build", "--release", "-q", "-p", "kv-client", "--example", "load"];
     shell::run(&mut shell::cargo(&load))?;
+    if args.abuse {
+        return abuse::run();
+    }
     let server = Server::start(&args.serve_args)?;
     let before = server.rest()?;
     let mut crowd = Crowd::start(&server, args.clients.into())?;

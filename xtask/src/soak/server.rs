@@ -1,6 +1,7 @@
 //! The server: its process, and what it tells.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,17 +14,54 @@ use crate::{Failed, shell};
 pub(super) struct Server {
     child: Child,
     pub(super) links: String,
-    http: String,
+    pub(super) http: String,
 }
 
 impl Server {
     pub(super) fn start(more: &str) -> Result<Self, Failed> {
+        Server::start_within(&[], more)
+    }
+
+    /// One that other programs run, such as taskset: each becomes the next.
+    pub(super) fn start_within(within: &[&str], more: &str) -> Result<Self, Failed> {
+        Server::spawn(within, more)?.ready()
+    }
+
+    fn ready(self) -> Result<Self, Failed> {
+        let begun = Instant::now();
+        while self.get("/readyz").is_none_or(|answer| answer != "ready\n") {
+            if begun.elapsed() > Duration::from_secs(30) {
+                return Err("wirelane serve is not ready: see target/xtask/soak-serve.log".into());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(self)
+    }
+
+    /// One that speaks TLS, or whose status not everybody may see: it is there when its port is.
+    pub(super) fn start_guarded(within: &[&str], more: &str) -> Result<Self, Failed> {
+        let server = Server::spawn(within, more)?;
+        let begun = Instant::now();
+        while TcpStream::connect(&server.links).is_err() {
+            if begun.elapsed() > Duration::from_secs(30) {
+                return Err("wirelane serve is not there: see target/xtask/soak-serve.log".into());
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(server)
+    }
+
+    fn spawn(within: &[&str], more: &str) -> Result<Self, Failed> {
         let [links, http] = [free_address()?, free_address()?];
         let folder = shell::target().join("xtask");
         std::fs::create_dir_all(&folder).map_err(|error| format!("make {folder:?}: {error}"))?;
         let log = folder.join("soak-serve.log");
         let log = File::create(&log).map_err(|error| format!("write {log:?}: {error}"))?;
-        let mut command = bound(shell::target().join("release/wirelane"));
+        let program = shell::target().join("release/wirelane");
+        let mut command = bound(within.first().map_or(program.as_os_str(), OsStr::new));
+        if let Some((_, within)) = within.split_first() {
+            command.args(within).arg(program);
+        }
         command.args(["serve", "--prefault", "--log-level", "warn"]);
         // All that the clients write, or with a disk a part of it, so that values leave memory and come back.
         if !more.contains("--memory") {
@@ -33,15 +71,7 @@ impl Server {
         command.args(["--listen", &links, "--http", &http]).args(more.split_whitespace());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let child = command.spawn().map_err(|error| format!("start wirelane serve: {error}"))?;
-        let server = Server { child, links, http };
-        let begun = Instant::now();
-        while server.get("/readyz").is_none_or(|answer| answer != "ready\n") {
-            if begun.elapsed() > Duration::from_secs(30) {
-                return Err("wirelane serve is not ready: see target/xtask/soak-serve.log".into());
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Ok(server)
+        Ok(Server { child, links, http })
     }
 
     /// Every metric, by its name with labels and without prefix.
@@ -118,7 +148,7 @@ impl Drop for Server {
 }
 
 /// A program that ends with us, however we end: the kernel sees to it.
-pub(super) fn bound(program: impl AsRef<std::ffi::OsStr>) -> Command {
+pub(super) fn bound(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL"]).arg(program);
     command

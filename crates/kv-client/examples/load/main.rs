@@ -1,28 +1,43 @@
 //! A client that works until it is ended: values of all sizes, written, read, deleted and left to expire, and every
 //! value that is read must prove itself. `cargo xtask soak` runs many of them.
 //!
-//! `load HOST:PORT shm|tcp|grpc SEED` prints a line each second: what it did, and how long that took.
+//! `load HOST:PORT shm|tcp|grpc SEED` prints a line each second: what it did, and how long that took. It takes more words:
+//! `bytes=N` for values of one length, `reads=PERCENT` for how many of the requests read once all keys are written,
+//! `space=N` for keys that only clients of that number have, `token=NAME:TOKEN` for who it is, and `idlers=N` for so many
+//! clients that only stay connected, and ask for nothing.
 #![allow(clippy::print_stdout, reason = "its report is its output")]
 
+mod options;
 mod way;
 
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use options::Options;
 use way::{Fault, Way};
 
 fn main() -> Result<(), String> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let [server, way, seed] = &words[..] else {
-        return Err("load HOST:PORT shm|tcp|grpc SEED".into());
+    let options = Options::parse(std::env::args().skip(1))?;
+    let idlers = (0..options.idlers).map(|_| Way::open(&options));
+    let _idlers = idlers.collect::<Result<Vec<_>, _>>()?;
+    let mut load = Load {
+        way: Way::open(&options)?,
+        chance: Chance(options.seed.wrapping_mul(ODD) | 1),
+        options,
+        stamp: 0,
+        value: Vec::new(),
+        tally: Tally::default(),
     };
-    let way = Way::open(server, way)?;
-    let chance = Chance(seed.parse::<u64>().map_err(|_| "no number")?.wrapping_mul(ODD) | 1);
-    let mut load = Load { way, chance, stamp: 0, value: Vec::new(), tally: Tally::default() };
+    if load.options.reads.is_some() {
+        (0..KEYS).for_each(|number| load.put(load.options.space * KEYS + number, None));
+    }
     loop {
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(1) {
-            load.step();
+            match load.options.idlers {
+                0 => load.step(),
+                _ => std::thread::sleep(Duration::from_millis(100)),
+            }
         }
         // Whoever listened is gone: so are we.
         load.tally.tell().map_err(|error| format!("tell what was done: {error}"))?;
@@ -30,6 +45,7 @@ fn main() -> Result<(), String> {
 }
 
 struct Load {
+    options: Options,
     way: Way,
     chance: Chance,
     stamp: u64,
@@ -40,26 +56,40 @@ struct Load {
 impl Load {
     /// One request.
     fn step(&mut self) {
-        let number = self.chance.below(KEYS);
-        let key = number.to_le_bytes();
+        let number = self.options.space * KEYS + self.chance.below(KEYS);
+        let what = self.chance.below(100);
         let begun = Instant::now();
-        let done = match self.chance.below(100) {
-            0..60 => self.get(number),
-            60..65 => self.way.delete(&key),
-            what => {
-                self.stamp += 1;
+        match (what, self.options.reads) {
+            (_, Some(reads)) if what >= reads => return self.put(number, None),
+            (0..60, None) | (_, Some(_)) => {
+                let got = self.get(number);
+                self.tally.took(begun.elapsed(), got);
+            }
+            (60..65, None) => {
+                let deleted = self.way.delete(&number.to_le_bytes());
+                self.tally.took(begun.elapsed(), deleted);
+            }
+            (65..75, None) => {
+                let ttl = Duration::from_millis(1 + self.chance.below(5000));
+                self.put(number, Some(ttl));
+            }
+            _ => self.put(number, None),
+        }
+    }
+
+    fn put(&mut self, number: u64, ttl: Option<Duration>) {
+        self.stamp += 1;
+        let length = match self.options.bytes {
+            Some(bytes) => bytes,
+            None => {
                 let length = 64 << self.chance.below(15);
-                let length = length - self.chance.below(length / 2);
-                let stamp = self.chance.0 ^ self.stamp;
-                fill(number, stamp, length as usize, &mut self.value);
-                let ttl = (what < 75).then(|| Duration::from_millis(1 + self.chance.below(5000)));
-                self.way.put(&key, &self.value, ttl)
+                length - self.chance.below(length / 2)
             }
         };
-        self.tally.took(begun.elapsed());
-        if let Err(error) = done {
-            self.tally.failed(&error);
-        }
+        fill(number, self.chance.0 ^ self.stamp, length as usize, &mut self.value);
+        let begun = Instant::now();
+        let done = self.way.put(&number.to_le_bytes(), &self.value, ttl);
+        self.tally.took(begun.elapsed(), done);
     }
 
     fn get(&mut self, number: u64) -> Result<(), Fault> {
@@ -105,10 +135,13 @@ struct Tally {
 }
 
 impl Tally {
-    fn took(&mut self, time: Duration) {
+    fn took(&mut self, time: Duration, done: Result<(), Fault>) {
         let time = (time.as_nanos() as u64).max(8);
         let power = time.ilog2();
         *self.times.entry(power * 8 + (time >> (power - 3) & 7) as u32).or_default() += 1;
+        if let Err(fault) = done {
+            self.failed(&fault);
+        }
     }
 
     /// A write of which nobody knows is told as such.
@@ -146,5 +179,6 @@ impl Chance {
     }
 }
 
+/// How many keys there are; all clients have the same.
 const KEYS: u64 = 2000;
 const ODD: u64 = 6_364_136_223_846_793_005;

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use fabric::link::Class;
+use fabric::session::{Credentials, Key};
 use kv_client::{Client, Condition, Kind, PutOptions, Settings};
 use kv_proto::v1::kv_client::KvClient;
 use kv_proto::v1::{self, DeleteRequest, GetRequest, PutRequest};
 use tokio::runtime::Runtime;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
+
+use crate::options::Options;
 
 pub(crate) enum Way {
     Link(Box<Client>),
@@ -23,16 +26,20 @@ pub(crate) enum Fault {
 }
 
 impl Way {
-    pub(crate) fn open(server: &str, way: &str) -> Result<Self, String> {
-        let class = match way {
+    pub(crate) fn open(options: &Options) -> Result<Self, String> {
+        let class = match &*options.way {
             "shm" => Class::Shm,
             "tcp" => Class::Tcp,
-            "grpc" => return Way::call(server),
-            _ => return Err(format!("{way} is no way to the store")),
+            "grpc" => return Way::call(&options.server),
+            way => return Err(format!("{way} is no way to the store")),
         };
-        let mut settings = Settings::new(server.parse().map_err(|_| "no address")?);
+        let mut settings = Settings::new(options.server.parse().map_err(|_| "no address")?);
         settings.link.classes = vec![class];
-        settings.buffer = 16 << 20;
+        settings.buffer = if options.idlers > 0 { 1 << 20 } else { 16 << 20 };
+        if let Some((name, token)) = &options.token {
+            let key = Key::from_token(name, token).map_err(|error| error.to_string())?;
+            settings.link.credentials = Credentials::Key(key);
+        }
         let client = Client::connect(settings).map_err(|error| error.to_string())?;
         Ok(Way::Link(Box::new(client)))
     }

@@ -10,6 +10,7 @@ use super::serve::keys_wanted;
 use super::{Client, Guest, State};
 use crate::engine::{Engine, Held};
 use crate::journal::{Load, Loaded, Wanted, What, Write};
+use crate::news::Bell;
 use crate::session::Session;
 use crate::tools::Tools;
 
@@ -82,7 +83,7 @@ impl Guest {
         tools.away += missing;
         for Cold { index, key, wanted } in cold {
             let news = tools.news(self.row);
-            let done = move |loaded| news.tell(News::Loaded { parked, index, loaded });
+            let done = move |loaded| Bell::ring(news.tell(News::Loaded { parked, index, loaded }));
             if let Some(journal) = tools.engine.journal() {
                 journal.load(Load { key, wanted, done: Box::new(done) });
             }
@@ -99,7 +100,7 @@ impl Guest {
         let news = tools.news(self.row);
         let done = move |answer: Answer| {
             remember(&session, sequence, answer);
-            news.tell(News::Written { batch, index, answer });
+            news.tell(News::Written { batch, index, answer })
         };
         self.away += 1;
         tools.away += 1;

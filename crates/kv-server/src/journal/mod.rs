@@ -23,6 +23,7 @@ use kv_disk::{Disk, Vault};
 use kv_proto::wire::{Answer, Status};
 
 use crate::engine::{Engine, Held, Staged};
+use crate::news::Bell;
 pub use counts::JournalCounts;
 use loading::Loading;
 use marks::Marks;
@@ -51,12 +52,12 @@ enum Order {
     Stop,
 }
 
-/// A write to be done; whoever asked is told by `done` what came of it.
+/// A write to be done; whoever asked is told by `done` what came of it, and woken by what that returns.
 pub(crate) struct Write {
     pub(crate) key: Box<[u8]>,
     pub(crate) what: What,
     pub(crate) condition: kv_proto::Condition,
-    pub(crate) done: Box<dyn FnOnce(Answer) + Send>,
+    pub(crate) done: Box<dyn FnOnce(Answer) -> Option<Bell> + Send>,
 }
 
 pub(crate) enum What {
@@ -143,7 +144,7 @@ impl Journal {
     pub(crate) fn write(&self, write: Write) {
         self.books.counts.waiting(1);
         if let Err(SendError(Order::Write(unsent))) = self.orders.send(Order::Write(write)) {
-            (unsent.done)(Answer::new(Status::DiskFailed));
+            Bell::ring((unsent.done)(Answer::new(Status::DiskFailed)));
         }
     }
 

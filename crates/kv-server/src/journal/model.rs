@@ -187,7 +187,10 @@ impl World {
                 }
             };
             let told = answers.clone();
-            let done = Box::new(move |answer| told.lock().unwrap().push((key, stamp, answer)));
+            let done = Box::new(move |answer| {
+                told.lock().unwrap().push((key, stamp, answer));
+                None
+            });
             writes.push(Write { key: Box::new([key]), what, condition, done });
         }
         let mut scribe = self.scribe.lock().unwrap();
@@ -224,7 +227,10 @@ impl World {
             if let Some(staged) = stage(&engine, &value(key, stamp, 3000)) {
                 let told = Arc::new(Mutex::new(None));
                 let noted = told.clone();
-                let done = Box::new(move |answer| *noted.lock().unwrap() = Some(answer));
+                let done = Box::new(move |answer| {
+                    *noted.lock().unwrap() = Some(answer);
+                    None
+                });
                 let what = What::Put { staged, ttl: None };
                 let condition = Condition::Always;
                 let write = Write { key: Box::new([key]), what, condition, done };

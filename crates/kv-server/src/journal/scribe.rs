@@ -13,6 +13,7 @@ use kv_store::Key;
 
 use super::{Books, Order, What, Write};
 use crate::engine::Engine;
+use crate::news::Bell;
 use crate::outcome::unmet;
 
 /// Writes until nobody has anything to write any more.
@@ -223,7 +224,8 @@ impl Scribe {
             if let (Some(long), Some(last)) = (self.long.front_mut(), pieces.last()) {
                 long.saved = last.end;
             }
-            judged.into_iter().for_each(|judged| judged.apply(engine));
+            // All are told before anybody is woken.
+            Bell::ring(judged.into_iter().filter_map(|judged| judged.apply(engine)));
             return false;
         };
         if news {
@@ -235,7 +237,7 @@ impl Scribe {
             && let Some(Long { write, owner, .. }) = self.long.pop_front()
         {
             self.vault.forsake(owner);
-            (write.done)(Answer::new(status));
+            Bell::ring((write.done)(Answer::new(status)));
         }
         // A disk that fails at once should not be asked as fast as it can say so.
         std::thread::sleep(BREATH);
@@ -247,7 +249,7 @@ impl Scribe {
         if let Verdict::Put { place: Place::Pieces { owner }, .. } = verdict {
             self.vault.forsake(owner);
         }
-        (write.done)(Answer::new(status));
+        Bell::ring((write.done)(Answer::new(status)));
     }
 
     /// Whether a write is to be done, as things stand after those before it.
@@ -359,7 +361,7 @@ impl Scribe {
     /// Nobody is left who could be told otherwise.
     fn give_up(&mut self) {
         for Long { write, .. } in self.long.drain(..) {
-            (write.done)(Answer::new(Status::DiskFailed));
+            Bell::ring((write.done)(Answer::new(Status::DiskFailed)));
         }
     }
 }
@@ -430,7 +432,7 @@ impl Judged {
     }
 
     /// It is durable: now it is so for everybody.
-    fn apply(self, engine: &Arc<Engine>) {
+    fn apply(self, engine: &Arc<Engine>) -> Option<Bell> {
         let Judged { write: Write { key: name, what, done, .. }, verdict } = self;
         let Ok(key) = Key::new(&name) else { return done(Answer::new(Status::Denied)) };
         let now = engine.now();
@@ -449,7 +451,7 @@ impl Judged {
             (Verdict::Answer(answer), _) => answer,
             (Verdict::Put { .. }, What::Delete) => Answer::new(Status::Denied),
         };
-        done(answer);
+        done(answer)
     }
 }
 

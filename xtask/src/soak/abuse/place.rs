@@ -1,0 +1,98 @@
+//! A server as a kind of abuse needs it, with what its callers show.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::super::server::Server;
+use super::kinds::Kind;
+use crate::{Failed, shell};
+
+pub(super) struct Place {
+    pub(super) server: Server,
+    folder: PathBuf,
+    /// Lines of the token file.
+    tokens: Vec<String>,
+}
+
+impl Place {
+    pub(super) fn open(kind: Kind, folder: &Path) -> Result<Self, Failed> {
+        let (folder, mut tokens) = (folder.to_owned(), Vec::new());
+        let server = match kind {
+            Kind::FullPool => Server::start_within(ALONE, "--memory 64MiB --when-full refuse")?,
+            Kind::FullDisk => on_a_small_disk(&folder.join("data"))?,
+            Kind::WrongScope | Kind::ExpiredCertificate | Kind::Replay => {
+                tokens = [&["root"][..], &["other", "--prefix", "elsewhere/"]]
+                    .map(token)
+                    .into_iter()
+                    .collect::<Result<Vec<String>, Failed>>()?;
+                certify(&folder)?;
+                let file = folder.join("tokens");
+                write_secret(&file, &tokens.concat())?;
+                let path = |name: &str| folder.join(name).display().to_string();
+                let arguments = format!(
+                    "--token-file {} --tls-cert {} --tls-key {} --tls-client-ca {}",
+                    path("tokens"),
+                    path("server.pem"),
+                    path("server.key"),
+                    path("ca.pem")
+                );
+                Server::start_guarded(ALONE, &arguments)?
+            }
+            _ => Server::start_within(ALONE, "")?,
+        };
+        Ok(Place { server, folder, tokens })
+    }
+
+    /// `NAME:TOKEN` of one of the callers, where they need one.
+    pub(super) fn token(&self, name: &str) -> Option<String> {
+        let line = self.tokens.iter().find(|line| line.split(' ').next() == Some(name))?;
+        Some(format!("{name}:{}", line.split_whitespace().nth(1)?))
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
+
+/// Its data directory is a small file system of its own, which nobody else sees and which goes with it.
+fn on_a_small_disk(folder: &Path) -> Result<Server, Failed> {
+    std::fs::create_dir_all(folder).map_err(|error| format!("make {folder:?}: {error}"))?;
+    let data = folder.display();
+    let mount = format!("mount -t tmpfs -o size=64m none {data} && exec \"$@\"");
+    let mut within = vec!["unshare", "--mount", "--propagation", "private", "sh", "-c", &mount];
+    within.push("sh");
+    within.extend(ALONE);
+    Server::start_within(&within, &format!("--data-dir {data} --memory 64MiB"))
+}
+
+/// A line for the token file.
+fn token(words: &[&str]) -> Result<String, Failed> {
+    let program = shell::target().join("release/wirelane");
+    shell::output(Command::new(program).args(["token", "new"]).args(words))
+}
+
+/// An authority, a certificate for the server, and one that is over as soon as it is made.
+fn certify(folder: &Path) -> Result<(), Failed> {
+    let script = r#"
+        new="req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+        openssl $new -x509 -days 2 -subj /CN=ca -keyout ca.key -out ca.pem
+        printf 'subjectAltName=IP:127.0.0.1' >names
+        for name in server late; do
+            openssl $new -subj /CN=$name -keyout $name.key -out $name.csr
+        done
+        openssl x509 -req -days 2 -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names -out server.pem
+        openssl x509 -req -days 0 -in late.csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names -out late.pem
+        chmod 600 *.key
+    "#;
+    shell::output(Command::new("sh").args(["-ec", script]).current_dir(folder)).map(drop)
+}
+
+fn write_secret(file: &Path, text: &str) -> Result<(), Failed> {
+    let written = std::fs::write(file, text)
+        .and_then(|()| std::fs::set_permissions(file, PermissionsExt::from_mode(0o600)));
+    written.map_err(|error| format!("write {}: {error}", file.display()))
+}
+
+/// The server has the second processor for itself; everybody else is on the first.
+const ALONE: &[&str] = &["taskset", "-c", "1"];
