@@ -18,7 +18,7 @@ pub trait Vault: Send {
     fn known(&mut self, key: &[u8]) -> Result<Option<Known>, Error>;
 
     /// Saves changes together: when it returns they are durable, or none of them was made (of an error that is not
-    /// [`Kind::Full`](crate::Kind::Full) a crash may yet decide otherwise).
+    /// [`Kind::Full`] a crash may yet decide otherwise).
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error>;
 
     /// Gives up pieces whose value will not be put.

@@ -60,7 +60,7 @@ impl Load {
         let what = self.chance.below(100);
         let begun = Instant::now();
         match (what, self.options.reads) {
-            (_, Some(reads)) if what >= reads => return self.put(number, None),
+            (_, Some(reads)) if what >= reads => self.put(number, None),
             (0..60, None) | (_, Some(_)) => {
                 let got = self.get(number);
                 self.tally.took(begun.elapsed(), got);
