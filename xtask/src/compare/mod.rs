@@ -27,6 +27,9 @@ enum What {
     /// One connection to Redis or memcached that checks every value it reads
     #[command(hide = true)]
     Generator(kv::GeneratorArgs),
+    /// Files that are opened, read and closed
+    #[command(hide = true)]
+    Files(kv::FilesArgs),
 }
 
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failed> {
@@ -34,6 +37,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failed> {
         What::Fabric(args) => fabric::run(args),
         What::Kv(args) => kv::run(args),
         What::Generator(args) => kv::generate(args),
+        What::Files(args) => kv::read_files(args),
     }
 }
 

@@ -5,6 +5,8 @@
 //! a generator can. Start at `plan`, which says what is compared; `contest` runs it.
 
 mod contest;
+mod disk;
+mod files;
 mod generator;
 mod idle;
 mod memcached;
@@ -24,6 +26,7 @@ use serde_json::{Value, json};
 
 use super::tools;
 use crate::{Failed, lab, packages, shell};
+pub(super) use files::{FilesArgs, read_files};
 pub(super) use generator::{GeneratorArgs, generate};
 use plan::Plan;
 

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::super::tools::{perf, perftest};
 use super::contest::{Beside, Better, Contest, Entrant, OURS};
+use super::disk::{self, Data};
 use super::generator::{self, Dialect, GeneratorArgs};
 use super::server::Server;
 use super::wirelane::{self, Bench};
@@ -17,6 +18,9 @@ pub(super) enum Plan {
     TcpBandwidth,
     Memory,
     Idle,
+    Durable,
+    Restart,
+    Cold,
     Verbs,
 }
 
@@ -24,7 +28,9 @@ pub(super) fn on_the_host() -> Vec<Plan> {
     let sizes = [64, 4 << 10, 64 << 10, 1 << 20];
     let same_host =
         sizes.iter().flat_map(|&size| [1, 16].map(|depth| Plan::SameHost { size, depth }));
-    same_host.chain([Plan::TcpRate, Plan::TcpBandwidth, Plan::Memory, Plan::Idle]).collect()
+    let others = [Plan::TcpRate, Plan::TcpBandwidth, Plan::Memory, Plan::Idle];
+    let on_disk = [Plan::Durable, Plan::Restart, Plan::Cold];
+    same_host.chain(others).chain(on_disk).collect()
 }
 
 /// Soft-RoCE in an emulated machine: only the ratio says anything.
@@ -47,6 +53,9 @@ impl Plan {
             Plan::TcpBandwidth => self.tcp_bandwidth(args),
             Plan::Memory => self.memory(args),
             Plan::Idle => self.idle(args),
+            Plan::Durable => self.durable(args),
+            Plan::Restart => self.restart(args),
+            Plan::Cold => self.cold(args),
             Plan::Verbs => self.verbs(args),
         }
     }
@@ -61,6 +70,9 @@ impl Plan {
             Plan::TcpBandwidth => "1 MiB, tcp, sixteen in flight".to_owned(),
             Plan::Memory => "of a million values of 100 bytes".to_owned(),
             Plan::Idle => "processor time in 10 s".to_owned(),
+            Plan::Durable => "4 KiB, durable, sixteen in flight".to_owned(),
+            Plan::Restart => "a million keys, after a kill, to the first answer".to_owned(),
+            Plan::Cold => "4 KiB, not in memory, one at a time".to_owned(),
             Plan::Verbs => "64 KiB, verbs, sixteen in flight".to_owned(),
         }
     }
@@ -68,7 +80,9 @@ impl Plan {
     fn measures(self) -> &'static [&'static str] {
         match self {
             Plan::SameHost { .. } | Plan::TcpRate => &["GET", "PUT"],
-            Plan::TcpBandwidth | Plan::Verbs => &["GET"],
+            Plan::TcpBandwidth | Plan::Verbs | Plan::Cold => &["GET"],
+            Plan::Durable => &["PUT"],
+            Plan::Restart => &["start"],
             Plan::Memory => &["memory"],
             Plan::Idle => &["idle"],
         }
@@ -150,6 +164,54 @@ impl Plan {
         contest.entrants.push(Entrant::new("redis-server", idle::redis));
         contest.entrants.push(Entrant::new("memcached", idle::memcached));
         contest.run(1)
+    }
+
+    /// Every write is synced before it is answered.
+    fn durable(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
+        let data = Data::new()?;
+        let redis = data.redis()?;
+        let ours = (!args.peers_only).then(|| data.wirelane("1GiB")).transpose()?;
+        let mut contest = self.contest("1/s", Better::More);
+        for (name, transport) in [(OURS, "shm"), ("wirelane, tcp", "tcp")] {
+            let bench = Bench { transport, size: 4096, depth: 16, ops: 60_000, device: None };
+            contest.entrants.extend(ours.iter().map(|ours| {
+                Entrant::new(name, move || Ok(vec![bench.rate_of(ours, "0.0", 20_000)?]))
+            }));
+        }
+        // Of their figures the second is for writes.
+        let writes = |figures: Result<Vec<f64>, Failed>| Ok(vec![figures?[1]]);
+        let (size, depth, ops, redis) = (4096, 16, 60_000, &redis);
+        contest.entrants.push(Entrant::new(benchmark_name(1, depth), move || {
+            writes(redis::benchmark(redis, 1, depth, size, ops))
+        }));
+        let (dialect, port) = (Dialect::Redis, redis.port.clone());
+        let checked = GeneratorArgs { dialect, port, size, depth, ops, keys: 20_000 };
+        let checked = move || writes(generator::measure(&checked));
+        contest.entrants.push(Entrant::new(checked_name("redis"), checked));
+        let programs = vec![benchmark_name(1, depth), checked_name("redis")];
+        contest.beside.push(Beside { name: "Redis", programs, aim: Some(1.0) });
+        contest.run(args.runs)
+    }
+
+    fn restart(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
+        let data = Data::new()?;
+        let mut contest = self.contest("s", Better::Less);
+        contest.limit = Some(2.0);
+        if !args.peers_only {
+            contest.entrants.push(Entrant::new(OURS, || disk::restart(&data)));
+        }
+        contest.run(args.runs)
+    }
+
+    /// All is in the page cache, both the database and the files, and nothing of it in our memory.
+    fn cold(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {
+        let data = Data::new()?;
+        let ours = (!args.peers_only).then(|| data.wirelane(disk::LITTLE)).transpose()?;
+        let mut contest = self.contest("1/s", Better::More);
+        let gets = |ours| Entrant::new(OURS, move || disk::cold_gets(ours));
+        contest.entrants.extend(ours.iter().map(gets));
+        contest.rival("files", "open, pread, close", || disk::file_reads(&data), None);
+        contest.run(args.runs)
     }
 
     fn verbs(self, args: &KvArgs) -> Result<Vec<Value>, Failed> {

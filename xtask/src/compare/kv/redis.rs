@@ -1,4 +1,4 @@
-//! Redis, without persistence: its server, its own generator, and its language for ours.
+//! Redis, without persistence unless said otherwise: its server, its own generator, and its language for ours.
 
 use std::io::{self, BufRead, Write};
 use std::process::Command;
@@ -11,6 +11,15 @@ use crate::{Failed, shell};
 pub(super) fn start() -> Result<Server, Failed> {
     let port = tools::free_port()?;
     let arguments = ["--bind", "127.0.0.1", "--port", &port, "--save", "", "--appendonly", "no"];
+    Server::start("redis-server", &arguments, port.clone())
+}
+
+/// One that syncs every write before it answers. Its log is not written anew meanwhile.
+pub(super) fn start_durable(folder: &str) -> Result<Server, Failed> {
+    let port = tools::free_port()?;
+    let mut arguments = vec!["--bind", "127.0.0.1", "--port", &port, "--save", "", "--dir", folder];
+    arguments.extend(["--appendonly", "yes", "--appendfsync", "always"]);
+    arguments.extend(["--auto-aof-rewrite-percentage", "0"]);
     Server::start("redis-server", &arguments, port.clone())
 }
 

@@ -17,12 +17,17 @@ pub(super) fn start(memory: &str) -> Result<Server, Failed> {
 
 /// As [`start`], on one RDMA device only.
 pub(super) fn start_on(memory: &str, device: Option<&str>) -> Result<Server, Failed> {
-    let (port, http) = (tools::free_port()?, tools::free_port()?);
-    let (listen, status) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{http}"));
-    let mut arguments = vec!["serve", "--listen", &listen, "--http", &status, "--memory", memory];
     let settings = device.map(settings).transpose()?;
-    arguments.extend(settings.iter().flat_map(|file| ["--config", file.as_str()]));
-    let server = Server::start(&program(), &arguments, port)?;
+    let settings: Vec<&str> =
+        settings.iter().flat_map(|file| ["--config", file.as_str()]).collect();
+    start_with(memory, &settings)
+}
+
+/// As [`start`], with more arguments.
+pub(super) fn start_with(memory: &str, more: &[&str]) -> Result<Server, Failed> {
+    let http = tools::free_port()?;
+    let server = spawn_with(memory, &http, more)?;
+    let status = format!("127.0.0.1:{http}");
     let limit = Instant::now() + Duration::from_secs(10);
     while !healthy(&status) {
         if Instant::now() > limit {
@@ -31,6 +36,19 @@ pub(super) fn start_on(memory: &str, device: Option<&str>) -> Result<Server, Fai
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(server)
+}
+
+/// Starts a store, and waits only until its port is open.
+pub(super) fn spawn(memory: &str, more: &[&str]) -> Result<Server, Failed> {
+    spawn_with(memory, &tools::free_port()?, more)
+}
+
+fn spawn_with(memory: &str, http: &str, more: &[&str]) -> Result<Server, Failed> {
+    let port = tools::free_port()?;
+    let (listen, status) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{http}"));
+    let mut arguments = vec!["serve", "--listen", &listen, "--http", &status, "--memory", memory];
+    arguments.extend(more);
+    Server::start(&program(), &arguments, port)
 }
 
 /// A settings file that names the device: both ends on one would never use the wire.
@@ -74,6 +92,12 @@ impl Bench {
         Ok(vec![self.run(server, "1.0", "bytes_per_s")? / 1e6])
     }
 
+    /// Requests a second, over so many keys.
+    pub(super) fn rate_of(self, server: &Server, reads: &str, keys: usize) -> Result<f64, Failed> {
+        let said = self.bench(server, &["--read-ratio", reads, "--keys", &keys.to_string()])?;
+        answer(&said, self.transport, "ops_per_s")
+    }
+
     fn run(self, server: &Server, read_ratio: &str, field: &str) -> Result<f64, Failed> {
         let more = ["--read-ratio", read_ratio, "--keys", "1000"];
         let said = self.bench(server, &more)?;
@@ -98,6 +122,27 @@ pub(super) fn fill(server: &Server, values: usize, size: usize) -> Result<(), Fa
     let bench = Bench { transport: "shm", size, depth: 16, ops: values, device: None };
     let said = bench.bench(server, &["--read-ratio", "1.0", "--keys", &values.to_string()])?;
     answer(&said, "shm", "ops").map(drop)
+}
+
+/// Writes so many keys, many at a time.
+pub(super) fn store(server: &Server, values: usize, size: usize) -> Result<(), Failed> {
+    let bench = Bench { transport: "shm", size, depth: 256, ops: values, device: None };
+    bench.bench(server, &["--fill-only", "--keys", &values.to_string()]).map(drop)
+}
+
+pub(super) fn put(server: &Server, key: &str, value: &str) -> Result<(), Failed> {
+    kv(server, &["put", key, value]).map(drop)
+}
+
+/// The value of a key that is there.
+pub(super) fn get(server: &Server, key: &str) -> Result<String, Failed> {
+    kv(server, &["get", key])
+}
+
+fn kv(server: &Server, words: &[&str]) -> Result<String, Failed> {
+    let mut command = tools::bound(0, &program());
+    command.args(["kv", "--server", &format!("127.0.0.1:{}", server.port)]).args(words);
+    shell::output(&mut tools::limited(command))
 }
 
 /// A field of the one document that a bench prints, if it went well and over the right transport.

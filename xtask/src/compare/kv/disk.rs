@@ -1,0 +1,84 @@
+//! Stores that keep what they acknowledge: where their data lies, how soon one is back, and what a value costs that is not
+//! in memory.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::server::Server;
+use super::wirelane::{self, Bench};
+use super::{files, redis};
+use crate::{Failed, shell};
+
+/// Directories beside each other, on the disk that cargo builds on; they go with this.
+pub(super) struct Data(PathBuf);
+
+impl Data {
+    pub(super) fn new() -> Result<Self, Failed> {
+        let path = shell::target().join("xtask/compare-disk");
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).map_err(|error| format!("make {path:?}: {error}"))?;
+        Ok(Data(path))
+    }
+
+    pub(super) fn folder(&self, name: &str) -> Result<String, Failed> {
+        let path = self.0.join(name);
+        std::fs::create_dir_all(&path).map_err(|error| format!("make {path:?}: {error}"))?;
+        Ok(path.to_string_lossy().into_owned())
+    }
+
+    /// Ours, with so much memory.
+    pub(super) fn wirelane(&self, memory: &str) -> Result<Server, Failed> {
+        let folder = self.folder("wirelane")?;
+        wirelane::start_with(memory, &["--data-dir", &folder])
+    }
+
+    pub(super) fn redis(&self) -> Result<Server, Failed> {
+        redis::start_durable(&self.folder("redis")?)
+    }
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A store with a million keys is killed; seconds from its next start to the first value read, by a client that
+/// starts when the port is open.
+pub(super) fn restart(data: &Data) -> Result<Vec<f64>, Failed> {
+    let server = data.wirelane(wirelane::MEMORY)?;
+    // Once is enough: the next round finds them.
+    if wirelane::get(&server, PROBE).is_err() {
+        wirelane::store(&server, MILLION, 100)?;
+    }
+    wirelane::put(&server, PROBE, "here")?;
+    drop(server);
+    let begun = Instant::now();
+    let server = wirelane::spawn(wirelane::MEMORY, &["--data-dir", &data.folder("wirelane")?])?;
+    let limit = begun + Duration::from_secs(60);
+    while wirelane::get(&server, PROBE)? != "here" {
+        if Instant::now() > limit {
+            return Err("the key is not there within a minute".to_owned());
+        }
+    }
+    Ok(vec![begun.elapsed().as_secs_f64()])
+}
+
+/// Reads a second, one at a time, of values of which a twentieth fits into memory.
+pub(super) fn cold_gets(server: &Server) -> Result<Vec<f64>, Failed> {
+    let bench = Bench { transport: "shm", size: VALUE, depth: 1, ops: READS, device: None };
+    Ok(vec![bench.rate_of(server, "1.0", VALUES)?])
+}
+
+/// The same from files, one for each value.
+pub(super) fn file_reads(data: &Data) -> Result<Vec<f64>, Failed> {
+    files::measure(&data.folder("files")?, VALUES, VALUE, READS)
+}
+
+/// Memory for a twentieth of the values.
+pub(super) const LITTLE: &str = "4MiB";
+const VALUES: usize = 20_000;
+const VALUE: usize = 4096;
+const READS: usize = 40_000;
+const MILLION: usize = 1_000_000;
+const PROBE: &str = "compare/probe";

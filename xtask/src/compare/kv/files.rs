@@ -1,0 +1,74 @@
+//! Values in files of their own, opened, read and closed one after the other: what a store on a disk is measured by.
+//!
+//! It runs as a process of its own, optimised, bound to the clients' processor.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::Args;
+
+use super::super::tools;
+use super::pattern::Pattern;
+use crate::{Failed, shell};
+
+#[derive(Args, Clone)]
+pub(in super::super) struct FilesArgs {
+    /// Where they lie, or will
+    #[arg(long)]
+    folder: PathBuf,
+    #[arg(long)]
+    files: usize,
+    /// Bytes of each
+    #[arg(long)]
+    size: usize,
+    /// How many to read
+    #[arg(long)]
+    reads: usize,
+}
+
+/// Runs it as a process: reads a second.
+pub(super) fn measure(
+    folder: &str,
+    files: usize,
+    size: usize,
+    reads: usize,
+) -> Result<Vec<f64>, Failed> {
+    let program = shell::target().join("release/xtask");
+    let mut command = tools::bound(0, &program.to_string_lossy());
+    command.args(["compare", "files", "--folder", folder, "--files", &files.to_string()]);
+    command.args(["--size", &size.to_string(), "--reads", &reads.to_string()]);
+    let said = shell::output(&mut tools::limited(command))?;
+    Ok(vec![tools::number(said.trim())?])
+}
+
+/// We are that process.
+pub(in super::super) fn read_files(args: &FilesArgs) -> Result<(), Failed> {
+    let rate = rate(args).map_err(|error| format!("{}: {error}", args.folder.display()))?;
+    println!("{rate:.1}");
+    Ok(())
+}
+
+fn rate(args: &FilesArgs) -> std::io::Result<f64> {
+    let FilesArgs { folder, files, size, reads } = args;
+    let pattern = Pattern::new(*files, *size);
+    // Written each time, as our bench writes its keys each time: so both find theirs in the page cache.
+    (0..*files).try_for_each(|file| std::fs::write(path(folder, file), pattern.value(file, 0)))?;
+    let mut bytes = vec![0; *size];
+    let begun = Instant::now();
+    for file in (0..*reads).map(|turn| turn.wrapping_mul(STRIDE) % files) {
+        File::open(path(folder, file))?.read_exact_at(&mut bytes, 0)?;
+        if bytes != pattern.value(file, 0) {
+            return Err(std::io::Error::other(format!("file {file} holds something else")));
+        }
+    }
+    Ok(*reads as f64 / begun.elapsed().as_secs_f64())
+}
+
+fn path(folder: &Path, file: usize) -> PathBuf {
+    folder.join(format!("{file:06}"))
+}
+
+/// A prime: neighbours in time are not neighbours among the files.
+const STRIDE: usize = 7919;
