@@ -47,7 +47,8 @@ fn a_cut_rail_is_left_and_then_both_and_then_they_are_back() {
     near.until("a quarter", |near| placed(near, 4));
     wire("cut 0");
     near.finish();
-    assert_eq!(near.in_use(), ["rxe2/1–rxe3/1"]);
+    // Emulated on a busy machine the whole rail may have stood still for its time-out, too: then it comes back.
+    near.until("the whole rail alone", |near| near.in_use() == ["rxe2/1–rxe3/1"]);
     near.verify(1, 0, size >> 20);
     eprintln!("one rail: {:?}", near.events(Happening::RailDown));
 
