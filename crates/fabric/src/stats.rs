@@ -4,6 +4,7 @@
 //! instruction; the clock is read for one operation in [`SAMPLE`]. `examples/stats.rs` measures what
 //! that costs.
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -101,7 +102,7 @@ impl Stats {
         }
         let counters = |stats| {
             let Stats { failures, latency, .. }: &Stats = stats;
-            failures.iter().chain(&latency.buckets)
+            failures.iter().chain(&latency.buckets).chain([&latency.nanoseconds])
         };
         counters(self)
             .zip(counters(other))
@@ -111,7 +112,7 @@ impl Stats {
     /// Adds the duration of an operation.
     #[inline]
     pub fn time(&self, took: Duration) {
-        self.latency.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        self.latency.add(took);
     }
 }
 
@@ -128,25 +129,49 @@ fn add(counter: &AtomicU64, count: u64) {
 #[derive(Debug)]
 pub struct Histogram {
     buckets: [AtomicU64; BUCKETS],
+    /// All durations together.
+    nanoseconds: AtomicU64,
 }
 
 const BUCKETS: usize = 256;
 
 impl Default for Histogram {
     fn default() -> Self {
-        Histogram { buckets: [const { AtomicU64::new(0) }; BUCKETS] }
+        let buckets = [const { AtomicU64::new(0) }; BUCKETS];
+        Histogram { buckets, nanoseconds: AtomicU64::new(0) }
     }
 }
 
 impl Histogram {
+    /// Adds a duration. The caller is the only one who writes here.
     #[inline]
-    fn add(&self, nanoseconds: u64) {
+    pub fn add(&self, took: Duration) {
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         add(&self.buckets[bucket(nanoseconds)], 1);
+        add(&self.nanoseconds, nanoseconds);
     }
 
     /// How many durations it holds.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|bucket| bucket.load(Relaxed)).sum()
+    }
+
+    /// All durations together.
+    pub fn sum(&self) -> Duration {
+        Duration::from_nanos(self.nanoseconds.load(Relaxed))
+    }
+
+    /// How many durations lay in each of these doublings, and the longest that it holds: 255 ns for the eighth. The
+    /// first has the shorter ones too; what took longer than the last is in `count` alone.
+    pub fn doublings(&self, bits: RangeInclusive<u32>) -> impl Iterator<Item = (Duration, u64)> {
+        let mut from = 0;
+        bits.map(move |bits| {
+            let end = (1 << bits) - 1;
+            let next = bucket(end) + 1;
+            let inside = &self.buckets[from..next];
+            from = next;
+            (Duration::from_nanos(end), inside.iter().map(|bucket| bucket.load(Relaxed)).sum())
+        })
     }
 
     /// The duration that a share of all (0 to 1) did not exceed, rounded up to its bucket's end.
@@ -207,6 +232,7 @@ mod tests {
         (0..2).for_each(|_| sum.absorb(&lane));
         assert_eq!((sum.operations(OpKind::Read), sum.bytes(OpKind::Read)), (2, 8192));
         assert_eq!((sum.operations(OpKind::Write), sum.latency().count()), (0, 2));
+        assert_eq!(sum.latency().sum(), Duration::from_nanos(1400));
     }
 
     #[test]
@@ -214,10 +240,23 @@ mod tests {
         let histogram = Histogram::default();
         assert_eq!(histogram.quantile(0.5), None);
         for nanoseconds in [5, 5, 5, 1000] {
-            histogram.add(nanoseconds);
+            histogram.add(Duration::from_nanos(nanoseconds));
         }
         assert_eq!(histogram.quantile(0.5), Some(Duration::from_nanos(5)));
         assert_eq!(histogram.quantile(1.0), Some(Duration::from_nanos(1023)));
         assert_eq!(histogram.count(), 4);
+        assert_eq!(histogram.sum(), Duration::from_nanos(1015));
+    }
+
+    #[test]
+    fn doublings_hold_what_is_no_longer_than_their_end() {
+        let histogram = Histogram::default();
+        for nanoseconds in [0, 255, 256, 511, 512, 1_000_000, (1 << 31) - 1, 1 << 31] {
+            histogram.add(Duration::from_nanos(nanoseconds));
+        }
+        let full = histogram.doublings(8..=31).filter(|(_, values)| *values > 0);
+        let full: Vec<_> = full.map(|(end, values)| (end.as_nanos(), values)).collect();
+        assert_eq!(full, [(255, 2), (511, 2), (1023, 1), ((1 << 20) - 1, 1), ((1 << 31) - 1, 1)]);
+        assert_eq!(histogram.count(), 8, "the longest is in no doubling");
     }
 }

@@ -34,7 +34,8 @@ impl Exposition {
         Exposition { prefix: prefix.clone(), families: Vec::new() }
     }
 
-    /// Adds a sample of a counter or gauge.
+    /// Adds a sample of a counter or gauge. Prometheus cannot tell a label with an empty value from one that is not
+    /// there: callers leave it out.
     pub fn add(&mut self, row: &Row, labels: Labels<'_>, value: impl Into<Value>) {
         debug_assert!(matches!(row.kind(), Kind::Counter | Kind::Gauge), "{row:?}");
         self.family(row).sample("", labels, None, value.into());
@@ -117,27 +118,48 @@ struct Family {
 
 impl Family {
     fn sample(&mut self, suffix: &str, labels: Labels<'_>, own: Option<(&str, f64)>, value: Value) {
-        let series = series(&self.name, suffix, labels, own);
+        let begin = self.samples.len();
+        write_series(&mut self.samples, &self.name, suffix, labels, own);
         debug_assert!(
-            !self.samples.lines().any(|line| line.rsplit_once(' ').is_some_and(|l| l.0 == series)),
-            "two samples of {series}"
+            !self.has(&self.samples[begin..], begin),
+            "two samples of {}",
+            &self.samples[begin..]
         );
         // Writing to a string cannot fail.
-        let _ = writeln!(self.samples, "{series} {value}");
+        let _ = writeln!(self.samples, " {value}");
+    }
+
+    /// Whether a series is among the samples that end here.
+    fn has(&self, series: &str, end: usize) -> bool {
+        self.samples[..end]
+            .lines()
+            .any(|line| line.rsplit_once(' ').is_some_and(|(known, _)| known == series))
     }
 }
 
 /// A name with its labels. `own` is the label that histograms and summaries add.
-fn series(name: &str, suffix: &str, labels: Labels<'_>, own: Option<(&str, f64)>) -> String {
+fn write_series(
+    text: &mut String,
+    name: &str,
+    suffix: &str,
+    labels: Labels<'_>,
+    own: Option<(&str, f64)>,
+) {
     debug_assert!(labels.iter().all(|(name, _)| is_label(name)), "{labels:?}");
-    let mut pairs: Vec<String> = labels
-        .iter()
-        .map(|(name, value)| format!("{name}=\"{}\"", Escaped { text: value, quotes: true }))
-        .collect();
-    pairs.extend(own.map(|(name, value)| format!("{name}=\"{}\"", Value::Real(value))));
-    match pairs.is_empty() {
-        true => format!("{name}{suffix}"),
-        false => format!("{name}{suffix}{{{}}}", pairs.join(",")),
+    text.push_str(name);
+    text.push_str(suffix);
+    let mut before = '{';
+    for (name, value) in labels {
+        let value = Escaped { text: value, quotes: true };
+        let _ = write!(text, "{before}{name}=\"{value}\"");
+        before = ',';
+    }
+    if let Some((name, value)) = own {
+        let _ = write!(text, "{before}{name}=\"{}\"", Value::Real(value));
+        before = ',';
+    }
+    if before == ',' {
+        text.push('}');
     }
 }
 
@@ -157,6 +179,9 @@ struct Escaped<'t> {
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.text.contains(['\\', '\n', '"']) {
+            return f.write_str(self.text);
+        }
         self.text.chars().try_for_each(|letter| match letter {
             '\\' => f.write_str("\\\\"),
             '\n' => f.write_str("\\n"),

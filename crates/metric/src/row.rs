@@ -58,6 +58,18 @@ impl Row {
         row
     }
 
+    /// The base unit that stands in a name as one of its words; empty where there is none.
+    pub const fn unit_in(name: &str) -> &'static str {
+        let mut at = 0;
+        while at < UNITS.len() {
+            if has_word(name.as_bytes(), UNITS[at].as_bytes()) {
+                return UNITS[at];
+            }
+            at += 1;
+        }
+        ""
+    }
+
     /// The name, without the prefix.
     pub const fn name(&self) -> &'static str {
         self.name
@@ -89,8 +101,14 @@ impl Row {
         if ends_with(name, b"_sum") || ends_with(name, b"_count") || ends_with(name, b"_bucket") {
             return Some("_sum, _count and _bucket are added to a metric's name, not part of it");
         }
+        if has_word(name, b"counter") || has_word(name, b"gauge") || has_word(name, b"histogram") {
+            return Some("a metric's name does not have a metric's kind as a word");
+        }
         if !self.unit.is_empty() && !has_word(name, self.unit.as_bytes()) {
             return Some("a metric's unit is one of the words of its name");
+        }
+        if self.unit.is_empty() && !Row::unit_in(self.name).is_empty() {
+            return Some("a metric that has a unit's word in its name has that unit");
         }
         if self.help.is_empty() {
             return Some("a metric says what it means");
@@ -159,6 +177,10 @@ const fn holds_at(name: &[u8], part: &[u8], from: usize) -> bool {
     true
 }
 
+/// Units that a name may tell. A rate has the unit of what is counted: `bytes_per_second` are bytes.
+const UNITS: [&str; 8] =
+    ["bytes", "seconds", "ratio", "celsius", "watts", "joules", "hertz", "ticks"];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,6 +204,8 @@ mod tests {
         assert!(problem("pool_used", "bytes", Kind::Gauge));
         assert!(problem("pool_kilobytes", "bytes", Kind::Gauge));
         assert!(problem("link_count", "", Kind::Gauge));
+        assert!(problem("pool_bytes", "", Kind::Gauge));
+        assert!(problem("counter_resets_total", "", Kind::Counter));
         for name in ["", "_a", "a_", "a__b", "Links", "a-b", "1a", "é"] {
             assert!(problem(name, "", Kind::Gauge), "{name}");
         }

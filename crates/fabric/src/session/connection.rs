@@ -85,9 +85,9 @@ impl Session {
 }
 
 impl Session {
-    /// Queues a message of at most [`MOST_MESSAGE`] bytes, and sends what goes out at once. Where too much
+    /// Queues a message of at most 64 KiB, and sends what goes out at once. Where too much
     /// is queued the peer does not read: then the session is lost.
-    pub(crate) fn send(&mut self, message: &[u8]) -> Result<(), Lost> {
+    pub fn send(&mut self, message: &[u8]) -> Result<(), Lost> {
         self.flush()?;
         if message.len() > MOST_MESSAGE {
             let why = format!("a message of {} bytes is too long to be sent", message.len());
@@ -102,7 +102,7 @@ impl Session {
     }
 
     /// Sends what is queued, as far as it goes.
-    pub(crate) fn flush(&mut self) -> Result<(), Lost> {
+    pub fn flush(&mut self) -> Result<(), Lost> {
         if let Some(lost) = &self.lost {
             return Err(lost.clone());
         }
@@ -111,12 +111,12 @@ impl Session {
     }
 
     /// Whether something is queued: then the descriptor's being writable is worth waking for.
-    pub(crate) fn wants_to_write(&self) -> bool {
+    pub fn wants_to_write(&self) -> bool {
         self.lost.is_none() && !self.outgoing.is_empty()
     }
 
     /// The next message, if all of it came. What came before the session was lost still comes out.
-    pub(crate) fn receive(&mut self) -> Result<Option<Vec<u8>>, Lost> {
+    pub fn receive(&mut self) -> Result<Option<Vec<u8>>, Lost> {
         loop {
             if self.deaf {
                 return Err(self.end_of_stream());

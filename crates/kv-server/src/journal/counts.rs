@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use fabric::Histogram;
+
 /// What the journal has done.
 #[derive(Debug, Default)]
 pub struct JournalCounts {
@@ -10,8 +12,8 @@ pub struct JournalCounts {
     pub saves: AtomicU64,
     /// How many writes that was.
     pub writes: AtomicU64,
-    /// How long saving took, in microseconds, in all.
-    pub save_micros: AtomicU64,
+    /// How long each took, with its sync.
+    pub save_times: Histogram,
     /// How often saving failed.
     pub faults: AtomicU64,
     /// Values fetched from the disk.
@@ -37,13 +39,13 @@ impl JournalCounts {
         self.waiting.fetch_add(more, Relaxed);
     }
 
-    /// Notes how saving went; says whether that is news.
+    /// Notes how saving went; says whether that is news. The scribe alone calls this.
     pub(super) fn saved(&self, writes: u64, took: Duration, ok: bool) -> bool {
         match ok {
             true => {
                 self.saves.fetch_add(1, Relaxed);
                 self.writes.fetch_add(writes, Relaxed);
-                self.save_micros.fetch_add(took.as_micros() as u64, Relaxed);
+                self.save_times.add(took);
             }
             false => _ = self.faults.fetch_add(1, Relaxed),
         }
