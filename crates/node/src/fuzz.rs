@@ -47,6 +47,8 @@ pub fn texts(bytes: &[u8]) {
     if let Some(address) = crate::Address::parse(text) {
         assert_eq!(crate::Address::parse(&address.to_string()), Some(address));
     }
+    crate::watch::fuzz_line(text);
+    crate::counters::statistic(text);
     crate::Guid::parse(text);
     crate::GidType::parse(text);
     crate::PortState::parse(text);

@@ -103,6 +103,11 @@ pub(crate) fn read(tree: &Tree) -> Host {
     }
 }
 
+/// How many processors are online.
+pub(crate) fn online_cpus(tree: &Tree) -> Option<u32> {
+    cpus::online(tree).map(|online| online.len() as u32)
+}
+
 /// The first of several files that is there.
 fn first(tree: &Tree, paths: &[&str]) -> Seen<String> {
     let texts = paths.iter().map(|path| tree.text(path));

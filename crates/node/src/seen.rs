@@ -73,6 +73,16 @@ impl<T> Seen<T> {
         Seen::Odd(line.chars().filter(|letter| !letter.is_control()).take(LINE).collect())
     }
 
+    /// In a word, for a label: why there is no value.
+    pub fn fault(&self) -> Option<String> {
+        match self {
+            Seen::Value(_) => None,
+            Seen::Absent => Some("absent".to_owned()),
+            Seen::Refused(errno) => Some(errno_name(*errno)),
+            Seen::Odd(_) => Some("no number".to_owned()),
+        }
+    }
+
     /// In words, for people: why there is no value.
     pub fn why_not(&self) -> Option<String> {
         match self {

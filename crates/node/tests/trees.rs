@@ -1,7 +1,11 @@
 //! What the trees of machines in `trees/` tell, each by a fact that a reader can check in its files.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
+use node::counters::statistic;
+use node::watch::{self, NicWatch, Usage};
 use node::{Address, Distance, GidType, LinkLayer, Node, PortState, Role, Seen, Tree};
 
 fn folder() -> PathBuf {
@@ -198,4 +202,39 @@ fn a_machine_with_no_rdma_has_no_device() {
     let node = node("empty");
     assert!(node.devices.is_empty() && node.gpus.is_empty());
     assert_eq!(node.netdevs.len(), 2);
+}
+
+#[test]
+fn every_statistic_that_a_tree_has_of_its_net_devices_is_known() {
+    for (name, netdev, priority) in [
+        ("mlx5-roce", "ens1np0", "rx_prio3_pause"),
+        ("bnxt", "ens2f0np0", "rx_pfc_ena_frames_pri3"),
+    ] {
+        let tree = Tree::at(&folder().join(format!("{name}.json"))).expect("a tree");
+        let counts = NicWatch::new().look(&tree, netdev, Instant::now());
+        assert!(counts.iter().any(|(name, value)| name == priority && *value > 0), "{counts:?}");
+        let mut series = BTreeSet::new();
+        for (name, _) in counts {
+            let (statistic, labels) = statistic(&name).unwrap_or_else(|| panic!("{name}"));
+            assert!(series.insert((statistic.row.name(), labels)), "{name} is told twice");
+        }
+    }
+}
+
+#[test]
+fn a_tree_tells_how_much_of_the_machine_is_used_and_by_whom() {
+    let tree = Tree::at(&folder().join("ndr8.json")).expect("a tree");
+    let usage = Usage::read(&tree);
+    assert!(usage.load1.is_some_and(|load| load > 1.0) && usage.cpu_seconds.len() == 8);
+    assert!(usage.memory_bytes["locked"] > 0 && usage.memory_bytes.contains_key("available"));
+    let holders = watch::holders(&tree).expect("it tells").list;
+    let pods: BTreeSet<_> = holders.iter().filter_map(|holder| holder.pod.as_deref()).collect();
+    assert_eq!((holders.len(), holders[0].resources["qp"], pods.len()), (6, 56, 1));
+    let gpus = &tree.answers().nvml().expect("it tells").gpus;
+    for gpu in gpus {
+        let reading = &gpu.reading;
+        assert_eq!(Some(reading.nvlinks.len() as u32), gpu.nvlinks);
+        assert_eq!(reading.throttle.len(), 9, "every reason, whether it holds or not");
+        assert!(reading.power_mw < reading.power_limit_mw);
+    }
 }

@@ -3,6 +3,7 @@
 mod driver;
 pub(super) mod eeprom;
 mod modes;
+mod statistics;
 
 use std::collections::BTreeMap;
 
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Interface;
 use driver::{Asker, Driver};
+pub(crate) use statistics::{Asked, Names};
 
 /// A net device's answers; what its driver does not tell is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +35,7 @@ pub struct Ethtool {
     pub pause: Option<Pause>,
     /// What is plugged into the port.
     pub module: Option<PluggableModule>,
-    /// Counters of pauses, drops and errors, by the driver's names.
+    /// What the driver counts, by its own names: those that [`crate::counters::statistic`] knows.
     pub statistics: BTreeMap<String, u64>,
 }
 
@@ -115,7 +117,6 @@ pub(super) fn ask(netdevs: &[Interface]) -> Option<BTreeMap<String, Ethtool>> {
 fn of(driver: &Driver<'_>) -> Ethtool {
     let (name, firmware) = driver.identity().unwrap_or_default();
     let link = driver.link_settings();
-    let statistics = driver.statistics().unwrap_or_default().into_iter();
     Ethtool {
         driver: name,
         firmware: firmware.filter(|version| version != "N/A"),
@@ -144,7 +145,7 @@ fn of(driver: &Driver<'_>) -> Ethtool {
             tx: words[3] != 0,
         }),
         module: driver.module_memory().and_then(|memory| eeprom::parse(&memory)),
-        statistics: statistics.filter(|(name, _)| matters(name)).take(MOST_STATISTICS).collect(),
+        statistics: statistics::all(driver).unwrap_or_default().into_iter().collect(),
     }
 }
 
@@ -153,32 +154,9 @@ fn is_known(speed: u32) -> bool {
     speed != 0 && speed != u32::MAX
 }
 
-/// Pauses, drops, errors and congestion of the port; what each of hundreds of queues counts is in these too.
-fn matters(name: &str) -> bool {
-    let words = ["pause", "prio", "discard", "drop", "err", "ecn", "cnp", "out_of_buffer", "stall"];
-    let queue = ["rx", "tx", "ch"].iter().any(|kind| {
-        let rest = name.strip_prefix(kind).unwrap_or_default();
-        let rest = rest.trim_start_matches(['-', '_']);
-        rest.starts_with(|letter: char| letter.is_ascii_digit()) || rest.starts_with("queue_")
-    });
-    !queue && words.iter().any(|word| name.contains(word))
-}
-
-const MOST_STATISTICS: usize = 512;
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counters_of_the_port_are_kept_and_those_of_queues_are_not() {
-        for name in ["rx_prio3_pause", "tx_global_pause", "rx_discards_phy", "rx_out_of_buffer"] {
-            assert!(matters(name), "{name}");
-        }
-        for name in ["rx_packets", "rx12_buff_alloc_err", "tx_queue_3_drops", "ch0_events"] {
-            assert!(!matters(name), "{name}");
-        }
-    }
 
     #[test]
     fn asking_what_is_not_there_or_tells_nothing_is_no_answer() {

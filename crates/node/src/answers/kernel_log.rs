@@ -44,7 +44,7 @@ pub enum LogKind {
 }
 
 /// Every record there is, without waiting for one to come.
-pub(super) fn ask() -> Option<KernelLog> {
+pub(crate) fn ask() -> Option<KernelLog> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let log = match rustix::fs::openat(CWD, "/dev/kmsg", flags, Mode::empty()) {
         Ok(log) => log,

@@ -173,6 +173,11 @@ pub(super) fn number(value: &[u8]) -> Option<u32> {
     value.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
 }
 
+/// A value as a number of eight bytes.
+pub(super) fn long(value: &[u8]) -> Option<u64> {
+    value.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes))
+}
+
 fn aligned(length: usize) -> usize {
     length.next_multiple_of(4)
 }

@@ -1,9 +1,20 @@
 //! NVIDIA's GPUs as NVML tells them.
+//!
+//! Its calls may take seconds, since GPUs that nobody uses have to wake up, and cannot be interrupted. So whoever asks does
+//! it on a thread that may be left alone.
+
+mod links;
+mod raw;
+mod reading;
 
 use std::sync::mpsc;
 use std::time::Duration;
 
+use nvml_wrapper::error::NvmlError;
 use serde::{Deserialize, Serialize};
+
+use super::GpuReading;
+pub(crate) use raw::identity;
 
 /// The driver and its GPUs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -15,6 +26,18 @@ pub struct Nvml {
     pub cuda: Option<String>,
     /// In NVML's order.
     pub gpus: Vec<NvmlGpu>,
+    /// Who counts XIDs; nobody, where they are not watched or cannot be.
+    pub xids_by: Option<XidsBy>,
+}
+
+/// Who tells of XIDs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum XidsBy {
+    /// NVML, as they happen: those that it calls critical.
+    Events,
+    /// The kernel's log.
+    KernelLog,
 }
 
 /// One GPU. What it does not tell is `None`.
@@ -35,29 +58,35 @@ pub struct NvmlGpu {
     pub persistence: Option<bool>,
     /// How many NVLinks are up.
     pub nvlinks: Option<u32>,
+    /// What it does at the moment.
+    pub reading: GpuReading,
 }
 
-/// Nothing, where there is no library or no driver. The library may take seconds to wake GPUs up, and cannot be
-/// interrupted: a thread of its own asks, and is left alone if it takes too long.
+/// Nothing, where there is no library or no driver, or it takes too long.
 pub(super) fn ask() -> Option<Nvml> {
     let (tell, told) = mpsc::channel();
     let asker = move || {
-        let _ = tell.send(look());
+        let _ = tell.send(start().and_then(|library| look(&library)));
     };
     std::thread::Builder::new().name("nvml".to_owned()).spawn(asker).ok()?;
-    told.recv_timeout(PATIENCE).ok().flatten()
+    told.recv_timeout(PATIENCE).ok()?.ok()
 }
 
-fn look() -> Option<Nvml> {
+/// Loads the library and starts it, which wakes up every GPU.
+pub(crate) fn start() -> Result<nvml_wrapper::Nvml, NvmlError> {
     // The name without a number is there only with the development files.
-    let library = nvml_wrapper::Nvml::builder().lib_path("libnvidia-ml.so.1".as_ref()).init();
-    let library = library.ok()?;
+    nvml_wrapper::Nvml::builder().lib_path("libnvidia-ml.so.1".as_ref()).init()
+}
+
+/// One look at every GPU.
+pub(crate) fn look(library: &nvml_wrapper::Nvml) -> Result<Nvml, NvmlError> {
     let cuda = library.sys_cuda_driver_version().ok();
-    let count = library.device_count().unwrap_or(0).min(MOST_GPUS);
-    Some(Nvml {
+    let count = library.device_count()?.min(MOST_GPUS);
+    Ok(Nvml {
         driver: library.sys_driver_version().ok(),
         cuda: cuda.map(|number| format!("{}.{}", number / 1000, number % 1000 / 10)),
-        gpus: (0..count).map(|index| gpu(&library, index)).collect(),
+        gpus: (0..count).map(|index| gpu(library, index)).collect(),
+        xids_by: None,
     })
 }
 
@@ -66,9 +95,8 @@ fn gpu(library: &nvml_wrapper::Nvml, index: u32) -> NvmlGpu {
     let Ok(device) = library.device_by_index(index) else {
         return NvmlGpu { index, ..NvmlGpu::default() };
     };
-    let links = (0..MOST_LINKS).map_while(|link| device.link_wrapper_for(link).is_active().ok());
-    let links: Vec<bool> = links.collect();
-    let up = links.iter().filter(|is_up| **is_up).count() as u32;
+    let reading = reading::read(&device);
+    let up = reading.nvlinks.values().filter(|link| link.active == Some(true)).count() as u32;
     NvmlGpu {
         index,
         name: device.name().ok(),
@@ -77,13 +105,14 @@ fn gpu(library: &nvml_wrapper::Nvml, index: u32) -> NvmlGpu {
             .pci_info()
             .ok()
             .map(|pci| format!("{:04x}:{:02x}:{:02x}.0", pci.domain, pci.bus, pci.device)),
-        memory_bytes: device.memory_info().ok().map(|memory| memory.total),
+        memory_bytes: reading.memory_total_bytes,
         persistence: device.is_in_persistent_mode().ok(),
-        nvlinks: (!links.is_empty()).then_some(up),
+        nvlinks: (!reading.nvlinks.is_empty()).then_some(up),
+        reading,
     }
 }
 
 /// Eight GPUs that nothing keeps awake take this long at worst.
 const PATIENCE: Duration = Duration::from_secs(20);
-const MOST_GPUS: u32 = 256;
-const MOST_LINKS: u32 = 64;
+/// No machine has more.
+pub(crate) const MOST_GPUS: u32 = 256;

@@ -35,10 +35,10 @@ pub struct RdmaLink {
 /// Nothing, where the kernel has no RDMA or does not tell.
 pub(super) fn ask() -> Option<RdmaSystem> {
     let mut socket = Socket::rdma().ok()?;
-    let devices = socket.ask(kind(GET), Want::All, &[]).ok()?;
+    let devices = devices(&mut socket)?;
     let system = socket.ask(kind(SYSTEM_GET), Want::One, &[]).unwrap_or_default();
     let mut links = Vec::new();
-    for device in devices.iter().filter_map(|body| Device::parse(body)).take(MOST_DEVICES) {
+    for device in devices {
         let index = netlink::attribute(DEVICE_INDEX, &device.index.to_ne_bytes());
         let ports = socket.ask(kind(PORT_GET), Want::All, &index).unwrap_or_default();
         links.extend(ports.iter().filter_map(|body| device.link(body)));
@@ -46,10 +46,16 @@ pub(super) fn ask() -> Option<RdmaSystem> {
     Some(RdmaSystem { exclusive_netns: system.iter().find_map(|body| is_exclusive(body)), links })
 }
 
+/// Every device that this network namespace sees.
+pub(super) fn devices(socket: &mut Socket) -> Option<Vec<Device>> {
+    let bodies = socket.ask(kind(GET), Want::All, &[]).ok()?;
+    Some(bodies.iter().filter_map(|body| Device::parse(body)).take(MOST_DEVICES).collect())
+}
+
 /// A device, as the dump of all of them tells.
-struct Device {
-    index: u32,
-    name: String,
+pub(super) struct Device {
+    pub(super) index: u32,
+    pub(super) name: String,
     protocol: Option<String>,
 }
 
@@ -90,7 +96,7 @@ pub(super) fn fuzz(body: &[u8]) {
 }
 
 /// Messages of the client NLDEV, by command.
-fn kind(command: u16) -> u16 {
+pub(super) fn kind(command: u16) -> u16 {
     5 << 10 | command
 }
 
@@ -98,7 +104,7 @@ const GET: u16 = 1;
 const PORT_GET: u16 = 5;
 const SYSTEM_GET: u16 = 6;
 
-const DEVICE_INDEX: u16 = 1;
+pub(super) const DEVICE_INDEX: u16 = 1;
 const DEVICE_NAME: u16 = 2;
 const PORT_INDEX: u16 = 3;
 const PORT_STATE: u16 = 12;

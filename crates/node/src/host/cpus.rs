@@ -11,8 +11,7 @@ pub(super) fn read(tree: &Tree) -> Cpus {
         let mut fields = info.lines().filter_map(|line| line.split_once(':'));
         fields.find(|(field, _)| field.trim() == name).map(|(_, value)| value.trim().to_owned())
     };
-    let online = tree.text(&format!("{FOLDER}/online")).into_value();
-    let online = online.and_then(|list| cpu_list(&list));
+    let online = online(tree);
     Cpus {
         model: value("model name"),
         vendor: value("vendor_id").or_else(|| value("CPU implementer")),
@@ -20,6 +19,11 @@ pub(super) fn read(tree: &Tree) -> Cpus {
         idle_states: idle_states(tree),
         online: online.map(|online| online.len() as u32),
     }
+}
+
+/// The numbers of those that are online.
+pub(super) fn online(tree: &Tree) -> Option<Vec<u32>> {
+    cpu_list(&tree.text(&format!("{FOLDER}/online")).into_value()?)
 }
 
 fn governors(tree: &Tree, online: &[u32]) -> Vec<Governor> {

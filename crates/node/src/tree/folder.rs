@@ -5,9 +5,10 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::{FileNode, Place, sort_names};
@@ -17,16 +18,20 @@ use super::{FileNode, Place, sort_names};
 pub(super) struct Folder {
     /// `None`: the machine's own root, where the kernel follows links.
     root: Option<PathBuf>,
+    /// The root, opened, where the kernel can look inside it.
+    handle: Option<OwnedFd>,
     host_sys: Option<PathBuf>,
 }
 
 impl Folder {
     pub(super) fn live(host_sys: Option<&Path>) -> Self {
-        Folder { root: None, host_sys: host_sys.map(Path::to_owned) }
+        Folder { root: None, handle: None, host_sys: host_sys.map(Path::to_owned) }
     }
 
     pub(super) fn under(root: &Path) -> Self {
-        Folder { root: Some(root.to_owned()), host_sys: None }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle = rustix::fs::openat(CWD, root, flags, Mode::empty()).ok();
+        Folder { root: Some(root.to_owned()), handle, host_sys: None }
     }
 
     pub(super) fn is_live(&self) -> bool {
@@ -47,16 +52,38 @@ impl Folder {
         Ok(bytes)
     }
 
-    /// Opened without waiting; only a regular file is.
+    /// Opened without waiting; only a regular file is. Of a folder that somebody made the kind is looked at first: opening
+    /// a device can do something (a tape is wound back), which the machine's own files do not.
     pub(super) fn open(&self, path: &str) -> Result<File, Errno> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let file = rustix::fs::openat(CWD, self.place(path)?, flags, Mode::empty())?;
+        let place = self.place(path)?;
+        if self.root.is_some() {
+            let kind = FileType::from_raw_mode(rustix::fs::stat(&place)?.st_mode);
+            if matches!(kind, FileType::CharacterDevice | FileType::BlockDevice) {
+                return Err(Errno::INVAL);
+            }
+        }
+        let file = rustix::fs::openat(CWD, place, flags, Mode::empty())?;
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
         match kind {
             FileType::RegularFile => Ok(File::from(file)),
             FileType::Directory => Err(Errno::ISDIR),
             _ => Err(Errno::INVAL),
         }
+    }
+
+    /// A folder, to look at what is in it again and again. The kernel follows links inside the root by itself and at once, where
+    /// it can: since 5.6, and where no filter of system calls forbids it.
+    pub(super) fn open_folder(&self, path: &str) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        if let Some(handle) = &self.handle {
+            let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+            match rustix::fs::openat2(handle, path, flags, Mode::empty(), inside) {
+                Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => {}
+                other => return other,
+            }
+        }
+        rustix::fs::openat(CWD, self.place(path)?, flags, Mode::empty())
     }
 
     /// Names that are not text are left out: no file of ours is called so.
@@ -92,7 +119,7 @@ impl Folder {
         })
     }
 
-    fn place(&self, path: &str) -> Result<Place, Errno> {
+    pub(super) fn place(&self, path: &str) -> Result<Place, Errno> {
         if let Some(root) = &self.root {
             return walk(root, path).map(|(_, place)| place);
         }

@@ -86,6 +86,23 @@ impl Looks {
         self.files = files;
     }
 
+    /// Names of files in a folder that were refused with EINVAL.
+    pub(super) fn refused_in(&self, folder: &str) -> BTreeSet<String> {
+        let einval = Errno::INVAL.raw_os_error();
+        let below = format!("{folder}/");
+        let files = self.files.range(below.clone()..);
+        let files = files.take_while(|(path, _)| path.starts_with(&below));
+        let refused = files
+            .filter(|(_, kept)| matches!(kept, Kept::Refused { refused } if *refused == einval));
+        refused.map(|(path, _)| path[below.len()..].to_owned()).collect()
+    }
+
+    /// Forgets files below a path.
+    pub(super) fn forgive(&mut self, path: &str) {
+        let below = format!("{path}/");
+        self.files.retain(|path, _| !path.starts_with(&below));
+    }
+
     /// The same as a file system would answer: by way of links, and with folders made of what is in them.
     pub(super) fn resolve_file(&self, path: &str) -> Seen<Vec<u8>> {
         self.file(path).unwrap_or_else(|| {

@@ -6,6 +6,7 @@
 
 mod environment;
 mod folder;
+mod fresh;
 mod looks;
 mod parts;
 mod scrub;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::answers::Answers;
 use crate::{Error, Seen};
 use folder::Folder;
+pub(crate) use fresh::Fresh;
 use looks::Looks;
 pub(crate) use parts::Halves;
 pub use snapshot::About;
@@ -140,9 +142,13 @@ impl Tree {
     /// EINVAL stays so: a driver that does not have it writes to the kernel's log each time it is asked.
     pub fn renew(&mut self) {
         self.looks.get_mut().forget();
-        if self.is_live() {
-            self.answers = Answers::live();
-        }
+        self.left.set(MOST_LOOKS);
+        self.answers.renew();
+    }
+
+    /// Forgets also what was refused below a path: of a device that is new, or came back.
+    pub fn forgive(&mut self, path: &str) {
+        self.looks.get_mut().forgive(path);
     }
 
     /// What no file tells.
@@ -289,12 +295,17 @@ impl Tree {
             Source::Folder(folder) => folder,
             Source::Kept(looks) => return kept(looks),
         };
-        match file_system(folder) {
-            Ok(value) => Seen::Value(value),
-            Err(Errno::NOENT | Errno::NOTDIR) => Seen::Absent,
-            Err(Errno::FBIG) => Seen::Odd(format!("more than {} bytes", folder::LONGEST)),
-            Err(errno) => Seen::Refused(errno.raw_os_error()),
-        }
+        seen(file_system(folder))
+    }
+}
+
+/// What a file system's answer is.
+fn seen<T>(answer: Result<T, Errno>) -> Seen<T> {
+    match answer {
+        Ok(value) => Seen::Value(value),
+        Err(Errno::NOENT | Errno::NOTDIR) => Seen::Absent,
+        Err(Errno::FBIG) => Seen::Odd("more bytes than such a file has".to_owned()),
+        Err(errno) => Seen::Refused(errno.raw_os_error()),
     }
 }
 
@@ -309,7 +320,7 @@ const LONGEST_WORD: usize = 64;
 type Place = PathBuf;
 
 /// Numbers in names in their order: `mlx5_2` before `mlx5_10`.
-fn sort_names(names: &mut [String]) {
+pub(crate) fn sort_names(names: &mut [String]) {
     names.sort_by(|one, other| natural(one).cmp(&natural(other)).then_with(|| one.cmp(other)));
 }
 

@@ -9,9 +9,14 @@ pub(super) struct Scrubbed {
     pub(super) withheld: bool,
 }
 
-/// How much of a file is enough, where it is endless for no use: each processor has its paragraph.
+/// How much of a file is enough, where it is endless for no use: each processor has its paragraph or line, and each
+/// interrupt a number.
 pub(super) fn enough(path: &str) -> Option<u64> {
-    (path == "/proc/cpuinfo").then_some(16 << 10)
+    match path {
+        "/proc/cpuinfo" => Some(16 << 10),
+        "/proc/stat" => Some(1 << 10),
+        _ => None,
+    }
 }
 
 /// Whether a file is never read, whatever it holds: environments of processes, serial numbers, keys.
@@ -29,7 +34,9 @@ pub(super) fn is_withheld(path: &str) -> bool {
 pub(super) fn scrub(path: &str, bytes: Vec<u8>) -> Scrubbed {
     match path {
         "/proc/cmdline" => command_line(&bytes),
-        "/proc/cpuinfo" => Scrubbed { bytes: first_paragraph(bytes), withheld: false },
+        "/proc/cpuinfo" => Scrubbed { bytes: up_to(bytes, b"\n\n"), withheld: false },
+        // All processors together.
+        "/proc/stat" => Scrubbed { bytes: up_to(bytes, b"\n"), withheld: false },
         // The kernel's files hold no secrets but those above; names such as `pkeys` are no such.
         _ if path.starts_with("/sys/") || path.starts_with("/proc/") => {
             Scrubbed { bytes, withheld: false }
@@ -63,9 +70,9 @@ fn is_of_the_fabric(word: &str) -> bool {
     ARGUMENTS.contains(&name) || module.is_some_and(|module| MODULES.contains(&module))
 }
 
-/// The first processor's, up to the empty line after it.
-fn first_paragraph(mut bytes: Vec<u8>) -> Vec<u8> {
-    if let Some(end) = bytes.windows(2).position(|pair| pair == b"\n\n") {
+/// What stands before the mark, and its first byte.
+fn up_to(mut bytes: Vec<u8>, mark: &[u8]) -> Vec<u8> {
+    if let Some(end) = bytes.windows(mark.len()).position(|window| window == mark) {
         bytes.truncate(end + 1);
     }
     bytes

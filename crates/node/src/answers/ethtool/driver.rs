@@ -9,6 +9,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 /// A socket, by which any net device's driver can be asked.
+#[derive(Debug)]
 pub(super) struct Asker(OwnedFd);
 
 /// One net device.
@@ -100,19 +101,21 @@ impl Driver<'_> {
         Some(bytes(&answer[4..])[..length as usize].to_vec())
     }
 
-    /// The driver's own counters, by name.
-    pub(super) fn statistics(&self) -> Option<Vec<(String, u64)>> {
+    /// The names of the driver's own counters, in their order; what is no name is `None`.
+    pub(super) fn statistic_names(&self) -> Option<Vec<Option<String>>> {
         let count = self.statistics_count()?;
-        let names = self.counted(0x1b, &[STATISTICS, count as u32], count * NAME / 4, count)?;
-        let values = self.counted(0x1d, &[count as u32], count * 2, count)?;
-        let names = bytes(&names[3..]);
-        let values = bytes(&values[2..]);
-        let names = names.chunks_exact(NAME).map(text);
-        let values = values.chunks_exact(8).map(|value| value.first_chunk().copied());
-        let pair = |(name, value): (Option<String>, Option<[u8; 8]>)| {
-            Some((name?, u64::from_ne_bytes(value?)))
-        };
-        Some(names.zip(values).take(count).filter_map(pair).collect())
+        let answer = self.counted(0x1b, &[STATISTICS, count as u32], count, NAME)?;
+        Some(bytes(&answer[3..]).chunks_exact(NAME).take(count).map(text).collect())
+    }
+
+    /// The values of the driver's own counters, in the order of their names. Nothing, if there are not as many of them.
+    pub(super) fn statistic_values(&self, count: usize) -> Option<Vec<u64>> {
+        if self.statistics_count()? != count {
+            return None;
+        }
+        let answer = self.counted(0x1d, &[count as u32], count, VALUE)?;
+        let pairs = answer[2..].chunks_exact(VALUE / 4).take(count);
+        Some(pairs.filter_map(|pair| pair.first_chunk().copied()).map(long).collect())
     }
 
     fn statistics_count(&self) -> Option<usize> {
@@ -126,8 +129,8 @@ impl Driver<'_> {
 
     /// An answer whose length the driver chooses. It was asked for just before; should the driver have more by
     /// now, old kernels write them all, so there is room for as many again as any driver has.
-    fn counted(&self, command: u32, head: &[u32], words: usize, count: usize) -> Option<Vec<u32>> {
-        let mut answer = vec![0; 3 + words + MOST_STATISTICS * NAME / 4];
+    fn counted(&self, command: u32, head: &[u32], count: usize, size: usize) -> Option<Vec<u32>> {
+        let mut answer = vec![0; 3 + (count + MOST_STATISTICS) * size / 4];
         answer[0] = command;
         answer[1..=head.len()].copy_from_slice(head);
         self.ask(&mut answer)?;
@@ -159,6 +162,12 @@ fn bytes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
+/// A number of eight bytes, as the machine writes it.
+fn long([first, second]: [u32; 2]) -> u64 {
+    let [[a, b, c, d], [e, f, g, h]] = [first.to_ne_bytes(), second.to_ne_bytes()];
+    u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+}
+
 /// Text in a field of fixed length, ended by a zero.
 pub(super) fn text(field: &[u8]) -> Option<String> {
     let text = field.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -169,7 +178,10 @@ pub(super) fn text(field: &[u8]) -> Option<String> {
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 /// ETH_SS_STATS.
 const STATISTICS: u32 = 1;
+/// Bytes of a statistic's name.
 const NAME: usize = 32;
+/// Bytes of its value.
+const VALUE: usize = 8;
 /// Drivers with counters for each of hundreds of queues have a few thousand.
 const MOST_STATISTICS: usize = 16384;
 /// Two pages and the lower half of them.

@@ -1,0 +1,207 @@
+//! What changes of RDMA devices: states, rates and counters, and nothing else.
+//!
+//! No look is kept, and no file is read that nobody wants. A device that goes away in the middle of a look has fewer files
+//! than it had, and costs nobody else's.
+
+use crate::counters::{self, Folder};
+use crate::name::is_name;
+use crate::port::{PhysState, PortState};
+use crate::tree::{Fresh, sort_names};
+use crate::{Counter, Rate, Seen, Tree};
+
+/// A device at this moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeviceLook {
+    /// `mlx5_0`.
+    pub name: String,
+    /// From the first.
+    pub ports: Vec<PortLook>,
+    /// Counters of the device as a whole.
+    pub counters: Vec<Counter>,
+}
+
+/// A port at this moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PortLook {
+    /// From 1.
+    pub number: u32,
+    /// Whether it carries traffic.
+    pub state: Seen<PortState>,
+    /// Whether there is a wire with someone at its other end.
+    pub phys_state: Seen<PhysState>,
+    /// What it runs at.
+    pub rate: Seen<Rate>,
+    /// Without those that the driver says it does not have.
+    pub counters: Vec<Counter>,
+}
+
+/// Which devices and counters are wanted; others are not read.
+pub trait Choice {
+    /// Whether a device is.
+    fn device(&mut self, name: &str) -> bool;
+
+    /// Whether a counter of the device is.
+    fn counter(&mut self, device: &str, folder: Folder, name: &str) -> bool;
+}
+
+/// Looks at all devices that are wanted, in the order of their names.
+pub fn look(tree: &Tree, choice: &mut impl Choice) -> Vec<DeviceLook> {
+    let Some(class) = Fresh::open(tree, CLASS.to_owned()) else { return Vec::new() };
+    let mut names = class.names(MOST_DEVICES);
+    sort_names(&mut names);
+    let mut left = MOST_FILES;
+    let wanted = names.into_iter().filter(|name| is_name(name));
+    let mut devices = Vec::new();
+    for name in wanted {
+        if choice.device(&name) && left > 0 {
+            let mut looker = Looker { tree, choice, device: &name, left: &mut left };
+            let ports = looker.ports();
+            let counters = looker.counters(&format!("{CLASS}/{name}"), Folder::HwCounters);
+            devices.push(DeviceLook { name, ports, counters });
+        }
+    }
+    devices
+}
+
+struct Looker<'l, C> {
+    tree: &'l Tree,
+    choice: &'l mut C,
+    device: &'l str,
+    /// How many more files there may be: links can make few look like many.
+    left: &'l mut usize,
+}
+
+impl<C: Choice> Looker<'_, C> {
+    fn ports(&mut self) -> Vec<PortLook> {
+        let path = format!("{CLASS}/{}/ports", self.device);
+        let Some(folder) = Fresh::open(self.tree, path.clone()) else { return Vec::new() };
+        let names = folder.names(MOST_PORTS);
+        let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        numbers.sort_unstable();
+        numbers.into_iter().filter_map(|number| self.port(&path, number)).collect()
+    }
+
+    fn port(&mut self, ports: &str, number: u32) -> Option<PortLook> {
+        let path = format!("{ports}/{number}");
+        let folder = Fresh::open(self.tree, path.clone())?;
+        Some(PortLook {
+            number,
+            state: folder.text("state").parse(PortState::parse),
+            phys_state: folder.text("phys_state").parse(PhysState::parse),
+            rate: folder.text("rate").parse(Rate::parse),
+            counters: [Folder::Counters, Folder::CountersExt, Folder::HwCounters]
+                .into_iter()
+                .flat_map(|folder| self.counters(&path, folder))
+                .collect(),
+        })
+    }
+
+    fn counters(&mut self, of: &str, folder: Folder) -> Vec<Counter> {
+        let path = format!("{of}/{}", folder.name());
+        let Some(files) = Fresh::open(self.tree, path) else { return Vec::new() };
+        let mut names = files.names(counters::MOST);
+        // In one order each time, for who chooses so many and no more.
+        names.sort_unstable();
+        names.retain(|name| {
+            counters::is_counter(name) && self.choice.counter(self.device, folder, name)
+        });
+        names.truncate(*self.left);
+        *self.left -= names.len();
+        let counter = |name: String| {
+            let value = files.text(&name);
+            let there = !value.is_absent() && !is_without(&value);
+            let value = value.parse(|text| text.parse().ok());
+            there.then_some(Counter { name, folder, value })
+        };
+        names.into_iter().filter_map(counter).collect()
+    }
+}
+
+/// What the kernel writes for a driver that has no performance management: `N/A (no PMA)`.
+fn is_without(text: &Seen<String>) -> bool {
+    text.value().is_some_and(|text| text.starts_with("N/A"))
+}
+
+const CLASS: &str = "/sys/class/infiniband";
+/// No machine has more, with all its virtual functions.
+const MOST_DEVICES: usize = 4096;
+/// No device has more; a switch has up to 254.
+const MOST_PORTS: usize = 256;
+/// A thousand virtual functions with a hundred counters each.
+const MOST_FILES: usize = 200_000;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    struct All;
+
+    impl Choice for All {
+        fn device(&mut self, name: &str) -> bool {
+            name != "unwanted"
+        }
+
+        fn counter(&mut self, _device: &str, _folder: Folder, name: &str) -> bool {
+            name != "unwanted"
+        }
+    }
+
+    fn put(root: &Path, path: &str, text: &str) {
+        let path = root.join("sys/class/infiniband").join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+        fs::write(path, text).expect("a file");
+    }
+
+    fn number(devices: &[DeviceLook], counter: &str) -> Option<Seen<u64>> {
+        let mut counters = devices[0].ports[0].counters.iter();
+        counters.find(|known| known.name == counter).map(|known| known.value.clone())
+    }
+
+    #[test]
+    fn numbers_are_as_they_are_now_and_what_is_refused_is_not_asked_again() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let root = dir.path();
+        put(root, "mlx5_0/ports/1/state", "4: ACTIVE\n");
+        put(root, "mlx5_0/ports/1/rate", "100 Gb/sec (4X EDR)\n");
+        put(root, "mlx5_0/ports/1/counters/port_rcv_data", "7\n");
+        put(root, "mlx5_0/ports/1/counters/symbol_error", "N/A (no PMA)\n");
+        put(root, "mlx5_0/ports/1/counters/unwanted", "1\n");
+        put(root, "mlx5_0/ports/1/hw_counters/out_of_buffer", "many\n");
+        put(root, "unwanted/ports/1/state", "4: ACTIVE\n");
+        let refused = root.join("sys/class/infiniband/mlx5_0/ports/1/hw_counters/restricted");
+        // Whatever is no file answers as a counter does that the driver does not have.
+        let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, &refused, fifo, mode, 0).expect("a fifo");
+        let mut tree = Tree::at(root).expect("a tree");
+        let first = look(&tree, &mut All);
+        assert_eq!(first.len(), 1, "{first:?}");
+        assert_eq!(first[0].ports[0].state, Seen::Value(PortState::Active));
+        assert_eq!(first[0].ports[0].rate.value().map(|rate| rate.mbps), Some(100_000));
+        assert_eq!(number(&first, "port_rcv_data"), Some(Seen::Value(7)));
+        assert_eq!(number(&first, "symbol_error"), None, "the driver says that it has none");
+        assert_eq!(number(&first, "unwanted"), None);
+        assert_eq!(number(&first, "out_of_buffer"), Some(Seen::Odd("many".to_owned())));
+        assert_eq!(number(&first, "restricted"), Some(Seen::Refused(22)));
+
+        fs::remove_file(&refused).expect("gone");
+        fs::write(&refused, "2\n").expect("a file");
+        put(root, "mlx5_0/ports/1/counters/port_rcv_data", "8\n");
+        let second = look(&tree, &mut All);
+        assert_eq!(number(&second, "port_rcv_data"), Some(Seen::Value(8)));
+        assert_eq!(number(&second, "restricted"), Some(Seen::Refused(22)), "never read again");
+        tree.forgive("/sys/class/infiniband/mlx5_0");
+        assert_eq!(number(&look(&tree, &mut All), "restricted"), Some(Seen::Value(2)));
+    }
+
+    #[test]
+    fn a_snapshot_is_looked_at_too() {
+        let trees = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/trees");
+        let tree = Tree::at(&trees.join("ndr8.json")).expect("a tree");
+        let devices = look(&tree, &mut All);
+        assert_eq!(devices.len(), 9);
+        assert!(devices.iter().all(|device| device.ports[0].counters.len() > 40));
+    }
+}

@@ -1,0 +1,217 @@
+//! XIDs: the errors that NVIDIA's driver reports, counted by GPU and number since the watch began.
+//!
+//! NVML tells of them as they happen, to who waits: a thread does, with an end to each wait. Where that is not allowed or
+//! not supported (some virtual GPUs), the kernel's log is read at each look.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
+
+use nvml_wrapper::Nvml;
+use nvml_wrapper::bitmasks::event::EventTypes;
+use nvml_wrapper::enums::event::XidError;
+use nvml_wrapper::error::NvmlError;
+use nvml_wrapper::event::EventSet;
+
+use crate::answers::kernel_log::{self, KernelLog};
+use crate::answers::{LogKind, NvmlGpu, XidsBy, nvml};
+
+/// How often each XID was seen, by the GPU that it is of.
+type Counts<K> = BTreeMap<K, BTreeMap<u64, u64>>;
+
+#[derive(Debug)]
+pub(super) enum Xids {
+    /// Counted by a thread, which ends when this does.
+    Events(Arc<Shared>),
+    Log(FromLog),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    /// By NVML's number of the GPU.
+    counts: Mutex<Counts<u32>>,
+    over: AtomicBool,
+}
+
+impl Xids {
+    pub(super) fn watch(library: &Arc<Nvml>) -> Xids {
+        let shared = Arc::new(Shared::default());
+        let (ready, is_ready) = mpsc::channel();
+        let (library, counted) = (library.clone(), shared.clone());
+        let wait = move || match register(&library) {
+            Some((set, gpus)) => {
+                let _ = ready.send(());
+                count(&set, &gpus, &counted);
+            }
+            // What was not sent says so.
+            None => drop(ready),
+        };
+        let thread = std::thread::Builder::new().name("gpu xids".to_owned()).spawn(wait);
+        match thread.is_ok() && is_ready.recv().is_ok() {
+            true => Xids::Events(shared),
+            false => Xids::Log(FromLog::begin(kernel_log::ask().unwrap_or_default())),
+        }
+    }
+
+    /// Adds what was counted to the GPUs, and says who counted.
+    pub(super) fn tell(&mut self, gpus: &mut [NvmlGpu]) -> Option<XidsBy> {
+        match self {
+            Xids::Events(shared) => {
+                let counts = shared.counts();
+                for gpu in gpus {
+                    gpu.reading.xids = counts.get(&gpu.index).cloned().unwrap_or_default();
+                }
+                Some(XidsBy::Events)
+            }
+            Xids::Log(log) => log.tell(kernel_log::ask()?, gpus),
+        }
+    }
+}
+
+impl Drop for Xids {
+    fn drop(&mut self) {
+        if let Xids::Events(shared) = self {
+            shared.over.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Shared {
+    fn counts(&self) -> MutexGuard<'_, Counts<u32>> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The events of all GPUs, and by what each is known in them.
+fn register(library: &Nvml) -> Option<(EventSet<'_>, BTreeMap<usize, u32>)> {
+    let mut set = library.create_event_set().ok()?;
+    let mut gpus = BTreeMap::new();
+    for index in 0..library.device_count().ok()?.min(nvml::MOST_GPUS) {
+        let Ok(device) = library.device_by_index(index) else { continue };
+        set = device.register_events(EventTypes::CRITICAL_XID_ERROR, set).ok()?;
+        gpus.insert(nvml::identity(&device), index);
+    }
+    Some((set, gpus))
+}
+
+fn count(set: &EventSet<'_>, gpus: &BTreeMap<usize, u32>, shared: &Shared) {
+    while !shared.over.load(Ordering::Relaxed) {
+        match set.wait(WAIT.as_millis() as u32) {
+            Ok(event) => {
+                let xid = match event.event_data {
+                    Some(XidError::Value(number)) => number,
+                    Some(XidError::Unknown) => UNKNOWN,
+                    None => continue,
+                };
+                if let Some(gpu) = gpus.get(&nvml::identity(&event.device)) {
+                    *shared.counts().entry(*gpu).or_default().entry(xid).or_default() += 1;
+                }
+            }
+            Err(NvmlError::Timeout) => {}
+            // One that fell off the bus is told again and again, at once.
+            Err(_) => std::thread::sleep(WAIT),
+        }
+    }
+}
+
+/// XIDs by the kernel's log.
+#[derive(Debug, Default)]
+pub(super) struct FromLog {
+    /// By where the GPU is: `0000:1b:00`.
+    counts: Counts<String>,
+    /// When the newest line was written that has been counted, or was there before.
+    newest_us: Option<u64>,
+}
+
+impl FromLog {
+    fn begin(log: KernelLog) -> FromLog {
+        let mut begun = FromLog::default();
+        begun.add(log);
+        begun.counts.clear();
+        begun
+    }
+
+    fn tell(&mut self, log: KernelLog, gpus: &mut [NvmlGpu]) -> Option<XidsBy> {
+        if log.refused.is_some() {
+            return None;
+        }
+        self.add(log);
+        for gpu in gpus {
+            let place = gpu.pci.as_deref().and_then(|pci| pci.strip_suffix(".0"));
+            let counts = place.and_then(|place| self.counts.get(place));
+            gpu.reading.xids = counts.cloned().unwrap_or_default();
+        }
+        Some(XidsBy::KernelLog)
+    }
+
+    fn add(&mut self, log: KernelLog) {
+        let is_new = |at_us| self.newest_us.is_none_or(|newest| at_us > newest);
+        let new = log.lines.into_iter().filter(|line| line.kind == LogKind::Xid);
+        let new: Vec<_> = new.filter(|line| is_new(line.at_us)).collect();
+        self.newest_us = new.last().map(|line| line.at_us).or(self.newest_us);
+        for (place, xid) in new.iter().filter_map(|line| parse(&line.text)) {
+            *self.counts.entry(place).or_default().entry(xid).or_default() += 1;
+        }
+    }
+}
+
+/// `NVRM: Xid (PCI:0000:1b:00): 79, pid=1, GPU has fallen off the bus.`
+pub(crate) fn parse(line: &str) -> Option<(String, u64)> {
+    let (place, rest) = line.split_once("Xid (")?.1.split_once("):")?;
+    let place = place.strip_prefix("PCI:").unwrap_or(place).to_ascii_lowercase();
+    let digits = rest.trim_start();
+    let end = digits.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(digits.len());
+    Some((place, digits[..end].parse().ok()?))
+}
+
+/// How long after the end of a watch its thread may wait.
+const WAIT: Duration = Duration::from_secs(1);
+/// NVML's number for one that it does not know.
+const UNKNOWN: u64 = 999;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answers::LogLine;
+
+    fn log(lines: &[(u64, &str)]) -> KernelLog {
+        let line = |(at_us, text): &(u64, &str)| LogLine {
+            at_us: *at_us,
+            kind: LogKind::Xid,
+            text: (*text).to_owned(),
+        };
+        KernelLog { refused: None, lines: lines.iter().map(line).collect() }
+    }
+
+    #[test]
+    fn lines_of_the_kernels_log_are_counted_once_and_only_new_ones() {
+        let old = (10, "NVRM: Xid (PCI:0000:1b:00): 31, pid=7, Ch 00000008");
+        let new = (20, "NVRM: Xid (PCI:0000:1B:00): 79, pid=7, GPU has fallen off the bus.");
+        let other = (30, "NVRM: Xid (PCI:0000:2c:00): 48, an uncorrectable error");
+        let mut xids = FromLog::begin(log(&[old]));
+        let gpu = |pci: &str| NvmlGpu { pci: Some(pci.to_owned()), ..NvmlGpu::default() };
+        let mut gpus = [gpu("0000:1b:00.0"), gpu("0000:2c:00.0"), gpu("0000:3d:00.0")];
+        assert_eq!(xids.tell(log(&[old]), &mut gpus), Some(XidsBy::KernelLog));
+        assert!(gpus.iter().all(|gpu| gpu.reading.xids.is_empty()), "before the watch");
+        for _ in 0..2 {
+            xids.tell(log(&[old, new, other]), &mut gpus);
+        }
+        let counts = gpus.map(|gpu| gpu.reading.xids);
+        assert_eq!(counts, [[(79, 1)].into(), [(48, 1)].into(), [].into()]);
+    }
+
+    #[test]
+    fn a_log_that_may_not_be_read_counts_nothing() {
+        let refused = KernelLog { refused: Some(1), lines: vec![] };
+        let mut gpus = [NvmlGpu::default()];
+        assert_eq!(FromLog::begin(refused.clone()).tell(refused, &mut gpus), None);
+    }
+
+    #[test]
+    fn lines_without_a_number_are_none() {
+        for line in ["NVRM: GPU at PCI:0000:1b:00 has fallen off the bus", "Xid (", "Xid (a): b"] {
+            assert_eq!(parse(line), None, "{line}");
+        }
+    }
+}
