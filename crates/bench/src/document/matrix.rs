@@ -1,0 +1,61 @@
+//! Every pair of several hosts.
+
+use serde::{Deserialize, Serialize};
+
+/// Every pair. Rows are the hosts that measured, columns those measured towards, both in the order of `hosts`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Matrix {
+    /// The hosts.
+    pub hosts: Vec<String>,
+    /// Bandwidth; null where nothing was measured.
+    pub gbps: Vec<Vec<Option<f64>>>,
+    /// Latency, the median; null where nothing was measured.
+    pub latency_us: Vec<Vec<Option<f64>>>,
+    /// The median of all pairs' bandwidth.
+    pub median_gbps: Option<f64>,
+    /// Pairs far below the median, the slowest first.
+    pub slow_links: Vec<SlowLink>,
+    /// Hosts all of whose pairs are.
+    pub slow_hosts: Vec<SlowHost>,
+    /// Pairs that could not be measured.
+    pub failed: Vec<Failed>,
+}
+
+/// A pair that is far below the others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlowLink {
+    /// One host.
+    pub from: String,
+    /// The other.
+    pub to: String,
+    /// Its bandwidth.
+    pub gbps: f64,
+    /// As a part of the median.
+    pub part_of_median: f64,
+}
+
+/// A host all of whose pairs are far below those of others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlowHost {
+    /// The host.
+    pub host: String,
+    /// The median of its pairs.
+    pub gbps: f64,
+    /// As a part of the median of all.
+    pub part_of_median: f64,
+}
+
+/// A pair that could not be measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failed {
+    /// One host.
+    pub from: String,
+    /// The other.
+    pub to: String,
+    /// Why.
+    pub why: String,
+}

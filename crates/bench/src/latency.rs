@@ -1,0 +1,109 @@
+//! How long operations took.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+/// Durations in nanoseconds, by quantiles.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// How many were timed.
+    pub count: u64,
+    /// The shortest.
+    pub min_ns: u64,
+    /// Half were shorter.
+    pub p50_ns: u64,
+    /// Nine in ten were shorter.
+    pub p90_ns: u64,
+    /// All but one in a hundred.
+    pub p99_ns: u64,
+    /// All but one in a thousand.
+    pub p99_9_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// On the average.
+    pub mean_ns: f64,
+    /// The standard deviation.
+    pub stdev_ns: f64,
+    /// How they are distributed: the upper end of each step, and how many lay in it; for plots.
+    pub steps: Vec<(u64, u64)>,
+}
+
+impl Latency {
+    /// Jitter: what separates an unlucky operation from a usual one.
+    pub fn jitter_ns(&self) -> u64 {
+        self.p99_ns - self.p50_ns
+    }
+}
+
+/// Collects durations.
+pub(crate) struct Clock {
+    histogram: Histogram<u64>,
+}
+
+impl Clock {
+    pub(crate) fn new() -> Clock {
+        // Three digits from a nanosecond to a minute cannot be refused.
+        let histogram = Histogram::new_with_bounds(1, LONGEST, 3).expect("bounds that are right");
+        Clock { histogram }
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, took: Duration) {
+        self.record_many(took, 1);
+    }
+
+    #[inline]
+    pub(crate) fn record_many(&mut self, took: Duration, count: u64) {
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.histogram.saturating_record_n(nanoseconds.max(1), count);
+    }
+
+    pub(crate) fn latency(&self) -> Latency {
+        let histogram = &self.histogram;
+        if histogram.is_empty() {
+            return Latency::default();
+        }
+        let at = |quantile| histogram.value_at_quantile(quantile);
+        let steps = histogram.iter_quantiles(STEPS);
+        let steps = steps.filter(|step| step.count_since_last_iteration() > 0);
+        Latency {
+            count: histogram.len(),
+            min_ns: histogram.min(),
+            p50_ns: at(0.5),
+            p90_ns: at(0.9),
+            p99_ns: at(0.99),
+            p99_9_ns: at(0.999),
+            max_ns: histogram.max(),
+            mean_ns: histogram.mean(),
+            stdev_ns: histogram.stdev(),
+            steps: steps
+                .map(|step| (step.value_iterated_to(), step.count_since_last_iteration()))
+                .collect(),
+        }
+    }
+}
+
+const LONGEST: u64 = 60_000_000_000;
+/// Steps to each halving of what is left above.
+const STEPS: u32 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_and_jitter() {
+        let mut clock = Clock::new();
+        for microseconds in 1..=1000 {
+            clock.record(Duration::from_micros(microseconds));
+        }
+        let latency = clock.latency();
+        let near = |value: u64, wanted: u64| value.abs_diff(wanted) * 500 <= wanted;
+        assert!(near(latency.p50_ns, 500_000) && near(latency.p99_ns, 990_000), "{latency:?}");
+        assert!(near(latency.jitter_ns(), 490_000) && latency.min_ns <= 1000, "{latency:?}");
+        assert_eq!(latency.steps.iter().map(|(_, count)| count).sum::<u64>(), 1000);
+        assert_eq!(Clock::new().latency(), Latency::default());
+    }
+}

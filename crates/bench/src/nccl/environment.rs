@@ -1,0 +1,70 @@
+//! What is kept of a run's environment. nccl-tests writes all of it into its JSON, with whatever secrets there are.
+
+use std::collections::BTreeMap;
+
+/// Names that NCCL and UCX read, with the values of those that are known to hold no secret.
+pub(super) fn scrub<'e>(
+    variables: impl IntoIterator<Item = &'e str>,
+) -> BTreeMap<String, Option<String>> {
+    let kept = variables.into_iter().filter_map(|variable| {
+        let (name, value) = variable.split_once('=')?;
+        let ours = ["NCCL_", "UCX_"].iter().any(|prefix| name.starts_with(prefix));
+        let fits = name.len() <= LONGEST && name.bytes().all(|byte| byte.is_ascii_graphic());
+        (ours && fits).then(|| (name.to_owned(), safe(name, value)))
+    });
+    kept.take(MOST).collect()
+}
+
+fn safe(name: &str, value: &str) -> Option<String> {
+    let plain = value.len() <= LONGEST && value.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    (SAFE.contains(&name) && plain).then(|| value.to_owned())
+}
+
+/// Variables whose values tell of the fabric, and of nothing else.
+const SAFE: &[&str] = &[
+    "NCCL_ALGO",
+    "NCCL_COLLNET_ENABLE",
+    "NCCL_DEBUG",
+    "NCCL_IB_ADDR_FAMILY",
+    "NCCL_IB_DISABLE",
+    "NCCL_IB_GID_INDEX",
+    "NCCL_IB_HCA",
+    "NCCL_IB_QPS_PER_CONNECTION",
+    "NCCL_IB_ROCE_VERSION_NUM",
+    "NCCL_MAX_NCHANNELS",
+    "NCCL_MIN_NCHANNELS",
+    "NCCL_MNNVL_ENABLE",
+    "NCCL_NET",
+    "NCCL_NET_GDR_LEVEL",
+    "NCCL_NVLS_ENABLE",
+    "NCCL_P2P_DISABLE",
+    "NCCL_P2P_LEVEL",
+    "NCCL_PROTO",
+    "NCCL_SHM_DISABLE",
+    "NCCL_SOCKET_IFNAME",
+    "UCX_NET_DEVICES",
+    "UCX_TLS",
+];
+const LONGEST: usize = 200;
+const MOST: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_dropped() {
+        let kept = scrub([
+            "PATH=/usr/bin",
+            "EXAMPLE_TOKEN=not-a-secret",
+            "NCCL_IB_HCA==mlx5_0:1",
+            "NCCL_TUNER_PLUGIN=https://user:pass@host/",
+            "NCCL_NET=IB\u{1b}[2J",
+            "UCX_TLS",
+        ]);
+        let kept: Vec<(&str, Option<&str>)> =
+            kept.iter().map(|(name, value)| (name.as_str(), value.as_deref())).collect();
+        let known = ("NCCL_IB_HCA", Some("=mlx5_0:1"));
+        assert_eq!(kept, [known, ("NCCL_NET", None), ("NCCL_TUNER_PLUGIN", None)]);
+    }
+}

@@ -1,0 +1,124 @@
+//! A run that was read, and its figures.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Gpu, Heard, Operation};
+use crate::{Collective, CollectiveRow, Half};
+
+/// A run that was read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Run {
+    /// What was measured.
+    pub collective: Collective,
+    /// Who took part.
+    pub gpus: Vec<Gpu>,
+    /// What NCCL's own lines tell, where they were on (NCCL_DEBUG=INFO).
+    pub heard: Heard,
+    /// Lines that tell of a failure.
+    pub complaints: Vec<String>,
+    /// What could not be read for sure.
+    pub doubts: Vec<String>,
+    /// Whether the program came to its end.
+    pub is_whole: bool,
+    /// When it began, where that is told.
+    pub started: Option<String>,
+    /// Variables that NCCL and UCX read; values only where they hold no secret.
+    pub environment: BTreeMap<String, Option<String>>,
+    /// Runs that stand before this one in the same log.
+    pub earlier: usize,
+}
+
+impl Run {
+    /// What was measured, if it is known.
+    pub fn operation(&self) -> Option<Operation> {
+        self.collective.operation.as_deref()?.parse().ok()
+    }
+
+    /// The row with the highest bus bandwidth, and that, in GB/s.
+    pub fn peak(&self) -> Option<(&CollectiveRow, f64)> {
+        let rows = self.collective.rows.iter();
+        let best = rows.filter_map(|row| Some((row, row.bus_gb_per_second()?)));
+        best.max_by(|(_, one), (_, other)| one.total_cmp(other))
+    }
+
+    /// The average bus bandwidth: what the program says, or as it would have worked it out.
+    pub fn average(&self) -> Option<f64> {
+        self.collective.average_bus_gb_per_second.or_else(|| {
+            let halves: Vec<f64> = self.halves().map(|half| half.bus_gb_per_second).collect();
+            (!halves.is_empty()).then(|| halves.iter().sum::<f64>() / halves.len() as f64)
+        })
+    }
+
+    /// Whether it did not come to its end, or computed something wrong.
+    pub fn has_failed(&self) -> bool {
+        let cut_short = !self.is_whole && !self.complaints.is_empty();
+        cut_short || self.collective.wrong.is_some_and(|wrong| wrong > 0)
+    }
+
+    /// How many ranks are on the host that has the most.
+    pub fn ranks_on_a_host(&self) -> u32 {
+        let mut hosts: BTreeMap<&str, u32> = BTreeMap::new();
+        for gpu in &self.gpus {
+            *hosts.entry(&gpu.host).or_default() += 1;
+        }
+        hosts.into_values().max().unwrap_or(1)
+    }
+
+    /// Takes the rows of the same run's JSON, which has more digits.
+    pub fn with_rows_of(mut self, json: Run) -> Run {
+        if json.is_whole && json.collective.rows.len() >= self.collective.rows.len() {
+            self.collective.rows = json.collective.rows;
+            self.is_whole = true;
+        }
+        self.environment = json.environment;
+        self
+    }
+
+    fn halves(&self) -> impl Iterator<Item = &Half> {
+        let rows = self.collective.rows.iter();
+        rows.flat_map(|row| row.out_of_place.iter().chain(&row.in_place))
+    }
+
+    /// What follows from the rest, once all is read.
+    pub(super) fn settle(&mut self) {
+        let hosts: BTreeSet<&str> = self.gpus.iter().map(|gpu| gpu.host.as_str()).collect();
+        self.collective.hosts = hosts.into_iter().map(str::to_owned).collect();
+        if self.collective.ranks.is_none() {
+            let group = |of: u32| self.gpus.iter().filter(|gpu| gpu.group == of).count();
+            let largest = self.gpus.iter().map(|gpu| group(gpu.group)).max();
+            self.collective.ranks = largest.and_then(|ranks| ranks.try_into().ok());
+        }
+        if self.collective.operation.is_none() {
+            let guess = self.looks_like_all_reduce();
+            self.collective.operation = guess.then(|| Operation::AllReduce.name().to_owned());
+        }
+    }
+
+    /// Older programs do not say what they are. A reduction without a root whose bus bandwidth is 2(n−1)/n of the other
+    /// is an all-reduce.
+    fn looks_like_all_reduce(&self) -> bool {
+        let Some(ranks) = self.collective.ranks.filter(|ranks| *ranks > 1).map(f64::from) else {
+            return false;
+        };
+        let factor = 2.0 * (ranks - 1.0) / ranks;
+        let reduces = |row: &CollectiveRow| {
+            row.root.is_none() && row.reduction.as_deref().is_some_and(|word| word != "none")
+        };
+        let fits = |half: &Half| {
+            let ratio = half.bus_gb_per_second / half.algorithm_gb_per_second;
+            (ratio / factor - 1.0).abs() < 0.02
+        };
+        let largest = self.collective.rows.last();
+        largest.is_some_and(|row| {
+            reduces(row) && row.out_of_place.as_ref().or(row.in_place.as_ref()).is_some_and(fits)
+        })
+    }
+}
+
+impl CollectiveRow {
+    /// The better half's bus bandwidth.
+    pub fn bus_gb_per_second(&self) -> Option<f64> {
+        let halves = self.out_of_place.iter().chain(&self.in_place);
+        halves.map(|half| half.bus_gb_per_second).max_by(f64::total_cmp)
+    }
+}

@@ -1,0 +1,32 @@
+//! Bytes that prove themselves.
+
+use fabric::Memory;
+
+/// Fills every place with the same bytes, which no memory has by chance.
+pub(crate) fn fill(memory: &Memory, size: usize, stride: usize, slots: usize) {
+    let bytes = bytes(size);
+    (0..slots).for_each(|slot| memory.write(slot * stride, &bytes));
+}
+
+/// Whether the first `touched` places have them.
+pub(crate) fn is_there(memory: &Memory, size: usize, stride: usize, touched: usize) -> bool {
+    let expected = crc32c::crc32c(&bytes(size));
+    let mut found = vec![0; size];
+    (0..touched).all(|slot| {
+        memory.read(slot * stride, &mut found);
+        crc32c::crc32c(&found) == expected
+    })
+}
+
+fn bytes(size: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut bytes = Vec::with_capacity(size + 8);
+    while bytes.len() < size {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend(state.to_le_bytes());
+    }
+    bytes.truncate(size);
+    bytes
+}

@@ -1,0 +1,81 @@
+//! Points that differ in nothing but their size: a line in a plot, and what it is called.
+
+use crate::{Point, Rail, Tool, Transport};
+
+/// Such points, by size.
+#[derive(Debug)]
+pub(super) struct Group<'a> {
+    /// What tells it from the other groups.
+    pub(super) name: String,
+    pub(super) points: Vec<&'a Point>,
+}
+
+/// Sorts points into groups, in the order in which they were measured.
+pub(super) fn groups<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<Group<'a>> {
+    let mut found: Vec<([String; TRAITS], Vec<&Point>)> = Vec::new();
+    for point in points {
+        let traits = traits(point);
+        match found.iter_mut().find(|(known, _)| *known == traits) {
+            Some((_, points)) => points.push(point),
+            None => found.push((traits, vec![point])),
+        }
+    }
+    let differ: Vec<bool> = (0..TRAITS)
+        .map(|which| found.iter().any(|(traits, _)| traits[which] != found[0].0[which]))
+        .collect();
+    let group = |(traits, mut points): ([String; TRAITS], Vec<&'a Point>)| {
+        points.sort_by_key(|point| point.size_bytes);
+        let named =
+            traits.iter().zip(&differ).filter(|(text, differ)| **differ && !text.is_empty());
+        let named: Vec<&str> = named.map(|(text, _)| text.as_str()).collect();
+        let name = match named.is_empty() {
+            true => format!("{} over {}", traits[0], traits[1]),
+            false => named.join(", "),
+        };
+        Group { name, points }
+    };
+    found.into_iter().map(group).collect()
+}
+
+/// A way's two ends, once where they are called the same.
+pub(super) fn ends(rail: &Rail) -> String {
+    match (rail.here.as_str(), rail.there.as_str()) {
+        ("", end) | (end, "") => end.to_owned(),
+        (here, there) if here == there => here.to_owned(),
+        (here, there) => format!("{here} – {there}"),
+    }
+}
+
+/// A transport in words.
+pub(super) fn transport(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Shm => "shared memory",
+        Transport::Verbs => "RDMA",
+        Transport::Tcp => "TCP",
+    }
+}
+
+/// Whether there is more than one size among them.
+pub(super) fn is_sweep(groups: &[Group<'_>]) -> bool {
+    let sizes = || groups.iter().flat_map(|group| &group.points).map(|point| point.size_bytes);
+    sizes().min() != sizes().max()
+}
+
+fn traits(point: &Point) -> [String; TRAITS] {
+    let mark = |is: bool, mark: &str| if is { mark.to_owned() } else { String::new() };
+    let rdma = point.transport == Transport::Verbs;
+    let rails: Vec<String> = point.rails.iter().filter(|_| rdma).map(ends).collect();
+    [
+        point.operation.name().to_owned(),
+        transport(point.transport).to_owned(),
+        rails.join(" and "),
+        format!("{} → {}", point.from, point.to),
+        format!("{} under way", point.depth),
+        format!("{} lanes", point.lanes),
+        mark(point.both_ways, "both ways"),
+        mark(point.datagrams, "datagrams"),
+        mark(point.tool == Tool::Perftest, "by perftest"),
+    ]
+}
+
+const TRAITS: usize = 9;

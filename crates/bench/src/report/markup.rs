@@ -1,0 +1,144 @@
+//! HTML and SVG that text cannot break out of.
+//!
+//! Names of elements and attributes are our own, letter for letter (`&'static str`); everything else is escaped on its way
+//! in. So whatever a document holds, it is shown and never obeyed.
+
+use std::fmt::{self, Display, Write};
+
+/// A piece of a page.
+#[derive(Debug, Default)]
+pub(super) struct Markup(String);
+
+/// Names and values of an element's attributes.
+pub(super) type Attributes<'a> = &'a [(&'static str, &'a dyn Display)];
+
+impl Markup {
+    /// Markup that is ours, as it is.
+    pub(super) fn raw(&mut self, ours: &'static str) -> &mut Self {
+        self.0.push_str(ours);
+        self
+    }
+
+    /// Begins an element.
+    pub(super) fn open(&mut self, name: &'static str, attributes: Attributes<'_>) -> &mut Self {
+        self.0.push('<');
+        self.0.push_str(name);
+        for (attribute, value) in attributes {
+            self.0.push(' ');
+            self.0.push_str(attribute);
+            self.0.push_str("=\"");
+            self.text(value);
+            self.0.push('"');
+        }
+        self.0.push('>');
+        self
+    }
+
+    /// Ends it.
+    pub(super) fn close(&mut self, name: &'static str) -> &mut Self {
+        self.0.push_str("</");
+        self.0.push_str(name);
+        self.0.push('>');
+        self
+    }
+
+    /// Text, escaped, and cut where it is longer than anybody reads.
+    pub(super) fn text(&mut self, text: impl Display) -> &mut Self {
+        // Writing into a string cannot fail, and text that is cut says so in itself.
+        let _ = write!(Escaped { into: &mut self.0, left: MOST_LETTERS }, "{text}");
+        self
+    }
+
+    /// An element that holds nothing but text.
+    pub(super) fn element(
+        &mut self,
+        name: &'static str,
+        attributes: Attributes<'_>,
+        text: impl Display,
+    ) -> &mut Self {
+        self.open(name, attributes).text(text).close(name)
+    }
+
+    /// Another piece.
+    pub(super) fn append(&mut self, piece: Markup) -> &mut Self {
+        self.0.push_str(&piece.0);
+        self
+    }
+
+    /// Whether there is nothing in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Bytes so far.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The page's text.
+    pub(super) fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// Escapes what is written through it.
+struct Escaped<'a> {
+    into: &'a mut String,
+    left: usize,
+}
+
+impl Write for Escaped<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for letter in text.chars() {
+            if self.left == 0 {
+                self.into.push('…');
+                return Err(fmt::Error);
+            }
+            self.left -= 1;
+            match letter {
+                '<' => self.into.push_str("&lt;"),
+                '>' => self.into.push_str("&gt;"),
+                '&' => self.into.push_str("&amp;"),
+                '"' => self.into.push_str("&quot;"),
+                '\'' => self.into.push_str("&#39;"),
+                '\n' | '\t' => self.into.push(' '),
+                // Neither HTML nor a reader has a use for them; some turn the direction of what follows.
+                _ if letter.is_control() || is_direction(letter) => self.into.push('\u{fffd}'),
+                _ => self.into.push(letter),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_direction(letter: char) -> bool {
+    matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+const MOST_LETTERS: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_stays_text() {
+        let mut markup = Markup::default();
+        let hostile = "\"><script>alert('1')</script>&\u{202e}\0\n";
+        markup.element("p", &[("title", &hostile)], hostile);
+        let text = markup.into_string();
+        assert_eq!(text.matches('<').count(), 2, "{text}");
+        assert_eq!(text.matches('"').count(), 2, "{text}");
+        assert!(text.contains("&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&amp;"), "{text}");
+        assert!(!text.contains(['\0', '\n', '\u{202e}']), "{text}");
+    }
+
+    #[test]
+    fn text_without_an_end_is_cut() {
+        let mut markup = Markup::default();
+        markup.text("é".repeat(1_000_000));
+        let text = markup.into_string();
+        assert_eq!(text.chars().count(), MOST_LETTERS + 1);
+        assert!(text.ends_with('…'));
+    }
+}

@@ -1,0 +1,10 @@
+//! Runs beside earlier runs: which figures of two documents are of the same measurement, and how far they are apart.
+//!
+//! It counts and judges nothing: how much worse is too much, the caller says.
+
+mod change;
+mod figure;
+
+pub use change::{Change, Usual, changes, newest};
+pub(crate) use figure::how;
+pub use figure::{Figure, Unit, figures};
