@@ -228,7 +228,9 @@ fn a_run_that_was_cut_off_is_taken_back() {
     let (journal, lines) = tree.journal();
     fs::write(&journal, lines[..3].join("\n") + "\n" + &lines[4][..30]).expect("a file");
     fs::remove_file(tree.path("/etc/sysctl.d/90-wirelane.conf")).expect("is there");
-    fs::remove_file(tree.path(LIMITS)).expect("is there");
+    let (folder, name) = LIMITS.rsplit_once('/').expect("a path");
+    let half = tree.path(&format!("{folder}/.{name}.wirelane"));
+    fs::rename(tree.path(LIMITS), half).expect("is there");
     assert!(Journal::read(&tree.machine).expect("readable").cut_off);
     assert_eq!(tree.standings(), [Standing::InForce, Standing::Undone]);
     tree.revert(Pick::Last, false);

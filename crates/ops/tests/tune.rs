@@ -230,6 +230,11 @@ fn one_item_or_device_can_be_chosen_and_a_wrong_name_is_told() {
     assert_eq!(items(&planned(&machine(), Profile::Throughput, &only)), ["mtu"]);
     let skip = Choice { skip: vec!["mtu".into()], ..Choice::default() };
     assert!(!items(&planned(&machine(), Profile::Throughput, &skip)).contains(&"mtu"));
+    let device = Choice { devices: vec!["mlx5_0".into()], ..Choice::default() };
+    let planned_for_it = planned(&machine(), Profile::Throughput, &device);
+    let of_it = items(&planned_for_it);
+    assert!(of_it.contains(&"mtu") && of_it.contains(&"rings"), "{of_it:?}");
+    assert!(!of_it.contains(&"sysctl") && !of_it.contains(&"memlock"), "of the host: {of_it:?}");
     let tree = tree(&machine());
     let node = Node::read(&tree);
     let refused = |choice: Choice| {

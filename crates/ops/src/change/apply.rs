@@ -1,7 +1,7 @@
 //! Making what was planned, wholly or not at all.
 
 use super::record::Planned;
-use super::{Error, Journal, Machine, Outlook, Plan, State, Step, Target};
+use super::{Error, Journal, Machine, Outlook, Plan, State, Step};
 
 /// What was done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,33 +18,17 @@ pub struct Applied {
 /// not be taken back; each change is in the journal before it is made; if one fails, those made before it are
 /// taken back. `now` is in seconds since 1970.
 pub fn apply(machine: &Machine, plan: &Plan, command: &str, now: u64) -> Result<Applied, Error> {
-    let look = machine.look()?;
-    let mut applied = Applied::default();
-    let mut to_do: Vec<(&Step, State)> = Vec::new();
-    for (step, outlook) in plan.outlooks(&look) {
-        match outlook {
-            Outlook::Already => applied.already += 1,
-            Outlook::LiveOnly => applied.left_out.push(step.change.target.name()),
-            Outlook::From(before) => to_do.push((step, before)),
-            Outlook::Unreadable(error) => {
-                return Err(Error::refused(format!(
-                    "nothing was changed: {error}; `--skip {}` does the rest without it",
-                    step.item
-                )));
-            }
-        }
-    }
+    let (applied, to_do) = sort(machine, plan)?;
     if to_do.is_empty() {
         return Ok(applied);
     }
     needs_root(machine, &to_do)?;
     let mut journal = Journal::open(machine, now)?;
+    // Another run may have made changes until it gave the lock back.
+    let (mut applied, to_do) = sort(machine, plan)?;
     let run = journal.next_id();
     for (step, before) in to_do {
-        let folders = match &step.change.target {
-            Target::File { path } => machine.missing_folders(path),
-            _ => Vec::new(),
-        };
+        let folders = step.change.target.missing_folders(machine);
         let planned = Planned {
             run,
             command: command.to_owned(),
@@ -61,6 +45,29 @@ pub fn apply(machine: &Machine, plan: &Plan, command: &str, now: u64) -> Result<
         }
     }
     Ok(applied)
+}
+
+/// Steps, with what is there now.
+type ToDo<'p> = Vec<(&'p Step, State)>;
+
+/// What is to be done, and what is not.
+fn sort<'p>(machine: &Machine, plan: &'p Plan) -> Result<(Applied, ToDo<'p>), Error> {
+    let mut applied = Applied::default();
+    let mut to_do = Vec::new();
+    for (step, outlook) in plan.outlooks(&machine.look()?) {
+        match outlook {
+            Outlook::Already => applied.already += 1,
+            Outlook::LiveOnly => applied.left_out.push(step.change.target.name()),
+            Outlook::From(before) => to_do.push((step, before)),
+            Outlook::Unreadable(error) => {
+                return Err(Error::refused(format!(
+                    "nothing was changed: {error}; `--skip {}` does the rest without it",
+                    step.item
+                )));
+            }
+        }
+    }
+    Ok((applied, to_do))
 }
 
 /// Only root may change the running machine: said for everything at once, before anything is touched.

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::{Change, State};
+use super::{Change, State, Target};
 
 /// The lines of a change from what is there now.
 pub fn diff(change: &Change, now: &State) -> Vec<String> {
+    // The line itself says more than that it is not there.
+    if let Target::Line { line, .. } = &change.target {
+        return vec![format!("+ {line}")];
+    }
     match (now, &change.wanted) {
         (State::Values(now), State::Values(wanted)) => values(&change.target.parts(), now, wanted),
         (now, wanted) => lines(&text(now), &text(wanted)),

@@ -19,6 +19,7 @@ pub struct Machine {
     root: OwnedFd,
     path: PathBuf,
     live: bool,
+    may_restart: bool,
 }
 
 impl Machine {
@@ -41,12 +42,21 @@ impl Machine {
             (Ok(root), Ok(running)) => same(&root, &running),
             _ => path == Path::new("/"),
         };
-        Ok(Machine { root, path: path.to_owned(), live })
+        Ok(Machine { root, path: path.to_owned(), live, may_restart: false })
     }
 
     /// Whether it is the running machine: then modules can be loaded and drivers asked.
     pub fn is_live(&self) -> bool {
         self.live
+    }
+
+    /// The same, where services that others use too may be restarted: whoever changes it has said so.
+    pub fn with_restarts(self, may_restart: bool) -> Machine {
+        Machine { may_restart, ..self }
+    }
+
+    pub(super) fn may_restart(&self) -> bool {
+        self.may_restart
     }
 
     /// A fresh look at it: what was read before is read again.
@@ -124,7 +134,7 @@ impl Machine {
     /// Makes a file what it shall be, at once: readers see the old one or the new one, whole.
     pub(super) fn set_file(&self, path: &str, state: &State) -> Result<(), Error> {
         let spot = self.spot(path, Last::Refuse)?;
-        let beside = format!(".{}.wirelane", spot.name);
+        let beside = beside(&spot);
         // Left by a run that was cut off.
         let _ = unlinkat(&spot.folder, &beside, AtFlags::empty());
         let set = match state {
@@ -145,6 +155,13 @@ impl Machine {
         set.map_err(|error| Error::call("write", path, error))?;
         sync(&spot.folder);
         Ok(())
+    }
+
+    /// Removes what a run that was cut off has left beside a file.
+    pub(super) fn remove_beside(&self, path: &str) {
+        if let Ok(spot) = self.spot(path, Last::Refuse) {
+            let _ = unlinkat(&spot.folder, beside(&spot), AtFlags::empty());
+        }
     }
 
     /// Writes a value to a file of /sys or /proc, in one piece as drivers want it.
@@ -231,6 +248,11 @@ fn not_found(path: &str, last: Last, errno: Errno) -> Error {
         }
         errno => Error::call("find", path, errno),
     }
+}
+
+/// What a file is called until it is whole.
+fn beside(spot: &Spot) -> String {
+    format!(".{}.wirelane", spot.name)
 }
 
 /// Writes a new file to the disk, then gives it the name.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Change, Error, Look, Machine, State};
+use super::{Change, Error, Look, Machine, State, Target, nfsd};
 
 /// A line of the journal. Lines are only ever added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +105,14 @@ impl Entry {
             return Standing::Restarted;
         }
         self.standing_at(now)
+    }
+
+    /// What others are served by the same service, if taking this back would restart or stop it.
+    pub fn disturbs(&self, look: &Look<'_>) -> Vec<String> {
+        match &self.planned.change.target {
+            Target::Nfsd { dirs, .. } if self.reverted.is_none() => nfsd::others(&look.tree, dirs),
+            _ => Vec::new(),
+        }
     }
 
     /// How it stands if its target is so.

@@ -67,14 +67,18 @@ pub fn revert(
         ));
     }
     let mut journal = if manner.rehearse { None } else { Some(Journal::open(machine, now)?) };
+    // Another run may have taken changes back until it gave the lock back.
+    let picked = match &journal {
+        Some(journal) => pick.from(journal.entries())?,
+        None => picked,
+    };
     let mut rehearsed = Rehearsed::default();
     let mut outcomes = Vec::new();
     for entry in picked.iter().rev() {
         let fate = match plan(machine, entry, manner.force, &rehearsed)? {
             Way::Nothing(why) => {
                 if let Some(journal) = &mut journal {
-                    // Whoever undid it, the folders were ours.
-                    machine.remove_folders(&entry.planned.folders);
+                    clear(machine, entry);
                     journal.reverted(entry.id, &why)?;
                 }
                 Fate::Nothing(why)
@@ -179,7 +183,7 @@ pub(super) fn set_back(machine: &Machine, entry: &Entry) -> Result<(), Error> {
         let missing = machine.missing_folders(path);
         // Cut off before its folders were made, or removed with them: nothing is there to remove.
         if planned.before == State::Absent && !missing.is_empty() {
-            machine.remove_folders(&planned.folders);
+            clear(machine, entry);
             return Ok(());
         }
         machine.make_folders(&missing)?;
@@ -188,7 +192,7 @@ pub(super) fn set_back(machine: &Machine, entry: &Entry) -> Result<(), Error> {
     if !is_back(machine.look()?.at(target)?) {
         target.set(machine, &planned.before)?;
     }
-    machine.remove_folders(&planned.folders);
+    clear(machine, entry);
     let now = machine.look()?.at(target)?;
     if is_back(now.clone()) {
         return Ok(());
@@ -198,6 +202,15 @@ pub(super) fn set_back(machine: &Machine, entry: &Entry) -> Result<(), Error> {
         target.name(),
         before_and_after(&planned.before, &now)
     )))
+}
+
+/// Removes what a change had around its file: one that it was cut off in the middle of writing, and folders. They were
+/// ours, whoever undid it.
+fn clear(machine: &Machine, entry: &Entry) {
+    if let Target::File { path } = &entry.planned.change.target {
+        machine.remove_beside(path);
+    }
+    machine.remove_folders(&entry.planned.folders);
 }
 
 /// What would have been set back so far.

@@ -1,10 +1,15 @@
 //! Things on a machine that can be read, set and set back.
 
+use std::time::Duration;
+
 use node::{Seen, Tree};
 use serde::{Deserialize, Serialize};
 
 use super::ethtool::{self, Coalescing, Rings};
-use super::{Content, Error, Look, Machine, State, program, read_request};
+use super::{
+    Content, Error, Look, Machine, Packager, State, export, line, mount, netdev, nfsd, packages,
+    program, read_request,
+};
 
 /// A thing on a machine. Whoever adds a kind says here how it is read and how it is set: planning, the
 /// journal and taking back follow from these.
@@ -41,6 +46,64 @@ pub enum Target {
         /// `0000:3b:00.0`.
         pci: String,
     },
+    /// A line of ours in a file that is somebody else's.
+    Line {
+        /// Where.
+        path: String,
+        /// The whole line.
+        line: String,
+    },
+    /// How a folder is exported by NFS: its options.
+    Export {
+        /// Which folder.
+        dir: String,
+        /// To whom.
+        client: String,
+    },
+    /// The kernel's NFS server: whether it runs, whether it listens for RDMA.
+    Nfsd {
+        /// The port for RDMA.
+        port: u16,
+        /// Folders that are ours; all others are exported by somebody else.
+        dirs: Vec<String>,
+    },
+    /// What is mounted somewhere by NFS.
+    Mount {
+        /// `10.0.0.1:/data`.
+        source: String,
+        /// Where.
+        point: String,
+        /// By which options.
+        options: String,
+    },
+    /// Which packages are installed.
+    Packages {
+        /// Who installs them.
+        by: Packager,
+        /// Those that are asked for, then those that they bring.
+        names: Vec<String>,
+        /// How many are asked for.
+        asked: usize,
+    },
+    /// Whether a net device has an address.
+    Address {
+        /// `eth0`.
+        netdev: String,
+        /// `10.0.0.1/24`.
+        address: String,
+    },
+    /// Whether a net device is up.
+    Link {
+        /// `eth0`.
+        netdev: String,
+    },
+    /// Whether a net device has a virtual LAN on it, called `eth0.100`.
+    Vlan {
+        /// `eth0`.
+        netdev: String,
+        /// `100`.
+        id: u16,
+    },
 }
 
 /// A thing, and what it shall be.
@@ -73,6 +136,51 @@ impl Change {
     pub fn module(name: impl Into<String>) -> Change {
         Change { target: Target::Module { name: name.into() }, wanted: State::all(LOADED, 1) }
     }
+
+    /// A line of ours in a file that is somebody else's.
+    pub fn line(path: impl Into<String>, line: impl Into<String>) -> Change {
+        let target = Target::Line { path: path.into(), line: line.into() };
+        Change { target, wanted: State::all(line::THERE, 1) }
+    }
+
+    /// A folder that is exported by these options.
+    pub fn export(dir: &str, client: &str, options: &str) -> Change {
+        let target = Target::Export { dir: dir.to_owned(), client: client.to_owned() };
+        Change { target, wanted: State::all(options, 1) }
+    }
+
+    /// An NFS server that runs and listens for RDMA; these folders are ours.
+    pub fn nfsd(port: u16, dirs: Vec<String>) -> Change {
+        Change { target: Target::Nfsd { port, dirs }, wanted: nfsd::wanted() }
+    }
+
+    /// A file system that is mounted, and carried that way: `rdma` or `tcp`.
+    pub fn mount(source: &str, point: &str, options: &str, way: &str) -> Change {
+        let target = Target::Mount {
+            source: source.to_owned(),
+            point: point.to_owned(),
+            options: options.to_owned(),
+        };
+        Change { target, wanted: State::all(mount::told(source, way), 1) }
+    }
+
+    /// A net device that has this address: `10.0.0.1/24`.
+    pub fn address(netdev: impl Into<String>, address: impl Into<String>) -> Change {
+        let target = Target::Address { netdev: netdev.into(), address: address.into() };
+        Change { target, wanted: State::all(netdev::THERE, 1) }
+    }
+
+    /// A net device that is up.
+    pub fn link_up(netdev: impl Into<String>) -> Change {
+        let target = Target::Link { netdev: netdev.into() };
+        Change { target, wanted: State::all(netdev::UP, 1) }
+    }
+
+    /// A net device of a virtual LAN on another.
+    pub fn vlan(netdev: impl Into<String>, id: u16) -> Change {
+        let target = Target::Vlan { netdev: netdev.into(), id };
+        Change { target, wanted: State::all(netdev::THERE, 1) }
+    }
 }
 
 impl Target {
@@ -89,6 +197,21 @@ impl Target {
             Target::Rings { netdev } => format!("rings of {netdev}"),
             Target::Coalescing { netdev } => format!("interrupt coalescing of {netdev}"),
             Target::ReadRequest { pci } => format!("largest read request of {pci}"),
+            Target::Line { path, .. } => format!("line of {path}"),
+            Target::Export { dir, client } => format!("export of {dir} to {client}"),
+            Target::Nfsd { .. } => "NFS server".to_owned(),
+            Target::Mount { point, .. } => format!("mount at {point}"),
+            Target::Packages { names, asked, .. } => {
+                let (asked, brought) = names.split_at((*asked).min(names.len()));
+                let more = match brought.len() {
+                    0 => String::new(),
+                    many => format!(" and {many} that they bring"),
+                };
+                format!("packages {}{more}", asked.join(" "))
+            }
+            Target::Address { netdev, address } => format!("address {address} of {netdev}"),
+            Target::Link { netdev } => format!("link {netdev}"),
+            Target::Vlan { netdev, id } => format!("net device {netdev}.{id}"),
         }
     }
 
@@ -98,7 +221,16 @@ impl Target {
         match self {
             Target::File { .. } => Vec::new(),
             Target::Values { paths } => paths.clone(),
-            Target::Module { .. } | Target::ReadRequest { .. } => vec![self.name()],
+            Target::Line { line, .. } => vec![line.clone()],
+            Target::Nfsd { port, .. } => nfsd::parts(*port),
+            Target::Packages { names, .. } => names.clone(),
+            Target::Module { .. }
+            | Target::ReadRequest { .. }
+            | Target::Export { .. }
+            | Target::Mount { .. }
+            | Target::Address { .. }
+            | Target::Link { .. }
+            | Target::Vlan { .. } => vec![self.name()],
             Target::Rings { .. } => words(&["rx", "tx"]),
             Target::Coalescing { .. } => {
                 words(&["adaptive rx", "adaptive tx", "rx usecs", "tx usecs"])
@@ -108,12 +240,29 @@ impl Target {
 
     /// Whether it is as it was set after a restart of the machine.
     pub fn survives_restart(&self) -> bool {
-        matches!(self, Target::File { .. })
+        matches!(self, Target::File { .. } | Target::Line { .. } | Target::Packages { .. })
     }
 
     /// Whether only the running machine has it: no file of a tree stands for it.
     pub fn is_live_only(&self) -> bool {
-        matches!(self, Target::Module { .. } | Target::Rings { .. } | Target::Coalescing { .. })
+        match self {
+            Target::Module { .. } | Target::Rings { .. } | Target::Coalescing { .. } => true,
+            Target::Export { .. } | Target::Nfsd { .. } | Target::Mount { .. } => true,
+            Target::File { .. } | Target::Line { .. } => false,
+            Target::Values { .. } | Target::ReadRequest { .. } => false,
+            Target::Packages { .. } | Target::Address { .. } => true,
+            Target::Link { .. } | Target::Vlan { .. } => true,
+        }
+    }
+
+    /// The folders that it needs and that are not there, the outermost first.
+    pub(super) fn missing_folders(&self, machine: &Machine) -> Vec<String> {
+        match self {
+            Target::File { path } | Target::Line { path, .. } => machine.missing_folders(path),
+            // The point itself is a folder too.
+            Target::Mount { point, .. } => machine.missing_folders(&format!("{point}/")),
+            _ => Vec::new(),
+        }
     }
 
     /// What it is now.
@@ -139,6 +288,17 @@ impl Target {
             Target::Rings { netdev } => ethtool::read::<Rings>(tree, netdev),
             Target::Coalescing { netdev } => ethtool::read::<Coalescing>(tree, netdev),
             Target::ReadRequest { pci } => read_request::read(tree, pci),
+            Target::Line { path, line } => line::read(look, path, line),
+            Target::Export { dir, client } => Ok(export::read(tree, dir, client)),
+            Target::Nfsd { port, .. } => Ok(nfsd::read(tree, *port)),
+            Target::Mount { point, .. } => Ok(mount::read(tree, point)),
+            Target::Packages { .. } if !look.is_live() => {
+                Err(Error::failed("packages are told by the running machine alone"))
+            }
+            Target::Packages { by, names, .. } => packages::read(*by, names),
+            Target::Address { netdev, address } => netdev::read_address(tree, netdev, address),
+            Target::Link { netdev } => Ok(netdev::read_link(tree, netdev)),
+            Target::Vlan { netdev, id } => Ok(netdev::read_vlan(tree, netdev, *id)),
         }
     }
 
@@ -162,10 +322,18 @@ impl Target {
                 outcomes.into_iter().collect()
             }
             Target::Module { name } if first == Some(LOADED) => program::run("modprobe", &[name]),
-            Target::Module { name } => program::run("modprobe", &["-r", name]),
+            Target::Module { name } => unload(name),
             Target::Rings { netdev } => ethtool::set::<Rings>(netdev, values),
             Target::Coalescing { netdev } => ethtool::set::<Coalescing>(netdev, values),
             Target::ReadRequest { pci } => read_request::set(machine, pci, first),
+            Target::Line { path, line } => line::set(machine, path, line, first),
+            Target::Export { dir, client } => export::set(dir, client, first),
+            Target::Nfsd { port, dirs } => nfsd::set(machine, *port, dirs, values),
+            Target::Mount { source, point, options } => mount::set(source, point, options, first),
+            Target::Packages { by, names, asked } => packages::set(*by, names, *asked, values),
+            Target::Address { netdev, address } => netdev::set_address(netdev, address, first),
+            Target::Link { netdev } => netdev::set_link(netdev, first),
+            Target::Vlan { netdev, id } => netdev::set_vlan(netdev, *id, first),
         }
     }
 }
@@ -197,6 +365,19 @@ fn is_loaded(tree: &Tree, name: &str) -> bool {
     built_in.value().is_some_and(|list| list.lines().any(|line| line.ends_with(&file)))
 }
 
+/// Whoever held it may let go a moment later: connections of the kernel end in the background.
+fn unload(name: &str) -> Result<(), Error> {
+    for _ in 0..UNLOADS {
+        if program::run("modprobe", &["-r", name]).is_ok() {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    program::run("modprobe", &["-r", name])
+}
+
+/// Tries to unload a module, but for the last one.
+const UNLOADS: usize = 9;
 const LOADED: &str = "loaded";
 const NOT_LOADED: &str = "not loaded";
 

@@ -55,7 +55,7 @@ impl<'n> Case<'n> {
     }
 
     /// Those that carry traffic.
-    pub(super) fn active_ports(&self) -> impl Iterator<Item = (&'n Device, &'n Port)> {
+    pub(crate) fn active_ports(&self) -> impl Iterator<Item = (&'n Device, &'n Port)> {
         self.ports().filter(|(_, port)| port.is_active())
     }
 
@@ -69,9 +69,26 @@ impl<'n> Case<'n> {
         port.netdev.as_deref().and_then(|name| self.node.netdev(name))
     }
 
-    /// GPUs that compute; those that only show a console or a desktop are no concern of the fabric.
+    /// GPUs that compute, and that are ours to use; those that only show a console or a desktop are no concern of the
+    /// fabric.
     pub(super) fn gpus(&self) -> Vec<&'n Gpu> {
-        self.node.gpus.iter().filter(|gpu| self.computes(gpu)).collect()
+        let gpus = self.node.gpus.iter().filter(|gpu| self.computes(gpu));
+        gpus.filter(|gpu| self.is_given_gpu(gpu)).collect()
+    }
+
+    /// A container sees every GPU of its host, and uses those whose nodes it was given.
+    fn is_given_gpu(&self, gpu: &Gpu) -> bool {
+        if self.node.host.container.is_none() || gpu.vendor.as_deref() != Some("NVIDIA") {
+            return true;
+        }
+        let told = self.tree.text(&format!("/proc/driver/nvidia/gpus/{}/information", gpu.pci));
+        let minor = told.into_value().and_then(|text| {
+            text.lines().find_map(|line| line.strip_prefix("Device Minor:")?.trim().parse().ok())
+        });
+        // Where the driver does not tell, its numbers are in PCI order, as ours are.
+        let path = format!("/dev/nvidia{}", minor.unwrap_or(gpu.index));
+        let mut nodes = self.node.char_devices.iter();
+        nodes.any(|file| file.path == path && file.node.value().is_some())
     }
 
     /// By driver and class: cards for screens, and AMD's and Intel's within processors, are VGA controllers.
@@ -100,7 +117,7 @@ impl<'n> Case<'n> {
     }
 
     /// A PCI function.
-    pub(super) fn function(&self, address: Address) -> Option<&'n Function> {
+    pub(crate) fn function(&self, address: Address) -> Option<&'n Function> {
         self.node.pci.get(&address)
     }
 
@@ -173,18 +190,18 @@ impl<'n> Case<'n> {
 }
 
 /// What a port is called: `mlx5_0 port 1`.
-pub(super) fn port_name(device: &Device, port: &Port) -> String {
+pub(crate) fn port_name(device: &Device, port: &Port) -> String {
     format!("{} port {}", device.name, port.number)
 }
 
 /// RDMA over Ethernet with GIDs; iWARP has none that matter.
-pub(super) fn is_roce(device: &Device, port: &Port) -> bool {
+pub(crate) fn is_roce(device: &Device, port: &Port) -> bool {
     port.link_layer == Seen::Value(LinkLayer::Ethernet)
         && device.node_type != Seen::Value(NodeType::Rnic)
 }
 
 /// No card: rxe, siw.
-pub(super) fn is_software(device: &Device) -> bool {
+pub(crate) fn is_software(device: &Device) -> bool {
     device.role == Role::Software
 }
 
@@ -201,7 +218,7 @@ pub(super) fn is_restricted(port: &Port) -> bool {
 }
 
 /// Mb/s for people.
-pub(super) fn gbps(mbps: u64) -> String {
+pub(crate) fn gbps(mbps: u64) -> String {
     format!("{} Gb/s", mbps as f64 / 1000.0)
 }
 

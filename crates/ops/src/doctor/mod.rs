@@ -8,12 +8,12 @@
 //! Start at [`examine`]. Two machines are compared by [`peer`], two times of one by [`since`], and
 //! [`checklist`] asks whether a machine is ready for production.
 
-mod case;
+pub(crate) mod case;
 pub mod checklist;
 mod checks;
 mod finding;
 pub mod peer;
-mod rates;
+pub(crate) mod rates;
 mod report;
 pub mod since;
 

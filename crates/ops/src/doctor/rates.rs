@@ -3,13 +3,13 @@
 use node::answers::Ethtool;
 use node::{Device, LinkLayer, Port, Seen};
 
-use super::case::{Case, gbps, is_virtual, port_name};
+use super::case::{Case, gbps, is_software, is_virtual, port_name};
 use super::{Evidence, Verdict};
 
 /// A rate in Mb/s, and who says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Told {
-    pub(super) mbps: u64,
+pub(crate) struct Told {
+    pub(crate) mbps: u64,
     pub(super) by: String,
     pub(super) evidence: Evidence,
 }
@@ -21,8 +21,30 @@ pub(super) struct Expected {
     pub(super) verdict: Verdict,
 }
 
+/// What is known of a port's rate beside the file that tells it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// Where the port's own file is vague: what it runs at, if the net device tells. Else the file is right.
+    pub(crate) instead: Option<Option<u64>>,
+    /// What it should run at, in Mb/s, and who says so.
+    pub(crate) expected: Option<(u64, String)>,
+}
+
+/// For who watches. What is worth no more than a note is no expectation: that a card could do more than its cable's
+/// other end, or that a virtual function is slower than others, is true of many machines for as long as they live.
+pub(crate) fn standing(case: &Case<'_>, device: &Device, port: &Port) -> Standing {
+    let mbps = now(case, device, port).map(|told| told.mbps);
+    let judged = mbps.filter(|_| port.is_active() && !is_software(device));
+    let expected = judged.and_then(|mbps| expected(case, device, port, mbps));
+    let firm = expected.filter(|expected| expected.verdict != Verdict::Note);
+    Standing {
+        instead: is_vague(device, port).then_some(mbps),
+        expected: firm.map(|expected| (expected.told.mbps, expected.told.by)),
+    }
+}
+
 /// What a port that is active runs at.
-pub(super) fn now(case: &Case<'_>, device: &Device, port: &Port) -> Option<Told> {
+pub(crate) fn now(case: &Case<'_>, device: &Device, port: &Port) -> Option<Told> {
     if is_vague(device, port) {
         return by_netdev(case, port);
     }

@@ -29,6 +29,7 @@ mod version;
 pub use format::{Format, shell_word};
 pub use library::Library;
 pub use memlock::{Standing, is_hosts_user_namespace};
+pub(crate) use network::Network;
 pub use plan::{Mode, Plan, Refusal, Request, plan};
 pub use rail::{Judged, Verdict};
 pub use setting::Setting;

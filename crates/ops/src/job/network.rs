@@ -5,14 +5,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// `10.4.0.0/16`, `fd00::/64`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Network {
+pub(crate) struct Network {
     address: IpAddr,
     prefix: u8,
 }
 
 impl Network {
     /// The network that an address is in; a prefix longer than an address is none.
-    pub(super) fn of(address: IpAddr, prefix: u8) -> Option<Self> {
+    pub(crate) fn of(address: IpAddr, prefix: u8) -> Option<Self> {
         let address = match address {
             IpAddr::V4(v4) => {
                 let mask = u32::MAX.checked_shl(32u32.checked_sub(prefix.into())?).unwrap_or(0);
@@ -26,7 +26,7 @@ impl Network {
         Some(Network { address, prefix })
     }
 
-    pub(super) fn contains(&self, address: IpAddr) -> bool {
+    pub(crate) fn contains(&self, address: IpAddr) -> bool {
         Network::of(address, self.prefix) == Some(*self)
     }
 

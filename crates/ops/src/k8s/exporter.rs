@@ -8,9 +8,6 @@ use super::{Image, Manifest, Name, Platform, Printed};
 /// Where the exporter listens.
 pub const EXPORTER_PORT: u16 = 9878;
 
-const STILL_TO_COME: &str = "this version has no `wirelane exporter` yet: with an image of this version the pods \
-                             will not start";
-
 /// A DaemonSet and a PodMonitor for it.
 pub fn exporter(name: &Name, namespace: &Name, image: &Image, platform: Platform) -> Printed {
     let mut manifests = account(name, namespace, Needs::HostNetwork, platform);
@@ -40,7 +37,7 @@ pub fn exporter(name: &Name, namespace: &Name, image: &Image, platform: Platform
         },
     });
     manifests.push(Manifest::new(monitor).saying("Needs the Prometheus operator."));
-    Printed { manifests, notes: vec![STILL_TO_COME.to_owned()] }
+    Printed { manifests, notes: Vec::new() }
 }
 
 fn spec(name: &Name, image: &Image) -> Value {
@@ -57,7 +54,7 @@ fn spec(name: &Name, image: &Image) -> Value {
                 "name": "metrics",
                 "protocol": "TCP",
             }],
-            "readinessProbe": { "httpGet": { "path": "/metrics", "port": "metrics" } },
+            "readinessProbe": { "httpGet": { "path": "/healthz", "port": "metrics" } },
             "resources": { "limits": resources, "requests": resources },
             "securityContext": {
                 "allowPrivilegeEscalation": false,

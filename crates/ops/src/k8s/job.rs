@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::security::{Needs, account};
 use super::{Manifest, Platform, Printed, Workload};
+use crate::launch;
 
 /// What is wanted.
 #[derive(Debug)]
@@ -12,8 +13,19 @@ pub struct JobRequest<'r> {
     pub workload: Workload<'r>,
     /// On one node or several.
     pub kind: JobType,
+    /// Who makes one job of several pods; `None`: the command does so by itself.
+    pub launch: Option<PodLaunch>,
     /// What runs the cluster.
     pub platform: Platform,
+}
+
+/// Who makes one job of several pods. Nobody reaches into pods for it: each starts its own part, and they find each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PodLaunch {
+    /// torchrun, in every pod.
+    Torch,
+    /// `TF_CONFIG`, every pod a worker.
+    Tensorflow,
 }
 
 /// On one node or several.
@@ -34,7 +46,7 @@ pub fn job(request: &JobRequest) -> Printed {
         JobType::Single => manifests.push(single(workload)),
         JobType::Multi(replicas) => {
             manifests.push(Manifest::new(headless(workload)));
-            manifests.push(multi(workload, replicas));
+            manifests.push(multi(workload, replicas, request.launch));
         }
     }
     Printed { manifests, notes: Vec::new() }
@@ -67,7 +79,17 @@ fn headless(workload: &Workload) -> Value {
     })
 }
 
-fn multi(workload: &Workload, replicas: u32) -> Manifest {
+fn multi(workload: &Workload, replicas: u32, launch: Option<PodLaunch>) -> Manifest {
+    let mut environment = ranks(workload, replicas);
+    let torchrun = launch::torchrun(workload.command);
+    let workload = match launch {
+        Some(PodLaunch::Torch) => &Workload { command: &torchrun, ..*workload },
+        Some(PodLaunch::Tensorflow) => {
+            environment.push(tf_config(workload, replicas));
+            workload
+        }
+        None => workload,
+    };
     let object = json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
@@ -77,7 +99,7 @@ fn multi(workload: &Workload, replicas: u32) -> Manifest {
             "replicas": replicas,
             "selector": { "matchLabels": workload.labels() },
             "serviceName": workload.name.to_string(),
-            "template": workload.template(&ranks(workload, replicas), "Always"),
+            "template": workload.template(&environment, "Always"),
         },
     });
     Manifest::new(object)
@@ -106,6 +128,16 @@ fn ranks(workload: &Workload, replicas: u32) -> Vec<Value> {
         rank("PET_NODE_RANK"),
         plain("PET_NPROC_PER_NODE", per_node),
     ]
+}
+
+/// Every pod is a worker; Kubernetes puts the pod's number in for the variable that stands before this one.
+fn tf_config(workload: &Workload, replicas: u32) -> Value {
+    let address =
+        |at: u32| format!("{0}-{at}.{0}.{1}.svc:{RENDEZVOUS}", workload.name, workload.namespace);
+    let cluster = json!({ "worker": (0..replicas).map(address).collect::<Vec<_>>() });
+    let config =
+        format!(r#"{{"cluster":{cluster},"task":{{"type":"worker","index":$(NODE_RANK)}}}}"#);
+    json!({ "name": "TF_CONFIG", "value": config })
 }
 
 /// torchrun's own.

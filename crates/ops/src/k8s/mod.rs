@@ -21,7 +21,7 @@ mod yaml;
 
 pub use card::{Card, LinkType};
 pub use exporter::{EXPORTER_PORT, exporter};
-pub use job::{JobRequest, JobType, job};
+pub use job::{JobRequest, JobType, PodLaunch, job};
 pub use machine_config::{MachineConfigRequest, machine_config};
 pub use manifest::{Manifest, Platform, Printed, text};
 pub use name::{Image, Name, Resource, Subnet};

@@ -49,9 +49,20 @@ pub struct Item {
     pub name: &'static str,
     /// What it does.
     pub what: &'static str,
-    /// Whether it is of use where there is no RDMA device.
-    of_any_host: bool,
+    /// Where it is of use.
+    scope: Scope,
     propose: Propose,
+}
+
+/// Where an item is of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// On any host.
+    Host,
+    /// On a host with RDMA devices, for all of them.
+    Fabric,
+    /// For each RDMA device by itself.
+    Device,
 }
 
 /// What may be tuned of a machine, all of it unless said otherwise.
@@ -77,28 +88,33 @@ pub const ITEMS: &[Item] = &[
     host("sysctl", "socket buffers and NUMA reclaim", sysctl::propose),
     host("governor", "processors at full clock", governor::propose),
     host("cstates", "no deep sleep of processors (latency)", idle::propose),
-    fabric("mtu", "packets of 4096 bytes on RoCE", mtu::propose),
-    fabric("rings", "receive and send rings at most (throughput)", rings::propose),
-    fabric("coalescing", "when interrupts come", coalescing::propose),
-    fabric("irq", "interrupts near the device", interrupts::propose),
-    fabric("maxread", "PCIe reads of 4096 bytes (throughput)", read_request::propose),
-    fabric("pfc", "PFC, trust and DSCP of RoCE: advice", flow_control::propose),
-    fabric("ordering", "PCIe relaxed ordering: advice", ordering::propose),
-    fabric("acs", "PCIe access control off: advice", acs::propose),
+    device("mtu", "packets of 4096 bytes on RoCE", mtu::propose),
+    device("rings", "receive and send rings at most (throughput)", rings::propose),
+    device("coalescing", "when interrupts come", coalescing::propose),
+    device("irq", "interrupts near the device", interrupts::propose),
+    device("maxread", "PCIe reads of 4096 bytes (throughput)", read_request::propose),
+    device("pfc", "PFC, trust and DSCP of RoCE: advice", flow_control::propose),
+    device("ordering", "PCIe relaxed ordering: advice", ordering::propose),
+    device("acs", "PCIe access control off: advice", acs::propose),
     host("gpu", "NVIDIA's driver stays loaded: advice", persistence::propose),
-    fabric("counters", "optional counters: advice", counters::propose),
+    device("counters", "optional counters: advice", counters::propose),
 ];
 
 type Propose = fn(&Ask<'_>, &mut Plan);
 
 /// Of use on any host.
 const fn host(name: &'static str, what: &'static str, propose: Propose) -> Item {
-    Item { name, what, of_any_host: true, propose }
+    Item { name, what, scope: Scope::Host, propose }
 }
 
 /// Of use where there are RDMA devices.
 const fn fabric(name: &'static str, what: &'static str, propose: Propose) -> Item {
-    Item { name, what, of_any_host: false, propose }
+    Item { name, what, scope: Scope::Fabric, propose }
+}
+
+/// Of use for each RDMA device.
+const fn device(name: &'static str, what: &'static str, propose: Propose) -> Item {
+    Item { name, what, scope: Scope::Device, propose }
 }
 
 /// What is worth changing on this host.
@@ -113,17 +129,34 @@ pub fn plan(
         |device: &&Device| choice.devices.is_empty() || choice.devices.contains(&device.name);
     let ask = Ask { node, tree, profile, devices: node.devices.iter().filter(chosen).collect() };
     let mut plan = Plan::default();
-    let items = ITEMS.iter().filter(|item| choice.has(item.name));
-    for item in items.filter(|item| item.of_any_host || !ask.devices.is_empty()) {
+    let items = ITEMS.iter().filter(|item| choice.has(item));
+    for item in items.filter(|item| item.scope == Scope::Host || !ask.devices.is_empty()) {
         (item.propose)(&ask, &mut plan);
     }
     Ok(plan)
 }
 
+/// What some items propose on a host that is being prepared: its devices need not be there yet.
+pub(crate) fn propose(
+    node: &Node,
+    tree: &Tree,
+    profile: Profile,
+    is_chosen: impl Fn(&str) -> bool,
+) -> Plan {
+    let ask = Ask { node, tree, profile, devices: node.devices.iter().collect() };
+    let mut plan = Plan::default();
+    for item in ITEMS.iter().filter(|item| is_chosen(item.name)) {
+        (item.propose)(&ask, &mut plan);
+    }
+    plan
+}
+
 impl Choice {
-    fn has(&self, item: &str) -> bool {
-        let named = |names: &[String]| names.iter().any(|name| name == item);
-        (self.only.is_empty() || named(&self.only)) && !named(&self.skip)
+    /// Who names a device means what is the device's own, unless an item is named too.
+    fn has(&self, item: &Item) -> bool {
+        let named = |names: &[String]| names.iter().any(|name| name == item.name);
+        let meant = self.devices.is_empty() || item.scope == Scope::Device;
+        (if self.only.is_empty() { meant } else { named(&self.only) }) && !named(&self.skip)
     }
 
     fn check(&self, node: &Node) -> Result<(), UnknownName> {

@@ -104,6 +104,7 @@ fn broken_machines_have_just_their_fault() {
         ("memlock", &[("memlock", PROBLEM, "host")]),
         ("pcie-narrow", &[("pcie", PROBLEM, "mlx5_1")]),
         ("gpu-no-peermem", &[("gpudirect", WARNING, "host")]),
+        ("cx3-gpus", &[("gpudirect", WARNING, "host"), ("numa", NOTE, "GPU 1")]),
         ("vf-zero-guid", &[("guid", PROBLEM, "mlx5_1")]),
         (
             "iommu",
@@ -132,6 +133,7 @@ fn every_tree_is_one_of_these() {
         "bnxt",
         "cx3-10g",
         "cx3-40g",
+        "cx3-gpus",
         "cx3-port2",
         "efa",
         "empty",

@@ -24,25 +24,10 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     let (active, idle): (Vec<&Device>, Vec<&Device>) =
         known.partition(|card| card.ports.iter().any(Port::is_active));
     if !active.is_empty() {
-        let gpus = case.gpus().into_iter().filter(|gpu| is_here(case, gpu));
-        findings.extend(gpus.filter_map(|gpu| of_gpu(case, gpu, &active, &idle)));
+        findings
+            .extend(case.gpus().into_iter().filter_map(|gpu| of_gpu(case, gpu, &active, &idle)));
     }
     findings
-}
-
-/// A container sees every GPU of its host, and uses those whose nodes it was given.
-fn is_here(case: &Case<'_>, gpu: &Gpu) -> bool {
-    if case.node.host.container.is_none() || gpu.vendor.as_deref() != Some("NVIDIA") {
-        return true;
-    }
-    let told = case.tree.text(&format!("/proc/driver/nvidia/gpus/{}/information", gpu.pci));
-    let minor = told.into_value().and_then(|text| {
-        text.lines().find_map(|line| line.strip_prefix("Device Minor:")?.trim().parse().ok())
-    });
-    // Where the driver does not tell, its numbers are in PCI order, as ours are.
-    let path = format!("/dev/nvidia{}", minor.unwrap_or(gpu.index));
-    let mut nodes = case.node.char_devices.iter();
-    nodes.any(|file| file.path == path && file.node.value().is_some())
 }
 
 fn of_gpu(case: &Case<'_>, gpu: &Gpu, active: &[&Device], idle: &[&Device]) -> Option<Finding> {

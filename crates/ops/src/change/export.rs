@@ -1,0 +1,102 @@
+//! A folder that is exported to a client by NFS, as the kernel's server knows it now.
+//!
+//! `exportfs` is told of this one export alone: to have it read all files again would also make what an
+//! administrator has only begun to write.
+
+use node::Tree;
+
+use super::{Error, State, program};
+
+/// The options by which it is exported, of those that we set; or that it is not.
+pub(super) fn read(tree: &Tree, dir: &str, client: &str) -> State {
+    let table = tree.text(TABLE).into_value().unwrap_or_default();
+    let options = table.lines().find_map(|line| options(line, dir, client));
+    State::all(options.unwrap_or_else(|| NOT_EXPORTED.to_owned()), 1)
+}
+
+/// Exports it by these options, or not at all.
+pub(super) fn set(dir: &str, client: &str, options: Option<&str>) -> Result<(), Error> {
+    let what = format!("{}:{dir}", bracketed(client));
+    match options {
+        Some(options) if options != NOT_EXPORTED => {
+            program::run("exportfs", &["-o", options, &what])
+        }
+        _ => program::run("exportfs", &["-u", &what]),
+    }
+}
+
+/// Folders that are exported to anybody.
+pub(super) fn dirs(tree: &Tree) -> Vec<String> {
+    let table = tree.text(TABLE).into_value().unwrap_or_default();
+    let mut dirs: Vec<String> =
+        table.lines().filter_map(|line| Some(line.split_once('\t')?.0.to_owned())).collect();
+    dirs.dedup();
+    dirs
+}
+
+/// Of a line `/srv<TAB>10.0.0.0/24(rw,sync,wdelay,…)` of this folder and client: ours of its options.
+fn options(line: &str, dir: &str, client: &str) -> Option<String> {
+    let (of, rest) = line.split_once('\t')?;
+    let (to, options) = rest.trim_end().strip_suffix(')')?.rsplit_once('(')?;
+    if of != dir || to != client {
+        return None;
+    }
+    let mut ours: Vec<&str> = Vec::new();
+    for option in options.split(',') {
+        let set = OURS.contains(&option) || option.starts_with("fsid=");
+        if set && !ours.contains(&option) {
+            ours.push(option);
+        }
+    }
+    Some(ours.join(","))
+}
+
+/// Addresses of IPv6 are in brackets where a colon follows.
+fn bracketed(client: &str) -> String {
+    match client.split_once('/') {
+        Some((address, prefix)) if address.contains(':') => format!("[{address}]/{prefix}"),
+        None if client.contains(':') => format!("[{client}]"),
+        _ => client.to_owned(),
+    }
+}
+
+pub(super) const NOT_EXPORTED: &str = "not exported";
+
+/// Where `exportfs` and `rpc.mountd` keep what is exported.
+const TABLE: &str = "/var/lib/nfs/etab";
+
+/// Options that we set; the table has all others too, by their defaults.
+const OURS: [&str; 8] = [
+    "rw",
+    "ro",
+    "sync",
+    "async",
+    "root_squash",
+    "no_root_squash",
+    "no_subtree_check",
+    "subtree_check",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = "/data\t10.77.0.0/24(rw,sync,wdelay,hide,nocrossmnt,secure,root_squash,no_all_squash,\
+        no_subtree_check,secure_locks,acl,no_pnfs,fsid=1,anonuid=65534,sec=sys,rw,root_squash)";
+
+    #[test]
+    fn ours_are_picked_out_of_the_tables_options() {
+        let found = options(LINE, "/data", "10.77.0.0/24");
+        assert_eq!(found.as_deref(), Some("rw,sync,root_squash,no_subtree_check,fsid=1"));
+        assert_eq!(options(LINE, "/data", "10.77.0.1"), None);
+        assert_eq!(options(LINE, "/dat", "10.77.0.0/24"), None);
+        assert_eq!(options("nonsense", "/data", "x"), None);
+    }
+
+    #[test]
+    fn addresses_with_colons_are_bracketed() {
+        assert_eq!(bracketed("fd00::/64"), "[fd00::]/64");
+        assert_eq!(bracketed("fd00::1"), "[fd00::1]");
+        assert_eq!(bracketed("10.0.0.0/24"), "10.0.0.0/24");
+    }
+}

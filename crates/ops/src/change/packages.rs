@@ -1,0 +1,246 @@
+//! Packages of the system: which are installed, and by whom they are installed and removed.
+//!
+//! What a package brings along is found out before anything is installed, so that the journal knows it and taking
+//! back removes exactly that. Nothing is ever removed that others need, and nothing is replaced by another version,
+//! since that could not be taken back.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::program::{ask, run_within};
+use super::{Change, Error, State, Target};
+
+/// Who installs packages on this system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Packager {
+    /// Debian's family: apt-get over dpkg.
+    Apt,
+    /// Red Hat's family: dnf over rpm.
+    Dnf,
+}
+
+impl Packager {
+    /// The command that installs packages, for people.
+    pub fn install(self, names: &[String]) -> String {
+        let names = names.join(" ");
+        match self {
+            Packager::Apt => format!("apt-get install {names}"),
+            Packager::Dnf => format!("dnf install {names}"),
+        }
+    }
+
+    /// Packages that are to be there, with all that they bring along, as far as that is told. An error is a reason
+    /// why it should not be done here: a name that nobody has, or a package that would be replaced or removed.
+    pub fn change(self, names: &[String]) -> Result<Change, Error> {
+        let mut all = names.to_vec();
+        if self == Packager::Apt {
+            let missing = missing(self, names)?;
+            let brought = rehearse_install(&missing)?;
+            all.extend(brought.into_iter().filter(|name| !names.contains(name)));
+        }
+        Ok(Packager::change_of(self, names, all))
+    }
+
+    /// The same where nobody can be asked: a tree.
+    pub fn change_unasked(self, names: &[String]) -> Change {
+        Packager::change_of(self, names, names.to_vec())
+    }
+
+    fn change_of(self, asked: &[String], names: Vec<String>) -> Change {
+        let wanted = State::all(INSTALLED, names.len());
+        Change { target: Target::Packages { by: self, asked: asked.len(), names }, wanted }
+    }
+}
+
+/// Which of them are installed.
+pub(super) fn read(by: Packager, names: &[String]) -> Result<State, Error> {
+    let words: Vec<&str> = names.iter().map(String::as_str).collect();
+    let said = match by {
+        Packager::Apt => {
+            let format = ["-W", "-f", "${Package} ${db:Status-Abbrev}\n"];
+            ask("dpkg-query", &[&format[..], &words].concat())?
+        }
+        Packager::Dnf => ask("rpm", &[&["-q", "--qf", "%{NAME} ii\n"][..], &words].concat())?,
+    };
+    let state = |name: &String| Some(state(&said.text, name).to_owned());
+    Ok(State::Values(names.iter().map(state).collect()))
+}
+
+/// Installs and removes what is not as it shall be. The first `asked` of the names bring the others.
+pub(super) fn set(
+    by: Packager,
+    names: &[String],
+    asked: usize,
+    wanted: &[Option<String>],
+) -> Result<(), Error> {
+    let State::Values(now) = read(by, names)? else { return Ok(()) };
+    let other = |value: &str| -> Vec<&str> {
+        let parts = names.iter().zip(&now).zip(wanted);
+        let other = parts.filter(|((_, now), wanted)| {
+            wanted.as_deref() == Some(value) && now.as_deref() != Some(value)
+        });
+        other.map(|((name, _), _)| name.as_str()).collect()
+    };
+    let mut missing = other(INSTALLED);
+    missing.retain(|name| names.iter().take(asked).any(|known| known == name));
+    install(by, &missing)?;
+    remove(by, &other(CONFIGURED), "remove")?;
+    remove(by, &other(NOT_INSTALLED), "purge")
+}
+
+fn install(by: Packager, names: &[&str]) -> Result<(), Error> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let (program, arguments) = match by {
+        Packager::Apt => ("apt-get", INSTALL_APT),
+        Packager::Dnf => ("dnf", INSTALL_DNF),
+    };
+    run_within(LIMIT, program, &[arguments, names].concat())
+}
+
+fn remove(by: Packager, names: &[&str], how: &str) -> Result<(), Error> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    if by == Packager::Dnf {
+        // Not by dnf: rpm removes these alone, or says who needs them.
+        return run_within(LIMIT, "rpm", &[&["-e"][..], names].concat());
+    }
+    let said = ask("apt-get", &[&["-s", how][..], names].concat())?;
+    let rehearsed = Rehearsal::parse(&said.text);
+    let others: Vec<&str> =
+        rehearsed.removed.iter().map(String::as_str).filter(|name| !names.contains(name)).collect();
+    if !said.succeeded || !others.is_empty() {
+        return Err(Error::failed(format!(
+            "packages {} stay, since others need them: {}{}; remove those first",
+            names.join(" "),
+            others.join(" "),
+            said.complaint.trim()
+        )));
+    }
+    run_within(LIMIT, "apt-get", &[&["--yes", LOCK[0], LOCK[1], how][..], names].concat())
+}
+
+fn missing(by: Packager, names: &[String]) -> Result<Vec<String>, Error> {
+    let State::Values(now) = read(by, names)? else { return Ok(Vec::new()) };
+    let missing = names.iter().zip(now).filter(|(_, now)| now.as_deref() != Some(INSTALLED));
+    Ok(missing.map(|(name, _)| name.clone()).collect())
+}
+
+/// All packages that would come.
+fn rehearse_install(names: &[String]) -> Result<BTreeSet<String>, Error> {
+    if names.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let words: Vec<&str> = names.iter().map(String::as_str).collect();
+    let said = ask("apt-get", &[&["-s"][..], INSTALL_APT, &words].concat())?;
+    if !said.succeeded {
+        let why = said.complaint.lines().find(|line| line.starts_with("E:"));
+        return Err(Error::refused(format!(
+            "apt-get cannot install {}: {}; `apt-get update` fetches the lists anew",
+            names.join(" "),
+            why.unwrap_or(&said.complaint).trim_start_matches("E: ").trim()
+        )));
+    }
+    let rehearsed = Rehearsal::parse(&said.text);
+    let told = |what: &str, names: &BTreeSet<String>| {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        Error::refused(format!(
+            "installing would {what} {}, which could not be taken back",
+            names.join(" ")
+        ))
+    };
+    match () {
+        () if !rehearsed.removed.is_empty() => Err(told("remove", &rehearsed.removed)),
+        () if !rehearsed.replaced.is_empty() => Err(told("replace", &rehearsed.replaced)),
+        () => Ok(rehearsed.installed),
+    }
+}
+
+/// What `apt-get -s` says that it would do.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Rehearsal {
+    installed: BTreeSet<String>,
+    /// By another version.
+    replaced: BTreeSet<String>,
+    removed: BTreeSet<String>,
+}
+
+impl Rehearsal {
+    /// `Inst NAME (VERSION …)`, `Inst NAME [OLD] (VERSION …)`, `Remv NAME [OLD]`, `Purg NAME [OLD]`.
+    fn parse(text: &str) -> Rehearsal {
+        let mut rehearsal = Rehearsal::default();
+        for line in text.lines() {
+            let mut words = line.split_whitespace();
+            let (verb, name, next) = (words.next(), words.next(), words.next());
+            let Some(name) = name else { continue };
+            let list = match (verb, next) {
+                (Some("Inst"), Some(next)) if next.starts_with('[') => &mut rehearsal.replaced,
+                (Some("Inst"), _) => &mut rehearsal.installed,
+                (Some("Remv" | "Purg"), _) => &mut rehearsal.removed,
+                _ => continue,
+            };
+            list.insert(name.to_owned());
+        }
+        rehearsal
+    }
+}
+
+/// What a list of `NAME STATUS` lines says of a package, of whichever architecture.
+fn state(list: &str, name: &str) -> &'static str {
+    let of_it = |line: &str| {
+        let (known, status) = line.split_once(' ')?;
+        (known == name).then(|| status.trim().to_owned())
+    };
+    let statuses: Vec<String> = list.lines().filter_map(of_it).collect();
+    let has = |end: &str| statuses.iter().any(|status| status.ends_with(end));
+    match () {
+        // Wanted or held, and installed: `ii`, `hi`.
+        () if has("i") => INSTALLED,
+        () if has("c") => CONFIGURED,
+        () => NOT_INSTALLED,
+    }
+}
+
+const INSTALLED: &str = "installed";
+/// Removed, with its settings kept: Debian's `rc`.
+const CONFIGURED: &str = "settings only";
+const NOT_INSTALLED: &str = "not installed";
+
+const LOCK: [&str; 2] = ["-o", "DPkg::Lock::Timeout=60"];
+const INSTALL_APT: &[&str] = &["--yes", LOCK[0], LOCK[1], "--no-install-recommends", "install"];
+const INSTALL_DNF: &[&str] = &["--assumeyes", "--setopt=install_weak_deps=False", "install"];
+/// Fetching may take a while.
+const LIMIT: Duration = Duration::from_secs(1200);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_apt_would_do_is_read_from_its_rehearsal() {
+        let text = "NOTE: This is only a simulation!\n\
+                    Inst libevent-2.1-7 (2.1.12 Debian:12 [amd64])\n\
+                    Inst libc6 [2.36-9] (2.36-10 Debian:12 [amd64]) []\n\
+                    Remv mpich [4.0.2-3]\n\
+                    Conf libevent-2.1-7 (2.1.12 Debian:12 [amd64])\n";
+        let rehearsed = Rehearsal::parse(text);
+        assert_eq!(rehearsed.installed, ["libevent-2.1-7".to_owned()].into());
+        assert_eq!(rehearsed.replaced, ["libc6".to_owned()].into());
+        assert_eq!(rehearsed.removed, ["mpich".to_owned()].into());
+    }
+
+    #[test]
+    fn a_package_is_installed_or_has_left_its_settings_or_is_not_there() {
+        let list = "rdma-core ii \nopenmpi-bin rc \nlibfoo hi \nhalf iU \n";
+        let states = ["rdma-core", "openmpi-bin", "libfoo", "half", "perftest"];
+        let states = states.map(|name| state(list, name));
+        assert_eq!(states, [INSTALLED, CONFIGURED, INSTALLED, NOT_INSTALLED, NOT_INSTALLED]);
+        let rpm = "rdma-core ii\npackage perftest is not installed\n";
+        assert_eq!([state(rpm, "rdma-core"), state(rpm, "perftest")], [INSTALLED, NOT_INSTALLED]);
+    }
+}

@@ -1,0 +1,151 @@
+//! What a scheduler told the processes that it started, by variables.
+
+use super::range::{expand, words};
+use super::{Host, Inventory, Wrong, number, within_limit};
+
+/// Hosts that a scheduler named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// In the variables themselves.
+    Hosts {
+        /// Which variable.
+        variable: &'static str,
+        /// The hosts.
+        inventory: Inventory,
+    },
+    /// In a host file, whose path a variable has.
+    File {
+        /// Which variable.
+        variable: &'static str,
+        /// The host file.
+        path: String,
+    },
+}
+
+/// What the variables say, if a scheduler set any. `get` gives a variable's value.
+///
+/// A Kubernetes Job with indices tells its pods only their own number (`JOB_COMPLETION_INDEX`), never how many there are:
+/// it has to set `WIRELANE_HOSTS`.
+pub fn environment(get: impl Fn(&str) -> Option<String>) -> Result<Option<Found>, Wrong> {
+    let get = |name: &str| get(name).filter(|value| !value.trim().is_empty());
+    if let Some(list) = get(OWN) {
+        let inventory = Inventory::from_list(&list)?;
+        return Ok(Some(Found::Hosts { variable: OWN, inventory }));
+    }
+    for variable in SLURM {
+        if let Some(list) = get(variable) {
+            let inventory = slurm(&list, get("SLURM_TASKS_PER_NODE"), get("SLURM_GPUS_PER_NODE"))?;
+            return Ok(Some(Found::Hosts { variable, inventory }));
+        }
+    }
+    let file = |variable: &&'static str| Some(Found::File { variable, path: get(variable)? });
+    Ok(FILES.iter().find_map(file))
+}
+
+fn slurm(list: &str, tasks: Option<String>, gpus: Option<String>) -> Result<Inventory, Wrong> {
+    let mut hosts = Vec::new();
+    for word in words(list) {
+        hosts.extend(expand(word.trim())?.into_iter().map(Host::named));
+        within_limit(hosts.len())?;
+    }
+    if let Some(tasks) = tasks {
+        let tasks = tasks_per_node(&tasks)?;
+        // Within a step it is of the step's hosts, which may be fewer: then it tells nothing of the job's.
+        let tasks = if tasks.len() == hosts.len() { tasks } else { Vec::new() };
+        for (host, tasks) in hosts.iter_mut().zip(tasks) {
+            host.slots = Some(tasks);
+        }
+    }
+    let gpus = gpus.and_then(|gpus| gpus_per_node(&gpus));
+    hosts.iter_mut().for_each(|host| host.gpus = gpus);
+    Inventory::new(hosts)
+}
+
+/// `4(x2),3` is 4, 4 and 3: one number a host.
+fn tasks_per_node(text: &str) -> Result<Vec<u32>, Wrong> {
+    let mut tasks = Vec::new();
+    for word in text.split(',') {
+        let repeated = word.trim().strip_suffix(')').and_then(|word| word.split_once("(x"));
+        let (count, times) = repeated.unwrap_or((word.trim(), "1"));
+        let (Some(count), Some(times)) = (number(count), number(times)) else {
+            return Err(Wrong::new(format!("has {text:?} for tasks, which is no 4(x2),3")));
+        };
+        within_limit(tasks.len().saturating_add(times as usize))?;
+        tasks.extend(std::iter::repeat_n(count, times as usize));
+    }
+    Ok(tasks)
+}
+
+/// `4`, `a100:4` or `a100:2,v100:2`. What is written otherwise is not known.
+fn gpus_per_node(text: &str) -> Option<u32> {
+    let count = |word: &str| number(word.rsplit(':').next()?.trim());
+    text.split(',').map(count).try_fold(0_u32, |sum, count| sum.checked_add(count?))
+}
+
+/// Ours, for who starts a job by other means.
+const OWN: &str = "WIRELANE_HOSTS";
+/// Of an allocation; the second is what older ones have.
+const SLURM: [&str; 2] = ["SLURM_JOB_NODELIST", "SLURM_NODELIST"];
+/// Host files: the MPI operator of Kubernetes sets the first for Open MPI, the next two for Intel MPI and MPICH.
+const FILES: [&str; 4] =
+    ["OMPI_MCA_orte_default_hostfile", "I_MPI_HYDRA_HOST_FILE", "HYDRA_HOST_FILE", "PBS_NODEFILE"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(variables: &[(&str, &str)]) -> Result<Option<Found>, Wrong> {
+        environment(|name| {
+            let (_, value) = variables.iter().find(|(other, _)| *other == name)?;
+            Some((*value).to_owned())
+        })
+    }
+
+    fn hosts(variables: &[(&str, &str)]) -> Vec<(String, Option<u32>, Option<u32>)> {
+        let Ok(Some(Found::Hosts { inventory, .. })) = found(variables) else {
+            panic!("no hosts in {variables:?}")
+        };
+        inventory.hosts.into_iter().map(|host| (host.name, host.slots, host.gpus)).collect()
+    }
+
+    #[test]
+    fn inside_a_slurm_allocation() {
+        let job = [
+            ("SLURM_JOB_NODELIST", "gpu[001-002,040]"),
+            ("SLURM_TASKS_PER_NODE", "4(x2),3"),
+            ("SLURM_GPUS_PER_NODE", "a100:4"),
+        ];
+        let expected = [("gpu001", 4), ("gpu002", 4), ("gpu040", 3)];
+        let expected = expected.map(|(name, tasks)| (name.to_owned(), Some(tasks), Some(4)));
+        assert_eq!(hosts(&job), expected);
+        assert_eq!(hosts(&[("SLURM_NODELIST", "n1,n2")]).len(), 2);
+    }
+
+    #[test]
+    fn numbers_that_are_none_are_refused_and_those_of_a_step_are_left() {
+        for tasks in ["4(x", "x", "4()", "-4", "4(x4294967295)", "0(x2)"] {
+            let job = [("SLURM_JOB_NODELIST", "n[1-2]"), ("SLURM_TASKS_PER_NODE", tasks)];
+            assert!(found(&job).is_err(), "{tasks}");
+        }
+        let step = [("SLURM_JOB_NODELIST", "n[1-2]"), ("SLURM_TASKS_PER_NODE", "4")];
+        assert_eq!(hosts(&step)[0], ("n1".to_owned(), None, None));
+        let job = [("SLURM_JOB_NODELIST", "n1"), ("SLURM_GPUS_PER_NODE", "4294967295,1")];
+        assert_eq!(hosts(&job)[0].2, None);
+    }
+
+    #[test]
+    fn the_mpi_operator_has_a_host_file() {
+        let job = [("OMPI_MCA_orte_default_hostfile", "/etc/mpi/hostfile")];
+        let Ok(Some(Found::File { variable, path })) = found(&job) else { panic!("no file") };
+        let expected = ("OMPI_MCA_orte_default_hostfile", "/etc/mpi/hostfile");
+        assert_eq!((variable, path.as_str()), expected);
+    }
+
+    #[test]
+    fn what_is_said_to_us_comes_first_and_nothing_is_nothing() {
+        let job = [("WIRELANE_HOSTS", "a:2"), ("SLURM_JOB_NODELIST", "n[1-2]")];
+        assert_eq!(hosts(&job), [("a".to_owned(), Some(2), None)]);
+        assert_eq!(found(&[]), Ok(None));
+        assert_eq!(found(&[("SLURM_JOB_NODELIST", " "), ("JOB_COMPLETION_INDEX", "0")]), Ok(None));
+    }
+}

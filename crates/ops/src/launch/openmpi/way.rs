@@ -1,0 +1,148 @@
+//! How Open MPI moves data: by UCX, by libfabric, by Omni-Path's own library, or over TCP.
+
+use super::super::arguments::Arguments;
+use super::super::planned::Refusal;
+use super::super::settled::Kind;
+use super::super::site::Site;
+use super::Series;
+use crate::job::Network;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Way {
+    Ucx {
+        /// Whether devices are called otherwise than mlx*.
+        is_renamed: bool,
+    },
+    Ofi {
+        kind: Kind,
+    },
+    Psm2,
+    Tcp,
+}
+
+impl Way {
+    /// The best that Open MPI has in it on every host.
+    pub(super) fn choose(kind: Kind, sites: &[Site]) -> Result<Way, Refusal> {
+        let is_renamed = sites.iter().any(has_other_names);
+        let candidates = match kind {
+            Kind::InfiniBand | Kind::Roce => vec![Way::Ucx { is_renamed }, Way::Ofi { kind }],
+            // UCX does not get its first packets through soft-RoCE (seen with UCX 1.13, Linux 6.12).
+            Kind::SoftRoce => vec![Way::Ofi { kind }, Way::Ucx { is_renamed }],
+            Kind::OmniPath => vec![Way::Psm2, Way::Ofi { kind }],
+            Kind::Efa => vec![Way::Ofi { kind }],
+        };
+        let lacking = |way: &Way| sites.iter().find(|site| !way.is_in(site));
+        if let Some(way) = candidates.iter().find(|way| lacking(way).is_none()) {
+            return Ok(*way);
+        }
+        let names = candidates.iter().map(|way| way.name().trim_start_matches("by "));
+        let names: Vec<&str> = names.collect();
+        let names = names.join(" or ");
+        let site = candidates.iter().find_map(lacking);
+        let says =
+            site.and_then(|site| site.tools.mpi.as_ref()).map_or("Open MPI", |mpi| &mpi.says);
+        let reason = format!("{says} there was built without {names}, which {} needs", kind.name());
+        Err(Refusal { host: site.map(|site| site.name.to_owned()), reason })
+    }
+
+    pub(in super::super) fn name(self) -> &'static str {
+        match self {
+            Way::Ucx { .. } => "by UCX",
+            Way::Ofi { .. } => "by libfabric",
+            Way::Psm2 => "by PSM2",
+            Way::Tcp => "over TCP",
+        }
+    }
+
+    fn is_in(self, site: &Site) -> bool {
+        let Some(mpi) = &site.tools.mpi else { return false };
+        match self {
+            Way::Ucx { .. } => mpi.has("pml:ucx"),
+            Way::Ofi { .. } => mpi.has("pml:cm") && mpi.has("mtl:ofi"),
+            Way::Psm2 => mpi.has("pml:cm") && mpi.has("mtl:psm2"),
+            Way::Tcp => true,
+        }
+    }
+
+    pub(in super::super) fn arguments(self, series: Series, sites: &[Site], to: &mut Arguments) {
+        match self {
+            Way::Ucx { is_renamed } => ucx(is_renamed, to),
+            Way::Ofi { kind } => ofi(kind, to),
+            Way::Psm2 => {
+                to.add(&["--mca", "pml", "cm"], "matching is left to the card");
+                to.add(&["--mca", "mtl", "psm2"], "Omni-Path is reached by its own library");
+            }
+            Way::Tcp => return tcp(series, sites, to),
+        }
+        if series == Series::Four {
+            to.add(
+                &["--mca", "btl", "^openib"],
+                "openib alone is left out: it is the old way to RDMA, warns, and would stand in the way; `self` and \
+                 shared memory stay",
+            );
+        }
+    }
+}
+
+fn ucx(is_renamed: bool, to: &mut Arguments) {
+    to.add(
+        &["--mca", "pml", "ucx"],
+        "UCX is the way to InfiniBand and RoCE. Said aloud: Open MPI takes TCP in silence where UCX does not please it, \
+         and with this it fails instead",
+    );
+    to.add(&["--mca", "osc", "ucx"], "one-sided operations by the same way");
+    if is_renamed {
+        to.add(
+            &["--mca", "opal_common_ucx_devices", "any"],
+            "Open MPI expects devices that are called mlx*, and here some are not",
+        );
+    }
+}
+
+fn ofi(kind: Kind, to: &mut Arguments) {
+    let provider = match kind {
+        Kind::Efa => "efa",
+        Kind::OmniPath => "psm2,opx",
+        Kind::InfiniBand | Kind::Roce | Kind::SoftRoce => "verbs;ofi_rxm",
+    };
+    to.add(&["--mca", "pml", "cm"], "matching is left to libfabric");
+    to.add(&["--mca", "mtl", "ofi"], "libfabric");
+    to.add(
+        &["--mca", "mtl_ofi_provider_include", provider],
+        "libfabric knows TCP too, and would take it in silence: this provider or none",
+    );
+    to.add(&["--mca", "osc", "^ucx"], "UCX would look for devices of its own");
+}
+
+fn tcp(series: Series, sites: &[Site], to: &mut Arguments) {
+    to.add(&["--mca", "pml", "ob1"], "Open MPI's own messages, over the ways that `btl` names");
+    let ways = format!("self,{},tcp", series.shared_memory());
+    to.add(
+        &["--mca", "btl", &ways],
+        "a rank itself, shared memory within a host, TCP between hosts, and nothing else: a list without `^` names all \
+         that may be used",
+    );
+    to.add(&["--mca", "osc", "^ucx"], "one-sided operations could else find RDMA by UCX");
+    let has_hcoll = |site: &Site| site.tools.mpi.as_ref().is_some_and(|mpi| mpi.has("coll:hcoll"));
+    if sites.iter().any(has_hcoll) {
+        to.add(&["--mca", "coll", "^hcoll"], "collective operations could else find RDMA by hcoll");
+    }
+    if let Some(network) = common_network(sites) {
+        to.add(
+            &["--mca", "btl_tcp_if_include", &network.to_string()],
+            "the network that all hosts are in: names of interfaces differ from host to host, and Open MPI would try \
+             every one, also bridges of containers",
+        );
+    }
+}
+
+/// The network that every host has its address in.
+pub(super) fn common_network(sites: &[Site]) -> Option<Network> {
+    let (_, network) = sites.first()?.interface()?;
+    let is_in = |site: &Site| site.interface().is_some_and(|(_, other)| other == network);
+    sites.iter().all(is_in).then_some(network)
+}
+
+fn has_other_names(site: &Site) -> bool {
+    site.node.devices.iter().any(|device| !device.name.starts_with("mlx"))
+}

@@ -1,0 +1,114 @@
+//! TensorFlow: the same command on every host, which reads its part from `TF_CONFIG`.
+
+use serde_json::{Map, Value, json};
+
+use super::job::Job;
+use super::planned::{Launch, Reason, Refusal};
+use super::ranks;
+use super::settled::Settled;
+use super::site::Site;
+use crate::job::Mode;
+
+pub(super) fn plan(
+    job: &Job,
+    sites: &[Site],
+    settled: &Settled,
+    ps: u32,
+    chief: bool,
+) -> Result<Launch, Refusal> {
+    let parts = parts(sites.len(), ps, chief)?;
+    let cluster = cluster(job, sites, &parts);
+    let mut hosts = ranks::on_hosts(job, sites, settled, |at, _| {
+        let (kind, index) = task(&parts, at);
+        let config = json!({ "cluster": cluster, "task": { "type": kind, "index": index } });
+        (job.command.to_vec(), vec![("TF_CONFIG".to_owned(), config.to_string())])
+    });
+    // One process a host, which uses all its GPUs.
+    hosts.iter_mut().for_each(|host| host.slots = 1);
+    let mut notes = ranks::notes(sites, settled);
+    if settled.mode == Mode::Rdma {
+        notes.push(
+            "TensorFlow itself speaks gRPC over TCP (grpc+verbs went with version 2); RDMA is NCCL's, between GPUs of \
+             workers"
+                .to_owned(),
+        );
+    }
+    Ok(Launch {
+        id: job.id.to_owned(),
+        mode: settled.mode,
+        way: "TensorFlow by TF_CONFIG".to_owned(),
+        head: None,
+        hosts,
+        notes,
+        explain: explain(),
+    })
+}
+
+pub(super) fn explain() -> Vec<Reason> {
+    let reason = |what: &str, why: &str| Reason { what: what.to_owned(), why: why.to_owned() };
+    vec![
+        reason(
+            "TF_CONFIG",
+            "the same cluster on every host, and the host's own task: `MultiWorkerMirroredStrategy` and \
+             `ParameterServerStrategy` read it; addresses, not names, so that nothing depends on a resolver",
+        ),
+        reason(
+            "--ps N",
+            "the last N hosts are parameter servers; every other is a worker, the first of which is the chief unless \
+             --chief gives it a host of its own",
+        ),
+    ]
+}
+
+/// What each host does, in their order.
+fn parts(hosts: usize, ps: u32, chief: bool) -> Result<Vec<&'static str>, Refusal> {
+    let ps = usize::try_from(ps).unwrap_or(usize::MAX);
+    let Some(workers) = hosts.checked_sub(ps.saturating_add(chief.into())).filter(|left| *left > 0)
+    else {
+        let reason = format!(
+            "{hosts} hosts are too few for {ps} parameter servers, {} and a worker",
+            if chief { "a chief" } else { "no chief" }
+        );
+        return Err(Refusal { host: None, reason });
+    };
+    let chief = std::iter::repeat_n("chief", chief.into());
+    Ok(chief
+        .chain(std::iter::repeat_n("worker", workers))
+        .chain(std::iter::repeat_n("ps", ps))
+        .collect())
+}
+
+fn cluster(job: &Job, sites: &[Site], parts: &[&str]) -> Value {
+    let port = ranks::port(job);
+    let mut cluster = Map::new();
+    for (site, part) in sites.iter().zip(parts) {
+        let tasks = cluster.entry(*part).or_insert_with(|| json!([]));
+        if let Some(tasks) = tasks.as_array_mut() {
+            tasks.push(json!(format!("{}:{port}", site.reached_by())));
+        }
+    }
+    Value::Object(cluster)
+}
+
+/// The host's part, and which of those it is.
+fn task<'p>(parts: &[&'p str], at: usize) -> (&'p str, usize) {
+    let kind = parts[at];
+    (kind, parts[..at].iter().filter(|part| **part == kind).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_chief_workers_and_servers_in_their_order() {
+        assert_eq!(parts(2, 0, false), Ok(vec!["worker", "worker"]));
+        assert_eq!(parts(2, 1, false), Ok(vec!["worker", "ps"]));
+        let all = parts(4, 1, true).expect("enough hosts");
+        assert_eq!(all, ["chief", "worker", "worker", "ps"]);
+        assert_eq!((task(&all, 2), task(&all, 3)), (("worker", 1), ("ps", 0)));
+        for (hosts, ps, chief) in [(2, 2, false), (2, 1, true), (1, u32::MAX, true)] {
+            assert!(parts(hosts, ps, chief).is_err());
+        }
+    }
+}

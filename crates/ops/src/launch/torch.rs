@@ -1,0 +1,112 @@
+//! PyTorch: torchrun on every host, which starts the host's ranks.
+
+use super::arguments::Arguments;
+use super::job::Job;
+use super::planned::{Launch, Refusal};
+use super::ranks;
+use super::settled::Settled;
+use super::site::Site;
+use super::tools::Torch;
+use crate::job::Mode;
+
+pub(super) fn plan(job: &Job, sites: &[Site], settled: &Settled) -> Result<Launch, Refusal> {
+    let first = sites.first().map(Site::reached_by).unwrap_or_default();
+    let version = sites.iter().map(installed).collect::<Result<Vec<_>, _>>()?;
+    let hosts = ranks::on_hosts(job, sites, settled, |at, site| {
+        (command(job, sites.len(), at, site, &first).words, interface(site))
+    });
+    let explain = sites.first().map(|site| command(job, sites.len(), 0, site, &first).reasons);
+    let mut notes = ranks::notes(sites, settled);
+    if settled.mode == Mode::Rdma && sites.iter().all(|site| site.node.gpus.is_empty()) {
+        notes.push(
+            "no host has a GPU: gloo, which PyTorch takes then, goes over TCP; RDMA is NCCL's, between GPUs".to_owned(),
+        );
+    }
+    Ok(Launch {
+        id: job.id.to_owned(),
+        mode: settled.mode,
+        way: format!(
+            "torchrun of PyTorch {}",
+            version.first().copied().unwrap_or("of unknown version")
+        ),
+        head: None,
+        hosts,
+        notes,
+        explain: explain.unwrap_or_default(),
+    })
+}
+
+/// For a pod, whose environment has the rest.
+pub(crate) fn torchrun(command: &[String]) -> Vec<String> {
+    let before = ["torchrun"].into_iter().chain(is_program(command).then_some(NO_PYTHON));
+    before.map(str::to_owned).chain(command.iter().cloned()).collect()
+}
+
+fn is_first_series(site: &Site) -> bool {
+    let version = site.tools.torch.as_ref().and_then(|torch| torch.version.as_deref());
+    version.is_some_and(|version| version.starts_with("1."))
+}
+
+/// No script of Python's, which torchrun would start by Python.
+fn is_program(command: &[String]) -> bool {
+    command.first().is_some_and(|program| !program.ends_with(".py"))
+}
+
+/// PyTorch's version there.
+fn installed<'s>(site: &'s Site) -> Result<&'s str, Refusal> {
+    let torch = site.tools.torch.as_ref().ok_or_else(|| {
+        let python = site.tools.python.as_deref().unwrap_or("python3, which is not there");
+        site.refuses(format!(
+            "it has no PyTorch ({python} was asked): install torch there, or activate its environment here, if it is at \
+             the same place there"
+        ))
+    })?;
+    Ok(torch.version.as_deref().unwrap_or("of unknown version"))
+}
+
+fn command(job: &Job, hosts: usize, at: usize, site: &Site, first: &str) -> Arguments {
+    let mut to = Arguments::default();
+    match site.tools.torch.as_ref().and_then(|torch: &Torch| torch.torchrun.as_deref()) {
+        Some(_) => to.plain(["torchrun"]),
+        None => to.plain(["python3", "-m", "torch.distributed.run"]),
+    }
+    // With underscores, which every version knows; dashes came with PyTorch 2.
+    to.plain([format!("--nnodes={hosts}")]);
+    to.add(
+        &[&format!("--node_rank={at}")],
+        "the host's place in the list, so that rank 0 is on the first host; with --rdzv_backend=c10d torchrun would give \
+         ranks by itself and not read this",
+    );
+    to.add(
+        &[&format!("--nproc_per_node={}", site.ranks())],
+        "one process for each slot or GPU of the host",
+    );
+    to.add(
+        &[&format!("--master_addr={}", first.trim_matches(['[', ']']))],
+        "the first host, by the address that the others reach it by",
+    );
+    to.add(
+        &[&format!("--master_port={}", ranks::port(job))],
+        "made of the job's id: two jobs on one host do not meet",
+    );
+    if is_first_series(site) {
+        to.add(
+            &["--redirects=9:0", "--tee=9:0"],
+            "output stays where it is, said of one rank alone: torchrun of PyTorch 1 fails with Python 3.11 on its own \
+             default, which says it of all",
+        );
+    }
+    if is_program(job.command) {
+        to.add(&[NO_PYTHON], "the command is started as it is, not as a script of Python's");
+    }
+    to.plain(job.command.iter().cloned());
+    to
+}
+
+/// gloo takes whatever the host's name leads to, which is often 127.0.1.1.
+fn interface(site: &Site) -> Vec<(String, String)> {
+    let Some((interface, _)) = site.interface() else { return Vec::new() };
+    vec![("GLOO_SOCKET_IFNAME".to_owned(), interface.to_owned())]
+}
+
+const NO_PYTHON: &str = "--no_python";

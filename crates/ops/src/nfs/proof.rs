@@ -1,0 +1,177 @@
+//! Whether a mount is carried by RDMA: what the kernel's table of mounts says, and the connection itself.
+
+use std::net::{IpAddr, SocketAddr};
+
+use node::answers::CmId;
+use node::{Mount, Node};
+use serde::Serialize;
+
+use super::{MODULE, PORT, Refusal};
+
+/// What is known of a mount.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Proof {
+    /// Where it is.
+    pub mountpoint: String,
+    /// `10.0.0.1:/data`.
+    pub source: String,
+    /// NFS's version.
+    pub version: Option<String>,
+    /// `rdma`, `tcp`.
+    pub proto: String,
+    /// The server.
+    pub server: Option<IpAddr>,
+    /// Its port for RDMA.
+    pub port: u16,
+    /// The connections of RDMA to it; `None`: not known.
+    pub connections: Option<Vec<CmId>>,
+    /// Why it is not RDMA, if it is not.
+    pub why_not: Option<String>,
+}
+
+impl Proof {
+    /// What is known of the mount that holds a path.
+    pub fn of(
+        mounts: &[Mount],
+        path: &str,
+        cm_ids: Option<Vec<CmId>>,
+        node: &Node,
+    ) -> Result<Proof, Refusal> {
+        let mount = Mount::holding(mounts, path)
+            .ok_or_else(|| Refusal(format!("{path}: this machine tells nothing of its mounts")))?;
+        if !matches!(mount.kind.as_str(), "nfs" | "nfs4") {
+            return Err(Refusal(format!(
+                "{path} is no NFS: it is on {} ({}), mounted at {}; `wirelane nfs client apply HOST:/DIR {path}` mounts \
+                 by RDMA",
+                mount.source, mount.kind, mount.point
+            )));
+        }
+        let server = mount.option("addr").and_then(|address| address.parse().ok());
+        let port = mount.option("port").and_then(|port| port.parse().ok()).unwrap_or(PORT);
+        let proto = mount.option("proto").unwrap_or("unknown").to_owned();
+        let ours = |id: &CmId| {
+            let to = |peer: SocketAddr| Some(peer.ip()) == server && peer.port() == port;
+            id.state == "CONNECT" && id.module.as_deref() == Some(MODULE) && id.peer.is_some_and(to)
+        };
+        let connections: Option<Vec<CmId>> =
+            cm_ids.map(|ids| ids.into_iter().filter(ours).collect());
+        let mut proof = Proof {
+            mountpoint: mount.point.clone(),
+            source: mount.source.clone(),
+            version: mount.option("vers").map(str::to_owned),
+            proto,
+            server,
+            port,
+            connections,
+            why_not: None,
+        };
+        proof.why_not = proof.reason(mounts, node);
+        Ok(proof)
+    }
+
+    /// Why it is not carried by RDMA.
+    fn reason(&self, mounts: &[Mount], node: &Node) -> Option<String> {
+        let Proof { proto, mountpoint, .. } = self;
+        if proto == "rdma" {
+            let none = self.connections.as_ref().is_some_and(Vec::is_empty);
+            let server = self.server.map_or_else(|| "its server".to_owned(), |ip| ip.to_string());
+            return none.then(|| {
+                format!(
+                    "proto=rdma, yet no RDMA connection to {server}, port {}, is open",
+                    self.port
+                )
+            });
+        }
+        let before = mounts.iter().take_while(|mount| mount.point != *mountpoint).find(|mount| {
+            mount.option("addr").and_then(|address| address.parse().ok()) == self.server
+                && mount.option("vers") == self.version.as_deref()
+                && mount.option("proto") == Some(proto)
+        });
+        Some(match before {
+            _ if node.devices.is_empty() => format!("proto={proto}: there is no RDMA device here"),
+            Some(before) => format!(
+                "proto={proto}: {} of the same server and version was mounted so first, and Linux has one connection \
+                 for both; unmount both, then mount by `wirelane nfs client apply`",
+                before.point
+            ),
+            None => format!(
+                "proto={proto}: it was mounted without the option rdma; unmount it, then `wirelane nfs client apply {} \
+                 {mountpoint}`",
+                self.source
+            ),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mount(point: &str, kind: &str, options: &str) -> Mount {
+        Mount {
+            point: point.to_owned(),
+            kind: kind.to_owned(),
+            source: "10.0.0.1:/data".to_owned(),
+            on_disk: false,
+            options: options.split(',').map(str::to_owned).collect(),
+        }
+    }
+
+    fn node() -> Node {
+        let tree = concat!(env!("CARGO_MANIFEST_DIR"), "/../node/tests/trees/rxe.json");
+        Node::read(&node::Tree::at(std::path::Path::new(tree)).expect("a tree"))
+    }
+
+    fn connection(peer: &str, module: Option<&str>) -> CmId {
+        CmId {
+            device: "rxe0".to_owned(),
+            state: "CONNECT",
+            pid: 0,
+            module: module.map(str::to_owned),
+            local: None,
+            peer: peer.parse().ok(),
+        }
+    }
+
+    #[test]
+    fn rdma_is_proven_by_the_mount_and_its_connection() {
+        let rdma = mount("/m", "nfs4", "vers=4.2,proto=rdma,port=20049,addr=10.0.0.1");
+        let ids = vec![
+            connection("10.0.0.1:20049", Some("rpcrdma")),
+            connection("10.0.0.2:20049", Some("rpcrdma")),
+            connection("10.0.0.1:20049", None),
+        ];
+        let proof =
+            Proof::of(std::slice::from_ref(&rdma), "/m/x", Some(ids), &node()).expect("NFS");
+        assert_eq!(proof.connections.as_ref().map(Vec::len), Some(1));
+        assert_eq!((proof.why_not.as_deref(), proof.proto.as_str()), (None, "rdma"));
+        let idle =
+            Proof::of(std::slice::from_ref(&rdma), "/m", Some(Vec::new()), &node()).expect("NFS");
+        assert!(
+            idle.why_not.expect("a reason").contains("no RDMA connection to 10.0.0.1, port 20049")
+        );
+        let unknown = Proof::of(&[rdma], "/m", None, &node()).expect("NFS");
+        assert_eq!(unknown.why_not, None, "what is not known is no reason");
+    }
+
+    #[test]
+    fn tcp_is_told_with_its_reason() {
+        let tcp = mount("/m", "nfs4", "vers=4.2,proto=tcp,addr=10.0.0.1");
+        let reason = |mounts: &[Mount]| {
+            Proof::of(mounts, "/m", None, &node()).expect("NFS").why_not.expect("a reason")
+        };
+        assert!(reason(std::slice::from_ref(&tcp)).contains("without the option rdma"));
+        let first = mount("/first", "nfs4", "vers=4.2,proto=tcp,addr=10.0.0.1");
+        assert!(reason(&[first, tcp.clone()]).contains("/first of the same server"));
+        let bare = Node { devices: Vec::new(), ..node() };
+        let proof = Proof::of(&[tcp], "/m", None, &bare).expect("NFS");
+        assert!(proof.why_not.expect("a reason").contains("no RDMA device"));
+    }
+
+    #[test]
+    fn what_is_no_nfs_is_said_so() {
+        let error =
+            Proof::of(&[mount("/", "ext4", "rw")], "/m", None, &node()).expect_err("no NFS");
+        assert!(error.to_string().starts_with("/m is no NFS: it is on"), "{error}");
+    }
+}

@@ -1,0 +1,89 @@
+//! What both ends need before anything is planned: nfs-utils, the module, an RDMA port that carries traffic.
+
+use std::net::IpAddr;
+
+use node::{Device, Node, Port, Seen, Tree};
+
+use super::{MODULE, Refusal};
+
+/// Whether one of nfs-utils' programs is there.
+pub(super) fn has_program(tree: &Tree, name: &str, debian: &str) -> Result<(), Refusal> {
+    let there = |folder: &&str| tree.exists(&format!("{folder}/{name}"));
+    if ["/usr/sbin", "/sbin", "/usr/local/sbin"].iter().any(there) {
+        return Ok(());
+    }
+    Err(Refusal(format!(
+        "{name} of nfs-utils is not here: install it (Debian: apt install {debian}; RHEL: dnf install nfs-utils)"
+    )))
+}
+
+/// Whether the kernel has the transport, where that can be told.
+pub(super) fn has_module(tree: &Tree) -> Result<(), Refusal> {
+    if tree.exists(&format!("/sys/module/{MODULE}")) {
+        return Ok(());
+    }
+    let Some(kernel) = tree.text("/proc/sys/kernel/osrelease").into_value() else { return Ok(()) };
+    let list = |name: &str| tree.text(&format!("/lib/modules/{kernel}/{name}"));
+    let file = format!("/{MODULE}.ko");
+    let names = |list: &Seen<String>| list.value().is_some_and(|text| text.contains(&file));
+    match list("modules.dep") {
+        listed if names(&listed) || names(&list("modules.builtin")) => Ok(()),
+        // Too long to be read, or not readable: loading it will tell.
+        Seen::Refused(_) | Seen::Odd(_) => Ok(()),
+        _ => Err(Refusal(format!(
+            "this kernel ({kernel}) has no module {MODULE}: install the rest of its modules (Debian: linux-image-amd64 \
+             and not -cloud; Ubuntu: linux-modules-extra-{kernel}; RHEL: kernel-modules)"
+        ))),
+    }
+}
+
+/// The ports that carry traffic, at least one.
+pub(super) fn active_ports(node: &Node) -> Result<Vec<(&Device, &Port)>, Refusal> {
+    if node.devices.is_empty() {
+        return Err(Refusal(
+            "there is no RDMA device here: `wirelane doctor` says why; soft-RoCE can be made by `rdma link add \
+             rxe0 type rxe netdev DEVICE`"
+                .to_owned(),
+        ));
+    }
+    let ports =
+        node.devices.iter().flat_map(|device| device.ports.iter().map(move |port| (device, port)));
+    let active: Vec<(&Device, &Port)> = ports.filter(|(_, port)| port.is_active()).collect();
+    if active.is_empty() {
+        let names: Vec<&str> = node.devices.iter().map(|device| device.name.as_str()).collect();
+        return Err(Refusal(format!(
+            "no port of {} is active: `wirelane doctor` says why",
+            names.join(", ")
+        )));
+    }
+    Ok(active)
+}
+
+/// Addresses of a port, by its net device and by its GIDs: those of virtual LANs and bonds are in the GIDs alone.
+pub(super) fn addresses(node: &Node, port: &Port) -> Vec<(IpAddr, Option<u8>)> {
+    let netdev = port.netdev.as_deref().and_then(|name| node.netdev(name));
+    let mut found: Vec<(IpAddr, Option<u8>)> = netdev
+        .map(|netdev| {
+            netdev.ips.iter().map(|(address, prefix)| (*address, Some(*prefix))).collect()
+        })
+        .unwrap_or_default();
+    for gid in &port.gids {
+        let address = gid.ipv4().map_or(IpAddr::V6(gid.gid), IpAddr::V4);
+        if !gid.is_link_local() && found.iter().all(|(known, _)| *known != address) {
+            found.push((address, None));
+        }
+    }
+    found
+}
+
+/// `rxe0: 10.77.0.1, rxe1: none`.
+pub(super) fn told(node: &Node, ports: &[(&Device, &Port)]) -> String {
+    let told = |(device, port): &(&Device, &Port)| {
+        let addresses = addresses(node, port);
+        let addresses: Vec<String> =
+            addresses.iter().map(|(address, _)| address.to_string()).collect();
+        let addresses = if addresses.is_empty() { "none".to_owned() } else { addresses.join(" ") };
+        format!("{}: {addresses}", device.name)
+    };
+    ports.iter().map(told).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,141 @@
+//! What carried a job's data, by two looks at each of its hosts: one before it, one after.
+//!
+//! A look is what the counters of RDMA ports and net devices read, taken by [`Look::COMMAND`], which needs no program of ours
+//! where it runs. What is above or below what (IPoIB on its port, rxe on its net device) comes from the hosts' facts.
+//! Ports count for everybody: what another job moved meanwhile is in the totals, and that is said.
+//!
+//! Start at [`prove`].
+
+mod amount;
+mod host;
+mod look;
+mod net;
+mod port;
+#[cfg(test)]
+mod stories;
+
+use serde::Serialize;
+
+use crate::job::Mode;
+pub use amount::Amount;
+pub use host::HostProof;
+pub use look::Look;
+pub use net::NetCarried;
+pub use port::{Operations, PortCarried};
+
+/// A host that took part.
+#[derive(Debug)]
+pub struct Witness<'w> {
+    /// As the user calls it.
+    pub name: &'w str,
+    /// Its facts, as they were before the job.
+    pub node: &'w node::Node,
+    /// Its counters before the job; none could be read where it is missing.
+    pub before: Option<&'w Look>,
+    /// And after it.
+    pub after: Option<&'w Look>,
+}
+
+/// What was wanted of the job, for the reason if RDMA was not used.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// With RDMA or without, as the user asked.
+    pub asked: Mode,
+    /// With RDMA or without, as it was then planned.
+    pub planned: Mode,
+}
+
+/// What carried a job's data.
+#[derive(Debug, Serialize)]
+pub struct Proof {
+    /// What RDMA carried between the hosts; none: RDMA was not used.
+    pub rdma: Option<Amount>,
+    /// What net devices carried, without loopback.
+    pub tcp: Amount,
+    /// Whether packets of rxe or siw are in `tcp` too, since they go through net devices.
+    pub tcp_has_rdma: bool,
+    /// What loopback devices carried.
+    pub loopback: Amount,
+    /// Why RDMA was not used.
+    pub why_not: Option<String>,
+    /// Host by host.
+    pub hosts: Vec<HostProof>,
+}
+
+/// Compares two looks at each host.
+pub fn prove(witnesses: &[Witness<'_>], wanted: Wanted) -> Proof {
+    let hosts: Vec<HostProof> = witnesses.iter().map(HostProof::of).collect();
+    let rdma = Amount::carried(hosts.iter().flat_map(HostProof::rdma));
+    let is_used = hosts.iter().any(HostProof::is_used);
+    let net = |is_loopback: bool| {
+        let netdevs = hosts.iter().flat_map(|host| &host.netdevs);
+        let those = netdevs.filter(move |netdev| netdev.is_loopback == is_loopback);
+        Amount::carried(those.map(|netdev| (netdev.sent, netdev.received)))
+    };
+    Proof {
+        rdma: is_used.then_some(rdma),
+        tcp: net(false),
+        tcp_has_rdma: is_used && hosts.iter().any(|host| host.is_software),
+        loopback: net(true),
+        why_not: (!is_used).then(|| why_not(witnesses, &hosts, wanted)),
+        hosts,
+    }
+}
+
+impl Proof {
+    /// In one line: `RDMA carried 41.2 GB, TCP 3.0 MB`.
+    pub fn line(&self) -> String {
+        let loopback = match self.loopback.bytes {
+            Some(1..) => format!(" (loopback {})", self.loopback),
+            _ => String::new(),
+        };
+        match (&self.rdma, &self.why_not) {
+            (Some(rdma), _) if self.tcp_has_rdma => {
+                format!(
+                    "RDMA carried {rdma}; net devices, with these in it, {}{loopback}",
+                    self.tcp
+                )
+            }
+            (Some(rdma), _) => format!("RDMA carried {rdma}, TCP {}{loopback}", self.tcp),
+            (None, why) => {
+                let why = why.as_deref().unwrap_or("nothing tells why");
+                format!("RDMA was not used, because {why}; TCP carried {}{loopback}", self.tcp)
+            }
+        }
+    }
+
+    /// What to know of each host and port, a line each.
+    pub fn details(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.hosts.iter().flat_map(HostProof::lines).collect();
+        lines.push("totals include other jobs on the same ports and net devices".to_owned());
+        lines
+    }
+}
+
+/// The first reason that explains it.
+fn why_not(witnesses: &[Witness<'_>], hosts: &[HostProof], wanted: Wanted) -> String {
+    if wanted.asked == Mode::Tcp {
+        return "--mode tcp asked for TCP".to_owned();
+    }
+    if let Some(blind) = hosts.iter().find(|host| host.is_blind) {
+        return format!("{}'s counters could not be read", blind.name);
+    }
+    if let Some(without) = witnesses.iter().find(|witness| witness.node.devices.is_empty()) {
+        return format!("{} has no RDMA device", without.name);
+    }
+    let is_up = |witness: &&Witness<'_>| {
+        witness.node.devices.iter().flat_map(|device| &device.ports).any(node::Port::is_active)
+    };
+    if let Some(down) = witnesses.iter().find(|witness| !is_up(witness)) {
+        return format!("no RDMA port of {} is active; see `wirelane doctor` there", down.name);
+    }
+    if wanted.planned == Mode::Tcp {
+        return "the job was planned over TCP, as the notes above say".to_owned();
+    }
+    if let [only] = witnesses {
+        return format!("all processes ran on {}, where they share memory", only.name);
+    }
+    "the ports stood still: the program went another way, as one does whose MPI or NCCL was built without RDMA; run it with \
+     UCX_LOG_LEVEL=info, or NCCL_DEBUG=INFO, which tell the way they take"
+        .to_owned()
+}

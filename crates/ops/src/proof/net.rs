@@ -1,0 +1,79 @@
+//! What one net device carried.
+
+use node::{NetDev, Node, Port, Seen};
+use serde::Serialize;
+
+use super::amount::Amount;
+use super::look::Look;
+
+/// What a net device carried between two looks.
+#[derive(Debug, Clone, Serialize)]
+pub struct NetCarried {
+    /// `eth0`.
+    pub netdev: String,
+    /// What it sent.
+    pub sent: Amount,
+    /// What it received.
+    pub received: Amount,
+    /// Both ways together.
+    #[serde(skip)]
+    pub(super) packets: u64,
+    /// Whether it leads nowhere but to this host.
+    pub is_loopback: bool,
+}
+
+impl NetCarried {
+    /// Those that packets leave the host by, and loopback. What lies above another (a bond, a bridge, a VLAN) would count
+    /// its packets twice; where no net device is plugged into anything, as in a network namespace, all count.
+    pub(super) fn of(node: &Node, before: &Look, after: &Look) -> Vec<NetCarried> {
+        let is_card = |netdev: &NetDev| netdev.pci.is_some();
+        let has_cards = node.netdevs.iter().any(is_card);
+        let counts = |netdev: &&NetDev| {
+            is_loopback(netdev)
+                || is_infiniband(netdev)
+                || if has_cards { is_card(netdev) } else { netdev.bonding.is_none() }
+        };
+        let carried = |netdev: &NetDev| {
+            let (before, after) =
+                (before.netdevs.get(&netdev.name)?, after.netdevs.get(&netdev.name)?);
+            Some(NetCarried {
+                netdev: netdev.name.clone(),
+                sent: grown(before.sent, after.sent),
+                received: grown(before.received, after.received),
+                packets: after.packets.saturating_sub(before.packets),
+                is_loopback: is_loopback(netdev),
+            })
+        };
+        node.netdevs.iter().filter(counts).filter_map(carried).collect()
+    }
+}
+
+/// What a net device that came anew counted from 0 is all its own.
+fn grown(before: Option<u64>, after: Option<u64>) -> Amount {
+    let bytes = before.zip(after).map(|(before, after)| after.checked_sub(before).unwrap_or(after));
+    Amount { bytes, packets: None }
+}
+
+/// Whether a net device is IPoIB on this port: its hardware address ends in the port's GUID, as the port's GIDs do.
+pub(super) fn is_on(netdev: &NetDev, port: &Port) -> bool {
+    if !is_infiniband(netdev) {
+        return false;
+    }
+    let Some(address) = netdev.address.value() else {
+        return port.netdev.as_ref() == Some(&netdev.name);
+    };
+    let octets: String = address.split(':').collect();
+    let guid = octets.get(octets.len().saturating_sub(16)..);
+    port.gids.iter().any(|gid| {
+        let interface = gid.gid.to_bits() as u64;
+        guid.is_some_and(|guid| guid == format!("{interface:016x}"))
+    })
+}
+
+fn is_infiniband(netdev: &NetDev) -> bool {
+    netdev.arp_type == Seen::Value(32)
+}
+
+fn is_loopback(netdev: &NetDev) -> bool {
+    netdev.arp_type == Seen::Value(772)
+}

@@ -1,0 +1,170 @@
+//! What one RDMA port carried.
+
+use node::counters::{self, Counter};
+use serde::Serialize;
+
+use super::amount::Amount;
+use super::net::NetCarried;
+
+/// What a port carried for RDMA between two looks.
+#[derive(Debug, Clone, Serialize)]
+pub struct PortCarried {
+    /// `mlx5_0 port 1`.
+    pub port: String,
+    /// Without what IPoIB sent through it.
+    pub sent: Amount,
+    /// Without what IPoIB received through it.
+    pub received: Amount,
+    /// What IPoIB moved through it, both ways together.
+    pub ipoib_bytes: u64,
+    /// What RDMA is known to have moved, both ways together: IPoIB's headers do not count.
+    #[serde(skip)]
+    pub(super) is_used: bool,
+    /// By operation, where the driver counts them.
+    pub operations: Vec<Operations>,
+    /// Why the figures may be wrong.
+    pub doubts: Vec<String>,
+}
+
+/// How many operations of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Operations {
+    /// The driver's word: `rx_write_requests`.
+    pub counter: String,
+    /// How many.
+    pub count: u64,
+}
+
+impl PortCarried {
+    /// By what its counters read before and after, and what the IPoIB devices on it carried.
+    pub(super) fn between(
+        port: String,
+        before: &[Counter],
+        after: &[Counter],
+        ipoib: &[&NetCarried],
+    ) -> PortCarried {
+        let mut growth = Growth { before, after, doubts: Vec::new() };
+        let sent = growth.amount("port_transmit_bytes_total", "port_transmit_packets_total");
+        let received = growth.amount("port_receive_bytes_total", "port_receive_packets_total");
+        let over = ipoib.iter().fold((0, 0, 0), |sum, netdev| {
+            let bytes = |amount: Amount| amount.bytes.unwrap_or(0);
+            (sum.0 + bytes(netdev.sent), sum.1 + bytes(netdev.received), sum.2 + netdev.packets)
+        });
+        let raw = sent.and(received);
+        let ipoib_bytes = over.0 + over.1;
+        PortCarried {
+            port,
+            sent: without(sent, over.0),
+            received: without(received, over.1),
+            ipoib_bytes,
+            is_used: match raw.bytes {
+                Some(bytes) => bytes > ipoib_bytes + headers(ipoib_bytes, over.2) + FEW_BYTES,
+                None => raw.packets.is_some_and(|packets| packets > over.2 + FEW_PACKETS),
+            },
+            operations: growth.operations(),
+            doubts: growth.doubts,
+        }
+    }
+
+    /// `mlx5_0 port 1: sent 20.1 GB, received 21.1 GB`.
+    pub(super) fn line(&self) -> String {
+        let mut line = format!("{}: sent {}, received {}", self.port, self.sent, self.received);
+        if self.ipoib_bytes > 0 {
+            let ipoib = Amount { bytes: Some(self.ipoib_bytes), packets: None };
+            line.push_str(&format!(", without {ipoib} of IPoIB"));
+        }
+        for Operations { counter, count } in &self.operations {
+            line.push_str(&format!(", {counter} {count}"));
+        }
+        for doubt in &self.doubts {
+            line.push_str(&format!("; {doubt}"));
+        }
+        line
+    }
+}
+
+/// Two readings of one port.
+struct Growth<'g> {
+    before: &'g [Counter],
+    after: &'g [Counter],
+    doubts: Vec<String>,
+}
+
+impl Growth<'_> {
+    /// Bytes, or packets where the driver has none.
+    fn amount(&mut self, bytes: &str, packets: &str) -> Amount {
+        match self.metric(bytes) {
+            Some(bytes) => Amount { bytes: Some(bytes), packets: None },
+            None => Amount { bytes: None, packets: self.metric(packets) },
+        }
+    }
+
+    fn metric(&mut self, name: &str) -> Option<u64> {
+        let (before, after) = (value(self.before, name)?, value(self.after, name)?);
+        let is_full = |counter: &Counter| {
+            counter.is_saturated()
+                && counter.meaning().is_some_and(|known| known.row.name() == name)
+        };
+        if self.after.iter().any(is_full) {
+            self.doubts.push(format!("{name} stands at the most it can show: it was more"));
+        }
+        if after < before {
+            self.doubts.push(format!("{name} began again at 0 meanwhile: it was more"));
+            return Some(after);
+        }
+        Some(after - before)
+    }
+
+    /// Those that moved.
+    fn operations(&self) -> Vec<Operations> {
+        let moved = |counter: &Counter| {
+            let before = self.before.iter().find(|known| known.name == counter.name)?;
+            let count = counter.value.value()?.checked_sub(*before.value.value()?)?;
+            (count > 0).then(|| Operations { counter: counter.name.clone(), count })
+        };
+        let known = |counter: &&Counter| OPERATIONS.contains(&counter.name.as_str());
+        self.after.iter().filter(known).filter_map(moved).collect()
+    }
+}
+
+fn value(counters: &[Counter], name: &str) -> Option<u64> {
+    let counts = counters.iter().filter_map(|counter| {
+        Some((counter.folder, counter.name.as_str(), *counter.value.value()?))
+    });
+    let metrics = counters::metrics(counts);
+    metrics.into_iter().find(|(row, _)| row.name() == name).map(|(_, value)| value)
+}
+
+fn without(amount: Amount, bytes: u64) -> Amount {
+    Amount { bytes: amount.bytes.map(|all| all.saturating_sub(bytes)), ..amount }
+}
+
+/// What the fabric adds to packets of IPoIB: up to 80 bytes to each, and where many go as one, a tenth of them.
+fn headers(bytes: u64, packets: u64) -> u64 {
+    bytes / 10 + packets.saturating_mul(80)
+}
+
+/// What drivers count by operation, by their own words: bnxt_re, efa, irdma, mana, mlx5, rxe.
+const OPERATIONS: &[&str] = &[
+    "rx_write_requests",
+    "rx_read_requests",
+    "rx_atomic_requests",
+    "rx_send_requests",
+    "tx_write_req",
+    "tx_read_req",
+    "tx_send_req",
+    "tx_atomic_req",
+    "send_wrs",
+    "recv_wrs",
+    "rdma_read_wrs",
+    "rdma_write_wrs",
+    "OutRdmaWrites",
+    "OutRdmaReads",
+    "OutRdmaSends",
+    "rdma_sends",
+    "rdma_recvs",
+];
+
+/// The fabric's own management moves so much now and then.
+const FEW_BYTES: u64 = 4096;
+const FEW_PACKETS: u64 = 16;

@@ -1,0 +1,177 @@
+//! Every pair of several hosts: which rounds they are measured in, and which link or host is slow.
+
+use bench::{Failed, Matrix, SlowHost, SlowLink};
+
+/// What a pair gave, by the places of its hosts: from one towards the other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// Who measured.
+    pub from: usize,
+    /// Towards whom.
+    pub to: usize,
+    /// Its bandwidth and its latency, or why there are none.
+    pub figures: Result<(f64, Option<f64>), String>,
+}
+
+/// Rounds of pairs, each pair of so many hosts once, in no round a host twice: nobody is measured while it measures
+/// something else. As at a tournament, one stays and the others go round.
+pub fn rounds(hosts: usize) -> Vec<Vec<(usize, usize)>> {
+    let places = hosts.next_multiple_of(2);
+    let rounds = places.saturating_sub(1);
+    let at = |round: usize, place: usize| match place {
+        0 => 0,
+        place => 1 + (place - 1 + round) % rounds,
+    };
+    let pairs = |round: usize| {
+        let pairs =
+            (0..places / 2).map(move |place| (at(round, place), at(round, places - 1 - place)));
+        pairs.filter(|(one, other)| *one < hosts && *other < hosts).collect()
+    };
+    (0..rounds).map(pairs).collect()
+}
+
+/// The matrix, with what is slow in it: far below the median, which one bad link among many does not move.
+pub fn matrix(hosts: &[String], measured: &[Measured]) -> Matrix {
+    let count = hosts.len();
+    let mut matrix = Matrix {
+        hosts: hosts.to_vec(),
+        gbps: vec![vec![None; count]; count],
+        latency_us: vec![vec![None; count]; count],
+        ..Matrix::default()
+    };
+    for Measured { from, to, figures } in measured {
+        match figures {
+            Ok((gbps, latency)) => {
+                matrix.gbps[*from][*to] = Some(*gbps);
+                matrix.latency_us[*from][*to] = *latency;
+            }
+            Err(why) => matrix.failed.push(Failed {
+                from: hosts[*from].clone(),
+                to: hosts[*to].clone(),
+                why: why.clone(),
+            }),
+        }
+    }
+    matrix.median_gbps = median(matrix.gbps.iter().flatten().flatten().copied().collect());
+    if let Some(usual) = matrix.median_gbps.filter(|usual| *usual > 0.0) {
+        blame(&mut matrix, usual);
+    }
+    matrix
+}
+
+/// Hosts all of whose links are slow, then slow links of the others.
+fn blame(matrix: &mut Matrix, usual: f64) {
+    let count = matrix.hosts.len();
+    let slower = |one: usize, other: usize| {
+        let ways = [matrix.gbps[one][other], matrix.gbps[other][one]];
+        ways.into_iter().flatten().min_by(f64::total_cmp)
+    };
+    let is_slow = |gbps: f64| gbps < SLOW * usual;
+    let links_of = |host: usize| {
+        (0..count).filter(move |other| *other != host).filter_map(move |other| slower(host, other))
+    };
+    let bad: Vec<usize> = (0..count)
+        .filter(|host| links_of(*host).count() > 1 && links_of(*host).all(is_slow))
+        .collect();
+    let slow_hosts = bad.iter().filter_map(|host| {
+        let gbps = median(links_of(*host).collect())?;
+        Some(SlowHost { host: matrix.hosts[*host].clone(), gbps, part_of_median: gbps / usual })
+    });
+    let slow_hosts: Vec<SlowHost> = slow_hosts.collect();
+    let mut slow_links = Vec::new();
+    for one in 0..count {
+        for other in one + 1..count {
+            let Some(gbps) = slower(one, other).filter(|gbps| is_slow(*gbps)) else { continue };
+            if bad.contains(&one) || bad.contains(&other) {
+                continue;
+            }
+            let (from, to) = match matrix.gbps[one][other] == Some(gbps) {
+                true => (one, other),
+                false => (other, one),
+            };
+            slow_links.push(SlowLink {
+                from: matrix.hosts[from].clone(),
+                to: matrix.hosts[to].clone(),
+                gbps,
+                part_of_median: gbps / usual,
+            });
+        }
+    }
+    slow_links.sort_by(|one, other| one.gbps.total_cmp(&other.gbps));
+    (matrix.slow_hosts, matrix.slow_links) = (slow_hosts, slow_links);
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        length if length % 2 == 0 => Some((values[middle - 1] + values[middle]) / 2.0),
+        _ => Some(values[middle]),
+    }
+}
+
+/// Of the median: links of one fabric differ by less.
+const SLOW: f64 = 0.6;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_pair_meets_once_and_nobody_is_in_two_places() {
+        for hosts in 2..9 {
+            let rounds = rounds(hosts);
+            let mut met = BTreeSet::new();
+            for round in &rounds {
+                let mut busy = BTreeSet::new();
+                for (one, other) in round {
+                    assert!(busy.insert(*one) && busy.insert(*other), "{hosts}: {round:?}");
+                    assert!(met.insert((*one.min(other), *one.max(other))), "{hosts}: {round:?}");
+                }
+            }
+            assert_eq!(met.len(), hosts * (hosts - 1) / 2, "{hosts}");
+        }
+        assert!(rounds(0).is_empty() && rounds(1).iter().all(Vec::is_empty));
+    }
+
+    /// Four hosts at 10 Gb/s, but for what a test makes slow.
+    fn mesh(slow: impl Fn(usize, usize) -> Option<f64>) -> Matrix {
+        let hosts = ["a", "b", "c", "d"].map(str::to_owned);
+        let mut measured = Vec::new();
+        for from in 0..4 {
+            for to in (0..4).filter(|to| *to != from) {
+                let figures = Ok((slow(from, to).unwrap_or(10.0), Some(5.0)));
+                measured.push(Measured { from, to, figures });
+            }
+        }
+        matrix(&hosts, &measured)
+    }
+
+    #[test]
+    fn a_slow_link_is_named_and_its_hosts_are_not() {
+        let matrix = mesh(|from, to| ((from, to) == (2, 1)).then_some(1.0));
+        assert_eq!(matrix.median_gbps, Some(10.0));
+        let slow = &matrix.slow_links[0];
+        assert_eq!((slow.from.as_str(), slow.to.as_str(), slow.gbps), ("c", "b", 1.0));
+        assert!(matrix.slow_links.len() == 1 && matrix.slow_hosts.is_empty(), "{matrix:?}");
+    }
+
+    #[test]
+    fn a_slow_host_is_named_and_its_links_are_not() {
+        let matrix = mesh(|from, to| (from == 3 || to == 3).then_some(2.0));
+        assert_eq!(matrix.slow_hosts[0].host, "d");
+        assert!(matrix.slow_links.is_empty(), "{matrix:?}");
+        assert!(mesh(|_, _| None).slow_hosts.is_empty());
+    }
+
+    #[test]
+    fn what_failed_is_kept_with_its_reason() {
+        let hosts = ["a", "b"].map(str::to_owned);
+        let failed = Measured { from: 0, to: 1, figures: Err("refused".to_owned()) };
+        let matrix = matrix(&hosts, &[failed]);
+        assert_eq!((matrix.median_gbps, matrix.failed[0].why.as_str()), (None, "refused"));
+    }
+}

@@ -1,0 +1,110 @@
+//! Whether a measured figure is normal: what the way should give, what part of that was reached, and what likely limits it,
+//! with evidence.
+//!
+//! What it should give is worked out from what both ends tell of themselves ([`Side`]): ports, MTU, PCIe links. Within one
+//! host there is no line to compare with, and nothing is judged. Start at [`judge`].
+
+mod caps;
+mod counters;
+mod likely;
+mod mesh;
+pub mod nccl;
+mod side;
+mod targets;
+
+pub use counters::retransmissions;
+pub use mesh::{Measured, matrix, rounds};
+pub use side::{Hop, NetSide, PortSide, Side, Trouble};
+
+use bench::{Cap, Point, Test, Transport, Verdict};
+
+/// Judges a run. The best point tells what was reached; what is known of both ends, what should be.
+pub fn judge(points: &[Point], here: &Side, there: Option<&Side>) -> Verdict {
+    let Some(best) = best(points) else {
+        return Verdict { summary: "nothing was measured".to_owned(), ..Verdict::default() };
+    };
+    let mut notes = targets::notes(points, here, there);
+    if best.test == Test::Latency {
+        return Verdict { summary: latency(best), notes, ..Verdict::default() };
+    }
+    let caps = caps::of(best, here, there);
+    let should_give_gbps = caps.first().map(|cap| cap.gbps);
+    let part = should_give_gbps.zip(best.gbps).map(|(should, reached)| reached / should);
+    if should_give_gbps.is_none() {
+        notes.push(unjudged(best.transport).to_owned());
+    }
+    let likely = likely::of(best, &caps, part, here, there);
+    Verdict {
+        summary: bandwidth(best, caps.first(), part),
+        should_give_gbps,
+        caps,
+        reached_gbps: best.gbps,
+        part,
+        likely,
+        notes,
+        expectation: None,
+    }
+}
+
+/// The most bandwidth, or the least latency.
+pub fn best(points: &[Point]) -> Option<&Point> {
+    let latency = |point: &Point| point.latency.as_ref().map_or(u64::MAX, |spread| spread.p50_ns);
+    let gbps = |point: &Point| point.gbps.unwrap_or(0.0);
+    match points.first()?.test {
+        Test::Latency => points.iter().min_by_key(|point| latency(point)),
+        Test::Bandwidth | Test::Rate => {
+            points.iter().max_by(|one, other| gbps(one).total_cmp(&gbps(other)))
+        }
+    }
+}
+
+/// Of many small messages it is their number that counts.
+fn reached(best: &Point) -> String {
+    let gbps = best.gbps.unwrap_or(0.0);
+    match (best.test, best.messages_per_second) {
+        (Test::Rate, Some(rate)) => {
+            format!("{:.3} million operations a second, {gbps:.2} Gb/s", rate / 1e6)
+        }
+        _ => format!("{gbps:.2} Gb/s"),
+    }
+}
+
+fn bandwidth(best: &Point, cap: Option<&Cap>, part: Option<f64>) -> String {
+    let reached = reached(best);
+    match (cap, part) {
+        (Some(cap), Some(part)) => format!(
+            "{reached}, {:.0} % of the {:.2} Gb/s that {} should give{}",
+            part * 100.0,
+            cap.gbps,
+            cap.what,
+            if part < GOOD { "" } else { ": as it should be" }
+        ),
+        _ => reached,
+    }
+}
+
+fn latency(best: &Point) -> String {
+    match &best.latency {
+        Some(spread) => format!(
+            "{:.2} µs (median), {:.2} µs for 99 of 100, at {} bytes",
+            spread.p50_ns as f64 / 1e3,
+            spread.p99_ns as f64 / 1e3,
+            best.size_bytes
+        ),
+        None => "nothing was timed".to_owned(),
+    }
+}
+
+fn unjudged(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Shm => "within one host no line limits it: there is nothing to compare with",
+        Transport::Tcp => "no line's rate is known for this way: there is nothing to compare with",
+        Transport::Verbs => "the ports do not tell their rate: there is nothing to compare with",
+    }
+}
+
+/// From here on a figure is as it should be.
+const GOOD: f64 = 0.9;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Runs as people have them, and what is said of each.
+
+use std::collections::BTreeMap;
+
+use bench::{Latency, Operation, Outcome, Plan, Point, Rail, Test, Transport};
+
+use super::*;
+
+fn port(name: &str, data_mbps: u64, slot_gbps: f64) -> PortSide {
+    PortSide {
+        name: name.to_owned(),
+        is_software: false,
+        is_ethernet: true,
+        data_mbps: Some(data_mbps),
+        rate: format!("{} Gb/s", data_mbps / 1000),
+        hops: vec![Hop {
+            what: "PCIe link of 0000:3b:00.0".to_owned(),
+            gbps: slot_gbps,
+            evidence: "8 GT/s".to_owned(),
+        }],
+        netdev: None,
+    }
+}
+
+fn side(port: PortSide) -> Side {
+    Side { host: "a".to_owned(), ports: vec![port], ..Side::default() }
+}
+
+/// A run of two seconds between the first ports of two hosts.
+fn point(test: Test, transport: Transport, size: u64, gbps: f64) -> Point {
+    let bytes = (gbps / 8.0 * 1e9 * 2.0) as u64;
+    let outcome = Outcome {
+        plan: Plan::new(test, Operation::Write, transport, size),
+        rails: vec![Rail {
+            here: "mlx5_0 port 1".to_owned(),
+            there: "mlx5_0 port 1".to_owned(),
+            mtu: Some(4096),
+            ..Rail::default()
+        }],
+        seconds: 2.0,
+        operations: bytes / size,
+        bytes,
+        latency: Latency {
+            count: 1,
+            min_ns: 2000,
+            p50_ns: 3000,
+            p99_ns: 3500,
+            ..Latency::default()
+        },
+        cpu_seconds: 2.0,
+        peer_cpu_seconds: 0.0,
+        lost: None,
+        verified: None,
+        counters: BTreeMap::new(),
+        peer_counters: BTreeMap::new(),
+    };
+    Point::new(&outcome, "a", "b", "")
+}
+
+fn words(verdict: &Verdict) -> String {
+    verdict
+        .likely
+        .iter()
+        .map(|one| format!("{}: {}\n", one.what, one.evidence))
+        .chain(verdict.notes.iter().cloned())
+        .collect()
+}
+
+#[test]
+fn a_full_line_is_as_it_should_be() {
+    let ends = side(port("mlx5_0 port 1", 100_000, 126.0));
+    let run = [point(Test::Bandwidth, Transport::Verbs, 65536, 96.5)];
+    let verdict = judge(&run, &ends, Some(&ends));
+    let part = verdict.part.expect("a part");
+    assert!((0.97..1.0).contains(&part), "{verdict:?}");
+    assert!(verdict.summary.ends_with("as it should be"), "{}", verdict.summary);
+    assert!(verdict.likely.is_empty() && verdict.notes.is_empty(), "{verdict:?}");
+}
+
+#[test]
+fn the_slower_end_and_the_narrow_slot_are_named() {
+    let wide = side(port("mlx5_0 port 1", 100_000, 126.0));
+    let slow = side(port("mlx5_0 port 1", 40_000, 126.0));
+    let run = [point(Test::Bandwidth, Transport::Verbs, 65536, 38.0)];
+    let verdict = judge(&run, &wide, Some(&slow));
+    assert!(verdict.should_give_gbps.expect("a cap") < 40.0, "{verdict:?}");
+    let narrow = side(port("mlx5_0 port 1", 100_000, 31.5));
+    let run = [point(Test::Bandwidth, Transport::Verbs, 65536, 27.0)];
+    let verdict = judge(&run, &wide, Some(&narrow));
+    assert!(words(&verdict).contains("PCIe link of 0000:3b:00.0"), "{verdict:?}");
+    assert!(verdict.part.expect("a part") > 0.95, "it gives what its slot does");
+}
+
+#[test]
+fn a_guide_that_calls_fifteen_percent_normal_is_contradicted() {
+    let ends = side(port("mlx5_0 port 1", 100_000, 126.0));
+    let mut slow = point(Test::Bandwidth, Transport::Verbs, 65536, 12.0);
+    slow.counters = BTreeMap::from([
+        ("mlx5_0 port 1 port_transmit_bytes_total".to_owned(), 9),
+        ("mlx5_0 port 1 packet_sequence_errors_total".to_owned(), 7),
+    ]);
+    assert_eq!(retransmissions(&slow), Some(7));
+    let verdict = judge(&[slow], &ends, Some(&ends));
+    assert!(verdict.summary.contains("12 % of the"), "{}", verdict.summary);
+    assert!(words(&verdict).contains("went up by 7"), "{verdict:?}");
+}
+
+#[test]
+fn small_messages_and_few_of_them_are_the_users_own_doing() {
+    let ends = side(port("mlx5_0 port 1", 100_000, 126.0));
+    let small = [point(Test::Bandwidth, Transport::Verbs, 64, 2.0)];
+    assert!(words(&judge(&small, &ends, Some(&ends))).contains("messages are small"));
+    let mut shallow = point(Test::Bandwidth, Transport::Verbs, 8192, 20.0);
+    shallow.depth = 1;
+    assert!(words(&judge(&[shallow], &ends, Some(&ends))).contains("too little is under way"));
+}
+
+#[test]
+fn within_a_host_nothing_is_judged() {
+    let run = [point(Test::Bandwidth, Transport::Shm, 65536, 50.0)];
+    let verdict = judge(&run, &Side::default(), None);
+    assert_eq!((verdict.part, verdict.should_give_gbps), (None, None));
+    assert!(words(&verdict).contains("nothing to compare with"), "{verdict:?}");
+    let mut loopback = point(Test::Bandwidth, Transport::Tcp, 65536, 20.0);
+    loopback.rails[0].there = "127.0.0.1:50052".to_owned();
+    let verdict = judge(&[loopback], &Side::default(), None);
+    assert_eq!(verdict.part, None);
+    assert!(words(&verdict).contains("one thread moves the bytes"), "{verdict:?}");
+}
+
+#[test]
+fn tcp_is_judged_by_the_net_devices_of_both_ends() {
+    let netdev = |ip: &str, mbps| NetSide {
+        name: "eth0".to_owned(),
+        ips: vec![(ip.parse().expect("an address"), 24)],
+        mbps: Some(mbps),
+        mtu: Some(1500),
+    };
+    let here = Side { netdevs: vec![netdev("10.0.0.1", 25_000)], ..Side::default() };
+    let there = Side { netdevs: vec![netdev("10.0.0.2", 10_000)], ..Side::default() };
+    let mut run = point(Test::Bandwidth, Transport::Tcp, 65536, 9.4);
+    run.rails[0].there = "10.0.0.2:50052".to_owned();
+    let verdict = judge(&[run], &here, Some(&there));
+    assert!((9.4..9.5).contains(&verdict.should_give_gbps.expect("a cap")), "{verdict:?}");
+}
+
+#[test]
+fn targets_are_notes_and_software_is_excused() {
+    let mut ends = side(port("mlx5_0 port 1", 100_000, 126.0));
+    let good = point(Test::Latency, Transport::Verbs, 8, 1.0);
+    let good_verdict = judge(std::slice::from_ref(&good), &ends, Some(&ends));
+    assert!(good_verdict.notes.is_empty(), "{good_verdict:?}");
+    let mut slow = good;
+    if let Some(spread) = &mut slow.latency {
+        (spread.p50_ns, spread.p99_ns, spread.jitter_ns) = (20_000, 25_000, 5000);
+    }
+    slow.loss_ratio = Some(0.01);
+    let run = [slow];
+    let text = words(&judge(&run, &ends, Some(&ends)));
+    assert!(text.contains("10 µs") && text.contains("1 µs") && text.contains("0.01 %"), "{text}");
+    ends.ports[0].is_software = true;
+    assert!(words(&judge(&run, &ends, Some(&ends))).contains("soft-RoCE"));
+}

@@ -1,0 +1,198 @@
+//! One look at a machine.
+
+use metric::Row;
+use node::answers::{Holder, NvmlGpu};
+use node::counters::{self, Folder, Meaning};
+use node::watch::Usage;
+use serde::{Deserialize, Serialize};
+
+/// One look. Written as a line of JSON it is what `top --record` keeps; what is not known is left out.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Frame {
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// What the machine is called.
+    pub host: Option<String>,
+    /// RDMA devices, in the order of their names.
+    pub devices: Vec<Device>,
+    /// Devices that were there since the watch began, and are not there now.
+    pub gone: Vec<String>,
+    /// NVIDIA's GPUs, in NVML's order.
+    pub gpus: Vec<NvmlGpu>,
+    /// The version of their driver.
+    pub gpu_driver: Option<String>,
+    /// Processors and memory.
+    pub usage: Option<Usage>,
+    /// Who holds RDMA resources, where that was asked for.
+    pub holders: Vec<Holder>,
+    /// The store that runs on this machine, if one was named.
+    pub store: Option<Store>,
+    /// A peer that is probed, if one was named.
+    pub probe: Option<Probe>,
+    /// How each collector fared.
+    pub runs: Vec<Run>,
+}
+
+/// An RDMA device.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Device {
+    /// `mlx5_0`.
+    pub name: String,
+    /// `mlx5_core`, `rxe`.
+    pub driver: Option<String>,
+    /// The card's firmware.
+    pub firmware: Option<String>,
+    /// The card's model: `MT4129`.
+    pub hca_type: Option<String>,
+    /// The board's name.
+    pub board_id: Option<String>,
+    /// Where it is plugged in: `0000:3b:00.0`.
+    pub pci: Option<String>,
+    /// Its NUMA node.
+    pub numa_node: Option<u32>,
+    /// `physical`, `virtual`, `software`; nothing where the machine does not tell.
+    pub function: Option<String>,
+    /// Of a virtual function: the RDMA device of its card if that is here, else the card's PCI address.
+    pub physical_function: Option<String>,
+    /// Counters of the device as a whole.
+    pub counters: Vec<Count>,
+    /// How many counters of it and its ports were not read, since the driver has too many that have no name here.
+    pub left_out: u64,
+    /// How often one of the device's own counters was lower than in the look before: it wrapped, or was reset.
+    pub went_back: u64,
+    /// From the first.
+    pub ports: Vec<Port>,
+}
+
+/// A port.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Port {
+    /// From 1.
+    pub number: u32,
+    /// Its net device.
+    pub netdev: Option<String>,
+    /// `InfiniBand`, `Ethernet`, `Unknown`.
+    pub link_layer: Option<String>,
+    /// The kernel's number: 4 is active.
+    pub state: Option<u32>,
+    /// The kernel's number: 5 is up.
+    pub phys_state: Option<u32>,
+    /// What it runs at.
+    pub rate_mbps: Option<u64>,
+    /// What it should run at, by the doctor's rule.
+    pub expected_mbps: Option<u64>,
+    /// Who says so: `the cable`.
+    pub expected_by: Option<String>,
+    /// Its counters: `counters/` first, then the driver's, then those of its net device by ethtool.
+    pub counters: Vec<Count>,
+    /// How often one of them was lower than in the look before: it wrapped, or was reset.
+    pub went_back: u64,
+}
+
+/// A counter. What it means is in node's table, by folder and name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Count {
+    /// Where it is from.
+    pub folder: Folder,
+    /// The file's name.
+    pub name: String,
+    /// As the file has it, in the file's unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<u64>,
+    /// Why there is no value, in a word: `EINVAL`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
+}
+
+impl Device {
+    /// The device's own counters by metric, each once and in the metric's unit.
+    pub fn metrics(&self) -> Vec<(Row, u64)> {
+        metrics(&self.counters)
+    }
+}
+
+impl Port {
+    /// The port's counters by metric, each once and in the metric's unit: bytes are bytes whatever the driver counts.
+    pub fn metrics(&self) -> Vec<(Row, u64)> {
+        metrics(&self.counters)
+    }
+}
+
+impl Count {
+    /// Whether it only grows; not known of what has no row.
+    pub fn is_counter(&self) -> bool {
+        let kind = match self.folder {
+            Folder::Ethtool => counters::statistic(&self.name).map(|(known, _)| known.row.kind()),
+            _ => self.meaning().map(|meaning| meaning.row.kind()),
+        };
+        kind == Some(metric::Kind::Counter)
+    }
+
+    /// Its row of node's table.
+    pub fn meaning(&self) -> Option<&'static Meaning> {
+        counters::meaning(self.folder, &self.name)
+    }
+
+    /// Whether it stands at the most that it can show, and counts no more.
+    pub fn is_saturated(&self) -> bool {
+        self.meaning().zip(self.value).is_some_and(|(meaning, value)| meaning.is_full(value))
+    }
+}
+
+fn metrics(counts: &[Count]) -> Vec<(Row, u64)> {
+    let told = counts.iter().filter_map(|count| Some((count, count.value?)));
+    counters::metrics(told.map(|(count, value)| (count.folder, count.name.as_str(), value)))
+}
+
+/// A store of ours on this machine, by what its `/metrics` says: names without prefix and labels, values added up.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Store {
+    /// Where it was asked.
+    pub address: String,
+    /// Its numbers by name: `store_hits_total`.
+    pub numbers: std::collections::BTreeMap<String, f64>,
+    /// Links that are up, by the kind of lane in use: `tcp`.
+    pub links: std::collections::BTreeMap<String, f64>,
+}
+
+/// Small messages to a peer and back, since the frame before.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Probe {
+    /// Where it listens.
+    pub peer: String,
+    /// The kind of lane that they go by, while there is a link: `verbs`.
+    pub lane: Option<String>,
+    /// Why there is no link, or why it ended.
+    pub why: Option<String>,
+    /// How many were to be answered.
+    pub sent: u64,
+    /// Those that were not answered in time.
+    pub lost: u64,
+    /// Half came back within this many nanoseconds.
+    pub median_ns: Option<u64>,
+    /// 99 of 100 came back within this many nanoseconds.
+    pub p99_ns: Option<u64>,
+    /// By how many nanoseconds one differs from the one before, on the average.
+    pub jitter_ns: Option<u64>,
+}
+
+/// How a collector fared.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Run {
+    /// `rdma`, `gpu`, `host`, `processes`, `store`.
+    pub collector: String,
+    /// Whether it got what there is; that there is none counts as done.
+    pub success: bool,
+    /// How long it took.
+    pub seconds: f64,
+    /// How long ago that was: what is younger than a collector's interval is told again.
+    pub age_seconds: f64,
+    /// What was in the way.
+    pub why: Option<String>,
+}

@@ -1,0 +1,102 @@
+//! Lists of names that are wanted or not.
+
+use std::convert::Infallible;
+use std::str::FromStr;
+
+/// What is wanted: everything, or what `include` names; and nothing that `exclude` names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct List {
+    /// Empty: everything.
+    pub include: Vec<Pattern>,
+    /// Stronger than `include`.
+    pub exclude: Vec<Pattern>,
+}
+
+/// A name in which `*` stands for any letters and `?` for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern(String);
+
+impl List {
+    /// Whether something of these names is wanted: one of them is included, and none is excluded.
+    pub fn wants(&self, names: &[&str]) -> bool {
+        let any = |patterns: &[Pattern]| {
+            patterns.iter().any(|pattern| names.iter().any(|name| pattern.fits(name)))
+        };
+        (self.include.is_empty() || any(&self.include)) && !any(&self.exclude)
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Pattern(text.to_owned()))
+    }
+}
+
+impl Pattern {
+    /// Whether a name is as the pattern says, as a whole.
+    pub fn fits(&self, name: &str) -> bool {
+        let (pattern, name): (Vec<char>, Vec<char>) =
+            (self.0.chars().collect(), name.chars().collect());
+        let (mut p, mut n) = (0, 0);
+        // Where the last `*` is, and how much of the name it covers up to now: only that one ever covers more.
+        let mut star: Option<(usize, usize)> = None;
+        while n < name.len() {
+            match pattern.get(p) {
+                Some('*') => {
+                    star = Some((p, n));
+                    p += 1;
+                }
+                Some(letter) if *letter == '?' || *letter == name[n] => {
+                    p += 1;
+                    n += 1;
+                }
+                _ => match star {
+                    Some((at, covered)) => {
+                        star = Some((at, covered + 1));
+                        p = at + 1;
+                        n = covered + 1;
+                    }
+                    None => return false,
+                },
+            }
+        }
+        pattern[p..].iter().all(|letter| *letter == '*')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pattern(text: &str) -> Pattern {
+        text.parse().expect("any text is one")
+    }
+
+    #[test]
+    fn stars_and_question_marks_stand_for_letters() {
+        for (text, name) in [
+            ("mlx5_*", "mlx5_10"),
+            ("*", ""),
+            ("mlx?_0", "mlx5_0"),
+            ("*_req*s", "rx_read_requests"),
+            ("port_*_bytes_total", "port_receive_bytes_total"),
+            ("Pio Reserved *", "Pio Reserved 30"),
+        ] {
+            assert!(pattern(text).fits(name), "{text} {name}");
+        }
+        for (text, name) in [("mlx5_?", "mlx5_10"), ("mlx5", "mlx5_0"), ("", "a"), ("a*b", "abc")] {
+            assert!(!pattern(text).fits(name), "{text} {name}");
+        }
+        let long = "a".repeat(4000);
+        assert!(!pattern(&"a*".repeat(40)).fits(&format!("{long}b{long}").replace('a', "c")));
+    }
+
+    #[test]
+    fn what_is_excluded_is_not_wanted_though_it_is_included() {
+        let list = List { include: vec![pattern("rdma*")], exclude: vec![pattern("*bytes")] };
+        assert!(list.wants(&["x", "rdma_packets"]) && !list.wants(&["x"]));
+        assert!(!list.wants(&["rdma_bytes"]) && List::default().wants(&["anything"]));
+    }
+}

@@ -1,0 +1,147 @@
+//! What hosts are told, where it differs.
+
+use super::*;
+
+#[test]
+fn one_host_without_rdma_sends_the_whole_job_over_tcp() {
+    let machines = [
+        Machine::new("a", "mlx5-roce", "10.1.4.23", &debian()),
+        Machine::new("b", "empty", "10.1.4.24", &debian()),
+    ];
+    let launch = planned(Framework::Mpi, Mode::Auto, &debian(), &machines).expect("a launch");
+    assert_eq!(launch.mode, Mode::Tcp);
+    assert!(
+        launch.notes[0].starts_with("the whole job goes over TCP: b: no RDMA device"),
+        "{:?}",
+        launch.notes
+    );
+    assert!(head(&launch).contains("--mca pml ob1 --mca btl self,vader,tcp"), "{}", head(&launch));
+    assert_eq!(variable(&launch, 0, "NCCL_IB_DISABLE"), Some("1"));
+}
+
+#[test]
+fn each_host_has_its_own_devices() {
+    let machines = [
+        Machine::new("a", "mlx5-roce", "10.1.4.23", &debian()),
+        Machine::new("b", "irdma", "192.168.85.4", &debian()),
+    ];
+    let launch = planned(Framework::Mpi, Mode::Rdma, &debian(), &machines).expect("a launch");
+    assert_eq!(variable(&launch, 0, "NCCL_IB_HCA"), Some("=mlx5_0:1"));
+    assert_eq!(variable(&launch, 1, "NCCL_IB_HCA"), Some("=rocep24s0:1"));
+    assert_eq!(variable(&launch, 0, "OMPI_MCA_pml"), None, "it is said to mpirun");
+    assert!(head(&launch).contains("opal_common_ucx_devices any"), "{}", head(&launch));
+    assert_ne!(launch.hosts[0].folder, launch.hosts[1].folder);
+}
+
+#[test]
+fn without_ucx_libfabric_is_taken() {
+    let ofi = with_mpi("mpirun (Open MPI) 5.0.11", &["pml:cm", "mtl:ofi", "pml:ob1"]);
+    let machines = pair("mlx5-roce", "10.1.4.23", &ofi);
+    let launch = planned(Framework::Mpi, Mode::Rdma, &ofi, &machines).expect("a launch");
+    let words = "--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm";
+    assert!(
+        head(&launch).contains(words) && !head(&launch).contains("openib"),
+        "{}",
+        head(&launch)
+    );
+    assert_eq!(variable(&launch, 0, "FI_VERBS_DEVICE_NAME"), Some("mlx5_0"));
+}
+
+#[test]
+fn efa_and_omni_path_have_their_own_ways() {
+    let machines = pair("efa", "172.31.16.90", &five());
+    let launch = planned(Framework::Mpi, Mode::Rdma, &five(), &machines).expect("a launch");
+    assert!(head(&launch).contains("mtl_ofi_provider_include efa"), "{}", head(&launch));
+    let machines = pair("hfi1", "10.0.0.1", &debian());
+    let launch = planned(Framework::Mpi, Mode::Rdma, &debian(), &machines).expect("a launch");
+    assert!(head(&launch).contains("--mca pml cm --mca mtl psm2"), "{}", head(&launch));
+}
+
+#[test]
+fn hosts_in_no_common_network_are_told_their_own_interfaces() {
+    let machines = [
+        Machine::new("a", "mlx5-roce", "10.1.4.23", &five()),
+        Machine::new("b", "rxe", "192.168.122.40", &five()),
+    ];
+    let launch = planned(Framework::Mpi, Mode::Tcp, &five(), &machines).expect("a launch");
+    assert!(!head(&launch).contains("if_include") && head(&launch).contains("btl self,sm,tcp"));
+    assert_eq!(variable(&launch, 0, "OMPI_MCA_btl_tcp_if_include"), Some("eno1"));
+    assert_eq!(variable(&launch, 1, "OMPI_MCA_btl_tcp_if_include"), Some("eth0"));
+}
+
+#[test]
+fn an_mpi_in_a_place_of_its_own_is_called_by_its_path() {
+    let mut tools = five();
+    tools.mpi.as_mut().expect("MPI").mpirun = "/opt/venv/bin/mpirun".to_owned();
+    let machines = pair("rxe", "192.168.122.40", &tools);
+    let launch = planned(Framework::Mpi, Mode::Tcp, &tools, &machines).expect("a launch");
+    assert!(head(&launch).starts_with("/opt/venv/bin/mpirun "));
+}
+
+#[test]
+fn ranks_belong_to_hosts_in_their_order() {
+    let mut machines = pair("rxe", "192.168.122.40", &debian());
+    machines[0].slots = Some(3);
+    let launch = planned(Framework::Mpi, Mode::Tcp, &debian(), &machines).expect("a launch");
+    let host = |rank| launch.host_of(rank).map(|host| host.host.as_str());
+    assert_eq!([host(0), host(2), host(3), host(5)], [Some("a"), Some("a"), Some("b"), None]);
+    let after = head(&launch);
+    assert!(after.contains("-n 3 --host a:3") && after.contains(": -n 2 --host b:2"), "{after}");
+}
+
+#[test]
+fn what_the_user_hands_on_stays_and_comes_last() {
+    let machines = pair("mlx5-roce", "10.1.4.23", &debian());
+    let launch = planned(Framework::Mpi, Mode::Auto, &debian(), &machines).expect("a launch");
+    assert_eq!(variable(&launch, 0, "WIRELANE_JOB"), Some("3f9a"));
+    assert_eq!(
+        launch.hosts[0].environment.last().map(|(name, _)| name.as_str()),
+        Some("OMP_NUM_THREADS")
+    );
+}
+
+#[test]
+fn a_script_runs_its_command_in_its_folder_with_its_variables() {
+    let machines = pair("rxe", "192.168.122.40", &with_programs());
+    let framework = Framework::Tensorflow { ps: 0, chief: false };
+    let mut launch = planned(framework, Mode::Tcp, &with_programs(), &machines).expect("a launch");
+    let host = &mut launch.hosts[1];
+    host.directory = "/".to_owned();
+    host.command = ["sh", "-c", "pwd; echo $TF_CONFIG; echo \"$1\"", "x", "it's a file"]
+        .map(str::to_owned)
+        .to_vec();
+    let run = |script: &str| {
+        let output = std::process::Command::new("sh").args(["-c", script]).output().expect("sh");
+        (
+            output.status.code(),
+            [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("text")),
+        )
+    };
+    let (code, [said, _]) = run(&host.script());
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!((code, lines[0], lines[2]), (Some(0), "/", "it's a file"));
+    let config: serde_json::Value = serde_json::from_str(lines[1]).expect("JSON");
+    assert_eq!(config["task"], serde_json::json!({ "type": "worker", "index": 1 }));
+    assert_eq!(config["cluster"]["worker"].as_array().map(Vec::len), Some(2));
+    host.command = vec!["no-such-program".to_owned()];
+    let (code, [_, complaint]) = run(&host.script());
+    assert_eq!(code, Some(127));
+    assert!(
+        complaint.starts_with("wirelane: b has no program no-such-program in / or "),
+        "{complaint}"
+    );
+}
+
+#[test]
+fn torchrun_of_pytorch_1_is_helped_past_its_own_default() {
+    let command = |version: &str| {
+        let mut tools = with_programs();
+        tools.torch.as_mut().expect("torch").version = Some(version.to_owned());
+        let machines = pair("rxe", "192.168.122.40", &tools);
+        let launch = planned(Framework::Torch, Mode::Tcp, &tools, &machines).expect("a launch");
+        launch.hosts[1].command.join(" ")
+    };
+    assert!(command("1.13.0a0+gitunknown").contains("--redirects=9:0 --tee=9:0"));
+    assert!(!command("2.9.1").contains("--redirects"));
+    assert!(command("2.9.1").contains("--node_rank=1 --nproc_per_node=2"));
+}
