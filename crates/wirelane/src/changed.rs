@@ -1,5 +1,8 @@
 //! What the commands that change a machine have in common.
 
+pub(crate) mod report;
+
+use std::io::{IsTerminal, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::exit::Failure;
@@ -11,6 +14,21 @@ pub(crate) fn refused(error: ops::change::Error) -> Failure {
     } else {
         Failure::failed(error.to_string())
     }
+}
+
+/// Asks whoever is at the terminal. Where nobody is, nobody has agreed.
+pub(crate) fn agreed(command: &str, changes: usize) -> Result<bool, Failure> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::usage(format!(
+            "{command}: nobody is there to ask; --yes makes the changes without asking"
+        )));
+    }
+    let mut stderr = std::io::stderr().lock();
+    let _ = write!(stderr, "make these {changes} changes? [y/N] ").and_then(|()| stderr.flush());
+    let mut line = String::new();
+    let read = std::io::stdin().read_line(&mut line);
+    read.map_err(|error| Failure::failed(format!("read the answer: {error}")))?;
+    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
 /// In seconds since 1970.

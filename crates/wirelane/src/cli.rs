@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
+use crate::bench::BenchArgs;
 use crate::capture::CaptureArgs;
 use crate::changes::ChangesArgs;
 use crate::config::command::ConfigArgs;
@@ -14,13 +15,20 @@ use crate::env::EnvArgs;
 use crate::exec::ExecArgs;
 use crate::exit::{Exit, Failure};
 use crate::explain::ExplainArgs;
+use crate::exporter::ExporterArgs;
+use crate::hosts::HostsArgs;
+use crate::install::InstallArgs;
 use crate::k8s::K8sArgs;
 use crate::kv::KvArgs;
+use crate::launch::LaunchArgs;
+use crate::nfs::NfsArgs;
 use crate::output;
 use crate::revert::RevertArgs;
 use crate::serve::ServeArgs;
+use crate::setup::SetupArgs;
 use crate::snapshot::SnapshotArgs;
 use crate::token::TokenArgs;
+use crate::top::TopArgs;
 use crate::topo::TopoArgs;
 use crate::tune::TuneArgs;
 use crate::{completions::CompletionsArgs, man::ManArgs};
@@ -84,6 +92,8 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Store and fetch values, list them, and measure the store
     Kv(KvArgs),
+    /// Measure what the fabric gives, and say whether that is what it should give
+    Bench(BenchArgs),
     /// Try a link to a peer: measure it, and say which way it goes and why
     Connect(ConnectArgs),
     /// Make tokens, by which a store knows its callers, and check files of them
@@ -98,10 +108,24 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Say what an error line of NCCL, UCX, libfabric, perftest or the kernel means
     Explain(ExplainArgs),
+    /// Serve this machine's metrics to Prometheus: RDMA ports, GPUs, processors, memory
+    Exporter(ExporterArgs),
+    /// Watch ports and GPUs live in the terminal
+    Top(TopArgs),
+    /// Place units, alert rules and dashboards on this machine
+    Install(InstallArgs),
     /// Print the environment that a job on this machine should have
     Env(EnvArgs),
     /// Run a command in that environment
     Exec(ExecArgs),
+    /// Look at all hosts of a job at once, and mark where they differ
+    Hosts(HostsArgs),
+    /// Start a job on several hosts, and prove what carried its data
+    Launch(LaunchArgs),
+    /// Plan or make what hosts need for jobs on the fabric
+    Setup(SetupArgs),
+    /// Serve, mount and prove a file system over RDMA
+    Nfs(NfsArgs),
     /// Plan or make settings that make the fabric faster
     Tune(TuneArgs),
     /// List what was changed on this machine

@@ -40,7 +40,7 @@ impl HostArgs {
 }
 
 /// This process's variables. Names and values that are not text tell nothing of the fabric.
-fn environment() -> impl Iterator<Item = (String, String)> {
+pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {
     let text = |(name, value): (OsString, OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };

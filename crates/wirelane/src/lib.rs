@@ -6,6 +6,7 @@
 //!
 //! Start at [`main`].
 
+mod bench;
 mod caller;
 mod capture;
 mod changed;
@@ -21,28 +22,38 @@ mod env;
 mod exec;
 mod exit;
 mod explain;
+mod exporter;
 mod host;
+mod hosts;
+mod install;
 mod k8s;
 mod key_file;
 mod kv;
+mod launch;
 mod logging;
 mod man;
+mod nfs;
 mod output;
 mod peer;
 mod rdma;
+mod remote;
 mod revert;
 mod secret_file;
 mod serve;
+mod setup;
 mod signals;
 mod size;
 mod snapshot;
 mod ticket;
 mod tls_file;
 mod token;
+mod top;
 mod topo;
 mod transport;
 mod tune;
 mod version;
+mod watch;
+mod web;
 mod within;
 
 use clap::Parser;
@@ -65,6 +76,7 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
     match command {
         Command::Serve(args) => serve::run(global, &args),
         Command::Connect(args) => connect::run(global, &args),
+        Command::Bench(args) => bench::run(global, &args),
         Command::Kv(args) => kv::run(global, &args),
         Command::Token(args) => token::run(&args),
         Command::Devices(args) => devices::run(global, &args),
@@ -72,6 +84,13 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         Command::Snapshot(args) => snapshot::run(global, &args),
         Command::Doctor(args) => doctor::run(global, &args),
         Command::Explain(args) => explain::run(global, &args),
+        Command::Exporter(args) => exporter::run(global, &args),
+        Command::Top(args) => top::run(global, &args),
+        Command::Hosts(args) => hosts::run(global, &args),
+        Command::Launch(args) => launch::run(global, &args),
+        Command::Setup(args) => setup::run(global, &args),
+        Command::Nfs(args) => nfs::run(global, &args),
+        Command::Install(args) => install::run(global, &args),
         Command::Env(args) => env::run(global, &args),
         Command::Exec(args) => exec::run(global, &args),
         Command::Tune(args) => tune::run(global, &args),

@@ -1,5 +1,6 @@
 //! The doors to stdout and stderr: answers on the one, everything else on the other.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
@@ -10,7 +11,7 @@ use crate::exit::Failure;
 
 /// Writes an answer to stdout. A reader that closed the pipe has seen enough: not a failure.
 pub(crate) fn answer(text: &str) -> Result<(), Failure> {
-    bytes(text.as_bytes()).map(drop)
+    bytes(tame(text).as_bytes()).map(drop)
 }
 
 /// Writes bytes to stdout, whatever they are. `false`: the reader has closed the pipe, and wants no more.
@@ -33,7 +34,37 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
 /// A line for the person at the terminal.
 pub(crate) fn note(text: &str) {
     // Nobody left to tell when stderr is gone.
-    let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
+    let _ = writeln!(io::stderr().lock(), "{}", tame(text.trim_end()));
+}
+
+/// Text without what would command a terminal, but for colours: names and lines of a machine may come from a snapshot that
+/// somebody sent, or from a device that tells what it likes.
+fn tame(text: &str) -> Cow<'_, str> {
+    let wild = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    if !text.contains(wild) {
+        return Cow::Borrowed(text);
+    }
+    let mut tamed = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(wild) {
+        tamed.push_str(&rest[..at]);
+        let colour = colour(&rest[at..]);
+        tamed.push_str(colour);
+        let letter = rest[at..].chars().next().map_or(0, char::len_utf8);
+        rest = &rest[at + colour.len().max(letter)..];
+    }
+    tamed.push_str(rest);
+    Cow::Owned(tamed)
+}
+
+/// The sequence that sets a colour, if the text begins with one.
+fn colour(text: &str) -> &str {
+    let Some(parameters) = text.strip_prefix("\x1b[") else { return "" };
+    let end = parameters.find(|letter: char| !matches!(letter, '0'..='9' | ';'));
+    match end.filter(|end| parameters[*end..].starts_with('m')) {
+        Some(end) => &text[.."\x1b[".len() + end + 1],
+        None => "",
+    }
 }
 
 /// What takes time, for who waits at a terminal; files and scripts need not know.
@@ -100,6 +131,13 @@ const LONG: u64 = 16 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_terminal_is_told_colours_and_nothing_else() {
+        assert!(matches!(tame("plain\tand\nfine"), Cow::Borrowed(_)));
+        assert_eq!(tame("a\x1b[1;31mred\x1b[0m"), "a\x1b[1;31mred\x1b[0m");
+        assert_eq!(tame("\x1b]0;title\x07 \x1b[2J\x1b[\u{9b}31mé\r\x1b"), "]0;title [2J[31mé");
+    }
 
     #[test]
     fn columns_align_without_trailing_spaces() {

@@ -14,6 +14,26 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
+    /// From what people write; a port of its own where they write none.
+    pub(crate) fn parse(text: &str, port: u16) -> Result<Self, String> {
+        let wrong =
+            || format!("write HOST or HOST:PORT, such as node7, 10.0.0.7:{port} or [::1]:{port}");
+        // An address of version 6 has colons of its own.
+        if text.parse::<IpAddr>().is_ok() {
+            return Ok(Peer { host: text.to_owned(), port });
+        }
+        let (host, port) = match text.rsplit_once(':') {
+            Some((host, port)) => (host, port.parse().map_err(|_| wrong())?),
+            None => (text, port),
+        };
+        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let ambiguous = host.contains(':') && host.parse::<IpAddr>().is_err();
+        if host.is_empty() || ambiguous || port == 0 {
+            return Err(wrong());
+        }
+        Ok(Peer { host: host.to_owned(), port })
+    }
+
     /// Its name or address, without the port.
     pub(crate) fn host(&self) -> &str {
         &self.host
@@ -37,22 +57,7 @@ impl FromStr for Peer {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || "write HOST or HOST:PORT, such as node7, 10.0.0.7:50051 or [::1]:50051".to_owned();
-        // An address of version 6 has colons of its own.
-        if text.parse::<IpAddr>().is_ok() {
-            return Ok(Peer { host: text.to_owned(), port: PORT });
-        }
-        let (host, port) = match text.rsplit_once(':') {
-            Some((host, port)) => (host, port.parse().map_err(|_| wrong())?),
-            None => (text, PORT),
-        };
-        let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        let ambiguous = host.contains(':') && host.parse::<IpAddr>().is_err();
-        if host.is_empty() || ambiguous || port == 0 {
-            return Err(wrong());
-        }
-        Ok(Peer { host: host.to_owned(), port })
+        Peer::parse(text, PORT)
     }
 }
 

@@ -52,10 +52,15 @@ pub(crate) fn run(_global: &Global, args: &RevertArgs) -> Result<Exit, Failure> 
     };
     let manner = Manner { force: args.force, rehearse: args.dry_run };
     let outcomes = revert(&machine, &pick, manner, now()).map_err(refused)?;
-    if args.json {
+    told(&outcomes, args.dry_run, args.json)
+}
+
+/// Prints what became of each change, and says how it ends.
+pub(crate) fn told(outcomes: &[Outcome], rehearsed: bool, json: bool) -> Result<Exit, Failure> {
+    if json {
         output::json(&outcomes)?;
     } else {
-        output::answer(&text(&outcomes, args.dry_run))?;
+        output::answer(&text(outcomes, rehearsed))?;
     }
     let failed = outcomes.iter().filter(|outcome| matches!(outcome.fate, Fate::Failed(_))).count();
     if failed > 0 {

@@ -36,3 +36,21 @@ impl Signals {
         }
     }
 }
+
+/// Calls back at the first Ctrl-C or SIGTERM, from a thread of its own; neither ends the process by itself any more.
+pub(crate) fn then(call: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::failed(format!("listen for signals: {error}"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(failed)?;
+    let mut signals = {
+        let _entered = runtime.enter();
+        Signals::new()?
+    };
+    let thread = std::thread::Builder::new().name("wirelane-signals".to_owned());
+    // It waits for ever, and ends with the process.
+    let thread = thread.spawn(move || {
+        runtime.block_on(signals.next());
+        call();
+    });
+    thread.map(drop).map_err(failed)
+}

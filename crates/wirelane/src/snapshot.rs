@@ -1,12 +1,13 @@
 //! `wirelane snapshot`: everything that is read on this machine, in one file, to look at it elsewhere.
 
-mod date;
+pub(crate) mod date;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use clap::Args;
+use node::watch::Usage;
 use node::{About, Node, Tree};
 use ops::{doctor, job};
 
@@ -18,7 +19,8 @@ use crate::output;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Every command that has --root reads it. It holds no environment but the fabric's variables, no serial number, and of
-the kernel's command line only the words that matter; it does hold names and network addresses of this machine.")]
+the kernel's command line only the words that matter; it does hold names and network addresses of this machine, and names of
+processes that use RDMA.")]
 pub(crate) struct SnapshotArgs {
     /// Where to write it; `-` is stdout
     #[arg(value_name = "FILE")]
@@ -58,8 +60,11 @@ pub(crate) fn run(_global: &Global, args: &SnapshotArgs) -> Result<Exit, Failure
 /// Looks at everything once: the facts, and what those who judge them look at besides.
 fn look(tree: &Tree) -> Node {
     let node = Node::read(tree);
+    Usage::read(tree);
     let case = doctor::Case { node: &node, tree, settings: doctor::Settings::default() };
     doctor::examine(&case, &doctor::CHECKS.iter().collect::<Vec<_>>());
+    // What hosts are compared by.
+    ops::inventory::Table::new(&[(String::new(), Ok(case))]);
     let environment = tree.environment();
     let request = job::Request { environment, mode: job::Mode::Auto, peers: &[], nccl: None };
     // What comes of it is asked for by others.

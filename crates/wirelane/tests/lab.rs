@@ -7,6 +7,18 @@
 mod capture;
 #[path = "lab/changes.rs"]
 mod changes;
+#[path = "lab/counters.rs"]
+mod counters;
+#[path = "lab/launch.rs"]
+mod launch;
+#[path = "lab/bench.rs"]
+mod measured;
+#[path = "lab/nfs.rs"]
+mod nfs;
+#[path = "monitoring/prometheus.rs"]
+mod prometheus;
+#[path = "lab/setup.rs"]
+mod setup;
 
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
@@ -294,6 +306,21 @@ fn a_snapshot_tells_elsewhere_what_the_machine_tells() {
         (output.status.code(), findings.map(told).collect::<Vec<_>>())
     };
     assert_eq!(doctor(&[]), doctor(&["--root", &file]));
+
+    let metrics = |root: &[&str]| {
+        let output =
+            run(program, &[&["exporter", "--once", "--no-gpu", "--no-host"], root].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        // Counters go on while we look: what is told, not how much of it.
+        let series = |line: &str| Some(line.rsplit_once(' ')?.0.to_owned());
+        let told: Vec<String> = text(&output.stdout).lines().filter_map(series).collect();
+        told.into_iter()
+            .filter(|line| line.contains("rdma_") || line.contains("port_info"))
+            .collect::<Vec<_>>()
+    };
+    let here = metrics(&[]);
+    assert!(here.iter().any(|series| series.starts_with("rdma_port_state{")), "{here:?}");
+    assert_eq!(here, metrics(&["--root", &file]));
 }
 
 /// ib_write_bw from rxe0 to rxe1: the client's exit code, the server's, and what the client printed.

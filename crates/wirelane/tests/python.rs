@@ -1,7 +1,7 @@
-//! What others read, read as they do, in Python: a client made from the published .proto, and manifests checked
-//! against the schemas of clusters.
+//! What others read, read as they do, in Python: a client made from the published .proto, manifests checked
+//! against the schemas of clusters, and measurements checked against their own.
 //!
-//! Needs a Python with grpcio, grpcio-tools and kubernetes-validate, which the variable WIRELANE_TEST_PYTHON names;
+//! Needs a Python with grpcio, grpcio-tools and kubernetes-validate (which brings jsonschema), which the variable WIRELANE_TEST_PYTHON names;
 //! `cargo xtask test` brings one. Where WIRELANE_CRDS names a folder of CustomResourceDefinitions, manifests are
 //! checked against those too.
 #![allow(missing_docs, reason = "a test")]
@@ -127,8 +127,27 @@ fn manifests_are_what_clusters_take() {
     ends_well(&mut python);
 }
 
+#[test]
+fn measurements_are_what_their_schema_says() {
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bench.schema.json");
+    ends_well(python("bench.py").arg(env!("CARGO_BIN_EXE_wirelane")).arg(schema));
+}
+
+#[test]
+fn logs_of_nccl_are_what_the_schema_says_and_the_script_is_python() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut python = python("nccl.py");
+    python.arg(env!("CARGO_BIN_EXE_wirelane")).arg(here.join("../../docs/bench.schema.json"));
+    python
+        .arg(here.join("../bench/tests/nccl"))
+        .arg(here.join("../node/tests/trees/cx3-gpus.json"));
+    ends_well(&mut python);
+}
+
 /// The node that is looked at, and what is asked for.
-const MANIFESTS: [&str; 13] = [
+const MANIFESTS: [&str; 15] = [
+    "empty job --image i:1 --type multi --launch torch -- train.py",
+    "empty job --image i:1 --type multi --launch tensorflow -- python3 train.py",
     "iommu machineconfig",
     "empty machineconfig --memlock --enable-iommu --role infra",
     "ndr8 policy",

@@ -11,6 +11,7 @@ use super::{Loaded, Origin, Settings, resolve, schema};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
+use crate::web::Gate;
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
@@ -32,6 +33,9 @@ enum ConfigCommand {
     Check {
         /// The file to check
         file: PathBuf,
+        /// It is a web config file, as `exporter --web-config` takes it
+        #[arg(long)]
+        web: bool,
     },
     /// Print the JSON schema of the settings file, for editors
     Schema,
@@ -52,7 +56,8 @@ pub(crate) fn run(global: &Global, args: &ConfigArgs) -> Result<Exit, Failure> {
         ConfigCommand::Show { format, json } => {
             show(global, if *json { Format::Json } else { *format })
         }
-        ConfigCommand::Check { file } => check(file),
+        ConfigCommand::Check { file, web: true } => check_web(file),
+        ConfigCommand::Check { file, web: false } => check(file),
         ConfigCommand::Schema => {
             output::json(&schema::json_schema())?;
             Ok(Exit::Done)
@@ -122,6 +127,23 @@ fn check(file: &Path) -> Result<Exit, Failure> {
             Ok(Exit::No)
         }
         Err(unreadable) => Err(unreadable.into_failure()),
+    }
+}
+
+/// With the certificates and keys that it names.
+fn check_web(file: &Path) -> Result<Exit, Failure> {
+    let shown = file.display();
+    std::fs::File::open(file)
+        .map_err(|error| Failure::failed(format!("read the web config file {shown}: {error}")))?;
+    match Gate::open(Some(file)) {
+        Ok(gate) => {
+            output::note(&format!("{shown}: nothing wrong; it serves {}", gate.scheme()));
+            Ok(Exit::Done)
+        }
+        Err(wrong) => {
+            output::note(&wrong.to_string());
+            Ok(Exit::No)
+        }
     }
 }
 

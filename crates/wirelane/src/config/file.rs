@@ -47,8 +47,11 @@ pub(super) fn paragraphs(problems: &[Problem]) -> String {
 /// Reads the file. Every problem is found, not just the first, up to a screenful.
 pub(super) fn read(file: &Path) -> Result<Vec<Assignment>, Unread> {
     let text = text(file)?;
-    let document = yaml::parse(&text)
-        .map_err(|error| Unread::Wrong(vec![Problem::at(file, error.line, error.text)]))?;
+    let document = yaml::parse(&text).map_err(|error| {
+        let remedy = "`wirelane config show --format yaml` prints a file to start from.";
+        let text = format!("{} {remedy}", error.text);
+        Unread::Wrong(vec![Problem::at(file, error.line, text)])
+    })?;
     let mut reader = Reader { file, assignments: Vec::new(), problems: Vec::new() };
     match document.shape {
         Shape::Null => {}

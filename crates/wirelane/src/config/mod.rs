@@ -6,11 +6,11 @@
 pub(crate) mod command;
 mod file;
 mod peer_policy;
-mod problem;
+pub(crate) mod problem;
 mod schema;
 mod table;
 mod value;
-mod yaml;
+pub(crate) mod yaml;
 
 use std::fmt;
 use std::io;

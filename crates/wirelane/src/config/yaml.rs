@@ -1,4 +1,4 @@
-//! A YAML document as a small tree that remembers its lines.
+//! A YAML document as a small tree that remembers its lines: of our settings, or of a web config file.
 //!
 //! Only what a settings file needs: maps, lists, scalars. Aliases, tags, several documents,
 //! repeated keys, deep nesting and large files are refused with their line, so that no input can
@@ -12,13 +12,13 @@ use super::problem::quoted;
 
 /// A place in the document.
 #[derive(Debug)]
-pub(super) struct Node {
-    pub(super) line: usize,
-    pub(super) shape: Shape,
+pub(crate) struct Node {
+    pub(crate) line: usize,
+    pub(crate) shape: Shape,
 }
 
 #[derive(Debug)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     Null,
     /// Written without quotes: a number, a word, true or false.
     Plain(String),
@@ -29,16 +29,16 @@ pub(super) enum Shape {
 }
 
 #[derive(Debug)]
-pub(super) struct Key {
-    pub(super) line: usize,
-    pub(super) name: String,
+pub(crate) struct Key {
+    pub(crate) line: usize,
+    pub(crate) name: String,
 }
 
 /// Why the text is not a settings document.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct NotYaml {
-    pub(super) line: usize,
-    pub(super) text: String,
+pub(crate) struct NotYaml {
+    pub(crate) line: usize,
+    pub(crate) text: String,
 }
 
 impl NotYaml {
@@ -54,7 +54,7 @@ impl fmt::Display for NotYaml {
 }
 
 /// Reads one document; an empty one is a null node.
-pub(super) fn parse(text: &str) -> Result<Node, NotYaml> {
+pub(crate) fn parse(text: &str) -> Result<Node, NotYaml> {
     if let Some(line) = tab_in_indentation(text) {
         return Err(NotYaml::new(
             line,
@@ -102,8 +102,7 @@ fn scan_error(error: &ScanError) -> NotYaml {
     NotYaml::new(
         error.marker().line(),
         format!(
-            "not YAML: {}. Write one `name: value` per line, names of a section two spaces deeper; \
-             `wirelane config show --format yaml` prints a file to start from.",
+            "not YAML: {}. Write one `name: value` per line, names of a section two spaces deeper.",
             error.info()
         ),
     )

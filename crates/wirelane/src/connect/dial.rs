@@ -30,7 +30,8 @@ pub(super) fn dial(
     })
 }
 
-fn try_addresses(
+/// The same on this thread, which may hang in a resolver or a device.
+pub(crate) fn try_addresses(
     endpoint: &Endpoint,
     peer: &Peer,
     tickets: Option<&Tickets>,

@@ -22,6 +22,7 @@ use crate::peer::Peer;
 use crate::size::{Size, seconds};
 use crate::transport::{PolicyArg, Transport};
 use crate::{endpoint, logging, output, size};
+pub(crate) use dial::try_addresses;
 use measure::Plan;
 use report::Answer;
 

@@ -37,7 +37,7 @@ pub(crate) struct JobArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ModeArg {
+pub(crate) enum ModeArg {
     Rdma,
     Tcp,
     Auto,
@@ -58,6 +58,11 @@ pub(crate) struct Place {
 }
 
 impl JobArgs {
+    /// For a job over these hosts too, started from here or from the machine at `root`.
+    pub(crate) fn over(root: PathBuf, mode: ModeArg, peers: Vec<String>) -> Self {
+        JobArgs { root, mode, peers, nccl: None, quiet: false }
+    }
+
     /// Works out the plan; a refusal is said with all its reasons.
     pub(crate) fn plan(&self) -> Result<Planned, Failure> {
         let tree = self.tree()?;

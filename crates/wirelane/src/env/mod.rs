@@ -9,7 +9,7 @@ use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
 
-pub(crate) use job::{JobArgs, Place};
+pub(crate) use job::{JobArgs, ModeArg, Place};
 
 #[derive(Debug, Args)]
 pub(crate) struct EnvArgs {

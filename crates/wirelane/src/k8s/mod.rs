@@ -96,7 +96,7 @@ pub(crate) fn run(_global: &Global, args: &K8sArgs) -> Result<Exit, Failure> {
         }
         K8sCommand::Policy(policy) => policy.print(&args.node()?)?,
         K8sCommand::Network(network) => network.print(&args.node()?)?,
-        K8sCommand::Job(job) => job.print(&args.node()?),
+        K8sCommand::Job(job) => job.print(&args.node()?)?,
         K8sCommand::Verify(verify) => verify.print(),
         K8sCommand::Exporter(exporter) => k8s::exporter(
             &exporter.name,

@@ -3,10 +3,12 @@
 use clap::{Args, ValueEnum};
 use node::Node;
 use ops::k8s::{
-    self, Image, JobRequest, JobType, Name, Platform, Printed, Resource, VerifyRequest, Workload,
+    self, Image, JobRequest, JobType, Name, Platform, PodLaunch, Printed, Resource, VerifyRequest,
+    Workload,
 };
 
 use super::PlatformArg;
+use crate::exit::Failure;
 
 #[derive(Debug, Args)]
 pub(super) struct JobArgs {
@@ -28,6 +30,10 @@ pub(super) struct JobArgs {
     /// How many nodes, where it is several
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     replicas: u32,
+
+    /// Make one job of several pods: by torchrun in each, or by TensorFlow's TF_CONFIG
+    #[arg(long, value_name = "FRAMEWORK")]
+    launch: Option<LaunchArg>,
 
     /// GPUs for each pod (default: as many as this node has of NVIDIA's)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=64))]
@@ -92,8 +98,19 @@ enum TypeArg {
     Multi,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LaunchArg {
+    Torch,
+    Tensorflow,
+}
+
 impl JobArgs {
-    pub(super) fn print(&self, node: &Node) -> Printed {
+    pub(super) fn print(&self, node: &Node) -> Result<Printed, Failure> {
+        if self.launch.is_some() && (self.kind == TypeArg::Single || self.command.is_empty()) {
+            return Err(Failure::usage(
+                "--launch makes one job of several pods: it needs --type multi and a command",
+            ));
+        }
         let is_nvidia = |gpu: &&node::Gpu| gpu.vendor.as_deref() == Some("NVIDIA");
         let found = || u32::try_from(node.gpus.iter().filter(is_nvidia).count()).unwrap_or(0);
         let wait = ["sleep".to_owned(), "infinity".to_owned()];
@@ -101,14 +118,18 @@ impl JobArgs {
         let mut workload = self.workload.workload(&self.name, command);
         workload.gpus = self.gpus.unwrap_or_else(found);
         workload.job_image = self.job_image.as_ref();
-        k8s::job(&JobRequest {
+        Ok(k8s::job(&JobRequest {
             workload,
             kind: match self.kind {
                 TypeArg::Single => JobType::Single,
                 TypeArg::Multi => JobType::Multi(self.replicas),
             },
+            launch: self.launch.map(|launch| match launch {
+                LaunchArg::Torch => PodLaunch::Torch,
+                LaunchArg::Tensorflow => PodLaunch::Tensorflow,
+            }),
             platform: self.workload.platform(),
-        })
+        }))
     }
 }
 

@@ -27,7 +27,8 @@ impl FromStr for HttpAddress {
     }
 }
 
-fn parse(text: &str, example: &str) -> Result<SocketAddr, String> {
+/// Reads `HOST:PORT`; what is wrong is answered with an example.
+pub(crate) fn parse(text: &str, example: &str) -> Result<SocketAddr, String> {
     // `localhost` is the one name people write here; others would need a resolver.
     let text = text.replacen("localhost:", "127.0.0.1:", 1);
     text.parse().map_err(|_| format!("write HOST:PORT with an IP address, such as {example}"))

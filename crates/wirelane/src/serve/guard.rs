@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fabric::link;
 use fabric::session::{Credentials, Key};
-use hyper::Request;
+use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
 use kv_server::access::{Access, Holder, Refused, Scope};
 use kv_server::tls::{Certified, Tls};
@@ -121,15 +121,15 @@ impl Guard {
     }
 
     /// Whether a caller by HTTP may look. What it would see is of all keys, so it must be able to read all.
-    pub(super) fn admit<B>(
+    pub(super) fn admit(
         &self,
-        request: &Request<B>,
+        headers: &HeaderMap,
         certificate: Option<&Certified>,
     ) -> Result<(), Refused> {
         if !self.security.asks() {
             return Ok(());
         }
-        let shown = request.headers().get(AUTHORIZATION);
+        let shown = headers.get(AUTHORIZATION);
         if let (None, Some(certificate), Some(tls)) = (shown, certificate, self.http_tls())
             && !tls.still_takes(certificate)
         {

@@ -1,29 +1,19 @@
-//! The HTTP server: a few answers, and limits so that no caller can hold it up.
+//! What `serve` answers over HTTP, and to whom.
 
-use std::convert::Infallible;
-use std::pin::pin;
+use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
-use tokio::time::{sleep, timeout};
+use hyper::StatusCode;
+use hyper::header::WWW_AUTHENTICATE;
+use tokio::net::TcpStream;
 
-use kv_server::Phase;
 use kv_server::access::Refused;
 use kv_server::tls::{Certified, Tls};
 
 use super::guard::Guard;
 use super::metrics;
 use super::status::Status;
+use crate::web::{self, Head, PLAIN, Reply, Stream, misdirected, text};
 
 /// What is served at one address.
 #[derive(Clone)]
@@ -50,129 +40,54 @@ impl Site {
     }
 
     /// Whether this may be seen; health is told to everybody.
-    fn admit<B>(
-        &self,
-        request: &Request<B>,
-        certificate: Option<&Certified>,
-    ) -> Result<(), Refused> {
+    fn admit(&self, head: &Head, certificate: Option<&Certified>) -> Result<(), Refused> {
         match &self.guard {
-            Some(guard) if GUARDED.contains(&request.uri().path()) => {
-                guard.admit(request, certificate)
+            Some(guard) if GUARDED.contains(&head.uri.path()) => {
+                guard.admit(&head.headers, certificate)
             }
             _ => Ok(()),
         }
     }
 }
 
-/// Serves until told to stop, then lets answers under way finish.
-pub(super) async fn serve(listener: TcpListener, site: Site, mut life: watch::Receiver<Phase>) {
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            // An error means that the server is gone.
-            () = Phase::Stopping.reached(&mut life) => break,
+impl web::Site for Site {
+    type Shown = Option<Arc<Certified>>;
+
+    async fn begin(&self, stream: TcpStream) -> io::Result<(Stream, Self::Shown)> {
+        let (Some(tls), Some(guard)) = (&self.tls, &self.guard) else {
+            return Ok((Stream::Plain(stream), None));
         };
-        match accepted {
-            Ok((stream, _)) => admit(stream, &places, &site, &life),
-            Err(error) => {
-                // Out of file descriptors, most likely: wait for some to come back.
-                tracing::warn!(%error, "cannot accept a connection");
-                sleep(Duration::from_millis(100)).await;
-            }
+        let (stream, shown) = tls.accept(stream, guard.access()).await?;
+        Ok((Stream::Tls(Box::new(stream)), shown))
+    }
+
+    async fn answer(&self, head: &Head, certificate: &Self::Shown) -> Reply {
+        if let Some(reply) = misdirected(head, self.paths()) {
+            return reply;
+        }
+        if let Err(refused) = self.admit(head, certificate.as_deref()) {
+            return denied(refused);
+        }
+        let status = &self.status;
+        match head.uri.path() {
+            HEALTH => text(StatusCode::OK, PLAIN, "ok\n"),
+            READY => match status.obstacle() {
+                None => text(StatusCode::OK, PLAIN, "ready\n"),
+                Some(why) => text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, format!("no: {why}\n")),
+            },
+            METRICS => text(StatusCode::OK, metric::CONTENT_TYPE, metrics::render(status)),
+            _ => match status.clone().json().await {
+                Some(json) => text(StatusCode::OK, "application/json", json),
+                None => {
+                    let body = "an RDMA device does not answer; look at the kernel's log\n";
+                    text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, body)
+                }
+            },
         }
     }
-    drop(listener);
-    let _ = places.acquire_many(MOST_CONNECTIONS as u32).await;
 }
 
-/// Gives the connection a place and a task, or closes it when all places are taken.
-fn admit(stream: TcpStream, places: &Arc<Semaphore>, site: &Site, life: &watch::Receiver<Phase>) {
-    let Ok(place) = places.clone().try_acquire_owned() else {
-        tracing::warn!(most = MOST_CONNECTIONS, "too many HTTP connections, one was closed");
-        return;
-    };
-    let (site, life) = (site.clone(), life.clone());
-    tokio::spawn(async move {
-        converse(stream, site, life).await;
-        drop(place);
-    });
-}
-
-async fn converse(stream: TcpStream, site: Site, life: watch::Receiver<Phase>) {
-    let (Some(tls), Some(guard)) = (&site.tls, &site.guard) else {
-        return exchange(stream, site, None, life).await;
-    };
-    match tls.accept(stream, guard.access()).await {
-        Ok((stream, shown)) => exchange(stream, site, shown, life).await,
-        Err(error) => tracing::debug!(%error, "a TLS handshake for HTTP failed"),
-    }
-}
-
-async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
-    stream: S,
-    site: Site,
-    certificate: Option<Arc<Certified>>,
-    mut life: watch::Receiver<Phase>,
-) {
-    let service = service_fn(move |request| answer(request, site.clone(), certificate.clone()));
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
-        .max_buf_size(MOST_HEADER_BYTES)
-        .serve_connection(TokioIo::new(stream), service);
-    let mut connection = pin!(connection);
-    let ended = tokio::select! {
-        ended = timeout(LONGEST_CONNECTION, connection.as_mut()) => ended.unwrap_or(Ok(())),
-        () = Phase::Stopping.reached(&mut life) => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "HTTP connection ended");
-    }
-}
-
-async fn answer(
-    request: Request<Incoming>,
-    site: Site,
-    certificate: Option<Arc<Certified>>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
-    let path = request.uri().path();
-    let known = site.paths().contains(&path);
-    if known && !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut response =
-            text(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "only GET and HEAD here\n".into());
-        response.headers_mut().insert(ALLOW, "GET, HEAD".parse().expect("a header value"));
-        return Ok(response);
-    }
-    if let Err(refused) = site.admit(&request, certificate.as_deref()) {
-        return Ok(denied(refused));
-    }
-    let status = &site.status;
-    Ok(match path {
-        _ if !known => {
-            let there = site.paths().join(", ");
-            text(StatusCode::NOT_FOUND, PLAIN, format!("not here; there is {there}\n"))
-        }
-        HEALTH => text(StatusCode::OK, PLAIN, "ok\n".into()),
-        READY => match status.obstacle() {
-            None => text(StatusCode::OK, PLAIN, "ready\n".into()),
-            Some(why) => text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, format!("no: {why}\n")),
-        },
-        METRICS => text(StatusCode::OK, metric::CONTENT_TYPE, metrics::render(status)),
-        _ => match status.clone().json().await {
-            Some(json) => text(StatusCode::OK, "application/json", json),
-            None => {
-                let body = "an RDMA device does not answer; look at the kernel's log\n";
-                text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, body.into())
-            }
-        },
-    })
-}
-
-fn denied(refused: Refused) -> Response<Full<Bytes>> {
+fn denied(refused: Refused) -> Reply {
     let (code, why) = match refused {
         Refused::Scope => (
             StatusCode::FORBIDDEN,
@@ -188,19 +103,12 @@ fn denied(refused: Refused) -> Response<Full<Bytes>> {
              a certificate where this server takes them\n",
         ),
     };
-    let mut response = text(code, PLAIN, why.to_owned());
+    let mut reply = text(code, PLAIN, why);
     if code == StatusCode::UNAUTHORIZED {
         let asked = "Basic realm=\"wirelane\"".parse().expect("a header value");
-        response.headers_mut().insert(WWW_AUTHENTICATE, asked);
+        reply.headers_mut().insert(WWW_AUTHENTICATE, asked);
     }
-    response
-}
-
-fn text(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, kind.parse().expect("a header value"));
-    response
+    reply
 }
 
 const HEALTH: &str = "/healthz";
@@ -210,12 +118,3 @@ const STATUS: &str = "/api/v1/transport/status";
 const PATHS: [&str; 4] = [HEALTH, READY, METRICS, STATUS];
 /// What tells of the store and of those who use it.
 const GUARDED: [&str; 2] = [METRICS, STATUS];
-const PLAIN: &str = "text/plain";
-
-/// Enough for every scraper and dashboard of a site, few enough to need little memory.
-const MOST_CONNECTIONS: usize = 256;
-const MOST_HEADER_BYTES: usize = 16 * 1024;
-/// How long a caller may take to send a request's head.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Also for a caller that does not read its answer: its place comes back.
-const LONGEST_CONNECTION: Duration = Duration::from_secs(60);

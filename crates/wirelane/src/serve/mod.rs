@@ -1,6 +1,6 @@
 //! `wirelane serve`: the store, by links and by gRPC on one port; status and metrics over HTTP on another.
 
-mod address;
+pub(crate) mod address;
 mod args;
 mod descriptors;
 mod door;
@@ -37,13 +37,14 @@ use crate::config::Settings;
 use crate::exit::{self, Exit, Failure};
 use crate::signals::Signals;
 use crate::version::VERSION;
-use crate::{logging, output};
+use crate::{logging, output, web};
 pub(crate) use args::ServeArgs;
 use events::Events;
 use greeting::Greeting;
 use guard::Guard;
 use http::Site;
 use offers::Offers;
+pub(crate) use runtime::prepare as prepare_thread;
 use status::{Parts, Status};
 use upkeep::Closer;
 
@@ -127,11 +128,11 @@ async fn serve(
     let (tell, life) = watch::channel(Phase::Serving);
     let (drained, calls) = oneshot::channel();
     if let Some(metrics) = metrics {
-        tokio::spawn(http::serve(metrics, Site::metrics(status.clone()), life.clone()));
+        tokio::spawn(web::serve(metrics, Site::metrics(status.clone()), life.clone()));
     }
     tokio::spawn(reload::serve(hangup, guard.clone(), life.clone()));
     let site = Site::everything(status.clone(), guard);
-    let http = tokio::spawn(http::serve(http, site, life.clone()));
+    let http = tokio::spawn(web::serve(http, site, life.clone()));
     let grpc = tokio::spawn(grpc.serve(life.clone(), drained));
     let tidy = tokio::spawn(upkeep::tidy(engine, life.clone()));
     let hands = Hands { workers: args.workers(), drain: args.drain, endpoint, status };
@@ -223,7 +224,8 @@ async fn register(endpoint: Endpoint) {
     }
 }
 
-async fn bind(address: SocketAddr, option: &str) -> Result<TcpListener, Failure> {
+/// Listens, or says who is in the way.
+pub(crate) async fn bind(address: SocketAddr, option: &str) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).await.map_err(|error| {
         let other = format!("choose another address with {option} HOST:PORT");
         Failure::failed(match error.kind() {

@@ -37,7 +37,7 @@ pub(super) fn start() -> io::Result<Runtime> {
 
 /// Has hyper serve a connection that is over already. On each thread it keeps the date for its headers, and
 /// asks the linker, once, to forget it when the thread ends (hyper 1.12, with HTTP/2).
-fn prepare() {
+pub(crate) fn prepare() {
     let service =
         service_fn(|_| async { Ok::<_, Infallible>(hyper::Response::new(Empty::<Bytes>::new())) });
     let connection = http1::Builder::new().serve_connection(Nobody, service);

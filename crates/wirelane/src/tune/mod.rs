@@ -2,7 +2,6 @@
 
 mod render;
 
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -10,7 +9,7 @@ use node::{Node, Tree};
 use ops::change::{self, Look, Machine, Plan};
 use ops::tune::{self, Choice, Profile};
 
-use crate::changed::{now, refused};
+use crate::changed::{agreed, now, refused, report};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::host::HostArgs;
@@ -80,7 +79,7 @@ struct What {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ProfileArg {
+pub(crate) enum ProfileArg {
     Latency,
     Throughput,
 }
@@ -140,7 +139,7 @@ fn apply(args: &ApplyArgs) -> Result<Exit, Failure> {
     if !what.json {
         output::answer(&report.text())?;
     }
-    if report.changes() > 0 && !args.yes && !agreed(report.changes())? {
+    if report.changes() > 0 && !args.yes && !agreed("tune apply", report.changes())? {
         return Err(Failure::no("nothing was changed"));
     }
     let command = format!("tune apply --profile {}", what.profile().name());
@@ -148,32 +147,23 @@ fn apply(args: &ApplyArgs) -> Result<Exit, Failure> {
     if what.json {
         output::json(&report.with(&applied))?;
     } else {
-        output::note(&render::applied(&applied));
+        output::note(&report::applied(&applied));
     }
     Ok(Exit::Done)
 }
 
-/// Asks whoever is at the terminal. Where nobody is, nobody has agreed.
-fn agreed(changes: usize) -> Result<bool, Failure> {
-    if !std::io::stdin().is_terminal() {
-        return Err(Failure::usage(
-            "tune apply: nobody is there to ask; --yes makes the changes without asking",
-        ));
+impl From<ProfileArg> for Profile {
+    fn from(arg: ProfileArg) -> Self {
+        match arg {
+            ProfileArg::Latency => Profile::Latency,
+            ProfileArg::Throughput => Profile::Throughput,
+        }
     }
-    let mut stderr = std::io::stderr().lock();
-    let _ = write!(stderr, "make these {changes} changes? [y/N] ").and_then(|()| stderr.flush());
-    let mut line = String::new();
-    let read = std::io::stdin().read_line(&mut line);
-    read.map_err(|error| Failure::failed(format!("read the answer: {error}")))?;
-    Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
 impl What {
     fn profile(&self) -> Profile {
-        match self.profile {
-            ProfileArg::Latency => Profile::Latency,
-            ProfileArg::Throughput => Profile::Throughput,
-        }
+        self.profile.into()
     }
 
     fn machine(&self) -> Result<Machine, Failure> {

@@ -1,10 +1,10 @@
 //! A plan for people and as JSON.
 
-use std::fmt::Write;
-
-use ops::change::{Advice, Applied, Look, Outlook, Plan, State, Step, Target, diff};
+use ops::change::{Applied, Look, Plan};
 use ops::tune::Profile;
 use serde::Serialize;
+
+use crate::changed::report;
 
 /// A plan and how it stands on the machine.
 #[derive(Serialize)]
@@ -12,66 +12,26 @@ pub(super) struct Report<'p> {
     profile: Profile,
     /// Whether the machine has RDMA devices.
     rdma: bool,
-    steps: Vec<StepReport<'p>>,
-    advice: &'p [Advice],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    applied: Option<AppliedReport<'p>>,
-}
-
-#[derive(Serialize)]
-struct StepReport<'p> {
-    item: &'p str,
-    why: &'p str,
-    name: String,
-    target: &'p Target,
-    status: Status,
-    /// What it is now; `null` where it is not known.
-    now: Option<State>,
-    wanted: &'p State,
-    diff: Vec<String>,
-    kept_over_restart: bool,
-    proven: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Status {
-    ToDo,
-    Already,
-    LiveOnly,
-    Unreadable,
-}
-
-#[derive(Serialize)]
-struct AppliedReport<'a> {
-    made: &'a [u64],
-    already: usize,
-    left_out: &'a [String],
+    #[serde(flatten)]
+    plan: report::Report<'p>,
+    #[serde(skip)]
+    to_decide: usize,
 }
 
 impl<'p> Report<'p> {
     pub(super) fn new(plan: &'p Plan, look: &Look<'_>, profile: Profile, no_rdma: bool) -> Self {
-        let steps = plan.outlooks(look).into_iter();
-        Report {
-            profile,
-            rdma: !no_rdma,
-            steps: steps.map(|(step, outlook)| StepReport::new(step, outlook)).collect(),
-            advice: &plan.advice,
-            applied: None,
-        }
+        let to_decide = plan.advice.len();
+        Report { profile, rdma: !no_rdma, plan: report::Report::new(plan, look), to_decide }
     }
 
     pub(super) fn with(mut self, applied: &'p Applied) -> Self {
-        let Applied { made, already, left_out } = applied;
-        self.applied = Some(AppliedReport { made, already: *already, left_out });
+        self.plan = self.plan.with(applied);
         self
     }
 
     /// How many steps would change something.
     pub(super) fn changes(&self) -> usize {
-        self.steps.iter().filter(|step| step.status == Status::ToDo).count()
+        self.plan.changes()
     }
 
     pub(super) fn text(&self) -> String {
@@ -81,20 +41,8 @@ impl<'p> Report<'p> {
                 "There is no RDMA device here: only what is good for any host is looked at.\n\n",
             );
         }
-        let mut item = "";
-        for step in self.steps.iter().filter(|step| step.status != Status::Already) {
-            if step.item != item {
-                item = step.item;
-                let _ = writeln!(text, "{item}");
-            }
-            step.write(&mut text);
-        }
-        for advice in self.advice {
-            let _ = writeln!(text, "advice: {}\n  {}", advice.item, advice.why);
-            for command in &advice.commands {
-                let _ = writeln!(text, "    {command}");
-            }
-        }
+        text += &self.plan.steps();
+        text += &self.plan.advice("advice");
         if !text.is_empty() {
             text.push('\n');
         }
@@ -102,89 +50,10 @@ impl<'p> Report<'p> {
     }
 
     fn summary(&self) -> String {
-        let count = |status: Status| self.steps.iter().filter(|step| step.status == status).count();
-        let mut parts = vec![match count(Status::ToDo) {
-            0 => "nothing to change".to_owned(),
-            1 => "1 change".to_owned(),
-            many => format!("{many} changes"),
-        }];
-        if count(Status::Already) > 0 {
-            parts.push(format!("{} so already", count(Status::Already)));
-        }
-        if count(Status::LiveOnly) > 0 {
-            parts.push(format!("{} only on the running machine", count(Status::LiveOnly)));
-        }
-        if count(Status::Unreadable) > 0 {
-            parts.push(format!("{} cannot be read", count(Status::Unreadable)));
-        }
-        if !self.advice.is_empty() {
-            parts.push(format!("{} for you to decide", self.advice.len()));
+        let mut parts = self.plan.counts();
+        if self.to_decide > 0 {
+            parts.push(format!("{} for you to decide", self.to_decide));
         }
         format!("profile {}: {}\n", self.profile.name(), parts.join(", "))
-    }
-}
-
-impl<'p> StepReport<'p> {
-    fn new(step: &'p Step, outlook: Outlook) -> Self {
-        let change = &step.change;
-        let (status, now, error) = match outlook {
-            Outlook::Already => (Status::Already, Some(change.wanted.clone()), None),
-            Outlook::From(now) => (Status::ToDo, Some(now), None),
-            Outlook::LiveOnly => (Status::LiveOnly, None, None),
-            Outlook::Unreadable(error) => (Status::Unreadable, None, Some(error.to_string())),
-        };
-        StepReport {
-            item: &step.item,
-            why: &step.why,
-            name: change.target.name(),
-            target: &change.target,
-            status,
-            diff: now.as_ref().map(|now| diff(change, now)).unwrap_or_default(),
-            now,
-            wanted: &change.wanted,
-            kept_over_restart: change.target.survives_restart(),
-            proven: step.proven,
-            error,
-        }
-    }
-
-    fn write(&self, text: &mut String) {
-        let mut marks = Vec::new();
-        if !self.kept_over_restart {
-            marks.push("until a restart");
-        }
-        if !self.proven {
-            marks.push("not proven on hardware");
-        }
-        if self.status == Status::LiveOnly {
-            marks.push("left out: only the running machine has it");
-        }
-        if self.now == Some(State::Absent) {
-            marks.push("new file");
-        }
-        let marks =
-            if marks.is_empty() { String::new() } else { format!("  ({})", marks.join("; ")) };
-        let _ = writeln!(text, "  {}\n  {}{marks}", self.why, self.name);
-        for line in &self.diff {
-            let _ = writeln!(text, "    {line}");
-        }
-        if let Some(error) = &self.error {
-            let _ = writeln!(text, "    {error}");
-        }
-    }
-}
-
-/// What was done, in a line.
-pub(super) fn applied(applied: &Applied) -> String {
-    let left_out = match applied.left_out.len() {
-        0 => String::new(),
-        many => format!("; {many} left out in a tree"),
-    };
-    match (applied.made.first(), applied.made.last()) {
-        (Some(first), Some(last)) => format!(
-            "{} changes made, numbers {first} to {last}{left_out}; `wirelane revert --last` takes them back",
-            applied.made.len()
-        ),
-        _ => format!("nothing was changed{left_out}"),
     }
 }

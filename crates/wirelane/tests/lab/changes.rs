@@ -28,7 +28,8 @@ fn state() -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
     found
 }
 
-fn walk(folder: &Path, found: &mut BTreeMap<PathBuf, (u32, Vec<u8>)>) {
+/// Every file and folder below one, with its rights.
+pub(super) fn walk(folder: &Path, found: &mut BTreeMap<PathBuf, (u32, Vec<u8>)>) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         let metadata = fs::symlink_metadata(&path).expect("metadata");

@@ -8,12 +8,12 @@ fn trees() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/trees")
 }
 
-fn tree(name: &str) -> String {
+pub(super) fn tree(name: &str) -> String {
     trees().join(format!("{name}.json")).to_str().expect("a plain path").to_owned()
 }
 
 /// Every tree, by name.
-fn names() -> Vec<String> {
+pub(super) fn names() -> Vec<String> {
     let files = std::fs::read_dir(trees()).expect("trees").map(|entry| entry.expect("a file"));
     let names = files.map(|file| file.file_name().into_string().expect("a plain name"));
     let mut names: Vec<String> =
@@ -23,7 +23,7 @@ fn names() -> Vec<String> {
 }
 
 /// What was printed is what the file holds; `WIRELANE_GOLDEN=write` writes it instead, to be looked through.
-fn is_as_in(file: &str, printed: &str) {
+pub(super) fn is_as_in(file: &str, printed: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/printed").join(file);
     if std::env::var_os("WIRELANE_GOLDEN").is_some_and(|value| value == "write") {
         std::fs::write(&path, printed).expect("is written");
@@ -33,7 +33,7 @@ fn is_as_in(file: &str, printed: &str) {
     assert_eq!(
         printed, known,
         "printed/{file} is not what is printed; if what is printed is right, renew the file by \
-         WIRELANE_GOLDEN=write cargo nextest run -p wirelane --test program devices"
+         WIRELANE_GOLDEN=write cargo nextest run -p wirelane --test program known"
     );
 }
 

@@ -13,13 +13,13 @@ use tempfile::TempDir;
 use super::*;
 
 /// A file system of so many MiB, in a mount namespace of its own that ends with this.
-struct Small {
+pub(super) struct Small {
     holder: Child,
-    directory: TempDir,
+    pub(super) directory: TempDir,
 }
 
 impl Small {
-    fn mount(mebibytes: u32) -> Self {
+    pub(super) fn mount(mebibytes: u32) -> Self {
         let directory = TempDir::new().expect("a directory");
         let script = "mount -t tmpfs -o size=$1m,mode=700 none \"$0\" && echo mounted && exec cat";
         let mut holder = Command::new("unshare")
@@ -41,7 +41,7 @@ impl Small {
     }
 
     /// The program, where the file system is seen.
-    fn wirelane(&self, arguments: &[&str]) -> Command {
+    pub(super) fn wirelane(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--mount=/proc/{}/ns/mnt", self.holder.id()));
         let program = wirelane(arguments);
@@ -68,7 +68,7 @@ impl Small {
     }
 
     /// A file there, as it is reached from here.
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         let root = PathBuf::from(format!("/proc/{}/root", self.holder.id()));
         let inside = self.directory.path().strip_prefix("/").expect("an absolute path");
         root.join(inside).join(name)

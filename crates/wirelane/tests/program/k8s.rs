@@ -106,6 +106,28 @@ fn jobs_bring_the_program_and_may_lock_memory() {
 }
 
 #[test]
+fn a_job_of_several_pods_carries_a_launch() {
+    let base =
+        ["job", "--root", &tree("empty"), "--image", "example/wirelane:1", "--type", "multi"];
+    let torch = printed(&[&base[..], &["--launch", "torch", "--", "train.py"]].concat());
+    has(&torch, &["- torchrun", "- train.py", "- name: PET_NODE_RANK", "- name: PET_NNODES"]);
+    assert!(!torch.contains("--no_python"), "{torch}");
+    let program = printed(&[&base[..], &["--launch", "torch", "--", "./train"]].concat());
+    has(&program, &["- \"--no_python\""]);
+    let tensorflow =
+        printed(&[&base[..], &["--launch", "tensorflow", "--", "python3", "train.py"]].concat());
+    has(&tensorflow, &["- name: TF_CONFIG"]);
+    for part in ["wirelane-job-1.wirelane-job.default.svc:29500", "$(NODE_RANK)"] {
+        assert!(tensorflow.contains(part), "{tensorflow}");
+    }
+    let rank = tensorflow.find("name: NODE_RANK").expect("a rank");
+    assert!(rank < tensorflow.find("name: TF_CONFIG").expect("TF_CONFIG"), "{tensorflow}");
+    let single = run(&["k8s", "job", "--image", "i", "--launch", "torch", "--", "train.py"]);
+    assert_eq!(single.status.code(), Some(2));
+    assert!(stderr(&single).contains("--type multi"), "{}", stderr(&single));
+}
+
+#[test]
 fn a_check_fails_for_problems_and_not_for_warnings_of_the_host() {
     let text = printed(&["verify", "--image", "example/wirelane:1"]);
     assert!(text.contains("doctor --require rdma;"), "{text}");
@@ -113,11 +135,10 @@ fn a_check_fails_for_problems_and_not_for_warnings_of_the_host() {
 }
 
 #[test]
-fn an_exporter_that_is_still_to_come_is_said_to_be() {
-    let known = run(&["exporter", "--help"]).status.code() == Some(0);
+fn an_exporter_runs_on_every_node_and_is_scraped() {
     let output = run(&["k8s", "exporter", "--image", "example/wirelane:1"]);
-    has(&stdout(&output), &["kind: DaemonSet", "kind: PodMonitor"]);
-    assert_eq!(stderr(&output).contains("no `wirelane exporter` yet"), !known);
+    has(&stdout(&output), &["kind: DaemonSet", "kind: PodMonitor", "path: /healthz"]);
+    assert_eq!(stderr(&output), "");
 }
 
 #[test]

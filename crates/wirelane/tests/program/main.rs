@@ -2,23 +2,35 @@
 #![allow(missing_docs, reason = "a test")]
 
 mod authority;
+mod bench;
 mod crowd;
 mod devices;
 mod disk;
 mod doctor;
 mod durable;
+mod exporter;
 mod exposition;
 mod grpc;
+mod hosts;
+mod install;
 mod job;
 mod k8s;
 mod kv;
+mod launch;
 mod life;
 mod links;
 mod metrics;
+mod nccl;
+mod nfs;
+mod reports;
 mod security;
+mod setup;
 mod snapshot;
+mod ssh;
 mod tls;
+mod top;
 mod tune;
+mod web;
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::TcpStream;
@@ -27,10 +39,11 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// The program, on a machine that has no RDMA library whatever this one has.
+/// The program, on a machine that has no RDMA library whatever this one has. What it keeps is not the user's.
 fn wirelane(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wirelane"));
     command.args(arguments).env("WIRELANE_LIBIBVERBS", "/nowhere/libibverbs.so.1");
+    command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
     command
 }
 

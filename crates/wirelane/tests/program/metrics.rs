@@ -43,9 +43,42 @@ fn a_scrape_tells_of_store_links_door_and_process() {
     assert_eq!(after.value("wirelane_door_accepted_total"), 1.0);
     assert_eq!(after.value("wirelane_door_others_total"), 1.0);
     assert_eq!(after.value("wirelane_link_events_total{event=\"rail_up\"}"), 1.0);
+    for lane in ["shm", "verbs", "tcp"] {
+        let series = format!("wirelane_links_below_best{{lane=\"{lane}\"}}");
+        assert_eq!(after.value(&series), 0.0, "the link had all that was planned");
+    }
     for (series, value) in before.counters() {
         assert!(after.value(series) >= value, "{series} went back");
     }
+}
+
+#[test]
+fn every_save_is_in_the_histogram_and_buckets_can_be_added_up() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(&["--data-dir", folder.path().to_str().expect("a plain path")]);
+    for value in ["one", "two", "three"] {
+        assert_eq!(
+            run(&["kv", "--server", &server.links, "put", "k", value]).status.code(),
+            Some(0)
+        );
+    }
+    let scrape = Scrape::read(&server.get("/metrics"));
+    let saves = scrape.value("wirelane_disk_saves_total");
+    assert!(saves >= 3.0, "{saves}");
+    for end in ["count", "bucket{le=\"+Inf\"}", "bucket{le=\"17.179869183\"}"] {
+        assert_eq!(
+            scrape.value(&format!("wirelane_disk_save_duration_seconds_{end}")),
+            saves,
+            "{end}"
+        );
+    }
+    let sum = scrape.value("wirelane_disk_save_duration_seconds_sum");
+    assert!(sum > 0.0 && sum == scrape.value("wirelane_disk_save_seconds_total"), "{sum}");
+    assert_eq!(
+        scrape.value("wirelane_rdma_send_latency_seconds_count"),
+        0.0,
+        "there is no RDMA here"
+    );
 }
 
 #[test]

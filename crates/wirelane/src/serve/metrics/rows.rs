@@ -43,6 +43,7 @@ rows! {
     DISK_SAVES = counter("disk_saves_total", "", "How often changes were saved together, each with one sync");
     DISK_WRITES = counter("disk_writes_total", "", "Writes that were saved so");
     DISK_SAVE_SECONDS = counter("disk_save_seconds_total", "seconds", "How long saving took, in all");
+    DISK_SAVE_DURATION = histogram("disk_save_duration_seconds", "seconds", "How long a save took, with its sync");
     DISK_QUEUE = gauge("disk_queue", "", "Writes that wait to be saved");
     DISK_FAULTS = counter("disk_faults_total", "", "Saves that failed, so that their writes were refused");
     DISK_FAILING = gauge("disk_failing", "", "1 while the last save has failed");
@@ -79,9 +80,14 @@ rows! {
     // RDMA: what lanes over verbs did, at this end.
     SEND_LATENCY = summary("rdma_send_latency_ns", "ns",
         "From post to completion of sends, writes and reads; one in 32 is timed");
+    SEND_LATENCY_SECONDS = histogram("rdma_send_latency_seconds", "seconds", "The same, in buckets that can be added up");
     RDMA_SENT = counter("rdma_bytes_sent_total", "bytes", "Payload of sends and writes");
     RDMA_RECEIVED = counter("rdma_bytes_received_total", "bytes",
         "Payload of receives and of our own reads");
+    RDMA_SEND_BYTES = counter("rdma_send_bytes_total", "bytes", "Bytes of sends: messages, with the link's headers");
+    RDMA_RECEIVE_BYTES = counter("rdma_recv_bytes_total", "bytes", "Bytes of receives: the peers' messages, with headers");
+    RDMA_WRITE_BYTES = counter("rdma_write_bytes_total", "bytes", "Bytes that were written into peers' memory");
+    RDMA_READ_BYTES = counter("rdma_read_bytes_total", "bytes", "Bytes that were read from peers' memory");
     RDMA_SENDS = counter("rdma_send_operations_total", "", "Sends that are over");
     RDMA_RECEIVES = counter("rdma_recv_operations_total", "", "Receives that are over");
     RDMA_WRITES = counter("rdma_write_operations_total", "", "Writes into peers' memory");
@@ -92,6 +98,8 @@ rows! {
 
     // Links and their door.
     LINKS = gauge("links", "", "Links that are up, by the kind of lane in use");
+    LINKS_BELOW_BEST = gauge("links_below_best", "",
+        "Links that go by a lesser kind of lane than was planned for them, by the kind in use");
     LINK_EVENTS = counter("link_events_total", "", "What happened to links, by kind");
     DOOR_ACCEPTED = counter("door_accepted_total", "", "Peers that were let in");
     DOOR_REFUSED = counter("door_refused_total", "", "Callers that were sent away, by reason");

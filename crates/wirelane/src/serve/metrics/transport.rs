@@ -1,6 +1,7 @@
 //! RDMA, links and the door they come in by.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use fabric::link::{Class, Explanation};
 use fabric::session::Reason;
@@ -18,6 +19,8 @@ pub(super) fn add(answer: &mut Exposition, status: &Status) {
     for class in Class::ALL {
         let up = links.iter().filter(|link| link.state == "up" && link.lane == Some(class.name()));
         answer.add(&rows::LINKS, &[("lane", class.name())], up.count() as u64);
+        let below = links.iter().filter(|link| is_below_best(link, class)).count();
+        answer.add(&rows::LINKS_BELOW_BEST, &[("lane", class.name())], below as u64);
     }
     for (what, count) in status.parts.events.counts() {
         answer.add(&rows::LINK_EVENTS, &[("event", what.name())], count);
@@ -34,6 +37,14 @@ pub(super) fn add(answer: &mut Exposition, status: &Status) {
     }
 }
 
+/// Whether a link goes by this kind of lane, and a rail of a better kind is planned for it.
+fn is_below_best(link: &Explanation, class: Class) -> bool {
+    let better = Class::ALL.iter().take_while(|other| **other != class);
+    link.state == "up"
+        && link.lane == Some(class.name())
+        && better.into_iter().any(|better| link.rails.iter().any(|rail| rail.lane == better.name()))
+}
+
 /// What all lanes over verbs did, those included that are gone.
 fn rdma(answer: &mut Exposition, stats: &Stats) {
     let latency = stats.latency();
@@ -47,16 +58,18 @@ fn rdma(answer: &mut Exposition, stats: &Stats) {
         &quantiles,
         Total { count: latency.count(), sum: None },
     );
+    super::durations(answer, &rows::SEND_LATENCY_SECONDS, latency, LATENCIES);
     let bytes = |kinds: [OpKind; 2]| kinds.map(|kind| stats.bytes(kind)).iter().sum::<u64>();
     answer.add(&rows::RDMA_SENT, &[], bytes([OpKind::Send, OpKind::Write]));
     answer.add(&rows::RDMA_RECEIVED, &[], bytes([OpKind::Receive, OpKind::Read]));
-    for (row, kind) in [
-        (&rows::RDMA_SENDS, OpKind::Send),
-        (&rows::RDMA_RECEIVES, OpKind::Receive),
-        (&rows::RDMA_WRITES, OpKind::Write),
-        (&rows::RDMA_READS, OpKind::Read),
+    for (operations, bytes, kind) in [
+        (&rows::RDMA_SENDS, &rows::RDMA_SEND_BYTES, OpKind::Send),
+        (&rows::RDMA_RECEIVES, &rows::RDMA_RECEIVE_BYTES, OpKind::Receive),
+        (&rows::RDMA_WRITES, &rows::RDMA_WRITE_BYTES, OpKind::Write),
+        (&rows::RDMA_READS, &rows::RDMA_READ_BYTES, OpKind::Read),
     ] {
-        answer.add(row, &[], stats.operations(kind));
+        answer.add(operations, &[], stats.operations(kind));
+        answer.add(bytes, &[], stats.bytes(kind));
     }
     let sending = [OpKind::Send, OpKind::Write, OpKind::Read, OpKind::Atomic];
     let failed: u64 = sending.iter().map(|kind| stats.failed(*kind)).sum();
@@ -80,4 +93,60 @@ fn connected(answer: &mut Exposition, status: &Status, links: &[Explanation]) {
     }
 }
 
+/// Bounds in doublings of a nanosecond: 255 ns to 1 s.
+const LATENCIES: RangeInclusive<u32> = 8..=30;
+
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
+
+#[cfg(test)]
+mod tests {
+    use fabric::link::RailReport;
+
+    use super::*;
+
+    fn rail(lane: &'static str) -> RailReport {
+        RailReport {
+            name: lane.to_owned(),
+            lane,
+            state: "resting",
+            in_use: false,
+            why: String::new(),
+            weight: 1,
+            attempts: 1,
+            ours: None,
+            theirs: None,
+            bytes: 0,
+            operations: 0,
+        }
+    }
+
+    /// A link that has rails of these kinds and goes by one of them.
+    fn link(rails: &[&'static str], lane: &'static str) -> Explanation {
+        Explanation {
+            peer: ([10, 0, 0, 1], 50051).into(),
+            host: String::new(),
+            identity: String::new(),
+            encrypted: false,
+            dialled: true,
+            policy: "prefer",
+            state: "up",
+            lane: Some(lane),
+            why: String::new(),
+            rails: rails.iter().map(|lane| rail(lane)).collect(),
+            left_out: Vec::new(),
+            counts: BTreeMap::new(),
+            events: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_link_that_fell_back_to_tcp_is_below_its_best() {
+        let below = |rails: &[&'static str], lane| is_below_best(&link(rails, lane), Class::Tcp);
+        assert!(below(&["verbs", "verbs", "tcp"], "tcp"));
+        assert!(!below(&["verbs", "tcp"], "verbs"), "it goes by RDMA");
+        assert!(!below(&["tcp"], "tcp"), "there was never anything better");
+        assert!(is_below_best(&link(&["shm", "verbs", "tcp"], "verbs"), Class::Verbs));
+        let over = Explanation { state: "ended", ..link(&["verbs", "tcp"], "tcp") };
+        assert!(!is_below_best(&over, Class::Tcp));
+    }
+}

@@ -1,0 +1,82 @@
+//! What this host tells of itself: its name, what its ports should give, and how far counters have come.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bench::{Facts, KERNEL};
+use metric::Kind;
+use node::counters::{Counter, Folder};
+use node::{Node, Tree};
+use ops::doctor::{Case, Settings};
+use ops::verdict::Side;
+
+/// Looks at this host. Reads much, so once for each run.
+pub(super) fn side() -> Side {
+    let tree = Tree::live(None);
+    let node = Node::read(&tree);
+    Side::of(&Case { node: &node, tree: &tree, settings: Settings::default() })
+}
+
+/// Its name, without looking at anything else.
+pub(super) fn host() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
+}
+
+/// Reads counters of the ports that are named, `mlx5_0 port 1`, and for [`KERNEL`] those of TCP.
+pub(super) fn counters() -> Facts {
+    Arc::new(|places: &[String]| {
+        let tree = Tree::live(None);
+        let mut found = BTreeMap::new();
+        for place in places {
+            match place.split_once(" port ") {
+                Some((device, port)) => port_counters(&tree, place, device, port, &mut found),
+                None if place == KERNEL => tcp_counters(&tree, &mut found),
+                None => {}
+            }
+        }
+        found
+    })
+}
+
+fn port_counters(
+    tree: &Tree,
+    place: &str,
+    device: &str,
+    port: &str,
+    found: &mut BTreeMap<String, u64>,
+) {
+    // The first row of the table that has a metric counts: `counters/` goes before the driver's own.
+    for folder in [Folder::Counters, Folder::CountersExt, Folder::HwCounters] {
+        let path = format!("/sys/class/infiniband/{device}/ports/{port}/{}", folder.name());
+        for name in tree.list(&path) {
+            let value = tree.number::<u64>(&format!("{path}/{name}"));
+            let counter = Counter { name, folder, value };
+            let (Some(meaning), Some(value)) = (counter.meaning(), counter.value.value()) else {
+                continue;
+            };
+            if meaning.row.kind() == Kind::Counter {
+                let key = format!("{place} {}", meaning.row.name());
+                found.entry(key).or_insert(value.saturating_mul(meaning.scale));
+            }
+        }
+    }
+}
+
+/// Of the whole host: the kernel counts them for no connection.
+fn tcp_counters(tree: &Tree, found: &mut BTreeMap<String, u64>) {
+    let Some(text) = tree.text("/proc/net/snmp").into_value() else { return };
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp:"));
+    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return };
+    let pairs = names.split_whitespace().zip(values.split_whitespace());
+    for (name, value) in pairs {
+        let metric = match name {
+            "RetransSegs" => "retransmit_segments_total",
+            "OutSegs" => "transmit_tcp_segments_total",
+            _ => continue,
+        };
+        if let Ok(value) = value.parse() {
+            found.insert(format!("{KERNEL} {metric}"), value);
+        }
+    }
+}

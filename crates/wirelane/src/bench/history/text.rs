@@ -1,0 +1,110 @@
+//! The history for people.
+
+use std::fmt::Write;
+
+use bench::Document;
+use bench::trend::{self, Change, Unit};
+
+use super::LimitArgs;
+use super::check::Trend;
+use super::store::{Kept, Past};
+use crate::output;
+
+/// All runs, then what got worse.
+pub(super) fn list(past: &Past, trends: &[Trend], limit: &LimitArgs) -> String {
+    if past.runs.is_empty() {
+        return format!("nothing was kept yet in {}\n", past.folder.display());
+    }
+    let names = ["run", "from", "to", "best", ""].map(str::to_owned);
+    let rows: Vec<[String; 5]> = std::iter::once(names).chain(past.runs.iter().map(row)).collect();
+    let mut text = output::columns(&rows);
+    let worse: Vec<&Trend> = trends.iter().filter(|trend| trend.is_regression).collect();
+    text.push('\n');
+    if worse.is_empty() && !trends.is_empty() {
+        let _ = writeln!(
+            text,
+            "none of {} figures is worse than before by more than {} %",
+            trends.len(),
+            limit.worse_than
+        );
+    }
+    if !worse.is_empty() {
+        let _ = writeln!(text, "worse than before by more than {} %:", limit.worse_than);
+    }
+    for trend in worse {
+        let Change { figure, is_baseline, .. } = &trend.change;
+        let with = if *is_baseline { "the baseline" } else { "the runs before" };
+        let _ = writeln!(text, "  {}  {} ({})", trend.run, figure.what, figure.how);
+        let _ = writeln!(text, "    {} than {with}", moved(&trend.change));
+    }
+    text
+}
+
+fn row(run: &Kept) -> [String; 5] {
+    let Document { host, peer, .. } = &run.document;
+    let mark = if run.is_baseline { "baseline" } else { "" };
+    [
+        run.id.clone(),
+        host.clone(),
+        peer.clone().unwrap_or_default(),
+        best(&run.document),
+        mark.to_owned(),
+    ]
+}
+
+/// The best figure of the kind that the run is about.
+fn best(document: &Document) -> String {
+    let figures = trend::figures(document);
+    let Some(first) = figures.first() else { return String::new() };
+    let alike =
+        figures.iter().filter(|figure| figure.unit == first.unit).map(|figure| figure.value);
+    let best = match first.unit {
+        Unit::Nanoseconds => alike.reduce(f64::min),
+        _ => alike.reduce(f64::max),
+    };
+    best.map_or(String::new(), |best| first.unit.shown(best))
+}
+
+/// A run's figures.
+pub(super) fn show(id: &str, document: &Document) -> String {
+    let peer = document.peer.as_ref().map_or(String::new(), |peer| format!(" → {peer}"));
+    let mut text = format!("{id}  {}{peer}  {}\n", document.host, document.when);
+    if let Some(verdict) = &document.verdict {
+        let _ = writeln!(text, "{}", verdict.summary);
+    }
+    let figures = trend::figures(document);
+    let row = |figure: &trend::Figure| {
+        [figure.what.clone(), figure.unit.shown(figure.value), figure.how.clone()]
+    };
+    text + &output::columns(&figures.iter().map(row).collect::<Vec<_>>())
+}
+
+/// Figures of two runs beside each other.
+pub(super) fn changes(trends: &[Trend]) -> String {
+    let names = ["", "before", "after", "change", ""].map(str::to_owned);
+    let row = |trend: &Trend| {
+        let Change { figure, before, .. } = &trend.change;
+        let shown = |value| figure.unit.shown(value);
+        let mark = if trend.is_regression { "worse" } else { "" };
+        [
+            figure.what.clone(),
+            shown(*before),
+            shown(figure.value),
+            percent(trend.change.part()),
+            mark.to_owned(),
+        ]
+    };
+    output::columns(&std::iter::once(names).chain(trends.iter().map(row)).collect::<Vec<_>>())
+}
+
+/// `70.1 Gb/s after 97.2 Gb/s: 28 % less`.
+fn moved(change: &Change) -> String {
+    let (unit, part) = (change.figure.unit, change.part());
+    let word = if part < 0.0 { "less" } else { "more" };
+    let (now, before) = (unit.shown(change.figure.value), unit.shown(change.before));
+    format!("{now} after {before}: {:.0} % {word}", part.abs() * 100.0)
+}
+
+fn percent(part: f64) -> String {
+    format!("{:+.1} %", part * 100.0)
+}

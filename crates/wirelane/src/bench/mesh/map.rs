@@ -1,0 +1,97 @@
+//! A mesh for people: a heat map, and what is slow.
+
+use std::fmt::Write;
+
+use bench::Matrix;
+
+/// What is slow, in a sentence.
+pub(super) fn summary(matrix: &Matrix) -> String {
+    let usual = match matrix.median_gbps {
+        Some(usual) => format!("{usual:.2} Gb/s is usual"),
+        None => return "no pair could be measured".to_owned(),
+    };
+    let hosts = matrix.slow_hosts.iter().map(|slow| {
+        let percent = slow.part_of_median * 100.0;
+        format!("every link of {} is slow: {:.2} Gb/s, {percent:.0} %", slow.host, slow.gbps)
+    });
+    let links = matrix.slow_links.iter().map(|slow| {
+        let percent = slow.part_of_median * 100.0;
+        format!(
+            "the link between {} and {} is slow: {:.2} Gb/s from {}, {percent:.0} %",
+            slow.from, slow.to, slow.gbps, slow.from
+        )
+    });
+    let slow: Vec<String> = hosts.chain(links).collect();
+    match slow.is_empty() {
+        true => format!("{usual}, and no link is far below"),
+        false => format!("{usual}; {}", slow.join("; ")),
+    }
+}
+
+/// Gb/s from each row's host towards each column's, with a shade for its part of the median.
+pub(super) fn render(matrix: &Matrix) -> String {
+    let count = matrix.hosts.len();
+    let mut text = String::from("Gb/s from each host (rows) towards each other (columns)\n");
+    let width = matrix.hosts.iter().map(|host| host.chars().count()).max().unwrap_or(0) + 6;
+    let _ = write!(text, "{:width$}", "");
+    for column in 1..=count {
+        let _ = write!(text, "{:>CELL$}", format!("[{column}]"));
+    }
+    text.push('\n');
+    for (row, host) in matrix.hosts.iter().enumerate() {
+        let _ = write!(text, "{:width$}", format!("[{}] {host}", row + 1));
+        for column in 0..count {
+            let _ = write!(text, "{:>CELL$}", cell(matrix, row, column));
+        }
+        text.push('\n');
+    }
+    let lowest = matrix.latency_us.iter().flatten().flatten().copied();
+    if let (Some(least), Some(most)) =
+        (lowest.clone().min_by(f64::total_cmp), lowest.max_by(f64::total_cmp))
+    {
+        let _ = writeln!(text, "latency (median) {least:.1} to {most:.1} µs");
+    }
+    for failed in &matrix.failed {
+        let _ = writeln!(text, "not measured: {} → {}: {}", failed.from, failed.to, failed.why);
+    }
+    text
+}
+
+fn cell(matrix: &Matrix, row: usize, column: usize) -> String {
+    let Some(gbps) = matrix.gbps[row][column] else {
+        return if row == column { "·".to_owned() } else { "!".to_owned() };
+    };
+    let part = matrix.median_gbps.filter(|usual| *usual > 0.0).map_or(1.0, |usual| gbps / usual);
+    let shade = match part {
+        part if part < 0.6 => '░',
+        part if part < 0.8 => '▒',
+        part if part < 0.95 => '▓',
+        _ => '█',
+    };
+    format!("{gbps:.2} {shade}")
+}
+
+const CELL: usize = 10;
+
+#[cfg(test)]
+mod tests {
+    use ops::verdict::{Measured, matrix};
+
+    use super::*;
+
+    #[test]
+    fn the_slow_link_stands_out() {
+        let hosts = ["a", "b", "c"].map(str::to_owned);
+        let mut measured = Vec::new();
+        for (from, to) in [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)] {
+            let gbps = if from + to == 3 { 1.0 } else { 10.0 };
+            measured.push(Measured { from, to, figures: Ok((gbps, None)) });
+        }
+        let matrix = matrix(&hosts, &measured);
+        assert!(
+            summary(&matrix).contains("the link between b and c is slow: 1.00 Gb/s from b, 10 %")
+        );
+        let text = render(&matrix);
+        assert!(text.contains("1.00 ░") && text.contains("10.00 █"), "{text}");
+    }
+}

@@ -1,0 +1,197 @@
+//! A plan for people and as JSON: what each step would do, and what was done.
+
+use std::fmt::Write;
+
+use ops::change::{Advice, Applied, Look, Outlook, Plan, State, Step, Target, diff};
+use serde::Serialize;
+
+/// A plan and how it stands on the machine.
+#[derive(Serialize)]
+pub(crate) struct Report<'p> {
+    steps: Vec<StepReport<'p>>,
+    advice: &'p [Advice],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    applied: Option<AppliedReport<'p>>,
+}
+
+#[derive(Serialize)]
+struct StepReport<'p> {
+    item: &'p str,
+    why: &'p str,
+    name: String,
+    target: &'p Target,
+    status: Status,
+    /// What it is now; `null` where it is not known.
+    now: Option<State>,
+    wanted: &'p State,
+    diff: Vec<String>,
+    kept_over_restart: bool,
+    proven: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    ToDo,
+    Already,
+    LiveOnly,
+    Unreadable,
+}
+
+#[derive(Serialize)]
+struct AppliedReport<'a> {
+    made: &'a [u64],
+    already: usize,
+    left_out: &'a [String],
+}
+
+impl<'p> Report<'p> {
+    pub(crate) fn new(plan: &'p Plan, look: &Look<'_>) -> Self {
+        let steps = plan.outlooks(look).into_iter();
+        Report {
+            steps: steps.map(|(step, outlook)| StepReport::new(step, outlook)).collect(),
+            advice: &plan.advice,
+            applied: None,
+        }
+    }
+
+    pub(crate) fn with(mut self, applied: &'p Applied) -> Self {
+        let Applied { made, already, left_out } = applied;
+        self.applied = Some(AppliedReport { made, already: *already, left_out });
+        self
+    }
+
+    /// How many steps would change something.
+    pub(crate) fn changes(&self) -> usize {
+        self.count(Status::ToDo)
+    }
+
+    /// The steps that are not so already, by their items.
+    pub(crate) fn steps(&self) -> String {
+        let mut text = String::new();
+        let mut item = "";
+        for step in self.steps.iter().filter(|step| step.status != Status::Already) {
+            if step.item != item {
+                item = step.item;
+                let _ = writeln!(text, "{item}");
+            }
+            step.write(&mut text);
+        }
+        text
+    }
+
+    /// What a person should do.
+    pub(crate) fn advice(&self, word: &str) -> String {
+        let mut text = String::new();
+        for advice in self.advice {
+            let _ = writeln!(text, "{word}: {}\n  {}", advice.item, advice.why);
+            for command in &advice.commands {
+                let _ = writeln!(text, "    {command}");
+            }
+        }
+        text
+    }
+
+    /// How many steps stand how.
+    pub(crate) fn counts(&self) -> Vec<String> {
+        let mut parts = vec![match self.changes() {
+            0 => "nothing to change".to_owned(),
+            1 => "1 change".to_owned(),
+            many => format!("{many} changes"),
+        }];
+        let others = [
+            (Status::Already, "so already"),
+            (Status::LiveOnly, "only on the running machine"),
+            (Status::Unreadable, "cannot be read"),
+        ];
+        for (status, words) in others {
+            if self.count(status) > 0 {
+                parts.push(format!("{} {words}", self.count(status)));
+            }
+        }
+        parts
+    }
+
+    fn count(&self, status: Status) -> usize {
+        self.steps.iter().filter(|step| step.status == status).count()
+    }
+}
+
+impl<'p> StepReport<'p> {
+    fn new(step: &'p Step, outlook: Outlook) -> Self {
+        let change = &step.change;
+        let (status, now, error) = match outlook {
+            Outlook::Already => (Status::Already, Some(change.wanted.clone()), None),
+            Outlook::From(now) => (Status::ToDo, Some(now), None),
+            Outlook::LiveOnly => (Status::LiveOnly, None, None),
+            Outlook::Unreadable(error) => (Status::Unreadable, None, Some(error.to_string())),
+        };
+        StepReport {
+            item: &step.item,
+            why: &step.why,
+            name: change.target.name(),
+            target: &change.target,
+            status,
+            diff: now.as_ref().map(|now| diff(change, now)).unwrap_or_default(),
+            now,
+            wanted: &change.wanted,
+            kept_over_restart: change.target.survives_restart(),
+            proven: step.proven,
+            error,
+        }
+    }
+
+    fn write(&self, text: &mut String) {
+        let mut marks = Vec::new();
+        if !self.kept_over_restart {
+            marks.push("until a restart");
+        }
+        if !self.proven {
+            marks.push("not proven on hardware");
+        }
+        if self.status == Status::LiveOnly {
+            marks.push("left out: only the running machine has it");
+        }
+        if self.now == Some(State::Absent) {
+            marks.push("new file");
+        }
+        let marks =
+            if marks.is_empty() { String::new() } else { format!("  ({})", marks.join("; ")) };
+        let _ = writeln!(text, "  {}\n  {}{marks}", self.why, self.name);
+        write_diff(text, &self.diff);
+        if let Some(error) = &self.error {
+            let _ = writeln!(text, "    {error}");
+        }
+    }
+}
+
+/// The lines of a diff, as many as people read.
+pub(crate) fn write_diff(text: &mut String, diff: &[String]) {
+    let (shown, more) = diff.split_at(diff.len().min(MOST_LINES));
+    for line in shown {
+        let _ = writeln!(text, "    {line}");
+    }
+    if !more.is_empty() {
+        let _ = writeln!(text, "    … and {} more lines, which --json has", more.len());
+    }
+}
+
+/// What was done, in a line.
+pub(crate) fn applied(applied: &Applied) -> String {
+    let left_out = match applied.left_out.len() {
+        0 => String::new(),
+        many => format!("; {many} left out in a tree"),
+    };
+    match (applied.made.first(), applied.made.last()) {
+        (Some(first), Some(last)) => format!(
+            "{} changes made, numbers {first} to {last}{left_out}; `wirelane revert --last` takes them back",
+            applied.made.len()
+        ),
+        _ => format!("nothing was changed{left_out}"),
+    }
+}
+
+/// A unit's lines are shown; nobody reads thousands of a dashboard's.
+const MOST_LINES: usize = 100;

@@ -1,0 +1,85 @@
+//! The table for people.
+
+use std::fmt::Write;
+
+use ops::inventory::{Cell, Mark, Row, Table};
+
+/// One row a host, a column for each fact that any of them has, and what differs in words.
+pub(super) fn render(table: &Table) -> String {
+    let heads: Vec<&str> = Table::heads().collect();
+    let has = |at: &usize| {
+        table.rows.iter().any(|row| row.cells.get(*at).is_some_and(|cell| cell.value.is_some()))
+    };
+    let columns: Vec<usize> = (0..heads.len()).filter(has).collect();
+    let mut rows = vec![vec!["HOST".to_owned()]];
+    rows[0].extend(columns.iter().map(|at| heads[*at].to_uppercase()));
+    rows.extend(table.rows.iter().map(|row| line(row, &columns)));
+    let mut text = aligned(&rows);
+    text.push('\n');
+    text.push_str(&below(table));
+    text
+}
+
+fn line(row: &Row, columns: &[usize]) -> Vec<String> {
+    let mut words = vec![row.host.clone()];
+    match &row.unreached {
+        Some(_) => words.push("not reached".to_owned()),
+        None => words.extend(columns.iter().filter_map(|at| row.cells.get(*at)).map(shown)),
+    }
+    words
+}
+
+fn shown(cell: &Cell) -> String {
+    let mark = match cell.mark {
+        Mark::Same => "",
+        Mark::Differs => " *",
+        Mark::Matters => " !",
+    };
+    format!("{}{mark}", cell.value.as_deref().unwrap_or("-"))
+}
+
+/// What differs, the worst first; and what stands in nobody's row.
+fn below(table: &Table) -> String {
+    let mut text = String::new();
+    for row in &table.rows {
+        if let Some(why) = &row.unreached {
+            let _ = writeln!(text, "! {}: {why}", row.host);
+        }
+    }
+    for (matters, sign) in [(true, '!'), (false, '*')] {
+        for difference in table.differences.iter().filter(|one| one.matters == matters) {
+            let _ = writeln!(text, "{sign} {}", difference.words);
+        }
+    }
+    if text.is_empty() {
+        text = match table.rows.len() {
+            1 => "one host: nothing to compare it with\n".to_owned(),
+            hosts => format!("{hosts} hosts, and nothing differs\n"),
+        };
+    }
+    let reached = table.rows.iter().filter(|row| row.unreached.is_none());
+    let links =
+        |row: &Row| row.cells.iter().any(|cell| cell.fact == "links" && cell.value.is_some());
+    if table.unreached() < table.rows.len() && !reached.clone().any(links) {
+        text.push_str("no host has an active RDMA port: a job across them goes by TCP\n");
+    }
+    text
+}
+
+/// As wide as each column's widest, two spaces between.
+fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |at: usize| {
+        // The reason in place of facts may be longer than the column it begins in.
+        let whole = rows.iter().filter(|row| row.len() == rows[0].len());
+        whole.filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}  "));
+        text.push_str(cells.collect::<String>().trim_end());
+        text.push('\n');
+    }
+    text
+}

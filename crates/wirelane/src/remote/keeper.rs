@@ -1,0 +1,346 @@
+//! Keeps a job on one host, by one ssh that lives as long as the job, or by a shell on this machine.
+//!
+//! What runs there is `keeper.sh`, which tells the rest of the story. Its input is what we tell it, so that it ends with us
+//! however we end: in order, by Ctrl-C, by `kill -9`, or with the wire between.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Sender, SyncSender, channel};
+use std::time::{Duration, Instant};
+
+use ops::job::shell_word;
+use ops::proof::Look;
+
+use super::shell::Shell;
+use crate::exit::Failure;
+
+/// One host's keeper.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    child: Child,
+    /// Dropped: its input ends, and so does the job there.
+    orders: Option<Sender<Vec<u8>>>,
+}
+
+/// What was heard from one of several keepers.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    /// Whose number it was given.
+    pub(crate) keeper: usize,
+    pub(crate) what: What,
+}
+
+/// What a keeper has to say.
+#[derive(Debug, PartialEq)]
+pub(crate) enum What {
+    /// It has its folder, and takes orders.
+    Ready,
+    /// It cannot do its work, and why.
+    Refused(String),
+    /// The job printed a line.
+    Line(Stream, String),
+    /// What it was told to run has ended, with this code.
+    Exit(i32),
+    /// What it saw when it was told to look.
+    Seen(Look),
+    /// Its outputs are closed: it is no more.
+    Gone,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Out,
+    Err,
+}
+
+impl Keeper {
+    /// Starts one for a job whose folder there shall be `folder`. All that it says goes to `ear`, by its number.
+    pub(crate) fn start(
+        shell: &Shell,
+        (job, folder): (&str, &str),
+        number: usize,
+        ear: &SyncSender<Heard>,
+    ) -> Result<Keeper, Failure> {
+        let host = shell.host();
+        let wrong = |error: io::Error| Failure::failed(format!("run ssh to {host}: {error}"));
+        let mut command =
+            shell.command(&["ServerAliveInterval=15", "ServerAliveCountMax=3"], &begin());
+        // Ctrl-C in a terminal is for us alone: we end things in order.
+        command.process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(wrong)?;
+        let orders = orders(&mut child);
+        listen(&mut child, &mark(job), number, ear);
+        let keeper = Keeper { child, orders: Some(orders) };
+        let text = script(job, folder);
+        keeper.tell(format!("{}\n{text}", text.len()).into_bytes());
+        Ok(keeper)
+    }
+
+    /// Writes a file into the job's folder.
+    pub(crate) fn file(&self, name: &str, text: &str) {
+        self.tell(format!("file {name} {}\n{text}", text.len()).into_bytes());
+    }
+
+    /// Runs a file of the folder; [`What::Exit`] tells its end.
+    pub(crate) fn run(&self, name: &str) {
+        self.tell(format!("run {name}\n").into_bytes());
+    }
+
+    /// Reads the host's counters; [`What::Seen`] brings them.
+    pub(crate) fn look(&self) {
+        self.tell(b"look\n".to_vec());
+    }
+
+    /// Says that we are still here.
+    pub(crate) fn hear(&self) {
+        self.tell(b"heard\n".to_vec());
+    }
+
+    /// Ends the job there. What is said until it is gone is still heard.
+    pub(crate) fn end(&mut self) {
+        self.orders = None;
+    }
+
+    /// Whether it is no more, within a time; the connection is then cut, which ends it too.
+    pub(crate) fn wait(&mut self, until: Instant) -> bool {
+        loop {
+            if let Ok(Some(_)) = self.child.try_wait() {
+                return true;
+            }
+            if Instant::now() >= until {
+                // It may have ended by itself meanwhile.
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn tell(&self, order: Vec<u8>) {
+        if let Some(orders) = &self.orders {
+            // One that is gone is told of by its outputs.
+            let _ = orders.send(order);
+        }
+    }
+}
+
+/// A pipe may be full for as long as a host stands still: orders are written by a thread of their own.
+fn orders(child: &mut Child) -> Sender<Vec<u8>> {
+    let (sender, receiver) = channel::<Vec<u8>>();
+    if let Some(mut input) = child.stdin.take() {
+        std::thread::spawn(move || {
+            while let Ok(order) = receiver.recv() {
+                if input.write_all(&order).and_then(|()| input.flush()).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    sender
+}
+
+fn listen(child: &mut Child, mark: &str, number: usize, ear: &SyncSender<Heard>) {
+    if let Some(output) = child.stdout.take() {
+        let (ear, mut reader) =
+            (ear.clone(), Reader { mark: mark.to_owned(), ..Reader::default() });
+        std::thread::spawn(move || {
+            let tell = |what| ear.send(Heard { keeper: number, what }).is_ok();
+            each_line(output, |line| reader.read(line).into_iter().all(tell));
+            tell(What::Gone);
+        });
+    }
+    if let Some(output) = child.stderr.take() {
+        let ear = ear.clone();
+        std::thread::spawn(move || {
+            each_line(output, |line| {
+                let what = What::Line(Stream::Err, line);
+                ear.send(Heard { keeper: number, what }).is_ok()
+            });
+        });
+    }
+}
+
+/// As long as somebody wants them. A line without end is cut into several.
+fn each_line(output: impl Read, mut tell: impl FnMut(String) -> bool) {
+    let mut output = BufReader::new(output);
+    let mut line = Vec::new();
+    while (&mut output).take(LONGEST_LINE).read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+        if line.last() == Some(&b'\n') {
+            line.pop();
+        }
+        if !tell(String::from_utf8_lossy(&line).into_owned()) {
+            return;
+        }
+        line.clear();
+    }
+}
+
+/// Tells what the keeper says from what the job prints.
+#[derive(Debug, Default)]
+struct Reader {
+    mark: String,
+    /// An empty line, which may be the one that the keeper begins with.
+    is_held: bool,
+    /// Lines of a look, while there is one.
+    look: Option<String>,
+}
+
+impl Reader {
+    fn read(&mut self, line: String) -> Vec<What> {
+        if let Some(word) = line.strip_prefix(&self.mark) {
+            self.is_held = false;
+            return self.word(word.trim()).into_iter().collect();
+        }
+        if let Some(look) = &mut self.look {
+            if look.len() < LONGEST_LOOK {
+                look.push_str(&line);
+                look.push('\n');
+            }
+            return Vec::new();
+        }
+        let mut lines = Vec::new();
+        if std::mem::replace(&mut self.is_held, line.is_empty()) {
+            lines.push(What::Line(Stream::Out, String::new()));
+        }
+        if !line.is_empty() {
+            lines.push(What::Line(Stream::Out, line));
+        }
+        lines
+    }
+
+    fn word(&mut self, word: &str) -> Option<What> {
+        match word.split_once(' ').unwrap_or((word, "")) {
+            ("ready", _) => Some(What::Ready),
+            ("refused", why) => Some(What::Refused(why.to_owned())),
+            ("exit", code) => Some(What::Exit(code.parse().unwrap_or(UNKNOWN_CODE))),
+            ("looking", _) => {
+                self.look = Some(String::new());
+                None
+            }
+            ("seen", _) => Some(What::Seen(Look::parse(&self.look.take().unwrap_or_default()))),
+            _ => None,
+        }
+    }
+}
+
+/// What stands before each word of a job's keeper.
+fn mark(job: &str) -> String {
+    format!("\u{1}wirelane-{job} ")
+}
+
+/// Takes the script from the input: the user's shell there may be of another kind, and must understand this line alone.
+fn begin() -> String {
+    let line = "IFS= read -r length && eval \"$(dd bs=1 count=\"$length\" 2>/dev/null)\"";
+    format!("exec sh -c {}", shell_word(line))
+}
+
+fn script(job: &str, folder: &str) -> String {
+    format!(
+        "job={}\ndir={}\nlook() {{\n  {}\n}}\n{KEEPER}",
+        shell_word(job),
+        shell_word(folder),
+        Look::COMMAND
+    )
+}
+
+const KEEPER: &str = include_str!("keeper.sh");
+/// What a shell has for a command that failed, where nobody knows how.
+const UNKNOWN_CODE: i32 = 1;
+const LONGEST_LINE: u64 = 64 << 10;
+/// A thousand virtual functions with a hundred counters each.
+const LONGEST_LOOK: usize = 32 << 20;
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::mpsc::{Receiver, sync_channel};
+
+    use super::*;
+
+    /// A keeper on this machine, its folder, and what it says.
+    fn keeper(job: &str) -> (Keeper, String, Receiver<Heard>) {
+        let (mouth, ear) = sync_channel(1024);
+        let folder = std::env::temp_dir().join(format!("wirelane-test-{job}"));
+        let folder = folder.to_str().expect("a plain path").to_owned();
+        let here = Shell::on("localhost").expect("a name");
+        let keeper = Keeper::start(&here, (job, &folder), 7, &mouth).expect("a keeper");
+        (keeper, folder, ear)
+    }
+
+    fn next(ear: &Receiver<Heard>) -> What {
+        let heard = ear.recv_timeout(Duration::from_secs(60)).expect("it says something");
+        assert_eq!(heard.keeper, 7);
+        heard.what
+    }
+
+    fn out(text: &str) -> What {
+        What::Line(Stream::Out, text.to_owned())
+    }
+
+    /// A job's id that no other test has.
+    fn id(name: &str) -> String {
+        format!("{name}{}", std::process::id())
+    }
+
+    fn is_running(job: &str) -> bool {
+        let marked = |entry: std::fs::DirEntry| {
+            let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+            String::from_utf8_lossy(&environment).contains(&format!("WIRELANE_JOB={job}\0"))
+        };
+        std::fs::read_dir("/proc").expect("/proc").flatten().any(marked)
+    }
+
+    #[test]
+    fn a_command_runs_in_a_folder_of_the_jobs_own_and_its_end_is_told() {
+        let job = id("runs");
+        let (mut keeper, folder, ear) = keeper(&job);
+        assert_eq!(next(&ear), What::Ready);
+        keeper.file("two-words", "echo \"$WIRELANE_JOB\"; echo; printf 'no end'; exit 7\n");
+        keeper.run("two-words");
+        assert_eq!(next(&ear), out(&job));
+        assert_eq!(next(&ear), out(""));
+        assert_eq!(next(&ear), out("no end"));
+        assert_eq!(next(&ear), What::Exit(7));
+        keeper.look();
+        let What::Seen(look) = next(&ear) else { panic!("a look") };
+        assert_ne!(look, Look::default(), "there is a net device at least");
+        assert!(Path::new(&folder).is_dir());
+        keeper.end();
+        assert_eq!(next(&ear), What::Gone);
+        assert!(keeper.wait(Instant::now() + Duration::from_secs(60)));
+        assert!(!Path::new(&folder).exists() && !is_running(&job));
+    }
+
+    #[test]
+    fn whatever_runs_on_ends_with_the_keepers_input() {
+        let job = id("ends");
+        let (mut keeper, folder, ear) = keeper(&job);
+        assert_eq!(next(&ear), What::Ready);
+        // One that has left its parent, and one that does not heed.
+        keeper.file(
+            "stay",
+            "(setsid sleep 1000 >/dev/null 2>&1 &)\ntrap '' TERM\necho up\nwhile :; do sleep 1; done\n",
+        );
+        keeper.run("stay");
+        assert_eq!(next(&ear), out("up"));
+        assert!(is_running(&job));
+        keeper.end();
+        assert!(keeper.wait(Instant::now() + Duration::from_secs(60)));
+        assert!(!Path::new(&folder).exists() && !is_running(&job));
+    }
+
+    #[test]
+    fn a_folder_that_is_there_already_is_somebody_elses() {
+        let job = id("taken");
+        let folder = std::env::temp_dir().join(format!("wirelane-test-{job}"));
+        std::fs::create_dir(&folder).expect("a folder");
+        let (mut keeper, _, ear) = keeper(&job);
+        let refused = (0..2).map(|_| next(&ear)).any(|what| matches!(what, What::Refused(_)));
+        assert!(refused);
+        assert!(keeper.wait(Instant::now() + Duration::from_secs(60)));
+        std::fs::remove_dir(&folder).expect("it is left alone");
+    }
+}

@@ -1,0 +1,270 @@
+//! The section `tls_server_config`, and the TLS that it describes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kv_server::tls::{Wrong, certificates, private_key, roots};
+use rustls::crypto::{CryptoProvider, SupportedKxGroup, ring};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
+use rustls::{ServerConfig, SupportedCipherSuite, SupportedProtocolVersion};
+
+use super::Source;
+use super::client::{Anybody, Named};
+use super::fields::{At, Fields};
+use super::names::{self, ClientAuth};
+use crate::config::problem::Problem;
+use crate::exit::Failure;
+use crate::secret_file::{self, Kind, OTHERS};
+use crate::tls_file;
+
+/// What the section says; certificates and keys are read later.
+#[derive(Debug)]
+pub(crate) struct TlsSection {
+    certificate: Source,
+    key: Source,
+    client_auth: ClientAuth,
+    client_ca: Option<Source>,
+    /// Names of which a caller's certificate must have one.
+    client_names: Option<Vec<String>>,
+    versions: Vec<&'static SupportedProtocolVersion>,
+    /// Of TLS 1.2.
+    suites: Option<Vec<SupportedCipherSuite>>,
+    curves: Option<Vec<&'static dyn SupportedKxGroup>>,
+    prefer_ours: bool,
+}
+
+impl TlsSection {
+    /// None where it says nothing of certificates: then there is no TLS.
+    pub(super) fn of(file: &Path, fields: &Fields<'_>) -> Result<Option<Self>, Problem> {
+        // Read whatever else there is, so that what is wrong is told.
+        let client_auth = named(fields, "client_auth_type", names::client_auth)?;
+        let versions = versions(fields)?;
+        let suites = each(fields, "cipher_suites", names::suite)?;
+        let curves = each(fields, "curve_preferences", names::curve)?;
+        let prefer_ours = fields.flag("prefer_server_cipher_suites", true)?;
+        let names = fields.list("client_allowed_sans")?;
+        let [certificate, key, client_ca] =
+            [("cert_file", "cert"), ("key_file", "key"), ("client_ca_file", "client_ca")]
+                .map(|(path, text)| source(file, fields, path, text));
+        let (certificate, key, client_ca) = (certificate?, key?, client_ca?);
+        let line = fields.text("client_auth_type")?.map_or(1, |at| at.line);
+        let said = [&certificate, &key, &client_ca].iter().any(|source| source.is_some());
+        if !said && client_auth.is_none() {
+            return Ok(None);
+        }
+        let missing = |what: &str| fields.problem(line, format!("TLS needs {what}."));
+        let section = TlsSection {
+            certificate: certificate.ok_or_else(|| missing("cert_file or cert"))?,
+            key: key.ok_or_else(|| missing("key_file or key"))?,
+            client_auth: client_auth.unwrap_or(ClientAuth::No),
+            client_ca,
+            client_names: names.map(|names| names.iter().map(|at| at.value.to_owned()).collect()),
+            versions,
+            suites: suites.map(|suites| suites.into_iter().flatten().collect()),
+            curves,
+            prefer_ours,
+        };
+        section.check().map_err(|text| fields.problem(line, text))?;
+        Ok(Some(section))
+    }
+
+    fn check(&self) -> Result<(), &'static str> {
+        let verifies =
+            matches!(self.client_auth, ClientAuth::VerifyIfGiven | ClientAuth::RequireAndVerify);
+        let requires =
+            matches!(self.client_auth, ClientAuth::RequireAny | ClientAuth::RequireAndVerify);
+        if self.client_ca.is_some() && self.client_auth == ClientAuth::No {
+            return Err(
+                "there is a client_ca, and nobody is asked for a certificate: set client_auth_type to \
+                        RequireAndVerifyClientCert.",
+            );
+        }
+        if verifies && self.client_ca.is_none() {
+            return Err(
+                "this client_auth_type needs client_ca_file: without it everybody with a certificate of any \
+                        public authority would be let in.",
+            );
+        }
+        if self.client_names.is_some() && !requires {
+            return Err(
+                "client_allowed_sans needs client_auth_type RequireAndVerifyClientCert or \
+                        RequireAnyClientCert: else who shows no certificate is let in.",
+            );
+        }
+        Ok(())
+    }
+
+    /// Files that it names: when they change it is read again.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let sources = [Some(&self.certificate), Some(&self.key), self.client_ca.as_ref()];
+        let path = |source: &Source| match source {
+            Source::File(path) => Some(path.clone()),
+            Source::Inline(_) => None,
+        };
+        sources.into_iter().flatten().filter_map(path).collect()
+    }
+
+    /// The TLS that it describes.
+    pub(crate) fn open(&self) -> Result<Arc<ServerConfig>, Failure> {
+        let provider = Arc::new(self.provider());
+        let certificate = self.certificate.certificates()?;
+        let key = self.key.secret()?;
+        let ca = self.client_ca.as_ref().map(Source::certificates).transpose()?;
+        let unfit = |wrong: Wrong| {
+            let (certificate, key) = (self.certificate.name("cert"), self.key.name("key"));
+            Failure::usage(format!("use the certificate {certificate} with the key {key}: {wrong}"))
+        };
+        let verifier = self.verifier(&provider, ca.as_deref()).map_err(unfit)?;
+        let configure = || {
+            let builder = ServerConfig::builder_with_provider(provider)
+                .with_protocol_versions(&self.versions)
+                .map_err(Wrong::of)?;
+            let builder = match verifier {
+                None => builder.with_no_client_auth(),
+                Some(verifier) => builder.with_client_cert_verifier(verifier),
+            };
+            let (chain, key) = (certificates(&certificate)?, private_key(key.as_bytes())?);
+            builder.with_single_cert(chain, key).map_err(Wrong::of)
+        };
+        let mut config = configure().map_err(unfit)?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.ignore_client_order = self.prefer_ours;
+        // A session that is resumed shows no certificate, and so would outlive it.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        Ok(Arc::new(config))
+    }
+
+    fn provider(&self) -> CryptoProvider {
+        let mut provider = ring::default_provider();
+        if let Some(suites) = self.suites.as_ref().filter(|suites| !suites.is_empty()) {
+            provider.cipher_suites.retain(|suite| suite.tls13().is_some());
+            provider.cipher_suites.extend(suites);
+        }
+        if let Some(curves) = self.curves.as_ref().filter(|curves| !curves.is_empty()) {
+            provider.kx_groups = curves.clone();
+        }
+        provider
+    }
+
+    fn verifier(
+        &self,
+        provider: &Arc<CryptoProvider>,
+        ca: Option<&[u8]>,
+    ) -> Result<Option<Arc<dyn ClientCertVerifier>>, Wrong> {
+        let anybody = |mandatory| Arc::new(Anybody { provider: provider.clone(), mandatory });
+        let signed = |optional: bool| {
+            let roots = roots(ca.unwrap_or_default())?;
+            let builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
+            let builder = if optional { builder.allow_unauthenticated() } else { builder };
+            builder.build().map_err(Wrong::of)
+        };
+        let inner: Arc<dyn ClientCertVerifier> = match self.client_auth {
+            ClientAuth::No => return Ok(None),
+            ClientAuth::Request => anybody(false),
+            ClientAuth::RequireAny => anybody(true),
+            ClientAuth::VerifyIfGiven => signed(true)?,
+            ClientAuth::RequireAndVerify => signed(false)?,
+        };
+        Ok(Some(match self.client_names.clone() {
+            Some(names) => Arc::new(Named { inner, names }),
+            None => inner,
+        }))
+    }
+}
+
+impl Source {
+    fn certificates(&self) -> Result<Vec<u8>, Failure> {
+        match self {
+            Source::Inline(text) => Ok(text.clone().into_bytes()),
+            Source::File(path) => tls_file::certificate(path),
+        }
+    }
+
+    fn secret(&self) -> Result<String, Failure> {
+        match self {
+            Source::Inline(text) => Ok(text.clone()),
+            Source::File(path) => secret_file::read(path, &KEY),
+        }
+    }
+
+    fn name(&self, inline: &str) -> String {
+        match self {
+            Source::Inline(_) => format!("in the field `{inline}`"),
+            Source::File(path) => path.display().to_string(),
+        }
+    }
+}
+
+/// What a field names, in a file or by itself; if both are given the file counts, as in exporter-toolkit.
+fn source(
+    file: &Path,
+    fields: &Fields<'_>,
+    path: &str,
+    text: &str,
+) -> Result<Option<Source>, Problem> {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let (path, text) = (fields.text(path)?, fields.text(text)?);
+    let path = path.map(|path| Source::File(folder.join(path.value)));
+    Ok(path.or_else(|| text.map(|text| Source::Inline(text.value.to_owned()))))
+}
+
+/// The versions from the least to the most.
+fn versions(fields: &Fields<'_>) -> Result<Vec<&'static SupportedProtocolVersion>, Problem> {
+    let least = named(fields, "min_version", names::version)?;
+    let most = named(fields, "max_version", names::version)?;
+    let [tls12, tls13] = [&rustls::version::TLS12, &rustls::version::TLS13];
+    match (least.unwrap_or(tls12), most.unwrap_or(tls13)) {
+        (least, most) if least == most => Ok(vec![least]),
+        (least, _) if least == tls12 => Ok(vec![tls13, tls12]),
+        _ => {
+            let line = fields.text("max_version")?.map_or(1, |at| at.line);
+            Err(fields.problem(line, "max_version is below min_version."))
+        }
+    }
+}
+
+/// What a field's name means.
+fn named<T>(
+    fields: &Fields<'_>,
+    field: &str,
+    meaning: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, Problem> {
+    let Some(At { line, value }) = fields.text(field)? else { return Ok(None) };
+    meaning(value).map(Some).map_err(|text| fields.problem(line, text))
+}
+
+/// What each of a list of names means.
+fn each<T>(
+    fields: &Fields<'_>,
+    field: &str,
+    meaning: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<Vec<T>>, Problem> {
+    let Some(names) = fields.list(field)? else { return Ok(None) };
+    let meaning = |at: &At<&str>| meaning(at.value).map_err(|text| fields.problem(at.line, text));
+    names.iter().map(meaning).collect::<Result<_, _>>().map(Some)
+}
+
+const KEY: Kind = Kind {
+    name: "private key",
+    given: "key_file in the web config file",
+    open_to: OTHERS,
+    most_bytes: 1 << 20,
+};
+
+pub(super) const FIELDS: &[&str] = &[
+    "cert",
+    "key",
+    "client_ca",
+    "cert_file",
+    "key_file",
+    "client_auth_type",
+    "client_ca_file",
+    "client_allowed_sans",
+    "cipher_suites",
+    "curve_preferences",
+    "min_version",
+    "max_version",
+    "prefer_server_cipher_suites",
+];

@@ -1,0 +1,158 @@
+//! What is counted, against what was sent.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::prometheus::{Prometheus, Target};
+use crate::{Server, one_device, packets_sent, run, text, write_bandwidth};
+
+/// A sample of a scrape, by its name with all labels.
+fn sample(scrape: &str, series: &str) -> u64 {
+    let value = scrape.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    let value = value.unwrap_or_else(|| panic!("no {series} in {scrape}"));
+    value.parse().unwrap_or_else(|_| panic!("{series} is {value}"))
+}
+
+/// Until a server answers that was just started.
+fn wait_for(url: &str) {
+    let limit = Instant::now() + Duration::from_secs(120);
+    while !run("curl", &["-sSf", "--max-time", "20", url]).status.success() {
+        assert!(Instant::now() < limit, "{url} does not answer");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// A store on one end of a wire, used from the other end over verbs.
+struct Store {
+    _server: Server,
+    config: String,
+}
+
+impl Store {
+    fn start() -> Store {
+        let far = one_device("rxe1");
+        let address = ["--listen", "127.0.0.1:50078", "--http", "127.0.0.1:8078"];
+        let serve = Command::new(env!("CARGO_BIN_EXE_wirelane"))
+            .args(["serve", "--memory", "64MiB", "--config", &far])
+            .args(address)
+            .spawn();
+        let store = Store {
+            _server: Server(serve.expect("the server starts")),
+            config: one_device("rxe0"),
+        };
+        wait_for("http://127.0.0.1:8078/readyz");
+        store
+    }
+
+    fn kv(&self, arguments: &[&str]) {
+        let way = ["kv", "--server", "127.0.0.1:50078", "--transport", "verbs", "--config"];
+        let words = [&way, &[self.config.as_str()][..], arguments].concat();
+        let output = run(env!("CARGO_BIN_EXE_wirelane"), &words);
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    }
+
+    /// What one of its counters says.
+    fn count(&self, name: &str) -> u64 {
+        let scrape = run("curl", &["-sSf", "--max-time", "20", "http://127.0.0.1:8078/metrics"]);
+        let scrape = text(&scrape.stdout);
+        let bytes = |kind: &str| sample(&scrape, &format!("wirelane_rdma_{kind}_bytes_total"));
+        let sent = sample(&scrape, "wirelane_rdma_bytes_sent_total");
+        let received = sample(&scrape, "wirelane_rdma_bytes_received_total");
+        assert_eq!(
+            (sent, received),
+            (bytes("send") + bytes("write"), bytes("recv") + bytes("read"))
+        );
+        bytes(name)
+    }
+
+    /// By how much a counter rises with one call. What a server did for an answer is counted a moment after it.
+    fn rises(&self, name: &str, arguments: &[&str], expected: Option<u64>) -> u64 {
+        let before = self.count(name);
+        self.kv(arguments);
+        let limit = Instant::now() + Duration::from_secs(10);
+        let settled = |rose: u64| expected.is_none_or(|expected| expected == rose);
+        while !settled(self.count(name) - before) && Instant::now() < limit {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        self.count(name) - before
+    }
+}
+
+#[test]
+fn bytes_that_went_by_verbs_are_counted_exactly() {
+    let store = Store::start();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |length: usize| {
+        let path = folder.path().join(length.to_string());
+        std::fs::write(&path, vec![7; length]).expect("a file");
+        path.to_str().expect("a plain path").to_owned()
+    };
+    const SMALL: usize = 1 << 20;
+    const LARGE: usize = (3 << 20) + 12_345;
+    // A short value rides in a message, so that this is what a rail's coming up costs: its proof.
+    let proof = store.rises("read", &["put", "short", "hello"], None);
+    assert_eq!(proof, 16 << 10, "one rail, proven by one read");
+    for (key, length) in [("small", SMALL), ("large", LARGE)] {
+        let expected = length as u64 + proof;
+        let rose = store.rises("read", &["put", key, "-f", &file(length)], Some(expected));
+        assert_eq!(rose, expected, "a put of {length} bytes is read by the store");
+    }
+    let got = |key: &str, expected| {
+        let landed = folder.path().join("landed");
+        let landed = landed.to_str().expect("a plain path");
+        store.rises("write", &["get", key, "-o", landed], expected)
+    };
+    let small = got("small", None);
+    let around = small.checked_sub(SMALL as u64).expect("all of it is written");
+    assert!(around < 20_000, "a proof of 16 KiB and an answer, not {around} bytes");
+    let expected = LARGE as u64 + around;
+    assert_eq!(got("large", Some(expected)), expected, "the same around it, and every byte of it");
+}
+
+const TRANSMITTED: &str = "rdma_port_transmit_packets_total{device=\"rxe0\",port=\"1\"}";
+
+#[test]
+fn packets_of_perftest_are_in_the_exporters_metrics() {
+    let transmitted = || {
+        let output = run(env!("CARGO_BIN_EXE_wirelane"), &["exporter", "--once"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        sample(&text(&output.stdout), TRANSMITTED)
+    };
+    let before = transmitted();
+    let (client, server, printed) = write_bandwidth();
+    assert_eq!((client, server), (Some(0), Some(0)), "{printed}");
+    let after = transmitted();
+    // 100 writes of 64 KiB, in packets of at most 4 KiB.
+    assert!(after - before >= 100 * 16, "{before} before and {after} after");
+    assert_eq!(after, packets_sent("rxe0"), "as the driver counts them");
+}
+
+#[test]
+fn a_prometheus_scrapes_this_machine_and_sees_perftest() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let listen = ["exporter", "--listen", "127.0.0.1:9878"];
+    let exporter =
+        Command::new(env!("CARGO_BIN_EXE_wirelane")).args(listen).stderr(Stdio::null()).spawn();
+    let _exporter = Server(exporter.expect("the exporter starts"));
+    wait_for("http://127.0.0.1:9878/metrics");
+    let rules = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../deploy/prometheus/rules/wirelane.rules.yml");
+    let target = Target {
+        job: "wirelane-exporter",
+        instance: "lab".to_owned(),
+        address: "127.0.0.1:9878".to_owned(),
+    };
+    // Not more often: the machine may be emulated, and perftest is to have its share of it.
+    let prometheus = Prometheus::start(folder.path(), &rules, &[target], 5);
+    let (client, server, printed) = write_bandwidth();
+    assert_eq!((client, server), (Some(0), Some(0)), "{printed}");
+    let rises = "increase(rdma_port_transmit_packets_total{device=\"rxe0\"}[2m]) > 0";
+    let limit = Instant::now() + Duration::from_secs(60);
+    assert_eq!(prometheus.finds(rises, limit), Ok(true), "{rises}");
+    let rules = prometheus.rules();
+    assert!(rules.iter().any(|rule| rule.is_alert), "alerts are watched for");
+    for rule in &rules {
+        assert_eq!(rule.error, None, "{}: {}", rule.name, rule.query);
+    }
+    assert_eq!(prometheus.broken_words(), [""; 0]);
+}

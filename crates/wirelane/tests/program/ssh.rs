@@ -1,0 +1,227 @@
+//! Hosts to reach by ssh: a real one, with a real sshd at the other end, and keys and settings that are the test's own.
+//!
+//! [`Hosts::here`] are this machine under several names: ssh speaks with an sshd of its own over a pipe, so that no port
+//! is taken. [`Hosts::apart`] have networks, names and processes of their own, joined by a switch: what runs "here" runs
+//! at the desk, which is one more of them. They end with the test, however it ends.
+#![allow(dead_code, reason = "each program of tests uses a part of it")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A name for which nobody answers.
+pub(crate) const DEAD: &str = "dead";
+
+pub(crate) struct Hosts {
+    /// Before the folder that they use, so that they are dropped first.
+    places: Vec<Place>,
+    folder: TempDir,
+}
+
+impl Hosts {
+    /// Names of this machine.
+    pub(crate) fn here(names: &[&str]) -> Hosts {
+        let hosts = Hosts { places: Vec::new(), folder: tempfile::tempdir().expect("a folder") };
+        let sshd = |name: &str| {
+            let config = hosts.file(&format!("{name}/sshd_config"));
+            let log = hosts.file(&format!("{name}/log"));
+            format!("ProxyCommand {SSHD} -i -f {} -E {}", config.display(), log.display())
+        };
+        hosts.prepare(names, sshd, "HostName 127.0.0.1\nPort 1");
+        hosts
+    }
+
+    /// Hosts in networks of their own: the first has 10.77.0.2. Takes root, or it is said that it was left out.
+    pub(crate) fn apart(names: &[&str]) -> Option<Hosts> {
+        if !rustix::process::getuid().is_root() {
+            eprintln!("skipped: hosts with networks of their own are for root to make");
+            return None;
+        }
+        let mut hosts =
+            Hosts { places: Vec::new(), folder: tempfile::tempdir().expect("a folder") };
+        let address = |name: &str| {
+            let at = names.iter().position(|other| *other == name).expect("a name");
+            format!("10.77.0.{}", at + 2)
+        };
+        let way = |name: &str| format!("HostName {}", address(name));
+        hosts.prepare(names, way, "HostName 10.77.0.99");
+        let all: String = names.iter().map(|name| format!("{} {name}\n", address(name))).collect();
+        fs::write(hosts.file("hosts"), format!("127.0.0.1 localhost\n10.77.0.1 desk\n{all}"))
+            .expect("a file");
+        let desk = Place::start("desk", &hosts, &[], "true");
+        desk.run("ip link set lo up; ip link add name switch type bridge; ip link set switch up");
+        desk.run("ip address add 10.77.0.1/24 dev switch");
+        for (at, name) in names.iter().enumerate() {
+            let config = hosts.file(&format!("{name}/sshd_config"));
+            let log = hosts.file(&format!("{name}/log"));
+            let sshd = format!("{SSHD} -f {} -E {}", config.display(), log.display());
+            let place = Place::start(name, &hosts, PROCESSES, &sshd);
+            let pid = place.child.id();
+            desk.run(&format!("ip link add port{at} type veth peer name eth0 netns {pid}"));
+            desk.run(&format!("ip link set port{at} master switch up"));
+            place.run(&format!("ip address add {}/24 dev eth0", address(name)));
+            place.run("ip link set lo up; ip link set eth0 up");
+            hosts.places.push(place);
+        }
+        hosts.places.push(desk);
+        Some(hosts)
+    }
+
+    /// A command that runs at the desk, or on this machine, and finds the ssh that knows the hosts.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = match self.places.last() {
+            Some(desk) => desk.enter(program),
+            None => Command::new(program),
+        };
+        command.env("PATH", self.path());
+        command
+    }
+
+    /// A search path whose `ssh` knows the hosts.
+    pub(crate) fn path(&self) -> String {
+        format!("{}:{PATH}", self.file("desk/bin").display())
+    }
+
+    /// Makes a program on a host, by its text.
+    pub(crate) fn give(&self, host: &str, program: &str, text: &str) {
+        let path = self.file(&format!("{host}/bin/{program}"));
+        fs::write(&path, text).expect("a file");
+        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("a mode");
+    }
+
+    /// Whose `wirelane` is the one that is tested.
+    pub(crate) fn give_wirelane(&self, host: &str) {
+        let own = env!("CARGO_BIN_EXE_wirelane");
+        self.give(host, "wirelane", &format!("#!/bin/sh\nexec {own} \"$@\"\n"));
+    }
+
+    /// What is left in the folder for temporary files of a host.
+    pub(crate) fn left(&self, host: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.file(&format!("{host}/tmp"))).expect("a folder");
+        entries.map(|entry| entry.expect("an entry").path()).collect()
+    }
+
+    /// Ends a host as a power cut does: nobody is told. Only of those that are apart.
+    pub(crate) fn cut_power(&mut self, host: &str) {
+        let at = self.places.iter().position(|place| place.name == host).expect("a host");
+        drop(self.places.remove(at));
+    }
+
+    /// A file of the hosts' folder: NAME/bin, NAME/tmp, NAME/log are a host's.
+    pub(crate) fn file(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path)
+    }
+
+    /// Keys, what ssh is told of each host by `way`, and what each sshd is told.
+    fn prepare(&self, names: &[&str], way: impl Fn(&str) -> String, dead: &str) {
+        let folder = self.folder.path().display();
+        for key in ["host_key", "client_key"] {
+            let mut keygen = Command::new("ssh-keygen");
+            keygen.args(["-q", "-t", "ed25519", "-N", "", "-C", "test", "-f"]).arg(self.file(key));
+            assert!(keygen.status().expect("ssh-keygen runs").success());
+        }
+        let key = fs::read_to_string(self.file("host_key.pub")).expect("a key");
+        fs::write(self.file("known_hosts"), format!("* {key}")).expect("a file");
+        let mut config = format!(
+            "Host *\nIdentityFile {folder}/client_key\nIdentitiesOnly yes\nIdentityAgent none\n\
+             UserKnownHostsFile {folder}/known_hosts\nGlobalKnownHostsFile /dev/null\n\
+             StrictHostKeyChecking yes\nHost {DEAD}\n{dead}\n"
+        );
+        for name in names {
+            config += &format!("Host {name}\n{}\n", way(name));
+        }
+        fs::write(self.file("ssh_config"), config).expect("a file");
+        for name in names.iter().chain(&["desk"]) {
+            self.furnish(name);
+        }
+        if rustix::process::getuid().is_root() {
+            fs::create_dir_all("/run/sshd").expect("where sshd of root locks itself in");
+        }
+    }
+
+    /// A host's folders, its ssh and its sshd's settings.
+    fn furnish(&self, name: &str) {
+        let folder = self.folder.path().display();
+        for part in ["bin", "tmp"] {
+            fs::create_dir_all(self.file(&format!("{name}/{part}"))).expect("a folder");
+        }
+        let ssh = which("ssh").expect("ssh is installed");
+        let ssh = format!("#!/bin/sh\nexec {} -F {folder}/ssh_config \"$@\"\n", ssh.display());
+        self.give(name, "ssh", &ssh);
+        // Without PAM, sshd refuses who has `!` for a password, even by key.
+        let shadow = fs::read_to_string("/etc/shadow").unwrap_or_default();
+        let pam = if shadow.starts_with("root:!") { "yes" } else { "no" };
+        let config = format!(
+            "HostKey {folder}/host_key\nAuthorizedKeysFile {folder}/client_key.pub\nStrictModes no\n\
+             UsePAM {pam}\nPermitRootLogin yes\nPasswordAuthentication no\nPidFile none\n\
+             KbdInteractiveAuthentication no\nPrintMotd no\nPrintLastLog no\nMaxStartups 100\n\
+             SetEnv TMPDIR={folder}/{name}/tmp PATH={folder}/{name}/bin:{PATH} \
+             WIRELANE_LIBIBVERBS=/nowhere/libibverbs.so.1\n"
+        );
+        fs::write(self.file(&format!("{name}/sshd_config")), config).expect("a file");
+    }
+}
+
+/// A host with a network and a name of its own. Its first process reads from us; where processes are the host's own,
+/// the kernel ends all of them when that one ends.
+struct Place {
+    name: String,
+    child: Child,
+}
+
+impl Place {
+    fn start(name: &str, hosts: &Hosts, more: &[&str], first: &str) -> Place {
+        let names = hosts.file("hosts");
+        let script = format!(
+            "set -e; mount --bind {} /etc/hosts; mount -t tmpfs tmpfs /dev/shm; hostname {name}; \
+             {first}; echo ready; exec cat > /dev/null",
+            names.display()
+        );
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--net", "--uts", "--ipc", "--mount"]).args(more);
+        unshare.args(["sh", "-c", &script]);
+        let mut child =
+            unshare.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("unshare runs");
+        let mut line = String::new();
+        let stdout = child.stdout.take().expect("piped");
+        BufReader::new(stdout).read_line(&mut line).expect("a line");
+        assert_eq!(line, "ready\n", "{name} does not start");
+        Place { name: name.to_owned(), child }
+    }
+
+    /// Runs a program there. It is our own child, which can be signalled.
+    fn enter(&self, program: &str) -> Command {
+        let mut nsenter = Command::new("nsenter");
+        nsenter.args(["--target", &self.child.id().to_string(), "--net", "--uts", "--ipc"]);
+        nsenter.args(["--mount", "--wd=.", "--", program]);
+        nsenter
+    }
+
+    fn run(&self, script: &str) {
+        let output = self.enter("sh").args(["-ec", script]).output().expect("nsenter runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {script}: {said}", self.name);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+fn which(program: &str) -> Option<PathBuf> {
+    let folders = std::env::var("PATH").unwrap_or_default();
+    let found = |folder: &str| Some(Path::new(folder).join(program)).filter(|path| path.is_file());
+    folders.split(':').find_map(found)
+}
+
+/// Processes of its own.
+const PROCESSES: &[&str] = &["--pid", "--fork", "--mount-proc", "--kill-child"];
+const SSHD: &str = "/usr/sbin/sshd";
+const PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin";
