@@ -25,6 +25,9 @@ fn door() -> fn(&[u8]) {
         Ok("snapshot") => node::fuzz::snapshot,
         Ok("tree") => node::fuzz::tree,
         Ok("texts") => node::fuzz::texts,
+        Ok("capture") => capture,
+        Ok("error_lines") => error_lines,
+        Ok("nccl_output") => nccl_output,
         other => panic!("no such door: {other:?}"),
     }
 }
@@ -57,4 +60,38 @@ fn kv_messages(bytes: &[u8]) {
         Ok(Message::Grant(grant)) => assert_eq!(grant.to_bytes(), bytes),
         Ok(Message::Forget { .. } | Message::Look) | Err(_) => {}
     }
+}
+
+/// A capture in two pieces has the packets that it has as a whole, however it is damaged.
+fn capture(bytes: &[u8]) {
+    use ops::capture::{Kind, Packet, Parser};
+    let read = |pieces: &[&[u8]]| -> std::io::Result<Vec<Packet>> {
+        let mut parser = Parser::default();
+        let mut packets = Vec::new();
+        for piece in pieces {
+            packets.extend(parser.feed(piece)?);
+        }
+        let link_type = parser.header().map_or(0, |header| header.link_type);
+        for packet in &packets {
+            let _ = Kind::of(link_type, &packet.bytes);
+        }
+        Ok(packets)
+    };
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    assert_eq!(read(&[bytes]).ok(), read(&[first, second]).ok());
+}
+
+/// A log of anything.
+fn error_lines(bytes: &[u8]) {
+    ops::explain::read(&String::from_utf8_lossy(bytes));
+}
+
+/// Output of nccl-tests: what is read has figures that JSON can hold.
+fn nccl_output(bytes: &[u8]) {
+    let Ok(run) = bench::nccl::read(&String::from_utf8_lossy(bytes)) else { return };
+    let halves = run.collective.rows.iter().flat_map(|row| row.out_of_place.iter().chain(&row.in_place));
+    for half in halves {
+        assert!(half.time_us.is_finite() && half.bus_gb_per_second.is_finite());
+    }
+    assert!(run.average().is_none_or(f64::is_finite) && run.peak().is_none_or(|(_, peak)| peak >= 0.0));
 }

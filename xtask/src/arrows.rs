@@ -11,14 +11,16 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kv-disk", &[]),
     ("rdma-sys", &[]),
     ("fabric", &["rdma-sys"]),
+    ("bench", &["fabric"]),
     ("kv-client", &["fabric", "kv-proto"]),
     // The client for tests only.
     ("kv-server", &["fabric", "kv-client", "kv-disk", "kv-proto", "kv-store"]),
     ("node", &["metric"]),
-    ("ops", &["metric", "node"]),
+    ("ops", &["bench", "metric", "node"]),
     (
         "wirelane",
         &[
+            "bench",
             "fabric",
             "kv-client",
             "kv-disk",

@@ -1,6 +1,6 @@
 //! `cargo xtask check`: what can be said about the code without running it.
 
-use crate::{Failed, arrows, licences, metadata, shell};
+use crate::{Failed, arrows, dashboards, licences, metadata, shell};
 
 /// A part of the check: its name and what it does.
 type Part = (&'static str, fn() -> Result<(), Failed>);
@@ -9,6 +9,7 @@ const PARTS: &[Part] = &[
     ("format", format),
     ("dependency arrows", || arrows::check(&metadata::packages()?)),
     ("licences and versions", || licences::check(&metadata::packages()?)),
+    ("dashboards", dashboards::check),
     ("lints", lints),
     ("documentation", documentation),
 ];

@@ -37,12 +37,12 @@ fn build() -> Result<PathBuf, Failed> {
     let path = std::env::var("PATH").unwrap_or_default();
     let mut zigbuild = Command::new(tools.join("bin/cargo-zigbuild"));
     zigbuild
-        .args(["zigbuild", "--quiet", "--locked", "--release", "--package", "wirelane"])
+        .args(["zigbuild", "--quiet", "--locked", "--profile=final", "--package", "wirelane"])
         .args(["--target", &format!("{triple}.{GLIBC}")])
         .env("PATH", format!("{}:{path}", tools.join("bin").display()))
         .current_dir(shell::repository());
     shell::run(&mut zigbuild)?;
-    Ok(shell::target().join(triple).join("release/wirelane"))
+    Ok(shell::target().join(triple).join("final/wirelane"))
 }
 
 /// What building will fetch first, and how much: nothing once it is there.
@@ -99,6 +99,11 @@ fn stage(program: &Path, tree: &Path) -> Result<PathBuf, Failed> {
         copy(&shell::repository().join(file), &tree.join(file))?;
     }
     copy(&shell::repository().join("docs/wirelane.yaml"), &tree.join("wirelane.yaml"))?;
+    make(&tree.join("deploy"))?;
+    for folder in ["systemd", "prometheus", "grafana"] {
+        let from = shell::repository().join("deploy").join(folder);
+        shell::output(Command::new("cp").arg("-r").arg(from).arg(tree.join("deploy")))?;
+    }
     shell::output(Command::new(program).arg("man").arg(tree.join("man")))?;
     make(&tree.join("completions"))?;
     for (shell, file) in COMPLETIONS {
@@ -126,6 +131,11 @@ fn deb(out: &Path, tree: &Path) -> Result<PathBuf, Failed> {
         make(to.parent().unwrap_or(&root))?;
         copy(&tree.join(from), &to)?;
     }
+    for folder in ["prometheus", "grafana"] {
+        let to = root.join("usr/share/wirelane");
+        make(&to)?;
+        shell::output(Command::new("cp").arg("-r").arg(tree.join("deploy").join(folder)).arg(to))?;
+    }
     let pages = root.join("usr/share/man/man1");
     make(&pages)?;
     for page in entries(&tree.join("man"))? {
@@ -146,6 +156,10 @@ fn deb(out: &Path, tree: &Path) -> Result<PathBuf, Failed> {
          Priority: optional\nDescription: {DESCRIPTION}\n"
     );
     write(&root.join("DEBIAN/control"), control.as_bytes())?;
+    // What is there for people to change: a newer package asks before it writes over it.
+    let flags = DEB_FILES.iter().filter(|(_, to)| to.starts_with("etc/"));
+    let flags: String = flags.map(|(_, to)| format!("/{to}\n")).collect();
+    write(&root.join("DEBIAN/conffiles"), flags.as_bytes())?;
     let file = out.join(format!("wirelane_{VERSION}_{architecture}.deb"));
     shell::output(Command::new("chmod").args(["-R", "u=rwX,go=rX"]).arg(&root))?;
     let mut dpkg = Command::new("dpkg-deb");
@@ -215,6 +229,13 @@ const DEB_FILES: &[(&str, &str)] = &[
     ("completions/_wirelane", "usr/share/zsh/vendor-completions/_wirelane"),
     ("completions/wirelane.fish", "usr/share/fish/vendor_completions.d/wirelane.fish"),
     ("wirelane.yaml", "usr/share/doc/wirelane/examples/wirelane.yaml"),
+    (
+        "deploy/systemd/wirelane-exporter.service",
+        "usr/lib/systemd/system/wirelane-exporter.service",
+    ),
+    ("deploy/systemd/wirelane.service", "usr/lib/systemd/system/wirelane.service"),
+    ("deploy/systemd/wirelane-exporter.default", "etc/default/wirelane-exporter"),
+    ("deploy/systemd/wirelane.default", "etc/default/wirelane"),
     ("LICENSE-MIT", "usr/share/doc/wirelane/copyright"),
     ("LICENSE-APACHE", "usr/share/doc/wirelane/LICENSE-APACHE"),
     ("CHANGELOG.md", "usr/share/doc/wirelane/changelog"),

@@ -22,8 +22,8 @@ pub(crate) struct FuzzArgs {
     yes: bool,
 }
 
-/// The doors of `fabric::fuzz`, one of the store's, and those of `node::fuzz`.
-const DOORS: [&str; 14] = [
+/// The doors of `fabric::fuzz`, one of the store's, those of `node::fuzz`, two of `ops`, and one of `bench`.
+const DOORS: [&str; 17] = [
     "engine",
     "ring",
     "courier",
@@ -38,6 +38,9 @@ const DOORS: [&str; 14] = [
     "snapshot",
     "tree",
     "texts",
+    "capture",
+    "error_lines",
+    "nccl_output",
 ];
 
 /// The compiler's coverage marks, which libFuzzer steers by. They need no nightly compiler.

@@ -19,6 +19,12 @@ const PERMISSIVE: &[&str] = &[
 
 /// Packages allowed in two versions, each with the reason and what would end it.
 const TWICE: &[(&str, &str)] = &[
+    (
+        "darling",
+        "0.20 is used by nvml-wrapper's macros, at build time only; ends when that has moved on",
+    ),
+    ("darling_core", "as darling"),
+    ("darling_macro", "as darling"),
     ("foldhash", "0.1 comes with hashbrown 0.15, at build time only; ends when that does"),
     ("getrandom", "0.2 is used by ring; ends when ring has a release without it"),
     (
@@ -31,6 +37,10 @@ const TWICE: &[(&str, &str)] = &[
     ),
     ("thiserror", "1 is used by nvml-wrapper; ends when that has moved to 2"),
     ("thiserror-impl", "as thiserror"),
+    (
+        "unicode-width",
+        "0.1 is used by miette for protox, at build time only; ends when that has moved on",
+    ),
 ];
 
 pub(crate) fn check(packages: &[Package]) -> Result<(), Failed> {

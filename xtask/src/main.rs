@@ -7,11 +7,13 @@
 mod arrows;
 mod check;
 mod compare;
+mod dashboards;
 mod dist;
 mod fuzz;
 mod lab;
 mod licences;
 mod metadata;
+mod npm;
 mod packages;
 mod pypi;
 mod shell;
@@ -47,6 +49,8 @@ enum Task {
     Compare(compare::CompareArgs),
     /// The store under load and faults for as long as wanted, with a verdict
     Soak(soak::SoakArgs),
+    /// Write Grafana's dashboards from their tables
+    Dashboards(dashboards::DashboardsArgs),
     /// Build the tarball, the .deb and the Containerfile, and check what they need
     Dist,
 }
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
         Task::Trials(args) => trials::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Compare(args) => compare::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Soak(args) => soak::run(&args),
+        Task::Dashboards(args) => dashboards::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Dist => dist::run().map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {

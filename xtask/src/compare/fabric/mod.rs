@@ -5,9 +5,10 @@ mod rows;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{spread, tools};
-use crate::{Failed, lab, packages, shell};
-use rows::{Better, HOST_ROWS, LAB_ROWS, Row};
+use super::tools;
+use super::turns::{Subject, print, take_turns};
+use crate::{Failed, packages, shell};
+use rows::{HOST_ROWS, LAB_ROWS, Row};
 
 #[derive(Args)]
 pub(super) struct FabricArgs {
@@ -49,7 +50,7 @@ pub(super) fn run(args: &FabricArgs) -> Result<(), Failed> {
     ]))?;
     let mut results = measure(HOST_ROWS, args)?;
     if !args.no_lab {
-        results.extend(in_the_lab(args)?);
+        results.extend(tools::in_the_lab("fabric", args.pairs, &args.only, 1200)?);
     }
     if args.json {
         println!(
@@ -67,83 +68,8 @@ fn measure(rows: &[Row], args: &FabricArgs) -> Result<Vec<Value>, Failed> {
     rows.map(|row| pairs(row, args.pairs)).collect()
 }
 
-/// Runs ours and theirs in turn.
 fn pairs(row: &Row, count: u32) -> Result<Value, Failed> {
-    let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    for pair in 0..count {
-        eprintln!("{}: pair {} of {count}", row.name, pair + 1);
-        let (our, their) = if pair % 2 == 0 {
-            let our = (row.ours)()?;
-            (our, (row.theirs)()?)
-        } else {
-            let their = (row.theirs)()?;
-            ((row.ours)()?, their)
-        };
-        ours.push(our);
-        theirs.push(their);
-        ratios.push(match row.better {
-            Better::More => our / their,
-            Better::Less => their / our,
-        });
-    }
-    Ok(json!({
-        "name": row.name, "peer": row.peer, "unit": row.unit, "aim": row.aim,
-        "ours": spread(&ours), "theirs": spread(&theirs), "ratio": spread(&ratios),
-    }))
-}
-
-/// One machine for all rows: this very program runs inside.
-fn in_the_lab(args: &FabricArgs) -> Result<Vec<Value>, Failed> {
-    let ourselves =
-        std::env::current_exe().map_err(|error| format!("find this program: {error}"))?;
-    let ourselves = ourselves.to_string_lossy().into_owned();
-    let pairs = args.pairs.to_string();
-    let command =
-        [&ourselves, "compare", "fabric", "--inside", "--pairs", &pairs, "--only", &args.only];
-    let said = lab::output(&command.map(str::to_owned), 1200)?;
-    let line = said.lines().find(|line| line.starts_with('['));
-    let parsed = line.and_then(|line| serde_json::from_str(line).ok());
-    parsed.ok_or_else(|| format!("the lab gave no results: {said}"))
-}
-
-fn print(results: &[Value]) {
-    println!(
-        "{:30} {:34} {:>10} {:>10} {:>6} {:>13} {:>5}",
-        "", "beside", "ours", "theirs", "ratio", "range", "aim"
-    );
-    for row in results {
-        let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
-        let number = |name: &str, which: &str| row[name][which].as_f64().unwrap_or(f64::NAN);
-        println!(
-            "{:30} {:34} {:10.2} {:10.2} {:6.2} {:6.2}-{:<6.2} {:5.2}  {}",
-            text("name"),
-            text("peer"),
-            number("ours", "median"),
-            number("theirs", "median"),
-            number("ratio", "median"),
-            number("ratio", "min"),
-            number("ratio", "max"),
-            row["aim"].as_f64().unwrap_or(f64::NAN),
-            text("unit"),
-        );
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn less_time_is_a_higher_ratio() {
-        let row = Row {
-            name: "x",
-            peer: "y",
-            unit: "us",
-            better: Better::Less,
-            aim: 1.0,
-            ours: || Ok(2.0),
-            theirs: || Ok(3.0),
-        };
-        assert_eq!(pairs(&row, 2).unwrap()["ratio"]["median"], 1.5);
-    }
+    let Row { name, peer, unit, better, aim, .. } = *row;
+    let pairs = take_turns(name, count, row.ours, row.theirs)?;
+    Ok(Subject { name, peer, unit, better, aim }.row(&pairs))
 }

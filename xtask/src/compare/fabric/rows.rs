@@ -1,6 +1,7 @@
 //! What is compared with what.
 
 use super::super::tools::{iperf3, perf, perftest, ucx};
+use super::super::turns::Better;
 use crate::Failed;
 
 pub(super) struct Row {
@@ -12,12 +13,6 @@ pub(super) struct Row {
     pub(super) aim: f64,
     pub(super) ours: fn() -> Result<f64, Failed>,
     pub(super) theirs: fn() -> Result<f64, Failed>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Better {
-    More,
-    Less,
 }
 
 const US: &str = "us";

@@ -1,0 +1,198 @@
+//! `cargo xtask compare page`: every comparison in one page of Markdown, to be read beside another machine's.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use clap::Args;
+use serde_json::Value;
+
+use super::tools;
+use crate::{Failed, shell};
+
+#[derive(Args)]
+pub(super) struct PageArgs {
+    /// How often each pair is run
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pairs: u32,
+    /// Where the page is saved
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Only these: exporter, fabric, bench, kv
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Install missing packages without asking
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(super) fn run(args: &PageArgs) -> Result<(), Failed> {
+    let chosen =
+        |part: &&Part| args.only.is_empty() || args.only.iter().any(|only| only == part.name);
+    let parts: Vec<&Part> = PARTS.iter().filter(chosen).collect();
+    if let Some(odd) = args.only.iter().find(|only| PARTS.iter().all(|part| part.name != **only)) {
+        return Err(format!("{odd} is none of the parts: exporter, fabric, bench, kv"));
+    }
+    let mut page = heading(args.pairs)?;
+    let mut failed = Vec::new();
+    for part in parts {
+        let _ = write!(page, "\n## {}\n\n", part.title);
+        // What took minutes is not thrown away because something else fails.
+        match part.measure(args) {
+            Ok(rows) => page += &table(&rows),
+            Err(error) => {
+                let _ = writeln!(page, "failed: {}", error.lines().last().unwrap_or_default());
+                failed.push(part.name);
+            }
+        }
+    }
+    let out = args.out.clone().unwrap_or_else(|| shell::target().join("comparison.md"));
+    std::fs::write(&out, &page).map_err(|error| format!("write {}: {error}", out.display()))?;
+    println!("{page}");
+    eprintln!("saved as {}", out.display());
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(format!("failed: {}", failed.join(", "))),
+    }
+}
+
+/// One comparison.
+struct Part {
+    name: &'static str,
+    title: &'static str,
+    /// What its number of pairs is called.
+    count: &'static str,
+}
+
+impl Part {
+    /// In a process of its own, as by hand; a comparison that missed an aim has rows all the same.
+    fn measure(&self, args: &PageArgs) -> Result<Vec<Value>, Failed> {
+        let mut command = Command::new("/proc/self/exe");
+        command.args(["compare", self.name, "--json", self.count, &args.pairs.to_string()]);
+        if args.yes {
+            command.arg("--yes");
+        }
+        command.current_dir(shell::repository()).stderr(std::process::Stdio::inherit());
+        let output = command.output().map_err(|error| format!("run {}: {error}", self.name))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let line = text.lines().find(|line| line.starts_with('{'));
+        let said: Option<Value> = line.and_then(|line| serde_json::from_str(line).ok());
+        let rows = said.and_then(|said| said["rows"].as_array().cloned());
+        rows.ok_or_else(|| format!("`compare {}` gave no rows", self.name))
+    }
+}
+
+fn heading(pairs: u32) -> Result<String, Failed> {
+    let day = shell::output(Command::new("date").args(["-u", "+%Y-%m-%d"]))?;
+    Ok(format!(
+        "# Wirelane beside others\n\n{}, {}; made by `cargo xtask compare page`. Ours and theirs took turns, {pairs} \
+         pairs each; medians, and the range of the ratios in brackets. A ratio above 1 means that we are ahead, for \
+         latency too.\n",
+        day.trim(),
+        tools::machine()
+    ))
+}
+
+fn table(rows: &[Value]) -> String {
+    let mut text =
+        "| what | beside | ours | theirs | ratio | aim |\n|---|---|---|---|---|---|\n".to_owned();
+    for row in rows {
+        let name = word(row, "name");
+        if let Some(error) = row["error"].as_str() {
+            let _ = writeln!(text, "| {name} | | failed: {} | | | |", error.replace('|', "/"));
+        } else if let Some(ratios) = row["ratios"].as_array() {
+            ratios.iter().for_each(|ratio| text += &of_several(row, ratio));
+        } else {
+            let unit = word(row, "unit");
+            let [ours, theirs] = ["ours", "theirs"].map(|who| number(&row[who]["median"]));
+            let _ = writeln!(
+                text,
+                "| {name} | {} | {ours} {unit} | {theirs} {unit} | {} | {} |",
+                word(row, "peer"),
+                range(&row["ratio"]),
+                number(&row["aim"]),
+            );
+        }
+    }
+    text
+}
+
+/// The store is compared with several at once.
+fn of_several(row: &Value, ratio: &Value) -> String {
+    let unit = word(row, "unit");
+    let beside = word(ratio, "beside");
+    let programs = row["programs"].as_array().map_or(&[][..], Vec::as_slice);
+    let median = |of: &dyn Fn(&str) -> bool| {
+        programs
+            .iter()
+            .find(|program| of(word(program, "program")))
+            .map(|program| number(&program["median"]))
+    };
+    let ours = median(&|name| name == "wirelane").unwrap_or_default();
+    let first = beside.to_lowercase();
+    let theirs = median(&|name| name.to_lowercase().starts_with(first.as_str()));
+    format!(
+        "| {} | {beside} | {ours} {unit} | {} | {} | {} |\n",
+        word(row, "name"),
+        theirs.map(|theirs| format!("{theirs} {unit}")).unwrap_or_default(),
+        range(ratio),
+        number(&ratio["aim"]),
+    )
+}
+
+fn range(ratio: &Value) -> String {
+    let [median, min, max] = ["median", "min", "max"].map(|which| number(&ratio[which]));
+    format!("{median} ({min}–{max})")
+}
+
+/// Three or four digits say enough; what is not there is not said.
+fn number(value: &Value) -> String {
+    match value.as_f64() {
+        None => String::new(),
+        Some(value) if value.abs() >= 1000.0 => format!("{value:.0}"),
+        Some(value) if value.abs() >= 10.0 => format!("{value:.1}"),
+        Some(value) => format!("{value:.2}"),
+    }
+}
+
+fn word<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
+}
+
+const PARTS: [Part; 4] = [
+    Part { name: "exporter", title: "The exporter: node_exporter", count: "--pairs" },
+    Part { name: "fabric", title: "Lanes: UCX, iperf3, perftest", count: "--pairs" },
+    Part { name: "bench", title: "What measures: perftest", count: "--pairs" },
+    Part { name: "kv", title: "The store: Redis, memcached, perftest, Mooncake", count: "--runs" },
+];
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rows_of_all_comparisons_become_one_table() {
+        let spread = |median: f64| json!({ "median": median, "min": 0.5, "max": 2.0 });
+        let rows = [
+            json!({ "name": "lat", "peer": "ib_write_lat", "unit": "us", "aim": 0.9,
+                    "ours": spread(120.0), "theirs": spread(130.0), "ratio": spread(1.08) }),
+            json!({ "name": "GET", "unit": "1/s",
+                    "programs": [{ "program": "wirelane", "median": 5000.0 },
+                                 { "program": "redis, values checked", "median": 1000.0 }],
+                    "ratios": [{ "beside": "Redis", "median": 5.0, "min": 4.0, "max": 6.0, "aim": 2.0 }] }),
+            json!({ "name": "PUT", "error": "no | server" }),
+        ];
+        let text = table(&rows);
+        assert!(
+            text.contains("| lat | ib_write_lat | 120.0 us | 130.0 us | 1.08 (0.50–2.00) | 0.90 |"),
+            "{text}"
+        );
+        assert!(
+            text.contains("| GET | Redis | 5000 1/s | 1000 1/s | 5.00 (4.00–6.00) | 2.00 |"),
+            "{text}"
+        );
+        assert!(text.contains("| PUT | | failed: no / server | | | |"), "{text}");
+    }
+}

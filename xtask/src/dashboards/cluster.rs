@@ -1,0 +1,405 @@
+//! A cluster of machines with GPUs: what `wirelane exporter` tells.
+
+use super::panel::Look::{Lines, Number, States, Table};
+use super::panel::{Panel, panel};
+use super::{Board, Section};
+
+pub(super) const BOARD: Board = Board {
+    file: "cluster",
+    title: "Wirelane: GPU cluster",
+    about: "GPUs, processors and the fabric of each machine, by `wirelane exporter`.",
+    who: "wirelane_exporter_build_info",
+    labels: &[("device", "rdma_device_present"), ("gpu", "wirelane_gpu_info")],
+    sections: &[
+        Section { title: "Now", panels: NOW },
+        Section { title: "GPUs", panels: GPUS },
+        Section { title: "Processors and memory", panels: HOST },
+        Section { title: "Fabric: traffic", panels: TRAFFIC },
+        Section { title: "Fabric: health", panels: HEALTH },
+        Section { title: "GPUs: health and links", panels: GPU_HEALTH },
+        Section { title: "The exporter", panels: EXPORTER },
+    ],
+};
+
+const NOW: &[Panel] = &[
+    panel("Machines", Number, "none", "Machines that answer.", &[
+        ("count(wirelane_exporter_build_info{@})", ""),
+    ]),
+    panel("Ports active", Number, "none", "Ports of RDMA devices that carry data.", &[
+        ("sum(rdma_port_state{@device} >= bool 4)", ""),
+    ]),
+    panel("Ports below their rate", Number, "none",
+        "Active ports that run slower than their other end, cable or neighbours say.", &[
+        ("sum(rdma_port_rate_bytes_per_second{@device} < bool rdma_port_rate_expected_bytes_per_second{@device})", ""),
+    ]).with_limits(1.0, 2.0),
+    panel("GPUs", Number, "none", "GPUs that NVML tells of.", &[
+        ("count(wirelane_gpu_info{@gpu})", ""),
+    ]),
+    panel("Hottest GPU", Number, "celsius", "The highest temperature of all.", &[
+        ("max(wirelane_gpu_temperature_celsius{@gpu})", ""),
+    ]).with_limits(75.0, 85.0),
+    panel("Alerts", Number, "none", "Alerts that fire.", &[
+        (r#"count(ALERTS{alertstate="firing", instance=~"$instance"}) or vector(0)"#, ""),
+    ]).with_limits(1.0, 3.0),
+    panel("GPUs now", Table, "none", "Current status: one row for each GPU.", &[
+        ("wirelane_gpu_temperature_celsius{@gpu}", "temperature °C"),
+        ("wirelane_gpu_utilization_ratio{@gpu} * 100", "busy %"),
+        ("wirelane_gpu_memory_used_bytes{@gpu} / 2^30", "memory GiB"),
+        ("wirelane_gpu_power_watts{@gpu}", "power W"),
+    ]),
+    panel("Ports now", Table, "none", "Current status: one row for each port. State 4 is active.", &[
+        ("rdma_port_state{@device}", "state"),
+        ("rdma_port_rate_bytes_per_second{@device} * 8 / 1e9", "rate Gb/s"),
+        ("rdma_port_rate_expected_bytes_per_second{@device} * 8 / 1e9", "expected Gb/s"),
+        ("irate(rdma_port_receive_bytes_total{@device}[$__rate_interval]) * 8 / 1e9", "in Gb/s"),
+        ("irate(rdma_port_transmit_bytes_total{@device}[$__rate_interval]) * 8 / 1e9", "out Gb/s"),
+    ]),
+];
+
+const GPUS: &[Panel] = &[
+    panel(
+        "GPU temperature",
+        Lines,
+        "celsius",
+        "Of the chips. Lines where it is warm and where it is hot.",
+        &[("wirelane_gpu_temperature_celsius{@gpu}", GPU)],
+    )
+    .with_limits(75.0, 85.0),
+    panel(
+        "GPU utilisation",
+        Lines,
+        "percentunit",
+        "Part of the time in which a kernel ran.",
+        &[("wirelane_gpu_utilization_ratio{@gpu}", GPU)],
+    ),
+    panel(
+        "GPU memory",
+        Lines,
+        "bytes",
+        "Memory in use.",
+        &[("wirelane_gpu_memory_used_bytes{@gpu}", GPU)],
+    ),
+    panel(
+        "GPU power",
+        Lines,
+        "watt",
+        "What each draws.",
+        &[("wirelane_gpu_power_watts{@gpu}", GPU)],
+    ),
+    panel(
+        "GPU clocks",
+        Lines,
+        "hertz",
+        "Of the multiprocessors.",
+        &[(r#"wirelane_gpu_clock_hertz{@gpu, clock="sm"}"#, GPU)],
+    ),
+    panel(
+        "Throttled",
+        States,
+        "bool_yes_no",
+        "Why clocks are lower than they could be.",
+        &[(
+            "max by (instance, gpu, reason) (wirelane_gpu_throttled{@gpu})",
+            "{{instance}} {{gpu}} {{reason}}",
+        )],
+    )
+    .with_limits(1.0, 1.0),
+];
+
+const HOST: &[Panel] = &[
+    panel(
+        "CPU",
+        Lines,
+        "percentunit",
+        "Part of the time in which processors were not idle.",
+        &[(
+            r#"1 - sum by (instance) (rate(wirelane_host_cpu_seconds_total{@, mode=~"idle|iowait"}[$__rate_interval])) / sum by (instance) (rate(wirelane_host_cpu_seconds_total{@}[$__rate_interval]))"#,
+            "{{instance}}",
+        )],
+    ),
+    panel(
+        "RAM",
+        Lines,
+        "bytes",
+        "Memory that programs use, and all that there is.",
+        &[
+            (
+                r#"sum by (instance) (wirelane_host_memory_bytes{@, kind="total"}) - sum by (instance) (wirelane_host_memory_bytes{@, kind="available"})"#,
+                "{{instance}} used",
+            ),
+            (
+                r#"sum by (instance) (wirelane_host_memory_bytes{@, kind="total"})"#,
+                "{{instance}} total",
+            ),
+        ],
+    ),
+];
+
+const TRAFFIC: &[Panel] = &[
+    panel(
+        "RDMA throughput in",
+        Lines,
+        "bps",
+        "By each port, of the last two scrapes, so that bursts are seen.",
+        &[("irate(rdma_port_receive_bytes_total{@device}[$__rate_interval]) * 8", PORT)],
+    ),
+    panel(
+        "RDMA throughput out",
+        Lines,
+        "bps",
+        "By each port, of the last two scrapes, so that bursts are seen.",
+        &[("irate(rdma_port_transmit_bytes_total{@device}[$__rate_interval]) * 8", PORT)],
+    ),
+    panel(
+        "RDMA packets",
+        Lines,
+        "pps",
+        "In and out by each port.",
+        &[
+            (
+                "irate(rdma_port_receive_packets_total{@device}[$__rate_interval])",
+                "{{instance}} {{device}} {{port}} in",
+            ),
+            (
+                "irate(rdma_port_transmit_packets_total{@device}[$__rate_interval])",
+                "{{instance}} {{device}} {{port}} out",
+            ),
+        ],
+    ),
+    panel(
+        "Share of the link",
+        Lines,
+        "percentunit",
+        "Of what the port runs at.",
+        &[
+            (
+                "irate(rdma_port_receive_bytes_total{@device}[$__rate_interval]) / rdma_port_rate_bytes_per_second{@device}",
+                "{{instance}} {{device}} {{port}} in",
+            ),
+            (
+                "irate(rdma_port_transmit_bytes_total{@device}[$__rate_interval]) / rdma_port_rate_bytes_per_second{@device}",
+                "{{instance}} {{device}} {{port}} out",
+            ),
+        ],
+    ),
+    panel(
+        "Congestion",
+        Lines,
+        "pps",
+        "Packets that switches marked, and what was made of that.",
+        &[
+            (r#"rdma:port_marked_packets:rate5m{@device}"#, "{{instance}} {{device}} marked"),
+            (r#"rdma:port_cnps_sent:rate5m{@device}"#, "{{instance}} {{device}} senders told"),
+            (
+                "rate(rdma_reaction_point_cnps_handled_total{@device}[$__rate_interval])",
+                "{{instance}} {{device}} slowed down",
+            ),
+            (
+                "rate(rdma_reaction_point_cnps_ignored_total{@device}[$__rate_interval])",
+                "{{instance}} {{device}} ignored",
+            ),
+        ],
+    ),
+    panel(
+        "Pause",
+        Lines,
+        "percentunit",
+        "Part of the time that a port or priority stood still.",
+        &[
+            (
+                "rate(rdma_port_priority_pause_seconds_total{@device}[$__rate_interval])",
+                "{{instance}} {{device}} {{direction}} priority {{priority}}",
+            ),
+            (
+                "rate(rdma_port_global_pause_seconds_total{@device}[$__rate_interval])",
+                "{{instance}} {{device}} {{direction}}",
+            ),
+        ],
+    ),
+    panel(
+        "Pause frames",
+        Lines,
+        "pps",
+        "By direction and priority.",
+        &[
+            (
+                "rate(rdma_port_priority_pause_frames_total{@device}[$__rate_interval])",
+                "{{instance}} {{device}} {{direction}} priority {{priority}}",
+            ),
+            (
+                "rate(rdma_port_global_pause_frames_total{@device}[$__rate_interval])",
+                "{{instance}} {{device}} {{direction}}",
+            ),
+        ],
+    ),
+    panel(
+        "Waiting for credit",
+        Lines,
+        "none",
+        "InfiniBand: ticks a second with data to send and no credit from the other end.",
+        &[("rate(rdma_port_transmit_wait_ticks_total{@device}[$__rate_interval])", PORT)],
+    ),
+    panel(
+        "Waiting for PCIe",
+        Lines,
+        "percentunit",
+        "Part of the last second that the card waited for PCIe.",
+        &[("rdma_port_pcie_stalled_ratio{@device}", "{{instance}} {{device}} {{operation}}")],
+    ),
+];
+
+const HEALTH: &[Panel] = &[
+    panel(
+        "State of ports",
+        States,
+        "none",
+        "1 down, 2 init, 3 armed, 4 active.",
+        &[("rdma_port_state{@device}", PORT)],
+    ),
+    panel(
+        "Rate against expected",
+        Lines,
+        "percentunit",
+        "1 is as it should be.",
+        &[(
+            "rdma_port_rate_bytes_per_second{@device} / rdma_port_rate_expected_bytes_per_second{@device}",
+            PORT,
+        )],
+    ),
+    panel(
+        "Losses",
+        Lines,
+        "pps",
+        "Packets that were missing at the other end, or here.",
+        &[
+            ("rdma:port_sequence_errors_sent:rate5m{@device}", "{{instance}} {{device}} of ours"),
+            (
+                "rdma:port_sequence_errors_received:rate5m{@device}",
+                "{{instance}} {{device}} of peers",
+            ),
+        ],
+    ),
+    panel(
+        "Retries",
+        Lines,
+        "ops",
+        "No answer in time, and peers not ready to receive.",
+        &[
+            ("rdma:port_timeouts:rate5m{@device}", "{{instance}} {{device}} no answer"),
+            ("rdma:port_receiver_not_ready:rate5m{@device}", "{{instance}} {{device}} not ready"),
+        ],
+    ),
+    panel(
+        "Errors of the wire",
+        Lines,
+        "none",
+        "In an hour. A good link has none.",
+        &[
+            ("increase(rdma_symbol_errors_total{@device}[1h])", "{{instance}} {{device}} symbols"),
+            (
+                "increase(rdma_port_receive_errors_total{@device}[1h])",
+                "{{instance}} {{device}} packets",
+            ),
+            (
+                "increase(rdma_port_wire_crc_errors_total{@device}[1h])",
+                "{{instance}} {{device}} checksums",
+            ),
+        ],
+    ),
+    panel(
+        "Links that went down",
+        Lines,
+        "none",
+        "In an hour.",
+        &[
+            ("increase(rdma_link_downed_total{@device}[1h])", PORT),
+            ("increase(rdma_port_wire_link_downs_total{@device}[1h])", PORT),
+        ],
+    ),
+];
+
+const GPU_HEALTH: &[Panel] = &[
+    panel(
+        "XIDs",
+        Lines,
+        "none",
+        "Errors that the driver reported since the exporter started, by number.",
+        &[(
+            "sum by (instance, gpu, xid) (wirelane_gpu_xid_errors_total{@gpu})",
+            "{{instance}} {{gpu}} XID {{xid}}",
+        )],
+    ),
+    panel(
+        "Memory errors",
+        Lines,
+        "none",
+        "Since the driver was loaded.",
+        &[(
+            r#"wirelane_gpu_ecc_errors_total{@gpu, since="boot"}"#,
+            "{{instance}} {{gpu}} {{kind}}",
+        )],
+    ),
+    panel(
+        "NVLink",
+        Lines,
+        "Bps",
+        "In and out of each GPU, over all its links.",
+        &[
+            (
+                "sum by (instance, gpu) (irate(wirelane_gpu_nvlink_receive_bytes_total{@gpu}[$__rate_interval]))",
+                "{{instance}} {{gpu}} in",
+            ),
+            (
+                "sum by (instance, gpu) (irate(wirelane_gpu_nvlink_transmit_bytes_total{@gpu}[$__rate_interval]))",
+                "{{instance}} {{gpu}} out",
+            ),
+        ],
+    ),
+    panel(
+        "NVLinks that are up",
+        Lines,
+        "none",
+        "Of each GPU.",
+        &[("sum by (instance, gpu) (wirelane_gpu_nvlink_active{@gpu})", GPU)],
+    ),
+    panel(
+        "NVLink errors",
+        Lines,
+        "none",
+        "In an hour, by kind.",
+        &[(
+            "sum by (instance, gpu, kind) (increase(wirelane_gpu_nvlink_errors_total{@gpu}[1h]))",
+            "{{instance}} {{gpu}} {{kind}}",
+        )],
+    ),
+    panel(
+        "PCIe",
+        Lines,
+        "Bps",
+        "In and out of each GPU, over 20 ms.",
+        &[
+            ("wirelane_gpu_pcie_receive_bytes_per_second{@gpu}", "{{instance}} {{gpu}} in"),
+            ("wirelane_gpu_pcie_transmit_bytes_per_second{@gpu}", "{{instance}} {{gpu}} out"),
+        ],
+    ),
+];
+
+const EXPORTER: &[Panel] = &[
+    panel(
+        "Collectors",
+        States,
+        "bool_yes_no",
+        "Whether each got what there is.",
+        &[("wirelane_exporter_collector_success{@}", "{{instance}} {{collector}}")],
+    ),
+    panel(
+        "How long collectors took",
+        Lines,
+        "s",
+        "Each runs by itself and holds up nobody.",
+        &[("wirelane_exporter_collector_duration_seconds{@}", "{{instance}} {{collector}}")],
+    ),
+];
+
+const GPU: &str = "{{instance}} {{gpu}}";
+const PORT: &str = "{{instance}} {{device}} {{port}}";

@@ -1,0 +1,168 @@
+//! `cargo xtask dashboards`: the JSON files of deploy/grafana, each from a table of its panels.
+//!
+//! A panel is a line or two here and fifty in Grafana's format, of which all but these lines is the same everywhere. The
+//! files are in the repository for those who import them, and `cargo xtask check` fails where they are not what the tables say.
+
+mod cluster;
+mod panel;
+mod store;
+mod transport;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::{Failed, npm, shell};
+use panel::{Panel, Place};
+
+/// One dashboard.
+struct Board {
+    /// Its file, and its address in Grafana: `wirelane-FILE`.
+    file: &'static str,
+    title: &'static str,
+    about: &'static str,
+    /// A metric that all who are watched have: its labels fill the variables `job` and `instance`.
+    who: &'static str,
+    /// More variables: a label, and the metric that has it.
+    labels: &'static [(&'static str, &'static str)],
+    sections: &'static [Section],
+}
+
+/// Panels below one heading.
+struct Section {
+    title: &'static str,
+    panels: &'static [Panel],
+}
+
+const BOARDS: &[Board] = &[cluster::BOARD, transport::BOARD, store::BOARD];
+
+#[derive(Args)]
+pub(crate) struct DashboardsArgs {
+    /// Check them against Grafana's own types instead, which npm brings
+    #[arg(long)]
+    schema: bool,
+}
+
+pub(crate) fn run(args: &DashboardsArgs) -> Result<(), Failed> {
+    if args.schema {
+        let mut node = Command::new("node");
+        node.arg(shell::repository().join("xtask/src/dashboards/schema.mjs"));
+        node.arg(npm::folder("grafana", SCHEMA)?);
+        return shell::run(node.args(BOARDS.iter().map(Board::path)));
+    }
+    for board in BOARDS {
+        let file = board.path();
+        fs::write(&file, board.text()).map_err(|error| format!("{}: {error}", file.display()))?;
+        println!("wrote {}", file.display());
+    }
+    Ok(())
+}
+
+/// What npm must bring for that, if it has not yet.
+pub(crate) fn to_fetch() -> Result<Option<(String, &'static str)>, Failed> {
+    let what = || (format!("{} from npm", SCHEMA.join(" and ")), "about 26 MB");
+    Ok((!npm::is_there("grafana", SCHEMA)?).then(what))
+}
+
+/// Fails where a file is not what its table says.
+pub(crate) fn check() -> Result<(), Failed> {
+    for board in BOARDS {
+        let file = board.path();
+        let found = fs::read_to_string(&file).unwrap_or_default();
+        if found != board.text() {
+            return Err(format!("{}: run `cargo xtask dashboards`", file.display()));
+        }
+    }
+    Ok(())
+}
+
+impl Board {
+    fn path(&self) -> PathBuf {
+        shell::repository().join("deploy/grafana").join(format!("{}.json", self.file))
+    }
+
+    fn text(&self) -> String {
+        format!("{:#}\n", self.document())
+    }
+
+    fn document(&self) -> Value {
+        json!({
+            "title": self.title,
+            "description": self.about,
+            "uid": format!("wirelane-{}", self.file),
+            "tags": ["wirelane", "rdma"],
+            "editable": true,
+            "graphTooltip": 1,
+            "refresh": "15s",
+            "schemaVersion": 39,
+            "time": {"from": "now-1h", "to": "now"},
+            "timezone": "browser",
+            "links": [{
+                "title": "Wirelane", "type": "dashboards", "tags": ["wirelane"], "asDropdown": true,
+                "includeVars": true, "keepTime": true, "targetBlank": false,
+                "icon": "external link", "tooltip": "", "url": "",
+            }],
+            "templating": {"list": self.variables()},
+            "panels": self.panels(),
+        })
+    }
+
+    fn variables(&self) -> Vec<Value> {
+        let Board { who, .. } = self;
+        let mut all = vec![
+            json!({
+                "name": "datasource", "label": "Data source", "type": "datasource",
+                "query": "prometheus", "hide": 0, "includeAll": false, "multi": false, "refresh": 1,
+            }),
+            variable("job", "Job", &format!("label_values({who}, job)")),
+            variable(
+                "instance",
+                "Machine",
+                &format!("label_values({who}{{job=~\"$job\"}}, instance)"),
+            ),
+        ];
+        all.extend(self.labels.iter().map(|(label, metric)| {
+            let values = format!("label_values({metric}{{{MACHINES}}}, {label})");
+            variable(label, label, &values)
+        }));
+        all
+    }
+
+    /// Sections one below the other; the panels of each from left to right in rows.
+    fn panels(&self) -> Vec<Value> {
+        let mut place = Place::default();
+        let mut all = Vec::new();
+        for section in self.sections {
+            all.push(json!({
+                "id": place.number(), "type": "row", "title": section.title, "collapsed": false,
+                "gridPos": place.heading(), "panels": [],
+            }));
+            all.extend(section.panels.iter().map(|panel| panel.document(&mut place)));
+        }
+        all
+    }
+}
+
+/// A variable of which several values, or all, may be chosen.
+fn variable(name: &str, label: &str, query: &str) -> Value {
+    json!({
+        "name": name, "label": label, "type": "query", "datasource": source(),
+        "query": {"query": query, "refId": "StandardVariableQuery"},
+        "hide": 0, "includeAll": true, "allValue": ".*", "multi": true, "refresh": 2, "sort": 7,
+        "current": {"selected": true, "text": ["All"], "value": ["$__all"]},
+    })
+}
+
+/// Whatever the user's Prometheus is called in Grafana.
+fn source() -> Value {
+    json!({"type": "prometheus", "uid": "${datasource}"})
+}
+
+/// Grafana's types, and who reads types.
+const SCHEMA: &[&str] = &["@grafana/schema@13.2.3", "typescript@5.9.3"];
+
+/// Those that the user chose.
+const MACHINES: &str = r#"job=~"$job", instance=~"$instance""#;

@@ -1,0 +1,220 @@
+//! A panel: what it asks, and how that is shown.
+
+use serde_json::{Value, json};
+
+use super::{MACHINES, source};
+
+/// One panel. In queries, `@` stands for the machines that the user chose, `@device` and `@gpu` for those and the
+/// devices or GPUs.
+pub(super) struct Panel {
+    pub(super) title: &'static str,
+    /// Shown when one asks what it means.
+    pub(super) about: &'static str,
+    pub(super) look: Look,
+    /// Grafana's name of the unit: `bps`, `percentunit`.
+    pub(super) unit: &'static str,
+    /// Queries, and how their series are called; in tables the name of the column.
+    pub(super) queries: &'static [(&'static str, &'static str)],
+    /// From which values on it is yellow, and red.
+    pub(super) limits: Option<[f64; 2]>,
+}
+
+/// How a panel looks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// A number.
+    Number,
+    /// Lines over time.
+    Lines,
+    /// A line for each series that says which value it had when.
+    States,
+    /// A row for each thing, a column for each query.
+    Table,
+}
+
+/// Where the next panel goes. A row has 24 columns.
+#[derive(Default)]
+pub(super) struct Place {
+    last: u64,
+    column: u64,
+    line: u64,
+    /// Of the row that is being filled.
+    height: u64,
+}
+
+/// A panel with no limits.
+pub(super) const fn panel(
+    title: &'static str,
+    look: Look,
+    unit: &'static str,
+    about: &'static str,
+    queries: &'static [(&'static str, &'static str)],
+) -> Panel {
+    Panel { title, about, look, unit, queries, limits: None }
+}
+
+impl Panel {
+    pub(super) const fn with_limits(mut self, yellow: f64, red: f64) -> Panel {
+        self.limits = Some([yellow, red]);
+        self
+    }
+
+    pub(super) fn document(&self, place: &mut Place) -> Value {
+        let mut document = json!({
+            "id": place.number(), "title": self.title, "description": self.about,
+            "type": self.look.plugin(), "datasource": source(),
+            "gridPos": place.panel(self.look.size()),
+            "targets": self.targets(),
+            "fieldConfig": {"defaults": self.defaults(), "overrides": []},
+            "options": self.look.options(),
+        });
+        if self.look == Look::Table {
+            document["transformations"] = self.columns();
+        }
+        document
+    }
+
+    fn targets(&self) -> Vec<Value> {
+        let now = matches!(self.look, Look::Number | Look::Table);
+        let letters = 'A'..='Z';
+        let target = |((query, name), letter): (&(&str, &str), char)| {
+            json!({
+                "refId": letter.to_string(), "datasource": source(), "editorMode": "code",
+                "expr": chosen(query), "legendFormat": name,
+                "instant": now, "range": !now,
+                "format": if self.look == Look::Table { "table" } else { "time_series" },
+            })
+        };
+        self.queries.iter().zip(letters).map(target).collect()
+    }
+
+    fn defaults(&self) -> Value {
+        let mut steps = vec![json!({"color": "green", "value": null})];
+        if let Some([yellow, red]) = self.limits {
+            steps.push(json!({"color": "yellow", "value": yellow}));
+            steps.push(json!({"color": "red", "value": red}));
+        }
+        let mut defaults = json!({
+            "unit": self.unit, "thresholds": {"mode": "absolute", "steps": steps},
+            "color": {"mode": self.look.colours()}, "custom": self.look.custom(self.limits.is_some()),
+        });
+        if self.unit == "percentunit" {
+            defaults["min"] = json!(0);
+            defaults["max"] = json!(1);
+        }
+        defaults
+    }
+
+    /// One row for each thing: columns are joined by labels, and called as their queries are.
+    fn columns(&self) -> Value {
+        let letters = ('A'..='Z').map(|letter| format!("Value #{letter}"));
+        let names: serde_json::Map<String, Value> =
+            letters.zip(self.queries).map(|(column, (_, name))| (column, json!(name))).collect();
+        json!([
+            {"id": "merge", "options": {}},
+            {"id": "organize", "options": {
+                "excludeByName": {"Time": true, "job": true, "uuid": true, "cluster": true},
+                "indexByName": {}, "renameByName": names,
+            }},
+        ])
+    }
+}
+
+impl Look {
+    fn plugin(self) -> &'static str {
+        match self {
+            Look::Number => "stat",
+            Look::Lines => "timeseries",
+            Look::States => "state-timeline",
+            Look::Table => "table",
+        }
+    }
+
+    /// Columns and lines.
+    fn size(self) -> (u64, u64) {
+        match self {
+            Look::Number => (4, 4),
+            Look::Lines | Look::States => (12, 8),
+            Look::Table => (24, 9),
+        }
+    }
+
+    fn colours(self) -> &'static str {
+        match self {
+            Look::Lines => "palette-classic",
+            Look::Number | Look::States | Look::Table => "thresholds",
+        }
+    }
+
+    fn custom(self, limited: bool) -> Value {
+        match self {
+            Look::Number => json!({}),
+            Look::Lines => json!({
+                "drawStyle": "line", "fillOpacity": 8, "lineWidth": 1, "showPoints": "never",
+                "thresholdsStyle": {"mode": if limited { "line" } else { "off" }},
+            }),
+            Look::States => json!({"fillOpacity": 70, "lineWidth": 0}),
+            Look::Table => json!({"align": "auto", "cellOptions": {"type": "auto"}}),
+        }
+    }
+
+    fn options(self) -> Value {
+        let legend = json!({
+            "displayMode": "table", "placement": "bottom", "showLegend": true, "calcs": ["lastNotNull", "max"],
+        });
+        match self {
+            Look::Number => json!({
+                "colorMode": "value", "graphMode": "none", "justifyMode": "auto", "orientation": "auto",
+                "textMode": "auto", "wideLayout": true, "showPercentChange": false,
+                "percentChangeColorMode": "standard",
+                "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": false},
+            }),
+            Look::Lines => json!({"legend": legend, "tooltip": {"mode": "multi", "sort": "desc"}}),
+            Look::States => json!({
+                "alignValue": "left", "mergeValues": true, "rowHeight": 0.9, "showValue": "auto",
+                "legend": {"displayMode": "list", "placement": "bottom", "showLegend": true, "calcs": []},
+                "tooltip": {"mode": "single", "sort": "none"},
+            }),
+            Look::Table => json!({"showHeader": true, "cellHeight": "sm"}),
+        }
+    }
+}
+
+impl Place {
+    pub(super) fn number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    pub(super) fn heading(&mut self) -> Value {
+        self.next_line();
+        let position = json!({"x": 0, "y": self.line, "w": WIDTH, "h": 1});
+        self.line += 1;
+        position
+    }
+
+    fn panel(&mut self, (width, height): (u64, u64)) -> Value {
+        if self.column + width > WIDTH {
+            self.next_line();
+        }
+        let position = json!({"x": self.column, "y": self.line, "w": width, "h": height});
+        self.column += width;
+        self.height = self.height.max(height);
+        position
+    }
+
+    fn next_line(&mut self) {
+        self.line += self.height;
+        (self.column, self.height) = (0, 0);
+    }
+}
+
+/// A query with the machines, devices and GPUs that the user chose.
+fn chosen(query: &str) -> String {
+    query
+        .replace("@device", "@, device=~\"$device\"")
+        .replace("@gpu", "@, gpu=~\"$gpu\"")
+        .replace('@', MACHINES)
+}
+
+const WIDTH: u64 = 24;

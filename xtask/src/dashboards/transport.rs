@@ -1,0 +1,262 @@
+//! The transport: links, RDMA and the doors of `wirelane serve`.
+
+use super::panel::Look::{Lines, Number, Table};
+use super::panel::{Panel, panel};
+use super::{Board, Section};
+
+pub(super) const BOARD: Board = Board {
+    file: "transport",
+    title: "Wirelane: transport",
+    about: "Links and what they carry, by `wirelane serve`.",
+    who: "wirelane_build_info",
+    labels: &[],
+    sections: &[
+        Section { title: "Now", panels: NOW },
+        Section { title: "Links", panels: LINKS },
+        Section { title: "RDMA", panels: RDMA },
+        Section { title: "Doors", panels: DOORS },
+        Section { title: "The process", panels: PROCESS },
+    ],
+};
+
+const NOW: &[Panel] = &[
+    panel("Servers", Number, "none", "Servers that answer.", &[
+        ("count(wirelane_build_info{@})", ""),
+    ]),
+    panel("Links", Number, "none", "Links that are up.", &[
+        ("sum(wirelane_links{@})", ""),
+    ]),
+    panel("By RDMA", Number, "none", "Of these, by verbs.", &[
+        (r#"sum(wirelane_links{@, lane="verbs"})"#, ""),
+    ]),
+    panel("Fell back to TCP", Number, "none", "Links that something better was planned for.", &[
+        (r#"sum(wirelane_links_below_best{@, lane="tcp"})"#, ""),
+    ]).with_limits(1.0, 2.0),
+    panel("Failed operations", Number, "none", "Of RDMA, in the last hour.", &[
+        ("sum(increase(wirelane_rdma_send_errors_total{@}[1h])) + sum(increase(wirelane_rdma_recv_errors_total{@}[1h]))", ""),
+    ]).with_limits(1.0, 100.0),
+    panel("Refused callers", Number, "none", "In the last hour.", &[
+        ("sum(increase(wirelane_door_refused_total{@}[1h]))", ""),
+    ]).with_limits(1.0, 100.0),
+    panel("Servers now", Table, "none", "Current status: one row for each server.", &[
+        ("sum by (instance) (wirelane_links{@})", "links"),
+        ("sum by (instance) (wirelane_links_below_best{@})", "below their best"),
+        ("sum by (instance) (wirelane_rdma_connected{@})", "RDMA rails"),
+        ("sum by (instance) (wirelane_store_clients{@})", "clients"),
+        ("sum by (instance) (wirelane_process_resident_memory_bytes{@}) / 2^30", "memory GiB"),
+    ]),
+];
+
+const LINKS: &[Panel] = &[
+    panel(
+        "Links by lane",
+        Lines,
+        "none",
+        "Which kind of lane is in use.",
+        &[("sum by (instance, lane) (wirelane_links{@})", "{{instance}} {{lane}}")],
+    ),
+    panel(
+        "Links below their best",
+        Lines,
+        "none",
+        "Something better was planned for them and is not up.",
+        &[("sum by (instance, lane) (wirelane_links_below_best{@})", "{{instance}} by {{lane}}")],
+    ),
+    panel(
+        "What happened to links",
+        Lines,
+        "ops",
+        "Rails up, down and refused, switches, ends.",
+        &[(
+            "sum by (instance, event) (rate(wirelane_link_events_total{@}[$__rate_interval]))",
+            "{{instance}} {{event}}",
+        )],
+    ),
+    panel(
+        "RDMA rails",
+        Lines,
+        "none",
+        "That are up, by device.",
+        &[("wirelane_rdma_connected{@}", "{{instance}} {{device}}")],
+    ),
+];
+
+const RDMA: &[Panel] = &[
+    panel(
+        "Sent and received",
+        Lines,
+        "Bps",
+        "Payload of all operations, of the last two scrapes.",
+        &[
+            ("irate(wirelane_rdma_bytes_sent_total{@}[$__rate_interval])", "{{instance}} sent"),
+            (
+                "irate(wirelane_rdma_bytes_received_total{@}[$__rate_interval])",
+                "{{instance}} received",
+            ),
+        ],
+    ),
+    panel(
+        "Operations",
+        Lines,
+        "ops",
+        "That are over, by kind.",
+        &[
+            (
+                "irate(wirelane_rdma_send_operations_total{@}[$__rate_interval])",
+                "{{instance}} send",
+            ),
+            (
+                "irate(wirelane_rdma_recv_operations_total{@}[$__rate_interval])",
+                "{{instance}} receive",
+            ),
+            (
+                "irate(wirelane_rdma_write_operations_total{@}[$__rate_interval])",
+                "{{instance}} write",
+            ),
+            (
+                "irate(wirelane_rdma_read_operations_total{@}[$__rate_interval])",
+                "{{instance}} read",
+            ),
+        ],
+    ),
+    panel(
+        "Bytes by operation",
+        Lines,
+        "Bps",
+        "Values are written and read; messages are sent and received.",
+        &[
+            ("rate(wirelane_rdma_send_bytes_total{@}[$__rate_interval])", "{{instance}} send"),
+            ("rate(wirelane_rdma_recv_bytes_total{@}[$__rate_interval])", "{{instance}} receive"),
+            ("rate(wirelane_rdma_write_bytes_total{@}[$__rate_interval])", "{{instance}} write"),
+            ("rate(wirelane_rdma_read_bytes_total{@}[$__rate_interval])", "{{instance}} read"),
+        ],
+    ),
+    panel(
+        "Latency",
+        Lines,
+        "s",
+        "From post to completion; one operation in 32 is timed.",
+        &[
+            (
+                "histogram_quantile(0.5, sum by (instance, le) (rate(wirelane_rdma_send_latency_seconds_bucket{@}[$__rate_interval])))",
+                "{{instance}} half",
+            ),
+            (
+                "histogram_quantile(0.99, sum by (instance, le) (rate(wirelane_rdma_send_latency_seconds_bucket{@}[$__rate_interval])))",
+                "{{instance}} 99 %",
+            ),
+            (
+                "histogram_quantile(0.999, sum by (instance, le) (rate(wirelane_rdma_send_latency_seconds_bucket{@}[$__rate_interval])))",
+                "{{instance}} 99.9 %",
+            ),
+        ],
+    ),
+    panel(
+        "Latency since the start",
+        Lines,
+        "ns",
+        "By the server's own quantiles.",
+        &[("wirelane_rdma_send_latency_ns{@}", "{{instance}} {{quantile}}")],
+    ),
+    panel(
+        "Failed operations",
+        Lines,
+        "ops",
+        "They are done again on another way.",
+        &[
+            ("rate(wirelane_rdma_send_errors_total{@}[$__rate_interval])", "{{instance}} sent"),
+            ("rate(wirelane_rdma_recv_errors_total{@}[$__rate_interval])", "{{instance}} received"),
+        ],
+    ),
+];
+
+const DOORS: &[Panel] = &[
+    panel(
+        "Peers",
+        Lines,
+        "ops",
+        "Let in, and sent away by reason.",
+        &[
+            ("rate(wirelane_door_accepted_total{@}[$__rate_interval])", "{{instance}} let in"),
+            (
+                "sum by (instance, reason) (rate(wirelane_door_refused_total{@}[$__rate_interval]))",
+                "{{instance}} {{reason}}",
+            ),
+        ],
+    ),
+    panel(
+        "At the door",
+        Lines,
+        "none",
+        "Handshakes under way.",
+        &[("wirelane_door_half_open{@}", "{{instance}}")],
+    ),
+    panel(
+        "gRPC calls",
+        Lines,
+        "reqps",
+        "By method.",
+        &[(
+            "sum by (instance, method) (rate(wirelane_grpc_calls_total{@}[$__rate_interval]))",
+            "{{instance}} {{method}}",
+        )],
+    ),
+    panel(
+        "gRPC failures",
+        Lines,
+        "reqps",
+        "By code.",
+        &[(
+            "sum by (instance, code) (rate(wirelane_grpc_failures_total{@}[$__rate_interval]))",
+            "{{instance}} {{code}}",
+        )],
+    ),
+    panel(
+        "Refused for want of rights",
+        Lines,
+        "ops",
+        "Callers and requests, by reason.",
+        &[(
+            "sum by (instance, reason) (rate(wirelane_access_refused_total{@}[$__rate_interval]))",
+            "{{instance}} {{reason}}",
+        )],
+    ),
+    panel(
+        "gRPC connections",
+        Lines,
+        "none",
+        "HTTP/2 connections.",
+        &[("wirelane_grpc_connections{@}", "{{instance}}")],
+    ),
+];
+
+const PROCESS: &[Panel] = &[
+    panel(
+        "CPU",
+        Lines,
+        "none",
+        "Processors in use.",
+        &[("rate(wirelane_process_cpu_seconds_total{@}[$__rate_interval])", "{{instance}}")],
+    ),
+    panel(
+        "Memory",
+        Lines,
+        "bytes",
+        "That is there.",
+        &[("wirelane_process_resident_memory_bytes{@}", "{{instance}}")],
+    ),
+    panel(
+        "Descriptors",
+        Lines,
+        "percentunit",
+        "Of those that it may open.",
+        &[("wirelane_process_open_fds{@} / wirelane_process_max_fds{@}", "{{instance}}")],
+    ),
+    panel(
+        "Threads",
+        Lines,
+        "none",
+        "Of the server.",
+        &[("wirelane_process_threads{@}", "{{instance}}")],
+    ),
+];

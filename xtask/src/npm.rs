@@ -1,0 +1,32 @@
+//! Packages from npm, kept in the user's cache.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::{Failed, shell};
+
+/// A folder for one `task` with these packages and nothing else; made once.
+pub(crate) fn folder(task: &str, packages: &[&str]) -> Result<PathBuf, Failed> {
+    let folder = place(task, packages)?;
+    if is_there(task, packages)? {
+        return Ok(folder);
+    }
+    eprintln!("fetching {} from npm, once", packages.join(" and "));
+    fs::create_dir_all(&folder).map_err(|error| format!("make {}: {error}", folder.display()))?;
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--silent", "--no-fund", "--no-audit", "--ignore-scripts", "--prefix"]);
+    shell::output(npm.arg(&folder).args(packages))?;
+    let ready = folder.join("ready");
+    fs::write(&ready, b"").map_err(|error| format!("write {}: {error}", ready.display()))?;
+    Ok(folder)
+}
+
+pub(crate) fn is_there(task: &str, packages: &[&str]) -> Result<bool, Failed> {
+    Ok(place(task, packages)?.join("ready").exists())
+}
+
+fn place(task: &str, packages: &[&str]) -> Result<PathBuf, Failed> {
+    let name = packages.join("-").replace(['@', '/'], "-");
+    Ok(shell::cache()?.join(task).join(name.trim_start_matches('-')))
+}
