@@ -138,7 +138,7 @@ const fn need(package: &'static str, probe: &'static str, why: &'static str) -> 
 /// Installs what is missing: says what and how large, and on a terminal asks, unless `yes`. Where
 /// there is nobody to ask it goes on: whoever calls a task from a script wants it done.
 pub(crate) fn ensure(needs: &[&[Need]], yes: bool) -> Result<(), Failed> {
-    let yes = yes || std::env::var("CI").is_ok_and(|ci| ci == "true");
+    let yes = yes || shell::is_ci();
     let missing: Vec<&Need> =
         needs.iter().copied().flatten().filter(|need| !need.there()).collect();
     if missing.is_empty() {

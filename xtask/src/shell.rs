@@ -30,7 +30,16 @@ pub(crate) fn cache() -> Result<PathBuf, Failed> {
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(repository());
+    // Nothing is built twice there, so what would make that faster is only written.
+    if is_ci() {
+        command.env("CARGO_INCREMENTAL", "0");
+    }
     command
+}
+
+/// Whether nobody watches, or will build again.
+pub(crate) fn is_ci() -> bool {
+    std::env::var("CI").is_ok_and(|ci| ci == "true")
 }
 
 /// Runs to the end with the terminal's own output.
