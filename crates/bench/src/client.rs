@@ -140,7 +140,13 @@ impl Client {
         let talk = &mut self.talk;
         if plan.test == Test::Latency {
             talk.say(&Message::Ready)?;
-            let tend = |_| talk.overhear().map(drop);
+            let tend = |operations| {
+                // While it waits it does not know how many there were.
+                if operations > 0 {
+                    progress(Progress { operations });
+                }
+                talk.overhear().map(drop)
+            };
             let exchanged = pingpong::lead_on(&mut end.tracks[0], plan, &mut clock, tend)?;
             return Ok(Seen {
                 operations: exchanged.operations,

@@ -1,9 +1,9 @@
 //! How long operations took.
 
-use std::time::Duration;
-
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+
+use crate::ticks::Stopwatch;
 
 /// Durations in nanoseconds, by quantiles.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -37,55 +37,56 @@ impl Latency {
     }
 }
 
-/// Collects durations.
+/// Collects durations in ticks.
 pub(crate) struct Clock {
     histogram: Histogram<u64>,
+    watch: Stopwatch,
 }
 
 impl Clock {
     pub(crate) fn new() -> Clock {
-        // Three digits from a nanosecond to a minute cannot be refused.
+        // Three digits of up to minutes cannot be refused.
         let histogram = Histogram::new_with_bounds(1, LONGEST, 3).expect("bounds that are right");
-        Clock { histogram }
+        Clock { histogram, watch: Stopwatch::start() }
     }
 
     #[inline]
-    pub(crate) fn record(&mut self, took: Duration) {
-        self.record_many(took, 1);
-    }
-
-    #[inline]
-    pub(crate) fn record_many(&mut self, took: Duration, count: u64) {
-        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        self.histogram.saturating_record_n(nanoseconds.max(1), count);
+    pub(crate) fn record(&mut self, ticks: u64) {
+        self.histogram.saturating_record(ticks.max(1));
     }
 
     pub(crate) fn latency(&self) -> Latency {
+        self.at_rate(self.watch.nanoseconds_per_tick())
+    }
+
+    fn at_rate(&self, nanoseconds_per_tick: f64) -> Latency {
         let histogram = &self.histogram;
         if histogram.is_empty() {
             return Latency::default();
         }
-        let at = |quantile| histogram.value_at_quantile(quantile);
+        let time = |ticks: u64| (ticks as f64 * nanoseconds_per_tick) as u64;
+        let at = |quantile| time(histogram.value_at_quantile(quantile));
         let steps = histogram.iter_quantiles(STEPS);
         let steps = steps.filter(|step| step.count_since_last_iteration() > 0);
         Latency {
             count: histogram.len(),
-            min_ns: histogram.min(),
+            min_ns: time(histogram.min()),
             p50_ns: at(0.5),
             p90_ns: at(0.9),
             p99_ns: at(0.99),
             p99_9_ns: at(0.999),
-            max_ns: histogram.max(),
-            mean_ns: histogram.mean(),
-            stdev_ns: histogram.stdev(),
+            max_ns: time(histogram.max()),
+            mean_ns: histogram.mean() * nanoseconds_per_tick,
+            stdev_ns: histogram.stdev() * nanoseconds_per_tick,
             steps: steps
-                .map(|step| (step.value_iterated_to(), step.count_since_last_iteration()))
+                .map(|step| (time(step.value_iterated_to()), step.count_since_last_iteration()))
                 .collect(),
         }
     }
 }
 
-const LONGEST: u64 = 60_000_000_000;
+/// A minute and more, of ticks of any processor.
+const LONGEST: u64 = 600_000_000_000;
 /// Steps to each halving of what is left above.
 const STEPS: u32 = 8;
 
@@ -97,9 +98,9 @@ mod tests {
     fn quantiles_and_jitter() {
         let mut clock = Clock::new();
         for microseconds in 1..=1000 {
-            clock.record(Duration::from_micros(microseconds));
+            clock.record(microseconds * 4000);
         }
-        let latency = clock.latency();
+        let latency = clock.at_rate(0.25);
         let near = |value: u64, wanted: u64| value.abs_diff(wanted) * 500 <= wanted;
         assert!(near(latency.p50_ns, 500_000) && near(latency.p99_ns, 990_000), "{latency:?}");
         assert!(near(latency.jitter_ns(), 490_000) && latency.min_ns <= 1000, "{latency:?}");

@@ -25,6 +25,7 @@ pub mod report;
 mod server;
 mod stream;
 mod talk;
+mod ticks;
 pub mod trend;
 mod ways;
 

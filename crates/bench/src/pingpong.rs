@@ -7,7 +7,8 @@ use fabric::{Done, Op, Work};
 
 use crate::end::{Track, lead};
 use crate::latency::Clock;
-use crate::stream::STUCK;
+use crate::stream::{STUCK, TEND};
+use crate::ticks::{Stopwatch, ticks};
 use crate::{Error, Limit, Operation, Plan};
 
 /// What came of it.
@@ -78,36 +79,72 @@ type Tend<'t> = &'t mut dyn FnMut(u64) -> Result<(), Error>;
 fn play(
     plan: &Plan,
     clock: &mut Clock,
-    ways: u32,
+    ways: u64,
     tend: Tend<'_>,
     mut round: impl FnMut(u64, Tend<'_>) -> Result<(), Error>,
 ) -> Result<Exchanged, Error> {
     let mut number = 0;
-    let (mut begun, mut cpu) = (Instant::now(), 0.0);
-    let mut counted = 0;
+    let mut exchanged = Exchanged::default();
     for (limit, counts) in [(plan.warm_up, false), (plan.limit, true)] {
-        begun = Instant::now();
-        cpu = crate::cpu::seconds();
-        counted = 0;
-        while is_within(limit, counted, begun) {
+        let cpu = crate::cpu::seconds();
+        let mut pace = Pace { limit, counts, watch: Stopwatch::start(), look_at: 0 };
+        let mut counted = 0;
+        // One reading ends a round and begins the next.
+        let mut from = ticks();
+        while pace.goes_on(counted, from, &mut *tend)? {
             number += 1;
-            let from = Instant::now();
             round(number, &mut *tend)?;
+            let now = ticks();
             if counts {
-                clock.record(from.elapsed() / ways);
+                clock.record(now.saturating_sub(from) / ways);
             }
+            from = now;
             counted += 1;
         }
+        let took = pace.watch.begun().elapsed();
+        let cpu_seconds = crate::cpu::seconds() - cpu;
+        exchanged = Exchanged { operations: counted, took, lost: 0, cpu_seconds };
     }
-    let cpu_seconds = crate::cpu::seconds() - cpu;
-    Ok(Exchanged { operations: counted, took: begun.elapsed(), lost: 0, cpu_seconds })
+    Ok(exchanged)
 }
 
-#[inline]
-fn is_within(limit: Limit, counted: u64, begun: Instant) -> bool {
-    match limit {
-        Limit::Count(count) => counted < count,
-        Limit::Milliseconds(_) => begun.elapsed() < limit.time(),
+/// How far a run has come. The system clock is read seldom.
+struct Pace {
+    limit: Limit,
+    /// Whether anybody wants to know: nobody does of a warm-up.
+    counts: bool,
+    watch: Stopwatch,
+    /// The tick from which on it is read again.
+    look_at: u64,
+}
+
+impl Pace {
+    #[inline]
+    fn goes_on(&mut self, counted: u64, now: u64, tend: Tend<'_>) -> Result<bool, Error> {
+        match self.limit {
+            Limit::Count(count) if counted >= count => Ok(false),
+            _ if now < self.look_at => Ok(true),
+            _ => self.look(counted, now, tend),
+        }
+    }
+
+    /// Reads the clock, and says when it has to be read again: half-way to the end, so that the end is not missed by much.
+    #[cold]
+    fn look(&mut self, counted: u64, now: u64, tend: Tend<'_>) -> Result<bool, Error> {
+        tend(if self.counts { counted } else { 0 })?;
+        let left = match self.limit {
+            Limit::Count(_) => TEND,
+            Limit::Milliseconds(_) => {
+                let left = self.limit.time().saturating_sub(self.watch.begun().elapsed());
+                if left.is_zero() {
+                    return Ok(false);
+                }
+                TEND.min(left / 2)
+            }
+        };
+        let pause = left.as_nanos() as f64 / self.watch.nanoseconds_per_tick();
+        self.look_at = now.saturating_add(pause as u64);
+        Ok(true)
     }
 }
 
@@ -129,12 +166,15 @@ struct Writer<'t> {
     ready: VecDeque<Op>,
     /// Where the number is.
     mark: usize,
+    /// Whether nothing arrives unless this end polls.
+    polls: bool,
 }
 
 impl<'t> Writer<'t> {
     fn new(track: &'t mut Track, plan: &Plan) -> Result<Self, Error> {
         let ready = VecDeque::from([track.op(plan, 0)?]);
-        Ok(Writer { track, ready, mark: lead(plan) + plan.size as usize - 8 })
+        let polls = track.lane.caps().peer_must_poll;
+        Ok(Writer { track, ready, mark: lead(plan) + plan.size as usize - 8, polls })
     }
 
     fn round(&mut self, round: u64, tend: Tend<'_>) -> Result<(), Error> {
@@ -157,7 +197,10 @@ impl<'t> Writer<'t> {
             if seen == round || seen == END {
                 return Ok(seen);
             }
-            self.take()?;
+            // Once what was said is over, a lane that works by itself has nothing to tell but its end.
+            if self.ready.is_empty() || self.polls || wait.looks.is_multiple_of(FEW) {
+                self.take()?;
+            }
             wait.look(tend)?;
         }
     }
@@ -275,21 +318,26 @@ impl Wait {
         Wait { begun: None, looks: 0 }
     }
 
-    /// One look in vain. The clock is read seldom: it costs as much as a look.
+    /// One look in vain. The clock is read seldom: it can cost as much as many looks.
     #[inline]
     fn look(&mut self, tend: Tend<'_>) -> Result<(), Error> {
-        self.looks += 1;
-        if !self.looks.is_multiple_of(MANY) {
-            std::hint::spin_loop();
-            return Ok(());
+        self.looks = self.looks.wrapping_add(1);
+        // No hint that we spin: it lasts 140 cycles on processors of today, which would be part of every answer's time.
+        match self.looks.is_multiple_of(MANY) {
+            false => Ok(()),
+            true => self.look_up(tend),
         }
+    }
+
+    #[cold]
+    fn look_up(&mut self, tend: Tend<'_>) -> Result<(), Error> {
         // Where both ends share a processor, the other needs it now.
         std::thread::yield_now();
-        let begun = *self.begun.get_or_insert_with(Instant::now);
-        if self.looks.is_multiple_of(64 * MANY) {
-            tend(0)?;
+        if !self.looks.is_multiple_of(MANY_MORE) {
+            return Ok(());
         }
-        if begun.elapsed() > STUCK {
+        tend(0)?;
+        if self.begun.get_or_insert_with(Instant::now).elapsed() > STUCK {
             return Err(Error::gone(
                 "nothing has moved for 10 s: the other end hangs, or the network does",
             ));
@@ -306,6 +354,10 @@ impl Wait {
 const END: u64 = u64::MAX;
 /// The number beside the last message.
 const OVER: u32 = u32::MAX;
+/// Looks after which a lane is polled that need not be, after which the processor is given away for a moment, and after
+/// which the other end is listened to.
+const FEW: u32 = 32;
 const MANY: u32 = 256;
+const MANY_MORE: u32 = 16 * MANY;
 /// Datagrams that are not answered by then will not be.
 const LOST: Duration = Duration::from_millis(200);

@@ -8,6 +8,7 @@ use fabric::Op;
 use crate::attend;
 use crate::end::{RECEIVE, Track};
 use crate::latency::Clock;
+use crate::ticks::ticks;
 use crate::{Error, Limit, Plan};
 
 /// What was streamed.
@@ -18,11 +19,11 @@ pub(crate) struct Streamed {
     pub(crate) received: u64,
 }
 
-/// One lane's operations that wait to be posted, and when those under way were.
+/// One lane's operations that wait to be posted, and when those under way were, in ticks.
 struct Line {
     resting: VecDeque<Op>,
     batch: VecDeque<Op>,
-    posted: Vec<Instant>,
+    posted: Vec<u64>,
 }
 
 /// Streams over all lanes until the limit, and until everything is over. `tend` is called now and then with how many are
@@ -49,7 +50,7 @@ pub(crate) fn run(
         }
         let mut progress = 0;
         for (track, line) in tracks.iter_mut().zip(&mut lines) {
-            let posted = line.post(track, batch, left, now);
+            let posted = line.post(track, batch, left);
             left -= posted;
             under_way += posted;
             let ended = line.poll(track, clock)?;
@@ -92,12 +93,12 @@ impl Line {
     fn new(track: &Track, plan: &Plan) -> Result<Line, Error> {
         let depth = track.lane.caps().depth.min(plan.depth as usize);
         let resting = (0..depth).map(|place| track.op(plan, place)).collect::<Result<_, _>>()?;
-        Ok(Line { resting, batch: VecDeque::new(), posted: vec![Instant::now(); depth] })
+        Ok(Line { resting, batch: VecDeque::new(), posted: vec![0; depth] })
     }
 
     /// Posts a batch, if there is one or nothing else to wait for. Says how many.
     #[inline]
-    fn post(&mut self, track: &mut Track, most: usize, left: u64, now: Instant) -> u64 {
+    fn post(&mut self, track: &mut Track, most: usize, left: u64) -> u64 {
         let enough = most.min(usize::try_from(left).unwrap_or(usize::MAX));
         let count = enough.saturating_sub(self.batch.len()).min(self.resting.len());
         self.batch.extend(self.resting.drain(..count));
@@ -105,6 +106,7 @@ impl Line {
             self.resting.append(&mut self.batch);
             return 0;
         }
+        let now = ticks();
         for op in &self.batch {
             self.posted[op.token as usize] = now;
         }
@@ -119,14 +121,14 @@ impl Line {
         if done.is_empty() {
             return Ok(ended);
         }
-        let now = Instant::now();
+        let now = ticks();
         for completion in done.drain(..) {
             let op = Op { token: completion.token, work: completion.work };
             if op.token == RECEIVE {
                 ended.received += 1;
                 receives.push_back(op);
             } else {
-                clock.record(now.saturating_duration_since(self.posted[op.token as usize]));
+                clock.record(now.saturating_sub(self.posted[op.token as usize]));
                 ended.operations += 1;
                 self.resting.push_back(op);
             }
@@ -144,6 +146,6 @@ fn allowed(limit: Limit) -> u64 {
 }
 
 /// How often the other things are looked after.
-const TEND: Duration = Duration::from_millis(50);
+pub(crate) const TEND: Duration = Duration::from_millis(50);
 /// Nothing on any lane for so long means that nothing will come.
 pub(crate) const STUCK: Duration = Duration::from_secs(10);
