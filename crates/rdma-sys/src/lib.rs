@@ -13,6 +13,7 @@
 //!
 //! Start at [`Verbs::load`].
 
+pub mod layout;
 mod library;
 pub mod returns;
 pub mod verbs;

@@ -8,8 +8,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-use rdma_sys::verbs::layout::{Field, Layout, Match};
-use rdma_sys::verbs::{SIGNATURES, SONAME, Signature};
+use rdma_sys::layout::{Field, Layout, Match, Signature};
+use rdma_sys::verbs::{SIGNATURES, SONAME};
 use rdma_sys::{Verbs, consts, device, objects, work};
 
 fn layouts() -> impl Iterator<Item = &'static Layout> {
