@@ -12,6 +12,8 @@ pub enum Match {
     Exact,
     /// The header may have grown: the call carries our size, or a mask of the fields we know.
     Grows,
+    /// The header may be older: we make it, with zeros in what an older library does not know.
+    Ahead,
     /// The library makes it and we see a pointer: only the fields we name must be in place.
     Prefix,
     /// As `Prefix`, but it grows at the front: offsets count from this last field.
