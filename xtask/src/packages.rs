@@ -47,6 +47,8 @@ pub(crate) const LAB: &[Need] = &[
 /// To compare our declarations with C's.
 pub(crate) const HEADERS: &[Need] = &[
     need("libibverbs-dev", "test -e /usr/include/infiniband/verbs.h", "to compare layouts with"),
+    need("libfabric-dev", "test -e /usr/include/rdma/fabric.h", "to compare layouts with"),
+    need("libfabric1", "ldconfig -p | grep -q libfabric.so.1", "to call its providers"),
     need("gcc", "command -v cc", "to compare layouts with"),
     need("curl", "command -v curl", "to call the server as a user would"),
     need("systemd", "command -v systemd-analyze", "to check units, of which none is started"),

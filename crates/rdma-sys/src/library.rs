@@ -1,12 +1,14 @@
 //! A shared library opened at run time, and its symbols by name and version.
 //!
 //! Unsafe here: `dlopen` runs the library's constructors and `dlvsym` returns bare addresses. The
-//! promise that an address has the type it is read as is kept by the table in `verbs/mod.rs`,
-//! whose rows `tests/layout.rs` compiles against the installed header.
+//! promise that an address has the type it is read as is kept by the tables in `verbs/mod.rs` and
+//! `ofi/mod.rs`, whose rows `tests/layout.rs` and `tests/layout_ofi.rs` compile against the
+//! installed headers.
 #![allow(unsafe_code, reason = "the one place that calls dlopen and dlvsym")]
 
-use std::ffi::{CStr, CString, c_void};
+use std::ffi::{CStr, CString, OsStr, c_void};
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
@@ -47,7 +49,7 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// An open library. Never closed: libibverbs loads providers that keep state for the process.
+/// An open library. Never closed: it loads providers that keep state for the process.
 pub(crate) struct Library {
     name: PathBuf,
     handle: NonNull<c_void>,
@@ -65,6 +67,32 @@ impl Library {
             Some(handle) => Ok(Library { name: name.to_owned(), handle }),
             None => Err(absent(linker_message())),
         }
+    }
+
+    /// The library of this name that the process has already, whoever loaded it.
+    pub(crate) fn loaded(name: &Path) -> Option<Self> {
+        let c_name = CString::new(name.as_os_str().as_bytes()).ok()?;
+        // SAFETY: `c_name` is a NUL-terminated string alive during the call; this flag loads
+        // nothing, so that no code of the library runs.
+        let handle = unsafe { libc::dlopen(c_name.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD) };
+        NonNull::new(handle).map(|handle| Library { name: name.to_owned(), handle })
+    }
+
+    /// The file that `address`, one of this library's symbols, was loaded from.
+    pub(crate) fn file(&self, address: NonNull<c_void>) -> PathBuf {
+        let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
+        // SAFETY: `found` is writable and of the type that is asked for.
+        let known = unsafe { libc::dladdr(address.as_ptr(), found.as_mut_ptr()) } != 0;
+        // SAFETY: all fields are pointers, for which the zeros are good; the linker has filled
+        // them where it knows the address.
+        let file = unsafe { found.assume_init() }.dli_fname;
+        if !known || file.is_null() {
+            return self.name.clone();
+        }
+        // SAFETY: not null, checked above, so the linker's own name of a library that is never
+        // closed.
+        let file = unsafe { CStr::from_ptr(file) };
+        PathBuf::from(OsStr::from_bytes(file.to_bytes()))
     }
 
     /// The address of `symbol` under exactly `version`, never the library's default version.
@@ -110,9 +138,23 @@ mod tests {
     }
 
     #[test]
+    fn only_a_library_that_is_loaded_is_found_loaded() {
+        let libc = Library::loaded(Path::new("libc.so.6")).expect("every program has it");
+        let address = libc.symbol(c"getpid", GLIBC).unwrap();
+        assert!(libc.file(address).ends_with("libc.so.6"), "{:?}", libc.file(address));
+        assert!(Library::loaded(Path::new("libnowhere.so.1")).is_none());
+    }
+
+    #[test]
     fn an_absent_symbol_is_an_answer_with_its_version() {
         let libc = Library::open(Path::new("libc.so.6")).unwrap();
         let error = libc.symbol(c"ibv_open_device", c"IBVERBS_1.1").unwrap_err();
         assert_eq!(error.to_string(), "libc.so.6 has no ibv_open_device@IBVERBS_1.1");
     }
+
+    /// The first version of glibc on this kind of processor.
+    #[cfg(target_arch = "x86_64")]
+    const GLIBC: &CStr = c"GLIBC_2.2.5";
+    #[cfg(not(target_arch = "x86_64"))]
+    const GLIBC: &CStr = c"GLIBC_2.17";
 }

@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::ptr::NonNull;
 
+use crate::ofi::consts;
+
 /// A reading of a C return value of type `C`.
 pub trait Convention<C> {
     /// What the caller sees instead.
@@ -32,8 +34,14 @@ pub enum MinusOne {}
 /// A count, or a negative number without a reason: `ibv_poll_cq`.
 pub enum NegativeCount {}
 
-/// A count, or a negated errno: `ibv_query_gid_table`.
+/// A count, or a negated errno: `ibv_query_gid_table`, `fi_av_insert`.
 pub enum NegativeErrno {}
+
+/// 0, or a negated errno of the system or of libfabric: `fi_getinfo`, `fi_enable`, `fi_sendmsg`.
+pub enum FabricStatus {}
+
+/// A count, or a negated errno, of which `EAGAIN` says that there is nothing: `fi_cq_read`.
+pub enum FabricCount {}
 
 impl<C> Convention<C> for Plain {
     type Out = C;
@@ -94,12 +102,53 @@ impl Convention<isize> for NegativeErrno {
     type Out = Result<usize, Errno>;
 
     fn read(returned: isize) -> Self::Out {
-        usize::try_from(returned)
-            .map_err(|_| Errno(c_int::try_from(-returned).unwrap_or(libc::EIO)))
+        usize::try_from(returned).map_err(|_| Errno::negated(returned))
     }
 }
 
-/// An error number of the operating system.
+impl Convention<c_int> for NegativeErrno {
+    type Out = Result<usize, Errno>;
+
+    fn read(returned: c_int) -> Self::Out {
+        <Self as Convention<isize>>::read(returned as isize)
+    }
+}
+
+impl Convention<isize> for FabricStatus {
+    type Out = Result<(), Errno>;
+
+    #[inline]
+    fn read(returned: isize) -> Self::Out {
+        if returned >= 0 { Ok(()) } else { Err(Errno::negated(returned)) }
+    }
+}
+
+impl Convention<c_int> for FabricStatus {
+    type Out = Result<(), Errno>;
+
+    #[inline]
+    fn read(returned: c_int) -> Self::Out {
+        <Self as Convention<isize>>::read(returned as isize)
+    }
+}
+
+impl Convention<isize> for FabricCount {
+    type Out = Result<usize, Errno>;
+
+    #[inline]
+    fn read(returned: isize) -> Self::Out {
+        match usize::try_from(returned) {
+            Ok(count) => Ok(count),
+            Err(_) if returned == NOTHING => Ok(0),
+            Err(_) => Err(Errno::negated(returned)),
+        }
+    }
+}
+
+/// What a queue of libfabric answers when it is empty.
+const NOTHING: isize = -(libc::EAGAIN as isize);
+
+/// An error number of the operating system or, from 256 on, of libfabric.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Errno(pub c_int);
 
@@ -113,6 +162,17 @@ impl Errno {
         }
     }
 
+    /// The number that a function answered with its sign turned.
+    fn negated(returned: isize) -> Self {
+        Errno(c_int::try_from(-returned).unwrap_or(libc::EIO))
+    }
+
+    /// The reason of a failed operation, from the `err` of its `fi_cq_err_entry`: positive by the
+    /// manual, but negated by the provider shm of libfabric 1.17.
+    pub fn of_entry(err: c_int) -> Self {
+        Errno(err.saturating_abs())
+    }
+
     /// Whether the cause is a missing right rather than a missing thing.
     pub fn is_denied(self) -> bool {
         matches!(self.0, libc::EPERM | libc::EACCES)
@@ -121,6 +181,9 @@ impl Errno {
 
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((_, words)) = FABRIC.iter().find(|(number, _)| *number == self.0) {
+            return write!(f, "{words} (errno {})", self.0);
+        }
         // std appends " (os error N)"; the field says errno.
         let text = io::Error::from_raw_os_error(self.0).to_string();
         let text = text.split(" (os error").next().unwrap_or_default();
@@ -136,6 +199,26 @@ impl fmt::Debug for Errno {
 
 impl std::error::Error for Errno {}
 
+/// The words for libfabric's own numbers.
+const FABRIC: &[(c_int, &str)] = &[
+    (consts::FI_EOTHER, "the provider gave no reason"),
+    (consts::FI_ETOOSMALL, "the buffer is too small for the answer"),
+    (consts::FI_EOPBADSTATE, "not possible in this state"),
+    (consts::FI_EAVAIL, "an error waits in the queue"),
+    (consts::FI_EBADFLAGS, "flags that the provider does not know"),
+    (consts::FI_ENOEQ, "no event queue is bound"),
+    (consts::FI_EDOMAIN, "objects of different domains"),
+    (consts::FI_ENOCQ, "no completion queue is bound"),
+    (consts::FI_ECRC, "the checksum does not match"),
+    (consts::FI_ETRUNC, "the message is longer than the place for it"),
+    (consts::FI_ENOKEY, "no such key"),
+    (consts::FI_ENOAV, "no address vector is bound"),
+    (consts::FI_EOVERRUN, "the queue overflowed"),
+    (consts::FI_ENORX, "the peer has no place for a message"),
+    (consts::FI_ENOMR, "no room for more registrations"),
+    (consts::FI_EFIREWALLADDR, "the peer is behind a firewall"),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,8 +233,19 @@ mod tests {
     fn negative_numbers() {
         assert_eq!(NegativeCount::read(3), Ok(3));
         assert!(NegativeCount::read(-1).is_err());
-        assert_eq!(NegativeErrno::read(2), Ok(2));
+        assert_eq!(NegativeErrno::read(2_isize), Ok(2));
+        assert_eq!(NegativeErrno::read(-libc::ENOMEM), Err(Errno(libc::ENOMEM)));
         assert_eq!(NegativeErrno::read(-(libc::EOPNOTSUPP as isize)), Err(Errno(libc::EOPNOTSUPP)));
+    }
+
+    #[test]
+    fn libfabric_negates_and_an_empty_queue_is_no_error() {
+        assert_eq!(FabricStatus::read(0_isize), Ok(()));
+        assert_eq!(FabricStatus::read(-libc::ENODATA), Err(Errno(libc::ENODATA)));
+        assert_eq!(FabricCount::read(2), Ok(2));
+        assert_eq!(FabricCount::read(-(libc::EAGAIN as isize)), Ok(0));
+        assert_eq!(FabricCount::read(-259), Err(Errno(consts::FI_EAVAIL)));
+        assert_eq!(Errno::of_entry(-libc::EIO), Errno::of_entry(libc::EIO));
     }
 
     #[test]
@@ -164,5 +258,6 @@ mod tests {
     #[test]
     fn an_errno_reads_as_words_and_number() {
         assert_eq!(Errno(libc::EPERM).to_string(), "operation not permitted (errno 1)");
+        assert_eq!(Errno(consts::FI_ENOKEY).to_string(), "no such key (errno 266)");
     }
 }

@@ -2,19 +2,7 @@
 
 use std::ffi::c_uint;
 
-/// Declares constants and, beside them, the list that a test compares with the header.
-macro_rules! constants {
-    ($( $type:ident { $( $name:ident = $value:expr, )* } )*) => {
-        $( $(
-            #[allow(missing_docs, reason = "C's own names, documented by their manual pages")]
-            pub const $name: $type = $value;
-        )* )*
-
-        /// Every constant by name and value.
-        #[doc(hidden)]
-        pub const CONSTANTS: &[(&str, i64)] = &[ $( $( (stringify!($name), $name as i64), )* )* ];
-    };
-}
+use crate::layout::constants;
 
 constants! {
     c_uint {

@@ -4,12 +4,9 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use libc::pthread_mutex_t;
 
-use super::layout::{Match, c_structs};
 use super::objects::*;
 use super::work::*;
-
-/// A slot of an operation table that this crate never calls.
-pub type Unused = *const c_void;
+use crate::layout::{Match, Unused, c_structs};
 
 /// A global identifier: 16 bytes in network order. (A union in C, of these bytes and their halves.)
 #[repr(C, align(8))]

@@ -7,13 +7,13 @@
 pub mod consts;
 pub mod device;
 pub mod inline;
-pub mod layout;
 pub mod objects;
 pub mod work;
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::path::Path;
 
+use crate::layout::Signature;
 use crate::library::{Library, LoadError};
 use crate::returns::{
     Convention, ErrnoValue, MinusOne, NegativeErrno, NullErrno, NullUnsupported, Plain,
@@ -30,15 +30,6 @@ pub type __be16 = u16;
 /// A number in network byte order, named as the header names it.
 #[allow(non_camel_case_types, reason = "C's own name")]
 pub type __be64 = u64;
-
-/// A row of the table, as text, so that a test can compile it against the installed header.
-#[doc(hidden)]
-pub struct Signature {
-    pub name: &'static str,
-    pub version: &'static str,
-    pub arguments: &'static [&'static str],
-    pub returns: &'static str,
-}
 
 /// Makes the table: a function pointer per row, the loader that fills it, and one method per row
 /// that calls the function and reads what it returned by the row's convention. An optional row is
@@ -118,11 +109,11 @@ macro_rules! symbols {
         #[doc(hidden)]
         pub const SIGNATURES: &[Signature] = &[
             $( Signature {
-                name: stringify!($rname), version: $rversion,
+                name: stringify!($rname),
                 arguments: &[$(stringify!($rty)),*], returns: stringify!($rret),
             }, )*
             $( Signature {
-                name: stringify!($oname), version: $oversion,
+                name: stringify!($oname),
                 arguments: &[$(stringify!($oty)),*], returns: stringify!($oret),
             }, )*
         ];

@@ -4,9 +4,9 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use libc::{pthread_cond_t, pthread_mutex_t};
 
-use super::device::{Unused, ibv_context, ibv_gid};
-use super::layout::{Match, c_structs};
+use super::device::{ibv_context, ibv_gid};
 use super::work::{ibv_data_buf, ibv_sge};
+use crate::layout::{Match, Unused, c_structs};
 
 c_structs! {
     /// A protection domain.

@@ -2,8 +2,8 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use super::layout::{Field, Layout, Match, c_structs};
 use super::objects::{ibv_ah, ibv_mw, ibv_mw_bind_info};
+use crate::layout::{Field, Layout, Match, c_structs};
 
 c_structs! {
     /// A piece of registered memory.

@@ -1,4 +1,9 @@
-//! Structs that know their own layout, so that a test can compare them with the C header.
+//! Declarations that know what they say, so that a test can compare them with the C header.
+
+use std::ffi::c_void;
+
+/// A slot of an operation table that this crate never calls.
+pub type Unused = *const c_void;
 
 /// How a struct of ours may differ from the header's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,6 +12,8 @@ pub enum Match {
     Exact,
     /// The header may have grown: the call carries our size, or a mask of the fields we know.
     Grows,
+    /// The header may be older: we make it, with zeros in what an older library does not know.
+    Ahead,
     /// The library makes it and we see a pointer: only the fields we name must be in place.
     Prefix,
     /// As `Prefix`, but it grows at the front: offsets count from this last field.
@@ -41,6 +48,17 @@ pub struct Field {
     pub type_text: &'static str,
 }
 
+/// A function of a library, as text, so that a test can compile it against the installed header.
+#[derive(Debug)]
+pub struct Signature {
+    /// Its name in C.
+    pub name: &'static str,
+    /// The types of its arguments, as written here.
+    pub arguments: &'static [&'static str],
+    /// The type of its answer, as written here.
+    pub returns: &'static str,
+}
+
 /// Declares C structs and, beside them, the list of their layouts.
 macro_rules! c_structs {
     ($(
@@ -59,13 +77,13 @@ macro_rules! c_structs {
 
         /// The layouts of this file's structs.
         #[doc(hidden)]
-        pub const LAYOUTS: &[crate::verbs::layout::Layout] = &[ $(
-            crate::verbs::layout::Layout {
+        pub const LAYOUTS: &[crate::layout::Layout] = &[ $(
+            crate::layout::Layout {
                 name: stringify!($name),
                 kind: "struct",
                 matches: $matches,
                 size: size_of::<$name>(),
-                fields: &[ $( crate::verbs::layout::Field {
+                fields: &[ $( crate::layout::Field {
                     name: stringify!($field),
                     offset: std::mem::offset_of!($name, $field),
                     size: size_of::<$ty>(),
@@ -76,3 +94,18 @@ macro_rules! c_structs {
     };
 }
 pub(crate) use c_structs;
+
+/// Declares constants and, beside them, the list that a test compares with the header.
+macro_rules! constants {
+    ($( $type:ident { $( $name:ident = $value:expr, )* } )*) => {
+        $( $(
+            #[allow(missing_docs, reason = "C's own names, documented by their manual pages")]
+            pub const $name: $type = $value;
+        )* )*
+
+        /// Every constant by name and value.
+        #[doc(hidden)]
+        pub const CONSTANTS: &[(&str, i64)] = &[ $( $( (stringify!($name), $name as i64), )* )* ];
+    };
+}
+pub(crate) use constants;

@@ -1,0 +1,186 @@
+//! libfabric: its structs, its functions, and the inlines of its headers.
+//!
+//! Few functions are exported; nearly all calls go through tables of the objects, in [`inline`].
+//! The exported ones that take an [`info::fi_info`] exist once for every version of that struct:
+//! the newest known one is bound ([`Ofi::abi`]), all three under the same version.
+//!
+//! Unsafe here: every row of the table is a C function called as C calls it. What it asks of its
+//! arguments stands in its manual page, and is kept by the caller.
+#![allow(unsafe_code, reason = "calls the C functions of the table")]
+
+pub mod consts;
+mod find;
+pub mod info;
+pub mod inline;
+pub mod objects;
+pub mod tables;
+pub mod work;
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+
+use crate::layout::Signature;
+use crate::library::{Library, LoadError};
+use crate::returns::{Convention, Errno, FabricStatus, NullErrno, Plain};
+use consts::FI_VERSION;
+use info::*;
+use objects::fid_fabric;
+
+/// The name under which every distribution installs libfabric.
+pub const SONAME: &str = "libfabric.so.1";
+
+/// A peer, as an address vector counts them.
+#[allow(non_camel_case_types, reason = "C's own name")]
+pub type fi_addr_t = u64;
+
+/// The versions under which `fi_getinfo`, `fi_dupinfo` and `fi_freeinfo` are known here, newest
+/// first; [`info`] says what each of them added. A library with a newer one has these too. Older
+/// ones lack fields that we name: libfabric before 1.9 is not bound.
+const ABIS: [&CStr; 4] = [c"FABRIC_1.9", c"FABRIC_1.8", c"FABRIC_1.7", c"FABRIC_1.3"];
+
+/// The newest interface of which every struct that we make is declared here in full.
+const NEWEST_API: u32 = FI_VERSION(2, 6);
+
+/// The symbol version of a row: its own, or that of `fi_info`.
+enum Version {
+    Own(&'static CStr),
+    Abi,
+}
+
+/// Makes the table: a function pointer per row, the binding that fills it, and one method per row
+/// that calls the function and reads what it returned by the row's convention.
+macro_rules! symbols {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident($($arg:ident: $ty:ty),*) -> $ret:ty, $convention:ident, $version:expr;
+    )*) => {
+        /// libfabric, loaded and bound. Lives as long as the process; copy references freely.
+        pub struct Ofi {
+            abi: &'static CStr,
+            file: PathBuf,
+            $( $name: unsafe extern "C" fn($($ty),*) -> $ret, )*
+        }
+
+        impl Ofi {
+            fn bind(library: &Library, abi: &'static CStr) -> Result<Self, LoadError> {
+                let file = library.file(library.symbol(c"fi_getinfo", abi)?);
+                Ok(Ofi {
+                    abi,
+                    file,
+                    $( $name: {
+                        let version = match $version {
+                            Version::Own(version) => version,
+                            Version::Abi => abi,
+                        };
+                        let name = concat!(stringify!($name), "\0");
+                        let name = CStr::from_bytes_with_nul(name.as_bytes())
+                            .expect("one NUL, at the end");
+                        let address = library.symbol(name, version)?;
+                        // SAFETY: the library exports this name under this version with the type
+                        // of this row; `tests/layout_ofi.rs` compiles the row against its header.
+                        unsafe { std::mem::transmute::<*mut c_void,
+                            unsafe extern "C" fn($($ty),*) -> $ret>(address.as_ptr()) }
+                    }, )*
+                })
+            }
+
+            $(
+                $(#[$doc])*
+                ///
+                /// # Safety
+                /// What the C manual page asks of the arguments.
+                pub unsafe fn $name(&self, $($arg: $ty),*)
+                    -> <$convention as Convention<$ret>>::Out
+                {
+                    // SAFETY: passed on from the caller.
+                    <$convention as Convention<$ret>>::read(unsafe { (self.$name)($($arg),*) })
+                }
+            )*
+        }
+
+        /// The rows as text.
+        #[doc(hidden)]
+        pub const SIGNATURES: &[Signature] = &[
+            $( Signature {
+                name: stringify!($name),
+                arguments: &[$(stringify!($ty)),*], returns: stringify!($ret),
+            }, )*
+        ];
+    };
+}
+
+symbols! {
+    /// Lists what can communicate as the hints ask; freed with `fi_freeinfo`. `ENODATA`: nothing.
+    fi_getinfo(version: u32, node: *const c_char, service: *const c_char, flags: u64,
+        hints: *const fi_info, info: *mut *mut fi_info) -> c_int, FabricStatus, Version::Abi;
+    /// Frees a list, or hints.
+    fi_freeinfo(info: *mut fi_info) -> (), Plain, Version::Abi;
+    /// Copies one entry of a list.
+    fi_dupinfo(info: *const fi_info) -> *mut fi_info, NullErrno, Version::Abi;
+    /// Opens a provider.
+    fi_fabric(attr: *mut fi_fabric_attr, fabric: *mut *mut fid_fabric, context: *mut c_void)
+        -> c_int, FabricStatus, Version::Own(c"FABRIC_1.1");
+    /// The library's version; [`Ofi::version`] has its parts.
+    fi_version() -> u32, Plain, Version::Own(c"FABRIC_1.0");
+    /// The library's words for an error; [`Errno`] has its own.
+    fi_strerror(number: c_int) -> *const c_char, Plain, Version::Own(c"FABRIC_1.0");
+}
+
+impl Ofi {
+    /// Loads libfabric and binds its functions. A copy that this process already has is used,
+    /// whatever is asked for; then `explicit`, which is a file or a soname; without it EFA's own
+    /// in `/opt/amazon/efa`, and then the system's. [`Ofi::file`] tells which it was.
+    pub fn load(explicit: Option<&Path>) -> Result<Self, LoadError> {
+        let library = find::open(explicit)?;
+        Self::bind(&library, newest(&library))
+    }
+
+    /// The library's version, such as (1, 17).
+    pub fn version(&self) -> (u32, u32) {
+        // SAFETY: takes nothing and reads a constant of the library.
+        let version = unsafe { self.fi_version() };
+        (version >> 16, version & 0xffff)
+    }
+
+    /// The interface to ask `fi_getinfo` for: the newest that both the library and we know.
+    pub fn api_version(&self) -> u32 {
+        let (major, minor) = self.version();
+        FI_VERSION(major, minor).min(NEWEST_API)
+    }
+
+    /// The version under which `fi_getinfo` was bound, such as `FABRIC_1.3`.
+    pub fn abi(&self) -> &'static str {
+        self.abi.to_str().unwrap_or("?")
+    }
+
+    /// The file that the library came from.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Empty hints with all their parts, as large as this library's; freed with `fi_freeinfo`.
+    pub fn fi_allocinfo(&self) -> Result<NonNull<fi_info>, Errno> {
+        // SAFETY: null is this function's way to ask for a new one.
+        unsafe { self.fi_dupinfo(std::ptr::null()) }
+    }
+}
+
+/// The newest version of `fi_info` that the library and we know. If there is none, the oldest:
+/// that is the one to be reported as missing.
+fn newest(library: &Library) -> &'static CStr {
+    let has = |abi: &&'static CStr| library.symbol(c"fi_getinfo", abi).is_ok();
+    let oldest = ABIS[ABIS.len() - 1];
+    ABIS.into_iter().find(has).unwrap_or(oldest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_is_older_or_another_is_told_by_what_it_lacks() {
+        let error = Ofi::load(Some(Path::new("libc.so.6"))).err().unwrap();
+        assert_eq!(error.to_string(), "libc.so.6 has no fi_getinfo@FABRIC_1.3");
+    }
+}
