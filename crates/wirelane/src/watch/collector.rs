@@ -68,6 +68,11 @@ impl<T: Send + Sync + 'static> Collector<T> {
         Ok(Collector { name, every, shared })
     }
 
+    /// Whether it has looked before.
+    pub(super) fn is_used(&self) -> bool {
+        self.shared.lock().latest.is_some()
+    }
+
     /// Asks for what is not too old.
     pub(super) fn ask(&self, now: Instant) -> Asked {
         let mut state = self.shared.lock();

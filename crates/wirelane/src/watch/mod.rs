@@ -90,19 +90,20 @@ impl Watcher {
         let deadline = now + patience;
         // All work at once; only then is anybody waited for.
         let rdma = self.rdma.ask(now);
-        let gpu = ask(&self.gpu, now);
         let host = ask(&self.host, now);
         let processes = ask(&self.processes, now);
+        let gpu = self.others_are_used().then(|| ask(&self.gpu, now));
         let mut runs = Vec::new();
         let (looked, run) = self.rdma.wait(rdma, deadline);
         runs.push(run);
-        let none = |gpus: &Gpus, run: &mut Run| run.why.clone_from(&gpus.none);
-        let gpus = wait(&self.gpu, gpu, deadline, &mut runs, none);
         let machine = wait(&self.host, host, deadline, &mut runs, |_, _| {});
         let holders = wait(&self.processes, processes, deadline, &mut runs, |holders, run| {
             run.success = holders.why.is_none();
             run.why.clone_from(&holders.why);
         });
+        let gpu = gpu.unwrap_or_else(|| ask(&self.gpu, now));
+        let none = |gpus: &Gpus, run: &mut Run| run.why.clone_from(&gpus.none);
+        let gpus = wait(&self.gpu, gpu, deadline, &mut runs, none);
         let looked = looked.as_deref().cloned().unwrap_or_default();
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Frame {
@@ -117,6 +118,14 @@ impl Watcher {
             runs,
             ..Frame::default()
         }
+    }
+
+    /// Whether all but the GPUs have been looked at before. A GPU's library that hangs while it is loaded holds the dynamic
+    /// linker's lock, which every other thread needs for a moment when it works for the first time.
+    fn others_are_used(&self) -> bool {
+        self.rdma.is_used()
+            && self.host.as_ref().is_none_or(Collector::is_used)
+            && self.processes.as_ref().is_none_or(Collector::is_used)
     }
 }
 

@@ -254,15 +254,17 @@ fn a_gpu_library_that_hangs_costs_the_gpus_alone() {
     let mut command = wirelane(&["exporter", "--listen", "127.0.0.1:0"]);
     command.env("LD_LIBRARY_PATH", folder.path());
     let mut exporter = Exporter::of(command);
-    for _ in 0..3 {
-        let impatient = ["-H", "X-Prometheus-Scrape-Timeout-Seconds: 1"];
-        let scrape = Scrape::read(&exporter.curl("/metrics", &impatient));
-        let success = |name: &str| {
+    let impatient = ["-H", "X-Prometheus-Scrape-Timeout-Seconds: 1"];
+    let scrape = || Scrape::read(&exporter.curl("/metrics", &impatient));
+    let successes = |scrape: &Scrape| {
+        ["gpu", "rdma", "host"].map(|name| {
             scrape.value(&format!("wirelane_exporter_collector_success{{collector=\"{name}\"}}"))
-        };
-        assert_eq!((success("gpu"), success("rdma"), success("host")), (0.0, 1.0, 1.0));
-        assert!(scrape.value("wirelane_host_cpus") > 0.0);
-    }
+        })
+    };
+    // On a busy machine the others, too, may be late at first, but not for ever.
+    let hung = (0..60).map(|_| scrape()).find(|scrape| successes(scrape) == [0.0, 1.0, 1.0]);
+    assert!(hung.expect("only the GPUs fail").value("wirelane_host_cpus") > 0.0);
+    assert_eq!(successes(&scrape())[0], 0.0);
     let said = exporter.said.next().expect("a line").expect("text");
     assert!(said.contains("gpu") && said.contains("does not answer"), "{said}");
     signal(&exporter.child, "-TERM");
