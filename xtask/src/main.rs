@@ -20,6 +20,7 @@ mod shell;
 mod soak;
 mod test;
 mod trials;
+mod within;
 
 use std::process::ExitCode;
 

@@ -70,12 +70,12 @@ pub(crate) fn terminal_size() -> Result<String, Failed> {
     }
 }
 
-fn not_started(command: &Command, error: &std::io::Error) -> Failed {
+pub(crate) fn not_started(command: &Command, error: &std::io::Error) -> Failed {
     format!("cannot start {}: {error}", shown(command))
 }
 
 /// The command as a person would type it.
-fn shown(command: &Command) -> String {
+pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
