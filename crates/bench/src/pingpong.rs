@@ -357,7 +357,7 @@ const OVER: u32 = u32::MAX;
 /// Looks after which a lane is polled that need not be, after which the processor is given away for a moment, and after
 /// which the other end is listened to.
 const FEW: u32 = 32;
-const MANY: u32 = 256;
-const MANY_MORE: u32 = 16 * MANY;
+const MANY: u32 = 1024;
+const MANY_MORE: u32 = 4 * MANY;
 /// Datagrams that are not answered by then will not be.
 const LOST: Duration = Duration::from_millis(200);
