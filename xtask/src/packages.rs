@@ -66,6 +66,10 @@ pub(crate) const HOSTS: &[Need] = &[
 pub(crate) const JOBS: &[Need] = &[
     need("openmpi-bin", "command -v /usr/bin/mpirun", "to start MPI programs in tests"),
     need("libopenmpi-dev", "command -v /usr/bin/mpicc", "to compile MPI programs in tests"),
+    need("slurmctld", "command -v slurmctld", "to reach hosts by srun in tests"),
+    need("slurmd", "command -v slurmd", "to reach hosts by srun in tests"),
+    need("slurm-client", "command -v salloc", "to reach hosts by srun in tests"),
+    need("munge", "command -v munged", "which Slurm needs to know who calls"),
     need("python3-torch", "/usr/bin/python3 -c 'import torch'", "to add up across hosts in tests"),
     need("python3-venv", "python3 -c 'import venv, ensurepip'", "to get Open MPI 5"),
 ];

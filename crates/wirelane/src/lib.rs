@@ -33,6 +33,7 @@ mod launch;
 mod logging;
 mod man;
 mod nfs;
+mod outbox;
 mod output;
 mod peer;
 mod rdma;

@@ -1,14 +1,17 @@
 //! `wirelane revert`: takes changes back, the newest first.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use ops::change::{Fate, Machine, Manner, Outcome, Pick, revert};
+use serde::Deserialize;
 
 use crate::changed::{now, refused};
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
 use crate::output;
+use crate::remote::{self, Limits, Told};
 
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["ids", "all", "last"])))]
@@ -40,10 +43,17 @@ pub(crate) struct RevertArgs {
     /// Take back changes of this folder instead of the running machine
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
+
+    /// On these hosts, each by ssh, instead of this one: a,b or gpu[001-032]; numbers of changes are each host's own
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["ids", "root"])]
+    hosts: Option<String>,
 }
 
 /// What is left as it is makes the answer a no; what cannot be set back is a failure.
 pub(crate) fn run(_global: &Global, args: &RevertArgs) -> Result<Exit, Failure> {
+    if let Some(list) = &args.hosts {
+        return elsewhere(args, list);
+    }
     let machine = Machine::at(&args.root).map_err(refused)?;
     let pick = match (args.all, args.last) {
         (true, _) => Pick::All,
@@ -53,6 +63,33 @@ pub(crate) fn run(_global: &Global, args: &RevertArgs) -> Result<Exit, Failure> 
     let manner = Manner { force: args.force, rehearse: args.dry_run };
     let outcomes = revert(&machine, &pick, manner, now()).map_err(refused)?;
     told(&outcomes, args.dry_run, args.json)
+}
+
+/// The same on several hosts: this program does it on each, and the answers are told together.
+fn elsewhere(args: &RevertArgs, list: &str) -> Result<Exit, Failure> {
+    let which = if args.all { "--all" } else { "--last" };
+    let optional = [(args.dry_run, "--dry-run"), (args.force, "--force")];
+    let optional = optional.into_iter().filter_map(|(is_set, word)| is_set.then_some(word));
+    let words: Vec<String> =
+        ["revert", "--json", which].into_iter().chain(optional).map(str::to_owned).collect();
+    let places = remote::places(remote::hosts("revert", list)?)?;
+    let told = Told::by_all(&places, LIMITS, |_| words.clone());
+    if args.json {
+        output::json(&serde_json::json!({ "hosts": told }))?;
+    } else {
+        told.iter().try_for_each(|one| output::answer(&one_host(one, args.dry_run)))?;
+    }
+    Told::exit(&told, "revert: not all was taken back")
+}
+
+fn one_host(told: &Told, rehearsed: bool) -> String {
+    let outcomes = told.answer.as_ref().map(Vec::<Outcome>::deserialize);
+    let said = match (outcomes, &told.error) {
+        (Some(Ok(outcomes)), _) => text(&outcomes, rehearsed),
+        (_, Some(error)) => format!("{error}\n"),
+        (_, None) => "what it said is no answer: is it of another version?\n".to_owned(),
+    };
+    format!("{}\n{said}", told.host)
 }
 
 /// Prints what became of each change, and says how it ends.
@@ -83,3 +120,6 @@ fn text(outcomes: &[Outcome], rehearsed: bool) -> String {
     };
     outcomes.iter().map(line).collect()
 }
+
+/// Packages are removed there.
+const LIMITS: Limits = Limits { time: Duration::from_secs(1800), bytes: 16 << 20 };

@@ -1,16 +1,19 @@
-//! Real jobs on two hosts: Open MPI 4 and 5 and PyTorch, started by `wirelane launch`.
+//! Real jobs on two hosts: Open MPI 4 and 5 and PyTorch, started by `wirelane launch`, also inside a real Slurm.
 //!
 //! The hosts are this machine in networks of their own, each with a real sshd, so root is needed. Open MPI 4 and PyTorch are
 //! Debian's; Open MPI 5 is PyPI's, in the environment that WIRELANE_TEST_OPENMPI5 names; TensorFlow, with the feature
 //! `tensorflow`, in WIRELANE_TEST_TENSORFLOW's. `cargo xtask test` brings them.
 #![allow(missing_docs, reason = "a test")]
 
+#[path = "jobs/slurm.rs"]
+mod slurm;
 #[path = "program/ssh.rs"]
 mod ssh;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use slurm::Cluster;
 use ssh::Hosts;
 
 /// Two hosts, and a folder for what a test makes.
@@ -134,6 +137,41 @@ fn open_mpi_4_runs_a_program_on_two_hosts() {
 #[test]
 fn open_mpi_5_runs_a_program_on_two_hosts() {
     ring_runs(Some(five()), "Open MPI 5.");
+}
+
+/// An allocation of both hosts, with this program in it.
+fn in_an_allocation(cluster: &Cluster, words: &[&str]) -> Said {
+    let own = Path::new(env!("CARGO_BIN_EXE_wirelane"));
+    let path = format!("{}:{}", own.parent().expect("a folder").display(), ssh::PATH);
+    let mut salloc = cluster.command("salloc");
+    salloc.args(["-Q", "-N2", "-n2"]).args(words).env("PATH", path);
+    salloc.env("XDG_STATE_HOME", cluster.file("state"));
+    Said::of(&mut salloc)
+}
+
+#[test]
+fn hosts_of_an_allocation_are_reached_by_srun() {
+    let cluster = Cluster::start();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jobs/ring.c");
+    Said::of(cluster.command("mpicc").args(["-o", "ring"]).arg(source)).ends_with(0);
+    let said = in_an_allocation(&cluster, &["wirelane", "launch", "mpi", "--", "./ring"]);
+    let said = said.ends_with(0);
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let ring = [0, 1].map(|rank| format!("n{}| rank {rank} of 2 on {name}, job known", rank + 1));
+    assert_eq!(said.lines(), ring, "{}", said.stderr);
+    let check = in_an_allocation(&cluster, &["wirelane", "hosts", "check"]).ends_with(0);
+    assert!(check.stdout.contains("2 hosts, and nothing differs"), "{}", check.stdout);
+
+    // Ctrl-C, some time later; or sooner, if this takes long.
+    let sleep = ["--", "sleep", "98761.25"];
+    let stopped = ["timeout", "--preserve-status", "-s", "INT", "5", "wirelane", "launch"];
+    let stopped = [&stopped[..], &["tensorflow"], &sleep].concat();
+    in_an_allocation(&cluster, &stopped).ends_with(130);
+    let left = std::fs::read_dir("/proc").expect("/proc").flatten().filter(|entry| {
+        let words = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        words.starts_with(b"sleep\x0098761.25")
+    });
+    assert_eq!(left.count(), 0, "still running");
 }
 
 fn rank_fails(bin: Option<PathBuf>) {

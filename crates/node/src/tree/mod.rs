@@ -85,8 +85,7 @@ impl Tree {
     }
 
     /// A snapshot, of which the bytes are had already.
-    #[cfg(any(test, feature = "fuzz"))]
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Tree, String> {
+    pub fn parse(bytes: &[u8]) -> Result<Tree, String> {
         snapshot::parse(bytes).map(Tree::of_document)
     }
 

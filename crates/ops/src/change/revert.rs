@@ -1,6 +1,6 @@
 //! Taking changes back, the newest first.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Entry, Error, Journal, Machine, Standing, State, Target, before_and_after};
 
@@ -16,7 +16,7 @@ pub enum Pick {
 }
 
 /// What became of one change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Its number.
     pub id: u64,
@@ -28,7 +28,7 @@ pub struct Outcome {
 }
 
 /// What became of a change that should be taken back.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "fate", content = "why", rename_all = "snake_case")]
 pub enum Fate {
     /// It was taken back; in a rehearsal, it would be.

@@ -43,11 +43,7 @@ pub fn environment(get: impl Fn(&str) -> Option<String>) -> Result<Option<Found>
 }
 
 fn slurm(list: &str, tasks: Option<String>, gpus: Option<String>) -> Result<Inventory, Wrong> {
-    let mut hosts = Vec::new();
-    for word in words(list) {
-        hosts.extend(expand(word.trim())?.into_iter().map(Host::named));
-        within_limit(hosts.len())?;
-    }
+    let mut hosts: Vec<Host> = slurm_hosts(list)?.into_iter().map(Host::named).collect();
     if let Some(tasks) = tasks {
         let tasks = tasks_per_node(&tasks)?;
         // Within a step it is of the step's hosts, which may be fewer: then it tells nothing of the job's.
@@ -59,6 +55,16 @@ fn slurm(list: &str, tasks: Option<String>, gpus: Option<String>) -> Result<Inve
     let gpus = gpus.and_then(|gpus| gpus_per_node(&gpus));
     hosts.iter_mut().for_each(|host| host.gpus = gpus);
     Inventory::new(hosts)
+}
+
+/// `gpu[001-032],login` name by name.
+pub(super) fn slurm_hosts(list: &str) -> Result<Vec<String>, Wrong> {
+    let mut hosts = Vec::new();
+    for word in words(list) {
+        hosts.extend(expand(word.trim())?);
+        within_limit(hosts.len())?;
+    }
+    Ok(hosts)
 }
 
 /// `4(x2),3` is 4, 4 and 3: one number a host.
@@ -85,7 +91,7 @@ fn gpus_per_node(text: &str) -> Option<u32> {
 /// Ours, for who starts a job by other means.
 const OWN: &str = "WIRELANE_HOSTS";
 /// Of an allocation; the second is what older ones have.
-const SLURM: [&str; 2] = ["SLURM_JOB_NODELIST", "SLURM_NODELIST"];
+pub(super) const SLURM: [&str; 2] = ["SLURM_JOB_NODELIST", "SLURM_NODELIST"];
 /// Host files: the MPI operator of Kubernetes sets the first for Open MPI, the next two for Intel MPI and MPICH.
 const FILES: [&str; 4] =
     ["OMPI_MCA_orte_default_hostfile", "I_MPI_HYDRA_HOST_FILE", "HYDRA_HOST_FILE", "PBS_NODEFILE"];

@@ -4,6 +4,7 @@
 //! an MPI host file, [`environment()`] what Slurm, PBS or the MPI operator of Kubernetes say. Text and variables are
 //! handed in: nothing here reads a file or asks a resolver. [`Table`] puts what was found on each host beside the others'.
 
+mod allocation;
 mod environment;
 mod file;
 mod list;
@@ -15,6 +16,7 @@ use std::net::IpAddr;
 
 use serde::Serialize;
 
+pub use allocation::Allocation;
 pub use environment::{Found, environment};
 pub use table::{Cell, Difference, Mark, Row, Table};
 

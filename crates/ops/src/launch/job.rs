@@ -18,7 +18,8 @@ pub struct Job<'j> {
     pub directory: &'j str,
     /// Folders with programs (`PATH` as it is here), looked into before the host's own.
     pub path: &'j str,
-    /// How another host is reached from here, for launchers that do it themselves: ssh by its whole path, and options.
+    /// How another host is reached from here, for launchers that do it themselves: ssh by its whole path, and options; or what
+    /// stands in for it.
     pub ssh: &'j [String],
     /// Variables that the user hands on to every rank.
     pub environment: &'j [(String, String)],

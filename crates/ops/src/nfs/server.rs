@@ -7,6 +7,7 @@ use node::{Device, Mount, Node, NodeType, Port, Role, Seen, Tree};
 
 use super::{Clients, HEAD, MODULE, Refusal, WHY_MODULE, clients, module_file, ready};
 use crate::change::{Change, Plan};
+use crate::setup::firewall::{self, Keeper};
 
 /// What shall be served.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,22 +181,22 @@ impl Serving {
     fn advise_of_firewall(&self, tree: &Tree, ports: &[(&Device, &Port)], plan: &mut Plan) {
         let firewall = tree.answers().firewall();
         let drops = firewall.is_some_and(|firewall| firewall.drops_by_default != Some(false));
-        if !drops && !tree.exists("/run/firewalld") {
+        let keeper = firewall::keeper(tree);
+        if !drops && keeper == Keeper::Tables {
             return;
         }
-        let mut open = BTreeSet::from(["2049/tcp".to_owned()]);
+        let mut open = BTreeSet::from([("tcp", 2049)]);
         for (device, _) in ports {
             match (&device.node_type, device.role == Role::Software) {
-                (Seen::Value(NodeType::Rnic), _) => drop(open.insert(format!("{}/tcp", self.port))),
-                (_, true) => drop(open.insert("4791/udp".to_owned())),
+                (Seen::Value(NodeType::Rnic), _) => drop(open.insert(("tcp", self.port))),
+                (_, true) => drop(open.insert(("udp", 4791))),
                 _ => {}
             }
         }
-        let words = open.iter().map(|port| format!(" --add-port={port}")).collect::<String>();
+        let commands = open.iter().flat_map(|(by, port)| keeper.open(by, &port.to_string()));
         let why = "the packet filter may drop clients: cards take RoCE before it, but soft-RoCE (UDP 4791), iWARP and \
                    mounts by TCP come through it";
-        let commands = format!("firewall-cmd --permanent{words} && firewall-cmd --reload");
-        plan.advise("firewall", why, vec![commands]);
+        plan.advise("firewall", why, commands.collect());
     }
 }
 

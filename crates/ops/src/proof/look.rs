@@ -23,13 +23,14 @@ pub(super) struct NetCounts {
 }
 
 impl Look {
-    /// Prints every counter as `PATH:VALUE`, in any POSIX shell. One grep for all of them: what a driver refuses to tell is
-    /// left out, and what is not there too.
-    pub const COMMAND: &str = "grep -sH . /sys/class/infiniband/*/ports/*/counters/* \
+    /// Prints every counter as `PATH:VALUE`. What a driver refuses to tell is left out, and what is not there too. Few greps
+    /// for all of them, and more than one only where a card has so many functions that their paths are too long for one.
+    pub const COMMAND: &str = "printf '%s\\0' /sys/class/infiniband/*/ports/*/counters/* \
                                /sys/class/infiniband/*/ports/*/counters_ext/* \
                                /sys/class/infiniband/*/ports/*/hw_counters/* \
                                /sys/class/net/*/statistics/[rt]x_bytes \
-                               /sys/class/net/*/statistics/[rt]x_packets";
+                               /sys/class/net/*/statistics/[rt]x_packets \
+                               | xargs -0 grep -sH .";
 
     /// Reads what [`COMMAND`](Self::COMMAND) printed; lines that are none of it are left out.
     pub fn parse(text: &str) -> Look {

@@ -1,7 +1,7 @@
 //! Whether packets get in. Whose rules they are, and for which addresses, only their administrator knows: so it is
 //! advice, in the words of whoever keeps the rules here.
 
-use node::{Device, Role};
+use node::{Device, Role, Tree};
 
 use super::{Ask, Refusal};
 use crate::change::Plan;
@@ -14,14 +14,14 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
             let open = rules.udp_let_in.iter().any(|(from, to)| (*from..=*to).contains(&ROCE));
             if soft && !open {
                 let why = "the packet filter drops soft-RoCE: UDP port 4791 is not let in";
-                plan.advise("firewall", why, keeper(ask).open("udp", &ROCE.to_string()));
+                plan.advise("firewall", why, keeper(ask.tree).open("udp", &ROCE.to_string()));
             }
         }
         // A tree, or somebody who may not read the rules.
-        _ if keeper(ask) == Keeper::Tables => return Ok(()),
+        _ if keeper(ask.tree) == Keeper::Tables => return Ok(()),
         _ => {}
     }
-    plan.advise("firewall", PROGRAMS, keeper(ask).trust());
+    plan.advise("firewall", PROGRAMS, keeper(ask.tree).trust());
     Ok(())
 }
 
@@ -32,25 +32,26 @@ fn is_soft_roce(device: &Device) -> bool {
 
 /// Who keeps the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Keeper {
+pub(crate) enum Keeper {
     Firewalld,
     Ufw,
     /// Nobody: rules are the kernel's own.
     Tables,
 }
 
-fn keeper(ask: &Ask<'_>) -> Keeper {
-    let ufw = ask.tree.text("/etc/ufw/ufw.conf").into_value().unwrap_or_default();
+pub(crate) fn keeper(tree: &Tree) -> Keeper {
+    let ufw = tree.text("/etc/ufw/ufw.conf").into_value().unwrap_or_default();
     let wanted = "/etc/systemd/system/multi-user.target.wants/firewalld.service";
     match () {
-        () if ask.tree.exists("/run/firewalld") || ask.tree.exists(wanted) => Keeper::Firewalld,
+        () if tree.exists("/run/firewalld") || tree.exists(wanted) => Keeper::Firewalld,
         () if ufw.lines().any(|line| line.trim() == "ENABLED=yes") => Keeper::Ufw,
         () => Keeper::Tables,
     }
 }
 
 impl Keeper {
-    fn open(self, protocol: &str, port: &str) -> Vec<String> {
+    /// What lets a port in.
+    pub(crate) fn open(self, protocol: &str, port: &str) -> Vec<String> {
         match self {
             Keeper::Firewalld => vec![
                 format!("firewall-cmd --permanent --add-port={port}/{protocol}"),

@@ -8,7 +8,7 @@
 
 mod address;
 mod family;
-mod firewall;
+pub(crate) mod firewall;
 mod ipoib;
 mod keeper;
 mod openmpi;

@@ -58,8 +58,9 @@ impl Helper {
         let started = start(quiet(shell.command(&[], &script)), Some(own), digits, THERE)?;
         started.ok_or_else(|| {
             Failure::failed(format!(
-                "start `wirelane bench serve` on {host} by ssh: it does not start; try `ssh {host} true`, and start \
-                 it there by hand"
+                "start `wirelane bench serve` on {host} by {}: it does not start; try `{}`, and start it there by hand",
+                shell.program(),
+                shell.trial()
             ))
         })
     }

@@ -12,7 +12,8 @@ use crate::hosts::NamedArgs;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Every host is reached by ssh as you would reach it, by keys alone; this machine itself needs none.
+Every host is reached by ssh as you would reach it, by keys alone; this machine itself needs none, and inside an allocation of
+Slurm it is srun.
 Each rank gets the environment of `wirelane env` on its own host. All output is shown with the
 host's name before each line, and kept in logs. Ctrl-C ends everything everywhere. At the end
 counters of ports and net devices tell whether RDMA carried the data.

@@ -1,6 +1,8 @@
 //! All keepers of a job, and what was heard of them.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use ops::proof::Look;
@@ -16,6 +18,8 @@ pub(super) struct Crew<'v> {
     ear: Receiver<Heard>,
     mouth: SyncSender<Heard>,
     voice: &'v mut Voice,
+    /// Set by Ctrl-C.
+    stop: Arc<AtomicBool>,
     /// Ctrl-C was heard.
     pub(super) is_stopped: bool,
     /// Who ended first with another code than 0.
@@ -27,6 +31,7 @@ pub(super) struct Crew<'v> {
 pub(super) struct Member {
     /// Its host, as the user calls it; or what starts the ranks.
     pub(super) name: String,
+    shell: Shell,
     keeper: Keeper,
     is_ready: bool,
     /// How what it was told to run has ended.
@@ -51,13 +56,15 @@ impl<'v> Crew<'v> {
     /// Nobody yet. From now on Ctrl-C is heard here.
     pub(super) fn new(voice: &'v mut Voice) -> Result<Self, Failure> {
         let (mouth, ear) = sync_channel(QUEUE);
-        let stop = mouth.clone();
+        let (stop, wake) = (Arc::new(AtomicBool::new(false)), mouth.clone());
+        let stopped = stop.clone();
         signals::then(move || {
-            // Whoever does not listen any more is ending already.
-            let _ = stop.send(Heard { keeper: usize::MAX, what: What::Gone });
+            stopped.store(true, Relaxed);
+            // Where there is no room, somebody is awake.
+            let _ = wake.try_send(Heard { keeper: usize::MAX, what: What::Gone });
         })?;
         let (members, told) = (Vec::new(), Instant::now());
-        Ok(Crew { members, ear, mouth, voice, is_stopped: false, failed: None, told })
+        Ok(Crew { members, ear, mouth, voice, stop, is_stopped: false, failed: None, told })
     }
 
     /// Starts one more keeper, for a job whose folder there shall be `folder`.
@@ -71,6 +78,7 @@ impl<'v> Crew<'v> {
         let keeper = Keeper::start(shell, (job, folder), self.members.len(), &self.mouth)?;
         self.members.push(Member {
             name: name.to_owned(),
+            shell: shell.clone(),
             keeper,
             is_ready: false,
             exit: None,
@@ -93,10 +101,10 @@ impl<'v> Crew<'v> {
         match self.members.iter().find(|member| !member.is_ready) {
             Some(_) if self.is_stopped => Ok(()),
             Some(late) => Err(Failure::failed(format!(
-                "{}: it does not answer within {} s; try `ssh {} true`",
+                "{}: it does not answer within {} s; try `{}`",
                 late.name,
                 START.as_secs(),
-                late.name
+                late.shell.trial()
             ))),
             None => Ok(()),
         }
@@ -148,6 +156,9 @@ impl<'v> Crew<'v> {
 
     /// Ends the job everywhere, and hears it out. Hosts that could not be asked in time are named.
     pub(super) fn end(mut self) -> Vec<String> {
+        if self.is_stopped {
+            self.voice.hurry();
+        }
         for member in &mut self.members {
             member.keeper.end();
         }
@@ -155,6 +166,7 @@ impl<'v> Crew<'v> {
         while self.members.iter().any(|member| !member.is_gone) && Instant::now() < until {
             self.listen(Some(until));
         }
+        self.voice.hurry();
         let mut left = Vec::new();
         for member in &mut self.members {
             if !member.keeper.wait(until.max(Instant::now() + SHORT)) {
@@ -165,15 +177,24 @@ impl<'v> Crew<'v> {
         while let Ok(heard) = self.ear.recv_timeout(SHORT) {
             self.take(heard);
         }
+        self.finish();
         left
+    }
+
+    /// Until all is shown. Who reads may take his time, unless he has told us to stop.
+    fn finish(&self) {
+        while !self.voice.flush(SHORT) && !self.stop.load(Relaxed) {}
     }
 
     fn listen(&mut self, until: Option<Instant>) {
         let left = until.map_or(BEAT, |until| until.saturating_duration_since(Instant::now()));
-        match self.ear.recv_timeout(left.min(BEAT)) {
-            Ok(heard) => self.take(heard),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        // While who reads stands still so does the job, but it is kept alive, and Ctrl-C is heard.
+        if self.voice.is_behind() {
+            std::thread::sleep(SHORT);
+        } else if let Ok(heard) = self.ear.recv_timeout(left.min(BEAT)) {
+            self.take(heard);
         }
+        self.is_stopped |= self.stop.load(Relaxed);
         if self.told.elapsed() >= BEAT {
             self.told = Instant::now();
             self.members.iter().for_each(|member| member.keeper.hear());
@@ -181,10 +202,8 @@ impl<'v> Crew<'v> {
     }
 
     fn take(&mut self, heard: Heard) {
-        let Some(member) = self.members.get_mut(heard.keeper) else {
-            self.is_stopped = true;
-            return;
-        };
+        // The one without a number only woke us.
+        let Some(member) = self.members.get_mut(heard.keeper) else { return };
         match heard.what {
             What::Ready => member.is_ready = true,
             What::Refused(why) => member.refusal = Some(why),
@@ -212,7 +231,10 @@ impl Member {
         let said = ops::doctor::one_line(&self.complaint);
         match (&self.refusal, self.is_ready) {
             (Some(why), _) => format!("{}: {why} ({said})", self.name),
-            (None, false) => format!("ssh to {}: {said}; try `ssh {} true`", self.name, self.name),
+            (None, false) => {
+                let (program, trial) = (self.shell.program(), self.shell.trial());
+                format!("{program} to {}: {said}; try `{trial}`", self.name)
+            }
             (None, true) => format!(
                 "{}: the connection was lost ({}); everything else was ended",
                 self.name,

@@ -106,12 +106,9 @@ pub(super) fn tools(shell: &Shell, wanted: &Wanted) -> Result<Tools, Failure> {
     })
 }
 
-/// Where ssh finds it, whose settings may call it by another name.
+/// Where its name leads; the settings of ssh may have another for it.
 fn address(shell: &Shell) -> Option<IpAddr> {
-    let named = match shell.is_here() {
-        true => None,
-        false => ssh_name(shell.host()),
-    };
+    let named = shell.is_ssh().then(|| ssh_name(shell.host())).flatten();
     let name = named.unwrap_or_else(|| shell.host().to_owned());
     let name = name.rsplit_once('@').map_or(name.as_str(), |(_, name)| name).to_owned();
     if let Ok(address) = name.parse() {
@@ -129,6 +126,11 @@ fn ssh_name(host: &str) -> Option<String> {
     let settings = within(RESOLVER, || format!("asking ssh of {host}"), move || ssh.output().ok());
     let settings = String::from_utf8(settings.ok()???.stdout).ok()?;
     settings.lines().find_map(|line| line.strip_prefix("hostname ")).map(str::to_owned)
+}
+
+/// What stands in for ssh, if it is not ssh that leads to the hosts.
+pub(super) fn agent(found: &[Found]) -> Option<String> {
+    found.iter().find_map(|found| found.shell.agent())
 }
 
 /// For launchers that reach hosts themselves: ssh by its whole path, as we call it.

@@ -8,7 +8,7 @@ use ops::proof::{Look, Proof, Wanted, Witness, prove};
 use serde::Serialize;
 
 use super::crew::{Crew, Waited};
-use super::gather::Found;
+use super::gather::{self, Found};
 use super::voice::{Voice, head_name};
 use crate::exit::Failure;
 use crate::remote::Shell;
@@ -106,6 +106,9 @@ impl Planned<'_> {
         }
         if let Some(head) = &self.launch.head {
             crew.file(self.launch.hosts.len(), HEAD, &head_script(head));
+            if let Some(agent) = gather::agent(self.found) {
+                crew.file(self.launch.hosts.len(), AGENT, &agent);
+            }
         }
         Ok(())
     }
@@ -166,10 +169,12 @@ pub(super) fn head_script(head: &Head) -> String {
 }
 
 /// Where what starts the ranks has its folder, beside those of hosts.
-fn head_folder(id: &str) -> String {
+pub(super) fn head_folder(id: &str) -> String {
     format!("/tmp/wirelane-{id}-here")
 }
 
 const HEAD: &str = "head";
+/// What leads to the other hosts, in the folder of what starts the ranks.
+pub(super) const AGENT: &str = "agent";
 /// How long servers may take to end by themselves.
 const GRACE: Duration = Duration::from_secs(3);

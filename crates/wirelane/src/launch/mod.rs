@@ -74,14 +74,19 @@ fn plan(
 ) -> Result<Launch, Failure> {
     let here = gather::tools(&Shell::on("localhost")?, wanted)?;
     let sites: Vec<_> = found.iter().map(Found::site).collect();
+    let id = random_id()?;
+    let reach = match gather::agent(found) {
+        Some(_) => vec!["sh".to_owned(), format!("{}/{}", job::head_folder(&id), job::AGENT)],
+        None => gather::ssh(),
+    };
     let job = Job {
-        id: &random_id()?,
+        id: &id,
         framework,
         mode: args.mode.into(),
         command: &args.command,
         directory: wanted.directory,
         path: wanted.path,
-        ssh: &gather::ssh(),
+        ssh: &reach,
         environment: &args.variables()?,
         port: args.port,
         nccl: args.nccl,

@@ -4,10 +4,12 @@ use std::fs::{DirBuilder, File};
 use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ops::launch::{Launch, Tag};
 
 use crate::exit::Failure;
+use crate::outbox::Outbox;
 use crate::output;
 use crate::remote::Stream;
 
@@ -21,6 +23,17 @@ pub(super) struct Voice {
     slots: Vec<u32>,
     /// The job's stdout goes to stderr: stdout is for one JSON document.
     is_apart: bool,
+    terminal: Outbox<Shown>,
+    /// What the terminal has no room for yet.
+    behind: Option<Shown>,
+    /// Nobody waits for the terminal any more.
+    is_hurried: bool,
+}
+
+/// A line for the terminal.
+struct Shown {
+    is_answer: bool,
+    text: String,
 }
 
 struct Source {
@@ -52,6 +65,10 @@ impl Voice {
             tag: head.map(|(_, tag)| tag),
             slots: launch.hosts.iter().map(|host| host.slots).collect(),
             is_apart,
+            terminal: Outbox::open("wirelane-printer", print)
+                .map_err(|error| Failure::failed(format!("start a thread to print: {error}")))?,
+            behind: None,
+            is_hurried: false,
         })
     }
 
@@ -73,12 +90,27 @@ impl Voice {
         let Some(source) = self.sources.get_mut(source) else { return };
         // A full disk is no reason to end a job.
         let _ = writeln!(source.log, "{line}");
-        let shown = format!("{}| {}", source.name, last_drawn(line));
-        match stream {
-            // Who reads no more has seen enough, and the job goes on.
-            Stream::Out if !self.is_apart => drop(output::answer(&format!("{shown}\n"))),
-            _ => output::note(&shown),
+        let text = format!("{}| {}", source.name, last_drawn(line));
+        let is_answer = stream == Stream::Out && !self.is_apart;
+        self.behind = self.terminal.put(Shown { is_answer, text }).err();
+    }
+
+    /// Whether the terminal stands still (`| less`, Ctrl-S), so that nothing more should be said for now.
+    pub(super) fn is_behind(&mut self) -> bool {
+        if let Some(line) = self.behind.take() {
+            self.behind = self.terminal.put(line).err();
         }
+        self.behind.is_some() && !self.is_hurried
+    }
+
+    /// From now on what the terminal has no room for is in the logs alone.
+    pub(super) fn hurry(&mut self) {
+        self.is_hurried = true;
+    }
+
+    /// Whether all was shown, within a time.
+    pub(super) fn flush(&self, patience: Duration) -> bool {
+        self.terminal.flush(patience)
     }
 
     /// What starts the ranks prints for all of them, and marks whose line it is.
@@ -94,6 +126,14 @@ impl Voice {
             tagged.rank < first
         });
         (host.unwrap_or(source), tagged.text)
+    }
+}
+
+fn print(line: Shown) {
+    match line.is_answer {
+        // Who reads no more has seen enough, and the job goes on.
+        true => drop(output::answer(&format!("{}\n", line.text))),
+        false => output::note(&line.text),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Log lines on stderr, as text or as one JSON object each.
 
-mod outbox;
+mod aside;
 
 use std::io::IsTerminal;
 
@@ -9,7 +9,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::cli::{Global, LogFormat, LogLevel};
 use crate::config::Settings;
-pub(crate) use outbox::Outbox;
+pub(crate) use aside::Aside;
 
 /// Starts logging, at the level of the settings.
 pub(crate) fn start(global: &Global, settings: &Settings) {
@@ -17,10 +17,10 @@ pub(crate) fn start(global: &Global, settings: &Settings) {
 }
 
 /// The same for a server, which must not wait for who reads its log.
-pub(crate) fn start_aside(global: &Global, settings: &Settings) -> std::io::Result<Outbox> {
-    let outbox = Outbox::open()?;
-    start_to(outbox.clone(), global, settings);
-    Ok(outbox)
+pub(crate) fn start_aside(global: &Global, settings: &Settings) -> std::io::Result<Aside> {
+    let aside = Aside::open()?;
+    start_to(aside.clone(), global, settings);
+    Ok(aside)
 }
 
 fn start_to<W>(writer: W, global: &Global, settings: &Settings)

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use node::{Mount, Node, Tree};
-use ops::change::{self, Change, Machine, Manner, Pick, Plan};
+use ops::change::{self, Change, Fate, Machine, Manner, Outcome, Pick, Plan};
 use ops::nfs::Proof;
 use serde::Serialize;
 
@@ -92,7 +92,14 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
 fn real(path: &Path) -> Result<PathBuf, Failure> {
     let asked = path.to_owned();
     let shown = path.display();
-    let found = within(PATIENCE, || format!("looking at {shown}"), move || asked.canonicalize())?;
+    // What is known of a folder may be old; how full it is, the server is asked for.
+    let look = move || {
+        let path = asked.canonicalize()?;
+        rustix::fs::statvfs(&path)?;
+        Ok(path)
+    };
+    let found: Option<std::io::Result<PathBuf>> =
+        within(PATIENCE, || format!("looking at {shown}"), look)?;
     match found {
         Some(Ok(path)) => Ok(path),
         Some(Err(error)) => Err(Failure::failed(format!("{shown}: {error}"))),
@@ -147,7 +154,15 @@ fn compare(
     let speed = measure(&Path::new(&point).join(below), size, stop);
     let manner = Manner::default();
     let back = change::revert(&machine, &Pick::Numbers(applied.made), manner, now());
-    back.map_err(said)?;
+    let stays = |outcome: Outcome| match outcome.fate {
+        Fate::Left(why) | Fate::Failed(why) => Some(why),
+        Fate::TakenBack(_) | Fate::Nothing(_) => None,
+    };
+    if let Some(why) = back.map_err(said)?.into_iter().find_map(stays) {
+        return Err(format!(
+            "the mount {point} could not be taken away again: {why}; `wirelane changes` has its number for `wirelane revert`"
+        ));
+    }
     speed.map_err(|error| error.to_string())
 }
 

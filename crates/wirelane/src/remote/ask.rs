@@ -25,12 +25,12 @@ impl Default for Limits {
 /// What a command said, and how it ended.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    host: String,
+    shell: Shell,
     /// None: by a signal.
     pub(crate) code: Option<i32>,
-    /// Its stdout.
-    pub(crate) output: tempfile::NamedTempFile,
-    /// Its stderr, or ssh's.
+    /// Its stdout, in a file without a name: nothing is left of it, however we end.
+    output: File,
+    /// Its stderr, or that of what started it there.
     pub(crate) complaint: String,
 }
 
@@ -41,33 +41,35 @@ pub(crate) fn ask(
     input: Option<File>,
     limits: Limits,
 ) -> Result<Answer, Failure> {
-    let host = shell.host();
-    let wrong = |error: io::Error| Failure::failed(format!("run ssh to {host}: {error}"));
-    let output = tempfile::NamedTempFile::new().map_err(wrong)?;
+    let wrong = |error: io::Error| {
+        Failure::failed(format!("run {} to {}: {error}", shell.program(), shell.host()))
+    };
+    let output = tempfile::tempfile().map_err(wrong)?;
     let mut complaint = tempfile::tempfile().map_err(wrong)?;
     let mut command = shell.command(&[], script);
     command.stdin(input.map_or_else(Stdio::null, Stdio::from));
-    command.stdout(output.reopen().map_err(wrong)?);
+    command.stdout(output.try_clone().map_err(wrong)?);
     command.stderr(complaint.try_clone().map_err(wrong)?);
     let mut child = command.spawn().map_err(wrong)?;
-    let code = wait(&mut child, host, &[output.as_file(), &complaint], limits)?;
+    let code = wait(&mut child, shell, &[&output, &complaint], limits)?;
     let mut text = Vec::new();
     complaint.rewind().map_err(wrong)?;
     complaint.take(LONGEST_COMPLAINT).read_to_end(&mut text).map_err(wrong)?;
     let complaint = String::from_utf8_lossy(&text).into_owned();
-    Ok(Answer { host: host.to_owned(), code, output, complaint })
+    Ok(Answer { shell: shell.clone(), code, output, complaint })
 }
 
 fn wait(
     child: &mut Child,
-    host: &str,
+    shell: &Shell,
     written: &[&File],
     limits: Limits,
 ) -> Result<Option<i32>, Failure> {
-    let begun = Instant::now();
+    let (begun, program) = (Instant::now(), shell.program());
     loop {
-        let ended =
-            child.try_wait().map_err(|error| Failure::failed(format!("wait for ssh: {error}")))?;
+        let ended = child
+            .try_wait()
+            .map_err(|error| Failure::failed(format!("wait for {program}: {error}")))?;
         if let Some(status) = ended {
             return Ok(status.code());
         }
@@ -81,7 +83,7 @@ fn wait(
                 true => format!("sends more than the {} MiB that are read", limits.bytes >> 20),
                 false => format!("does not answer within {} s", limits.time.as_secs()),
             };
-            return Err(Failure::failed(format!("{host} {why}; ssh was ended")));
+            return Err(Failure::failed(format!("{} {why}; {program} was ended", shell.host())));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -90,17 +92,21 @@ fn wait(
 impl Answer {
     /// The answer of a command that did its work; of one that did not, why. `what` names it.
     pub(crate) fn done(self, what: &str) -> Result<Self, Failure> {
-        let (host, said) = (&self.host, self.said());
-        match self.code {
-            Some(0) => Ok(self),
+        self.failure(what).map_or(Ok(self), Err)
+    }
+
+    /// Why the command did not do its work, if it did not.
+    pub(crate) fn failure(&self, what: &str) -> Option<Failure> {
+        let (host, said) = (self.shell.host(), self.said());
+        let why = match self.code {
+            Some(0) => return None,
             Some(SSH_FAILED) => {
-                Err(Failure::failed(format!("ssh to {host}: {said}; try `ssh {host} true`")))
+                format!("{} to {host}: {said}; try `{}`", self.shell.program(), self.shell.trial())
             }
-            code => {
-                let code = code.map_or("a signal".to_owned(), |code| format!("code {code}"));
-                Err(Failure::failed(format!("`{what}` on {host} ended with {code}: {said}")))
-            }
-        }
+            Some(code) => format!("`{what}` on {host} ended with code {code}: {said}"),
+            None => format!("`{what}` on {host} ended with a signal: {said}"),
+        };
+        Some(Failure::failed(why))
     }
 
     /// The last line of its complaint, where programs say why.
@@ -109,12 +115,29 @@ impl Answer {
         ops::doctor::one_line(lines.find(|line| !line.trim().is_empty()).unwrap_or_default())
     }
 
+    /// The JSON that it wrote: a shell there may greet before anything else.
+    pub(crate) fn json(self) -> Result<Vec<u8>, Failure> {
+        let mut bytes = self.bytes()?;
+        let mut line = 0;
+        while line < bytes.len() && !matches!(bytes[line], b'{' | b'[') {
+            let end = bytes[line..].iter().position(|byte| *byte == b'\n');
+            line = end.map_or(bytes.len(), |end| line + end + 1);
+        }
+        Ok(bytes.split_off(line))
+    }
+
+    fn bytes(mut self) -> Result<Vec<u8>, Failure> {
+        let mut bytes = Vec::new();
+        let read = self.output.rewind().and_then(|()| self.output.read_to_end(&mut bytes));
+        read.map_err(|error| {
+            Failure::failed(format!("read what {} said: {error}", self.shell.host()))
+        })?;
+        Ok(bytes)
+    }
+
     /// What it wrote, as text.
-    pub(crate) fn text(&self) -> Result<String, Failure> {
-        let text = std::fs::read(self.output.path());
-        let text = text
-            .map_err(|error| Failure::failed(format!("read what {} said: {error}", self.host)))?;
-        Ok(String::from_utf8_lossy(&text).into_owned())
+    pub(crate) fn text(self) -> Result<String, Failure> {
+        Ok(String::from_utf8_lossy(&self.bytes()?).into_owned())
     }
 }
 
@@ -133,9 +156,20 @@ mod tests {
     #[test]
     fn a_command_is_heard_out() {
         let answer = here("echo out; echo why >&2; exit 4", Limits::default()).expect("an answer");
-        assert_eq!((answer.code, answer.text().expect("text").as_str()), (Some(4), "out\n"));
-        let failure = answer.done("x").expect_err("a failure").to_string();
+        let failure = answer.failure("x").expect("a failure").to_string();
         assert_eq!(failure, "`x` on localhost ended with code 4: why");
+        assert_eq!((answer.code, answer.text().expect("text").as_str()), (Some(4), "out\n"));
+    }
+
+    #[test]
+    fn json_is_found_behind_a_greeting() {
+        let said = |script: &str| {
+            let answer = here(script, Limits::default()).expect("an answer");
+            String::from_utf8(answer.json().expect("bytes")).expect("text")
+        };
+        assert_eq!(said("echo hello {you}; echo; echo '{\"a\":1}'"), "{\"a\":1}\n");
+        assert_eq!(said("echo '[]'"), "[]\n");
+        assert_eq!(said("echo hello; printf there"), "");
     }
 
     #[test]

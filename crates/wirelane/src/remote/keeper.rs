@@ -62,8 +62,9 @@ impl Keeper {
         number: usize,
         ear: &SyncSender<Heard>,
     ) -> Result<Keeper, Failure> {
-        let host = shell.host();
-        let wrong = |error: io::Error| Failure::failed(format!("run ssh to {host}: {error}"));
+        let wrong = |error: io::Error| {
+            Failure::failed(format!("run {} to {}: {error}", shell.program(), shell.host()))
+        };
         let mut command =
             shell.command(&["ServerAliveInterval=15", "ServerAliveCountMax=3"], &begin());
         // Ctrl-C in a terminal is for us alone: we end things in order.

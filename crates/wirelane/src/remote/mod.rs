@@ -1,8 +1,9 @@
-//! What is done on another host, by the user's own ssh: keys and configuration as they are, and never a password.
+//! What is done on another host, by the user's own ssh: keys and configuration as they are, and never a password. Inside an
+//! allocation of Slurm's it is srun.
 //!
-//! [`Shell`] is where commands run. [`ask()`] runs one there and brings back what it says, [`wirelane()`] runs this program
+//! [`Shell`] is where commands run. [`ask()`] runs one there and brings back what it says, `program` runs this program
 //! there and sends it along where there is none, [`snapshot()`] tells what the host is like, [`all_at_once()`] is for many
-//! hosts, a [`Keeper`] holds a job on one of them. Whatever goes into a script is quoted by [`ops::job::shell_word`]. Every wait has an end.
+//! hosts and [`Told`] what this program said on each, a [`Keeper`] holds a job on one of them. Whatever goes into a script is quoted by [`ops::job::shell_word`]. Every wait has an end.
 
 mod all_at_once;
 mod ask;
@@ -10,10 +11,12 @@ mod keeper;
 mod program;
 mod shell;
 mod snapshot;
+mod told;
 
 pub(crate) use all_at_once::all_at_once;
 pub(crate) use ask::{Limits, ask};
 pub(crate) use keeper::{Heard, Keeper, Stream, What};
-pub(crate) use program::{own_program, sent_along, wirelane};
+pub(crate) use program::{own_program, sent_along};
 pub(crate) use shell::Shell;
 pub(crate) use snapshot::{is_file, snapshot};
+pub(crate) use told::{Told, hosts, places};

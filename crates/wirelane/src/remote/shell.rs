@@ -1,6 +1,8 @@
-//! Where commands run: on another host by ssh, or on this one.
+//! Where commands run: on another host by ssh, inside an allocation of Slurm's by srun, or on this one.
 
 use std::process::Command;
+
+use ops::inventory::Allocation;
 
 use crate::exit::Failure;
 
@@ -8,12 +10,27 @@ use crate::exit::Failure;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shell {
     host: String,
-    is_here: bool,
+    way: Way,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Way {
+    /// It is this machine.
+    Here,
+    Ssh,
+    /// It is a host of the allocation that we run in, of this number: ssh may be forbidden there, and what it starts is
+    /// not the job's.
+    Srun(String),
 }
 
 impl Shell {
-    /// By a name that ssh knows: of a host, of its configuration, or `USER@HOST`. This machine itself needs no ssh.
+    /// By a name that ssh knows: of a host, of its configuration, or `USER@HOST`. This machine itself needs no ssh, nor do
+    /// hosts of the allocation that we run in.
     pub(crate) fn on(host: &str) -> Result<Self, Failure> {
+        Shell::within(host, Allocation::of(|name| std::env::var(name).ok()))
+    }
+
+    fn within(host: &str, allocation: Option<Allocation>) -> Result<Self, Failure> {
         // Not an option of ssh, and nothing that a shell would read.
         let odd = |letter: char| letter.is_whitespace() || letter.is_control();
         if host.is_empty() || host.starts_with('-') || host.contains(odd) {
@@ -21,8 +38,12 @@ impl Shell {
         }
         let own = rustix::system::uname();
         let is_own = own.nodename().to_str().is_ok_and(|own| own == host);
-        let is_here = is_own || ["localhost", "127.0.0.1", "::1"].contains(&host);
-        Ok(Shell { host: host.to_owned(), is_here })
+        let way = match allocation.filter(|allocation| allocation.has(host)) {
+            _ if is_own || ["localhost", "127.0.0.1", "::1"].contains(&host) => Way::Here,
+            Some(allocation) => Way::Srun(allocation.job),
+            None => Way::Ssh,
+        };
+        Ok(Shell { host: host.to_owned(), way })
     }
 
     /// The host, as it was named.
@@ -32,28 +53,82 @@ impl Shell {
 
     /// Whether it is this machine.
     pub(crate) fn is_here(&self) -> bool {
-        self.is_here
+        self.way == Way::Here
+    }
+
+    /// Whether it is ssh that leads there.
+    pub(crate) fn is_ssh(&self) -> bool {
+        self.way == Way::Ssh
+    }
+
+    /// The program that starts commands there.
+    pub(crate) fn program(&self) -> &'static str {
+        match self.way {
+            Way::Here => "sh",
+            Way::Ssh => "ssh",
+            Way::Srun(_) => "srun",
+        }
+    }
+
+    /// What a person can try, to see whether commands run there.
+    pub(crate) fn trial(&self) -> String {
+        match self.way {
+            Way::Here => "sh -c true".to_owned(),
+            Way::Ssh => format!("ssh {} true", self.host),
+            Way::Srun(_) => format!("srun --overlap -N 1 -w {} true", self.host),
+        }
     }
 
     /// What runs a script there. `options` are for ssh, each as `-o` takes it.
     pub(crate) fn command(&self, options: &[&str], script: &str) -> Command {
-        if self.is_here {
-            let mut shell = Command::new("sh");
-            shell.args(["-c", script]);
-            return shell;
+        let mut command = Command::new(self.program());
+        match &self.way {
+            Way::Here => _ = command.args(["-c", script]),
+            Way::Ssh => {
+                for option in ["BatchMode=yes", "ConnectTimeout=5"].iter().chain(options) {
+                    command.args(["-o", option]);
+                }
+                command.args(["--", &self.host, script]);
+            }
+            Way::Srun(job) => {
+                command.args(SRUN);
+                command.args([format!("--jobid={job}"), format!("--nodelist={}", self.host)]);
+                command.args(["sh", "-c", script]);
+            }
         }
-        let mut ssh = Command::new("ssh");
-        for option in ["BatchMode=yes", "ConnectTimeout=5"].iter().chain(options) {
-            ssh.args(["-o", option]);
-        }
-        ssh.args(["--", &self.host, script]);
-        ssh
+        command
+    }
+
+    /// A script that stands in for ssh where others reach hosts themselves, called with a host and a command; where it is
+    /// ssh, nothing has to.
+    pub(crate) fn agent(&self) -> Option<String> {
+        let Way::Srun(job) = &self.way else { return None };
+        let options = SRUN.join(" ");
+        Some(format!(
+            "host=$1; shift\nexec srun {options} --jobid={job} --nodelist=\"$host\" sh -c \"$*\"\n"
+        ))
     }
 }
+
+/// Beside what already runs there, and with all that the job has there: the keeper's children are the job.
+const SRUN: [&str; 7] = [
+    "--overlap",
+    "--nodes=1",
+    "--ntasks=1",
+    "--cpu-bind=none",
+    "--mpi=none",
+    "--unbuffered",
+    "--quiet",
+];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn words(command: &Command) -> String {
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        words.filter_map(|word| word.to_str()).collect::<Vec<_>>().join(" ")
+    }
 
     #[test]
     fn what_is_no_name_never_reaches_ssh() {
@@ -65,11 +140,27 @@ mod tests {
     #[test]
     fn this_machine_needs_no_ssh() {
         assert!(Shell::on("localhost").is_ok_and(|shell| shell.is_here()));
-        let there = Shell::on("me@node2").expect("a name");
+        let there = Shell::within("me@node2", None).expect("a name");
         let command = there.command(&["ServerAliveInterval=5"], "true");
-        let words: Vec<_> = command.get_args().filter_map(|word| word.to_str()).collect();
         let expected =
-            "-o BatchMode=yes -o ConnectTimeout=5 -o ServerAliveInterval=5 -- me@node2 true";
-        assert_eq!((there.is_here(), words.join(" ").as_str()), (false, expected));
+            "ssh -o BatchMode=yes -o ConnectTimeout=5 -o ServerAliveInterval=5 -- me@node2 true";
+        assert_eq!((there.is_here(), words(&command).as_str()), (false, expected));
+    }
+
+    #[test]
+    fn hosts_of_the_allocation_are_reached_by_srun() {
+        let variables = [("SLURM_JOB_ID", "17"), ("SLURM_JOB_NODELIST", "gpu[001-002]")];
+        let get = |name: &str| {
+            let (_, value) = variables.iter().find(|(variable, _)| *variable == name)?;
+            Some((*value).to_owned())
+        };
+        let on = |host| Shell::within(host, Allocation::of(get)).expect("a name");
+        let inside = words(&on("gpu002").command(&["ServerAliveInterval=5"], "true"));
+        assert!(inside.starts_with("srun --overlap"), "{inside}");
+        assert!(inside.ends_with("--jobid=17 --nodelist=gpu002 sh -c true"), "{inside}");
+        assert_eq!((on("gpu003").program(), on("gpu003").agent()), ("ssh", None));
+        let agent = on("gpu002").agent().expect("a script");
+        assert!(agent.ends_with("--jobid=17 --nodelist=\"$host\" sh -c \"$*\"\n"), "{agent}");
+        assert_eq!(on("localhost").program(), "sh");
     }
 }

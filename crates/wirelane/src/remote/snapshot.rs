@@ -18,7 +18,7 @@ pub(crate) fn is_file(name: &str) -> bool {
 /// By a snapshot that `wirelane` takes there.
 pub(crate) fn snapshot(shell: &Shell) -> Result<Tree, Failure> {
     let answer = wirelane(shell, &["snapshot", "-"], LIMITS)?.done("wirelane snapshot -")?;
-    Tree::at(answer.output.path()).map_err(|error| {
+    Tree::parse(&answer.json()?).map_err(|error| {
         Failure::failed(format!("what {} sent is no snapshot: {error}", shell.host()))
     })
 }

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use ops::inventory::{Host, Inventory};
+use ops::inventory::Host;
 use ops::setup::{self, AddressOf, IpoibMode, Purpose, Wish};
 
 use crate::exit::Failure;
+use crate::remote;
 use crate::tune::ProfileArg;
 
 #[derive(Debug, Args)]
@@ -131,11 +132,8 @@ impl Task<'_> {
 
     /// The other hosts that are meant, if any are. Each address must be for one of them, or for this one alone.
     pub(super) fn hosts(&self) -> Result<Vec<Host>, Failure> {
-        let hosts = match self.what.hosts.as_deref().map(Inventory::from_list) {
-            None => Vec::new(),
-            Some(Ok(inventory)) => inventory.hosts,
-            Some(Err(wrong)) => return Err(Failure::usage(format!("setup: --hosts {wrong}"))),
-        };
+        let list = self.what.hosts.as_deref().map(|list| remote::hosts("setup", list));
+        let hosts = list.transpose()?.unwrap_or_default();
         for address in &self.what.address {
             let shown = address.without_host();
             match &address.host {

@@ -21,7 +21,7 @@ pub(crate) fn run(_global: &Global, args: &SetupArgs) -> Result<Exit, Failure> {
     let task = args.task();
     let hosts = task.hosts()?;
     if !hosts.is_empty() {
-        return elsewhere::run(&task, &hosts);
+        return elsewhere::run(&task, hosts);
     }
     match task.act {
         Act::Plan => show(&task),

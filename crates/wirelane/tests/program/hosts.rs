@@ -26,6 +26,18 @@ fn a_peer_is_asked_by_a_real_ssh() {
     assert!(stderr(&output).contains("try `ssh dead true`"), "{}", stderr(&output));
 }
 
+/// A line of its shell's settings, as many have one.
+#[test]
+fn a_host_whose_shell_greets_is_understood() {
+    let hosts = Hosts::here(&["alpha"]);
+    let own = env!("CARGO_BIN_EXE_wirelane");
+    let text = format!("#!/bin/sh\necho 'welcome to alpha'\nexec {own} \"$@\"\n");
+    hosts.give("alpha", "wirelane", &text);
+    let output = doctor(&hosts, "alpha");
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
+    assert_eq!(json(&stdout(&output))["peer"]["name"], "alpha");
+}
+
 fn trees() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/trees")
 }

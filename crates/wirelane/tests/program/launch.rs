@@ -236,6 +236,40 @@ fn ctrl_c_ends_everything_everywhere() {
     }
 }
 
+/// As where it is piped into a pager: the pipe is full, and nobody empties it.
+#[test]
+fn ctrl_c_is_heard_though_nobody_reads_what_the_job_prints() {
+    let stage = Stage::new();
+    let script = "echo \"up $WIRELANE_JOB\"; while :; do echo and so on and so on; done";
+    let mut launcher = stage.command(&["--hosts", "a"], script);
+    let mut launcher =
+        launcher.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program runs");
+    let mut lines = BufReader::new(launcher.stdout.take().expect("piped"));
+    let mut up = String::new();
+    lines.read_line(&mut up).expect("text");
+    let job = up.trim_end().strip_prefix("a| up ").expect("a line").to_owned();
+    soon("the pipe is full", || {
+        rustix::io::ioctl_fionread(lines.get_ref()).is_ok_and(|waiting| waiting > 60_000)
+    });
+    kill_process(Pid::from_child(&launcher), Signal::INT).expect("it runs");
+    let mut ended = None;
+    soon("it ends", || {
+        ended = launcher.try_wait().expect("a child");
+        ended.is_some()
+    });
+    assert_eq!(ended.and_then(|ended| ended.code()), Some(130));
+    nothing_is_left(&job);
+}
+
+#[track_caller]
+fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "not yet: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn a_launcher_that_is_killed_leaves_nothing_running() {
     let stage = Stage::new();
@@ -248,14 +282,7 @@ fn a_launcher_that_is_killed_leaves_nothing_running() {
 /// Nobody is left to wait for the hosts: they end the job by themselves.
 #[track_caller]
 fn gone_soon(job: &str) {
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(60) {
-        if running(job).is_empty() && folders(job).is_empty() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    nothing_is_left(job);
+    soon("nothing is left", || running(job).is_empty() && folders(job).is_empty());
 }
 
 #[test]

@@ -204,6 +204,28 @@ fn several_hosts_are_set_up_by_ssh_each_with_its_own_address() {
     let keyfile = "etc/NetworkManager/system-connections/wirelane-eth0.nmconnection";
     let keyfile = fs::read_to_string(two.path().join(keyfile)).expect("a file");
     assert!(keyfile.contains("address1=10.0.0.2/24"), "{keyfile}");
+
+    let revert = |words: &[&str]| {
+        let mut command = hosts.command(env!("CARGO_BIN_EXE_wirelane"));
+        let output = command.arg("revert").args(words).output().expect("the program runs");
+        (output.status.code(), stdout(&output), stderr(&output))
+    };
+    let (code, text, error) = revert(&["--last", "--hosts", "one,two", "--dry-run"]);
+    assert_eq!(code, Some(0), "{text}{error}");
+    assert!(text.contains("would be taken back"), "{text}");
+    let (code, text, error) = revert(&["--last", "--hosts", &format!("one,two,{DEAD}")]);
+    assert_eq!(code, Some(3), "{text}{error}");
+    assert!(text.starts_with("one\n") && text.contains("\ntwo\n"), "{text}");
+    assert!(text.contains("\ndead\nssh to dead: "), "{text}");
+    assert!(error.contains("not all was taken back on 1 of 3 hosts"), "{error}");
+    for machine in [&one, &two] {
+        let left = contents(machine.path());
+        let ours = |path: &&PathBuf| path.to_string_lossy().contains("wirelane-eth0");
+        assert_eq!(left.keys().find(ours), None);
+    }
+    let (code, text, _) = revert(&["--last", "--hosts", "one", "--json"]);
+    assert_eq!((code, &json(&text)["hosts"][0]["answer"]), (Some(0), &serde_json::json!([])));
+    assert_eq!(revert(&["3", "--hosts", "one"]).0, Some(2), "numbers are a host's own");
 }
 
 #[test]
@@ -222,7 +244,7 @@ fn a_host_that_refuses_or_is_dead_stops_no_other() {
     assert_eq!(code, Some(1), "{text}{error}");
     assert!(text.contains("\none   debian 12: ") && text.contains(" changes made, "), "{text}");
     assert!(text.contains("\narch  ") && text.contains("this system is \"arch\""), "{text}");
-    assert!(error.contains("1 of 2 hosts were not set up"), "{error}");
+    assert!(error.contains("not done on 1 of 2 hosts"), "{error}");
     let (code, text, _) = run(&format!("one,{DEAD}"));
     assert_eq!(code, Some(3), "{text}");
     assert!(text.contains("ssh to dead: "), "{text}");

@@ -224,4 +224,4 @@ fn which(program: &str) -> Option<PathBuf> {
 /// Processes of its own.
 const PROCESSES: &[&str] = &["--pid", "--fork", "--mount-proc", "--kill-child"];
 const SSHD: &str = "/usr/sbin/sshd";
-const PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin";
+pub(crate) const PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin";

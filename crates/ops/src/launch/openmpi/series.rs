@@ -59,12 +59,10 @@ impl Series {
         }
         arguments.add(
             &[set, start[0], start[1]],
-            "by ssh, also where a batch system would offer its own way",
+            "the way that led to the hosts before, also where a batch system would offer another",
         );
-        arguments.add(
-            &[set, agent, &ssh],
-            "the same ssh that looked at the hosts; it asks for no password",
-        );
+        arguments
+            .add(&[set, agent, &ssh], "the same that looked at the hosts; it asks for no password");
         arguments.add(
             &[set, tree, "1"],
             "every host is reached from here: they need no keys for each other",

@@ -122,22 +122,75 @@ impl Keeper {
 
     /// The ways to keep it by hand, where it is not certain which is right.
     pub(super) fn all_ways(interface: &Interface) -> Vec<String> {
-        let Interface { name, addresses, .. } = interface;
-        let both = addresses.join(" ");
+        let name = &interface.name;
+        let each = |before: &str, between: &str| {
+            let words = interface.addresses.iter().map(|address| format!("{before}{address}"));
+            words.collect::<Vec<_>>().join(between)
+        };
+        // A dot begins the next part of a path there.
+        let key = name.replace('.', "\\.");
+        let (nmcli, netplan) = match (&interface.parent, interface.vlan, &interface.ipoib) {
+            (Some(parent), Some(id), _) => (
+                format!("vlan dev {parent} id {id}"),
+                format!(
+                    "netplan set vlans.{key}='{{id: {id}, link: {parent}, addresses: [{}]}}'",
+                    each("", ", ")
+                ),
+            ),
+            (_, _, ipoib) => (
+                if ipoib.is_some() { "infiniband" } else { "ethernet" }.to_owned(),
+                format!("netplan set ethernets.{key}.addresses='[{}]'", each("", ", ")),
+            ),
+        };
+        let typed = interface.addresses.iter().map(|address| {
+            let family = if address.contains(':') { "ip6" } else { "ip4" };
+            format!(" {family} {address}")
+        });
+        let typed: String = typed.collect();
         vec![
+            format!("nmcli connection add type {nmcli} ifname {name}{typed}    # NetworkManager"),
+            format!("{netplan}    # netplan"),
             format!(
-                "nmcli connection add type ethernet ifname {name} ip4 {both}    # NetworkManager"
+                "{} in a stanza `iface {name}` of /etc/network/interfaces    # ifupdown",
+                each("address ", ", each ")
             ),
             format!(
-                "netplan set ethernets.{name}.addresses='[{}]'    # netplan",
-                addresses.join(",")
-            ),
-            format!(
-                "address {both} in a stanza `iface {name}` of /etc/network/interfaces    # ifupdown"
-            ),
-            format!(
-                "Address={both} under [Network] in /etc/systemd/network/10-{name}.network    # systemd-networkd"
+                "{} under [Network] in /etc/systemd/network/10-{name}.network    # systemd-networkd",
+                each("Address=", " and ")
             ),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_knows_what_kind_of_device_it_is() {
+        let plain = Interface {
+            name: "eth0".to_owned(),
+            parent: None,
+            vlan: None,
+            ipoib: None,
+            is_bond: false,
+            addresses: vec!["10.0.0.1/24".to_owned(), "fd00::1/64".to_owned()],
+        };
+        let [nmcli, netplan, ifupdown, networkd] = &Keeper::all_ways(&plain)[..] else { panic!() };
+        assert!(nmcli.contains("type ethernet ifname eth0 ip4 10.0.0.1/24 ip6 fd00::1/64"));
+        assert!(netplan.contains("ethernets.eth0.addresses='[10.0.0.1/24, fd00::1/64]'"));
+        assert!(ifupdown.starts_with("address 10.0.0.1/24, each address fd00::1/64 in a stanza"));
+        assert!(networkd.starts_with("Address=10.0.0.1/24 and Address=fd00::1/64 under"));
+        let ipoib = Interface {
+            name: "ib0".to_owned(),
+            ipoib: Some("datagram".to_owned()),
+            ..plain.clone()
+        };
+        assert!(Keeper::all_ways(&ipoib)[0].contains("type infiniband ifname ib0 "));
+        let (name, parent) = ("eth0.7".to_owned(), Some("eth0".to_owned()));
+        let vlan = Interface { name, parent, vlan: Some(7), ..plain };
+        let ways = Keeper::all_ways(&vlan);
+        assert!(ways[0].contains("type vlan dev eth0 id 7 ifname eth0.7 "), "{}", ways[0]);
+        assert!(ways[1].contains("vlans.eth0\\.7='{id: 7, link: eth0, addresses: "), "{}", ways[1]);
     }
 }
