@@ -10,6 +10,8 @@
 //! verbs there is more to see: [`verbs::survey()`] and [`verbs::choose()`].
 
 mod alarm;
+mod attached;
+mod cut;
 mod drive;
 mod engine;
 mod error;
@@ -24,13 +26,16 @@ pub mod meet;
 
 pub mod memory;
 mod noise;
+pub mod ofi;
 mod op;
 mod open;
+mod over;
 mod region;
 mod remote;
 pub mod session;
 pub mod shm;
 pub mod sim;
+mod slab;
 mod stats;
 pub mod tcp;
 pub mod verbs;
