@@ -30,6 +30,11 @@ pub(crate) struct Part {
 }
 
 impl Cut {
+    /// How many bytes the parts so far have.
+    pub(crate) fn done(&self) -> usize {
+        self.done
+    }
+
     /// Cuts off the next part and tells its pieces: of which slice, from which offset, how many bytes.
     /// An operation without bytes is one part without pieces.
     #[inline]

@@ -13,6 +13,8 @@ pub(super) struct Contexts(Box<[UnsafeCell<fi_context2>]>);
 
 // SAFETY: the lane that owns it is used by one thread at a time, and the provider with it.
 unsafe impl Send for Contexts {}
+// SAFETY: all that is done by a shared reference is to tell addresses.
+unsafe impl Sync for Contexts {}
 
 impl Contexts {
     pub(super) fn new(count: usize) -> Self {

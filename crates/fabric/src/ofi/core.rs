@@ -7,17 +7,20 @@ use std::time::{Duration, Instant};
 use rdma_sys::Errno;
 
 use super::config::Config;
+use super::contexts::Contexts;
 use super::cq::Event;
 use super::endpoint::Endpoint;
 use super::failure::{of_frame, of_transfer};
 use super::frame::{Change, Frame};
 use super::inbox::{Inbox, Part, TooLong};
+use super::mr::Mr;
+use super::outgoing::Use;
 use super::sends::Sends;
 use super::slots::Slots;
 use super::watch::Watch;
 use crate::op::{Completion, Failure};
 use crate::over::Over;
-use crate::region::{Region, WeakRegion};
+use crate::region::{Region, Rights, Slice, WeakRegion};
 use crate::stats::Stats;
 
 pub(super) struct Core {
@@ -34,12 +37,18 @@ pub(super) struct Core {
     freed: u64,
     /// What the peer was told last.
     said: Frame,
-    answers: VecDeque<Frame>,
+    answers: VecDeque<Answer>,
     doubt: Option<Doubt>,
     transfers: Watch,
     words: Watch,
     timeout: Duration,
     events: Vec<Event>,
+}
+
+/// What the peer asked for, and bytes of a region's if it asked for these.
+struct Answer {
+    frame: Frame,
+    bytes: Option<Slice>,
 }
 
 /// A transfer was cancelled, and the peer is asked whether it refused the key or something else happened.
@@ -126,7 +135,7 @@ impl Core {
         if let Some(slot) = self.slots.contexts().index(event.context) {
             return self.receive(slot as u32, event);
         }
-        match (self.sends.contexts().index(event.context), event.verdict) {
+        match (self.sends.out().contexts().index(event.context), event.verdict) {
             (Some(context), verdict) => self.complete(context, verdict),
             // Nobody here posted it: a write of the peer's, or its failure, which the peer hears of.
             (None, _) => Ok(()),
@@ -135,23 +144,34 @@ impl Core {
 
     #[inline]
     fn complete(&mut self, context: usize, verdict: Result<(), Errno>) -> Result<(), End> {
-        let part = self.sends.complete(context);
-        let Err(errno) = verdict else {
-            if let Some(part) = part {
+        let used = self.sends.complete(context);
+        match (verdict, used) {
+            (Ok(()), Use::Transfer(at) | Use::Frame(at)) => {
                 let mut over = Over { stats: &self.stats, done: &mut self.ready };
-                self.sends.succeed(part, &mut over);
+                self.sends.succeed(at, &mut over);
+                Ok(())
             }
-            return Ok(());
-        };
+            (Ok(()), Use::Free | Use::Own) => Ok(()),
+            (Err(errno), _) => self.fail(used, errno),
+        }
+    }
+
+    /// The provider could not do something.
+    #[cold]
+    fn fail(&mut self, used: Use, errno: Errno) -> Result<(), End> {
         if let Some(doubt) = &mut self.doubt {
             // The question itself may have been lost with the rest.
-            doubt.asked &= part.is_some();
+            doubt.asked &= used != Use::Own;
             return Ok(());
         }
-        let transfer = part.filter(|part| part.is_transfer).map(|part| part.at);
-        let failure = of_transfer(errno);
-        let suspect = transfer.or_else(|| self.sends.transfer());
-        match (transfer, failure, suspect.and_then(|at| Some((at, self.sends.key(at)?)))) {
+        let transfer = |used: &Use| match used {
+            Use::Transfer(at) => Some(*at),
+            _ => None,
+        };
+        let failed = transfer(&used);
+        let suspect = failed.or_else(|| self.sends.out().find(transfer));
+        let suspect = suspect.and_then(|at| Some((at, self.sends.key(at)?)));
+        match (failed, of_transfer(errno), suspect) {
             (Some(at), Some(failure), _) => Err(End { operation: Some(at), ..End::from(failure) }),
             (_, None, Some((at, key))) => {
                 self.doubt = Some(Doubt { at, key, asked: false, since: Instant::now() });
@@ -176,26 +196,58 @@ impl Core {
         if let Frame::Message { id, total, offset, imm } = frame {
             return Ok(self.inbox.message(id, total, imm, Part { slot, offset, length })?);
         }
+        let moved = self.move_bytes(frame, slot, length);
         self.slots.free(slot);
         self.freed += u64::from(frame.takes_a_buffer());
+        if moved? {
+            return Ok(());
+        }
         if length > 0 {
             return Err(Failure::Nonsense.into());
         }
         self.obey(frame)
     }
 
+    /// Takes the bytes of a frame that has some beside messages; `false`: it is none of these.
+    fn move_bytes(&mut self, frame: Frame, slot: u32, length: u64) -> Result<bool, End> {
+        let (memory, at) = self.slots.payload(slot);
+        match frame {
+            Frame::Put { id, key, offset } => {
+                let place = self.place(key, offset, length, WRITE);
+                if let Some(place) = &place {
+                    place.region().memory().copy(place.offset(), memory, at, place.len());
+                }
+                self.reply(Frame::Answer { id, old: place.map(|_| 0) }, None)?;
+            }
+            Frame::Data { id } => {
+                let mut over = Over { stats: &self.stats, done: &mut self.ready };
+                self.sends.data(id, (memory, at), length, &mut over)?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
     fn obey(&mut self, frame: Frame) -> Result<(), End> {
         let mut over = Over { stats: &self.stats, done: &mut self.ready };
         match frame {
-            Frame::Message { .. } => {}
+            Frame::Message { .. } | Frame::Put { .. } | Frame::Data { .. } => {}
             Frame::Number { id, length, imm } => self.inbox.number(id, length, imm)?,
             Frame::Change { id, key, offset, change } => {
                 let old = self.change(key, offset, change);
-                self.reply(Frame::Answer { id, old })?;
+                self.reply(Frame::Answer { id, old }, None)?;
+            }
+            Frame::Get { id, key, offset, length } => {
+                let most = self.sends.answers_with().ok_or(Failure::Nonsense)?;
+                let bytes = self.place(key, offset, length, READ).filter(|_| length <= most);
+                match bytes {
+                    Some(bytes) => self.reply(Frame::Data { id }, Some(bytes))?,
+                    None => self.reply(Frame::Answer { id, old: None }, None)?,
+                }
             }
             Frame::Doubt { id, key } => {
                 let old = self.region(key).map(|_| 0);
-                self.reply(Frame::Answer { id, old })?;
+                self.reply(Frame::Answer { id, old }, None)?;
             }
             Frame::Answer { id: DOUBT, old } => {
                 if let Some(doubt) = &self.doubt {
@@ -227,28 +279,32 @@ impl Core {
         }
     }
 
-    fn reply(&mut self, answer: Frame) -> Result<(), Failure> {
+    fn reply(&mut self, frame: Frame, bytes: Option<Slice>) -> Result<(), Failure> {
         if self.answers.len() >= MOST_ANSWERS {
             return Err(Failure::Nonsense);
         }
-        self.answers.push_back(answer);
+        self.answers.push_back(Answer { frame, bytes });
         Ok(())
     }
 
     /// Does an atomic operation for the peer; `None`: it may not.
     fn change(&self, key: u64, offset: u64, change: Change) -> Option<u64> {
-        let region = self.region(key).filter(|region| region.rights().atomic)?;
-        let start = usize::try_from(offset).ok()?;
-        let end = start.checked_add(8).filter(|end| *end <= region.len())?;
-        let word = region.slice(start..end);
+        let word = self.place(key, offset, 8, ATOMIC)?;
         if !word.address().addr().is_multiple_of(8) {
             return None;
         }
-        let memory = region.memory();
+        let (memory, at) = (word.region().memory(), word.offset());
         Some(match change {
-            Change::Add(add) => memory.fetch_add(start, add),
-            Change::Swap { expect, new } => memory.compare_swap(start, expect, new),
+            Change::Add(add) => memory.fetch_add(at, add),
+            Change::Swap { expect, new } => memory.compare_swap(at, expect, new),
         })
+    }
+
+    /// The bytes that the peer means, if it may do that with them.
+    fn place(&self, key: u64, offset: u64, length: u64, wanted: Rights) -> Option<Slice> {
+        let region = self.region(key).filter(|region| region.rights().allow(wanted))?;
+        let end = offset.checked_add(length).filter(|end| *end <= region.len() as u64)?;
+        Some(region.slice(offset as usize..end as usize))
     }
 
     /// The region that the peer was given this key of, if it is still there.
@@ -292,13 +348,13 @@ impl Core {
             doubt.asked = self.sends.say(question, endpoint)?;
         }
         while let Some(answer) = self.answers.front()
-            && self.sends.say(*answer, endpoint)?
+            && say(&mut self.sends, answer, endpoint)?
         {
             self.answers.pop_front();
         }
         let state = self.state();
         // One at a time: the next tells more.
-        if state != self.said && !self.sends.is_saying() && self.sends.say(state, endpoint)? {
+        if state != self.said && !self.sends.out().is_saying() && self.sends.say(state, endpoint)? {
             self.said = state;
         }
         Ok(())
@@ -330,7 +386,8 @@ impl Core {
 
     /// When to look, even if nothing comes.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
-        let waits = self.sends.blocked || self.state() != self.said || !self.answers.is_empty();
+        let waits =
+            self.sends.out().is_blocked() || self.state() != self.said || !self.answers.is_empty();
         let retry = (waits || self.doubt.is_some()).then(|| now + RETRY);
         let dues = [self.transfers.due(), self.words.due(), retry];
         dues.into_iter().flatten().min()
@@ -346,7 +403,7 @@ impl Core {
         let bye = Frame::Bye { failure: end.failure, id: end.message };
         let begun = Instant::now();
         let (mut said, mut events) = (false, Vec::new());
-        while begun.elapsed() < FAREWELL && !(said && !self.sends.is_saying()) {
+        while begun.elapsed() < FAREWELL && (!said || self.sends.out().is_saying()) {
             if !said {
                 match self.sends.say(bye, endpoint) {
                     Ok(now) => said = now,
@@ -358,11 +415,16 @@ impl Core {
                 return;
             }
             for event in &events {
-                if let Some(context) = self.sends.contexts().index(event.context) {
+                if let Some(context) = self.sends.out().contexts().index(event.context) {
                     self.sends.complete(context);
                 }
             }
         }
+    }
+
+    /// What the endpoint uses as long as it is open.
+    pub(super) fn used(&self) -> [(Arc<Mr>, Arc<Contexts>); 2] {
+        [self.slots.used(), self.sends.out().used()]
     }
 
     /// The endpoint is closed: everything comes back.
@@ -373,6 +435,17 @@ impl Core {
         self.inbox.abandon(&mut over);
     }
 }
+
+fn say(sends: &mut Sends, answer: &Answer, endpoint: &Endpoint) -> Result<bool, Errno> {
+    match &answer.bytes {
+        Some(bytes) => sends.say_with(answer.frame, bytes, endpoint),
+        None => sends.say(answer.frame, endpoint),
+    }
+}
+
+const READ: Rights = Rights { read: true, ..Rights::NONE };
+const WRITE: Rights = Rights { write: true, ..Rights::NONE };
+const ATOMIC: Rights = Rights { atomic: true, ..Rights::NONE };
 
 /// How a question about a key is numbered; operations count from 0.
 const DOUBT: u64 = u64::MAX;

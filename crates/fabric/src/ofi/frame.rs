@@ -11,10 +11,16 @@ pub(super) enum Frame {
     Number { id: u64, length: u64, imm: u32 },
     /// Asks for an atomic operation.
     Change { id: u64, key: u64, offset: u64, change: Change },
+    /// Asks to write the bytes that follow, where the provider does not.
+    Put { id: u64, key: u64, offset: u64 },
+    /// Asks for bytes, where the provider does not read them.
+    Get { id: u64, key: u64, offset: u64, length: u64 },
     /// Asks whether a key is any good.
     Doubt { id: u64, key: u64 },
-    /// How a question ended: the old number (of a doubt: none), or a refusal.
+    /// How a question ended: the old number, 0 where there is none to tell, or a refusal.
     Answer { id: u64, old: Option<u64> },
+    /// The bytes that were asked for follow.
+    Data { id: u64 },
     /// How far the sender of this is, counted from the beginning: how many frames that take a buffer have
     /// come, how many of these buffers are free again, and how many messages were received.
     State { arrived: u64, freed: u64, received: u64 },
@@ -49,6 +55,9 @@ impl Frame {
             Frame::Answer { id, old: Some(old) } => (7, 0, [id, old, 0, 0, 0]),
             Frame::Answer { id, old: None } => (8, 0, [id, 0, 0, 0, 0]),
             Frame::State { arrived, freed, received } => (9, 0, [arrived, freed, received, 0, 0]),
+            Frame::Put { id, key, offset } => (12, 0, [id, key, offset, 0, 0]),
+            Frame::Get { id, key, offset, length } => (13, 0, [id, key, offset, length, 0]),
+            Frame::Data { id } => (14, 0, [id, 0, 0, 0, 0]),
             Frame::Bye { failure, id: None } => (10, failure as u32, [0; 5]),
             Frame::Bye { failure, id: Some(id) } => (11, failure as u32, [id, 0, 0, 0, 0]),
         };
@@ -83,6 +92,9 @@ impl Frame {
             9 => Frame::State { arrived: id, freed: second, received: third },
             10 => Frame::Bye { failure: failure()?, id: None },
             11 => Frame::Bye { failure: failure()?, id: Some(id) },
+            12 => Frame::Put { id, key: second, offset: third },
+            13 => Frame::Get { id, key: second, offset: third, length: fourth },
+            14 => Frame::Data { id },
             _ => return Err(Failure::Nonsense),
         };
         // Whatever is not used is zero, so that a later version can use it.
@@ -91,7 +103,14 @@ impl Frame {
 
     /// Whether it waits in a buffer that was promised to it.
     pub(super) fn takes_a_buffer(&self) -> bool {
-        matches!(self, Frame::Message { .. } | Frame::Number { .. } | Frame::Change { .. })
+        matches!(
+            self,
+            Frame::Message { .. }
+                | Frame::Number { .. }
+                | Frame::Change { .. }
+                | Frame::Put { .. }
+                | Frame::Get { .. }
+        )
     }
 
     const VERSION: u8 = 1;
@@ -110,6 +129,9 @@ mod tests {
             Frame::Number { id, length: 1 << 40, imm: u32::MAX },
             Frame::Change { id, key, offset, change: Change::Add(5) },
             Frame::Change { id, key, offset, change: Change::Swap { expect: 1, new: 2 } },
+            Frame::Put { id, key, offset },
+            Frame::Get { id, key, offset, length: 5 },
+            Frame::Data { id },
             Frame::Doubt { id, key },
             Frame::Answer { id, old: Some(4) },
             Frame::Answer { id, old: None },
@@ -124,7 +146,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         let good = Frame::State { arrived: 3, freed: 2, received: 1 }.to_bytes();
-        for (at, value) in [(0, 2), (1, 0), (1, 12), (2, 1), (4, 1), (40, 1), (47, 1)] {
+        for (at, value) in [(0, 2), (1, 0), (1, 15), (2, 1), (4, 1), (40, 1), (47, 1)] {
             let mut bad = good;
             bad[at] = value;
             assert_eq!(Frame::from_bytes(&bad), Err(Failure::Nonsense), "{at}");

@@ -14,11 +14,13 @@ use super::endpoint::Endpoint;
 use super::failure::error;
 use super::frame::Frame;
 use super::gather::Gather;
+use super::grave::Grave;
 use super::inbox::Inbox;
 use super::info::Facts;
 use super::lane::OfiLane;
 use super::life::{Home, Life};
 use super::offer::Offer;
+use super::outgoing::Outgoing;
 use super::sends::{Sends, Shape};
 use super::sleeper::Sleeper;
 use super::slots::{self, Slots};
@@ -66,7 +68,7 @@ impl OfiHalf {
             payload: self.ours.frame.min(peer.frame) - Frame::ENCODED as u32,
             pieces: facts.pieces.min(Gather::MOST),
             buffers: peer.buffers.into(),
-            window: window(facts),
+            asks: facts.is_trustful(),
         }
     }
 }
@@ -82,6 +84,8 @@ impl Half for OfiHalf {
         let shape = self.shape(&peer);
         let max_message = self.ours.max_message.min(peer.max_message) as usize;
         let life = Life::of(&peer.home, &self.ours.home);
+        let is_here = peer.home == self.ours.home && self.shared.device.facts().is_trustful();
+        let grave = is_here.then(|| Grave::of(&self.ours.address, &peer.address));
         let OfiHalf { mut endpoint, slots, shared, .. } = *self;
         let facts = shared.device.facts();
         let address = Address::new(&peer.address);
@@ -91,9 +95,12 @@ impl Half for OfiHalf {
         let sleeper = sleeper.map_err(|errno| {
             error(facts, "make a descriptor to sleep on", Errno(errno.raw_os_error()))
         })?;
-        let sends = Sends::new(&shared.device, shape)?;
-        let core = Core::new(sends, slots, Inbox::new(max_message), &shared.config);
-        Ok(Box::new(OfiLane::new(shared, endpoint, core, sleeper, life, max_message)))
+        // What a peer might still read after the endpoint was closed is a copy.
+        let room = if shape.asks { shape.payload as usize } else { 0 };
+        let out = Outgoing::new(&shared.device, window(facts), room)?;
+        let core =
+            Core::new(Sends::new(shape, out), slots, Inbox::new(max_message), &shared.config);
+        Ok(Box::new(OfiLane::new(shared, endpoint, core, sleeper, life, grave, max_message)))
     }
 }
 

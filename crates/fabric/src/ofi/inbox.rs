@@ -125,7 +125,8 @@ impl Inbox {
             let Some(receive) = &message.receive else { continue };
             for part in message.held.drain(..) {
                 let (memory, at) = slots.payload(part.slot);
-                scatter(receive.work.local(), part, memory, at);
+                let (offset, length) = (part.offset as usize, part.length as usize);
+                scatter(receive.work.local(), offset, length, memory, at);
                 slots.free(part.slot);
                 *freed += 1;
             }
@@ -180,9 +181,9 @@ fn is_whole(message: &Option<Message>) -> bool {
     message.as_ref().is_some_and(|message| message.missing == 0 && message.held.is_empty())
 }
 
-/// Copies a part to its place in the receive.
-fn scatter(into: &[Slice], part: Part, from: &Memory, at: usize) {
-    let (mut skip, mut done, length) = (part.offset as usize, 0, part.length as usize);
+/// Copies bytes to their place in slices: so many from `offset` on.
+pub(super) fn scatter(into: &[Slice], offset: usize, length: usize, from: &Memory, at: usize) {
+    let (mut skip, mut done) = (offset, 0);
     for slice in into {
         if skip >= slice.len() {
             skip -= slice.len();

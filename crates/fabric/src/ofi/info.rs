@@ -164,6 +164,12 @@ impl Facts {
         self.mr_mode & FI_MR_VIRT_ADDR != 0
     }
 
+    /// Whether it lets a peer use any memory of ours, whatever was registered (`shm`, where peers reach into each
+    /// other's process). Then it carries messages alone, and we look at keys ourselves.
+    pub(super) fn is_trustful(&self) -> bool {
+        self.provider == "shm"
+    }
+
     fn is_same_way(&self, other: &Facts) -> bool {
         (&self.provider, &self.fabric, &self.domain)
             == (&other.provider, &other.fabric, &other.domain)

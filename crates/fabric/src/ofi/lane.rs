@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::core::{Core, End};
 use super::domain::Shared;
 use super::endpoint::Endpoint;
+use super::grave::{Grave, Remains};
 use super::life::Life;
 use super::mr::{desc, registration};
 use super::sleeper::Sleeper;
@@ -27,6 +28,8 @@ pub(super) struct OfiLane {
     core: Core,
     sleeper: Sleeper,
     life: Option<Life>,
+    /// Where the endpoint goes, if it cannot be closed before the peer's.
+    grave: Option<Grave>,
     /// Empty polls since the peer's life was looked at.
     empty: u32,
     shared: Arc<Shared>,
@@ -39,11 +42,12 @@ impl OfiLane {
         core: Core,
         sleeper: Sleeper,
         life: Option<Life>,
+        grave: Option<Grave>,
         max_message: usize,
     ) -> Self {
         let caps = Caps { max_message, naps: sleeper.naps(), ..CAPS };
         let endpoint = Some(endpoint);
-        OfiLane { id: number(), caps, endpoint, core, sleeper, life, empty: 0, shared }
+        OfiLane { id: number(), caps, endpoint, core, sleeper, life, grave, empty: 0, shared }
     }
 
     /// Takes one operation, unless it must wait for room.
@@ -132,7 +136,10 @@ impl OfiLane {
         if end.failure != Failure::PeerGone {
             self.core.farewell(end, &endpoint);
         }
-        drop(endpoint);
+        match &self.grave {
+            Some(grave) => grave.take(Remains { _endpoint: endpoint, _used: self.core.used() }),
+            None => drop(endpoint),
+        }
         self.core.abandon(end);
         self.sleeper.retire(self.life.as_ref().map(Life::fd));
     }

@@ -1,36 +1,32 @@
 //! The send side of a lane: operations under way, in the order in which they were posted.
 //!
-//! A transfer is over when the provider says so; what the peer receives or executes, when the peer says so.
-//!
-//! Unsafe here: a provider is given memory of the operation it works for, which stays in `flying`, and headers
-//! and contexts that `Sends` holds. They go when the provider is done, or after the lane closed the endpoint.
-#![allow(unsafe_code, reason = "posts operations")]
+//! A transfer is over when the provider says so; what the peer receives, writes, reads or changes for us,
+//! when the peer says so.
 
 use std::collections::VecDeque;
 use std::ptr::null_mut;
-use std::sync::Arc;
 use std::time::Instant;
 
 use rdma_sys::Errno;
 
-use super::contexts::Contexts;
-use super::device::Device;
 use super::endpoint::{Direction, Endpoint, Remote};
 use super::frame::{Change, Frame};
 use super::gather::Gather;
-use super::mr::{Mr, desc};
+use super::inbox::scatter;
+use super::mr::desc;
+use super::outgoing::{Outgoing, Use};
 use crate::cut::{Cut, Most};
-use crate::error::Error;
-use crate::memory::{Memory, Pages};
+use crate::memory::Memory;
 use crate::op::{Done, Failure, Op, Work};
 use crate::over::Over;
-use crate::region::Rights;
+use crate::region::Slice;
 use crate::remote::{Reach, Target};
 use crate::slab::Slab;
 use crate::stats::SAMPLE;
 
 pub(super) struct Sends {
     shape: Shape,
+    out: Outgoing,
     flying: Slab<Flying>,
     /// Not wholly with the provider yet, the oldest first.
     waiting: VecDeque<u32>,
@@ -39,13 +35,7 @@ pub(super) struct Sends {
     /// Told to the peer, and to be received by it, in the order of their numbers.
     told: VecDeque<(u64, u32)>,
     /// Asked of the peer.
-    asked: Vec<(u64, u32)>,
-    /// Headers of frames, one for each context.
-    headers: Mr,
-    contexts: Contexts,
-    /// What each context is used for.
-    uses: Vec<Use>,
-    free: Vec<u32>,
+    asked: Vec<Question>,
     next_message: u64,
     next_question: u64,
     /// Frames sent that take a buffer, and how many buffers the peer has freed.
@@ -53,11 +43,8 @@ pub(super) struct Sends {
     freed: u64,
     /// How many of these frames have come to the peer.
     arrived: u64,
-    /// Counts what the provider and the peer said: while these stand still, nothing goes on.
-    pub(super) moves: u64,
-    pub(super) words: u64,
-    /// The provider takes no more at the moment.
-    pub(super) blocked: bool,
+    /// Counts what the peer says: while it stands still, the peer does.
+    words: u64,
     taken: u64,
 }
 
@@ -69,36 +56,38 @@ pub(super) struct Shape {
     /// The longest transfer at a time, and how many bytes a frame carries.
     pub(super) transfer: u32,
     pub(super) payload: u32,
-    /// How many pieces either may have.
+    /// How many pieces either may have, header and all.
     pub(super) pieces: usize,
     /// How many buffers the peer has.
     pub(super) buffers: u64,
-    /// How many operations of ours the provider takes.
-    pub(super) window: usize,
+    /// Whether the peer is asked to write and to read, since the provider would not protect it; then
+    /// frames are copied too.
+    pub(super) asks: bool,
 }
 
 /// An operation under way.
 struct Flying {
     op: Op,
     cut: Cut,
-    /// How many parts are with the provider.
+    /// How many parts are with the provider, and how many questions with the peer.
     parts: u32,
+    questions: u32,
     /// Whether all its parts went there.
     handed: bool,
-    /// Whether the peer has yet to say that it is done.
+    /// Whether the peer has yet to receive it.
     awaits: bool,
     /// Whether a write's bytes are there, and its number is all that is left.
     placed: bool,
     begun: Option<Instant>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
-    Free,
-    Transfer(u32),
-    Frame(u32),
-    /// Words of the lane itself.
-    Own,
+/// What the peer was asked for: whose, and where in that operation the answer goes.
+#[derive(Debug, Clone, Copy)]
+struct Question {
+    id: u64,
+    at: u32,
+    offset: usize,
+    length: usize,
 }
 
 /// How the provider took something.
@@ -111,14 +100,10 @@ enum Handed {
 }
 
 impl Sends {
-    pub(super) fn new(device: &Arc<Device>, shape: Shape) -> Result<Self, Error> {
-        let memory = Memory::allocate(shape.window * Frame::ENCODED, Pages::Plain)?;
-        Ok(Sends {
-            headers: Mr::new(device.clone(), &memory, Rights::NONE)?,
-            contexts: Contexts::new(shape.window),
-            uses: vec![Use::Free; shape.window],
-            free: (0..shape.window as u32).rev().collect(),
+    pub(super) fn new(shape: Shape, out: Outgoing) -> Self {
+        Sends {
             shape,
+            out,
             flying: Slab::new(),
             waiting: VecDeque::new(),
             placed: VecDeque::new(),
@@ -129,25 +114,23 @@ impl Sends {
             sent: 0,
             freed: 0,
             arrived: 0,
-            moves: 0,
             words: 0,
-            blocked: false,
             taken: 0,
-        })
+        }
     }
 
     pub(super) fn len(&self) -> usize {
         self.flying.len()
     }
 
-    pub(super) fn contexts(&self) -> &Contexts {
-        &self.contexts
+    pub(super) fn out(&self) -> &Outgoing {
+        &self.out
     }
 
     /// How far the provider is, while it has something to do.
     pub(super) fn transfers_mark(&self) -> Option<u64> {
-        let busy = self.free.len() < self.uses.len() || (self.blocked && self.has_credit());
-        busy.then_some(self.moves)
+        let busy = !self.out.is_empty() || self.out.is_blocked();
+        busy.then_some(self.out.moves())
     }
 
     /// How far the peer is, while it has something to say.
@@ -164,12 +147,14 @@ impl Sends {
     /// What the peer has yet to say something about, the oldest first, or else whatever is the oldest.
     pub(super) fn oldest(&self) -> Option<u32> {
         let told = self.told.front().map(|(_, at)| *at);
-        let transfer = self.uses.iter().find_map(|used| match used {
-            Use::Transfer(at) | Use::Frame(at) => Some(*at),
-            Use::Free | Use::Own => None,
-        });
-        let asked = self.asked.first().map(|(_, at)| *at);
-        told.or(asked).or(transfer).or_else(|| self.waiting.front().copied())
+        let asked = self.asked.first().map(|question| question.at);
+        let with_provider = || {
+            self.out.find(|used| match used {
+                Use::Transfer(at) | Use::Frame(at) => Some(*at),
+                Use::Free | Use::Own => None,
+            })
+        };
+        told.or(asked).or_else(with_provider).or_else(|| self.waiting.front().copied())
     }
 
     /// Takes an operation; it goes with the next [`Sends::push`].
@@ -177,17 +162,23 @@ impl Sends {
     pub(super) fn begin(&mut self, op: Op) {
         let begun = self.taken.is_multiple_of(SAMPLE).then(Instant::now);
         self.taken += 1;
-        let awaits = !matches!(op.work, Work::Write { imm: None, .. } | Work::Read { .. });
-        let (cut, parts) = (Cut::default(), 0);
-        let flying = Flying { op, cut, parts, handed: false, awaits, placed: false, begun };
-        let at = self.flying.insert(flying);
-        self.waiting.push_back(at);
+        let flying = Flying {
+            awaits: op.work.takes_a_receive(),
+            op,
+            cut: Cut::default(),
+            parts: 0,
+            questions: 0,
+            handed: false,
+            placed: false,
+            begun,
+        };
+        self.waiting.push_back(self.flying.insert(flying));
     }
 
     /// Gives the provider what it takes, in order; numbers of placed writes first.
     #[inline]
     pub(super) fn push(&mut self, endpoint: &Endpoint, over: &mut Over<'_>) -> Result<(), Errno> {
-        self.blocked = false;
+        self.out.unblock();
         while let Some(at) = self.placed.front().copied() {
             match self.hand_number(at, endpoint)? {
                 Handed::Blocked => return Ok(()),
@@ -209,15 +200,15 @@ impl Sends {
 
     #[inline]
     fn hand(&mut self, at: u32, endpoint: &Endpoint) -> Result<Handed, Errno> {
-        if self.free.len() <= RESERVED {
+        if self.out.is_full() {
             return Ok(Handed::Blocked);
         }
         let Some(flying) = self.flying.get(at) else { return Ok(Handed::Whole) };
-        match flying.op.work {
-            Work::Write { .. } => self.hand_transfer(at, Direction::Write, endpoint),
-            Work::Read { .. } => self.hand_transfer(at, Direction::Read, endpoint),
-            Work::Send { .. } | Work::Receive { .. } => self.hand_message(at, endpoint),
-            Work::FetchAdd { .. } | Work::CompareSwap { .. } => self.hand_change(at, endpoint),
+        match (&flying.op.work, self.shape.asks) {
+            (Work::Write { .. }, false) => self.hand_transfer(at, Direction::Write, endpoint),
+            (Work::Read { .. }, false) => self.hand_transfer(at, Direction::Read, endpoint),
+            (Work::Send { .. } | Work::Receive { .. }, _) => self.hand_message(at, endpoint),
+            _ => self.hand_question(at, endpoint),
         }
     }
 
@@ -228,15 +219,13 @@ impl Sends {
         direction: Direction,
         endpoint: &Endpoint,
     ) -> Result<Handed, Errno> {
-        let Some(context) = self.free.last().copied() else { return Ok(Handed::Blocked) };
         let Some(flying) = self.flying.get_mut(at) else { return Ok(Handed::Whole) };
-        let (mut cut, mut gather, domain) = (flying.cut, Gather::new(), self.shape.domain);
-        let most = Most { bytes: self.shape.transfer, pieces: self.shape.pieces };
+        let (mut cut, mut pieces, domain) = (flying.cut, Gather::new(), self.shape.domain);
+        let most = Most { bytes: self.shape.transfer, pieces: self.shape.pieces - 1 };
         let part = cut.next(flying.op.work.local(), most, |slice, from, length| {
-            let place = slice.address().wrapping_add(from);
             // Detached since it was posted: a provider that asks for a descriptor refuses.
             let desc = desc(slice.region(), domain).unwrap_or(null_mut());
-            gather.add(place, length as usize, desc);
+            pieces.add(slice.address().wrapping_add(from), length as usize, desc);
         });
         if part.pieces == 0 {
             flying.handed = true;
@@ -245,16 +234,10 @@ impl Sends {
         let Some(remote) = flying.op.work.target().and_then(|to| remote(to, part.offset)) else {
             return Err(Errno(libc::EINVAL));
         };
-        let note = self.contexts.at(context as usize);
-        // SAFETY: the pieces belong to the operation, which stays in `flying`, and the context to `Sends`,
-        // until the provider is done or the lane has closed the endpoint.
-        let posted = unsafe { endpoint.transfer(&mut gather, remote, direction, note) };
-        if !self.is_posted(posted, context, Use::Transfer(at))? {
+        if !self.out.transfer(pieces, remote, direction, Use::Transfer(at), endpoint)? {
             return Ok(Handed::Blocked);
         }
-        let Some(flying) = self.flying.get_mut(at) else { return Ok(Handed::Whole) };
-        (flying.cut, flying.handed, flying.parts) = (cut, part.last, flying.parts + 1);
-        Ok(if part.last { Handed::Whole } else { Handed::Part })
+        Ok(self.handed(at, cut, part.last))
     }
 
     #[inline]
@@ -263,31 +246,18 @@ impl Sends {
             return Ok(Handed::Blocked);
         }
         let Some(flying) = self.flying.get(at) else { return Ok(Handed::Whole) };
-        let (mut cut, mut gather, domain) = (flying.cut, Gather::new(), self.shape.domain);
         let (is_first, id) = match self.told.back() {
             Some((id, last)) if *last == at => (false, *id),
             _ => (true, self.next_message),
         };
-        let most = Most { bytes: self.shape.payload, pieces: self.shape.pieces - 1 };
-        // The header goes first, and is known last.
-        let mut pieces = [(null_mut(), 0, null_mut()); Gather::MOST];
-        let mut count = 0;
-        let part = cut.next(flying.op.work.local(), most, |slice, from, length| {
-            let desc = desc(slice.region(), domain).unwrap_or(null_mut());
-            pieces[count] = (slice.address().wrapping_add(from), length as usize, desc);
-            count += 1;
-        });
         let imm = match flying.op.work {
             Work::Send { imm, .. } => imm,
             _ => None,
         };
         let total = flying.op.work.total() as u64;
-        let frame = Frame::Message { id, total, offset: part.offset as u64, imm };
-        let Some(context) = self.header(frame, &mut gather) else { return Ok(Handed::Blocked) };
-        for (place, length, desc) in &pieces[..count] {
-            gather.add(*place, *length, *desc);
-        }
-        if !self.send(&mut gather, context, Use::Frame(at), endpoint)? {
+        let load = self.load(flying, self.shape.asks);
+        let frame = Frame::Message { id, total, offset: load.offset as u64, imm };
+        if !self.out.send(frame, load.copied, load.pieces, Use::Frame(at), endpoint)? {
             return Ok(Handed::Blocked);
         }
         self.sent += 1;
@@ -295,120 +265,109 @@ impl Sends {
             self.next_message += 1;
             self.told.push_back((id, at));
         }
-        let Some(flying) = self.flying.get_mut(at) else { return Ok(Handed::Whole) };
-        (flying.cut, flying.handed, flying.parts) = (cut, part.last, flying.parts + 1);
-        Ok(if part.last { Handed::Whole } else { Handed::Part })
+        Ok(self.handed(at, load.cut, load.last))
+    }
+
+    /// The next bytes of an operation that go with a frame: as they lie, or copied.
+    #[inline]
+    fn load(&self, flying: &Flying, copies: bool) -> Load {
+        let (mut cut, mut pieces, mut copied) = (flying.cut, Gather::new(), 0);
+        let Shape { domain, payload, .. } = self.shape;
+        let most = Most { bytes: payload, pieces: self.shape.pieces - 1 };
+        let part = cut.next(flying.op.work.local(), most, |slice, from, length| {
+            let length = length as usize;
+            if copies {
+                self.out.copy(copied, slice, from, length);
+                copied += length;
+            } else {
+                let desc = desc(slice.region(), domain).unwrap_or(null_mut());
+                pieces.add(slice.address().wrapping_add(from), length, desc);
+            }
+        });
+        Load { cut, pieces, copied, offset: part.offset, last: part.last }
     }
 
     fn hand_number(&mut self, at: u32, endpoint: &Endpoint) -> Result<Handed, Errno> {
-        if self.free.len() <= RESERVED {
+        if self.out.is_full() || !self.has_credit() {
             return Ok(Handed::Blocked);
         }
         let Some(flying) = self.flying.get(at) else { return Ok(Handed::Whole) };
         let Work::Write { imm: Some(imm), .. } = flying.op.work else { return Ok(Handed::Whole) };
-        let (id, length) = (self.next_message, flying.op.work.total() as u64);
-        let handed = self.hand_frame(at, Frame::Number { id, length, imm }, endpoint)?;
-        if handed == Handed::Whole {
-            self.next_message += 1;
-            self.told.push_back((id, at));
-        }
-        Ok(handed)
-    }
-
-    fn hand_change(&mut self, at: u32, endpoint: &Endpoint) -> Result<Handed, Errno> {
-        let Some(flying) = self.flying.get(at) else { return Ok(Handed::Whole) };
-        let change = match flying.op.work {
-            Work::FetchAdd { add, .. } => Change::Add(add),
-            Work::CompareSwap { expect, new, .. } => Change::Swap { expect, new },
-            _ => return Ok(Handed::Whole),
-        };
-        let Some((key, offset)) = flying.op.work.target().and_then(key) else {
-            return Err(Errno(libc::EINVAL));
-        };
-        let id = self.next_question;
-        let handed = self.hand_frame(at, Frame::Change { id, key, offset, change }, endpoint)?;
-        if handed == Handed::Whole {
-            self.next_question += 1;
-            self.asked.push((id, at));
-        }
-        Ok(handed)
-    }
-
-    /// Sends a frame that an operation consists of.
-    fn hand_frame(&mut self, at: u32, frame: Frame, endpoint: &Endpoint) -> Result<Handed, Errno> {
-        if !self.has_credit() {
-            return Ok(Handed::Blocked);
-        }
-        let mut gather = Gather::new();
-        let Some(context) = self.header(frame, &mut gather) else { return Ok(Handed::Blocked) };
-        if !self.send(&mut gather, context, Use::Frame(at), endpoint)? {
+        let (id, length, cut) = (self.next_message, flying.op.work.total() as u64, flying.cut);
+        let frame = Frame::Number { id, length, imm };
+        if !self.out.send(frame, 0, Gather::new(), Use::Frame(at), endpoint)? {
             return Ok(Handed::Blocked);
         }
         self.sent += 1;
-        if let Some(flying) = self.flying.get_mut(at) {
-            (flying.handed, flying.parts) = (true, flying.parts + 1);
+        self.next_message += 1;
+        self.told.push_back((id, at));
+        Ok(self.handed(at, cut, true))
+    }
+
+    /// Asks the peer to do something itself: to change a number, or to write or read a part.
+    fn hand_question(&mut self, at: u32, endpoint: &Endpoint) -> Result<Handed, Errno> {
+        if !self.has_credit() || self.asked.len() >= QUESTIONS {
+            return Ok(Handed::Blocked);
         }
-        Ok(Handed::Whole)
+        let Some(flying) = self.flying.get(at) else { return Ok(Handed::Whole) };
+        let Some((key, offset)) = flying.op.work.target().and_then(key) else {
+            return Err(Errno(libc::EINVAL));
+        };
+        let load = self.load(flying, matches!(flying.op.work, Work::Write { .. }));
+        let length = load.cut.done() - load.offset;
+        let (id, offset_there) = (self.next_question, offset.wrapping_add(load.offset as u64));
+        let (frame, copied) = match flying.op.work {
+            Work::FetchAdd { add, .. } => {
+                (Frame::Change { id, key, offset, change: Change::Add(add) }, 0)
+            }
+            Work::CompareSwap { expect, new, .. } => {
+                (Frame::Change { id, key, offset, change: Change::Swap { expect, new } }, 0)
+            }
+            Work::Read { .. } => {
+                (Frame::Get { id, key, offset: offset_there, length: length as u64 }, 0)
+            }
+            _ => (Frame::Put { id, key, offset: offset_there }, load.copied),
+        };
+        if !self.out.send(frame, copied, Gather::new(), Use::Frame(at), endpoint)? {
+            return Ok(Handed::Blocked);
+        }
+        self.sent += 1;
+        self.next_question += 1;
+        self.asked.push(Question { id, at, offset: load.offset, length });
+        if let Some(flying) = self.flying.get_mut(at) {
+            flying.questions += 1;
+        }
+        Ok(self.handed(at, load.cut, load.last))
     }
 
-    /// Says something that belongs to no operation and needs no buffer; `false`: not now. `Err`: never.
-    pub(super) fn say(&mut self, frame: Frame, endpoint: &Endpoint) -> Result<bool, Errno> {
-        let mut gather = Gather::new();
-        let Some(context) = self.header(frame, &mut gather) else { return Ok(false) };
-        self.send(&mut gather, context, Use::Own, endpoint)
-    }
-
-    /// Whether something was said that the provider still has.
-    pub(super) fn is_saying(&self) -> bool {
-        self.uses.contains(&Use::Own)
-    }
-
-    /// Writes a frame's header for the next free context.
-    fn header(&mut self, frame: Frame, gather: &mut Gather) -> Option<u32> {
-        let context = *self.free.last()?;
-        let at = context as usize * Frame::ENCODED;
-        self.headers.memory().write(at, &frame.to_bytes());
-        let place = self.headers.memory().address().wrapping_add(at);
-        gather.add(place, Frame::ENCODED, self.headers.desc());
-        Some(context)
-    }
-
+    /// Notes that a part of an operation went to the provider.
     #[inline]
-    fn send(
+    fn handed(&mut self, at: u32, cut: Cut, last: bool) -> Handed {
+        if let Some(flying) = self.flying.get_mut(at) {
+            (flying.cut, flying.handed, flying.parts) = (cut, last, flying.parts + 1);
+        }
+        if last { Handed::Whole } else { Handed::Part }
+    }
+
+    /// Says something that belongs to no operation and needs no buffer; `false`: not now.
+    pub(super) fn say(&mut self, frame: Frame, endpoint: &Endpoint) -> Result<bool, Errno> {
+        self.out.send(frame, 0, Gather::new(), Use::Own, endpoint)
+    }
+
+    /// As [`Sends::say`], with bytes behind it, which fit.
+    pub(super) fn say_with(
         &mut self,
-        gather: &mut Gather,
-        context: u32,
-        used: Use,
+        frame: Frame,
+        bytes: &Slice,
         endpoint: &Endpoint,
     ) -> Result<bool, Errno> {
-        let note = self.contexts.at(context as usize);
-        // SAFETY: the header and the context belong to `Sends`, other pieces to an operation in `flying`: they
-        // stay until the provider is done or the lane has closed the endpoint.
-        let posted = unsafe { endpoint.send(gather, note) };
-        self.is_posted(posted, context, used)
+        self.out.copy(0, bytes, 0, bytes.len());
+        self.out.send(frame, bytes.len(), Gather::new(), Use::Own, endpoint)
     }
 
-    /// Notes what the provider took; `false`: it is full.
-    #[inline]
-    fn is_posted(
-        &mut self,
-        posted: Result<(), Errno>,
-        context: u32,
-        used: Use,
-    ) -> Result<bool, Errno> {
-        match posted {
-            Ok(()) => {
-                self.free.pop();
-                self.uses[context as usize] = used;
-                self.moves += 1;
-                Ok(true)
-            }
-            Err(Errno(libc::EAGAIN)) => {
-                self.blocked = true;
-                Ok(false)
-            }
-            Err(errno) => Err(errno),
-        }
+    /// How many bytes a frame carries, and whether peers may ask for them.
+    pub(super) fn answers_with(&self) -> Option<u64> {
+        self.shape.asks.then_some(self.shape.payload.into())
     }
 
     /// Whether the peer has a buffer for another frame.
@@ -417,34 +376,25 @@ impl Sends {
         self.sent - self.freed < self.shape.buffers
     }
 
-    /// The provider is done with a context. Says which operation it was a transfer of, or `None`.
+    /// The provider is done with a context; says whom it worked for.
     #[inline]
-    pub(super) fn complete(&mut self, context: usize) -> Option<Part> {
-        let used = std::mem::replace(self.uses.get_mut(context)?, Use::Free);
-        if used != Use::Free {
-            self.free.push(context as u32);
-            self.moves += 1;
-        }
-        match used {
-            Use::Transfer(at) => Some(Part { at, is_transfer: true }),
-            Use::Frame(at) => Some(Part { at, is_transfer: false }),
-            Use::Free | Use::Own => None,
-        }
+    pub(super) fn complete(&mut self, context: usize) -> Use {
+        self.out.complete(context)
     }
 
     /// A part of an operation is over, and well.
     #[inline]
-    pub(super) fn succeed(&mut self, part: Part, over: &mut Over<'_>) {
-        let Some(flying) = self.flying.get_mut(part.at) else { return };
+    pub(super) fn succeed(&mut self, at: u32, over: &mut Over<'_>) {
+        let Some(flying) = self.flying.get_mut(at) else { return };
         flying.parts -= 1;
-        self.finish(part.at, over);
+        self.finish(at, over);
     }
 
     /// Gives an operation back if nothing is left to be done for it; if it is a number that is left, that follows.
     #[inline]
     fn finish(&mut self, at: u32, over: &mut Over<'_>) {
         let Some(flying) = self.flying.get_mut(at) else { return };
-        if flying.parts > 0 || !flying.handed {
+        if flying.parts > 0 || flying.questions > 0 || !flying.handed {
             return;
         }
         if flying.awaits {
@@ -479,9 +429,8 @@ impl Sends {
         if !possible {
             return Err(Failure::Nonsense);
         }
-        if freed > self.freed || received > self.told.front().map_or(u64::MAX, |told| told.0) {
-            self.words += 1;
-        }
+        let goes_on = self.told.front().is_some_and(|told| told.0 < received);
+        self.words += u64::from(goes_on || freed > self.freed);
         // An older word may come after a newer one.
         self.arrived = self.arrived.max(arrived);
         self.freed = self.freed.max(freed);
@@ -497,26 +446,53 @@ impl Sends {
         Ok(())
     }
 
-    /// The peer answers a question. The error is the operation that it refuses, or nonsense.
+    /// The peer answers a question with a number. The error is the operation that it refuses, or nonsense.
     pub(super) fn answer(
         &mut self,
         id: u64,
         old: Option<u64>,
         over: &mut Over<'_>,
     ) -> Result<(), Option<u32>> {
-        let index = self.asked.iter().position(|asked| asked.0 == id).ok_or(None)?;
-        let (_, at) = self.asked.swap_remove(index);
-        self.words += 1;
+        let Question { at, .. } = self.take_question(id).ok_or(None)?;
         let old = old.ok_or(Some(at))?;
         let flying = self.flying.get_mut(at).ok_or(None)?;
-        flying.awaits = false;
-        if let Work::FetchAdd { old: place, .. } | Work::CompareSwap { old: place, .. } =
-            &flying.op.work
-        {
-            place.region().memory().store(place.offset(), old);
+        match &flying.op.work {
+            Work::FetchAdd { old: place, .. } | Work::CompareSwap { old: place, .. } => {
+                place.region().memory().store(place.offset(), old);
+            }
+            Work::Write { .. } => {}
+            _ => return Err(None),
         }
+        flying.questions -= 1;
         self.finish(at, over);
         Ok(())
+    }
+
+    /// The peer answers a question with bytes, so many from `at` on.
+    pub(super) fn data(
+        &mut self,
+        id: u64,
+        (memory, at): (&Memory, usize),
+        length: u64,
+        over: &mut Over<'_>,
+    ) -> Result<(), Failure> {
+        let question = self.take_question(id).ok_or(Failure::Nonsense)?;
+        let flying = self.flying.get_mut(question.at).ok_or(Failure::Nonsense)?;
+        let Work::Read { into, .. } = &flying.op.work else { return Err(Failure::Nonsense) };
+        if question.length as u64 != length {
+            return Err(Failure::Nonsense);
+        }
+        scatter(into.as_slice(), question.offset, question.length, memory, at);
+        flying.questions -= 1;
+        self.finish(question.at, over);
+        Ok(())
+    }
+
+    fn take_question(&mut self, id: u64) -> Option<Question> {
+        let index = self.asked.iter().position(|asked| asked.id == id)?;
+        self.words += 1;
+        // In order, so that the oldest stays the first.
+        Some(self.asked.remove(index))
     }
 
     /// The operation that a message numbered so belongs to.
@@ -529,14 +505,6 @@ impl Sends {
         self.flying.get(at)?.op.work.target().and_then(key).map(|(key, _)| key)
     }
 
-    /// A transfer that is with the provider.
-    pub(super) fn transfer(&self) -> Option<u32> {
-        self.uses.iter().find_map(|used| match used {
-            Use::Transfer(at) => Some(*at),
-            _ => None,
-        })
-    }
-
     /// The endpoint is closed: everything comes back, one of them by its own fault.
     pub(super) fn abandon(&mut self, fault: Option<(u32, Failure)>, over: &mut Over<'_>) {
         if let Some((at, failure)) = fault
@@ -547,20 +515,21 @@ impl Sends {
         for flying in self.flying.take_all() {
             over.add(flying.op, Err(Failure::Flushed));
         }
-        (self.waiting.clear(), self.placed.clear(), self.told.clear(), self.asked.clear());
-        self.uses.fill(Use::Free);
-        self.free = (0..self.uses.len() as u32).collect();
+        self.waiting.clear();
+        self.placed.clear();
+        self.told.clear();
+        self.asked.clear();
+        self.out.abandon();
     }
 }
 
-/// Contexts that operations leave for the lane's own words.
-const RESERVED: usize = 2;
-
-/// A part of an operation.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Part {
-    pub(super) at: u32,
-    pub(super) is_transfer: bool,
+/// Bytes that go with a frame, and how far the operation is cut then.
+struct Load {
+    cut: Cut,
+    pieces: Gather,
+    copied: usize,
+    offset: usize,
+    last: bool,
 }
 
 /// Where a part of a transfer goes.
@@ -582,3 +551,6 @@ fn key(target: &Target) -> Option<(u64, u64)> {
         _ => None,
     }
 }
+
+/// How many questions may be open: answers find spare buffers here.
+const QUESTIONS: usize = 12;

@@ -20,7 +20,7 @@ use crate::region::Rights;
 
 pub(super) struct Slots {
     mr: Arc<Mr>,
-    contexts: Contexts,
+    contexts: Arc<Contexts>,
     /// Not with the provider, and not in use.
     idle: Vec<u32>,
 }
@@ -34,7 +34,16 @@ impl Slots {
     pub(super) fn new(device: &Arc<Device>, count: usize) -> Result<Self, Error> {
         let memory = Memory::allocate(count * Self::SIZE, Pages::Plain)?;
         let mr = Arc::new(Mr::new(device.clone(), &memory, Rights::NONE)?);
-        Ok(Slots { mr, contexts: Contexts::new(count), idle: (0..count as u32).rev().collect() })
+        Ok(Slots {
+            mr,
+            contexts: Arc::new(Contexts::new(count)),
+            idle: (0..count as u32).rev().collect(),
+        })
+    }
+
+    /// What the endpoint uses as long as it is open.
+    pub(super) fn used(&self) -> (Arc<Mr>, Arc<Contexts>) {
+        (self.mr.clone(), self.contexts.clone())
     }
 
     pub(super) fn contexts(&self) -> &Contexts {
