@@ -1,4 +1,4 @@
-//! Moves bytes between registered memories: over verbs, shared memory or TCP, by one small trait.
+//! Moves bytes between registered memories: over verbs, libfabric, shared memory or TCP, by one small trait.
 //!
 //! It reads no configuration and no environment of its own: the program hands it what it needs. It
 //! does not know what the bytes mean. A lane is one way and stays dead once it died; a [`link::Link`]
@@ -7,7 +7,8 @@
 //! Start at [`Lane`]. Around it: [`Memory`] holds bytes that peers may touch, [`Region`] is memory that
 //! is registered, [`Window`] a peer's region; an [`Op`] goes in and comes back as a [`Completion`].
 //! [`Fabric`] and [`Half`] make lanes; [`wait`] sleeps for them, [`drive()`] makes them awaitable. For
-//! verbs there is more to see: [`verbs::survey()`] and [`verbs::choose()`].
+//! verbs there is more to see: [`verbs::survey()`] and [`verbs::choose()`]; for libfabric [`ofi::survey()`] and
+//! [`ofi::choose()`].
 
 mod alarm;
 mod attached;

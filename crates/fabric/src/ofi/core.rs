@@ -11,7 +11,7 @@ use super::contexts::Contexts;
 use super::cq::Event;
 use super::endpoint::Endpoint;
 use super::failure::{of_frame, of_transfer};
-use super::frame::{Change, Frame};
+use super::frame::{Change, Frame, HEADER, opened};
 use super::inbox::{Inbox, Part, TooLong};
 use super::mr::Mr;
 use super::outgoing::Use;
@@ -30,6 +30,8 @@ pub(super) struct Core {
     pub(super) stats: Arc<Stats>,
     /// Over, and not told yet.
     pub(super) ready: Vec<Completion>,
+    /// What frames of the peer begin with.
+    token: u64,
     /// What peers were given keys of.
     granted: HashMap<u64, Vec<WeakRegion>>,
     /// Frames that took a buffer, and those buffers that are free again.
@@ -74,8 +76,15 @@ impl From<Failure> for End {
 }
 
 impl Core {
-    pub(super) fn new(sends: Sends, slots: Slots, inbox: Inbox, config: &Config) -> Self {
+    pub(super) fn new(
+        token: u64,
+        sends: Sends,
+        slots: Slots,
+        inbox: Inbox,
+        config: &Config,
+    ) -> Self {
         Core {
+            token,
             sends,
             slots,
             inbox,
@@ -190,8 +199,13 @@ impl Core {
                 failure => Err(failure.into()),
             };
         }
-        let frame = Frame::from_bytes(&self.slots.header(slot))?;
-        let length = event.length.checked_sub(Frame::ENCODED).ok_or(Failure::Nonsense)? as u64;
+        let whole = event.length.checked_sub(HEADER);
+        let frame = whole.and_then(|_| opened(self.token, &self.slots.header(slot)));
+        let (Some(frame), Some(length)) = (frame, whole) else {
+            self.slots.free(slot);
+            return Ok(());
+        };
+        let (frame, length) = (frame?, length as u64);
         self.arrived += u64::from(frame.takes_a_buffer());
         if let Frame::Message { id, total, offset, imm } = frame {
             return Ok(self.inbox.message(id, total, imm, Part { slot, offset, length })?);
@@ -386,8 +400,10 @@ impl Core {
 
     /// When to look, even if nothing comes.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
-        let waits =
-            self.sends.out().is_blocked() || self.state() != self.said || !self.answers.is_empty();
+        let waits = self.sends.out().is_blocked()
+            || self.slots.are_short()
+            || self.state() != self.said
+            || !self.answers.is_empty();
         let retry = (waits || self.doubt.is_some()).then(|| now + RETRY);
         let dues = [self.transfers.due(), self.words.due(), retry];
         dues.into_iter().flatten().min()
@@ -431,8 +447,11 @@ impl Core {
     pub(super) fn abandon(&mut self, end: &End) {
         let mut over = Over { stats: &self.stats, done: &mut self.ready };
         let fault = end.operation.map(|at| (at, end.failure));
-        self.sends.abandon(fault, &mut over);
-        self.inbox.abandon(&mut over);
+        let told = self.sends.abandon(fault, &mut over);
+        // One of them says what happened, if only a receive was under way.
+        let is_gone = end.failure == Failure::PeerGone && !told;
+        let first = if is_gone { Failure::PeerGone } else { Failure::Flushed };
+        self.inbox.abandon(first, &mut over);
     }
 }
 

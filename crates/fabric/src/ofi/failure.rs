@@ -10,7 +10,10 @@ use crate::op::Failure;
 /// Why a call that sets something up failed.
 pub(super) fn error(facts: &Facts, call: &str, errno: Errno) -> Error {
     let call = format!("{call} by {} of libfabric", facts.provider);
+    // ofi_rxm makes a queue for as many peers as it is told to expect, and some devices have none so long.
+    let is_crowded = facts.provider.starts_with("verbs") && call.starts_with("make an endpoint");
     let (kind, remedy) = match errno.0 {
+        _ if is_crowded => (Kind::Full, "set FI_UNIVERSE_SIZE=16 in the environment"),
         libc::ENOMEM | libc::ENOSPC | libc::EMFILE => {
             (Kind::Full, "raise memlock and the number of open files, or ask for less")
         }

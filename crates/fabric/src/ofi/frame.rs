@@ -2,6 +2,25 @@
 
 use crate::op::Failure;
 
+/// How long a frame is with the token in front of it: the one that its receiver gave its peer alone. An endpoint
+/// takes messages of everybody who finds it; those of strangers are known by their token.
+pub(super) const HEADER: usize = 8 + Frame::ENCODED;
+
+/// A frame as it is sent.
+pub(super) fn sealed(token: u64, frame: Frame) -> [u8; HEADER] {
+    let mut bytes = [0; HEADER];
+    bytes[..8].copy_from_slice(&token.to_le_bytes());
+    bytes[8..].copy_from_slice(&frame.to_bytes());
+    bytes
+}
+
+/// A frame that came. `None`: it is a stranger's.
+pub(super) fn opened(token: u64, bytes: &[u8; HEADER]) -> Option<Result<Frame, Failure>> {
+    let (said, frame) = bytes.split_first_chunk()?;
+    let frame = frame.try_into().ok()?;
+    (u64::from_le_bytes(*said) == token).then(|| Frame::from_bytes(frame))
+}
+
 /// One frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Frame {
@@ -141,6 +160,17 @@ mod tests {
         ] {
             assert_eq!(Frame::from_bytes(&frame.to_bytes()), Ok(frame));
         }
+    }
+
+    #[test]
+    fn strangers_are_known_by_their_token() {
+        let frame = Frame::Doubt { id: 1, key: 2 };
+        let bytes = sealed(77, frame);
+        assert_eq!(opened(77, &bytes), Some(Ok(frame)));
+        assert_eq!(opened(78, &bytes), None);
+        let mut bad = bytes;
+        bad[8] = 9;
+        assert_eq!(opened(77, &bad), Some(Err(Failure::Nonsense)));
     }
 
     #[test]

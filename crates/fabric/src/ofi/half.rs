@@ -12,7 +12,7 @@ use super::core::Core;
 use super::domain::Shared;
 use super::endpoint::Endpoint;
 use super::failure::error;
-use super::frame::Frame;
+use super::frame::HEADER;
 use super::gather::Gather;
 use super::grave::Grave;
 use super::inbox::Inbox;
@@ -25,6 +25,7 @@ use super::sends::{Sends, Shape};
 use super::sleeper::Sleeper;
 use super::slots::{self, Slots};
 use crate::error::{Error, Kind};
+use crate::grants::random;
 use crate::lane::Lane;
 use crate::open::Half;
 
@@ -52,6 +53,7 @@ impl OfiHalf {
             buffers: (count - Slots::SPARE) as u16,
             frame: Slots::SIZE as u32,
             max_message: MAX_MESSAGE,
+            token: random()? as u64,
             home: Home::ours()?,
             provider: facts.provider.clone(),
             address,
@@ -65,7 +67,7 @@ impl OfiHalf {
         Shape {
             domain: self.shared.device.number(),
             transfer: u32::try_from(facts.max_message).unwrap_or(u32::MAX).min(LONGEST_TRANSFER),
-            payload: self.ours.frame.min(peer.frame) - Frame::ENCODED as u32,
+            payload: self.ours.frame.min(peer.frame) - HEADER as u32,
             pieces: facts.pieces.min(Gather::MOST),
             buffers: peer.buffers.into(),
             asks: facts.is_trustful(),
@@ -86,7 +88,7 @@ impl Half for OfiHalf {
         let life = Life::of(&peer.home, &self.ours.home);
         let is_here = peer.home == self.ours.home && self.shared.device.facts().is_trustful();
         let grave = is_here.then(|| Grave::of(&self.ours.address, &peer.address));
-        let OfiHalf { mut endpoint, slots, shared, .. } = *self;
+        let OfiHalf { mut endpoint, slots, shared, ours } = *self;
         let facts = shared.device.facts();
         let address = Address::new(&peer.address);
         let connected = address.ok_or(Errno(libc::EINVAL)).and_then(|at| endpoint.connect(&at));
@@ -97,9 +99,14 @@ impl Half for OfiHalf {
         })?;
         // What a peer might still read after the endpoint was closed is a copy.
         let room = if shape.asks { shape.payload as usize } else { 0 };
-        let out = Outgoing::new(&shared.device, window(facts), room)?;
-        let core =
-            Core::new(Sends::new(shape, out), slots, Inbox::new(max_message), &shared.config);
+        let out = Outgoing::new(&shared.device, window(facts), room, peer.token)?;
+        let core = Core::new(
+            ours.token,
+            Sends::new(shape, out),
+            slots,
+            Inbox::new(max_message),
+            &shared.config,
+        );
         Ok(Box::new(OfiLane::new(shared, endpoint, core, sleeper, life, grave, max_message)))
     }
 }

@@ -161,11 +161,11 @@ impl Inbox {
         Ok(())
     }
 
-    /// The lane is dead: every receive comes back.
-    pub(super) fn abandon(&mut self, over: &mut Over<'_>) {
+    /// The lane is dead: every receive comes back, the oldest with the reason.
+    pub(super) fn abandon(&mut self, mut reason: Failure, over: &mut Over<'_>) {
         let matched = self.messages.drain(..).flatten().filter_map(|message| message.receive);
         for receive in matched.chain(self.receives.drain(..)) {
-            over.add(receive, Err(Failure::Flushed));
+            over.add(receive, Err(std::mem::replace(&mut reason, Failure::Flushed)));
         }
         self.matched = 0;
     }

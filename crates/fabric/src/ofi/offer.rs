@@ -4,7 +4,7 @@ use super::av::Address;
 use super::life::Home;
 use crate::error::{Error, Kind};
 
-/// One end of a lane. Version 1: version, buffers, longest message, home, provider, address.
+/// One end of a lane. Version 1: version, buffers, longest frame and message, token, home, provider, address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Offer {
     /// How many frames it takes in before they are received.
@@ -13,6 +13,8 @@ pub(super) struct Offer {
     pub(super) frame: u32,
     /// The longest message it takes.
     pub(super) max_message: u32,
+    /// What frames to it begin with. Told in offers alone.
+    pub(super) token: u64,
     /// Where its process is to be found.
     pub(super) home: Home,
     /// The provider's name: those of two names do not understand each other.
@@ -30,6 +32,7 @@ impl Offer {
         bytes.extend(self.buffers.to_le_bytes());
         bytes.extend(self.frame.to_le_bytes());
         bytes.extend(self.max_message.to_le_bytes());
+        bytes.extend(self.token.to_le_bytes());
         bytes.extend(self.home.to_bytes());
         for part in [self.provider.as_bytes(), &self.address] {
             bytes.extend((part.len() as u16).to_le_bytes());
@@ -57,6 +60,7 @@ impl Offer {
         let (buffers, rest) = rest.split_first_chunk()?;
         let (frame, rest) = rest.split_first_chunk()?;
         let (max_message, rest) = rest.split_first_chunk()?;
+        let (token, rest) = rest.split_first_chunk()?;
         let (home, rest) = rest.split_first_chunk()?;
         let (provider, rest) = part(rest, Self::LONGEST_NAME)?;
         let (address, rest) = part(rest, Address::MOST)?;
@@ -64,6 +68,7 @@ impl Offer {
             buffers: u16::from_le_bytes(*buffers),
             frame: u32::from_le_bytes(*frame),
             max_message: u32::from_le_bytes(*max_message),
+            token: u64::from_le_bytes(*token),
             home: Home::from_bytes(home),
             provider: std::str::from_utf8(provider).ok()?.to_owned(),
             address: address.to_vec(),
@@ -94,6 +99,7 @@ mod tests {
             buffers: 64,
             frame: 16 << 10,
             max_message: 1 << 20,
+            token: 0x1122_3344_5566_7788,
             home: Home { boot: [7; 16], space: 9, pid: 1234 },
             provider: "tcp;ofi_rxm".to_owned(),
             address: vec![2, 0, 127, 0, 0, 1],

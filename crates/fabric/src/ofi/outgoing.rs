@@ -11,7 +11,7 @@ use rdma_sys::Errno;
 use super::contexts::Contexts;
 use super::device::Device;
 use super::endpoint::{Direction, Endpoint, Remote};
-use super::frame::Frame;
+use super::frame::{Frame, HEADER, sealed};
 use super::gather::Gather;
 use super::mr::Mr;
 use crate::error::Error;
@@ -22,6 +22,8 @@ pub(super) struct Outgoing {
     /// A buffer for each context: a frame, and room for bytes behind it where frames are copied.
     buffers: Arc<Mr>,
     room: usize,
+    /// What frames begin with, by the peer's wish.
+    token: u64,
     contexts: Arc<Contexts>,
     /// What each context is used for.
     uses: Vec<Use>,
@@ -46,12 +48,18 @@ pub(super) enum Use {
 
 impl Outgoing {
     /// For so many at a time, with so much room behind each frame.
-    pub(super) fn new(device: &Arc<Device>, window: usize, room: usize) -> Result<Self, Error> {
-        let room = Frame::ENCODED + room;
+    pub(super) fn new(
+        device: &Arc<Device>,
+        window: usize,
+        room: usize,
+        token: u64,
+    ) -> Result<Self, Error> {
+        let room = HEADER + room;
         let memory = Memory::allocate(window * room, Pages::Plain)?;
         Ok(Outgoing {
             buffers: Arc::new(Mr::new(device.clone(), &memory, Rights::NONE)?),
             room,
+            token,
             contexts: Arc::new(Contexts::new(window)),
             uses: vec![Use::Free; window],
             free: (0..window as u32).rev().collect(),
@@ -105,7 +113,7 @@ impl Outgoing {
     /// Copies bytes of a slice behind the next frame, from `at` on.
     pub(super) fn copy(&self, at: usize, slice: &Slice, from: usize, length: usize) {
         let Some(context) = self.free.last() else { return };
-        let place = *context as usize * self.room + Frame::ENCODED + at;
+        let place = *context as usize * self.room + HEADER + at;
         let memory = self.buffers.memory();
         memory.copy(place, slice.region().memory(), slice.offset() + from, length);
     }
@@ -123,9 +131,9 @@ impl Outgoing {
     ) -> Result<bool, Errno> {
         let Some(context) = self.free.last().copied() else { return Ok(false) };
         let at = context as usize * self.room;
-        self.buffers.memory().write(at, &frame.to_bytes());
+        self.buffers.memory().write(at, &sealed(self.token, frame));
         let place = self.buffers.memory().address().wrapping_add(at);
-        let mut all = pieces.behind(place, Frame::ENCODED + copied, self.buffers.desc());
+        let mut all = pieces.behind(place, HEADER + copied, self.buffers.desc());
         let note = self.contexts.at(context as usize);
         // SAFETY: the buffer and the context are ours, the pieces the caller's operation's: they stay until
         // the provider is done or the lane has closed the endpoint.

@@ -505,11 +505,11 @@ impl Sends {
         self.flying.get(at)?.op.work.target().and_then(key).map(|(key, _)| key)
     }
 
-    /// The endpoint is closed: everything comes back, one of them by its own fault.
-    pub(super) fn abandon(&mut self, fault: Option<(u32, Failure)>, over: &mut Over<'_>) {
-        if let Some((at, failure)) = fault
-            && let Some(flying) = self.flying.remove(at)
-        {
+    /// The endpoint is closed: everything comes back, one of them by its own fault; says whether there was one.
+    pub(super) fn abandon(&mut self, fault: Option<(u32, Failure)>, over: &mut Over<'_>) -> bool {
+        let failed = fault.and_then(|(at, failure)| Some((self.flying.remove(at)?, failure)));
+        let told = failed.is_some();
+        if let Some((flying, failure)) = failed {
             over.add(flying.op, Err(failure));
         }
         for flying in self.flying.take_all() {
@@ -520,6 +520,7 @@ impl Sends {
         self.told.clear();
         self.asked.clear();
         self.out.abandon();
+        told
     }
 }
 

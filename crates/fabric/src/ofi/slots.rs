@@ -12,7 +12,7 @@ use super::contexts::Contexts;
 use super::device::Device;
 use super::endpoint::Endpoint;
 use super::failure::error;
-use super::frame::Frame;
+use super::frame::HEADER;
 use super::mr::Mr;
 use crate::error::Error;
 use crate::memory::{Memory, Pages};
@@ -29,7 +29,7 @@ impl Slots {
     /// Buffers beyond those that peers are promised: for what needs none.
     pub(super) const SPARE: usize = 16;
     /// How long one is.
-    pub(super) const SIZE: usize = Frame::ENCODED + 16 * 1024;
+    pub(super) const SIZE: usize = HEADER + 16 * 1024;
 
     pub(super) fn new(device: &Arc<Device>, count: usize) -> Result<Self, Error> {
         let memory = Memory::allocate(count * Self::SIZE, Pages::Plain)?;
@@ -50,9 +50,14 @@ impl Slots {
         &self.contexts
     }
 
-    /// Gives the provider what is idle; says whether it took all.
+    /// Whether some are not with the provider that could be.
+    pub(super) fn are_short(&self) -> bool {
+        !self.idle.is_empty()
+    }
+
+    /// Gives the provider what is idle, as far as it takes it.
     #[inline]
-    pub(super) fn post(&mut self, endpoint: &Endpoint) -> Result<bool, Errno> {
+    pub(super) fn post(&mut self, endpoint: &Endpoint) -> Result<(), Errno> {
         while let Some(slot) = self.idle.last() {
             let place = self.mr.memory().address().wrapping_add(*slot as usize * Self::SIZE);
             let context = self.contexts.at(*slot as usize);
@@ -60,23 +65,23 @@ impl Slots {
             // closes that first.
             match unsafe { endpoint.receive((place, Self::SIZE), self.mr.desc(), context) } {
                 Ok(()) => self.idle.pop(),
-                Err(Errno(libc::EAGAIN)) => return Ok(false),
+                Err(Errno(libc::EAGAIN)) => return Ok(()),
                 Err(errno) => return Err(errno),
             };
         }
-        Ok(true)
+        Ok(())
     }
 
-    /// The frame that came into a slot.
-    pub(super) fn header(&self, slot: u32) -> [u8; Frame::ENCODED] {
-        let mut header = [0; Frame::ENCODED];
+    /// The frame that came into a slot, and its token.
+    pub(super) fn header(&self, slot: u32) -> [u8; HEADER] {
+        let mut header = [0; HEADER];
         self.mr.memory().read(slot as usize * Self::SIZE, &mut header);
         header
     }
 
     /// Where the bytes behind a slot's frame are.
     pub(super) fn payload(&self, slot: u32) -> (&Memory, usize) {
-        (self.mr.memory(), slot as usize * Self::SIZE + Frame::ENCODED)
+        (self.mr.memory(), slot as usize * Self::SIZE + HEADER)
     }
 
     /// A slot is not used any more.
