@@ -8,7 +8,7 @@ use super::config::Config;
 use super::device::Device;
 use super::failure::error;
 use super::half::OfiHalf;
-use super::info::Query;
+use super::info::{Facts, Query};
 use super::library::library;
 use super::mr::{Mr, registration};
 use super::survey::Unavailable;
@@ -48,15 +48,18 @@ impl Domain {
             let off = Unavailable::Library(error);
             Error::new(Kind::Unsupported, call(), &off, off.remedy())
         })?;
-        // An address chooses the interface by itself.
-        let domain = config.address.is_none().then_some(wanted.domain.as_str());
-        let query = Query { provider: Some(&wanted.name), domain, address: config.address };
+        let query = Query { provider: Some(&wanted.name), address: config.address };
         let gone = |why: &dyn std::fmt::Display| {
             let remedy = "see what `fi_info -t FI_EP_RDM` lists, and which addresses are here";
             Error::new(Kind::Gone, call(), why, remedy)
         };
         let mut found = query.find(ofi).map_err(|errno| gone(&errno))?;
-        found.retain(|info| info.facts().provider == wanted.name);
+        // An address chooses the interface by itself.
+        let is_wanted = |facts: &Facts| {
+            let is_there = (&facts.fabric, &facts.domain) == (&wanted.fabric, &wanted.domain);
+            facts.provider == wanted.name && (config.address.is_some() || is_there)
+        };
+        found.retain(|info| is_wanted(&info.facts()));
         let info = found.into_iter().next();
         let info = info.ok_or_else(|| gone(&"it is not there any more"))?;
         let facts = info.facts();

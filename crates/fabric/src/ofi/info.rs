@@ -45,7 +45,6 @@ pub(super) struct Facts {
 #[derive(Debug, Default)]
 pub(super) struct Query<'a> {
     pub(super) provider: Option<&'a str>,
-    pub(super) domain: Option<&'a str>,
     pub(super) address: Option<IpAddr>,
 }
 
@@ -68,9 +67,8 @@ impl Query<'_> {
         all.retain(|info| {
             let facts = info.facts();
             let known = seen.iter().any(|known| known.is_same_way(&facts));
-            let wanted = self.domain.is_none_or(|domain| domain == facts.domain);
             seen.push(facts);
-            wanted && !known
+            !known
         });
         Ok(all)
     }
