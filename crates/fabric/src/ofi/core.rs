@@ -1,6 +1,6 @@
 //! What a lane does while its endpoint is open: hears the provider and the peer, and answers.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,8 @@ use super::contexts::Contexts;
 use super::cq::Event;
 use super::endpoint::Endpoint;
 use super::failure::{of_frame, of_transfer};
-use super::frame::{Change, Frame, HEADER, opened};
+use super::frame::{Frame, HEADER, opened};
+use super::granted::Granted;
 use super::inbox::{Inbox, Part, TooLong};
 use super::mr::Mr;
 use super::outgoing::Use;
@@ -20,7 +21,7 @@ use super::slots::Slots;
 use super::watch::Watch;
 use crate::op::{Completion, Failure};
 use crate::over::Over;
-use crate::region::{Region, Rights, Slice, WeakRegion};
+use crate::region::{Rights, Slice};
 use crate::stats::Stats;
 
 pub(super) struct Core {
@@ -32,8 +33,8 @@ pub(super) struct Core {
     pub(super) ready: Vec<Completion>,
     /// What frames of the peer begin with.
     token: u64,
-    /// What peers were given keys of.
-    granted: HashMap<u64, Vec<WeakRegion>>,
+    /// What the peer was given keys of.
+    pub(super) granted: Granted,
     /// Frames that took a buffer, and those buffers that are free again.
     arrived: u64,
     freed: u64,
@@ -90,7 +91,7 @@ impl Core {
             inbox,
             stats: Arc::default(),
             ready: Vec::new(),
-            granted: HashMap::new(),
+            granted: Granted::default(),
             arrived: 0,
             freed: 0,
             said: Frame::State { arrived: 0, freed: 0, received: 0 },
@@ -227,7 +228,7 @@ impl Core {
         let (memory, at) = self.slots.payload(slot);
         match frame {
             Frame::Put { id, key, offset } => {
-                let place = self.place(key, offset, length, WRITE);
+                let place = self.granted.place(key, offset, length, WRITE);
                 if let Some(place) = &place {
                     place.region().memory().copy(place.offset(), memory, at, place.len());
                 }
@@ -248,19 +249,20 @@ impl Core {
             Frame::Message { .. } | Frame::Put { .. } | Frame::Data { .. } => {}
             Frame::Number { id, length, imm } => self.inbox.number(id, length, imm)?,
             Frame::Change { id, key, offset, change } => {
-                let old = self.change(key, offset, change);
+                let old = self.granted.change(key, offset, change);
                 self.reply(Frame::Answer { id, old }, None)?;
             }
             Frame::Get { id, key, offset, length } => {
                 let most = self.sends.answers_with().ok_or(Failure::Nonsense)?;
-                let bytes = self.place(key, offset, length, READ).filter(|_| length <= most);
+                let bytes =
+                    self.granted.place(key, offset, length, READ).filter(|_| length <= most);
                 match bytes {
                     Some(bytes) => self.reply(Frame::Data { id }, Some(bytes))?,
                     None => self.reply(Frame::Answer { id, old: None }, None)?,
                 }
             }
             Frame::Doubt { id, key } => {
-                let old = self.region(key).map(|_| 0);
+                let old = self.granted.holds(key).then_some(0);
                 self.reply(Frame::Answer { id, old }, None)?;
             }
             Frame::Answer { id: DOUBT, old } => {
@@ -299,43 +301,6 @@ impl Core {
         }
         self.answers.push_back(Answer { frame, bytes });
         Ok(())
-    }
-
-    /// Does an atomic operation for the peer; `None`: it may not.
-    fn change(&self, key: u64, offset: u64, change: Change) -> Option<u64> {
-        let word = self.place(key, offset, 8, ATOMIC)?;
-        if !word.address().addr().is_multiple_of(8) {
-            return None;
-        }
-        let (memory, at) = (word.region().memory(), word.offset());
-        Some(match change {
-            Change::Add(add) => memory.fetch_add(at, add),
-            Change::Swap { expect, new } => memory.compare_swap(at, expect, new),
-        })
-    }
-
-    /// The bytes that the peer means, if it may do that with them.
-    fn place(&self, key: u64, offset: u64, length: u64, wanted: Rights) -> Option<Slice> {
-        let region = self.region(key).filter(|region| region.rights().allow(wanted))?;
-        let end = offset.checked_add(length).filter(|end| *end <= region.len() as u64)?;
-        Some(region.slice(offset as usize..end as usize))
-    }
-
-    /// The region that the peer was given this key of, if it is still there.
-    fn region(&self, key: u64) -> Option<Region> {
-        self.granted.get(&key)?.iter().find_map(WeakRegion::upgrade)
-    }
-
-    /// Remembers what the peer is given a key of.
-    pub(super) fn grant(&mut self, key: u64, region: &Region) {
-        self.granted.retain(|_, regions| {
-            regions.retain(|region| !region.is_gone());
-            !regions.is_empty()
-        });
-        let regions = self.granted.entry(key).or_default();
-        if !regions.iter().any(|known| known.is(region)) {
-            regions.push(region.downgrade());
-        }
     }
 
     #[inline]
@@ -464,7 +429,6 @@ fn say(sends: &mut Sends, answer: &Answer, endpoint: &Endpoint) -> Result<bool, 
 
 const READ: Rights = Rights { read: true, ..Rights::NONE };
 const WRITE: Rights = Rights { write: true, ..Rights::NONE };
-const ATOMIC: Rights = Rights { atomic: true, ..Rights::NONE };
 
 /// How a question about a key is numbered; operations count from 0.
 const DOUBT: u64 = u64::MAX;

@@ -200,3 +200,62 @@ pub(super) fn scatter(into: &[Slice], offset: usize, length: usize, from: &Memor
 
 /// How far ahead of what was received a sender may number; none of ours has so many under way.
 const MOST: u64 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Pages;
+    use crate::op::Pieces;
+    use crate::region::{Region, Registration, Rights};
+    use crate::stats::Stats;
+
+    fn part(offset: u64, length: u64) -> Part {
+        Part { slot: 0, offset, length }
+    }
+
+    #[test]
+    fn what_no_peer_of_ours_sends_is_refused() {
+        let mut inbox = Inbox::new(1000);
+        let nonsense = Err(Failure::Nonsense);
+        assert_eq!(inbox.message(0, 1001, None, part(0, 10)), nonsense, "too long");
+        assert_eq!(inbox.message(0, 100, None, part(95, 10)), nonsense, "beyond its end");
+        assert_eq!(inbox.message(0, 100, None, part(u64::MAX, 10)), nonsense, "far beyond");
+        assert_eq!(inbox.message(0, 100, None, part(5, 0)), nonsense, "a part of nothing");
+        assert_eq!(inbox.message(MOST, 100, None, part(0, 10)), nonsense, "far ahead");
+        assert_eq!(inbox.message(0, 100, None, part(0, 60)), Ok(()));
+        assert_eq!(inbox.message(0, 90, None, part(60, 10)), nonsense, "another length");
+        assert_eq!(inbox.message(0, 100, Some(1), part(60, 10)), nonsense, "another number");
+        assert_eq!(inbox.message(0, 100, None, part(50, 50)), nonsense, "more than it has");
+        assert_eq!(inbox.number(0, 8, 7), nonsense, "a message has this place");
+        assert_eq!(inbox.number(1, 8, 7), Ok(()));
+        assert_eq!(inbox.number(1, 8, 7), nonsense, "twice");
+    }
+
+    #[test]
+    fn receives_are_counted_and_come_back_the_oldest_with_the_reason() {
+        let mut inbox = Inbox::new(1000);
+        (0..3).for_each(|token| inbox.add(Op::receive(token, Pieces::EMPTY)));
+        assert_eq!((inbox.posted(), inbox.received()), (3, 0));
+        let mut done = Vec::new();
+        inbox.abandon(Failure::PeerGone, &mut Over { stats: &Stats::default(), done: &mut done });
+        let outcomes: Vec<_> = done.iter().map(|one| (one.token, one.outcome)).collect();
+        let [gone, flushed] = [Failure::PeerGone, Failure::Flushed].map(Err);
+        assert_eq!(outcomes, [(0, gone), (1, flushed), (2, flushed)]);
+        assert_eq!(inbox.posted(), 0);
+    }
+
+    #[test]
+    fn bytes_are_scattered_from_any_place() {
+        let region = |length| {
+            let memory = Memory::allocate(length, Pages::Plain).unwrap();
+            Region::new(memory, Rights::NONE, Registration::Software)
+        };
+        let (from, into) = (region(4096), region(4096));
+        from.memory().write(100, b"abcdefgh");
+        let slices = [into.slice(0..2), into.slice(7..7), into.slice(10..13), into.slice(20..30)];
+        scatter(&slices, 1, 8, from.memory(), 100);
+        assert_eq!(into.slice(0..3).to_vec(), b"\0a\0");
+        assert_eq!(into.slice(10..14).to_vec(), b"bcd\0");
+        assert_eq!(into.slice(20..25).to_vec(), b"efgh\0");
+    }
+}

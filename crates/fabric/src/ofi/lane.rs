@@ -161,7 +161,7 @@ impl Lane for OfiLane {
                 "register the memory with the fabric of the lane, or attach the region to it";
             Error::new(Kind::Misuse, "grant a region", why, remedy)
         })?;
-        self.core.grant(mr.key(), region);
+        self.core.granted.add(mr.key(), region);
         Ok(RemoteRegion {
             lane: LaneKind::Ofi,
             rights: region.rights(),

@@ -10,7 +10,11 @@
 //! was received, and the number of buffers bounds both. So the number of a write is sent once the write
 //! is known to be placed, and needs no order of the provider's.
 //!
-//! The hot path is `lane`, with `sends` and `inbox` under it. The C objects have a file each: `fabric`, `device`,
+//! The `shm` provider trusts its peers: it writes to any memory of a process for who names an address, whatever was
+//! registered, and may do so after an endpoint was closed. Over it everything goes as frames, and the peer
+//! itself writes and reads what it has granted; keys, bounds and rights are looked at there.
+//!
+//! The hot path is `lane`, with `core`, `sends` and `inbox` under it. The C objects have a file each: `fabric`, `device`,
 //! `mr`, `cq`, `av`, `endpoint`.
 
 mod av;
@@ -26,6 +30,7 @@ mod fabric;
 mod failure;
 mod frame;
 mod gather;
+mod granted;
 mod grave;
 mod half;
 mod inbox;
