@@ -38,6 +38,7 @@ mod peer;
 mod rdma;
 mod remote;
 mod revert;
+mod route;
 mod secret_file;
 mod serve;
 mod setup;

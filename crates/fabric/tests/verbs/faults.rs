@@ -142,7 +142,9 @@ fn a_cut_wire_ends_the_lane_and_gives_the_memory_back() {
     }
     wire("mend 0");
     let outcomes = near.outcomes();
-    assert_eq!(outcomes[0], (0, Err(Failure::PeerGone)));
+    // A packet that finds no way out any more is a fault of its own queue pair to soft-RoCE; one that got out is not answered.
+    let is_cut = matches!(outcomes[0], (0, Err(Failure::PeerGone | Failure::Local)));
+    assert!(is_cut, "{outcomes:?}");
     assert!(outcomes[1..].iter().all(|(_, outcome)| *outcome == FLUSHED), "{outcomes:?}");
     memory.take_back().expect("nobody holds it");
     near.is_dead();

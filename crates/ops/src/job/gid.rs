@@ -26,7 +26,7 @@ pub(super) enum Policy {
     /// To look for such an address, in this range if there is one.
     Sort(Sort, Option<Network>),
     /// To take this place of every table: an NCCL that knows no better.
-    Index(u32),
+    Index(u32, Sort),
 }
 
 /// The kind of address that most rails have; `None` where none has one that leads beyond its own link.
@@ -81,7 +81,7 @@ fn by_index(node: &Node, rails: &[&Rail], sort: Sort) -> Result<Policy, String> 
     let mut indices: Vec<u32> = rails.iter().filter_map(index).collect();
     indices.dedup();
     match indices.as_slice() {
-        [index] => Ok(Policy::Index(*index)),
+        [index] => Ok(Policy::Index(*index, sort)),
         _ => Err(format!(
             "this NCCL takes one GID index for all devices (NCCL_IB_GID_INDEX), and theirs differ; use NCCL 2.21 \
              or newer, or fewer devices:\n{}",
@@ -165,6 +165,15 @@ fn version(gid: &Gid) -> Option<u8> {
     }
 }
 
+impl Policy {
+    /// Which addresses connections are made between.
+    pub(super) fn sort(&self) -> Sort {
+        match self {
+            Policy::Sort(sort, _) | Policy::Index(_, sort) => *sort,
+        }
+    }
+}
+
 impl Sort {
     fn of(gid: &Gid) -> Option<Self> {
         Some(Sort { is_v6: gid.ipv4().is_none(), version: version(gid)? })
@@ -225,7 +234,10 @@ mod tests {
 
     #[test]
     fn an_old_nccl_gets_an_index_only_if_it_is_the_same_everywhere() {
-        assert_eq!(policy(&two(0), false, &[]), Ok(Policy::Index(3)));
+        assert_eq!(
+            policy(&two(0), false, &[]),
+            Ok(Policy::Index(3, Sort { is_v6: false, version: 2 }))
+        );
         let refused = policy(&two(2), false, &[]).expect_err("they differ");
         assert!(
             refused.contains("mlx5_0:1  GID 3") && refused.contains("mlx5_1:1  GID 5"),

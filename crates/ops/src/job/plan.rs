@@ -55,6 +55,9 @@ pub struct Plan {
     pub hints: Vec<String>,
     /// Which NCCL it is for.
     pub nccl: Library,
+    /// RoCE: the family of the addresses that connections are made between, and RoCE's version.
+    #[serde(skip)]
+    pub(crate) gids: Option<(&'static str, u8)>,
 }
 
 /// Why there is no plan.
@@ -156,7 +159,9 @@ impl<'d> Draft<'d> {
         self.notes.extend(affinity::lines(self.node, rails));
         self.notes.extend(cautions(rails));
         let hints = hints(self.node, rails);
-        self.end(Mode::Rdma, resolved.judged(), settings, hints)
+        let sort = policy.map(Policy::sort);
+        let plan = self.end(Mode::Rdma, resolved.judged(), settings, hints);
+        Plan { gids: sort.map(|sort| (sort.family(), sort.version)), ..plan }
     }
 
     fn tcp(self, devices: Vec<Judged>) -> Plan {
@@ -177,7 +182,8 @@ impl<'d> Draft<'d> {
     ) -> Plan {
         self.notes.extend(settings.notes);
         self.notes.extend(self.nccl.sentences());
-        Plan { mode, devices, settings: settings.list, notes: self.notes, hints, nccl: self.nccl }
+        let (notes, nccl) = (self.notes, self.nccl);
+        Plan { mode, devices, settings: settings.list, notes, hints, nccl, gids: None }
     }
 
     /// The one interface that leads to all peers.

@@ -101,7 +101,7 @@ impl<'e> Settings<'e> {
 
     fn gids(&mut self, policy: &Policy) {
         match policy {
-            Policy::Index(index) => {
+            Policy::Index(index, _) => {
                 self.set("NCCL_IB_GID_INDEX", index.to_string(), "the same on all these ports");
             }
             Policy::Sort(sort, range) => {

@@ -37,8 +37,9 @@ fn open_mpi(series: Option<openmpi::Series>) -> Vec<Reason> {
     };
     let why = format!(
         "wrong: `^` holds for the whole list, so `self` and `vader` are left out too. With Open MPI 5 nothing starts then; \
-         with Open MPI 4 a rank that sends to itself crashes, and ranks of one host talk over TCP. Nor does it use RDMA: no \
-         BTL that is left does. Use instead: {instead}"
+         with Open MPI 4 a rank that sends to itself crashes, and ranks of one host talk over TCP. Nor does it ask for RDMA: \
+         no BTL that is left uses it, and whether UCX is taken beside them is up to the build (Debian's leaves it out) and to \
+         the device. Use instead: {instead}"
     );
     let mut reasons = vec![reason("--mca btl ^openib,self,vader", &why)];
     reasons.push(reason(
@@ -47,7 +48,7 @@ fn open_mpi(series: Option<openmpi::Series>) -> Vec<Reason> {
     ));
     reasons.push(reason(
         "--mca btl ^openib --mca btl_tcp_if_include eth0",
-        "only TCP is left then, however fast the fabric; and names of interfaces differ from host to host: a network such \
+        "only TCP is left then, however fast the fabric, unless Open MPI takes UCX by itself; and names of interfaces differ from host to host: a network such \
          as 10.1.0.0/24 does not",
     ));
     reasons

@@ -155,21 +155,18 @@ fn misfit(sites: &[Site], plans: &[Plan]) -> Option<Refusal> {
 
 /// RoCE: family and version of the addresses must be the same on all hosts; an index need not be.
 fn gids_differ(one: &Plan, other: &Plan, first: &str) -> Option<String> {
-    for (name, what) in [
-        ("NCCL_IB_ADDR_FAMILY", "the family of its GIDs' addresses is"),
-        ("NCCL_IB_ROCE_VERSION_NUM", "its GIDs are for RoCE version"),
-    ] {
-        let (here, there) = (value(one, name), value(other, name));
-        if let (Some(here), Some(there)) = (here, there)
-            && here != there
-        {
-            return Some(format!(
-                "{what} {there}, on {first} {here}: connections would time out; give both hosts addresses of one kind \
-                 (`wirelane devices` shows the GIDs)"
-            ));
+    let ((family, version), (other_family, other_version)) = (one.gids?, other.gids?);
+    let (what, there, here) = match family == other_family {
+        false => {
+            ("the family of its GIDs' addresses is", other_family.to_owned(), family.to_owned())
         }
-    }
-    None
+        true if version == other_version => return None,
+        true => ("its GIDs are for RoCE version", other_version.to_string(), version.to_string()),
+    };
+    Some(format!(
+        "{what} {there}, on {first} {here}: connections would time out; give both hosts addresses of one kind (`wirelane \
+         devices` shows the GIDs)"
+    ))
 }
 
 /// Hosts of different speed work, at the slowest's.
@@ -188,11 +185,6 @@ fn rates(sites: &[Site], plans: &[Plan]) -> Vec<String> {
             )
         })
         .collect()
-}
-
-/// What a setting of the plan is.
-pub(super) fn value<'p>(plan: &'p Plan, name: &str) -> Option<&'p str> {
-    plan.settings.iter().find(|setting| setting.name == name).map(|setting| setting.value.as_str())
 }
 
 /// The ports that the job is told of on a host.

@@ -31,6 +31,7 @@ pub fn plan(node: &Node, tree: &Tree, serving: &Serving) -> Result<Plan, Refusal
     ready::has_module(tree)?;
     has_address(node, tree, &ports)?;
     serving.is_port_free(tree)?;
+    serving.shuts_nobody_out(tree)?;
     let mounts = Mount::read_all(tree);
     let options = serving.options(serving.below(tree, &mounts)?);
     let mut plan = serving.steps(&options);
@@ -81,7 +82,7 @@ impl Serving {
         plan.step("module", "the same after a restart", module_file("server"), true);
         let to: Vec<String> =
             clients.names().iter().map(|name| format!("{name}({options})")).collect();
-        let file = format!("/etc/exports.d/wirelane-{}.exports", file_name(dir));
+        let file = self.exports();
         let text = format!("{HEAD}{dir} {}\n", to.join(" "));
         plan.step("exports", "who may mount it, by which rights", Change::file(file, text), true);
         for client in clients.names() {
@@ -94,6 +95,30 @@ impl Serving {
         let conf = Change::file("/etc/nfs.conf.d/wirelane.conf", text);
         plan.step("server", "it listens again after a restart", conf, true);
         plan
+    }
+
+    /// The file that tells who may mount it.
+    fn exports(&self) -> String {
+        format!("/etc/exports.d/wirelane-{}.exports", file_name(&self.dir))
+    }
+
+    /// A running server goes on to serve those that a new list leaves out: they are taken away first, and in order.
+    fn shuts_nobody_out(&self, tree: &Tree) -> Result<(), Refusal> {
+        let text = tree.text(&self.exports()).into_value().unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{} ", self.dir)));
+        let served = line.unwrap_or_default().split(' ').filter_map(|word| word.split('(').next());
+        let is_left_out =
+            |name: &&str| !name.is_empty() && !self.clients.names().iter().any(|new| new == name);
+        let left_out: Vec<&str> = served.filter(is_left_out).collect();
+        match left_out.is_empty() {
+            true => Ok(()),
+            false => Err(Refusal(format!(
+                "{} is served to {} too: `wirelane nfs remove {}` first, or name them as well",
+                self.dir,
+                left_out.join(", "),
+                self.dir
+            ))),
+        }
     }
 
     fn is_port_free(&self, tree: &Tree) -> Result<(), Refusal> {

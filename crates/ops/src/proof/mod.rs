@@ -56,8 +56,10 @@ pub struct Proof {
     pub tcp_has_rdma: bool,
     /// What loopback devices carried.
     pub loopback: Amount,
-    /// Why RDMA was not used.
+    /// Why RDMA was not used, or why that is not known.
     pub why_not: Option<String>,
+    /// Whether the counters tell: not if one of several hosts could not be looked at.
+    pub is_known: bool,
     /// Host by host.
     pub hosts: Vec<HostProof>,
 }
@@ -66,7 +68,10 @@ pub struct Proof {
 pub fn prove(witnesses: &[Witness<'_>], wanted: Wanted) -> Proof {
     let hosts: Vec<HostProof> = witnesses.iter().map(HostProof::of).collect();
     let rdma = Amount::carried(hosts.iter().flat_map(HostProof::rdma));
-    let is_used = hosts.iter().any(HostProof::is_used);
+    // Data goes from host to host: where one alone moved, it was somebody else's. So was all where TCP was planned.
+    let moved = hosts.iter().filter(|host| host.is_used()).count();
+    let seen = hosts.iter().filter(|host| !host.is_blind).count();
+    let is_used = moved >= seen.clamp(1, 2) && wanted.planned != Mode::Tcp;
     let net = |is_loopback: bool| {
         let netdevs = hosts.iter().flat_map(|host| &host.netdevs);
         let those = netdevs.filter(move |netdev| netdev.is_loopback == is_loopback);
@@ -77,7 +82,14 @@ pub fn prove(witnesses: &[Witness<'_>], wanted: Wanted) -> Proof {
         tcp: net(false),
         tcp_has_rdma: is_used && hosts.iter().any(|host| host.is_software),
         loopback: net(true),
-        why_not: (!is_used).then(|| why_not(witnesses, &hosts, wanted)),
+        why_not: (!is_used).then(|| {
+            let others = match moved {
+                0 => String::new(),
+                _ => format!(" (ports carried {rdma} meanwhile, of others)"),
+            };
+            why_not(witnesses, &hosts, wanted) + &others
+        }),
+        is_known: is_used || wanted.planned == Mode::Tcp || seen == hosts.len(),
         hosts,
     }
 }
@@ -99,6 +111,12 @@ impl Proof {
             (Some(rdma), _) => format!("RDMA carried {rdma}, TCP {}{loopback}", self.tcp),
             (None, why) => {
                 let why = why.as_deref().unwrap_or("nothing tells why");
+                if !self.is_known {
+                    return format!(
+                        "whether RDMA was used is not known, because {why}; TCP carried {}{loopback}",
+                        self.tcp
+                    );
+                }
                 format!("RDMA was not used, because {why}; TCP carried {}{loopback}", self.tcp)
             }
         }

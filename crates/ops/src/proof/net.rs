@@ -30,7 +30,7 @@ impl NetCarried {
         let has_cards = node.netdevs.iter().any(is_card);
         let counts = |netdev: &&NetDev| {
             is_loopback(netdev)
-                || is_infiniband(netdev)
+                || is_infiniband(netdev) && netdev.bonding.is_none()
                 || if has_cards { is_card(netdev) } else { netdev.bonding.is_none() }
         };
         let carried = |netdev: &NetDev| {

@@ -135,7 +135,24 @@ fn what_was_not_used_is_said_with_the_reason() {
     assert!(prove(&[alone], WANTED).line().contains("all processes ran on a"));
     let blind = infiniband();
     let blind = Witness { name: "a", node: &blind, before: Some(&nothing), after: None };
-    assert!(prove(&[blind], WANTED).line().contains("a's counters could not be read"));
+    let line = prove(&[blind], WANTED).line();
+    let unknown = "whether RDMA was used is not known, because a's counters could not be read";
+    assert!(line.starts_with(unknown), "{line}");
+}
+
+#[test]
+fn what_others_moved_is_not_the_jobs() {
+    let before = look(&[(SENT, 0), (RECEIVED, 0)]);
+    let after = look(&[(SENT, 5_000_000_000), (RECEIVED, 5_000_000_000)]);
+    let asked = Wanted { asked: Mode::Tcp, planned: Mode::Tcp };
+    let line = pair(&infiniband(), &before, &after, asked).line();
+    assert!(line.starts_with("RDMA was not used, because --mode tcp asked for TCP"), "{line}");
+    assert!(line.contains("ports carried 40.0 GB meanwhile, of others"), "{line}");
+    let node = infiniband();
+    let moved = Witness { name: "a", node: &node, before: Some(&before), after: Some(&after) };
+    let still = Witness { name: "b", node: &node, before: Some(&before), after: Some(&before) };
+    let proof = prove(&[moved, still], WANTED);
+    assert!(proof.rdma.is_none() && proof.is_known, "{}", proof.line());
 }
 
 #[test]

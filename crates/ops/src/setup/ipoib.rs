@@ -72,7 +72,8 @@ fn set(plan: &mut Plan, netdev: &NetDev, mode: IpoibMode) {
         }
     }
     let rule = format!(
-        "ACTION==\"add\", SUBSYSTEM==\"net\", KERNEL==\"{name}\", ATTR{{mode}}=\"{}\", ATTR{{mtu}}=\"{}\"",
+        "{}, ATTR{{mode}}=\"{}\", ATTR{{mtu}}=\"{}\"",
+        crate::tune::udev::net(netdev),
         mode.name(),
         mode.mtu()
     );

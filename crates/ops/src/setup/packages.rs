@@ -46,8 +46,9 @@ fn names(ask: &Ask<'_>) -> Vec<String> {
     }
     if ask.wish.purpose == Purpose::Mpi {
         names.extend(match ask.family {
-            Family::Debian => ["openmpi-bin", "ucx-utils"],
-            Family::RedHat => ["openmpi", "ucx"],
+            Family::Debian => ["openmpi-bin", "ucx-utils"].as_slice(),
+            // UCX itself has no RDMA in it there.
+            Family::RedHat => &["openmpi", "ucx", "ucx-ib", "ucx-rdmacm"],
         });
     }
     names.into_iter().map(str::to_owned).collect()

@@ -22,7 +22,7 @@ mod persistence;
 mod read_request;
 mod rings;
 mod sysctl;
-mod udev;
+pub(crate) mod udev;
 pub mod windows;
 
 use std::fmt;

@@ -3,7 +3,7 @@
 use node::{Address, NetDev};
 
 /// What matches a net device when it appears. A card's is found by its place, since its name comes later.
-pub(super) fn net(netdev: &NetDev) -> String {
+pub(crate) fn net(netdev: &NetDev) -> String {
     let begin = "ACTION==\"add\", SUBSYSTEM==\"net\"";
     match (netdev.pci, netdev.dev_port) {
         (Some(pci), Some(port)) => {

@@ -36,7 +36,7 @@ pub(crate) fn run(global: &Global, args: &ExporterArgs) -> Result<Exit, Failure>
     let log = logging::start_aside(global, &settings)
         .map_err(|error| Failure::failed(format!("start a thread for the log: {error}")))?;
     let gate = Gate::open(args.web_config.as_deref())?;
-    let runtime = runtime::start(&log)
+    let runtime = runtime::start()
         .map_err(|error| Failure::failed(format!("start the event loop: {error}")))?;
     let served = runtime.block_on(serve(args, gate));
     log.flush();

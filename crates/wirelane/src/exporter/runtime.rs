@@ -7,15 +7,12 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::spawn_blocking;
 
-use crate::logging::Outbox;
 use crate::serve;
 
 /// Starts it, with all its threads: a GPU's library that hangs while it is loaded keeps the dynamic linker's lock, and no
 /// thread can be started then.
-pub(super) fn start(log: &Outbox) -> io::Result<Runtime> {
+pub(super) fn start() -> io::Result<Runtime> {
     prepare();
-    // Waiting for the log, too, asks the linker for something the first time.
-    log.flush();
     let runtime = Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(THREADS)

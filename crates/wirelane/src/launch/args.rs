@@ -49,7 +49,7 @@ pub(crate) struct LaunchArgs {
     variables: Vec<String>,
 
     /// The port of the first host where ranks meet (default: one made of the job's id)
-    #[arg(long, value_name = "PORT")]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) port: Option<u16>,
 
     /// The NCCL that the job loads, if it is not the one that is found
@@ -102,9 +102,14 @@ impl LaunchArgs {
         })
     }
 
-    /// Hosts, the last ones, that serve the others and do not end by themselves.
-    pub(super) fn servers(&self) -> usize {
-        self.ps.and_then(|ps| usize::try_from(ps).ok()).unwrap_or(0)
+    /// How many hosts, the first ones, end by themselves; the others serve them. Where a chief has parameter servers, its
+    /// workers serve too.
+    pub(super) fn awaited(&self, hosts: usize) -> usize {
+        match self.ps.and_then(|ps| usize::try_from(ps).ok()).unwrap_or(0) {
+            0 => hosts,
+            _ if self.chief => 1,
+            servers => hosts.saturating_sub(servers),
+        }
     }
 
     /// Variables of the user's for every rank.
@@ -118,6 +123,9 @@ impl LaunchArgs {
                 }
             };
             match is_name(name) {
+                true if name == "WIRELANE_JOB" => Err(Failure::usage(format!(
+                    "-x {word}: by this variable the job's processes are found when it ends"
+                ))),
                 true => Ok((name.to_owned(), value)),
                 false => Err(Failure::usage(format!("-x {word}: no variable has such a name"))),
             }

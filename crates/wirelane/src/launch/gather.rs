@@ -68,7 +68,19 @@ pub(super) fn reach(hosts: &[Host], wanted: &Wanted) -> Result<Vec<Found>, Failu
             }
         }
     }
-    wrong.map_or(Ok(found), Err)
+    wrong.map_or(Ok(found), Err).map(reachable)
+}
+
+/// This machine knows itself by loopback, where no other reaches it: what leads to the others is its address then.
+fn reachable(mut found: Vec<Found>) -> Vec<Found> {
+    let is_loopback = |found: &Found| found.address.is_some_and(|address| address.is_loopback());
+    let other = found.iter().find(|found| !found.shell.is_here() && !is_loopback(found));
+    if let Some(to) = other.and_then(|other| other.address) {
+        for here in found.iter_mut().filter(|found| found.shell.is_here() && is_loopback(found)) {
+            here.address = crate::route::from_here((to, ANY_PORT).into()).ok();
+        }
+    }
+    found
 }
 
 fn look_at(host: &Host, wanted: &Wanted) -> Result<Found, Failure> {
@@ -129,5 +141,7 @@ pub(super) fn ssh() -> Vec<String> {
     std::iter::once(ssh).chain(options.map(str::to_owned)).collect()
 }
 
+/// None is called: only the way there is asked for.
+const ANY_PORT: u16 = 9;
 /// How long a resolver may take.
 const RESOLVER: Duration = Duration::from_secs(5);

@@ -19,8 +19,8 @@ pub(super) struct Planned<'p> {
     pub(super) found: &'p [Found],
     /// With RDMA or without, as the user asked.
     pub(super) asked: Mode,
-    /// How many hosts, the last ones, serve the others and do not end by themselves.
-    pub(super) servers: usize,
+    /// How many hosts, the first ones, end by themselves; the others serve them.
+    pub(super) awaited: usize,
 }
 
 /// What became of it.
@@ -77,9 +77,13 @@ impl Planned<'_> {
             None => (0..hosts).for_each(|host| crew.run(host, OnHost::SCRIPT)),
         }
         let waited = crew.wait(None, |crew| self.is_over(crew));
-        if self.servers > 0 && waited == Waited::Done {
+        if self.awaited < hosts && waited == Waited::Done {
             // Some end when all they served have.
             crew.wait(Some(GRACE), |crew| crew.members.iter().all(|member| member.exit.is_some()));
+        }
+        if crew.failed.as_ref().is_some_and(|(_, code)| is_signal(*code)) {
+            // What ends ranks may be the loss of another host, which is heard of a moment later.
+            crew.wait(Some(GRACE), |crew| crew.lost().is_some());
         }
         let outcome = outcome(crew, &waited);
         looks.after = crew.look(hosts);
@@ -111,7 +115,7 @@ impl Planned<'_> {
         let hosts = self.launch.hosts.len();
         let awaited = match &self.launch.head {
             Some(_) => &crew.members[hosts..],
-            None => &crew.members[..hosts.saturating_sub(self.servers)],
+            None => &crew.members[..self.awaited],
         };
         crew.failed.is_some()
             || crew.lost().is_some()
@@ -136,13 +140,18 @@ fn outcome(crew: &Crew<'_>, waited: &Waited) -> Outcome {
     if *waited == Waited::Stopped {
         return Outcome::Stopped;
     }
-    if let Some((who, code)) = &crew.failed {
-        return Outcome::Failed { who: who.clone(), code: *code };
+    match (&crew.failed, crew.lost()) {
+        (Some((who, code)), lost) if lost.is_none() || !is_signal(*code) => {
+            Outcome::Failed { who: who.clone(), code: *code }
+        }
+        (_, Some(lost)) => Outcome::Lost { why: lost.why_lost() },
+        _ => Outcome::Done,
     }
-    match crew.lost() {
-        Some(lost) => Outcome::Lost { why: lost.why_lost() },
-        None => Outcome::Done,
-    }
+}
+
+/// Whether a shell's code says that the command was ended from outside.
+fn is_signal(code: i32) -> bool {
+    code > 128
 }
 
 /// What starts the ranks, as a script.

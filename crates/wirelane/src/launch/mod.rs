@@ -11,6 +11,7 @@ mod job;
 mod show;
 mod voice;
 
+use ops::job::Mode;
 use ops::launch::{Framework, Job, Launch, Refusal};
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::json;
@@ -93,11 +94,19 @@ fn carry_out(args: &LaunchArgs, launch: &Launch, found: &[Found]) -> Result<Exit
     let mut voice = Voice::open(launch, args.log_dir.as_deref(), args.json)?;
     voice.keep("plan.txt", &show::plan(launch));
     output::note(&format!("job {}: {}", launch.id, show::way(launch)));
-    let planned = Planned { launch, found, asked: args.mode.into(), servers: args.servers() };
+    let awaited = args.awaited(found.len());
+    let planned = Planned { launch, found, asked: args.mode.into(), awaited };
     let ended = planned.run(&mut voice)?;
     voice.keep("proof.txt", &format!("{}\n", ended.proof.line()));
     report(args, launch, &ended, &voice)?;
-    verdict(&ended.outcome)
+    verdict(&ended)?;
+    let is_asked = Mode::from(args.mode) == Mode::Rdma && found.len() > 1;
+    match is_asked && ended.proof.is_known && ended.proof.rdma.is_none() {
+        true => {
+            Err(Failure::no("launch: --mode rdma: the job ran to its end, but RDMA was not used"))
+        }
+        false => Ok(Exit::Done),
+    }
 }
 
 fn report(args: &LaunchArgs, launch: &Launch, ended: &Ended, voice: &Voice) -> Result<(), Failure> {
@@ -124,9 +133,9 @@ fn report(args: &LaunchArgs, launch: &Launch, ended: &Ended, voice: &Voice) -> R
     Ok(())
 }
 
-fn verdict(outcome: &Outcome) -> Result<Exit, Failure> {
-    match outcome {
-        Outcome::Done => Ok(Exit::Done),
+fn verdict(ended: &Ended) -> Result<(), Failure> {
+    match &ended.outcome {
+        Outcome::Done => Ok(()),
         Outcome::Failed { who, code } => Err(Failure::command(
             u8::try_from(*code).unwrap_or(FAILED),
             format!("{who}: {}; everything else was ended", how(*code)),
@@ -134,7 +143,10 @@ fn verdict(outcome: &Outcome) -> Result<Exit, Failure> {
         Outcome::Lost { why } => Err(Failure::failed(why.clone())),
         Outcome::Stopped => Err(Failure::command(
             INTERRUPTED,
-            "launch: interrupted; everything was ended everywhere",
+            match ended.left.is_empty() {
+                true => "launch: interrupted; everything was ended everywhere",
+                false => "launch: interrupted; everything was ended but for what is said above",
+            },
         )),
     }
 }

@@ -1,6 +1,6 @@
 //! `wirelane nfs client`.
 
-use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
+use std::net::ToSocketAddrs;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -101,13 +101,8 @@ fn route(host: &str) -> Result<Route, Failure> {
         .ok_or_else(|| failed("its name is not resolved in time".to_owned()))?
         .map_err(|error| failed(error.to_string()))?;
     let to = addresses.next().ok_or_else(|| failed("it has no address".to_owned()))?;
-    let any: IpAddr = if to.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
-    let from = UdpSocket::bind((any, 0)).and_then(|socket| {
-        socket.connect(to)?;
-        socket.local_addr()
-    });
-    let from = from.map_err(|error| failed(error.to_string()))?;
-    Ok(Route { to: to.ip(), from: from.ip() })
+    let from = crate::route::from_here(to).map_err(|error| failed(error.to_string()))?;
+    Ok(Route { to: to.ip(), from })
 }
 
 impl What {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ops::change::{Entry, Journal, Machine, Manner, Pick, revert};
+use ops::change::{Entry, Journal, Machine, Manner, Pick, Target, revert};
 use ops::nfs::folder;
 
 use super::COMMAND;
@@ -75,7 +75,12 @@ impl RemoveArgs {
 /// Said before anything is touched.
 fn disturbs_nobody(machine: &Machine, picked: &[&Entry]) -> Result<(), Failure> {
     let look = machine.look().map_err(refused)?;
-    let others: Vec<String> = picked.iter().flat_map(|entry| entry.disturbs(&look)).collect();
+    let goes = |dir: &String| {
+        let is_it = |entry: &&Entry| matches!(&entry.planned.change.target, Target::Export { dir: of, .. } if of == dir);
+        picked.iter().any(is_it)
+    };
+    let mut others: Vec<String> = picked.iter().flat_map(|entry| entry.disturbs(&look)).collect();
+    others.retain(|dir| !goes(dir));
     if others.is_empty() {
         return Ok(());
     }

@@ -333,6 +333,19 @@ mod tests {
     }
 
     #[test]
+    fn one_that_dropped_its_environment_ends_too() {
+        let job = id("bare");
+        let (mut keeper, folder, ear) = keeper(&job);
+        assert_eq!(next(&ear), What::Ready);
+        keeper.file("bare", "env -i sh -c 'echo $$; exec sleep 1000'\n");
+        keeper.run("bare");
+        let What::Line(Stream::Out, pid) = next(&ear) else { panic!("its number") };
+        keeper.end();
+        assert!(keeper.wait(Instant::now() + Duration::from_secs(60)));
+        assert!(!Path::new(&folder).exists() && !Path::new(&format!("/proc/{pid}")).exists());
+    }
+
+    #[test]
     fn a_folder_that_is_there_already_is_somebody_elses() {
         let job = id("taken");
         let folder = std::env::temp_dir().join(format!("wirelane-test-{job}"));

@@ -11,10 +11,12 @@ say() {
   printf '\n\001wirelane-%s %s\n' "$job" "$*"
 }
 
-# Signals every process of the job that may be signalled; whether there was any. One grep for all: a fork for each
-# process of a large machine would take seconds.
+# Signals every process of the job that may be signalled; whether there was any. Those that dropped their environment are
+# known by their process group, those that left the group by their environment. One grep for all: a fork for each process of
+# a large machine would take seconds.
 signal() {
   found=no
+  group=$(cat "$dir/group" 2>/dev/null) && kill -s "$1" -- "-$group" 2>/dev/null && found=yes
   for place in $(cd /proc && grep -slF -e "WIRELANE_JOB=$job" [0-9]*/environ); do
     kill -s "$1" "${place%/environ}" 2>/dev/null && found=yes
   done
@@ -49,7 +51,8 @@ run() {
       trap - PIPE
       WIRELANE_JOB=$job
       export WIRELANE_JOB
-      exec sh "$dir/$1"
+      # A session of its own makes it the first of a process group.
+      exec setsid sh -c 'echo $$ >"$1/group"; exec sh "$1/$2"' sh "$dir" "$1"
     ) </dev/null
     say "exit $?"
   } &

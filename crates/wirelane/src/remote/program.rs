@@ -13,7 +13,9 @@ use crate::output;
 /// removed when the shell that ran it ends, however it ends.
 pub(crate) fn wirelane(shell: &Shell, words: &[&str], limits: Limits) -> Result<Answer, Failure> {
     let host = shell.host();
-    let answer = ask(shell, &format!("wirelane {}", line(words)), None, limits)?;
+    // The user's shell there may be of another kind.
+    let script = format!("exec sh -c {}", shell_word(&format!("wirelane {}", line(words))));
+    let answer = ask(shell, &script, None, limits)?;
     if answer.code != Some(NOT_FOUND) {
         return Ok(answer);
     }

@@ -223,7 +223,10 @@ fn a_peer_is_asked_by_the_users_own_ssh() {
     let text = ends(&output, 0);
     assert!(text.contains("packets of 4096 bytes here and 1024 there"), "{text}");
     let called = std::fs::read_to_string(folder.path().join("log")).expect("the log");
-    assert_eq!(called, "-o\nBatchMode=yes\n-o\nConnectTimeout=5\n--\nnode2\nwirelane snapshot -\n");
+    assert_eq!(
+        called,
+        "-o\nBatchMode=yes\n-o\nConnectTimeout=5\n--\nnode2\nexec sh -c 'wirelane snapshot -'\n"
+    );
 }
 
 #[test]

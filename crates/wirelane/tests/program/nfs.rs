@@ -137,6 +137,30 @@ fn one_folder_of_two_is_removed_and_the_server_stays_for_the_other() {
 }
 
 #[test]
+fn a_list_that_leaves_out_who_is_served_is_refused() {
+    let machine = machine();
+    let root = path_of(&machine);
+    let apply = |clients: &str| {
+        told(&[
+            "nfs",
+            "server",
+            "apply",
+            "/srv/data",
+            "--clients",
+            clients,
+            "--yes",
+            "--root",
+            root,
+        ])
+    };
+    assert_eq!(apply("a,b").0, Some(0));
+    assert_eq!(apply("a,b,c").0, Some(0));
+    let (code, _, error) = apply("a,c");
+    assert_eq!(code, Some(1), "{error}");
+    assert!(error.contains("served to b too: `wirelane nfs remove /srv/data` first"), "{error}");
+}
+
+#[test]
 fn everybody_is_no_client() {
     for clients in ["*", "0.0.0.0/0", "a,*.example.org"] {
         let (code, _, error) = told(&["nfs", "server", "plan", "/srv", "--clients", clients]);

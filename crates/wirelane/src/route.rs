@@ -1,0 +1,12 @@
+//! Which address of ours leads to another.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+/// The address that packets to `to` leave from. Nothing is sent.
+pub(crate) fn from_here(to: SocketAddr) -> io::Result<IpAddr> {
+    let any: IpAddr = if to.is_ipv4() { [0; 4].into() } else { [0; 16].into() };
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(to)?;
+    Ok(socket.local_addr()?.ip())
+}
