@@ -22,6 +22,10 @@ impl Contexts {
         Contexts((0..count).map(|_| one()).collect())
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     #[inline]
     pub(super) fn at(&self, index: usize) -> *mut c_void {
         self.0[index].get().cast()

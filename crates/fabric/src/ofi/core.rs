@@ -194,9 +194,11 @@ impl Core {
     fn receive(&mut self, slot: u32, event: &Event) -> Result<(), End> {
         if let Err(errno) = event.verdict {
             self.slots.free(slot);
-            // A connection that broke takes receives with it, on some providers.
             return match of_frame(errno) {
+                // A connection that broke takes receives with it, on some providers.
                 Failure::PeerGone => Ok(()),
+                // Longer than any frame of the peer's: a stranger's.
+                Failure::Nonsense => Ok(()),
                 failure => Err(failure.into()),
             };
         }
@@ -208,6 +210,10 @@ impl Core {
         };
         let (frame, length) = (frame?, length as u64);
         self.arrived += u64::from(frame.takes_a_buffer());
+        // Who sends more than was promised would fill the provider's own queues next, which have no end.
+        if self.arrived - self.freed > self.slots.promised() {
+            return Err(Failure::Nonsense.into());
+        }
         if let Frame::Message { id, total, offset, imm } = frame {
             return Ok(self.inbox.message(id, total, imm, Part { slot, offset, length })?);
         }
@@ -365,11 +371,15 @@ impl Core {
 
     /// When to look, even if nothing comes.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
+        // Nothing else is looked at meanwhile, so that it would be due for ever.
+        if self.doubt.is_some() {
+            return Some(now + RETRY);
+        }
         let waits = self.sends.out().is_blocked()
             || self.slots.are_short()
             || self.state() != self.said
             || !self.answers.is_empty();
-        let retry = (waits || self.doubt.is_some()).then(|| now + RETRY);
+        let retry = waits.then(|| now + RETRY);
         let dues = [self.transfers.due(), self.words.due(), retry];
         dues.into_iter().flatten().min()
     }
@@ -413,6 +423,7 @@ impl Core {
         let mut over = Over { stats: &self.stats, done: &mut self.ready };
         let fault = end.operation.map(|at| (at, end.failure));
         let told = self.sends.abandon(fault, &mut over);
+        self.granted.release();
         // One of them says what happened, if only a receive was under way.
         let is_gone = end.failure == Failure::PeerGone && !told;
         let first = if is_gone { Failure::PeerGone } else { Failure::Flushed };

@@ -69,6 +69,11 @@ impl Domain {
         Ok(Domain { shared: Arc::new(shared), registered: Mutex::default() })
     }
 
+    #[cfg(all(test, feature = "ofi"))]
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// As it was opened.
     pub fn config(&self) -> &Config {
         &self.shared.config

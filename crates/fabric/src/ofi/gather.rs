@@ -3,15 +3,25 @@
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
+use std::sync::Arc;
+
 use libc::iovec;
+
+use super::mr::Mr;
 
 /// Places with their descriptors, in order; the first is left free for a header.
 pub(super) struct Gather {
     iov: [iovec; Gather::MOST],
     desc: [*mut c_void; Gather::MOST],
+    held: Held,
     first: usize,
     end: usize,
 }
+
+/// The registrations that pieces lie in. A descriptor is a pointer to one of them, so that they stay as long as the
+/// provider works with it, whoever takes them off their regions meanwhile.
+#[derive(Default)]
+pub(super) struct Held([Option<Arc<Mr>>; Gather::MOST]);
 
 impl Gather {
     /// The most pieces, header and all.
@@ -19,18 +29,20 @@ impl Gather {
 
     pub(super) fn new() -> Self {
         let none = iovec { iov_base: null_mut(), iov_len: 0 };
-        Gather { iov: [none; Self::MOST], desc: [null_mut(); Self::MOST], first: 1, end: 1 }
+        let (iov, desc) = ([none; Self::MOST], [null_mut(); Self::MOST]);
+        Gather { iov, desc, held: Held::default(), first: 1, end: 1 }
     }
 
     /// Adds a piece; there must be room.
     #[inline]
-    pub(super) fn add(&mut self, at: *mut u8, length: usize, desc: *mut c_void) {
+    pub(super) fn add(&mut self, at: *mut u8, length: usize, mr: Arc<Mr>) {
         self.iov[self.end] = iovec { iov_base: at.cast(), iov_len: length };
-        self.desc[self.end] = desc;
+        self.desc[self.end] = mr.desc();
+        self.held.0[self.end] = Some(mr);
         self.end += 1;
     }
 
-    /// The same with a header in front.
+    /// The same with a header in front, in a registration that its caller holds.
     #[inline]
     pub(super) fn behind(mut self, at: *mut u8, length: usize, desc: *mut c_void) -> Self {
         self.iov[0] = iovec { iov_base: at.cast(), iov_len: length };
@@ -46,24 +58,13 @@ impl Gather {
         &self.iov[self.first..self.end]
     }
 
+    /// What must stay while the provider works with the pieces.
+    pub(super) fn into_held(self) -> Held {
+        self.held
+    }
+
     /// As many as there are pieces.
     pub(super) fn descs(&mut self) -> *mut *mut c_void {
         self.desc[self.first..].as_mut_ptr()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_header_goes_first_and_may_be_missing() {
-        let mut gather = Gather::new();
-        let mut bytes = [0_u8; 8];
-        gather.add(bytes.as_mut_ptr(), 3, null_mut());
-        gather.add(bytes.as_mut_ptr(), 5, null_mut());
-        assert_eq!((gather.iov().len(), gather.total()), (2, 8));
-        let gather = gather.behind(bytes.as_mut_ptr(), 1, null_mut());
-        assert_eq!((gather.iov().len(), gather.iov()[0].iov_len, gather.total()), (3, 1, 9));
     }
 }

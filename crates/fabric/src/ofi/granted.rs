@@ -1,25 +1,44 @@
 //! The regions that the peer was given keys of: what it asks us to do with them is looked at here.
+//!
+//! A provider looks at a key when a write or read begins, and some (`tcp`) move the bytes themselves after that,
+//! as they come: a registration that is closed meanwhile stops nothing that has begun. So the memory of whatever
+//! was granted stays until the endpoint is closed; the key ends with the region.
 
 use std::collections::HashMap;
 
 use super::frame::Change;
+use crate::memory::Memory;
 use crate::region::{Region, Rights, Slice, WeakRegion};
 
-/// By key. Regions of the same memory and rights have one key.
 #[derive(Default)]
-pub(super) struct Granted(HashMap<u64, Vec<WeakRegion>>);
+pub(super) struct Granted {
+    /// By key. Regions of the same memory and rights have one key.
+    regions: HashMap<u64, Vec<WeakRegion>>,
+    /// What the provider may still use, by the memory's number.
+    held: HashMap<u64, Memory>,
+}
 
 impl Granted {
     /// Remembers a region, and forgets those that are gone.
     pub(super) fn add(&mut self, key: u64, region: &Region) {
-        self.0.retain(|_, regions| {
+        self.regions.retain(|_, regions| {
             regions.retain(|region| !region.is_gone());
             !regions.is_empty()
         });
-        let regions = self.0.entry(key).or_default();
+        let regions = self.regions.entry(key).or_default();
         if !regions.iter().any(|known| known.is(region)) {
             regions.push(region.downgrade());
         }
+    }
+
+    /// Keeps memory until [`Granted::release`].
+    pub(super) fn hold(&mut self, memory: &Memory) {
+        self.held.entry(memory.id()).or_insert_with(|| memory.clone());
+    }
+
+    /// The endpoint is closed.
+    pub(super) fn release(&mut self) {
+        self.held.clear();
     }
 
     /// Whether the key is any good.
@@ -54,14 +73,14 @@ impl Granted {
     }
 
     fn region(&self, key: u64) -> Option<Region> {
-        self.0.get(&key)?.iter().find_map(WeakRegion::upgrade)
+        self.regions.get(&key)?.iter().find_map(WeakRegion::upgrade)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{Memory, Pages};
+    use crate::memory::Pages;
     use crate::region::Registration;
 
     #[test]
@@ -86,5 +105,16 @@ mod tests {
         assert!(granted.holds(5), "the other has the same key");
         drop(other);
         assert!(!granted.holds(5) && !read(&granted, 0, 1));
+    }
+
+    #[test]
+    fn memory_is_held_once_until_it_is_released() {
+        let memory = Memory::lend(vec![0; 64].into()).unwrap();
+        let mut granted = Granted::default();
+        granted.hold(&memory);
+        granted.hold(&memory);
+        let memory = memory.take_back().expect_err("a provider may use it");
+        granted.release();
+        memory.take_back().expect("nobody uses it any more");
     }
 }

@@ -50,7 +50,7 @@ impl OfiHalf {
             .map_err(|errno| error(facts, "make an endpoint", errno))?;
         let address = endpoint.name().map_err(|errno| error(facts, "name an endpoint", errno))?;
         let ours = Offer {
-            buffers: (count - Slots::SPARE) as u16,
+            buffers: slots.promised() as u16,
             frame: Slots::SIZE as u32,
             max_message: MAX_MESSAGE,
             token: random()? as u64,

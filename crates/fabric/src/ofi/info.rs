@@ -24,7 +24,7 @@ unsafe impl Send for Info {}
 unsafe impl Sync for Info {}
 
 /// What an entry says, as far as lanes want to know.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) provider: String,
     /// Major and minor.
@@ -32,6 +32,7 @@ pub(super) struct Facts {
     pub(super) fabric: String,
     pub(super) domain: String,
     pub(super) mr_mode: c_int,
+    /// How many bytes a key may have.
     pub(super) key_size: usize,
     pub(super) max_message: usize,
     /// How many pieces a message, a write or a read may have.

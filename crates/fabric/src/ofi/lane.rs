@@ -10,7 +10,7 @@ use super::domain::Shared;
 use super::endpoint::Endpoint;
 use super::grave::{Grave, Remains};
 use super::life::Life;
-use super::mr::{desc, registration};
+use super::mr::registration;
 use super::sleeper::Sleeper;
 use crate::error::{Error, Kind};
 use crate::lane::{Caps, Lane, LentPath, number};
@@ -92,7 +92,7 @@ impl OfiLane {
             return Some(Failure::Flushed);
         }
         let domain = self.shared.device.number();
-        let ours = |slice: &crate::region::Slice| desc(slice.region(), domain).is_some();
+        let ours = |slice: &crate::region::Slice| registration(slice.region(), domain).is_some();
         if self.caps.allow(work, self.id).is_err() || !work.local().iter().all(ours) {
             return Some(Failure::Unsupported);
         }
@@ -162,6 +162,9 @@ impl Lane for OfiLane {
             Error::new(Kind::Misuse, "grant a region", why, remedy)
         })?;
         self.core.granted.add(mr.key(), region);
+        if self.endpoint.is_some() && !self.shared.device.facts().is_trustful() {
+            self.core.granted.hold(region.memory());
+        }
         Ok(RemoteRegion {
             lane: LaneKind::Ofi,
             rights: region.rights(),

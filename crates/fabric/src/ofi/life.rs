@@ -62,7 +62,7 @@ impl Life {
         if !peer.shares_numbers_with(ours) || peer.pid == ours.pid {
             return None;
         }
-        let pid = Pid::from_raw(peer.pid.cast_signed())?;
+        let pid = Pid::from_raw(i32::try_from(peer.pid).ok()?)?;
         pidfd_open(pid, PidfdFlags::empty()).ok().map(Life)
     }
 
@@ -95,5 +95,8 @@ mod tests {
         assert!(Life::of(&Home { boot: [0; 16], ..peer }, &ours).is_none());
         assert!(Life::of(&Home { space: 1, ..peer }, &ours).is_none());
         assert!(Life::of(&ours, &ours).is_none(), "who looks, lives");
+        for nobody in [0, u32::MAX] {
+            assert!(Life::of(&Home { pid: nobody, ..ours }, &ours).is_none(), "no number of one");
+        }
     }
 }

@@ -46,6 +46,8 @@ mod sends;
 mod sleeper;
 mod slots;
 mod survey;
+#[cfg(all(test, feature = "ofi"))]
+mod trouble;
 mod watch;
 
 pub use choose::{Choice, Refusal, choose};

@@ -4,7 +4,7 @@
 //! provider never writes into pages that are somebody else's by then.
 #![allow(unsafe_code, reason = "owns a memory registration")]
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ use rdma_sys::ofi::objects::fid_mr;
 
 use super::device::Device;
 use super::failure::error;
+use super::info::Facts;
 use crate::error::Error;
 use crate::grants::random;
 use crate::memory::{Memory, size};
@@ -38,7 +39,7 @@ impl Mr {
         let mut tries = 0;
         let mr = loop {
             tries += 1;
-            match register(&device, memory, rights, choose_key(device.facts().mr_mode)?) {
+            match register(&device, memory, rights, choose_key(device.facts())?) {
                 // Somebody has the number that we drew.
                 Err(Errno(FI_ENOKEY)) if tries < 8 => {}
                 other => break other,
@@ -110,17 +111,8 @@ impl Drop for Mr {
     }
 }
 
-/// By which operations of this device name a region's memory; `None` if it is not registered there.
+/// A region's registration with this device. It may be taken off the region at any time.
 #[inline]
-pub(super) fn desc(region: &Region, domain: u32) -> Option<*mut c_void> {
-    match region.registration() {
-        Registration::Ofi(mr) => (mr.domain() == domain).then(|| mr.desc()),
-        Registration::Several(keys) => keys.ofi.get(domain).map(|mr| mr.desc()),
-        Registration::Verbs(_) | Registration::Software | Registration::Near => None,
-    }
-}
-
-/// A region's registration with this device.
 pub(super) fn registration(region: &Region, domain: u32) -> Option<Arc<Mr>> {
     match region.registration() {
         Registration::Ofi(mr) => (mr.domain() == domain).then(|| mr.clone()),
@@ -130,12 +122,13 @@ pub(super) fn registration(region: &Region, domain: u32) -> Option<Arc<Mr>> {
 }
 
 /// A key that nobody can guess, unless the provider wants to choose.
-fn choose_key(mr_mode: c_int) -> Result<u64, Error> {
-    if mr_mode & FI_MR_PROV_KEY != 0 {
+fn choose_key(facts: &Facts) -> Result<u64, Error> {
+    if facts.mr_mode & FI_MR_PROV_KEY != 0 {
         return Ok(0);
     }
+    let bits = 8 * facts.key_size.clamp(1, 8) as u32;
     // All bits set would mean that there is no key.
-    Ok(random()? as u64 & (u64::MAX >> 1))
+    Ok(random()? as u64 & (u64::MAX >> (65 - bits)))
 }
 
 /// Every use of our own, and what peers may do. Atomic operations are executed by this process itself.
@@ -163,7 +156,11 @@ mod tests {
 
     #[test]
     fn keys_are_drawn_unless_the_provider_chooses() {
-        assert_eq!(choose_key(FI_MR_PROV_KEY | FI_MR_LOCAL), Ok(0));
-        assert_ne!(choose_key(FI_MR_LOCAL), choose_key(0));
+        let facts = |mr_mode, key_size| Facts { mr_mode, key_size, ..Facts::default() };
+        assert_eq!(choose_key(&facts(FI_MR_PROV_KEY | FI_MR_LOCAL, 8)), Ok(0));
+        assert_ne!(choose_key(&facts(FI_MR_LOCAL, 8)), choose_key(&facts(0, 8)));
+        for _ in 0..100 {
+            assert!(choose_key(&facts(0, 4)).unwrap() < 1 << 31, "as long as they may be");
+        }
     }
 }

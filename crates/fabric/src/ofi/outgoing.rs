@@ -12,7 +12,7 @@ use super::contexts::Contexts;
 use super::device::Device;
 use super::endpoint::{Direction, Endpoint, Remote};
 use super::frame::{Frame, HEADER, sealed};
-use super::gather::Gather;
+use super::gather::{Gather, Held};
 use super::mr::Mr;
 use crate::error::Error;
 use crate::memory::{Memory, Pages};
@@ -25,8 +25,9 @@ pub(super) struct Outgoing {
     /// What frames begin with, by the peer's wish.
     token: u64,
     contexts: Arc<Contexts>,
-    /// What each context is used for.
+    /// What each context is used for, and what the provider uses with it.
     uses: Vec<Use>,
+    held: Vec<Held>,
     free: Vec<u32>,
     /// Counts what goes on: while it stands still, nothing does.
     moves: u64,
@@ -62,6 +63,7 @@ impl Outgoing {
             token,
             contexts: Arc::new(Contexts::new(window)),
             uses: vec![Use::Free; window],
+            held: (0..window).map(|_| Held::default()).collect(),
             free: (0..window as u32).rev().collect(),
             moves: 0,
             blocked: false,
@@ -135,10 +137,10 @@ impl Outgoing {
         let place = self.buffers.memory().address().wrapping_add(at);
         let mut all = pieces.behind(place, HEADER + copied, self.buffers.desc());
         let note = self.contexts.at(context as usize);
-        // SAFETY: the buffer and the context are ours, the pieces the caller's operation's: they stay until
-        // the provider is done or the lane has closed the endpoint.
+        // SAFETY: the buffer and the context are ours, the pieces the caller's operation's, and their
+        // registrations are in `held`: all stay until the provider is done or the lane has closed the endpoint.
         let posted = unsafe { endpoint.send(&mut all, note) };
-        self.note(posted, context, used)
+        self.note(posted, context, used, all.into_held())
     }
 
     /// Begins a transfer; `false`: there is no room for it now.
@@ -155,15 +157,21 @@ impl Outgoing {
         let note = self.contexts.at(context as usize);
         // SAFETY: as for `send`.
         let posted = unsafe { endpoint.transfer(&mut pieces, remote, direction, note) };
-        self.note(posted, context, used)
+        self.note(posted, context, used, pieces.into_held())
     }
 
     #[inline]
-    fn note(&mut self, posted: Result<(), Errno>, context: u32, used: Use) -> Result<bool, Errno> {
+    fn note(
+        &mut self,
+        posted: Result<(), Errno>,
+        context: u32,
+        used: Use,
+        held: Held,
+    ) -> Result<bool, Errno> {
         match posted {
             Ok(()) => {
                 self.free.pop();
-                self.uses[context as usize] = used;
+                (self.uses[context as usize], self.held[context as usize]) = (used, held);
                 self.moves += 1;
                 Ok(true)
             }
@@ -181,6 +189,7 @@ impl Outgoing {
         let Some(used) = self.uses.get_mut(context) else { return Use::Free };
         let used = std::mem::replace(used, Use::Free);
         if used != Use::Free {
+            self.held[context] = Held::default();
             self.free.push(context as u32);
             self.moves += 1;
         }
@@ -190,6 +199,7 @@ impl Outgoing {
     /// The endpoint is closed.
     pub(super) fn abandon(&mut self) {
         self.uses.fill(Use::Free);
+        self.held.fill_with(Held::default);
         self.free = (0..self.uses.len() as u32).collect();
     }
 }

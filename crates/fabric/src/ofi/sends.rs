@@ -4,7 +4,6 @@
 //! when the peer says so.
 
 use std::collections::VecDeque;
-use std::ptr::null_mut;
 use std::time::Instant;
 
 use rdma_sys::Errno;
@@ -13,7 +12,7 @@ use super::endpoint::{Direction, Endpoint, Remote};
 use super::frame::{Change, Frame};
 use super::gather::Gather;
 use super::inbox::scatter;
-use super::mr::desc;
+use super::mr::registration;
 use super::outgoing::{Outgoing, Use};
 use crate::cut::{Cut, Most};
 use crate::memory::Memory;
@@ -220,13 +219,15 @@ impl Sends {
         endpoint: &Endpoint,
     ) -> Result<Handed, Errno> {
         let Some(flying) = self.flying.get_mut(at) else { return Ok(Handed::Whole) };
-        let (mut cut, mut pieces, domain) = (flying.cut, Gather::new(), self.shape.domain);
-        let most = Most { bytes: self.shape.transfer, pieces: self.shape.pieces - 1 };
+        let (mut cut, mut pieces, mut whole) = (flying.cut, Gather::new(), true);
+        let Shape { domain, transfer, .. } = self.shape;
+        let most = Most { bytes: transfer, pieces: self.shape.pieces - 1 };
         let part = cut.next(flying.op.work.local(), most, |slice, from, length| {
-            // Detached since it was posted: a provider that asks for a descriptor refuses.
-            let desc = desc(slice.region(), domain).unwrap_or(null_mut());
-            pieces.add(slice.address().wrapping_add(from), length as usize, desc);
+            whole &= gather(&mut pieces, slice, from, length as usize, domain);
         });
+        if !whole {
+            return Err(DETACHED);
+        }
         if part.pieces == 0 {
             flying.handed = true;
             return Ok(Handed::Whole);
@@ -255,7 +256,7 @@ impl Sends {
             _ => None,
         };
         let total = flying.op.work.total() as u64;
-        let load = self.load(flying, self.shape.asks);
+        let load = self.load(flying, self.shape.asks)?;
         let frame = Frame::Message { id, total, offset: load.offset as u64, imm };
         if !self.out.send(frame, load.copied, load.pieces, Use::Frame(at), endpoint)? {
             return Ok(Handed::Blocked);
@@ -270,8 +271,9 @@ impl Sends {
 
     /// The next bytes of an operation that go with a frame: as they lie, or copied.
     #[inline]
-    fn load(&self, flying: &Flying, copies: bool) -> Load {
+    fn load(&self, flying: &Flying, copies: bool) -> Result<Load, Errno> {
         let (mut cut, mut pieces, mut copied) = (flying.cut, Gather::new(), 0);
+        let mut whole = true;
         let Shape { domain, payload, .. } = self.shape;
         let most = Most { bytes: payload, pieces: self.shape.pieces - 1 };
         let part = cut.next(flying.op.work.local(), most, |slice, from, length| {
@@ -280,11 +282,11 @@ impl Sends {
                 self.out.copy(copied, slice, from, length);
                 copied += length;
             } else {
-                let desc = desc(slice.region(), domain).unwrap_or(null_mut());
-                pieces.add(slice.address().wrapping_add(from), length, desc);
+                whole &= gather(&mut pieces, slice, from, length, domain);
             }
         });
-        Load { cut, pieces, copied, offset: part.offset, last: part.last }
+        let load = Load { cut, pieces, copied, offset: part.offset, last: part.last };
+        if whole { Ok(load) } else { Err(DETACHED) }
     }
 
     fn hand_number(&mut self, at: u32, endpoint: &Endpoint) -> Result<Handed, Errno> {
@@ -313,7 +315,7 @@ impl Sends {
         let Some((key, offset)) = flying.op.work.target().and_then(key) else {
             return Err(Errno(libc::EINVAL));
         };
-        let load = self.load(flying, matches!(flying.op.work, Work::Write { .. }));
+        let load = self.load(flying, matches!(flying.op.work, Work::Write { .. }))?;
         let length = load.cut.done() - load.offset;
         let (id, offset_there) = (self.next_question, offset.wrapping_add(load.offset as u64));
         let (frame, copied) = match flying.op.work {
@@ -533,6 +535,14 @@ struct Load {
     last: bool,
 }
 
+/// Adds bytes of a slice; `false`: it is not registered any more.
+#[inline]
+fn gather(pieces: &mut Gather, slice: &Slice, from: usize, length: usize, domain: u32) -> bool {
+    let Some(mr) = registration(slice.region(), domain) else { return false };
+    pieces.add(slice.address().wrapping_add(from), length, mr);
+    true
+}
+
 /// Where a part of a transfer goes.
 #[inline]
 fn remote(target: &Target, offset: usize) -> Option<Remote> {
@@ -553,5 +563,7 @@ fn key(target: &Target) -> Option<(u64, u64)> {
     }
 }
 
+/// A region was detached while an operation with it waited.
+const DETACHED: Errno = Errno(libc::EFAULT);
 /// How many questions may be open: answers find spare buffers here.
 const QUESTIONS: usize = 12;

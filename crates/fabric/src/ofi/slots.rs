@@ -50,6 +50,11 @@ impl Slots {
         &self.contexts
     }
 
+    /// How many frames the peer may have in them.
+    pub(super) fn promised(&self) -> u64 {
+        (self.contexts.len() - Self::SPARE) as u64
+    }
+
     /// Whether some are not with the provider that could be.
     pub(super) fn are_short(&self) -> bool {
         !self.idle.is_empty()
