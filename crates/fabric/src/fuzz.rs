@@ -16,6 +16,7 @@ pub fn offers(bytes: &[u8]) {
     crate::shm::fuzz_offer(bytes);
     crate::sim::fuzz_offer(bytes);
     crate::verbs::fuzz_offer(bytes);
+    crate::ofi::fuzz_offer(bytes);
 }
 
 /// What a process says on the socket that brings descriptors.

@@ -76,7 +76,7 @@ pub trait Lane: Send {
 /// What a lane can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caps {
-    /// Its name: `verbs`, `shm`, `tcp`, `sim`.
+    /// Its name: `verbs`, `shm`, `tcp`, `ofi`, `sim`.
     pub lane: &'static str,
     /// Messages may be lost, and there are only sends and receives.
     pub datagram: bool,
@@ -102,6 +102,9 @@ pub struct Caps {
     pub lent: LentPath,
     /// Whether [`wait`] looks for a short while before it sleeps. Else it sleeps at once.
     pub spins: bool,
+    /// Nothing wakes who sleeps on it: the lane looks by itself, after sleeps that grow to some milliseconds
+    /// while nothing comes. So a message after silence may come that much later, and idle is not quite free.
+    pub naps: bool,
 }
 
 impl Caps {

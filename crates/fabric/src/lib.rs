@@ -1,4 +1,4 @@
-//! Moves bytes between registered memories: over verbs, shared memory or TCP, by one small trait.
+//! Moves bytes between registered memories: over verbs, libfabric, shared memory or TCP, by one small trait.
 //!
 //! It reads no configuration and no environment of its own: the program hands it what it needs. It
 //! does not know what the bytes mean. A lane is one way and stays dead once it died; a [`link::Link`]
@@ -7,9 +7,12 @@
 //! Start at [`Lane`]. Around it: [`Memory`] holds bytes that peers may touch, [`Region`] is memory that
 //! is registered, [`Window`] a peer's region; an [`Op`] goes in and comes back as a [`Completion`].
 //! [`Fabric`] and [`Half`] make lanes; [`wait`] sleeps for them, [`drive()`] makes them awaitable. For
-//! verbs there is more to see: [`verbs::survey()`] and [`verbs::choose()`].
+//! verbs there is more to see: [`verbs::survey()`] and [`verbs::choose()`]; for libfabric [`ofi::survey()`] and
+//! [`ofi::choose()`].
 
 mod alarm;
+mod attached;
+mod cut;
 mod drive;
 mod engine;
 mod error;
@@ -24,13 +27,16 @@ pub mod meet;
 
 pub mod memory;
 mod noise;
+pub mod ofi;
 mod op;
 mod open;
+mod over;
 mod region;
 mod remote;
 pub mod session;
 pub mod shm;
 pub mod sim;
+mod slab;
 mod stats;
 pub mod tcp;
 pub mod verbs;

@@ -8,7 +8,7 @@ use crate::error::{Error, Kind};
 use crate::lane::Lane;
 use crate::memory::Memory;
 use crate::region::{Region, Registration, Rights};
-use crate::{shm, tcp, verbs};
+use crate::{ofi, shm, tcp, verbs};
 
 /// An opened device, or another way to move bytes. Slow: it may allocate, block and explain.
 pub trait Fabric: Send + Sync {
@@ -49,16 +49,22 @@ pub enum Side {
     Accept,
 }
 
-/// Opens a way by its name, as it is without settings: `shm`, `tcp`, or `verbs` with the device, port and
-/// GID that [`verbs::choose()`] takes.
+/// Opens a way by its name, as it is without settings: `shm`, `tcp`, `verbs` with the device, port and
+/// GID that [`verbs::choose()`] takes, or `ofi` with the provider that [`ofi::choose()`] takes.
 pub fn open(name: &str) -> Result<Box<dyn Fabric>, Error> {
     match name {
         "shm" => Ok(Box::new(shm::Shm::default())),
         "tcp" => Ok(Box::new(tcp::Tcp::default())),
         "verbs" => open_verbs(),
+        "ofi" => open_ofi(),
         _ => {
             let why = "there is no such lane";
-            Err(Error::new(Kind::Misuse, format!("open {name}"), why, "take shm, tcp or verbs"))
+            Err(Error::new(
+                Kind::Misuse,
+                format!("open {name}"),
+                why,
+                "take shm, tcp, verbs or ofi",
+            ))
         }
     }
 }
@@ -73,6 +79,16 @@ fn open_verbs() -> Result<Box<dyn Fabric>, Error> {
     let choice = verbs::choose(&survey.devices, &wish)
         .map_err(|why| unsupported(&why, "see `wirelane devices`"))?;
     Ok(Box::new(verbs::Domain::open(library, &choice)?))
+}
+
+fn open_ofi() -> Result<Box<dyn Fabric>, Error> {
+    let unsupported = |why: &dyn std::fmt::Display, remedy: &str| {
+        Error::new(Kind::Unsupported, "open ofi", why, remedy)
+    };
+    let survey = ofi::survey(None).map_err(|off| unsupported(&off, off.remedy()))?;
+    let choice = ofi::choose(&survey, None)
+        .map_err(|why| unsupported(&why, "see what `fi_info -t FI_EP_RDM` lists"))?;
+    Ok(Box::new(ofi::Domain::open(&choice, ofi::Config::default())?))
 }
 
 /// When a limit is over; a limit without end ends in a year.

@@ -5,7 +5,7 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::memory::Memory;
-use crate::verbs::{Keyring, Mr};
+use crate::{ofi, verbs};
 
 /// What peers may do with a region. Its owner may always read and write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -62,14 +62,23 @@ struct Inner {
 /// By whom it is registered.
 pub(crate) enum Registration {
     /// With a device.
-    Verbs(Arc<Mr>),
+    Verbs(Arc<verbs::Mr>),
+    /// With a provider of libfabric.
+    Ofi(Arc<ofi::Mr>),
     /// With any number of devices, at the moment maybe none; software lanes look at the region itself. In a
     /// box, so that the others, which are looked at for every operation, stay two words.
-    Several(Box<Keyring>),
+    Several(Box<Keys>),
     /// With nobody: software lanes look at the region itself.
     Software,
     /// With nobody, and links let peers of this host reach it alone.
     Near,
+}
+
+/// What any number of devices know one memory by.
+#[derive(Debug, Default)]
+pub(crate) struct Keys {
+    pub(crate) verbs: verbs::Keyring,
+    pub(crate) ofi: ofi::Keyring,
 }
 
 const _: () = assert!(size_of::<Registration>() == 2 * size_of::<usize>());
@@ -139,12 +148,17 @@ impl Region {
     /// Whether both stand on one registration, as those of the same memory and rights do; of a shared
     /// region's any one counts.
     pub fn shares_registration(&self, other: &Region) -> bool {
-        use Registration::{Near, Several, Software, Verbs};
+        use Registration::{Near, Ofi, Several, Software, Verbs};
         Arc::ptr_eq(&self.inner, &other.inner)
             || match (self.registration(), other.registration()) {
                 (Verbs(ours), Verbs(theirs)) => Arc::ptr_eq(ours, theirs),
-                (Verbs(one), Several(keys)) | (Several(keys), Verbs(one)) => keys.holds(one),
-                (Several(ours), Several(theirs)) => ours.meets(theirs),
+                (Verbs(one), Several(keys)) | (Several(keys), Verbs(one)) => keys.verbs.holds(one),
+                (Ofi(ours), Ofi(theirs)) => Arc::ptr_eq(ours, theirs),
+                (Ofi(one), Several(keys)) | (Several(keys), Ofi(one)) => keys.ofi.holds(one),
+                (Several(ours), Several(theirs)) => {
+                    ours.verbs.meets(&theirs.verbs) || ours.ofi.meets(&theirs.ofi)
+                }
+                (Verbs(_), Ofi(_)) | (Ofi(_), Verbs(_)) => false,
                 (Software | Near, _) | (_, Software | Near) => false,
             }
     }

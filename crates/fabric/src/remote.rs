@@ -32,6 +32,7 @@ pub(crate) enum LaneKind {
     Tcp = 3,
     Sim = 4,
     Link = 5,
+    Ofi = 6,
 }
 
 impl RemoteRegion {
@@ -84,6 +85,7 @@ impl RemoteRegion {
             3 => LaneKind::Tcp,
             4 => LaneKind::Sim,
             5 => LaneKind::Link,
+            6 => LaneKind::Ofi,
             other => return Err(wrong(format!("no lane has the number {other}"))),
         };
         let rights = Rights::from_bits(bytes[2]).filter(|_| bytes[3] == 0);
@@ -123,6 +125,8 @@ struct View {
 pub(crate) enum Reach {
     /// By the device.
     Verbs { address: u64, key: u32 },
+    /// By a provider of libfabric; the address of its first byte, or 0 where offsets count.
+    Ofi { address: u64, key: u64 },
     /// By asking the peer, with the key it gave.
     Ask { key: u128 },
     /// By a mapping of the peer's pages.
@@ -198,7 +202,14 @@ mod tests {
 
     #[test]
     fn bytes_come_back_as_they_were() {
-        for lane in [LaneKind::Verbs, LaneKind::Shm, LaneKind::Tcp, LaneKind::Sim, LaneKind::Link] {
+        for lane in [
+            LaneKind::Verbs,
+            LaneKind::Shm,
+            LaneKind::Tcp,
+            LaneKind::Sim,
+            LaneKind::Link,
+            LaneKind::Ofi,
+        ] {
             let remote = RemoteRegion {
                 lane,
                 rights: Rights { read: true, ..Rights::NONE },

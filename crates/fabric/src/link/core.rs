@@ -579,6 +579,7 @@ fn caps(config: &Config) -> Caps {
         peer_must_poll: true,
         lent: crate::lane::LentPath::OneCopy,
         spins: true,
+        naps: false,
         ordered: false,
     }
 }

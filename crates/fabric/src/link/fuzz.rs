@@ -393,4 +393,5 @@ const CAPS: Caps = Caps {
     peer_must_poll: false,
     lent: LentPath::Direct,
     spins: false,
+    naps: false,
 };

@@ -382,6 +382,7 @@ const CAPS: Caps = Caps {
     peer_must_poll: true,
     lent: LentPath::OneCopy,
     spins: true,
+    naps: false,
 };
 
 /// How a region is reached, where an address would stand: no memory lies so low.

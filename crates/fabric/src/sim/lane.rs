@@ -36,6 +36,7 @@ impl SimLane {
             peer_must_poll: false,
             lent: LentPath::Direct,
             spins: true,
+            naps: false,
         };
         SimLane { end, caps, stats: Arc::default(), bell }
     }

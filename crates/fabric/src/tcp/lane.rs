@@ -154,4 +154,5 @@ const CAPS: Caps = Caps {
     peer_must_poll: true,
     lent: LentPath::Direct,
     spins: true,
+    naps: false,
 };

@@ -129,7 +129,7 @@ impl Fabric for Domain {
             let why = "it was registered with another fabric, and for that one only";
             return Err(refused(Kind::Misuse, why, "make it with `Region::shared`"));
         };
-        if !keys.add(self.mr(region.memory(), region.rights())?) {
+        if !keys.verbs.add(self.mr(region.memory(), region.rights())?) {
             let why = format!("{} domains have it already", Keyring::MOST);
             return Err(refused(Kind::Full, &why, "detach it from those that are not used"));
         }
@@ -139,7 +139,7 @@ impl Fabric for Domain {
 
     fn detach(&self, region: &Region) {
         if let Registration::Several(keys) = region.registration() {
-            keys.remove(self.rail.pd.number());
+            keys.verbs.remove(self.rail.pd.number());
             self.rail.attached.remove(region);
         }
     }

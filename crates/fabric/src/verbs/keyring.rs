@@ -51,7 +51,7 @@ impl Keyring {
     }
 
     /// Takes the registration with this domain off. The device forgets it with its last user.
-    pub(super) fn remove(&self, domain: u32) {
+    pub(crate) fn remove(&self, domain: u32) {
         let mut mrs = self.mrs();
         self.slots.clear(domain);
         let at = mrs.iter().position(|mr| mr.domain() == domain);

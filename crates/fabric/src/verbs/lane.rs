@@ -13,7 +13,7 @@ use super::cq::Cq;
 use super::datagram::{Datagram, HEADER};
 use super::events::Alarm;
 use super::mr::rkey;
-use super::outcome::{Over, received, verdict};
+use super::outcome::{received, verdict};
 use super::qp::Qp;
 use super::rail::Rail;
 use super::receives::{Receives, receive_number};
@@ -24,6 +24,7 @@ use super::zero::zeroed;
 use crate::error::{Error, Kind};
 use crate::lane::{Caps, Lane, LentPath, number};
 use crate::op::{Completion, Done, Failure, Op, Work};
+use crate::over::Over;
 use crate::region::Region;
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
 use crate::stats::Stats;
@@ -407,6 +408,7 @@ fn caps(rail: &Rail, qp: &Qp, datagram: Option<&Datagram>, max_message: u32) -> 
         peer_must_poll: false,
         lent: LentPath::Direct,
         spins: !rail.config.use_event_channel,
+        naps: false,
     }
 }
 

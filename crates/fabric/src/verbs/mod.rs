@@ -7,7 +7,6 @@
 
 mod admission;
 mod ah;
-mod attached;
 mod attributes;
 mod chain;
 mod channel;
@@ -15,7 +14,6 @@ mod choose;
 mod config;
 mod context;
 mod cq;
-mod cut;
 mod datagram;
 mod device;
 mod domain;
@@ -36,7 +34,6 @@ mod rail;
 mod receives;
 mod request;
 mod sends;
-mod slab;
 mod sleeper;
 mod srq;
 mod survey;

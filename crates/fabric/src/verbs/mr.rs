@@ -104,8 +104,8 @@ impl Drop for Mr {
 pub(super) fn is_registered(region: &Region, pd: &Arc<Pd>) -> bool {
     match region.registration() {
         Registration::Verbs(mr) => mr.is_of(pd),
-        Registration::Several(keys) => keys.lkey(pd.number()).is_some(),
-        Registration::Software | Registration::Near => false,
+        Registration::Several(keys) => keys.verbs.lkey(pd.number()).is_some(),
+        Registration::Ofi(_) | Registration::Software | Registration::Near => false,
     }
 }
 
@@ -115,8 +115,8 @@ pub(super) fn is_registered(region: &Region, pd: &Arc<Pd>) -> bool {
 pub(super) fn lkey(slice: &Slice, domain: u32) -> u32 {
     match slice.region().registration() {
         Registration::Verbs(mr) => mr.lkey(),
-        Registration::Several(keys) => keys.lkey(domain).unwrap_or(0),
-        Registration::Software | Registration::Near => 0,
+        Registration::Several(keys) => keys.verbs.lkey(domain).unwrap_or(0),
+        Registration::Ofi(_) | Registration::Software | Registration::Near => 0,
     }
 }
 
@@ -124,8 +124,8 @@ pub(super) fn lkey(slice: &Slice, domain: u32) -> u32 {
 pub(super) fn rkey(region: &Region, pd: &Arc<Pd>) -> Option<u32> {
     match region.registration() {
         Registration::Verbs(mr) => mr.is_of(pd).then(|| mr.rkey()),
-        Registration::Several(keys) => keys.rkey(pd),
-        Registration::Software | Registration::Near => None,
+        Registration::Several(keys) => keys.verbs.rkey(pd),
+        Registration::Ofi(_) | Registration::Software | Registration::Near => None,
     }
 }
 

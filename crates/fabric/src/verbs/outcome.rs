@@ -2,23 +2,7 @@
 
 use rdma_sys::consts::*;
 
-use crate::op::{Completion, Done, Failure, Op, Work};
-use crate::stats::Stats;
-
-/// Where operations that are over go.
-pub(super) struct Over<'a> {
-    pub(super) stats: &'a Stats,
-    pub(super) done: &'a mut Vec<Completion>,
-}
-
-impl Over<'_> {
-    #[inline]
-    pub(super) fn add(&mut self, op: Op, outcome: Result<Done, Failure>) {
-        let completion = Completion { token: op.token, outcome, work: op.work };
-        self.stats.count(&completion);
-        self.done.push(completion);
-    }
-}
+use crate::op::{Failure, Work};
 
 /// What a completion's status says.
 #[inline]

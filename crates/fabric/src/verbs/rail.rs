@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rdma_sys::Errno;
 use rdma_sys::consts::IBV_ATOMIC_NONE;
 
-use super::attached::Attached;
 use super::choose::Choice;
 use super::config::{Config, QpType, Sizes};
 use super::context::Context;
@@ -17,6 +16,7 @@ use super::events::Events;
 use super::mr::Mr;
 use super::port::{LinkLayer, Port};
 use super::receives::SharedReceives;
+use crate::attached::Attached;
 use crate::error::{Error, Kind};
 use crate::memory::{Memory, Pages};
 use crate::region::Rights;
@@ -57,7 +57,7 @@ impl Rail {
         let scrap = (config.qp_type == QpType::Ud).then(|| scrap(&pd, choice)).transpose()?;
         let events = events(context, choice)?;
         Ok(Rail {
-            attached: Attached::to(pd.number()),
+            attached: Attached::to(pd.number(), |keys, domain| keys.verbs.remove(domain)),
             pd,
             choice: choice.clone(),
             gid_index,

@@ -16,11 +16,11 @@ use super::config::Sizes;
 use super::datagram::HEADER;
 use super::domain::Pd;
 use super::mr::{Mr, lkey};
-use super::outcome::Over;
 use super::qp::Qp;
-use super::slab::Slab;
 use super::srq::Srq;
 use crate::op::{Failure, Op};
+use crate::over::Over;
+use crate::slab::Slab;
 
 /// Marks the numbers of receives: the kind of a request that failed is known by its number only.
 const RECEIVE: u64 = 1 << 63;

@@ -4,9 +4,9 @@ use rdma_sys::consts::*;
 use rdma_sys::work::{AtomicTarget, RdmaTarget, SendTarget, ibv_send_wr, ibv_sge};
 
 use super::chain::Chain;
-use super::cut::{Cut, Most, Part};
 use super::mr::lkey;
 use super::zero::zeroed;
+use crate::cut::{Cut, Most, Part};
 use crate::op::Work;
 use crate::remote::{Reach, Target};
 

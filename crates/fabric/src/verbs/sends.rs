@@ -16,12 +16,13 @@ use rdma_sys::inline::ibv_post_send;
 use rdma_sys::work::ibv_send_wr;
 
 use super::chain::Chain;
-use super::cut::Cut;
 use super::datagram::Datagram;
-use super::outcome::{Over, of_send};
+use super::outcome::of_send;
 use super::qp::Qp;
 use super::request::{Shape, request};
+use crate::cut::Cut;
 use crate::op::{Done, Failure, Op, Work};
+use crate::over::Over;
 use crate::stats::SAMPLE;
 
 pub(super) struct Sends {

@@ -50,6 +50,16 @@ mod tcp_two_streams_by_a_door {
     reliable_lane!(crate::tcp(crate::by_a_door()));
 }
 
+#[cfg(feature = "ofi")]
+mod ofi_tcp {
+    reliable_lane!(crate::ofi("tcp"));
+}
+
+#[cfg(feature = "ofi")]
+mod ofi_shm {
+    reliable_lane!(crate::ofi("shm"));
+}
+
 mod link_shm {
     reliable_lane!(crate::linked::pair(crate::both(fabric::link::Class::Shm)));
 }
@@ -89,6 +99,20 @@ fn shm() -> Pair {
     let config = shm::Config { patience: Duration::from_secs(1), ..shm::Config::default() };
     let fabric = Arc::new(shm::Shm::new(config));
     Pair::connect(fabric.clone(), fabric)
+}
+
+/// Both ends by one provider of libfabric, within this machine.
+#[cfg(feature = "ofi")]
+fn ofi(provider: &str) -> Pair {
+    use fabric::ofi;
+    let survey = ofi::survey(None).expect("libfabric is installed");
+    let choice = ofi::choose(&survey, Some(provider)).expect("every libfabric has it");
+    let second = Duration::from_secs(1);
+    let address = (provider != "shm").then_some([127, 0, 0, 1].into());
+    let config =
+        ofi::Config { address, timeout: second, patience: second, ..ofi::Config::default() };
+    let end = || Arc::new(ofi::Domain::open(&choice, config.clone()).expect("opened"));
+    Pair::connect(end(), end())
 }
 
 fn trouble(faults: &mut sim::Faults) {

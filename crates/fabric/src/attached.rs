@@ -5,26 +5,28 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::region::{Region, Registration, WeakRegion};
+use crate::region::{Keys, Region, Registration, WeakRegion};
 
-pub(super) struct Attached {
+pub(crate) struct Attached {
     /// The domain's number.
     domain: u32,
+    /// Takes its key off.
+    take_off: fn(&Keys, u32),
     regions: Mutex<Vec<WeakRegion>>,
 }
 
 impl Attached {
-    pub(super) fn to(domain: u32) -> Self {
-        Attached { domain, regions: Mutex::default() }
+    pub(crate) fn to(domain: u32, take_off: fn(&Keys, u32)) -> Self {
+        Attached { domain, take_off, regions: Mutex::default() }
     }
 
-    pub(super) fn add(&self, region: &Region) {
+    pub(crate) fn add(&self, region: &Region) {
         let mut regions = self.regions();
         regions.retain(|known| !known.is_gone() && !known.is(region));
         regions.push(region.downgrade());
     }
 
-    pub(super) fn remove(&self, region: &Region) {
+    pub(crate) fn remove(&self, region: &Region) {
         self.regions().retain(|known| !known.is_gone() && !known.is(region));
     }
 
@@ -38,7 +40,7 @@ impl Drop for Attached {
         let regions = self.regions.get_mut().unwrap_or_else(PoisonError::into_inner);
         for region in regions.drain(..).filter_map(|region| region.upgrade()) {
             if let Registration::Several(keys) = region.registration() {
-                keys.remove(self.domain);
+                (self.take_off)(keys, self.domain);
             }
         }
     }
@@ -53,7 +55,7 @@ mod tests {
     #[test]
     fn regions_are_known_once_and_forgotten_when_gone() {
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();
-        let attached = Attached::to(1);
+        let attached = Attached::to(1, |keys, domain| keys.verbs.remove(domain));
         let [one, other] = [(); 2].map(|()| Region::shared(&memory, Rights::ALL));
         for region in [&one, &other, &one] {
             attached.add(region);

@@ -4,7 +4,7 @@ use crate::region::Slice;
 
 /// How far an operation has been cut.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cut {
+pub(crate) struct Cut {
     /// The piece that comes next, and how many bytes of it are gone.
     piece: usize,
     within: usize,
@@ -14,26 +14,31 @@ pub(super) struct Cut {
 
 /// What a part may be at most.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Most {
-    pub(super) bytes: u32,
-    pub(super) pieces: usize,
+pub(crate) struct Most {
+    pub(crate) bytes: u32,
+    pub(crate) pieces: usize,
 }
 
 /// A part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
+pub(crate) struct Part {
     /// Where it begins, from the operation's beginning.
-    pub(super) offset: usize,
-    pub(super) pieces: usize,
+    pub(crate) offset: usize,
+    pub(crate) pieces: usize,
     /// Whether none comes after it.
-    pub(super) last: bool,
+    pub(crate) last: bool,
 }
 
 impl Cut {
+    /// How many bytes the parts so far have.
+    pub(crate) fn done(&self) -> usize {
+        self.done
+    }
+
     /// Cuts off the next part and tells its pieces: of which slice, from which offset, how many bytes.
     /// An operation without bytes is one part without pieces.
     #[inline]
-    pub(super) fn next(
+    pub(crate) fn next(
         &mut self,
         slices: &[Slice],
         most: Most,

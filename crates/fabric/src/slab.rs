@@ -2,23 +2,23 @@
 
 /// Keeps its room, so that it allocates only while it grows.
 #[derive(Debug)]
-pub(super) struct Slab<T> {
+pub(crate) struct Slab<T> {
     places: Vec<Option<T>>,
     free: Vec<u32>,
 }
 
 impl<T> Slab<T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Slab { places: Vec::new(), free: Vec::new() }
     }
 
     #[inline]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }
 
     #[inline]
-    pub(super) fn insert(&mut self, thing: T) -> u32 {
+    pub(crate) fn insert(&mut self, thing: T) -> u32 {
         match self.free.pop() {
             Some(at) => {
                 self.places[at as usize] = Some(thing);
@@ -31,19 +31,23 @@ impl<T> Slab<T> {
         }
     }
 
-    pub(super) fn get(&self, at: u32) -> Option<&T> {
+    pub(crate) fn get(&self, at: u32) -> Option<&T> {
         self.places.get(at as usize)?.as_ref()
     }
 
+    pub(crate) fn get_mut(&mut self, at: u32) -> Option<&mut T> {
+        self.places.get_mut(at as usize)?.as_mut()
+    }
+
     #[inline]
-    pub(super) fn remove(&mut self, at: u32) -> Option<T> {
+    pub(crate) fn remove(&mut self, at: u32) -> Option<T> {
         let thing = self.places.get_mut(at as usize)?.take()?;
         self.free.push(at);
         Some(thing)
     }
 
     /// Takes everything out.
-    pub(super) fn take_all(&mut self) -> impl Iterator<Item = T> + use<T> {
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = T> + use<T> {
         self.free.clear();
         std::mem::take(&mut self.places).into_iter().flatten()
     }

@@ -1,0 +1,80 @@
+//! An address vector, which knows one peer.
+//!
+//! Unsafe here: `Av` owns the C object, made and closed once, and holds the device it was made in.
+#![allow(unsafe_code, reason = "owns an address vector")]
+
+use std::mem::zeroed;
+use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+
+use rdma_sys::Errno;
+use rdma_sys::ofi::consts::FI_ADDR_NOTAVAIL;
+use rdma_sys::ofi::fi_addr_t;
+use rdma_sys::ofi::inline::{fi_av_insert, fi_av_open, fi_close};
+use rdma_sys::ofi::objects::{fi_av_attr, fid_av};
+
+use super::device::Device;
+
+pub(super) struct Av {
+    av: NonNull<fid_av>,
+    _device: Arc<Device>,
+}
+
+// SAFETY: the device was opened with `FI_THREAD_SAFE`.
+unsafe impl Send for Av {}
+
+impl Av {
+    pub(super) fn new(device: Arc<Device>) -> Result<Self, Errno> {
+        // SAFETY: numbers and null pointers, for all of which zero means the provider's choice.
+        let mut attr: fi_av_attr = unsafe { zeroed() };
+        // More would only make the provider's own queues longer, on some devices too long.
+        attr.count = 2;
+        let mut av = null_mut();
+        // SAFETY: the device is held by `Av`; `av` is writable.
+        unsafe { fi_av_open(device.as_ptr(), &mut attr, &mut av, null_mut()) }?;
+        let av = NonNull::new(av).ok_or(Errno(libc::EIO))?;
+        Ok(Av { av, _device: device })
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut fid_av {
+        self.av.as_ptr()
+    }
+
+    /// Makes the peer known by the address that it gave.
+    pub(super) fn insert(&self, address: &Address) -> Result<fi_addr_t, Errno> {
+        let mut peer = FI_ADDR_NOTAVAIL;
+        let at = address.0.as_ptr().cast();
+        // SAFETY: an address of any format that providers have ends within the zeroes of `Address`.
+        let count = unsafe { fi_av_insert(self.av.as_ptr(), at, 1, &mut peer, 0, null_mut()) }?;
+        if count == 1 && peer != FI_ADDR_NOTAVAIL { Ok(peer) } else { Err(Errno(libc::EINVAL)) }
+    }
+}
+
+impl Drop for Av {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`, closed here only, after the endpoint that used it.
+        let _ = unsafe { fi_close(self.av.as_ptr().cast()) };
+    }
+}
+
+/// An endpoint's address, with zeroes behind it: a provider reads as many bytes as its own addresses have,
+/// or up to a zero, whatever the peer sent.
+pub(super) struct Address([u64; Address::MOST / 8 + 1]);
+
+impl Address {
+    pub(super) const MOST: usize = 256;
+
+    /// `None`: it is too long to be one.
+    pub(super) fn new(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() > Self::MOST {
+            return None;
+        }
+        let mut words = [0; Self::MOST / 8 + 1];
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks(8)) {
+            let mut whole = [0; 8];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_ne_bytes(whole);
+        }
+        Some(Address(words))
+    }
+}

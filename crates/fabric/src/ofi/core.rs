@@ -1,0 +1,451 @@
+//! What a lane does while its endpoint is open: hears the provider and the peer, and answers.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rdma_sys::Errno;
+
+use super::config::Config;
+use super::contexts::Contexts;
+use super::cq::Event;
+use super::endpoint::Endpoint;
+use super::failure::{of_frame, of_transfer};
+use super::frame::{Frame, HEADER, opened};
+use super::granted::Granted;
+use super::inbox::{Inbox, Part, TooLong};
+use super::mr::Mr;
+use super::outgoing::Use;
+use super::sends::Sends;
+use super::slots::Slots;
+use super::watch::Watch;
+use crate::op::{Completion, Failure};
+use crate::over::Over;
+use crate::region::{Rights, Slice};
+use crate::stats::Stats;
+
+pub(super) struct Core {
+    pub(super) sends: Sends,
+    pub(super) slots: Slots,
+    pub(super) inbox: Inbox,
+    pub(super) stats: Arc<Stats>,
+    /// Over, and not told yet.
+    pub(super) ready: Vec<Completion>,
+    /// What frames of the peer begin with.
+    token: u64,
+    /// What the peer was given keys of.
+    pub(super) granted: Granted,
+    /// Frames that took a buffer, and those buffers that are free again.
+    arrived: u64,
+    freed: u64,
+    /// What the peer was told last.
+    said: Frame,
+    answers: VecDeque<Answer>,
+    doubt: Option<Doubt>,
+    transfers: Watch,
+    words: Watch,
+    timeout: Duration,
+    events: Vec<Event>,
+}
+
+/// What the peer asked for, and bytes of a region's if it asked for these.
+struct Answer {
+    frame: Frame,
+    bytes: Option<Slice>,
+}
+
+/// A transfer was cancelled, and the peer is asked whether it refused the key or something else happened.
+struct Doubt {
+    at: u32,
+    key: u64,
+    asked: bool,
+    since: Instant,
+}
+
+/// Why the lane ends: by the fault of an operation of ours, of a message of the peer's, or of none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct End {
+    pub(super) failure: Failure,
+    pub(super) operation: Option<u32>,
+    pub(super) message: Option<u64>,
+}
+
+impl From<Failure> for End {
+    fn from(failure: Failure) -> Self {
+        End { failure, operation: None, message: None }
+    }
+}
+
+impl Core {
+    pub(super) fn new(
+        token: u64,
+        sends: Sends,
+        slots: Slots,
+        inbox: Inbox,
+        config: &Config,
+    ) -> Self {
+        Core {
+            token,
+            sends,
+            slots,
+            inbox,
+            stats: Arc::default(),
+            ready: Vec::new(),
+            granted: Granted::default(),
+            arrived: 0,
+            freed: 0,
+            said: Frame::State { arrived: 0, freed: 0, received: 0 },
+            answers: VecDeque::new(),
+            doubt: None,
+            transfers: Watch::new(config.timeout),
+            words: Watch::new(config.patience),
+            timeout: config.timeout,
+            events: Vec::new(),
+        }
+    }
+
+    /// Does whatever is due; says how much had happened.
+    #[inline]
+    pub(super) fn work(&mut self, endpoint: &Endpoint) -> Result<usize, End> {
+        let count = self.look(endpoint)?;
+        self.settle()?;
+        // Buffers are there again before the peer hears of it.
+        self.slots.post(endpoint).map_err(of_frame)?;
+        self.push(endpoint)?;
+        self.speak(endpoint)?;
+        Ok(count)
+    }
+
+    /// Gives the provider what waits.
+    #[inline]
+    pub(super) fn push(&mut self, endpoint: &Endpoint) -> Result<(), End> {
+        if self.doubt.is_some() {
+            return Ok(());
+        }
+        let mut over = Over { stats: &self.stats, done: &mut self.ready };
+        let pushed = self.sends.push(endpoint, &mut over);
+        pushed.map_err(|errno| self.by_oldest(of_frame(errno)))
+    }
+
+    #[inline]
+    fn look(&mut self, endpoint: &Endpoint) -> Result<usize, End> {
+        let mut events = std::mem::take(&mut self.events);
+        events.clear();
+        let read = endpoint.cq().read(&mut events);
+        let heard = events.iter().try_for_each(|event| self.hear(event));
+        let count = events.len();
+        self.events = events;
+        heard?;
+        read.map_err(of_frame)?;
+        Ok(count)
+    }
+
+    #[inline]
+    fn hear(&mut self, event: &Event) -> Result<(), End> {
+        if let Some(slot) = self.slots.contexts().index(event.context) {
+            return self.receive(slot as u32, event);
+        }
+        match (self.sends.out().contexts().index(event.context), event.verdict) {
+            (Some(context), verdict) => self.complete(context, verdict),
+            // Nobody here posted it: a write of the peer's, or its failure, which the peer hears of.
+            (None, _) => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn complete(&mut self, context: usize, verdict: Result<(), Errno>) -> Result<(), End> {
+        let used = self.sends.complete(context);
+        match (verdict, used) {
+            (Ok(()), Use::Transfer(at) | Use::Frame(at)) => {
+                let mut over = Over { stats: &self.stats, done: &mut self.ready };
+                self.sends.succeed(at, &mut over);
+                Ok(())
+            }
+            (Ok(()), Use::Free | Use::Own) => Ok(()),
+            (Err(errno), _) => self.fail(used, errno),
+        }
+    }
+
+    /// The provider could not do something.
+    #[cold]
+    fn fail(&mut self, used: Use, errno: Errno) -> Result<(), End> {
+        if let Some(doubt) = &mut self.doubt {
+            // The question itself may have been lost with the rest.
+            doubt.asked &= used != Use::Own;
+            return Ok(());
+        }
+        let transfer = |used: &Use| match used {
+            Use::Transfer(at) => Some(*at),
+            _ => None,
+        };
+        let failed = transfer(&used);
+        let suspect = failed.or_else(|| self.sends.out().find(transfer));
+        let suspect = suspect.and_then(|at| Some((at, self.sends.key(at)?)));
+        match (failed, of_transfer(errno), suspect) {
+            (Some(at), Some(failure), _) => Err(End { operation: Some(at), ..End::from(failure) }),
+            (_, None, Some((at, key))) => {
+                self.doubt = Some(Doubt { at, key, asked: false, since: Instant::now() });
+                Ok(())
+            }
+            _ => Err(self.by_oldest(of_frame(errno))),
+        }
+    }
+
+    fn receive(&mut self, slot: u32, event: &Event) -> Result<(), End> {
+        if let Err(errno) = event.verdict {
+            self.slots.free(slot);
+            return match of_frame(errno) {
+                // A connection that broke takes receives with it, on some providers.
+                Failure::PeerGone => Ok(()),
+                // Longer than any frame of the peer's: a stranger's.
+                Failure::Nonsense => Ok(()),
+                failure => Err(failure.into()),
+            };
+        }
+        let whole = event.length.checked_sub(HEADER);
+        let frame = whole.and_then(|_| opened(self.token, &self.slots.header(slot)));
+        let (Some(frame), Some(length)) = (frame, whole) else {
+            self.slots.free(slot);
+            return Ok(());
+        };
+        let (frame, length) = (frame?, length as u64);
+        self.arrived += u64::from(frame.takes_a_buffer());
+        // Who sends more than was promised would fill the provider's own queues next, which have no end.
+        if self.arrived - self.freed > self.slots.promised() {
+            return Err(Failure::Nonsense.into());
+        }
+        if let Frame::Message { id, total, offset, imm } = frame {
+            return Ok(self.inbox.message(id, total, imm, Part { slot, offset, length })?);
+        }
+        let moved = self.move_bytes(frame, slot, length);
+        self.slots.free(slot);
+        self.freed += u64::from(frame.takes_a_buffer());
+        if moved? {
+            return Ok(());
+        }
+        if length > 0 {
+            return Err(Failure::Nonsense.into());
+        }
+        self.obey(frame)
+    }
+
+    /// Takes the bytes of a frame that has some beside messages; `false`: it is none of these.
+    fn move_bytes(&mut self, frame: Frame, slot: u32, length: u64) -> Result<bool, End> {
+        let (memory, at) = self.slots.payload(slot);
+        match frame {
+            Frame::Put { id, key, offset } => {
+                let place = self.granted.place(key, offset, length, WRITE);
+                if let Some(place) = &place {
+                    place.region().memory().copy(place.offset(), memory, at, place.len());
+                }
+                self.reply(Frame::Answer { id, old: place.map(|_| 0) }, None)?;
+            }
+            Frame::Data { id } => {
+                let mut over = Over { stats: &self.stats, done: &mut self.ready };
+                self.sends.data(id, (memory, at), length, &mut over)?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn obey(&mut self, frame: Frame) -> Result<(), End> {
+        let mut over = Over { stats: &self.stats, done: &mut self.ready };
+        match frame {
+            Frame::Message { .. } | Frame::Put { .. } | Frame::Data { .. } => {}
+            Frame::Number { id, length, imm } => self.inbox.number(id, length, imm)?,
+            Frame::Change { id, key, offset, change } => {
+                let old = self.granted.change(key, offset, change);
+                self.reply(Frame::Answer { id, old }, None)?;
+            }
+            Frame::Get { id, key, offset, length } => {
+                let most = self.sends.answers_with().ok_or(Failure::Nonsense)?;
+                let bytes =
+                    self.granted.place(key, offset, length, READ).filter(|_| length <= most);
+                match bytes {
+                    Some(bytes) => self.reply(Frame::Data { id }, Some(bytes))?,
+                    None => self.reply(Frame::Answer { id, old: None }, None)?,
+                }
+            }
+            Frame::Doubt { id, key } => {
+                let old = self.granted.holds(key).then_some(0);
+                self.reply(Frame::Answer { id, old }, None)?;
+            }
+            Frame::Answer { id: DOUBT, old } => {
+                if let Some(doubt) = &self.doubt {
+                    let failure = if old.is_some() { Failure::PeerGone } else { Failure::Access };
+                    return Err(End { operation: Some(doubt.at), ..End::from(failure) });
+                }
+            }
+            Frame::Answer { id, old } => {
+                self.sends.answer(id, old, &mut over).map_err(|refused| {
+                    let failure = refused.map_or(Failure::Nonsense, |_| Failure::Access);
+                    End { operation: refused, ..End::from(failure) }
+                })?;
+            }
+            Frame::State { arrived, freed, received } => {
+                self.sends.hear(arrived, freed, received, &mut over)?;
+            }
+            Frame::Bye { failure, id } => return Err(self.bye(failure, id)),
+        }
+        Ok(())
+    }
+
+    /// The peer ends the lane; if by the fault of a message of ours, its operation is told.
+    fn bye(&self, failure: Failure, id: Option<u64>) -> End {
+        match id.and_then(|id| self.sends.message(id)) {
+            Some(at) if failure == Failure::TooLong => {
+                End { operation: Some(at), ..End::from(failure) }
+            }
+            _ => self.by_oldest(Failure::PeerGone),
+        }
+    }
+
+    fn reply(&mut self, frame: Frame, bytes: Option<Slice>) -> Result<(), Failure> {
+        if self.answers.len() >= MOST_ANSWERS {
+            return Err(Failure::Nonsense);
+        }
+        self.answers.push_back(Answer { frame, bytes });
+        Ok(())
+    }
+
+    #[inline]
+    pub(super) fn settle(&mut self) -> Result<(), End> {
+        let mut over = Over { stats: &self.stats, done: &mut self.ready };
+        let settled = self.inbox.settle(&mut self.slots, &mut self.freed, &mut over);
+        settled.map_err(|TooLong { id }| End { message: Some(id), ..Failure::TooLong.into() })
+    }
+
+    /// Tells the peer what it waits for.
+    #[inline]
+    fn speak(&mut self, endpoint: &Endpoint) -> Result<(), End> {
+        let said = self.try_speak(endpoint);
+        match said {
+            // What is lost now is asked for again.
+            Err(_) if self.doubt.is_some() => Ok(()),
+            other => other.map_err(|errno| self.by_oldest(of_frame(errno))),
+        }
+    }
+
+    fn try_speak(&mut self, endpoint: &Endpoint) -> Result<(), Errno> {
+        if let Some(doubt) = self.doubt.as_mut().filter(|doubt| !doubt.asked) {
+            let question = Frame::Doubt { id: DOUBT, key: doubt.key };
+            doubt.asked = self.sends.say(question, endpoint)?;
+        }
+        while let Some(answer) = self.answers.front()
+            && say(&mut self.sends, answer, endpoint)?
+        {
+            self.answers.pop_front();
+        }
+        let state = self.state();
+        // One at a time: the next tells more.
+        if state != self.said && !self.sends.out().is_saying() && self.sends.say(state, endpoint)? {
+            self.said = state;
+        }
+        Ok(())
+    }
+
+    fn state(&self) -> Frame {
+        let received = self.inbox.received();
+        Frame::State { arrived: self.arrived, freed: self.freed, received }
+    }
+
+    /// Whether something has stood still for too long.
+    pub(super) fn check(&mut self, now: Instant) -> Result<(), End> {
+        if let Some(doubt) = &self.doubt {
+            if now.saturating_duration_since(doubt.since) > self.timeout {
+                return Err(End { operation: Some(doubt.at), ..Failure::PeerGone.into() });
+            }
+            return Ok(());
+        }
+        if self.transfers.is_over(self.sends.transfers_mark(), now) {
+            return Err(self.by_oldest(Failure::PeerGone));
+        }
+        if self.words.is_over(self.sends.words_mark(), now) {
+            let is_there = self.sends.all_arrived();
+            let failure = if is_there { Failure::NotReady } else { Failure::PeerGone };
+            return Err(self.by_oldest(failure));
+        }
+        Ok(())
+    }
+
+    /// When to look, even if nothing comes.
+    pub(super) fn due(&self, now: Instant) -> Option<Instant> {
+        // Nothing else is looked at meanwhile, so that it would be due for ever.
+        if self.doubt.is_some() {
+            return Some(now + RETRY);
+        }
+        let waits = self.sends.out().is_blocked()
+            || self.slots.are_short()
+            || self.state() != self.said
+            || !self.answers.is_empty();
+        let retry = waits.then(|| now + RETRY);
+        let dues = [self.transfers.due(), self.words.due(), retry];
+        dues.into_iter().flatten().min()
+    }
+
+    pub(super) fn by_oldest(&self, failure: Failure) -> End {
+        End { operation: self.sends.oldest(), ..failure.into() }
+    }
+
+    /// Tells the peer why the lane ends, if that can be told soon.
+    #[cold]
+    pub(super) fn farewell(&mut self, end: &End, endpoint: &Endpoint) {
+        let bye = Frame::Bye { failure: end.failure, id: end.message };
+        let begun = Instant::now();
+        let (mut said, mut events) = (false, Vec::new());
+        while begun.elapsed() < FAREWELL && (!said || self.sends.out().is_saying()) {
+            if !said {
+                match self.sends.say(bye, endpoint) {
+                    Ok(now) => said = now,
+                    Err(_) => return,
+                }
+            }
+            events.clear();
+            if endpoint.cq().read(&mut events).is_err() {
+                return;
+            }
+            for event in &events {
+                if let Some(context) = self.sends.out().contexts().index(event.context) {
+                    self.sends.complete(context);
+                }
+            }
+        }
+    }
+
+    /// What the endpoint uses as long as it is open.
+    pub(super) fn used(&self) -> [(Arc<Mr>, Arc<Contexts>); 2] {
+        [self.slots.used(), self.sends.out().used()]
+    }
+
+    /// The endpoint is closed: everything comes back.
+    pub(super) fn abandon(&mut self, end: &End) {
+        let mut over = Over { stats: &self.stats, done: &mut self.ready };
+        let fault = end.operation.map(|at| (at, end.failure));
+        let told = self.sends.abandon(fault, &mut over);
+        self.granted.release();
+        // One of them says what happened, if only a receive was under way.
+        let is_gone = end.failure == Failure::PeerGone && !told;
+        let first = if is_gone { Failure::PeerGone } else { Failure::Flushed };
+        self.inbox.abandon(first, &mut over);
+    }
+}
+
+fn say(sends: &mut Sends, answer: &Answer, endpoint: &Endpoint) -> Result<bool, Errno> {
+    match &answer.bytes {
+        Some(bytes) => sends.say_with(answer.frame, bytes, endpoint),
+        None => sends.say(answer.frame, endpoint),
+    }
+}
+
+const READ: Rights = Rights { read: true, ..Rights::NONE };
+const WRITE: Rights = Rights { write: true, ..Rights::NONE };
+
+/// How a question about a key is numbered; operations count from 0.
+const DOUBT: u64 = u64::MAX;
+/// Honest peers ask no more at a time than they have buffers.
+const MOST_ANSWERS: usize = 1024;
+/// How soon what the provider did not take is tried again.
+const RETRY: Duration = Duration::from_millis(1);
+/// How long a lane that ends tries to say so. A peer that hears nothing finds out by its time-out.
+const FAREWELL: Duration = Duration::from_millis(20);

@@ -1,0 +1,118 @@
+//! A completion queue: what is over, and how to sleep until something is.
+//!
+//! Unsafe here: `Cq` owns the C object, made and closed once, and holds the device it was made in. Its descriptor
+//! belongs to the object and is lent no longer than that lives.
+#![allow(unsafe_code, reason = "owns a completion queue")]
+
+use std::ffi::{c_int, c_uint};
+use std::mem::zeroed;
+use std::os::fd::BorrowedFd;
+use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+
+use rdma_sys::Errno;
+use rdma_sys::ofi::consts::*;
+use rdma_sys::ofi::inline::*;
+use rdma_sys::ofi::objects::{fi_cq_attr, fid, fid_cq};
+use rdma_sys::ofi::work::{fi_cq_data_entry, fi_cq_err_entry};
+
+use super::device::Device;
+
+pub(super) struct Cq {
+    cq: NonNull<fid_cq>,
+    fd: Option<c_int>,
+    device: Arc<Device>,
+}
+
+// SAFETY: the device was opened with `FI_THREAD_SAFE`.
+unsafe impl Send for Cq {}
+
+/// Something that is over.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Event {
+    /// The address of its context; 0 for what nobody here posted.
+    pub(super) context: usize,
+    pub(super) length: usize,
+    pub(super) verdict: Result<(), Errno>,
+}
+
+impl Cq {
+    /// With a descriptor to sleep on where the provider has one.
+    pub(super) fn new(device: Arc<Device>, size: usize) -> Result<Self, Errno> {
+        let cq = open(&device, size, FI_WAIT_FD).or_else(|_| open(&device, size, FI_WAIT_NONE))?;
+        let mut cq = Cq { cq, fd: None, device };
+        let mut fd: c_int = -1;
+        // SAFETY: the queue is alive; this command writes an int where there is a descriptor.
+        let told = unsafe { fi_control(cq.cq.as_ptr().cast(), FI_GETWAIT, (&raw mut fd).cast()) };
+        cq.fd = told.ok().map(|()| fd).filter(|fd| *fd >= 0);
+        Ok(cq)
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut fid_cq {
+        self.cq.as_ptr()
+    }
+
+    pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        // SAFETY: the queue's own, open until `Drop` closes the queue.
+        self.fd.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) })
+    }
+
+    /// Moves things forward and appends what is over.
+    #[inline]
+    pub(super) fn read(&self, events: &mut Vec<Event>) -> Result<(), Errno> {
+        // SAFETY: numbers and pointers, for which zero is good.
+        let mut entries: [fi_cq_data_entry; BATCH] = unsafe { zeroed() };
+        // SAFETY: the queue was opened with this format, and the array has room for as many.
+        match unsafe { fi_cq_read(self.cq.as_ptr(), entries.as_mut_ptr().cast(), BATCH) } {
+            Ok(count) => events.extend(entries[..count].iter().map(|entry| Event {
+                context: entry.op_context.addr(),
+                length: entry.len,
+                verdict: Ok(()),
+            })),
+            Err(Errno(FI_EAVAIL)) => events.extend(self.failed()?),
+            Err(Errno(libc::EINTR)) => {}
+            Err(errno) => return Err(errno),
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn failed(&self) -> Result<Option<Event>, Errno> {
+        // SAFETY: numbers and pointers, for which zero is good.
+        let mut entry: fi_cq_err_entry = unsafe { zeroed() };
+        // SAFETY: the queue is ours and alive, the entry writable.
+        let count = unsafe { fi_cq_readerr(self.cq.as_ptr(), &mut entry, 0) }?;
+        Ok((count == 1).then(|| Event {
+            context: entry.op_context.addr(),
+            length: 0,
+            verdict: Err(Errno::of_entry(entry.err)),
+        }))
+    }
+
+    /// Whether the descriptor may be slept on now; else there is something to read.
+    pub(super) fn may_sleep(&self) -> bool {
+        let mut fids = [self.cq.as_ptr().cast::<fid>()];
+        // SAFETY: fabric and queue are alive; one entry.
+        unsafe { fi_trywait(self.device.fabric().as_ptr(), fids.as_mut_ptr(), 1) }.is_ok()
+    }
+}
+
+fn open(device: &Device, size: usize, wait: c_uint) -> Result<NonNull<fid_cq>, Errno> {
+    // SAFETY: numbers and null pointers, for all of which zero means the provider's choice.
+    let mut attr: fi_cq_attr = unsafe { zeroed() };
+    (attr.size, attr.format, attr.wait_obj) = (size, FI_CQ_FORMAT_DATA, wait);
+    let mut cq = null_mut();
+    // SAFETY: the device is alive, and held by the `Cq` that this becomes; `cq` is writable.
+    unsafe { fi_cq_open(device.as_ptr(), &mut attr, &mut cq, null_mut()) }?;
+    NonNull::new(cq).ok_or(Errno(libc::EIO))
+}
+
+impl Drop for Cq {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`, closed here only, after the endpoint that used it.
+        let _ = unsafe { fi_close(self.cq.as_ptr().cast()) };
+    }
+}
+
+/// Completions fetched at a time.
+const BATCH: usize = 32;

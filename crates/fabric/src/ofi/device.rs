@@ -1,0 +1,75 @@
+//! A domain of a provider, opened: where memory is registered and endpoints are made.
+//!
+//! Unsafe here: `Device` owns the C object, made and closed once, and holds what it was made of.
+#![allow(unsafe_code, reason = "owns a domain of libfabric")]
+
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use rdma_sys::Errno;
+use rdma_sys::ofi::inline::{fi_close, fi_domain};
+use rdma_sys::ofi::objects::fid_domain;
+
+use super::fabric::OpenFabric;
+use super::info::{Facts, Info};
+
+pub(super) struct Device {
+    /// One that no other device of this process ever has: how a region knows its registration with it.
+    number: u32,
+    domain: NonNull<fid_domain>,
+    fabric: OpenFabric,
+    info: Info,
+    facts: Facts,
+}
+
+// SAFETY: opened with `FI_THREAD_SAFE`: it may be used from any thread, and from several at once.
+unsafe impl Send for Device {}
+// SAFETY: as above.
+unsafe impl Sync for Device {}
+
+impl Device {
+    pub(super) fn open(info: Info) -> Result<Self, Errno> {
+        let fabric = OpenFabric::new(&info)?;
+        let mut domain = null_mut();
+        // SAFETY: fabric and entry are alive, and held by `Device`; `domain` is writable.
+        unsafe { fi_domain(fabric.as_ptr(), info.as_ptr(), &mut domain, null_mut()) }?;
+        let domain = NonNull::new(domain).ok_or(Errno(libc::EIO))?;
+        // Opening four billion would take years.
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Ok(Device { number, domain, fabric, facts: info.facts(), info })
+    }
+
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut fid_domain {
+        self.domain.as_ptr()
+    }
+
+    pub(super) fn fabric(&self) -> &OpenFabric {
+        &self.fabric
+    }
+
+    pub(super) fn info(&self) -> &Info {
+        &self.info
+    }
+
+    pub(super) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Device").field("facts", &self.facts).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // SAFETY: made in `open`, closed here only; what was made in it holds it by `Arc` and is gone.
+        let _ = unsafe { fi_close(self.domain.as_ptr().cast()) };
+    }
+}

@@ -1,0 +1,159 @@
+//! An endpoint with a queue and one peer of its own: what a lane posts to.
+//!
+//! Unsafe here: `Endpoint` owns the C object, made and closed once, and closes it before the queue and the
+//! address vector that it is bound to. What it is given to work on must stay until that is over, or until the
+//! endpoint is closed: its callers own both.
+#![allow(unsafe_code, reason = "owns an endpoint and posts to it")]
+
+use std::ffi::c_void;
+use std::ptr::{NonNull, null_mut};
+use std::sync::Arc;
+
+use rdma_sys::Errno;
+use rdma_sys::ofi::consts::*;
+use rdma_sys::ofi::fi_addr_t;
+use rdma_sys::ofi::inline::*;
+use rdma_sys::ofi::objects::fid_ep;
+use rdma_sys::ofi::work::{fi_msg, fi_msg_rma, fi_rma_iov};
+
+use super::av::{Address, Av};
+use super::cq::Cq;
+use super::device::Device;
+use super::gather::Gather;
+
+pub(super) struct Endpoint {
+    ep: NonNull<fid_ep>,
+    peer: fi_addr_t,
+    // Dropped after the endpoint.
+    cq: Cq,
+    av: Av,
+}
+
+// SAFETY: the device was opened with `FI_THREAD_SAFE`.
+unsafe impl Send for Endpoint {}
+
+impl Endpoint {
+    pub(super) fn new(device: &Arc<Device>, entries: usize) -> Result<Self, Errno> {
+        let (cq, av) = (Cq::new(device.clone(), entries)?, Av::new(device.clone())?);
+        let mut ep = null_mut();
+        // SAFETY: device and entry are alive, held by the queue; `ep` is writable.
+        unsafe { fi_endpoint(device.as_ptr(), device.info().as_ptr(), &mut ep, null_mut()) }?;
+        let ep = NonNull::new(ep).ok_or(Errno(libc::EIO))?;
+        let endpoint = Endpoint { ep, peer: FI_ADDR_UNSPEC, cq, av };
+        let (ep, av) = (endpoint.ep.as_ptr(), endpoint.av.as_ptr());
+        // SAFETY: all three are alive, and both are closed after the endpoint only.
+        unsafe { fi_ep_bind(ep, av.cast(), 0) }?;
+        // SAFETY: as above.
+        unsafe { fi_ep_bind(ep, endpoint.cq.as_ptr().cast(), FI_TRANSMIT | FI_RECV) }?;
+        // SAFETY: as above.
+        unsafe { fi_enable(ep) }?;
+        Ok(endpoint)
+    }
+
+    /// The address by which a peer finds it.
+    pub(super) fn name(&self) -> Result<Vec<u8>, Errno> {
+        let mut name = vec![0; Address::MOST];
+        let mut length = name.len();
+        // SAFETY: the endpoint is enabled; `name` has `length` writable bytes.
+        unsafe { fi_getname(self.ep.as_ptr(), name.as_mut_ptr().cast(), &mut length) }?;
+        name.truncate(length);
+        Ok(name)
+    }
+
+    /// Makes the peer known.
+    pub(super) fn connect(&mut self, address: &Address) -> Result<(), Errno> {
+        self.peer = self.av.insert(address)?;
+        Ok(())
+    }
+
+    pub(super) fn cq(&self) -> &Cq {
+        &self.cq
+    }
+
+    /// Takes one message into a place.
+    ///
+    /// # Safety
+    /// The place is writable, and it and the context stay until the receive or the endpoint is over.
+    pub(super) unsafe fn receive(
+        &self,
+        place: (*mut u8, usize),
+        desc: *mut c_void,
+        context: *mut c_void,
+    ) -> Result<(), Errno> {
+        let (at, length) = place;
+        // SAFETY: passed on from the caller.
+        unsafe { fi_recv(self.ep.as_ptr(), at.cast(), length, desc, FI_ADDR_UNSPEC, context) }
+    }
+
+    /// Sends one message.
+    ///
+    /// # Safety
+    /// The pieces and the context stay until the send or the endpoint is over.
+    #[inline]
+    pub(super) unsafe fn send(&self, from: &mut Gather, context: *mut c_void) -> Result<(), Errno> {
+        let msg = fi_msg {
+            msg_iov: from.iov().as_ptr(),
+            iov_count: from.iov().len(),
+            desc: from.descs(),
+            addr: self.peer,
+            context,
+            data: 0,
+        };
+        // SAFETY: passed on from the caller; the lists live during the call.
+        unsafe { fi_sendmsg(self.ep.as_ptr(), &msg, FI_COMPLETION) }
+    }
+
+    /// Writes to the peer's memory, or reads it. A write is over when it is placed.
+    ///
+    /// # Safety
+    /// As for `send`; the pieces are writable for a read.
+    #[inline]
+    pub(super) unsafe fn transfer(
+        &self,
+        pieces: &mut Gather,
+        remote: Remote,
+        direction: Direction,
+        context: *mut c_void,
+    ) -> Result<(), Errno> {
+        let target = fi_rma_iov { addr: remote.address, len: pieces.total(), key: remote.key };
+        let msg = fi_msg_rma {
+            msg_iov: pieces.iov().as_ptr(),
+            iov_count: pieces.iov().len(),
+            desc: pieces.descs(),
+            addr: self.peer,
+            rma_iov: &target,
+            rma_iov_count: 1,
+            context,
+            data: 0,
+        };
+        // SAFETY: passed on from the caller; that the peer's memory may be used is for the peer to say.
+        unsafe {
+            match direction {
+                Direction::Write => {
+                    fi_writemsg(self.ep.as_ptr(), &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE)
+                }
+                Direction::Read => fi_readmsg(self.ep.as_ptr(), &msg, FI_COMPLETION),
+            }
+        }
+    }
+}
+
+/// A place in the peer's memory, in the provider's words.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Remote {
+    pub(super) address: u64,
+    pub(super) key: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    Write,
+    Read,
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`, closed here only, before what it is bound to.
+        let _ = unsafe { fi_close(self.ep.as_ptr().cast()) };
+    }
+}

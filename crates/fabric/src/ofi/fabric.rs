@@ -1,0 +1,39 @@
+//! A provider, opened.
+//!
+//! Unsafe here: `OpenFabric` owns the C object, made and closed once. What is opened in it holds it by `Arc`.
+#![allow(unsafe_code, reason = "owns a fabric of libfabric")]
+
+use std::ptr::{NonNull, null_mut};
+
+use rdma_sys::Errno;
+use rdma_sys::ofi::inline::fi_close;
+use rdma_sys::ofi::objects::fid_fabric;
+
+use super::info::Info;
+
+pub(super) struct OpenFabric(NonNull<fid_fabric>);
+
+// SAFETY: a fabric may be used from any thread, and from several at once.
+unsafe impl Send for OpenFabric {}
+// SAFETY: as above.
+unsafe impl Sync for OpenFabric {}
+
+impl OpenFabric {
+    pub(super) fn new(info: &Info) -> Result<Self, Errno> {
+        let mut fabric = null_mut();
+        // SAFETY: the entry and its parts live during the call; `fabric` is writable.
+        unsafe { info.ofi().fi_fabric((*info.as_ptr()).fabric_attr, &mut fabric, null_mut()) }?;
+        NonNull::new(fabric).map(OpenFabric).ok_or(Errno(libc::EIO))
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut fid_fabric {
+        self.0.as_ptr()
+    }
+}
+
+impl Drop for OpenFabric {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`, closed here only, when nothing that was opened in it is left.
+        let _ = unsafe { fi_close(self.0.as_ptr().cast()) };
+    }
+}

@@ -1,0 +1,68 @@
+//! libfabric's errors in a lane's words, and in an error's.
+
+use rdma_sys::Errno;
+use rdma_sys::ofi::consts::*;
+
+use super::info::Facts;
+use crate::error::{Error, Kind};
+use crate::op::Failure;
+
+/// Why a call that sets something up failed.
+pub(super) fn error(facts: &Facts, call: &str, errno: Errno) -> Error {
+    let call = format!("{call} by {} of libfabric", facts.provider);
+    // ofi_rxm makes a queue for as many peers as it is told to expect, and some devices have none so long.
+    let is_crowded = facts.provider.starts_with("verbs") && call.starts_with("make an endpoint");
+    let (kind, remedy) = match errno.0 {
+        _ if is_crowded => (Kind::Full, "set FI_UNIVERSE_SIZE=16 in the environment"),
+        libc::ENOMEM | libc::ENOSPC | libc::EMFILE => {
+            (Kind::Full, "raise memlock and the number of open files, or ask for less")
+        }
+        libc::ENOSYS | libc::EOPNOTSUPP | libc::EINVAL | FI_EBADFLAGS => {
+            (Kind::Unsupported, "take another provider; FI_LOG_LEVEL=warn lets libfabric say more")
+        }
+        libc::ENODEV | libc::ENODATA | libc::EADDRNOTAVAIL => {
+            (Kind::Gone, "see what `fi_info -t FI_EP_RDM` lists")
+        }
+        _ if errno.is_denied() => (Kind::Denied, "run as a user who may use the device"),
+        _ => (Kind::System, "FI_LOG_LEVEL=warn lets libfabric say more"),
+    };
+    Error::new(kind, call, errno, remedy)
+}
+
+/// What the end of a write or read says. A provider that refuses a key cuts the connection, so that
+/// what is told here is often no more than that the operation was cancelled: then the peer is asked.
+pub(super) fn of_transfer(errno: Errno) -> Option<Failure> {
+    match errno.0 {
+        libc::EACCES | libc::EPERM | libc::EFAULT | libc::EKEYREJECTED | FI_ENOKEY | FI_ENOMR => {
+            Some(Failure::Access)
+        }
+        libc::ECANCELED | libc::EIO | libc::EINVAL | FI_EOTHER => None,
+        _ => Some(of_frame(errno)),
+    }
+}
+
+/// What the end of anything else says.
+pub(super) fn of_frame(errno: Errno) -> Failure {
+    match errno.0 {
+        libc::ENOMEM | libc::EINVAL | libc::EFAULT | libc::EMSGSIZE | FI_EOVERRUN => Failure::Local,
+        FI_ETRUNC | FI_ETOOSMALL => Failure::Nonsense,
+        // Cancelled, not connected, reset, timed out, unreachable, and what providers add to these.
+        _ => Failure::PeerGone,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_told_apart() {
+        assert_eq!(of_transfer(Errno(libc::EACCES)), Some(Failure::Access));
+        assert_eq!(of_transfer(Errno(libc::ECANCELED)), None, "the peer must be asked");
+        assert_eq!(of_transfer(Errno(libc::ECONNRESET)), Some(Failure::PeerGone));
+        assert_eq!(of_frame(Errno(libc::ECANCELED)), Failure::PeerGone);
+        assert_eq!(of_frame(Errno(FI_ETRUNC)), Failure::Nonsense);
+        assert_eq!(of_frame(Errno(libc::ENOMEM)), Failure::Local);
+        assert_eq!(of_frame(Errno(9999)), Failure::PeerGone, "an error of a later library");
+    }
+}

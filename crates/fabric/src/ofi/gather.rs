@@ -1,0 +1,70 @@
+//! The pieces of memory that one operation of a provider uses.
+
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+use std::sync::Arc;
+
+use libc::iovec;
+
+use super::mr::Mr;
+
+/// Places with their descriptors, in order; the first is left free for a header.
+pub(super) struct Gather {
+    iov: [iovec; Gather::MOST],
+    desc: [*mut c_void; Gather::MOST],
+    held: Held,
+    first: usize,
+    end: usize,
+}
+
+/// The registrations that pieces lie in. A descriptor is a pointer to one of them, so that they stay as long as the
+/// provider works with it, whoever takes them off their regions meanwhile.
+#[derive(Default)]
+pub(super) struct Held([Option<Arc<Mr>>; Gather::MOST]);
+
+impl Gather {
+    /// The most pieces, header and all.
+    pub(super) const MOST: usize = 8;
+
+    pub(super) fn new() -> Self {
+        let none = iovec { iov_base: null_mut(), iov_len: 0 };
+        let (iov, desc) = ([none; Self::MOST], [null_mut(); Self::MOST]);
+        Gather { iov, desc, held: Held::default(), first: 1, end: 1 }
+    }
+
+    /// Adds a piece; there must be room.
+    #[inline]
+    pub(super) fn add(&mut self, at: *mut u8, length: usize, mr: Arc<Mr>) {
+        self.iov[self.end] = iovec { iov_base: at.cast(), iov_len: length };
+        self.desc[self.end] = mr.desc();
+        self.held.0[self.end] = Some(mr);
+        self.end += 1;
+    }
+
+    /// The same with a header in front, in a registration that its caller holds.
+    #[inline]
+    pub(super) fn behind(mut self, at: *mut u8, length: usize, desc: *mut c_void) -> Self {
+        self.iov[0] = iovec { iov_base: at.cast(), iov_len: length };
+        (self.desc[0], self.first) = (desc, 0);
+        self
+    }
+
+    pub(super) fn total(&self) -> usize {
+        self.iov().iter().map(|piece| piece.iov_len).sum()
+    }
+
+    pub(super) fn iov(&self) -> &[iovec] {
+        &self.iov[self.first..self.end]
+    }
+
+    /// What must stay while the provider works with the pieces.
+    pub(super) fn into_held(self) -> Held {
+        self.held
+    }
+
+    /// As many as there are pieces.
+    pub(super) fn descs(&mut self) -> *mut *mut c_void {
+        self.desc[self.first..].as_mut_ptr()
+    }
+}

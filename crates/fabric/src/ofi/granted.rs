@@ -1,0 +1,120 @@
+//! The regions that the peer was given keys of: what it asks us to do with them is looked at here.
+//!
+//! A provider looks at a key when a write or read begins, and some (`tcp`) move the bytes themselves after that,
+//! as they come: a registration that is closed meanwhile stops nothing that has begun. So the memory of whatever
+//! was granted stays until the endpoint is closed; the key ends with the region.
+
+use std::collections::HashMap;
+
+use super::frame::Change;
+use crate::memory::Memory;
+use crate::region::{Region, Rights, Slice, WeakRegion};
+
+#[derive(Default)]
+pub(super) struct Granted {
+    /// By key. Regions of the same memory and rights have one key.
+    regions: HashMap<u64, Vec<WeakRegion>>,
+    /// What the provider may still use, by the memory's number.
+    held: HashMap<u64, Memory>,
+}
+
+impl Granted {
+    /// Remembers a region, and forgets those that are gone.
+    pub(super) fn add(&mut self, key: u64, region: &Region) {
+        self.regions.retain(|_, regions| {
+            regions.retain(|region| !region.is_gone());
+            !regions.is_empty()
+        });
+        let regions = self.regions.entry(key).or_default();
+        if !regions.iter().any(|known| known.is(region)) {
+            regions.push(region.downgrade());
+        }
+    }
+
+    /// Keeps memory until [`Granted::release`].
+    pub(super) fn hold(&mut self, memory: &Memory) {
+        self.held.entry(memory.id()).or_insert_with(|| memory.clone());
+    }
+
+    /// The endpoint is closed.
+    pub(super) fn release(&mut self) {
+        self.held.clear();
+    }
+
+    /// Whether the key is any good.
+    pub(super) fn holds(&self, key: u64) -> bool {
+        self.region(key).is_some()
+    }
+
+    /// The bytes that the peer means, if it may do that with them.
+    pub(super) fn place(
+        &self,
+        key: u64,
+        offset: u64,
+        length: u64,
+        wanted: Rights,
+    ) -> Option<Slice> {
+        let region = self.region(key).filter(|region| region.rights().allow(wanted))?;
+        let end = offset.checked_add(length).filter(|end| *end <= region.len() as u64)?;
+        Some(region.slice(offset as usize..end as usize))
+    }
+
+    /// Does an atomic operation for the peer; `None`: it may not.
+    pub(super) fn change(&self, key: u64, offset: u64, change: Change) -> Option<u64> {
+        let word = self.place(key, offset, 8, Rights { atomic: true, ..Rights::NONE })?;
+        if !word.address().addr().is_multiple_of(8) {
+            return None;
+        }
+        let (memory, at) = (word.region().memory(), word.offset());
+        Some(match change {
+            Change::Add(add) => memory.fetch_add(at, add),
+            Change::Swap { expect, new } => memory.compare_swap(at, expect, new),
+        })
+    }
+
+    fn region(&self, key: u64) -> Option<Region> {
+        self.regions.get(&key)?.iter().find_map(WeakRegion::upgrade)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Pages;
+    use crate::region::Registration;
+
+    #[test]
+    fn key_bounds_rights_and_life_are_looked_at() {
+        let memory = Memory::allocate(4096, Pages::Plain).unwrap();
+        let readable = Rights { read: true, atomic: true, ..Rights::NONE };
+        let region = || Region::new(memory.clone(), readable, Registration::Software);
+        let [one, other] = [region(), region()];
+        let mut granted = Granted::default();
+        granted.add(5, &one);
+        granted.add(5, &other);
+        let read = |granted: &Granted, offset, length| {
+            granted.place(5, offset, length, Rights { read: true, ..Rights::NONE }).is_some()
+        };
+        assert!(read(&granted, 4000, 96) && !read(&granted, 4000, 97));
+        assert!(!read(&granted, u64::MAX, 2) && !granted.holds(6));
+        assert!(granted.place(5, 0, 1, Rights::ALL).is_none(), "writing was not granted");
+        assert_eq!(granted.change(5, 8, Change::Add(3)), Some(0));
+        assert_eq!(granted.change(5, 8, Change::Swap { expect: 3, new: 9 }), Some(3));
+        assert_eq!((granted.change(5, 4, Change::Add(1)), memory.load(8)), (None, 9));
+        drop(one);
+        assert!(granted.holds(5), "the other has the same key");
+        drop(other);
+        assert!(!granted.holds(5) && !read(&granted, 0, 1));
+    }
+
+    #[test]
+    fn memory_is_held_once_until_it_is_released() {
+        let memory = Memory::lend(vec![0; 64].into()).unwrap();
+        let mut granted = Granted::default();
+        granted.hold(&memory);
+        granted.hold(&memory);
+        let memory = memory.take_back().expect_err("a provider may use it");
+        granted.release();
+        memory.take_back().expect("nobody uses it any more");
+    }
+}

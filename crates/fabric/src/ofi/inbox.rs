@@ -1,0 +1,261 @@
+//! What has come, and the receives that it goes into: the oldest message into the oldest receive.
+//!
+//! Messages are numbered by their sender, so that they may come in any order and in parts. What comes before
+//! its receive stays in its slot; the sender has no more frames under way than there are slots.
+
+use std::collections::VecDeque;
+
+use super::slots::Slots;
+use crate::memory::Memory;
+use crate::op::{Done, Failure, Op};
+use crate::over::Over;
+use crate::region::Slice;
+
+pub(super) struct Inbox {
+    /// Posted, the oldest first.
+    receives: VecDeque<Op>,
+    /// Those that are not received yet, from the message numbered `first` on.
+    messages: VecDeque<Option<Message>>,
+    first: u64,
+    /// How many of them have their receive.
+    matched: usize,
+    max_message: u64,
+}
+
+/// A message on its way in, or a write's number.
+struct Message {
+    /// Of the message, or of the write.
+    length: u64,
+    imm: Option<u32>,
+    /// How many bytes are still to come.
+    missing: u64,
+    /// Parts that wait for a receive.
+    held: Vec<Part>,
+    receive: Option<Op>,
+}
+
+/// Bytes in a slot.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) slot: u32,
+    pub(super) offset: u64,
+    pub(super) length: u64,
+}
+
+impl Inbox {
+    pub(super) fn new(max_message: usize) -> Self {
+        Inbox {
+            receives: VecDeque::new(),
+            messages: VecDeque::new(),
+            first: 0,
+            matched: 0,
+            max_message: max_message as u64,
+        }
+    }
+
+    /// How many receives are posted and not over.
+    pub(super) fn posted(&self) -> usize {
+        self.receives.len() + self.matched
+    }
+
+    /// How many messages were received.
+    pub(super) fn received(&self) -> u64 {
+        self.first
+    }
+
+    pub(super) fn add(&mut self, receive: Op) {
+        self.receives.push_back(receive);
+    }
+
+    /// A part of a message came.
+    pub(super) fn message(
+        &mut self,
+        id: u64,
+        total: u64,
+        imm: Option<u32>,
+        part: Part,
+    ) -> Result<(), Failure> {
+        let fits = part.offset.checked_add(part.length).is_some_and(|end| end <= total);
+        // Only a message of no bytes has a part of none.
+        let progress = part.length > 0 || total == 0;
+        if !fits || !progress || total > self.max_message {
+            return Err(Failure::Nonsense);
+        }
+        let fresh = Message { length: total, imm, missing: total, held: Vec::new(), receive: None };
+        let message = self.place(id)?.get_or_insert(fresh);
+        if (message.length, message.imm) != (total, imm) || message.missing < part.length {
+            return Err(Failure::Nonsense);
+        }
+        message.missing -= part.length;
+        message.held.push(part);
+        Ok(())
+    }
+
+    /// The number of a write came; its slot is free at once.
+    pub(super) fn number(&mut self, id: u64, length: u64, imm: u32) -> Result<(), Failure> {
+        let place = self.place(id)?;
+        if place.is_some() {
+            return Err(Failure::Nonsense);
+        }
+        *place =
+            Some(Message { length, imm: Some(imm), missing: 0, held: Vec::new(), receive: None });
+        Ok(())
+    }
+
+    fn place(&mut self, id: u64) -> Result<&mut Option<Message>, Failure> {
+        let at = id.checked_sub(self.first).filter(|at| *at < MOST).ok_or(Failure::Nonsense)?;
+        let at = at as usize;
+        if self.messages.len() <= at {
+            self.messages.resize_with(at + 1, || None);
+        }
+        Ok(&mut self.messages[at])
+    }
+
+    /// Brings together what can be, and gives back the receives that are over. The error: a message that is
+    /// longer than its receive.
+    #[inline]
+    pub(super) fn settle(
+        &mut self,
+        slots: &mut Slots,
+        freed: &mut u64,
+        over: &mut Over<'_>,
+    ) -> Result<(), TooLong> {
+        self.match_up(over)?;
+        for message in self.messages.iter_mut().take(self.matched).flatten() {
+            let Some(receive) = &message.receive else { continue };
+            for part in message.held.drain(..) {
+                let (memory, at) = slots.payload(part.slot);
+                let (offset, length) = (part.offset as usize, part.length as usize);
+                scatter(receive.work.local(), offset, length, memory, at);
+                slots.free(part.slot);
+                *freed += 1;
+            }
+        }
+        while self.matched > 0 && self.messages.front().is_some_and(is_whole) {
+            let message = self.messages.pop_front().flatten();
+            (self.first, self.matched) = (self.first + 1, self.matched - 1);
+            let Some(Message { length, imm, receive: Some(receive), .. }) = message else {
+                continue;
+            };
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            over.add(receive, Ok(Done::Received { length, imm }));
+        }
+        Ok(())
+    }
+
+    /// Gives messages their receives, in their order.
+    #[inline]
+    fn match_up(&mut self, over: &mut Over<'_>) -> Result<(), TooLong> {
+        while let Some(Some(message)) = self.messages.get_mut(self.matched)
+            && let Some(receive) = self.receives.pop_front()
+        {
+            // A number has no bytes of its own.
+            let bytes = message.missing + message.held.iter().map(|part| part.length).sum::<u64>();
+            if bytes > receive.work.total() as u64 {
+                over.add(receive, Err(Failure::TooLong));
+                return Err(TooLong { id: self.first + self.matched as u64 });
+            }
+            message.receive = Some(receive);
+            self.matched += 1;
+        }
+        Ok(())
+    }
+
+    /// The lane is dead: every receive comes back, the oldest with the reason.
+    pub(super) fn abandon(&mut self, mut reason: Failure, over: &mut Over<'_>) {
+        let matched = self.messages.drain(..).flatten().filter_map(|message| message.receive);
+        for receive in matched.chain(self.receives.drain(..)) {
+            over.add(receive, Err(std::mem::replace(&mut reason, Failure::Flushed)));
+        }
+        self.matched = 0;
+    }
+}
+
+/// Which message was longer than its receive.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooLong {
+    pub(super) id: u64,
+}
+
+fn is_whole(message: &Option<Message>) -> bool {
+    message.as_ref().is_some_and(|message| message.missing == 0 && message.held.is_empty())
+}
+
+/// Copies bytes to their place in slices: so many from `offset` on.
+pub(super) fn scatter(into: &[Slice], offset: usize, length: usize, from: &Memory, at: usize) {
+    let (mut skip, mut done) = (offset, 0);
+    for slice in into {
+        if skip >= slice.len() {
+            skip -= slice.len();
+            continue;
+        }
+        let count = (slice.len() - skip).min(length - done);
+        slice.region().memory().copy(slice.offset() + skip, from, at + done, count);
+        (skip, done) = (0, done + count);
+        if done == length {
+            return;
+        }
+    }
+}
+
+/// How far ahead of what was received a sender may number; none of ours has so many under way.
+const MOST: u64 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Pages;
+    use crate::op::Pieces;
+    use crate::region::{Region, Registration, Rights};
+    use crate::stats::Stats;
+
+    fn part(offset: u64, length: u64) -> Part {
+        Part { slot: 0, offset, length }
+    }
+
+    #[test]
+    fn what_no_peer_of_ours_sends_is_refused() {
+        let mut inbox = Inbox::new(1000);
+        let nonsense = Err(Failure::Nonsense);
+        assert_eq!(inbox.message(0, 1001, None, part(0, 10)), nonsense, "too long");
+        assert_eq!(inbox.message(0, 100, None, part(95, 10)), nonsense, "beyond its end");
+        assert_eq!(inbox.message(0, 100, None, part(u64::MAX, 10)), nonsense, "far beyond");
+        assert_eq!(inbox.message(0, 100, None, part(5, 0)), nonsense, "a part of nothing");
+        assert_eq!(inbox.message(MOST, 100, None, part(0, 10)), nonsense, "far ahead");
+        assert_eq!(inbox.message(0, 100, None, part(0, 60)), Ok(()));
+        assert_eq!(inbox.message(0, 90, None, part(60, 10)), nonsense, "another length");
+        assert_eq!(inbox.message(0, 100, Some(1), part(60, 10)), nonsense, "another number");
+        assert_eq!(inbox.message(0, 100, None, part(50, 50)), nonsense, "more than it has");
+        assert_eq!(inbox.number(0, 8, 7), nonsense, "a message has this place");
+        assert_eq!(inbox.number(1, 8, 7), Ok(()));
+        assert_eq!(inbox.number(1, 8, 7), nonsense, "twice");
+    }
+
+    #[test]
+    fn receives_are_counted_and_come_back_the_oldest_with_the_reason() {
+        let mut inbox = Inbox::new(1000);
+        (0..3).for_each(|token| inbox.add(Op::receive(token, Pieces::EMPTY)));
+        assert_eq!((inbox.posted(), inbox.received()), (3, 0));
+        let mut done = Vec::new();
+        inbox.abandon(Failure::PeerGone, &mut Over { stats: &Stats::default(), done: &mut done });
+        let outcomes: Vec<_> = done.iter().map(|one| (one.token, one.outcome)).collect();
+        let [gone, flushed] = [Failure::PeerGone, Failure::Flushed].map(Err);
+        assert_eq!(outcomes, [(0, gone), (1, flushed), (2, flushed)]);
+        assert_eq!(inbox.posted(), 0);
+    }
+
+    #[test]
+    fn bytes_are_scattered_from_any_place() {
+        let region = |length| {
+            let memory = Memory::allocate(length, Pages::Plain).unwrap();
+            Region::new(memory, Rights::NONE, Registration::Software)
+        };
+        let (from, into) = (region(4096), region(4096));
+        from.memory().write(100, b"abcdefgh");
+        let slices = [into.slice(0..2), into.slice(7..7), into.slice(10..13), into.slice(20..30)];
+        scatter(&slices, 1, 8, from.memory(), 100);
+        assert_eq!(into.slice(0..3).to_vec(), b"\0a\0");
+        assert_eq!(into.slice(10..14).to_vec(), b"bcd\0");
+        assert_eq!(into.slice(20..25).to_vec(), b"efgh\0");
+    }
+}

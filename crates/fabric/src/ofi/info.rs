@@ -1,0 +1,189 @@
+//! What a provider offers: one entry of libfabric's list, copied.
+//!
+//! Unsafe here: `Info` owns the entry; it is made whole by the library, with all its parts, and freed once.
+//! Nothing changes it, except for the library itself while it opens what the entry describes.
+#![allow(unsafe_code, reason = "owns an entry of libfabric's list")]
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::net::IpAddr;
+use std::ptr::{NonNull, null, null_mut};
+
+use rdma_sys::ofi::consts::*;
+use rdma_sys::ofi::info::fi_info;
+use rdma_sys::{Errno, Ofi};
+
+/// One way to communicate.
+pub(super) struct Info {
+    ofi: &'static Ofi,
+    info: NonNull<fi_info>,
+}
+
+// SAFETY: the entry is plain memory of the library's, which nobody changes after it was made.
+unsafe impl Send for Info {}
+// SAFETY: as above.
+unsafe impl Sync for Info {}
+
+/// What an entry says, as far as lanes want to know.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub(super) provider: String,
+    /// Major and minor.
+    pub(super) version: (u32, u32),
+    pub(super) fabric: String,
+    pub(super) domain: String,
+    pub(super) mr_mode: c_int,
+    /// How many bytes a key may have.
+    pub(super) key_size: usize,
+    pub(super) max_message: usize,
+    /// How many pieces a message, a write or a read may have.
+    pub(super) pieces: usize,
+    /// How many operations, and receives, an endpoint takes at a time.
+    pub(super) sends: usize,
+    pub(super) receives: usize,
+}
+
+/// What to look for.
+#[derive(Debug, Default)]
+pub(super) struct Query<'a> {
+    pub(super) provider: Option<&'a str>,
+    pub(super) address: Option<IpAddr>,
+}
+
+impl Query<'_> {
+    /// What there is, the provider's best first. Addressing by offsets is preferred: where a provider can do
+    /// both, it is the one with which `shm` looks at keys.
+    pub(super) fn find(&self, ofi: &'static Ofi) -> Result<Vec<Info>, Errno> {
+        let mut all = Vec::new();
+        let mut missing = Errno(libc::ENODATA);
+        for mode in [MR_MODE, MR_MODE | FI_MR_VIRT_ADDR] {
+            match self.ask(ofi, mode) {
+                Ok(found) => all.extend(found),
+                Err(errno) => missing = errno,
+            }
+        }
+        if all.is_empty() {
+            return Err(missing);
+        }
+        let mut seen: Vec<Facts> = Vec::new();
+        all.retain(|info| {
+            let facts = info.facts();
+            let known = seen.iter().any(|known| known.is_same_way(&facts));
+            seen.push(facts);
+            !known
+        });
+        Ok(all)
+    }
+
+    fn ask(&self, ofi: &'static Ofi, mr_mode: c_int) -> Result<Vec<Info>, Errno> {
+        let hints = Info { ofi, info: ofi.fi_allocinfo()? };
+        let hints_at = hints.info.as_ptr();
+        // A name with a zero in it is nobody's.
+        let invalid = |_| Errno(libc::EINVAL);
+        let provider = self.provider.map(CString::new).transpose().map_err(invalid)?;
+        // SAFETY: the hints were just made with all their parts; a string of theirs must come from
+        // malloc, since `fi_freeinfo` frees it.
+        unsafe {
+            (*hints_at).caps = FI_MSG | FI_RMA;
+            (*hints_at).mode = FI_CONTEXT | FI_CONTEXT2;
+            (*(*hints_at).ep_attr).r#type = FI_EP_RDM;
+            (*(*hints_at).domain_attr).mr_mode = mr_mode;
+            (*(*hints_at).domain_attr).threading = FI_THREAD_SAFE;
+            (*(*hints_at).domain_attr).resource_mgmt = FI_RM_ENABLED;
+            if let Some(provider) = &provider {
+                (*(*hints_at).fabric_attr).prov_name = libc::strdup(provider.as_ptr());
+            }
+        }
+        let node = self.address.map(|address| CString::new(address.to_string()).expect("no zero"));
+        let flags = if node.is_some() { FI_SOURCE | FI_NUMERICHOST } else { 0 };
+        let node = node.as_ref().map_or(null(), |node| node.as_ptr());
+        let mut list = null_mut();
+        // SAFETY: the strings and the hints live during the call; `list` is writable.
+        unsafe { ofi.fi_getinfo(ofi.api_version(), node, null(), flags, hints_at, &mut list) }?;
+        let copied = copies(ofi, list);
+        // SAFETY: made by the call above, and not used any more.
+        unsafe { ofi.fi_freeinfo(list) };
+        copied
+    }
+}
+
+/// Every entry of a list, each by itself.
+fn copies(ofi: &'static Ofi, list: *mut fi_info) -> Result<Vec<Info>, Errno> {
+    let mut copies = Vec::new();
+    let mut at = list;
+    while !at.is_null() {
+        // SAFETY: an entry of the list, which the caller frees later.
+        copies.push(Info { ofi, info: unsafe { ofi.fi_dupinfo(at) }? });
+        // SAFETY: as above.
+        at = unsafe { (*at).next };
+    }
+    Ok(copies)
+}
+
+impl Info {
+    pub(super) fn ofi(&self) -> &'static Ofi {
+        self.ofi
+    }
+
+    /// For the library's functions that open what it describes.
+    pub(super) fn as_ptr(&self) -> *mut fi_info {
+        self.info.as_ptr()
+    }
+
+    pub(super) fn facts(&self) -> Facts {
+        // SAFETY: made by the library with all its parts, and alive until `Drop`.
+        let (fabric, domain, ep, tx, rx) = unsafe {
+            let info = self.info.as_ref();
+            (&*info.fabric_attr, &*info.domain_attr, &*info.ep_attr, &*info.tx_attr, &*info.rx_attr)
+        };
+        Facts {
+            provider: text(fabric.prov_name),
+            version: (fabric.prov_version >> 16, fabric.prov_version & 0xffff),
+            fabric: text(fabric.name),
+            domain: text(domain.name),
+            mr_mode: domain.mr_mode,
+            key_size: domain.mr_key_size,
+            max_message: ep.max_msg_size,
+            pieces: tx.iov_limit.min(rx.iov_limit),
+            sends: tx.size,
+            receives: rx.size,
+        }
+    }
+}
+
+impl Drop for Info {
+    fn drop(&mut self) {
+        // SAFETY: made by the library, freed here only; what it opened keeps copies of its own.
+        unsafe { self.ofi.fi_freeinfo(self.info.as_ptr()) };
+    }
+}
+
+impl Facts {
+    /// Whether keys cover addresses; else they cover offsets from the region's beginning.
+    pub(super) fn is_virtual(&self) -> bool {
+        self.mr_mode & FI_MR_VIRT_ADDR != 0
+    }
+
+    /// Whether it lets a peer use any memory of ours, whatever was registered (`shm`, where peers reach into each
+    /// other's process). Then it carries messages alone, and we look at keys ourselves.
+    pub(super) fn is_trustful(&self) -> bool {
+        self.provider == "shm"
+    }
+
+    fn is_same_way(&self, other: &Facts) -> bool {
+        (&self.provider, &self.fabric, &self.domain)
+            == (&other.provider, &other.fabric, &other.domain)
+    }
+}
+
+/// A text of the library's; empty where there is none.
+fn text(at: *const c_char) -> String {
+    if at.is_null() {
+        return String::new();
+    }
+    // SAFETY: not null, so a string that lives as long as the entry it was read from.
+    unsafe { CStr::from_ptr(at) }.to_string_lossy().into_owned()
+}
+
+/// What our registrations can do beside: registered memory for local use too, with pages behind it, and keys
+/// that the provider chooses.
+const MR_MODE: c_int = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY;

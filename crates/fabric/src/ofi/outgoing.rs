@@ -1,0 +1,208 @@
+//! What the provider has of ours: frames and transfers, each with a context and a buffer of its own.
+//!
+//! Unsafe here: a provider is given buffers and contexts that `Outgoing` holds, and pieces of operations that
+//! its caller holds. They go when the provider is done, or after the lane closed the endpoint.
+#![allow(unsafe_code, reason = "posts operations")]
+
+use std::sync::Arc;
+
+use rdma_sys::Errno;
+
+use super::contexts::Contexts;
+use super::device::Device;
+use super::endpoint::{Direction, Endpoint, Remote};
+use super::frame::{Frame, HEADER, sealed};
+use super::gather::{Gather, Held};
+use super::mr::Mr;
+use crate::error::Error;
+use crate::memory::{Memory, Pages};
+use crate::region::{Rights, Slice};
+
+pub(super) struct Outgoing {
+    /// A buffer for each context: a frame, and room for bytes behind it where frames are copied.
+    buffers: Arc<Mr>,
+    room: usize,
+    /// What frames begin with, by the peer's wish.
+    token: u64,
+    contexts: Arc<Contexts>,
+    /// What each context is used for, and what the provider uses with it.
+    uses: Vec<Use>,
+    held: Vec<Held>,
+    free: Vec<u32>,
+    /// Counts what goes on: while it stands still, nothing does.
+    moves: u64,
+    /// The provider takes no more at the moment.
+    blocked: bool,
+}
+
+/// Whom a context works for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Use {
+    Free,
+    /// An operation's transfer.
+    Transfer(u32),
+    /// An operation's frame.
+    Frame(u32),
+    /// Words of the lane itself.
+    Own,
+}
+
+impl Outgoing {
+    /// For so many at a time, with so much room behind each frame.
+    pub(super) fn new(
+        device: &Arc<Device>,
+        window: usize,
+        room: usize,
+        token: u64,
+    ) -> Result<Self, Error> {
+        let room = HEADER + room;
+        let memory = Memory::allocate(window * room, Pages::Plain)?;
+        Ok(Outgoing {
+            buffers: Arc::new(Mr::new(device.clone(), &memory, Rights::NONE)?),
+            room,
+            token,
+            contexts: Arc::new(Contexts::new(window)),
+            uses: vec![Use::Free; window],
+            held: (0..window).map(|_| Held::default()).collect(),
+            free: (0..window as u32).rev().collect(),
+            moves: 0,
+            blocked: false,
+        })
+    }
+
+    /// What the endpoint uses as long as it is open.
+    pub(super) fn used(&self) -> (Arc<Mr>, Arc<Contexts>) {
+        (self.buffers.clone(), self.contexts.clone())
+    }
+
+    pub(super) fn contexts(&self) -> &Contexts {
+        &self.contexts
+    }
+
+    /// Whether operations must wait. Some contexts are left for the lane's own words.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.free.len() <= RESERVED
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.free.len() == self.uses.len()
+    }
+
+    pub(super) fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
+    /// Lets the provider be tried again.
+    pub(super) fn unblock(&mut self) {
+        self.blocked = false;
+    }
+
+    pub(super) fn moves(&self) -> u64 {
+        self.moves
+    }
+
+    /// Whether something of the lane's own is under way.
+    pub(super) fn is_saying(&self) -> bool {
+        self.uses.contains(&Use::Own)
+    }
+
+    /// What is under way, by what it is used for.
+    pub(super) fn find<T>(&self, wanted: impl Fn(&Use) -> Option<T>) -> Option<T> {
+        self.uses.iter().find_map(wanted)
+    }
+
+    /// Copies bytes of a slice behind the next frame, from `at` on.
+    pub(super) fn copy(&self, at: usize, slice: &Slice, from: usize, length: usize) {
+        let Some(context) = self.free.last() else { return };
+        let place = *context as usize * self.room + HEADER + at;
+        let memory = self.buffers.memory();
+        memory.copy(place, slice.region().memory(), slice.offset() + from, length);
+    }
+
+    /// Sends a frame with the bytes that were copied behind it, and the pieces that follow.
+    /// `false`: there is no room for it now.
+    #[inline]
+    pub(super) fn send(
+        &mut self,
+        frame: Frame,
+        copied: usize,
+        pieces: Gather,
+        used: Use,
+        endpoint: &Endpoint,
+    ) -> Result<bool, Errno> {
+        let Some(context) = self.free.last().copied() else { return Ok(false) };
+        let at = context as usize * self.room;
+        self.buffers.memory().write(at, &sealed(self.token, frame));
+        let place = self.buffers.memory().address().wrapping_add(at);
+        let mut all = pieces.behind(place, HEADER + copied, self.buffers.desc());
+        let note = self.contexts.at(context as usize);
+        // SAFETY: the buffer and the context are ours, the pieces the caller's operation's, and their
+        // registrations are in `held`: all stay until the provider is done or the lane has closed the endpoint.
+        let posted = unsafe { endpoint.send(&mut all, note) };
+        self.note(posted, context, used, all.into_held())
+    }
+
+    /// Begins a transfer; `false`: there is no room for it now.
+    #[inline]
+    pub(super) fn transfer(
+        &mut self,
+        mut pieces: Gather,
+        remote: Remote,
+        direction: Direction,
+        used: Use,
+        endpoint: &Endpoint,
+    ) -> Result<bool, Errno> {
+        let Some(context) = self.free.last().copied() else { return Ok(false) };
+        let note = self.contexts.at(context as usize);
+        // SAFETY: as for `send`.
+        let posted = unsafe { endpoint.transfer(&mut pieces, remote, direction, note) };
+        self.note(posted, context, used, pieces.into_held())
+    }
+
+    #[inline]
+    fn note(
+        &mut self,
+        posted: Result<(), Errno>,
+        context: u32,
+        used: Use,
+        held: Held,
+    ) -> Result<bool, Errno> {
+        match posted {
+            Ok(()) => {
+                self.free.pop();
+                (self.uses[context as usize], self.held[context as usize]) = (used, held);
+                self.moves += 1;
+                Ok(true)
+            }
+            Err(Errno(libc::EAGAIN)) => {
+                self.blocked = true;
+                Ok(false)
+            }
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// The provider is done with a context; says whom it worked for.
+    #[inline]
+    pub(super) fn complete(&mut self, context: usize) -> Use {
+        let Some(used) = self.uses.get_mut(context) else { return Use::Free };
+        let used = std::mem::replace(used, Use::Free);
+        if used != Use::Free {
+            self.held[context] = Held::default();
+            self.free.push(context as u32);
+            self.moves += 1;
+        }
+        used
+    }
+
+    /// The endpoint is closed.
+    pub(super) fn abandon(&mut self) {
+        self.uses.fill(Use::Free);
+        self.held.fill_with(Held::default);
+        self.free = (0..self.uses.len() as u32).collect();
+    }
+}
+
+/// Contexts that operations leave for the lane's own words.
+const RESERVED: usize = 2;

@@ -1,0 +1,569 @@
+//! The send side of a lane: operations under way, in the order in which they were posted.
+//!
+//! A transfer is over when the provider says so; what the peer receives, writes, reads or changes for us,
+//! when the peer says so.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use rdma_sys::Errno;
+
+use super::endpoint::{Direction, Endpoint, Remote};
+use super::frame::{Change, Frame};
+use super::gather::Gather;
+use super::inbox::scatter;
+use super::mr::registration;
+use super::outgoing::{Outgoing, Use};
+use crate::cut::{Cut, Most};
+use crate::memory::Memory;
+use crate::op::{Done, Failure, Op, Work};
+use crate::over::Over;
+use crate::region::Slice;
+use crate::remote::{Reach, Target};
+use crate::slab::Slab;
+use crate::stats::SAMPLE;
+
+pub(super) struct Sends {
+    shape: Shape,
+    out: Outgoing,
+    flying: Slab<Flying>,
+    /// Not wholly with the provider yet, the oldest first.
+    waiting: VecDeque<u32>,
+    /// Placed writes, whose numbers are to be told.
+    placed: VecDeque<u32>,
+    /// Told to the peer, and to be received by it, in the order of their numbers.
+    told: VecDeque<(u64, u32)>,
+    /// Asked of the peer.
+    asked: Vec<Question>,
+    next_message: u64,
+    next_question: u64,
+    /// Frames sent that take a buffer, and how many buffers the peer has freed.
+    sent: u64,
+    freed: u64,
+    /// How many of these frames have come to the peer.
+    arrived: u64,
+    /// Counts what the peer says: while it stands still, the peer does.
+    words: u64,
+    taken: u64,
+}
+
+/// What limits a lane's frames and transfers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    /// The number of the device.
+    pub(super) domain: u32,
+    /// The longest transfer at a time, and how many bytes a frame carries.
+    pub(super) transfer: u32,
+    pub(super) payload: u32,
+    /// How many pieces either may have, header and all.
+    pub(super) pieces: usize,
+    /// How many buffers the peer has.
+    pub(super) buffers: u64,
+    /// Whether the peer is asked to write and to read, since the provider would not protect it; then
+    /// frames are copied too.
+    pub(super) asks: bool,
+}
+
+/// An operation under way.
+struct Flying {
+    op: Op,
+    cut: Cut,
+    /// How many parts are with the provider, and how many questions with the peer.
+    parts: u32,
+    questions: u32,
+    /// Whether all its parts went there.
+    handed: bool,
+    /// Whether the peer has yet to receive it.
+    awaits: bool,
+    /// Whether a write's bytes are there, and its number is all that is left.
+    placed: bool,
+    begun: Option<Instant>,
+}
+
+/// What the peer was asked for: whose, and where in that operation the answer goes.
+#[derive(Debug, Clone, Copy)]
+struct Question {
+    id: u64,
+    at: u32,
+    offset: usize,
+    length: usize,
+}
+
+/// How the provider took something.
+#[derive(PartialEq, Eq)]
+enum Handed {
+    Whole,
+    Part,
+    /// It is full, or the peer is.
+    Blocked,
+}
+
+impl Sends {
+    pub(super) fn new(shape: Shape, out: Outgoing) -> Self {
+        Sends {
+            shape,
+            out,
+            flying: Slab::new(),
+            waiting: VecDeque::new(),
+            placed: VecDeque::new(),
+            told: VecDeque::new(),
+            asked: Vec::new(),
+            next_message: 0,
+            next_question: 0,
+            sent: 0,
+            freed: 0,
+            arrived: 0,
+            words: 0,
+            taken: 0,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.flying.len()
+    }
+
+    pub(super) fn out(&self) -> &Outgoing {
+        &self.out
+    }
+
+    /// How far the provider is, while it has something to do.
+    pub(super) fn transfers_mark(&self) -> Option<u64> {
+        let busy = !self.out.is_empty() || self.out.is_blocked();
+        busy.then_some(self.out.moves())
+    }
+
+    /// How far the peer is, while it has something to say.
+    pub(super) fn words_mark(&self) -> Option<u64> {
+        let busy = !self.told.is_empty() || !self.asked.is_empty() || !self.has_credit();
+        busy.then_some(self.words)
+    }
+
+    /// Whether everything that was sent has come to the peer's buffers.
+    pub(super) fn all_arrived(&self) -> bool {
+        self.arrived == self.sent
+    }
+
+    /// What the peer has yet to say something about, the oldest first, or else whatever is the oldest.
+    pub(super) fn oldest(&self) -> Option<u32> {
+        let told = self.told.front().map(|(_, at)| *at);
+        let asked = self.asked.first().map(|question| question.at);
+        let with_provider = || {
+            self.out.find(|used| match used {
+                Use::Transfer(at) | Use::Frame(at) => Some(*at),
+                Use::Free | Use::Own => None,
+            })
+        };
+        told.or(asked).or_else(with_provider).or_else(|| self.waiting.front().copied())
+    }
+
+    /// Takes an operation; it goes with the next [`Sends::push`].
+    #[inline]
+    pub(super) fn begin(&mut self, op: Op) {
+        let begun = self.taken.is_multiple_of(SAMPLE).then(Instant::now);
+        self.taken += 1;
+        let flying = Flying {
+            awaits: op.work.takes_a_receive(),
+            op,
+            cut: Cut::default(),
+            parts: 0,
+            questions: 0,
+            handed: false,
+            placed: false,
+            begun,
+        };
+        self.waiting.push_back(self.flying.insert(flying));
+    }
+
+    /// Gives the provider what it takes, in order; numbers of placed writes first.
+    #[inline]
+    pub(super) fn push(&mut self, endpoint: &Endpoint, over: &mut Over<'_>) -> Result<(), Errno> {
+        self.out.unblock();
+        while let Some(at) = self.placed.front().copied() {
+            match self.hand_number(at, endpoint)? {
+                Handed::Blocked => return Ok(()),
+                Handed::Whole | Handed::Part => self.placed.pop_front(),
+            };
+        }
+        while let Some(at) = self.waiting.front().copied() {
+            match self.hand(at, endpoint)? {
+                Handed::Blocked => return Ok(()),
+                Handed::Part => {}
+                Handed::Whole => {
+                    self.waiting.pop_front();
+                    self.finish(at, over);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn hand(&mut self, at: u32, endpoint: &Endpoint) -> Result<Handed, Errno> {
+        if self.out.is_full() {
+            return Ok(Handed::Blocked);
+        }
+        let Some(flying) = self.flying.get(at) else { return Ok(Handed::Whole) };
+        match (&flying.op.work, self.shape.asks) {
+            (Work::Write { .. }, false) => self.hand_transfer(at, Direction::Write, endpoint),
+            (Work::Read { .. }, false) => self.hand_transfer(at, Direction::Read, endpoint),
+            (Work::Send { .. } | Work::Receive { .. }, _) => self.hand_message(at, endpoint),
+            _ => self.hand_question(at, endpoint),
+        }
+    }
+
+    #[inline]
+    fn hand_transfer(
+        &mut self,
+        at: u32,
+        direction: Direction,
+        endpoint: &Endpoint,
+    ) -> Result<Handed, Errno> {
+        let Some(flying) = self.flying.get_mut(at) else { return Ok(Handed::Whole) };
+        let (mut cut, mut pieces, mut whole) = (flying.cut, Gather::new(), true);
+        let Shape { domain, transfer, .. } = self.shape;
+        let most = Most { bytes: transfer, pieces: self.shape.pieces - 1 };
+        let part = cut.next(flying.op.work.local(), most, |slice, from, length| {
+            whole &= gather(&mut pieces, slice, from, length as usize, domain);
+        });
+        if !whole {
+            return Err(DETACHED);
+        }
+        if part.pieces == 0 {
+            flying.handed = true;
+            return Ok(Handed::Whole);
+        }
+        let Some(remote) = flying.op.work.target().and_then(|to| remote(to, part.offset)) else {
+            return Err(Errno(libc::EINVAL));
+        };
+        if !self.out.transfer(pieces, remote, direction, Use::Transfer(at), endpoint)? {
+            return Ok(Handed::Blocked);
+        }
+        Ok(self.handed(at, cut, part.last))
+    }
+
+    #[inline]
+    fn hand_message(&mut self, at: u32, endpoint: &Endpoint) -> Result<Handed, Errno> {
+        if !self.has_credit() {
+            return Ok(Handed::Blocked);
+        }
+        let Some(flying) = self.flying.get(at) else { return Ok(Handed::Whole) };
+        let (is_first, id) = match self.told.back() {
+            Some((id, last)) if *last == at => (false, *id),
+            _ => (true, self.next_message),
+        };
+        let imm = match flying.op.work {
+            Work::Send { imm, .. } => imm,
+            _ => None,
+        };
+        let total = flying.op.work.total() as u64;
+        let load = self.load(flying, self.shape.asks)?;
+        let frame = Frame::Message { id, total, offset: load.offset as u64, imm };
+        if !self.out.send(frame, load.copied, load.pieces, Use::Frame(at), endpoint)? {
+            return Ok(Handed::Blocked);
+        }
+        self.sent += 1;
+        if is_first {
+            self.next_message += 1;
+            self.told.push_back((id, at));
+        }
+        Ok(self.handed(at, load.cut, load.last))
+    }
+
+    /// The next bytes of an operation that go with a frame: as they lie, or copied.
+    #[inline]
+    fn load(&self, flying: &Flying, copies: bool) -> Result<Load, Errno> {
+        let (mut cut, mut pieces, mut copied) = (flying.cut, Gather::new(), 0);
+        let mut whole = true;
+        let Shape { domain, payload, .. } = self.shape;
+        let most = Most { bytes: payload, pieces: self.shape.pieces - 1 };
+        let part = cut.next(flying.op.work.local(), most, |slice, from, length| {
+            let length = length as usize;
+            if copies {
+                self.out.copy(copied, slice, from, length);
+                copied += length;
+            } else {
+                whole &= gather(&mut pieces, slice, from, length, domain);
+            }
+        });
+        let load = Load { cut, pieces, copied, offset: part.offset, last: part.last };
+        if whole { Ok(load) } else { Err(DETACHED) }
+    }
+
+    fn hand_number(&mut self, at: u32, endpoint: &Endpoint) -> Result<Handed, Errno> {
+        if self.out.is_full() || !self.has_credit() {
+            return Ok(Handed::Blocked);
+        }
+        let Some(flying) = self.flying.get(at) else { return Ok(Handed::Whole) };
+        let Work::Write { imm: Some(imm), .. } = flying.op.work else { return Ok(Handed::Whole) };
+        let (id, length, cut) = (self.next_message, flying.op.work.total() as u64, flying.cut);
+        let frame = Frame::Number { id, length, imm };
+        if !self.out.send(frame, 0, Gather::new(), Use::Frame(at), endpoint)? {
+            return Ok(Handed::Blocked);
+        }
+        self.sent += 1;
+        self.next_message += 1;
+        self.told.push_back((id, at));
+        Ok(self.handed(at, cut, true))
+    }
+
+    /// Asks the peer to do something itself: to change a number, or to write or read a part.
+    fn hand_question(&mut self, at: u32, endpoint: &Endpoint) -> Result<Handed, Errno> {
+        if !self.has_credit() || self.asked.len() >= QUESTIONS {
+            return Ok(Handed::Blocked);
+        }
+        let Some(flying) = self.flying.get(at) else { return Ok(Handed::Whole) };
+        let Some((key, offset)) = flying.op.work.target().and_then(key) else {
+            return Err(Errno(libc::EINVAL));
+        };
+        let load = self.load(flying, matches!(flying.op.work, Work::Write { .. }))?;
+        let length = load.cut.done() - load.offset;
+        let (id, offset_there) = (self.next_question, offset.wrapping_add(load.offset as u64));
+        let (frame, copied) = match flying.op.work {
+            Work::FetchAdd { add, .. } => {
+                (Frame::Change { id, key, offset, change: Change::Add(add) }, 0)
+            }
+            Work::CompareSwap { expect, new, .. } => {
+                (Frame::Change { id, key, offset, change: Change::Swap { expect, new } }, 0)
+            }
+            Work::Read { .. } => {
+                (Frame::Get { id, key, offset: offset_there, length: length as u64 }, 0)
+            }
+            _ => (Frame::Put { id, key, offset: offset_there }, load.copied),
+        };
+        if !self.out.send(frame, copied, Gather::new(), Use::Frame(at), endpoint)? {
+            return Ok(Handed::Blocked);
+        }
+        self.sent += 1;
+        self.next_question += 1;
+        self.asked.push(Question { id, at, offset: load.offset, length });
+        if let Some(flying) = self.flying.get_mut(at) {
+            flying.questions += 1;
+        }
+        Ok(self.handed(at, load.cut, load.last))
+    }
+
+    /// Notes that a part of an operation went to the provider.
+    #[inline]
+    fn handed(&mut self, at: u32, cut: Cut, last: bool) -> Handed {
+        if let Some(flying) = self.flying.get_mut(at) {
+            (flying.cut, flying.handed, flying.parts) = (cut, last, flying.parts + 1);
+        }
+        if last { Handed::Whole } else { Handed::Part }
+    }
+
+    /// Says something that belongs to no operation and needs no buffer; `false`: not now.
+    pub(super) fn say(&mut self, frame: Frame, endpoint: &Endpoint) -> Result<bool, Errno> {
+        self.out.send(frame, 0, Gather::new(), Use::Own, endpoint)
+    }
+
+    /// As [`Sends::say`], with bytes behind it, which fit.
+    pub(super) fn say_with(
+        &mut self,
+        frame: Frame,
+        bytes: &Slice,
+        endpoint: &Endpoint,
+    ) -> Result<bool, Errno> {
+        self.out.copy(0, bytes, 0, bytes.len());
+        self.out.send(frame, bytes.len(), Gather::new(), Use::Own, endpoint)
+    }
+
+    /// How many bytes a frame carries, and whether peers may ask for them.
+    pub(super) fn answers_with(&self) -> Option<u64> {
+        self.shape.asks.then_some(self.shape.payload.into())
+    }
+
+    /// Whether the peer has a buffer for another frame.
+    #[inline]
+    fn has_credit(&self) -> bool {
+        self.sent - self.freed < self.shape.buffers
+    }
+
+    /// The provider is done with a context; says whom it worked for.
+    #[inline]
+    pub(super) fn complete(&mut self, context: usize) -> Use {
+        self.out.complete(context)
+    }
+
+    /// A part of an operation is over, and well.
+    #[inline]
+    pub(super) fn succeed(&mut self, at: u32, over: &mut Over<'_>) {
+        let Some(flying) = self.flying.get_mut(at) else { return };
+        flying.parts -= 1;
+        self.finish(at, over);
+    }
+
+    /// Gives an operation back if nothing is left to be done for it; if it is a number that is left, that follows.
+    #[inline]
+    fn finish(&mut self, at: u32, over: &mut Over<'_>) {
+        let Some(flying) = self.flying.get_mut(at) else { return };
+        if flying.parts > 0 || flying.questions > 0 || !flying.handed {
+            return;
+        }
+        if flying.awaits {
+            if matches!(flying.op.work, Work::Write { .. }) && !flying.placed {
+                flying.placed = true;
+                self.placed.push_back(at);
+            }
+            return;
+        }
+        let Some(Flying { op, begun, .. }) = self.flying.remove(at) else { return };
+        if let Some(begun) = begun {
+            over.stats.time(begun.elapsed());
+        }
+        let done = match &op.work {
+            Work::FetchAdd { old, .. } | Work::CompareSwap { old, .. } => {
+                Done::Old(old.region().memory().load(old.offset()))
+            }
+            _ => Done::Placed,
+        };
+        over.add(op, Ok(done));
+    }
+
+    /// The peer says how far it is.
+    pub(super) fn hear(
+        &mut self,
+        arrived: u64,
+        freed: u64,
+        received: u64,
+        over: &mut Over<'_>,
+    ) -> Result<(), Failure> {
+        let possible = freed <= arrived && arrived <= self.sent && received <= self.next_message;
+        if !possible {
+            return Err(Failure::Nonsense);
+        }
+        let goes_on = self.told.front().is_some_and(|told| told.0 < received);
+        self.words += u64::from(goes_on || freed > self.freed);
+        // An older word may come after a newer one.
+        self.arrived = self.arrived.max(arrived);
+        self.freed = self.freed.max(freed);
+        while let Some((id, at)) = self.told.front().copied()
+            && id < received
+        {
+            // The last part of it went there, or the peer could not have received it.
+            let flying = self.flying.get_mut(at).filter(|flying| flying.handed);
+            flying.ok_or(Failure::Nonsense)?.awaits = false;
+            self.told.pop_front();
+            self.finish(at, over);
+        }
+        Ok(())
+    }
+
+    /// The peer answers a question with a number. The error is the operation that it refuses, or nonsense.
+    pub(super) fn answer(
+        &mut self,
+        id: u64,
+        old: Option<u64>,
+        over: &mut Over<'_>,
+    ) -> Result<(), Option<u32>> {
+        let Question { at, .. } = self.take_question(id).ok_or(None)?;
+        let old = old.ok_or(Some(at))?;
+        let flying = self.flying.get_mut(at).ok_or(None)?;
+        match &flying.op.work {
+            Work::FetchAdd { old: place, .. } | Work::CompareSwap { old: place, .. } => {
+                place.region().memory().store(place.offset(), old);
+            }
+            Work::Write { .. } => {}
+            _ => return Err(None),
+        }
+        flying.questions -= 1;
+        self.finish(at, over);
+        Ok(())
+    }
+
+    /// The peer answers a question with bytes, so many from `at` on.
+    pub(super) fn data(
+        &mut self,
+        id: u64,
+        (memory, at): (&Memory, usize),
+        length: u64,
+        over: &mut Over<'_>,
+    ) -> Result<(), Failure> {
+        let question = self.take_question(id).ok_or(Failure::Nonsense)?;
+        let flying = self.flying.get_mut(question.at).ok_or(Failure::Nonsense)?;
+        let Work::Read { into, .. } = &flying.op.work else { return Err(Failure::Nonsense) };
+        if question.length as u64 != length {
+            return Err(Failure::Nonsense);
+        }
+        scatter(into.as_slice(), question.offset, question.length, memory, at);
+        flying.questions -= 1;
+        self.finish(question.at, over);
+        Ok(())
+    }
+
+    fn take_question(&mut self, id: u64) -> Option<Question> {
+        let index = self.asked.iter().position(|asked| asked.id == id)?;
+        self.words += 1;
+        // In order, so that the oldest stays the first.
+        Some(self.asked.remove(index))
+    }
+
+    /// The operation that a message numbered so belongs to.
+    pub(super) fn message(&self, id: u64) -> Option<u32> {
+        self.told.iter().find(|told| told.0 == id).map(|told| told.1)
+    }
+
+    /// The key that an operation uses.
+    pub(super) fn key(&self, at: u32) -> Option<u64> {
+        self.flying.get(at)?.op.work.target().and_then(key).map(|(key, _)| key)
+    }
+
+    /// The endpoint is closed: everything comes back, one of them by its own fault; says whether there was one.
+    pub(super) fn abandon(&mut self, fault: Option<(u32, Failure)>, over: &mut Over<'_>) -> bool {
+        let failed = fault.and_then(|(at, failure)| Some((self.flying.remove(at)?, failure)));
+        let told = failed.is_some();
+        if let Some((flying, failure)) = failed {
+            over.add(flying.op, Err(failure));
+        }
+        for flying in self.flying.take_all() {
+            over.add(flying.op, Err(Failure::Flushed));
+        }
+        self.waiting.clear();
+        self.placed.clear();
+        self.told.clear();
+        self.asked.clear();
+        self.out.abandon();
+        told
+    }
+}
+
+/// Bytes that go with a frame, and how far the operation is cut then.
+struct Load {
+    cut: Cut,
+    pieces: Gather,
+    copied: usize,
+    offset: usize,
+    last: bool,
+}
+
+/// Adds bytes of a slice; `false`: it is not registered any more.
+#[inline]
+fn gather(pieces: &mut Gather, slice: &Slice, from: usize, length: usize, domain: u32) -> bool {
+    let Some(mr) = registration(slice.region(), domain) else { return false };
+    pieces.add(slice.address().wrapping_add(from), length, mr);
+    true
+}
+
+/// Where a part of a transfer goes.
+#[inline]
+fn remote(target: &Target, offset: usize) -> Option<Remote> {
+    match target.window.reach() {
+        Reach::Ofi { address, key } => {
+            let address = address.wrapping_add(target.offset).wrapping_add(offset as u64);
+            Some(Remote { address, key: *key })
+        }
+        _ => None,
+    }
+}
+
+/// The key and the offset in the peer's region.
+fn key(target: &Target) -> Option<(u64, u64)> {
+    match target.window.reach() {
+        Reach::Ofi { key, .. } => Some((*key, target.offset)),
+        _ => None,
+    }
+}
+
+/// A region was detached while an operation with it waited.
+const DETACHED: Errno = Errno(libc::EFAULT);
+/// How many questions may be open: answers find spare buffers here.
+const QUESTIONS: usize = 12;

@@ -1,0 +1,106 @@
+//! The buffers that a peer's frames come into.
+//!
+//! Unsafe here: a provider is given places of memory that `Slots` holds. The lane closes the endpoint before it
+//! lets go of them.
+#![allow(unsafe_code, reason = "posts receives")]
+
+use std::sync::Arc;
+
+use rdma_sys::Errno;
+
+use super::contexts::Contexts;
+use super::device::Device;
+use super::endpoint::Endpoint;
+use super::failure::error;
+use super::frame::HEADER;
+use super::mr::Mr;
+use crate::error::Error;
+use crate::memory::{Memory, Pages};
+use crate::region::Rights;
+
+pub(super) struct Slots {
+    mr: Arc<Mr>,
+    contexts: Arc<Contexts>,
+    /// Not with the provider, and not in use.
+    idle: Vec<u32>,
+}
+
+impl Slots {
+    /// Buffers beyond those that peers are promised: for what needs none.
+    pub(super) const SPARE: usize = 16;
+    /// How long one is.
+    pub(super) const SIZE: usize = HEADER + 16 * 1024;
+
+    pub(super) fn new(device: &Arc<Device>, count: usize) -> Result<Self, Error> {
+        let memory = Memory::allocate(count * Self::SIZE, Pages::Plain)?;
+        let mr = Arc::new(Mr::new(device.clone(), &memory, Rights::NONE)?);
+        Ok(Slots {
+            mr,
+            contexts: Arc::new(Contexts::new(count)),
+            idle: (0..count as u32).rev().collect(),
+        })
+    }
+
+    /// What the endpoint uses as long as it is open.
+    pub(super) fn used(&self) -> (Arc<Mr>, Arc<Contexts>) {
+        (self.mr.clone(), self.contexts.clone())
+    }
+
+    pub(super) fn contexts(&self) -> &Contexts {
+        &self.contexts
+    }
+
+    /// How many frames the peer may have in them.
+    pub(super) fn promised(&self) -> u64 {
+        (self.contexts.len() - Self::SPARE) as u64
+    }
+
+    /// Whether some are not with the provider that could be.
+    pub(super) fn are_short(&self) -> bool {
+        !self.idle.is_empty()
+    }
+
+    /// Gives the provider what is idle, as far as it takes it.
+    #[inline]
+    pub(super) fn post(&mut self, endpoint: &Endpoint) -> Result<(), Errno> {
+        while let Some(slot) = self.idle.last() {
+            let place = self.mr.memory().address().wrapping_add(*slot as usize * Self::SIZE);
+            let context = self.contexts.at(*slot as usize);
+            // SAFETY: a slot of our own memory, which with its context outlives the endpoint: the lane
+            // closes that first.
+            match unsafe { endpoint.receive((place, Self::SIZE), self.mr.desc(), context) } {
+                Ok(()) => self.idle.pop(),
+                Err(Errno(libc::EAGAIN)) => return Ok(()),
+                Err(errno) => return Err(errno),
+            };
+        }
+        Ok(())
+    }
+
+    /// The frame that came into a slot, and its token.
+    pub(super) fn header(&self, slot: u32) -> [u8; HEADER] {
+        let mut header = [0; HEADER];
+        self.mr.memory().read(slot as usize * Self::SIZE, &mut header);
+        header
+    }
+
+    /// Where the bytes behind a slot's frame are.
+    pub(super) fn payload(&self, slot: u32) -> (&Memory, usize) {
+        (self.mr.memory(), slot as usize * Self::SIZE + HEADER)
+    }
+
+    /// A slot is not used any more.
+    pub(super) fn free(&mut self, slot: u32) {
+        self.idle.push(slot);
+    }
+}
+
+/// How many slots a device lets a lane have.
+pub(super) fn count(device: &Device) -> Result<usize, Error> {
+    const WANTED: usize = 64 + Slots::SPARE;
+    let receives = device.facts().receives;
+    if receives < 2 * Slots::SPARE {
+        return Err(error(device.facts(), "make an endpoint", Errno(libc::ENOSPC)));
+    }
+    Ok(receives.min(WANTED))
+}

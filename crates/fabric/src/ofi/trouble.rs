@@ -1,0 +1,202 @@
+//! Peers that send what no peer of ours sends, and strangers.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::av::Address;
+use super::config::Config;
+use super::domain::{Domain, Shared};
+use super::endpoint::Endpoint;
+use super::frame::{Change, Frame};
+use super::gather::Gather;
+use super::life::Home;
+use super::offer::Offer;
+use super::outgoing::{Outgoing, Use};
+use super::slots::Slots;
+use super::{choose, survey};
+use crate::open::{Fabric, Side};
+use crate::{Completion, Done, Failure, Lane, Memory, Op, Pages, Region, Rights};
+
+const LIMIT: Duration = Duration::from_secs(30);
+/// How many frames a lane takes in before they are received, over the tcp provider.
+const PROMISED: u64 = 64;
+
+/// An endpoint that says whatever it is told to.
+struct Rogue {
+    endpoint: Endpoint,
+    out: Outgoing,
+}
+
+impl Rogue {
+    /// Speaks to this lane, as its peer or as one who does not know the token.
+    fn new(shared: &Arc<Shared>, mut endpoint: Endpoint, to: &Offer, token: u64) -> Self {
+        endpoint.connect(&Address::new(&to.address).unwrap()).unwrap();
+        let out = Outgoing::new(&shared.device, 16, 2 * Slots::SIZE, token).unwrap();
+        Rogue { endpoint, out }
+    }
+
+    /// Says something with so many bytes behind it, while the lane moves too.
+    fn say(&mut self, frame: Frame, bytes: usize, lane: &mut dyn Lane) -> Vec<Completion> {
+        let (mut said, mut done) = (false, Vec::new());
+        let begun = Instant::now();
+        while !said || !self.out.is_empty() {
+            assert!(begun.elapsed() < LIMIT, "{frame:?} does not get through");
+            if !said {
+                let sent = self.out.send(frame, bytes, Gather::new(), Use::Own, &self.endpoint);
+                said = sent.unwrap();
+            }
+            self.work();
+            lane.poll(&mut done);
+            if !done.is_empty() {
+                break;
+            }
+        }
+        done
+    }
+
+    fn work(&mut self) {
+        let mut events = Vec::new();
+        // The other end may be closed by now.
+        let _ = self.endpoint.cq().read(&mut events);
+        for event in events {
+            if let Some(context) = self.out.contexts().index(event.context) {
+                self.out.complete(context);
+            }
+        }
+    }
+}
+
+fn open() -> Domain {
+    let choice = choose(&survey(None).unwrap(), Some("tcp")).unwrap();
+    let address = Some([127, 0, 0, 1].into());
+    Domain::open(&choice, Config { address, ..Config::default() }).unwrap()
+}
+
+/// A lane whose peer is a rogue.
+fn against_a_rogue(domain: &Domain) -> (Box<dyn Lane>, Rogue) {
+    let (shared, half) = (domain.shared(), domain.half(Side::Dial).unwrap());
+    let endpoint = Endpoint::new(&shared.device, 64).unwrap();
+    let theirs = Offer::from_bytes(&half.offer()).unwrap();
+    let offer = Offer {
+        token: 1,
+        home: Home { boot: [0; 16], space: 0, pid: 1 },
+        address: endpoint.name().unwrap(),
+        ..theirs.clone()
+    };
+    let lane = half.connect(&offer.to_bytes(), LIMIT).unwrap();
+    (lane, Rogue::new(shared, endpoint, &theirs, theirs.token))
+}
+
+fn region(domain: &Domain) -> Region {
+    let memory = Memory::allocate(4096, Pages::Plain).unwrap();
+    domain.register(&memory, Rights::ALL).unwrap()
+}
+
+/// A send that its peer never receives comes back when the lane ends: flushed, where a time-out would say
+/// something else.
+fn assert_cut_off(done: Vec<Completion>, lane: &mut dyn Lane, rogue: &mut Rogue, what: &str) {
+    let (begun, mut done) = (Instant::now(), done);
+    while done.is_empty() {
+        assert!(begun.elapsed() < LIMIT, "{what} is not noticed");
+        rogue.work();
+        lane.poll(&mut done);
+    }
+    assert_eq!(done[0].outcome, Err(Failure::Flushed), "{what}");
+}
+
+#[test]
+fn nonsense_ends_the_lane() {
+    let domain = open();
+    let from = region(&domain);
+    let (id, imm) = (0, None);
+    for (frame, bytes) in [
+        (Frame::State { arrived: 9, freed: 0, received: 0 }, 0),
+        (Frame::State { arrived: 1, freed: 0, received: 9 }, 0),
+        (Frame::Answer { id: 0, old: Some(7) }, 0),
+        (Frame::Data { id: 0 }, 8),
+        (Frame::Message { id, total: 4, offset: 0, imm }, 8),
+        (Frame::Message { id: 1 << 40, total: 8, offset: 0, imm }, 8),
+        (Frame::Message { id, total: u64::MAX, offset: 0, imm }, 8),
+        (Frame::Number { id: u64::MAX, length: 1, imm: 1 }, 0),
+        (Frame::Get { id, key: 1, offset: 0, length: u64::MAX }, 0),
+        (Frame::Doubt { id, key: 1 }, 8),
+    ] {
+        let (mut lane, mut rogue) = against_a_rogue(&domain);
+        lane.post(&mut VecDeque::from([Op::send(1, from.slice(..8))]));
+        let done = rogue.say(frame, bytes, &mut *lane);
+        assert_cut_off(done, &mut *lane, &mut rogue, &format!("{frame:?}"));
+    }
+}
+
+/// What a peer may not do is refused, and the lane goes on.
+#[test]
+fn keys_that_were_not_granted_are_of_no_use() {
+    let domain = open();
+    let secret = region(&domain);
+    let (mut lane, mut rogue) = against_a_rogue(&domain);
+    let change = Change::Add(1);
+    for frame in [
+        Frame::Change { id: 0, key: 1, offset: 0, change },
+        Frame::Change { id: 1, key: 1, offset: u64::MAX, change },
+        Frame::Put { id: 2, key: 1, offset: 0 },
+        Frame::Doubt { id: 3, key: 1 },
+    ] {
+        let bytes = if matches!(frame, Frame::Put { .. }) { 64 } else { 0 };
+        assert!(rogue.say(frame, bytes, &mut *lane).is_empty(), "{frame:?}");
+    }
+    assert_eq!(secret.memory().load(0), 0);
+    lane.post(&mut VecDeque::from([Op::receive(1, secret.slice(..8))]));
+    let message = Frame::Message { id: 0, total: 8, offset: 0, imm: Some(5) };
+    let mut done = rogue.say(message, 8, &mut *lane);
+    let begun = Instant::now();
+    while done.is_empty() && begun.elapsed() < LIMIT {
+        rogue.work();
+        lane.poll(&mut done);
+    }
+    assert_eq!(done[0].outcome, Ok(Done::Received { length: 8, imm: Some(5) }));
+}
+
+#[test]
+fn who_sends_more_than_was_promised_is_cut_off() {
+    let domain = open();
+    let from = region(&domain);
+    let (mut lane, mut rogue) = against_a_rogue(&domain);
+    lane.post(&mut VecDeque::from([Op::send(1, from.slice(..8))]));
+    for id in 0..PROMISED {
+        let frame = Frame::Message { id, total: 8, offset: 0, imm: None };
+        assert!(rogue.say(frame, 8, &mut *lane).is_empty(), "{id} was promised");
+    }
+    let frame = Frame::Message { id: PROMISED, total: 8, offset: 0, imm: None };
+    let done = rogue.say(frame, 8, &mut *lane);
+    assert_cut_off(done, &mut *lane, &mut rogue, "one too many");
+}
+
+#[test]
+fn strangers_are_not_heard() {
+    let domain = open();
+    let (near, far) = (domain.half(Side::Dial).unwrap(), domain.half(Side::Accept).unwrap());
+    let (to_far, to_near) = (near.offer(), far.offer());
+    let mut near = near.connect(&to_near, LIMIT).unwrap();
+    let mut far = far.connect(&to_far, LIMIT).unwrap();
+    let endpoint = Endpoint::new(&domain.shared().device, 64).unwrap();
+    let at = Offer::from_bytes(&to_far).unwrap();
+    let mut stranger = Rogue::new(domain.shared(), endpoint, &at, at.token ^ 1);
+    let bye = Frame::Bye { failure: Failure::Flushed, id: None };
+    for bytes in [0, 100, Slots::SIZE] {
+        assert!(stranger.say(bye, bytes, &mut *near).is_empty(), "{bytes}");
+    }
+    let (from, into) = (region(&domain), region(&domain));
+    from.memory().store(0, 99);
+    near.post(&mut VecDeque::from([Op::receive(1, into.slice(..8))]));
+    far.post(&mut VecDeque::from([Op::send(2, from.slice(..8))]));
+    let (mut done, mut sent, begun) = (Vec::new(), Vec::new(), Instant::now());
+    while done.is_empty() || sent.is_empty() {
+        assert!(begun.elapsed() < LIMIT, "{done:?}, {sent:?}");
+        near.poll(&mut done);
+        far.poll(&mut sent);
+        stranger.work();
+    }
+    assert_eq!(done[0].outcome, Ok(Done::Received { length: 8, imm: None }));
+    assert_eq!((sent[0].outcome, into.memory().load(0)), (Ok(Done::Placed), 99));
+}
