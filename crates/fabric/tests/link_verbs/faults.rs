@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fabric::link::{Endpoint, Happening};
+use fabric::link::Endpoint;
 use fabric::{Failure, Lane, Op};
 
 use crate::near::{Near, shell, wire};
@@ -37,7 +37,8 @@ fn a_rail_that_swallows_everything_is_left() {
     wire("loss 0 100%");
     near.finish();
     near.verify(1, 0, SIZE >> 20);
-    assert_eq!(near.in_use(), ["rxe2/1–rxe3/1"]);
+    // On a busy machine it may have stood still too, and come back.
+    near.until("the whole rail alone", |near| near.in_use() == WHOLE);
     wire("loss 1 100%");
     near.fill(2);
     post_all(&mut near);
@@ -63,7 +64,7 @@ fn packets_held_up_for_longer_than_the_retries_touch_nothing() {
     post_all(&mut near);
     near.finish();
     near.verify(1, 0, SIZE >> 20);
-    assert_eq!(near.in_use(), ["rxe2/1–rxe3/1"], "{:?}", near.events(Happening::RailDown));
+    near.until("the whole rail alone", |near| near.in_use() == WHOLE);
     near.ask(b"reuse:  ", &[0, SIZE as u64]);
     let begun = Instant::now();
     near.until("the packets", |_| begun.elapsed() > Duration::from_secs(7));
@@ -82,7 +83,7 @@ fn a_device_that_is_torn_out_is_left_and_its_return_is_noticed() {
     let mut tearing = Command::new("ip").args(["link", "del", "v0"]).spawn().unwrap();
     near.finish();
     near.verify(1, 0, SIZE >> 20);
-    assert_eq!(near.in_use(), ["rxe2/1–rxe3/1"], "{:?}", near.events(Happening::RailDown));
+    near.until("the whole rail alone", |near| near.in_use() == WHOLE);
     // The devices must be let go of, or they could not be made again.
     near.until("the devices to be gone", |_| {
         !std::path::Path::new("/sys/class/infiniband/rxe0").exists()
@@ -155,3 +156,6 @@ fn links_come_and_go_and_leave_nothing_behind() {
     }
     assert_eq!(counts[1], counts[3], "descriptors after each link: {counts:?}");
 }
+
+/// The rail that nothing is done to.
+const WHOLE: [&str; 1] = ["rxe2/1–rxe3/1"];
