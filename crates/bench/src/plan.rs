@@ -76,6 +76,8 @@ pub enum Transport {
     Shm,
     /// RDMA.
     Verbs,
+    /// A provider of libfabric.
+    Ofi,
     /// TCP.
     Tcp,
 }
@@ -205,6 +207,7 @@ impl Transport {
         match self {
             Transport::Shm => "shm",
             Transport::Verbs => "verbs",
+            Transport::Ofi => "ofi",
             Transport::Tcp => "tcp",
         }
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use fabric::verbs::{self, Choice, Domain, Pair, QpType, Way, Wish};
-use fabric::{Fabric, shm, tcp};
+use fabric::{Fabric, ofi, shm, tcp};
 
 use crate::message::Bytes;
 use crate::message::ShownPort;
@@ -19,6 +19,10 @@ pub struct Ways {
     pub wish: Wish,
     /// How queue pairs are made.
     pub verbs: verbs::Config,
+    /// Which provider of libfabric; none: the best.
+    pub ofi_provider: Option<String>,
+    /// How lanes over libfabric are made.
+    pub ofi: ofi::Config,
     /// How TCP lanes are made.
     pub tcp: tcp::Config,
 }
@@ -106,6 +110,7 @@ impl Ways {
             }
             Transport::Tcp => Ok(self.open_tcp(tcp)),
             Transport::Verbs => self.open_verbs(plan, ours, theirs),
+            Transport::Ofi => self.open_ofi(),
         }
     }
 
@@ -118,6 +123,21 @@ impl Ways {
         let here = KERNEL.to_owned();
         let rail = Rail { here, there, why: "by the kernel".to_owned(), ..Rail::default() };
         (vec![Box::new(tcp::Tcp::new(config))], vec![rail])
+    }
+
+    /// Each end by its own choice; two that are not alike refuse each other.
+    fn open_ofi(&self) -> Result<Opened, Error> {
+        let off = |why: &dyn std::fmt::Display, remedy: &str| {
+            Error::refused(format!("libfabric cannot be used: {why} — {remedy}"))
+        };
+        let survey = ofi::survey(self.ofi.library.as_deref());
+        let survey = survey.map_err(|why| off(&why, why.remedy()))?;
+        let choice = ofi::choose(&survey, self.ofi_provider.as_deref())
+            .map_err(|why| off(&why, "see what `fi_info -t FI_EP_RDM` lists"))?;
+        let domain = ofi::Domain::open(&choice, self.ofi.clone())?;
+        let here = format!("{} {}", domain.provider(), domain.interface());
+        let rail = Rail { here, why: choice.why, ..Rail::default() };
+        Ok((vec![Box::new(domain)], vec![rail]))
     }
 
     fn open_verbs(&self, plan: &Plan, ours: &[Choice], theirs: &[Way]) -> Result<Opened, Error> {

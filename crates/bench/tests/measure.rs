@@ -11,14 +11,16 @@ use bench::{
     Transport, Ways,
 };
 use fabric::session::{Credentials, Key, Keyring};
-use fabric::tcp;
 use fabric::verbs::{self, Wish};
+use fabric::{ofi, tcp};
 
 fn ways() -> Ways {
     Ways {
         library: verbs::LIBRARY.into(),
         wish: Wish { device: None, port: None, gid_index: None, mtu: 4096 },
         verbs: verbs::Config::default(),
+        ofi_provider: None,
+        ofi: ofi::Config::default(),
         tcp: tcp::Config::default(),
     }
 }

@@ -2,7 +2,7 @@
 #![allow(missing_docs, reason = "a test")]
 
 use std::collections::VecDeque;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fabric::ofi::{Config, Domain, choose, survey};
 use fabric::{
@@ -99,6 +99,52 @@ fn a_shared_region_is_used_while_it_is_attached_to_tcp() {
 #[test]
 fn a_shared_region_is_used_while_it_is_attached_to_shm() {
     a_shared_region_is_used_while_it_is_attached("shm");
+}
+
+/// What the provider has is finished or cut off; what waits cannot be begun. All of it comes back, and the provider
+/// never works with a registration that is gone.
+fn a_region_detached_in_flight_harms_nobody(provider: &str) {
+    let (a, b) = (open(provider), open(provider));
+    let long = Memory::allocate(1 << 20, Pages::Plain).unwrap();
+    let to = b.register(&long, Rights::ALL).unwrap();
+    for round in 0..10 {
+        let mut lanes = connect(&a, &b);
+        let granted = lanes[1].grant(&to).unwrap();
+        let window = lanes[0].import(&granted).unwrap();
+        let from = Region::shared(&Memory::allocate(1 << 20, Pages::Plain).unwrap(), Rights::NONE);
+        a.attach(&from).unwrap();
+        let mut ops: VecDeque<Op> =
+            (0..200).map(|token| Op::write(token, from.slice(..), window.at(0))).collect();
+        lanes[0].post(&mut ops);
+        let (mut done, mut others) = (Vec::new(), Vec::new());
+        for _ in 0..round * 20 {
+            lanes[0].poll(&mut done);
+            lanes[1].poll(&mut others);
+        }
+        a.detach(&from);
+        let begun = Instant::now();
+        while done.len() < 200 {
+            assert!(begun.elapsed() < LIMIT, "{} came back", done.len());
+            lanes[0].post(&mut ops);
+            lanes[0].poll(&mut done);
+            lanes[1].poll(&mut others);
+        }
+        let is_told = |one: &Completion| {
+            use Failure::{Flushed, Local, Unsupported};
+            matches!(one.outcome, Ok(Done::Placed) | Err(Flushed | Local | Unsupported))
+        };
+        assert!(done.iter().all(is_told), "{:?}", done.iter().find(|one| !is_told(one)));
+    }
+}
+
+#[test]
+fn a_region_detached_in_flight_harms_nobody_over_tcp() {
+    a_region_detached_in_flight_harms_nobody("tcp");
+}
+
+#[test]
+fn a_region_detached_in_flight_harms_nobody_over_shm() {
+    a_region_detached_in_flight_harms_nobody("shm");
 }
 
 /// Also where an end sleeps between messages, by a descriptor or by naps.

@@ -69,6 +69,10 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) libibverbs: Option<PathBuf>,
 
+    /// Use this libfabric instead of EFA's or the system's; so does the variable WIRELANE_LIBFABRIC
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) libfabric: Option<PathBuf>,
+
     /// What the environment says of `--token-file`, which not every command has.
     #[arg(skip)]
     pub(crate) token_file: Option<PathBuf>,
@@ -80,6 +84,7 @@ impl Global {
         let named =
             |name| std::env::var_os(name).filter(|file| !file.is_empty()).map(PathBuf::from);
         self.libibverbs = self.libibverbs.or(named("WIRELANE_LIBIBVERBS"));
+        self.libfabric = self.libfabric.or(named("WIRELANE_LIBFABRIC"));
         self.token_file = named("WIRELANE_TOKEN_FILE");
         self
     }

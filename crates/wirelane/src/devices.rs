@@ -1,4 +1,4 @@
-//! `wirelane devices`: the RDMA devices of a machine, and on the running one what libibverbs says of them.
+//! `wirelane devices`: the RDMA devices of a machine, and on the running one what libibverbs and libfabric say.
 
 mod text;
 
@@ -13,6 +13,7 @@ use crate::cli::Global;
 use crate::config::Settings;
 use crate::exit::{Exit, Failure};
 use crate::host::HostArgs;
+use crate::libfabric::Libfabric;
 use crate::rdma::{ChoiceReport, DeviceReport, Rdma, RdmaReport, chosen};
 use crate::{logging, output};
 
@@ -36,11 +37,17 @@ pub(crate) fn run(global: &Global, args: &DevicesArgs) -> Result<Exit, Failure> 
     // Of another machine nobody here can say what its libraries would; nor do this one's settings matter.
     let verbs = if tree.is_live() { Some(Verbs::ask(global)?) } else { None };
     let node = Node::read(&tree);
+    // It is loaded for those who want to know everything.
+    let asked = verbs.as_ref().filter(|_| args.wide || args.json);
+    let libfabric = asked.map(|verbs| Libfabric::look(global, &verbs.settings));
     if args.json {
-        output::json(&Report::new(&node, verbs.as_ref()))?;
+        output::json(&Report::new(&node, verbs.as_ref(), libfabric))?;
         return Ok(Exit::Done);
     }
     output::answer(&text::render(&node, verbs.as_ref().map(|verbs| &verbs.rdma), args.wide))?;
+    if let Some(libfabric) = libfabric {
+        output::answer(&libfabric.text())?;
+    }
     match &verbs {
         Some(Verbs { rdma: Rdma { off: Some(off), .. }, .. }) => {
             output::note(&format!("RDMA is off: {} — {}", off.reason, off.remedy));
@@ -54,6 +61,7 @@ pub(crate) fn run(global: &Global, args: &DevicesArgs) -> Result<Exit, Failure> 
 
 /// What libibverbs says here, and what would be chosen of it.
 struct Verbs {
+    settings: Settings,
     rdma: Rdma,
     choice: Result<Choice, String>,
 }
@@ -64,7 +72,7 @@ impl Verbs {
         logging::start(global, &settings);
         let rdma = Rdma::look_with(global, &settings);
         let choice = rdma.choice(&settings);
-        Ok(Verbs { rdma, choice })
+        Ok(Verbs { settings, rdma, choice })
     }
 }
 
@@ -77,6 +85,8 @@ struct Report<'r> {
     pci: &'r BTreeMap<Address, Function>,
     rdma: Option<RdmaReport<'r>>,
     choice: Option<ChoiceReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    libfabric: Option<Libfabric>,
 }
 
 /// A device by its files, with what libibverbs says of it beside.
@@ -88,7 +98,7 @@ struct Both<'r> {
 }
 
 impl<'r> Report<'r> {
-    fn new(node: &'r Node, verbs: Option<&'r Verbs>) -> Self {
+    fn new(node: &'r Node, verbs: Option<&'r Verbs>, libfabric: Option<Libfabric>) -> Self {
         let both = |device: &'r Device| {
             let asked = verbs.and_then(|verbs| verbs.rdma.device(&device.name));
             Both { device, verbs: asked.map(DeviceReport::new) }
@@ -100,6 +110,7 @@ impl<'r> Report<'r> {
             pci: &node.pci,
             rdma: verbs.map(|verbs| verbs.rdma.report()),
             choice: verbs.map(|verbs| verbs.choice.clone().into()),
+            libfabric,
         }
     }
 }

@@ -6,12 +6,13 @@ use std::time::Duration;
 use fabric::link::{Class, Config, Policy, Settings as LinkSettings};
 use fabric::session::{Credentials, Keyring};
 use fabric::verbs::{self, Gid, Wish};
-use fabric::{shm, tcp};
+use fabric::{ofi, shm, tcp};
+use node::Tree;
 
 use crate::cli::Global;
 use crate::config::{QpType, Settings};
 use crate::exit::Failure;
-use crate::key_file;
+use crate::{key_file, libfabric};
 
 /// By what this end is known to others, and they to it, beside the settings' key.
 pub(crate) enum Known {
@@ -36,12 +37,19 @@ pub(crate) fn settings(
         link: link(settings),
         policy: if rdma { settings.rdma_policy } else { Policy::Off },
         peer_policies: if rdma { settings.rdma_peer_policies.clone() } else { Vec::new() },
-        classes: Class::ALL.into_iter().filter(|class| rdma || *class != Class::Verbs).collect(),
+        classes: classes(settings),
         library: library(global).to_owned(),
         devices: Vec::new(),
         wish: wish(settings),
         most_rails: settings.rdma_rails.into(),
         verbs: queue_pair(settings),
+        ofi_provider: Some(settings.ofi_provider.clone()).filter(|name| !name.is_empty()),
+        ofi: ofi::Config {
+            library: global.libfabric.clone(),
+            timeout: silence,
+            patience: silence,
+            ..ofi::Config::default()
+        },
         tcp: tcp::Config { silence, encrypt: settings.tcp_encrypt, ..tcp::Config::default() },
         shm: shm::Config::default(),
         keyring,
@@ -49,6 +57,21 @@ pub(crate) fn settings(
         credentials,
         ..LinkSettings::default()
     })
+}
+
+/// Which kinds of ways the settings allow. libfabric is loaded where it is asked for by a provider's name or
+/// `--transport`, and where there is a device that needs it.
+fn classes(settings: &Settings) -> Vec<Class> {
+    let rdma = settings.enable_rdma;
+    let is_wanted = |class: &Class| match class {
+        Class::Shm | Class::Tcp => true,
+        Class::Verbs => rdma,
+        Class::Ofi => {
+            let called_for = || libfabric::is_called_for(&Tree::live(None));
+            !settings.ofi_provider.is_empty() || (rdma && called_for())
+        }
+    };
+    Class::ALL.into_iter().filter(is_wanted).collect()
 }
 
 /// The libibverbs that the user named, else the system's.

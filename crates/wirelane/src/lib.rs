@@ -30,6 +30,7 @@ mod k8s;
 mod key_file;
 mod kv;
 mod launch;
+mod libfabric;
 mod logging;
 mod man;
 mod nfs;

@@ -10,6 +10,7 @@ use crate::exit::Failure;
 pub(crate) enum Transport {
     Auto,
     Verbs,
+    Ofi,
     Shm,
     Tcp,
 }
@@ -27,6 +28,7 @@ impl Transport {
         match self {
             Transport::Auto => None,
             Transport::Verbs => Some(Class::Verbs),
+            Transport::Ofi => Some(Class::Ofi),
             Transport::Shm => Some(Class::Shm),
             Transport::Tcp => Some(Class::Tcp),
         }
@@ -54,6 +56,7 @@ impl Transport {
             links.peer_policies.clear();
         }
         let switched_off = !links.classes.contains(&Class::Verbs);
+        // What libfabric has may be software; whether it is, is known when it was asked.
         if switched_off && (policy == Some(Policy::Require) || class == Some(Class::Verbs)) {
             return Err(Failure::no("RDMA is asked for, and transport.enable_rdma is false"));
         }

@@ -51,6 +51,7 @@ pub(super) fn transport(transport: Transport) -> &'static str {
     match transport {
         Transport::Shm => "shared memory",
         Transport::Verbs => "RDMA",
+        Transport::Ofi => "libfabric",
         Transport::Tcp => "TCP",
     }
 }

@@ -3,6 +3,7 @@
 use super::bytes::{Reader, put_bytes, put_text};
 use super::config::Policy;
 use super::control::Class;
+use crate::ofi;
 use crate::verbs::Way;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,18 +27,26 @@ pub(super) struct Card {
     pub(super) ways: Vec<Way>,
     /// Why it has no RDMA, if it has none.
     pub(super) no_rdma: String,
+    /// Its ways by libfabric, the best first.
+    pub(super) ofi: Vec<ofi::Way>,
+    /// Why it has none, if it has none.
+    pub(super) no_ofi: String,
 }
 
 impl Card {
-    const VERSION: u8 = 1;
+    /// Of an end that knows nothing of libfabric, or does not want it: all that its peer needs.
+    const PLAIN: u8 = 1;
+    /// The same, and then what it has of libfabric.
+    const WITH_OFI: u8 = 2;
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![Self::VERSION];
+        let with_ofi = self.classes.contains(&Class::Ofi);
+        let mut bytes = vec![if with_ofi { Self::WITH_OFI } else { Self::PLAIN }];
         bytes.extend(self.epoch.to_le_bytes());
         bytes.extend(self.boot);
         put_text(&mut bytes, &self.host, MOST_HOST);
         bytes.push(self.policy as u8);
-        bytes.push(self.classes.iter().fold(0, |bits, class| bits | 1 << *class as u8));
+        bytes.push(self.classes.iter().fold(0, |bits, class| bits | 1 << class.code()));
         bytes.push(u8::from(self.encrypt));
         bytes.extend(self.room.to_le_bytes());
         bytes.extend(self.regions.to_le_bytes());
@@ -47,21 +56,34 @@ impl Card {
             put_bytes(&mut bytes, &way.to_bytes());
         }
         put_text(&mut bytes, &self.no_rdma, MOST_TEXT);
+        if with_ofi {
+            let ways = &self.ofi[..self.ofi.len().min(MOST_WAYS)];
+            bytes.push(ways.len() as u8);
+            for text in ways.iter().flat_map(|way| [&way.provider, &way.network, &way.interface]) {
+                put_text(&mut bytes, text, MOST_NAME);
+            }
+            put_text(&mut bytes, &self.no_ofi, MOST_TEXT);
+        }
         bytes
     }
 
     /// `None`: no card of ours.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
-        if reader.u8()? != Self::VERSION {
-            return None;
-        }
+        let with_ofi = match reader.u8()? {
+            Self::PLAIN => false,
+            Self::WITH_OFI => true,
+            _ => return None,
+        };
         let (epoch, boot) = (reader.u64()?, reader.array()?);
         let host = reader.text(MOST_HOST)?;
         let policy = *Policy::ALL.get(usize::from(reader.u8()?))?;
         let bits = reader.u8()?;
-        let classes = Class::ALL.into_iter().filter(|class| bits & 1 << *class as u8 != 0);
-        let classes = classes.collect();
+        let has = |class: &Class| bits & 1 << class.code() != 0;
+        let classes: Vec<Class> = Class::ALL.into_iter().filter(has).collect();
+        if classes.contains(&Class::Ofi) != with_ofi {
+            return None;
+        }
         let encrypt = match reader.u8()? {
             0 => false,
             1 => true,
@@ -75,9 +97,39 @@ impl Card {
         let way = |_| Way::from_bytes(reader.bytes(Way::MOST_BYTES)?).ok();
         let ways = (0..count).map(way).collect::<Option<Vec<Way>>>()?;
         let no_rdma = reader.text(MOST_TEXT)?;
+        let (ofi, no_ofi) = if with_ofi { take_ofi(&mut reader)? } else { Default::default() };
         reader.end()?;
-        Some(Card { epoch, boot, host, policy, classes, encrypt, room, regions, ways, no_rdma })
+        Some(Card {
+            epoch,
+            boot,
+            host,
+            policy,
+            classes,
+            encrypt,
+            room,
+            regions,
+            ways,
+            no_rdma,
+            ofi,
+            no_ofi,
+        })
     }
+}
+
+fn take_ofi(reader: &mut Reader<'_>) -> Option<(Vec<ofi::Way>, String)> {
+    let count = usize::from(reader.u8()?);
+    if count > MOST_WAYS {
+        return None;
+    }
+    let way = |_| {
+        Some(ofi::Way {
+            provider: reader.text(MOST_NAME)?,
+            network: reader.text(MOST_NAME)?,
+            interface: reader.text(MOST_NAME)?,
+        })
+    };
+    let ways = (0..count).map(way).collect::<Option<Vec<_>>>()?;
+    Some((ways, reader.text(MOST_TEXT)?))
 }
 
 /// A port's name among the ways of a host.
@@ -88,6 +140,8 @@ pub(super) fn way_name(way: &Way) -> String {
 const MOST_HOST: usize = 255;
 const MOST_TEXT: usize = 1024;
 const MOST_WAYS: usize = 64;
+/// A provider's name for itself, a network or a device.
+const MOST_NAME: usize = 64;
 const LEAST_ROOM: u32 = 64;
 const MOST_ROOM: u32 = 1 << 20;
 
@@ -107,24 +161,49 @@ mod tests {
             regions: 16,
             ways: Vec::new(),
             no_rdma: "there is no RDMA device".to_owned(),
+            ofi: Vec::new(),
+            no_ofi: String::new(),
         }
+    }
+
+    fn with_ofi() -> Card {
+        let way = ofi::Way {
+            provider: "tcp;ofi_rxm".to_owned(),
+            network: "127.0.0.0/8".to_owned(),
+            interface: "lo".to_owned(),
+        };
+        let classes = vec![Class::Shm, Class::Ofi, Class::Tcp];
+        Card { classes, ofi: vec![way], no_ofi: "and why not".to_owned(), ..example() }
     }
 
     #[test]
     fn cards_come_back_as_they_were() {
-        assert_eq!(Card::parse(&example().to_bytes()), Some(example()));
+        for card in [example(), with_ofi()] {
+            assert_eq!(Card::parse(&card.to_bytes()), Some(card));
+        }
+    }
+
+    #[test]
+    fn an_end_without_libfabric_says_what_it_always_said() {
+        let bytes = example().to_bytes();
+        assert_eq!((bytes[0], with_ofi().to_bytes()[0]), (1, 2));
+        let mut bad = with_ofi().to_bytes();
+        bad[0] = 1;
+        assert_eq!(Card::parse(&bad), None, "it has more than it says");
     }
 
     #[test]
     fn nonsense_is_refused() {
-        let good = example().to_bytes();
-        for end in 0..good.len() {
-            assert_eq!(Card::parse(&good[..end]), None, "cut at {end}");
+        for good in [example().to_bytes(), with_ofi().to_bytes()] {
+            for end in 0..good.len() {
+                assert_eq!(Card::parse(&good[..end]), None, "cut at {end}");
+            }
         }
+        let good = example().to_bytes();
         assert_eq!(Card::parse(&[&good[..], &[0]].concat()), None);
         assert_eq!(Card::parse(&Card { room: 1, ..example() }.to_bytes()), None);
         let mut newer = good;
-        newer[0] = 2;
+        newer[0] = 3;
         assert_eq!(Card::parse(&newer), None);
     }
 }

@@ -52,21 +52,41 @@ pub enum Class {
     Shm,
     /// RDMA.
     Verbs,
+    /// Providers of libfabric.
+    Ofi,
     /// TCP.
     Tcp,
 }
 
 impl Class {
     /// All of them, the best first.
-    pub const ALL: [Class; 3] = [Class::Shm, Class::Verbs, Class::Tcp];
+    pub const ALL: [Class; 4] = [Class::Shm, Class::Verbs, Class::Ofi, Class::Tcp];
+    /// Those that are used unasked. libfabric is not loaded without a reason: it hooks into how the whole
+    /// process takes memory.
+    pub const USUAL: [Class; 3] = [Class::Shm, Class::Verbs, Class::Tcp];
 
     /// As in settings and statistics.
     pub fn name(self) -> &'static str {
         match self {
             Class::Shm => "shm",
             Class::Verbs => "verbs",
+            Class::Ofi => "ofi",
             Class::Tcp => "tcp",
         }
+    }
+
+    /// Its number as peers tell it: libfabric came last.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Class::Shm => 0,
+            Class::Verbs => 1,
+            Class::Tcp => 2,
+            Class::Ofi => 3,
+        }
+    }
+
+    pub(super) fn of_code(code: u8) -> Option<Class> {
+        Class::ALL.into_iter().find(|class| class.code() == code)
     }
 }
 
@@ -189,7 +209,7 @@ impl Plan {
     }
 
     fn put(&self, bytes: &mut Vec<u8>) {
-        bytes.push(self.class as u8);
+        bytes.push(self.class.code());
         bytes.extend(self.weight.to_le_bytes());
         for way in &self.ways {
             put_text(bytes, way, MOST_NAME);
@@ -198,7 +218,7 @@ impl Plan {
     }
 
     fn take(reader: &mut Reader<'_>) -> Option<Self> {
-        let class = *Class::ALL.get(usize::from(reader.u8()?))?;
+        let class = Class::of_code(reader.u8()?)?;
         let weight = reader.u32()?.max(1);
         let ways = [reader.text(MOST_NAME)?, reader.text(MOST_NAME)?];
         Some(Plan { class, ways, weight, why: reader.text(MOST_TEXT)? })

@@ -16,6 +16,7 @@ use super::lane::Link;
 use super::ledger::Ledger;
 use super::plan::{Plans, agree, plan};
 use super::ports::{Ports, View};
+use super::providers::{Demands, Providers};
 use super::report::{Explanation, Report, Subject};
 use super::shop::{Threads, Ways};
 use crate::error::{Error, Kind};
@@ -28,7 +29,7 @@ use crate::session::{
     self, Caller, Credentials, Door, DoorConfig, DoorCounts, Keyring, Refusal, Session,
 };
 use crate::stats::Stats;
-use crate::{shm, tcp, verbs};
+use crate::{ofi, shm, tcp, verbs};
 
 /// What an endpoint may use, whom it knows, and how its links behave.
 #[derive(Clone)]
@@ -39,7 +40,7 @@ pub struct Settings {
     pub policy: Policy,
     /// The same for peers with these addresses; the first that fits counts.
     pub peer_policies: Vec<PeerPolicy>,
-    /// Which kinds of ways may be used at all.
+    /// Which kinds of ways may be used at all. Where [`Class::Ofi`] is not among them libfabric is not loaded.
     pub classes: Vec<Class>,
     /// The file of libibverbs.
     pub library: PathBuf,
@@ -51,6 +52,11 @@ pub struct Settings {
     pub most_rails: usize,
     /// How queue pairs are made.
     pub verbs: verbs::Config,
+    /// Which provider of libfabric; none: those that drive RDMA devices, and software only if nothing but
+    /// [`Class::Ofi`] may be used.
+    pub ofi_provider: Option<String>,
+    /// How lanes over libfabric are made. Their peer may be busy elsewhere for as long as a link's may.
+    pub ofi: ofi::Config,
     /// How TCP lanes are made.
     pub tcp: tcp::Config,
     /// How shared-memory lanes are made.
@@ -83,12 +89,18 @@ impl Default for Settings {
             link: Config::default(),
             policy: Policy::default(),
             peer_policies: Vec::new(),
-            classes: Class::ALL.to_vec(),
+            classes: Class::USUAL.to_vec(),
             library: PathBuf::from(verbs::LIBRARY),
             devices: Vec::new(),
             wish: verbs::Wish { device: None, port: None, gid_index: None, mtu: 4096 },
             most_rails: 4,
             verbs: verbs::Config::default(),
+            ofi_provider: None,
+            ofi: ofi::Config {
+                timeout: Config::default().silence,
+                patience: Config::default().silence,
+                ..ofi::Config::default()
+            },
             tcp: tcp::Config::default(),
             shm: shm::Config::default(),
             keyring: Keyring::new(),
@@ -117,6 +129,8 @@ struct Inner {
     /// Streams of TCP lanes that came to one of our doors.
     callers: tcp::Callers,
     ports: Arc<Ports>,
+    /// libfabric, if it may be used.
+    providers: Option<Arc<Providers>>,
     /// Devices in use, by the names of their ways.
     domains: Mutex<HashMap<String, Arc<verbs::Domain>>>,
     /// What was registered: new devices get it too.
@@ -135,8 +149,10 @@ impl Endpoint {
             let remedy = "set rdma_qp_type to RC; UD is for bare lanes";
             return Err(Error::new(Kind::Unsupported, call, why, remedy));
         }
-        if settings.policy == Policy::Require && !settings.classes.contains(&Class::Verbs) {
-            let why = "RDMA is required, and verbs are not among what may be used";
+        let can_rdma = |class: &Class| matches!(class, Class::Verbs | Class::Ofi);
+        if settings.policy == Policy::Require && !settings.classes.iter().any(can_rdma) {
+            let why =
+                "RDMA is required, and verbs are not among what may be used, nor is libfabric";
             return Err(Error::new(Kind::Misuse, call, why, "allow verbs, or do not require RDMA"));
         }
         if settings.classes.is_empty() {
@@ -148,8 +164,14 @@ impl Endpoint {
         })?;
         // A queue that several links share would give one the messages of another.
         settings.verbs.use_srq = false;
+        let has = |class| settings.classes.contains(&class);
+        let providers = has(Class::Ofi).then(|| {
+            let (config, wish) = (settings.ofi.clone(), settings.ofi_provider.clone());
+            Arc::new(Providers::new(config, wish, settings.classes == [Class::Ofi]))
+        });
         let ports = Ports {
-            library: settings.library.clone(),
+            library: has(Class::Verbs).then(|| settings.library.clone()),
+            providers: providers.clone(),
             devices: settings.devices.clone(),
             wish: settings.wish.clone(),
             seen: Mutex::default(),
@@ -158,6 +180,7 @@ impl Endpoint {
             inner: Arc::new(Inner {
                 settings,
                 ports: Arc::new(ports),
+                providers,
                 epoch: random()? as u64,
                 boot: shm::boot_id()?,
                 callers: tcp::Callers::default(),
@@ -180,6 +203,9 @@ impl Endpoint {
         for domain in lock(&self.inner.domains).values() {
             domain.attach(&region)?;
         }
+        if let Some(providers) = &self.inner.providers {
+            providers.attach(&region)?;
+        }
         Ok(region)
     }
 
@@ -187,12 +213,18 @@ impl Endpoint {
     /// could not be opened. Else that is done when the first peer needs it, who has to wait: for much memory it
     /// takes seconds.
     pub fn open_devices(&self) -> Vec<Error> {
-        let Settings { classes, policy, .. } = &self.inner.settings;
-        if *policy == Policy::Off || !classes.contains(&Class::Verbs) {
+        if self.inner.settings.policy == Policy::Off || !self.inner.ports.are_there() {
             return Vec::new();
         }
-        let View { ways, .. } = self.inner.ports.look();
-        ways.iter().filter_map(|way| self.inner.domain(&way_name(way)).err()).collect()
+        let View { ways, providers, .. } = self.inner.ports.look();
+        let verbs = ways.iter().filter_map(|way| self.inner.domain(&way_name(way)).err());
+        // What is no device costs nothing to open later.
+        let devices = providers.iter().filter(|provider| ofi::is_rdma(&provider.name));
+        let open = |provider| {
+            let regions = || self.inner.regions();
+            self.inner.providers.as_ref()?.open(provider, regions).err()
+        };
+        verbs.chain(devices.filter_map(open)).collect()
     }
 
     /// Makes a link to the endpoint that listens at `address`; waits until it works, up to `limit`.
@@ -271,7 +303,7 @@ impl Endpoint {
             Some(why) => Err(Refusal { code: session::SHUTTING_DOWN, text: String::clone(why) }),
         };
         let callers = callers.clone();
-        if settings.classes.contains(&Class::Verbs) {
+        if self.inner.ports.are_there() {
             // So that the first callers hear of our ports too.
             self.inner.ports.look_within(Duration::from_secs(1));
         }
@@ -295,6 +327,16 @@ impl Endpoint {
         let mut links = lock(&self.inner.links);
         links.retain(|link| link.strong_count() > 0);
         links.iter().filter_map(Weak::upgrade).map(|report| report.explain()).collect()
+    }
+
+    /// The providers of libfabric that links may go by, the best first, or why there are none, by what was seen
+    /// lately; `None` where libfabric is not asked.
+    pub fn providers(&self) -> Option<Result<Vec<String>, String>> {
+        self.inner.providers.as_ref()?;
+        let View { providers, no_ofi, .. } = self.inner.ports.glance();
+        let mut names: Vec<String> = providers.into_iter().map(|provider| provider.name).collect();
+        names.dedup();
+        Some(if names.is_empty() { Err(no_ofi) } else { Ok(names) })
     }
 
     /// What all lanes of a kind have done since this endpoint was made, those that are gone included.
@@ -356,11 +398,12 @@ impl Inner {
     /// Who we are and what we have, by what was seen of our ports.
     fn card(&self, policy: Policy, see: impl FnOnce() -> View) -> Card {
         let settings = &self.settings;
-        let wanted = policy != Policy::Off && settings.classes.contains(&Class::Verbs);
-        let View { ways, refused: no_rdma, .. } = match wanted {
-            true => see(),
-            false => View { refused: "it is off at this end".to_owned(), ..View::default() },
-        };
+        let rdma = policy != Policy::Off && settings.classes.contains(&Class::Verbs);
+        let mut view = if rdma || self.providers.is_some() { see() } else { View::default() };
+        if !rdma {
+            (view.ways, view.refused) = (Vec::new(), "it is off at this end".to_owned());
+        }
+        let View { ways, refused: no_rdma, providers, no_ofi, .. } = view;
         Card {
             epoch: self.epoch,
             boot: self.boot,
@@ -372,6 +415,8 @@ impl Inner {
             regions: settings.link.regions as u32,
             ways,
             no_rdma,
+            ofi: providers.iter().map(ofi::Way::of).collect(),
+            no_ofi,
         }
     }
 
@@ -464,6 +509,33 @@ impl Inner {
         }
     }
 
+    /// A provider of libfabric by the name of its way, opened once for all links.
+    fn provider(&self, way: &str, demands: Demands) -> Result<Arc<ofi::Domain>, Error> {
+        let refuse = |kind, why: &str| {
+            let remedy = "ask for what both ends have and allow";
+            Error::new(kind, format!("use {way}"), why, remedy)
+        };
+        let allow = |provider: &str| match demands.obstacle(provider) {
+            Some(why) => Err(refuse(Kind::Denied, why)),
+            None => Ok(()),
+        };
+        let Some(providers) = &self.providers else {
+            return Err(refuse(Kind::Denied, "libfabric is not wanted at this end"));
+        };
+        if let Some(domain) = providers.known(way) {
+            allow(domain.provider())?;
+            return Ok(domain);
+        }
+        let View { providers: here, no_ofi, .. } = self.ports.look();
+        let provider = here.iter().find(|provider| ofi::Way::of(provider).name() == way);
+        let provider = provider.ok_or_else(|| match no_ofi.is_empty() {
+            true => refuse(Kind::Unsupported, "there is no such way any more"),
+            false => refuse(Kind::Unsupported, &no_ofi),
+        })?;
+        allow(&provider.name)?;
+        providers.open(provider, || self.regions())
+    }
+
     /// A device, opened once for all links, and anew when it was lost.
     fn domain(&self, way: &str) -> Result<Arc<verbs::Domain>, Error> {
         let known = lock(&self.domains).get(way).cloned();
@@ -476,7 +548,7 @@ impl Inner {
             Error::new(Kind::Unsupported, format!("use {way}"), why, remedy)
         };
         // Not under the lock, which others need to register memory: a device may not answer.
-        let View { choices, ways, refused } = self.ports.look();
+        let View { choices, ways, refused, .. } = self.ports.look();
         let at = ways.iter().position(|known| way_name(known) == way);
         let choice = at.and_then(|at| choices.get(at)).ok_or_else(|| match refused.is_empty() {
             true => unusable("there is no such port any more".to_owned()),
@@ -541,6 +613,11 @@ impl Ways for LinkWays {
         Ok(match class {
             Class::Shm => Arc::new(shm::Shm::new(settings.shm.clone())),
             Class::Verbs => self.inner.domain(way)?,
+            Class::Ofi => {
+                let by_gid = !settings.verbs.allowed_gids.is_empty();
+                let demands = Demands { policy: self.policy, encrypt: self.encrypt, by_gid };
+                self.inner.provider(way, demands)?
+            }
             Class::Tcp => {
                 let callers = self.door.is_none().then(|| self.inner.callers.clone());
                 let (door, encrypt) = (self.door, self.encrypt);

@@ -3,7 +3,7 @@
 //! Start at [`Endpoint`], which makes a [`Link`] to a peer or a [`Listener`] for those who call;
 //! [`Report`] says which way a link goes and why.
 //!
-//! A link is a control connection and **rails**: ways of one class (shared memory, RDMA devices, TCP) with
+//! A link is a control connection and **rails**: ways of one class (shared memory, RDMA devices, providers of libfabric, TCP) with
 //! a lane each. Its core (`core.rs`) is told the time and owns no descriptor, so that everything it
 //! does can be tried on simulated lanes. Writes and reads go by the lanes as they are, cut into pieces;
 //! messages, numbers of writes and atomic operations go as numbered messages that take effect once and
@@ -34,6 +34,7 @@ mod parts;
 mod pieces;
 mod plan;
 mod ports;
+mod providers;
 mod rail;
 mod rails;
 mod regions;

@@ -3,6 +3,8 @@
 use super::card::{Card, way_name};
 use super::config::Policy;
 use super::control::{Class, Plan};
+use super::providers::Demands;
+use crate::ofi;
 use crate::verbs::{Gid, allowed, pair};
 
 /// What the leading end decided.
@@ -25,6 +27,10 @@ pub(super) fn plan(
     let policy = agree(ours, theirs)?;
     let mut plans = Plans::default();
     for class in Class::ALL {
+        // Nobody asked for libfabric: nothing to be explained.
+        if class == Class::Ofi && ![ours, theirs].iter().any(|card| card.classes.contains(&class)) {
+            continue;
+        }
         if let Err(why) = wanted(class, policy, ours, theirs, keyed) {
             plans.left_out.push(format!("{}: {why}", class.name()));
             continue;
@@ -32,6 +38,10 @@ pub(super) fn plan(
         match class {
             Class::Shm => plans.add(class, [SHM, SHM], 1, "both ends are on one host"),
             Class::Verbs => plans.add_verbs(ours, theirs, most, allowed_gids),
+            Class::Ofi => {
+                let (encrypt, by_gid) = (ours.encrypt || theirs.encrypt, !allowed_gids.is_empty());
+                plans.add_ofi(ours, theirs, most, Demands { policy, encrypt, by_gid });
+            }
             Class::Tcp => {
                 let why = match plans.plans.is_empty() {
                     true => format!("there is nothing better: {}", plans.left_out.join("; ")),
@@ -111,6 +121,39 @@ impl Plans {
             self.plans.push(Plan { class: Class::Verbs, ways, weight, why: pair.why });
         }
     }
+
+    fn add_ofi(&mut self, ours: &Card, theirs: &Card, most: usize, demands: Demands) {
+        let usable = [(ours, "this end"), (theirs, "the peer")].map(|(card, whose)| {
+            if card.ofi.is_empty() {
+                self.left_out.push(format!("ofi: {whose} has no libfabric: {}", card.no_ofi));
+            }
+            let mut ways = card.ofi.clone();
+            ways.retain(|way| match demands.obstacle(&way.provider) {
+                Some(why) => {
+                    let said = format!("ofi: {} of {whose}: {why}", way.provider);
+                    if !self.left_out.contains(&said) {
+                        self.left_out.push(said);
+                    }
+                    false
+                }
+                None => true,
+            });
+            ways
+        });
+        let [here, there] = &usable;
+        if here.is_empty() || there.is_empty() {
+            return;
+        }
+        match ofi::pair(here, there, most, ours.boot == theirs.boot) {
+            Ok(pairs) => {
+                for pair in pairs {
+                    let ways = [&here[pair.ours], &there[pair.theirs]].map(ofi::Way::name);
+                    self.plans.push(Plan { class: Class::Ofi, ways, weight: 1, why: pair.why });
+                }
+            }
+            Err(why) => self.left_out.push(format!("ofi: {why}")),
+        }
+    }
 }
 
 /// The names of ways that have no device.
@@ -133,7 +176,53 @@ mod tests {
             regions: 16,
             ways: Vec::new(),
             no_rdma: "there is no RDMA device".to_owned(),
+            ofi: Vec::new(),
+            no_ofi: "libfabric is not installed".to_owned(),
         }
+    }
+
+    fn with_ofi(card: Card, provider: &str) -> Card {
+        let way = ofi::Way {
+            provider: provider.to_owned(),
+            network: "net".to_owned(),
+            interface: "if0".to_owned(),
+        };
+        Card { ofi: vec![way], ..card }
+    }
+
+    #[test]
+    fn libfabric_comes_between_verbs_and_tcp_with_its_reason() {
+        let [a, b] = [1, 2].map(|boot| with_ofi(card(boot, Policy::Prefer), "efa"));
+        let plans = plan(&a, &b, 4, &[], false).unwrap();
+        assert_eq!(classes(&a, &b), [Class::Ofi, Class::Tcp]);
+        assert_eq!(plans.plans[0].ways, ["efa if0 net", "efa if0 net"]);
+        assert_eq!(plans.plans[0].why, "both have efa of libfabric on net");
+        let without = card(2, Policy::Prefer);
+        let why = plan(&a, &without, 4, &[], false).unwrap().left_out.join("; ");
+        assert!(
+            why.contains("ofi: the peer has no libfabric: libfabric is not installed"),
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn a_provider_is_rdma_or_it_is_not() {
+        let both = |provider: &str, policy| {
+            let [a, b] = [1, 2].map(|boot| with_ofi(card(boot, policy), provider));
+            let plans = plan(&a, &b, 4, &[], false)?;
+            Ok::<_, String>(plans.plans.iter().any(|plan| plan.class == Class::Ofi))
+        };
+        assert_eq!(both("efa", Policy::Require), Ok(true));
+        assert_eq!(both("efa", Policy::Off), Ok(false));
+        assert_eq!(both("tcp", Policy::Off), Ok(true));
+        let why = both("tcp", Policy::Require).unwrap_err();
+        assert!(why.contains("ofi: tcp of the peer: RDMA is required"), "{why}");
+        let secret = || Card { encrypt: true, ..with_ofi(card(1, Policy::Prefer), "tcp") };
+        let why = plan(&secret(), &secret(), 4, &[], true).unwrap().left_out.join("; ");
+        assert!(why.contains("it must be encrypted, and libfabric cannot"), "{why}");
+        let [a, b] = [1, 2].map(|boot| with_ofi(card(boot, Policy::Prefer), "efa"));
+        let why = plan(&a, &b, 4, &[Gid([1; 16])], false).unwrap().left_out.join("; ");
+        assert!(why.contains("GIDs are limited to some"), "{why}");
     }
 
     fn classes(ours: &Card, theirs: &Card) -> Vec<Class> {

@@ -1,15 +1,19 @@
-//! The RDMA ports of this host. Asking devices takes time, and one may not answer at all: who must not wait
-//! takes what was seen lately.
+//! The RDMA ports of this host, and the providers of libfabric. Asking devices takes time, and one may not
+//! answer at all: who must not wait takes what was seen lately.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::verbs;
+use super::providers::Providers;
+use crate::{ofi, verbs};
 
 /// Which ports to look for, and what was last seen of them.
 pub(super) struct Ports {
-    pub(super) library: PathBuf,
+    /// The file of libibverbs; none: it is not asked.
+    pub(super) library: Option<PathBuf>,
+    /// None: libfabric is not asked.
+    pub(super) providers: Option<Arc<Providers>>,
     /// Names of devices; none: all.
     pub(super) devices: Vec<String>,
     pub(super) wish: verbs::Wish,
@@ -22,6 +26,9 @@ pub(super) struct View {
     pub(super) choices: Vec<verbs::Choice>,
     pub(super) ways: Vec<verbs::Way>,
     pub(super) refused: String,
+    /// The same of libfabric.
+    pub(super) providers: Vec<ofi::Provider>,
+    pub(super) no_ofi: String,
 }
 
 #[derive(Default)]
@@ -32,6 +39,11 @@ pub(super) struct Seen {
 }
 
 impl Ports {
+    /// Whether anybody is asked at all.
+    pub(super) fn are_there(&self) -> bool {
+        self.library.is_some() || self.providers.is_some()
+    }
+
     /// Asks all devices; may block.
     pub(super) fn look(&self) -> View {
         let view = self.ask();
@@ -68,13 +80,26 @@ impl Ports {
         match &seen.last {
             Some((_, view)) => view.clone(),
             None => {
-                View { refused: "the devices have not answered yet".to_owned(), ..View::default() }
+                let yet = || "the devices have not answered yet".to_owned();
+                View { refused: yet(), no_ofi: yet(), ..View::default() }
             }
         }
     }
 
     fn ask(&self) -> View {
-        let survey = match verbs::survey(&self.library) {
+        let view = match &self.library {
+            Some(library) => self.ask_verbs(library),
+            None => View::default(),
+        };
+        match self.providers.as_ref().map(|providers| providers.look()) {
+            Some(Ok(providers)) => View { providers, ..view },
+            Some(Err(no_ofi)) => View { no_ofi, ..view },
+            None => view,
+        }
+    }
+
+    fn ask_verbs(&self, library: &Path) -> View {
+        let survey = match verbs::survey(library) {
             Ok(survey) => survey,
             Err(off) => return View { refused: off.to_string(), ..View::default() },
         };
@@ -83,7 +108,7 @@ impl Ports {
         let devices: Vec<verbs::Device> = survey.devices.into_iter().filter(wanted).collect();
         let (choices, refused) = verbs::candidates(&devices, &self.wish);
         let ways = choices.iter().map(verbs::Way::of).collect();
-        View { choices, ways, refused: refused.join("; ") }
+        View { choices, ways, refused: refused.join("; "), ..View::default() }
     }
 }
 

@@ -42,7 +42,7 @@ pub struct Explanation {
     pub policy: &'static str,
     /// `connecting`, `up`, `stranded` (no rail is up) or `ended`.
     pub state: &'static str,
-    /// The kind of lane in use: `shm`, `verbs` or `tcp`.
+    /// The kind of lane in use: `shm`, `verbs`, `ofi` or `tcp`.
     pub lane: Option<&'static str>,
     /// Why that one, or why none.
     pub why: String,
@@ -59,9 +59,9 @@ pub struct Explanation {
 /// One rail.
 #[derive(Debug, Clone, Serialize)]
 pub struct RailReport {
-    /// The two ways, ours first.
+    /// The two ways, ours first; those of libfabric begin with the provider's name.
     pub name: String,
-    /// `shm`, `verbs` or `tcp`.
+    /// `shm`, `verbs`, `ofi` or `tcp`.
     pub lane: &'static str,
     /// `up`, `trying`, `fencing` or `resting`.
     pub state: &'static str,

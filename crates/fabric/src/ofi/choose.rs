@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::survey::{Provider, Survey};
+use super::way::Way;
 
 /// A provider, and why it was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,14 +29,41 @@ pub fn choose(survey: &Survey, wish: Option<&str>) -> Result<Choice, Refusal> {
         Some(name) => first(name).map(|provider| (provider, "it was asked for".to_owned())),
         None => ORDER.iter().find_map(|name| Some((first(name)?, reason(name)))),
     };
-    let (provider, why) = found.ok_or_else(|| {
+    let (provider, why) = found.ok_or_else(|| Refusal::new(survey, wish))?;
+    Ok(Choice { provider: provider.clone(), why })
+}
+
+/// Everything that a link may go by, the best first: all of the provider of this name, else all of those that
+/// [`choose()`] knows. Those that are software only with `software`: lanes of our own do the same with less.
+pub fn candidates(
+    survey: &Survey,
+    wish: Option<&str>,
+    software: bool,
+) -> Result<Vec<Provider>, Refusal> {
+    let wanted: &[&str] = wish.as_ref().map_or(&ORDER, std::slice::from_ref);
+    let of = |name: &&str| {
+        let is_wanted = |provider: &&Provider| {
+            let way = Way::of(provider);
+            let fits = wish.is_some() || software || way.is_rdma();
+            is_named(provider, name) && fits && !way.is_link_local()
+        };
+        survey.providers.iter().filter(is_wanted).cloned().collect::<Vec<_>>()
+    };
+    let found: Vec<Provider> = wanted.iter().flat_map(of).collect();
+    match found.is_empty() {
+        true => Err(Refusal::new(survey, wish)),
+        false => Ok(found),
+    }
+}
+
+impl Refusal {
+    fn new(survey: &Survey, wish: Option<&str>) -> Self {
         let mut here: Vec<String> =
             survey.providers.iter().map(|provider| provider.name.clone()).collect();
         here.sort();
         here.dedup();
         Refusal { wish: wish.map(str::to_owned), here }
-    })?;
-    Ok(Choice { provider: provider.clone(), why })
+    }
 }
 
 fn is_named(provider: &Provider, name: &str) -> bool {
@@ -108,5 +136,19 @@ mod tests {
         let why = name(&here, Some("efa")).unwrap_err();
         let expected = "libfabric has no provider efa here; it has shm, tcp;ofi_rxm, udp;ofi_rxd";
         assert_eq!(why, expected);
+    }
+
+    #[test]
+    fn a_link_goes_by_software_only_if_it_is_asked_for() {
+        let names = |wish, software| -> Result<Vec<String>, Refusal> {
+            let survey = survey(&["shm", "tcp;ofi_rxm", "verbs;ofi_rxm", "efa", "efa"]);
+            let found = candidates(&survey, wish, software)?;
+            Ok(found.into_iter().map(|provider| provider.name).collect())
+        };
+        assert_eq!(names(None, false).unwrap(), ["efa", "efa", "verbs;ofi_rxm"]);
+        assert_eq!(names(None, true).unwrap(), ["efa", "efa", "verbs;ofi_rxm", "tcp;ofi_rxm"]);
+        assert_eq!(names(Some("tcp"), false).unwrap(), ["tcp;ofi_rxm"]);
+        assert_eq!(names(Some("shm"), false).unwrap(), ["shm"]);
+        assert!(names(Some("cxi"), true).is_err());
     }
 }

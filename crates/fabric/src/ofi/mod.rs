@@ -42,6 +42,7 @@ mod life;
 mod mr;
 mod offer;
 mod outgoing;
+mod pair;
 mod sends;
 mod sleeper;
 mod slots;
@@ -49,13 +50,16 @@ mod survey;
 #[cfg(all(test, feature = "ofi"))]
 mod trouble;
 mod watch;
+mod way;
 
-pub use choose::{Choice, Refusal, choose};
+pub use choose::{Choice, Refusal, candidates, choose};
 pub use config::Config;
 pub use domain::Domain;
 pub(crate) use keyring::Keyring;
 pub(crate) use mr::Mr;
+pub(crate) use pair::pair;
 pub use survey::{Provider, Survey, Unavailable, survey};
+pub(crate) use way::{Way, is_rdma};
 
 /// What a peer offers, and a frame of its: well formed and the same again as bytes, or refused.
 #[cfg(any(test, feature = "fuzz"))]

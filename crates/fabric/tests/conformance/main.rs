@@ -68,6 +68,11 @@ mod link_tcp {
     reliable_lane!(crate::linked::pair(crate::both(fabric::link::Class::Tcp)));
 }
 
+#[cfg(feature = "ofi")]
+mod link_ofi {
+    reliable_lane!(crate::linked::pair(crate::both(fabric::link::Class::Ofi)));
+}
+
 fn both(class: Class) -> [Settings; 2] {
     [(); 2].map(|()| Settings { classes: vec![class], ..Settings::default() })
 }

@@ -10,6 +10,8 @@ mod crowd;
 mod ends;
 mod faults;
 mod messages;
+#[cfg(feature = "ofi")]
+mod ofi;
 mod peek;
 mod peer;
 mod policies;

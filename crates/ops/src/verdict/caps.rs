@@ -11,7 +11,7 @@ pub(super) fn of(point: &Point, here: &Side, there: Option<&Side>) -> Vec<Cap> {
     let mut caps = match point.transport {
         Transport::Verbs => verbs(point, here, there),
         Transport::Tcp => tcp(point, here, there),
-        Transport::Shm => Vec::new(),
+        Transport::Shm | Transport::Ofi => Vec::new(),
     };
     if point.both_ways {
         // Links of today carry as much each way at once.

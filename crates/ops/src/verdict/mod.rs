@@ -99,6 +99,7 @@ fn unjudged(transport: Transport) -> &'static str {
     match transport {
         Transport::Shm => "within one host no line limits it: there is nothing to compare with",
         Transport::Tcp => "no line's rate is known for this way: there is nothing to compare with",
+        Transport::Ofi => "libfabric does not tell its rate: there is nothing to compare with",
         Transport::Verbs => "the ports do not tell their rate: there is nothing to compare with",
     }
 }

@@ -26,7 +26,8 @@ fn of_point(point: &Point) -> Vec<String> {
         && size <= SMALL
     {
         let (most, words) = match point.transport {
-            Transport::Tcp => (TCP_NS, "1 ms, the target for TCP"),
+            // Its providers are cards or software, and do not say which.
+            Transport::Tcp | Transport::Ofi => (TCP_NS, "1 ms, the target for TCP"),
             Transport::Verbs | Transport::Shm => (RDMA_NS, "10 µs, the target for RDMA"),
         };
         if spread.p50_ns > most {

@@ -140,6 +140,7 @@ impl WayArgs {
             || self.gid_index.is_some();
         match self.transport {
             transport::Transport::Verbs => Some((Transport::Verbs, "asked for by --transport")),
+            transport::Transport::Ofi => Some((Transport::Ofi, "asked for by --transport")),
             transport::Transport::Shm => Some((Transport::Shm, "asked for by --transport")),
             transport::Transport::Tcp => Some((Transport::Tcp, "asked for by --transport")),
             transport::Transport::Auto if by_device => {

@@ -35,7 +35,11 @@ impl Helper {
         command.args(["bench", "serve", "--for-parent", "--listen", "127.0.0.1:0"]);
         // What went wrong there is told here too.
         command.args(["--log-level", "error"]);
-        for (flag, file) in [("--config", &global.config), ("--libibverbs", &global.libibverbs)] {
+        for (flag, file) in [
+            ("--config", &global.config),
+            ("--libibverbs", &global.libibverbs),
+            ("--libfabric", &global.libfabric),
+        ] {
             command.args(file.iter().flat_map(|file| [flag.as_ref(), file.as_os_str()]));
         }
         let started = start(command, None, &one_time_key()?, HERE)?;

@@ -77,7 +77,14 @@ pub(crate) fn run(global: &Global, args: &BenchArgs) -> Result<Exit, Failure> {
 /// What this host has, as the settings say.
 fn ways(global: &Global, settings: &Settings) -> Result<Ways, Failure> {
     let links = endpoint::settings(global, settings, Known::Others)?;
-    Ok(Ways { library: links.library, wish: links.wish, verbs: links.verbs, tcp: links.tcp })
+    Ok(Ways {
+        library: links.library,
+        wish: links.wish,
+        verbs: links.verbs,
+        ofi_provider: links.ofi_provider,
+        ofi: links.ofi,
+        tcp: links.tcp,
+    })
 }
 
 /// What cannot be meant is the user's; all else could not be done.

@@ -47,6 +47,7 @@ fn transport(point: &Point) -> &'static str {
     match (point.transport, point.datagrams) {
         (Transport::Verbs, true) => "RDMA (datagrams)",
         (Transport::Verbs, false) => "RDMA",
+        (Transport::Ofi, _) => "libfabric",
         (Transport::Shm, _) => "shared memory",
         (Transport::Tcp, _) => "TCP",
     }

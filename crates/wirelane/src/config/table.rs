@@ -143,6 +143,10 @@ settings! {
     /// How many RDMA devices a link to one peer uses at most, the fastest first. More spread large
     /// transfers over more cables; each costs registered memory at both ends.
     "transport.rdma_rails" rdma_rails: u8 = 4u8, Kind::Range(1, 16);
+    /// The provider of libfabric to use, such as `efa` or `tcp`, as `fi_info` names it; both ends need the
+    /// same. Empty: choose. libfabric is loaded where a provider is named here, on hosts with an EFA device,
+    /// and for `--transport ofi`, which takes the first of `efa`, `verbs;ofi_rxm` and `tcp` that both have.
+    "transport.ofi_provider" ofi_provider: String = "", Kind::Name;
     /// How many milliseconds a path that died is left alone before it is tried again. Shorter comes
     /// back sooner; longer spares a path that comes and goes, which waits twice as long each time.
     "transport.rdma_settle_ms" rdma_settle_ms: u32 = 2000u32, Kind::Range(1, 600_000);

@@ -14,7 +14,11 @@ pub(super) struct Offers {
     classes: Vec<Class>,
     policy: Policy,
     seen: Arc<Mutex<Option<Arc<Rdma>>>>,
+    providers: Arc<Mutex<Option<Providers>>>,
 }
+
+/// The providers of libfabric, or why there are none.
+type Providers = Result<Vec<String>, String>;
 
 /// One kind of way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -26,7 +30,17 @@ pub(super) struct Offer {
 
 impl Offers {
     pub(super) fn of(links: &Settings) -> Self {
-        Offers { classes: links.classes.clone(), policy: links.policy, seen: Arc::default() }
+        Offers {
+            classes: links.classes.clone(),
+            policy: links.policy,
+            seen: Arc::default(),
+            providers: Arc::default(),
+        }
+    }
+
+    /// libfabric was asked, if it may be used.
+    pub(super) fn note_providers(&self, providers: Option<Providers>) {
+        *self.providers.lock().unwrap_or_else(PoisonError::into_inner) = providers;
     }
 
     /// The machine was looked at.
@@ -55,6 +69,14 @@ impl Offers {
             (Class::Tcp, _) => offer(true, "for clients that have nothing better"),
             (Class::Verbs, Some(rdma)) => offer(rdma.off.is_none(), &rdma.sentence()),
             (Class::Verbs, None) => offer(false, "the devices have not answered yet"),
+            (Class::Ofi, _) => {
+                let providers = self.providers.lock().unwrap_or_else(PoisonError::into_inner);
+                match &*providers {
+                    Some(Ok(names)) => offer(true, &format!("by {}", names.join(", "))),
+                    Some(Err(why)) => offer(false, why),
+                    None => offer(false, "libfabric has not answered yet"),
+                }
+            }
         }
     }
 
@@ -63,6 +85,7 @@ impl Offers {
         match (class, self.policy) {
             (Class::Shm | Class::Tcp, Policy::Require) => Some("RDMA is required (rdma_policy)"),
             (Class::Verbs, Policy::Off) => Some("RDMA is off, by settings or --transport"),
+            (Class::Ofi, _) if !self.classes.contains(&class) => Some(NO_LIBFABRIC),
             _ if !self.classes.contains(&class) => Some("left out by --transport"),
             _ => None,
         }
@@ -75,12 +98,18 @@ impl Offers {
             match (self.left_out(class), class) {
                 (Some(why), _) => format!("no {name}: {why}"),
                 (None, Class::Verbs) => "verbs if RDMA is on".to_owned(),
+                (None, Class::Ofi) => "ofi if libfabric is there".to_owned(),
                 (None, _) => format!("{name} {}", self.one(class, None).why),
             }
         };
-        Class::ALL.map(text).join("; ")
+        // What nobody asked for is not worth a word here.
+        let is_said = |class: &Class| *class != Class::Ofi || self.classes.contains(class);
+        Class::ALL.into_iter().filter(is_said).map(text).collect::<Vec<_>>().join("; ")
     }
 }
+
+const NO_LIBFABRIC: &str =
+    "there is no EFA device, and neither ofi_provider nor --transport asks for it";
 
 impl From<Offer> for Transport {
     fn from(offer: Offer) -> Self {
@@ -97,21 +126,27 @@ mod tests {
         let offers = |classes: &[Class], policy| {
             Offers::of(&Settings { classes: classes.to_vec(), policy, ..Settings::default() })
         };
-        let all = offers(&Class::ALL, Policy::Prefer);
+        let all = offers(&Class::USUAL, Policy::Prefer);
         assert!(all.line().contains("shm for clients on this host; verbs if RDMA is on; tcp for"));
         let rdma = Arc::new(Rdma { devices: Vec::new(), off: None });
         let offered = |offers: &Offers| -> Vec<bool> {
             offers.list().into_iter().map(|offer| offer.offered).collect()
         };
-        assert_eq!(offered(&all), [true, false, true]);
+        assert_eq!(offered(&all), [true, false, false, true]);
         all.note(&rdma);
-        assert_eq!(offered(&all), [true, true, true]);
+        assert_eq!(offered(&all), [true, true, false, true]);
         let tcp = offers(&[Class::Tcp], Policy::Off);
         tcp.note(&rdma);
-        assert_eq!(offered(&tcp), [false, false, true]);
-        let required = offers(&Class::ALL, Policy::Require);
+        assert_eq!(offered(&tcp), [false, false, false, true]);
+        let required = offers(&Class::USUAL, Policy::Require);
         required.note(&rdma);
-        assert_eq!(offered(&required), [false, true, false]);
+        assert_eq!(offered(&required), [false, true, false, false]);
         assert!(required.line().contains("no tcp: RDMA is required"), "{}", required.line());
+        let ofi = offers(&[Class::Ofi], Policy::Prefer);
+        assert!(ofi.line().contains("ofi if libfabric is there"), "{}", ofi.line());
+        ofi.note_providers(Some(Err("it is not installed".to_owned())));
+        assert_eq!((ofi.list()[2].offered, &*ofi.list()[2].why), (false, "it is not installed"));
+        ofi.note_providers(Some(Ok(vec!["efa".to_owned(), "tcp".to_owned()])));
+        assert_eq!((ofi.list()[2].offered, &*ofi.list()[2].why), (true, "by efa, tcp"));
     }
 }

@@ -114,6 +114,7 @@ impl Status {
     pub(super) fn look(&self) -> Arc<Rdma> {
         let rdma = Arc::new(Rdma::look_with(&self.parts.global, &self.parts.settings));
         self.parts.offers.note(&rdma);
+        self.parts.offers.note_providers(self.parts.endpoint.providers());
         rdma
     }
 

@@ -22,6 +22,7 @@ mod links;
 mod metrics;
 mod nccl;
 mod nfs;
+mod ofi;
 mod reports;
 mod security;
 mod setup;
@@ -401,7 +402,7 @@ mod serve {
         );
         assert_eq!((&store["workers"], &store["keys"]), (&3.into(), &0.into()));
         let offered = |at: usize| &status["transports"][at]["offered"];
-        assert_eq!([offered(0), offered(1), offered(2)], [false, false, true]);
+        assert_eq!([0, 1, 2, 3].map(offered), [false, false, false, true]);
         assert_eq!(server.get("/readyz"), "ready\n");
         for wrong in [&["--memory", "0"][..], &["--domains", "17"], &["--transport", "pigeon"]] {
             assert_eq!(run(&[&["serve"], wrong].concat()).status.code(), Some(2), "{wrong:?}");

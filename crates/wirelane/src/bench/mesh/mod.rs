@@ -128,6 +128,7 @@ impl MeshArgs {
         };
         let transport = match self.transport {
             transport::Transport::Verbs => Transport::Verbs,
+            transport::Transport::Ofi => Transport::Ofi,
             transport::Transport::Shm => Transport::Shm,
             transport::Transport::Tcp | transport::Transport::Auto => Transport::Tcp,
         };

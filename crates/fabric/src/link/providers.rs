@@ -1,0 +1,95 @@
+//! The providers of libfabric that an endpoint uses: which there are, which are allowed, and those that are open.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::config::Policy;
+use crate::error::Error;
+use crate::ofi::{self, Choice, Config, Domain, Provider, Way};
+use crate::open::Fabric;
+use crate::region::Region;
+
+pub(super) struct Providers {
+    config: Config,
+    /// Its name; none: the best.
+    wish: Option<String>,
+    /// Whether software will do unasked: where nothing else may be used.
+    software: bool,
+    /// By the names of their ways.
+    domains: Mutex<HashMap<String, Arc<Domain>>>,
+}
+
+impl Providers {
+    pub(super) fn new(config: Config, wish: Option<String>, software: bool) -> Self {
+        Providers { config, wish, software, domains: Mutex::default() }
+    }
+
+    /// What is here, the best first, or why nothing is; may block.
+    pub(super) fn look(&self) -> Result<Vec<Provider>, String> {
+        let library = self.config.library.as_deref();
+        let survey = ofi::survey(library).map_err(|off| format!("{off} — {}", off.remedy()))?;
+        let found = ofi::candidates(&survey, self.wish.as_deref(), self.software);
+        found.map_err(|refusal| refusal.to_string())
+    }
+
+    /// Registers a region with those that are open.
+    pub(super) fn attach(&self, region: &Region) -> Result<(), Error> {
+        self.domains().values().try_for_each(|domain| domain.attach(region))
+    }
+
+    /// One that is open already.
+    pub(super) fn known(&self, way: &str) -> Option<Arc<Domain>> {
+        self.domains().get(way).cloned()
+    }
+
+    /// Opens one, once for all links. `regions` are those that were registered before others can find it, so that none
+    /// is missed.
+    pub(super) fn open(
+        &self,
+        provider: &Provider,
+        regions: impl FnOnce() -> Vec<Region>,
+    ) -> Result<Arc<Domain>, Error> {
+        let way = Way::of(provider).name();
+        if let Some(known) = self.known(&way) {
+            return Ok(known);
+        }
+        let choice = Choice { provider: provider.clone(), why: String::new() };
+        // Not under the lock, which others need to register memory: a device may not answer.
+        let domain = Arc::new(Domain::open(&choice, self.config.clone())?);
+        let mut domains = self.domains();
+        // Another link was quicker.
+        if let Some(other) = domains.get(&way) {
+            return Ok(other.clone());
+        }
+        regions().iter().try_for_each(|region| domain.attach(region))?;
+        domains.insert(way, domain.clone());
+        Ok(domain)
+    }
+
+    fn domains(&self) -> MutexGuard<'_, HashMap<String, Arc<Domain>>> {
+        self.domains.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What both ends together demand of a way by libfabric.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Demands {
+    pub(super) policy: Policy,
+    /// Whether bytes on a wire must be encrypted.
+    pub(super) encrypt: bool,
+    /// Whether only peers with some GIDs may be talked to.
+    pub(super) by_gid: bool,
+}
+
+impl Demands {
+    /// Why a provider is not to be used.
+    pub(super) fn obstacle(&self, provider: &str) -> Option<&'static str> {
+        match (ofi::is_rdma(provider), self.policy) {
+            (true, Policy::Off) => Some("RDMA is off by policy"),
+            (true, _) if self.by_gid => Some("GIDs are limited to some, and libfabric tells none"),
+            (false, Policy::Require) => Some("RDMA is required"),
+            (false, _) if self.encrypt => Some("it must be encrypted, and libfabric cannot"),
+            _ => None,
+        }
+    }
+}

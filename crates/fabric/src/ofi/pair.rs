@@ -1,0 +1,115 @@
+//! Which ways of two ends belong together.
+
+use super::way::Way;
+
+/// Two ways, by their places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pair {
+    pub(crate) ours: usize,
+    pub(crate) theirs: usize,
+    pub(crate) why: String,
+}
+
+/// The ways of the first provider of ours that the peer has too: those of one network, else one after the other.
+/// Devices are rails, each once; of software one way is enough. The error: why there are none.
+pub(crate) fn pair(
+    ours: &[Way],
+    theirs: &[Way],
+    most: usize,
+    one_host: bool,
+) -> Result<Vec<Pair>, String> {
+    let both_have = |way: &&Way| theirs.iter().any(|other| other.provider == way.provider);
+    let Some(Way { provider, .. }) = ours.iter().find(both_have) else {
+        let (ours, theirs) = (names(ours), names(theirs));
+        return Err(format!("this end has {ours}, and the peer {theirs}"));
+    };
+    let fits = |way: &Way| way.provider == *provider && (one_host || !way.is_loopback());
+    let at = |ways: &[Way]| -> Vec<usize> {
+        let mut at: Vec<usize> = (0..ways.len()).filter(|at| fits(&ways[*at])).collect();
+        at.sort_by_key(|at| !ways[*at].is_loopback());
+        at
+    };
+    let (here, mut there) = (at(ours), at(theirs));
+    let mut pairs = Vec::new();
+    for mine in &here {
+        let network = &ours[*mine].network;
+        if let Some(other) = there.iter().position(|other| theirs[*other].network == *network) {
+            let why = format!("both have {provider} of libfabric on {network}");
+            pairs.push(Pair { ours: *mine, theirs: there.remove(other), why });
+        }
+    }
+    if pairs.is_empty() {
+        let why = format!("both have {provider} of libfabric, on networks of different names");
+        let routed = here.iter().zip(&there);
+        pairs.extend(routed.map(|(ours, theirs)| Pair {
+            ours: *ours,
+            theirs: *theirs,
+            why: why.clone(),
+        }));
+    }
+    let is_rdma = ours.iter().any(|way| way.provider == *provider && way.is_rdma());
+    pairs.truncate(if is_rdma { most } else { 1 });
+    match pairs.is_empty() {
+        true => Err(format!("{provider} leads nowhere but to its own host")),
+        false => Ok(pairs),
+    }
+}
+
+/// The providers, each once.
+fn names(ways: &[Way]) -> String {
+    let mut names: Vec<&str> = ways.iter().map(|way| way.provider.as_str()).collect();
+    names.dedup();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ways(all: &[(&str, &str, &str)]) -> Vec<Way> {
+        let way = |(provider, interface, network): &(&str, &str, &str)| Way {
+            provider: (*provider).to_owned(),
+            network: (*network).to_owned(),
+            interface: (*interface).to_owned(),
+        };
+        all.iter().map(way).collect()
+    }
+
+    fn places(ours: &[Way], theirs: &[Way], one_host: bool) -> Vec<(usize, usize)> {
+        let pairs = pair(ours, theirs, 4, one_host).unwrap();
+        pairs.iter().map(|pair| (pair.ours, pair.theirs)).collect()
+    }
+
+    const TCP: [(&str, &str, &str); 3] = [
+        ("tcp", "eth0", "192.0.2.0/24"),
+        ("tcp", "eth1", "10.0.0.0/8"),
+        ("tcp", "lo", "127.0.0.0/8"),
+    ];
+
+    #[test]
+    fn software_has_one_rail_by_the_nearest_network() {
+        let ours = ways(&TCP);
+        assert_eq!(places(&ours, &ours, true), [(2, 2)], "the host's own");
+        assert_eq!(places(&ours, &ours, false), [(0, 0)]);
+        let theirs = ways(&[("tcp", "lo", "127.0.0.0/8"), ("tcp", "en1", "10.0.0.0/8")]);
+        assert_eq!(places(&ours, &theirs, false), [(1, 1)]);
+        let why = &pair(&ours, &theirs, 4, false).unwrap()[0].why;
+        assert_eq!(why, "both have tcp of libfabric on 10.0.0.0/8");
+        let routed = ways(&[("tcp", "en1", "203.0.113.0/24")]);
+        assert_eq!(places(&ours, &routed, false), [(0, 0)], "by a router");
+        let lonely = ways(&TCP[2..]);
+        let why = pair(&lonely, &lonely, 4, false).unwrap_err();
+        assert_eq!(why, "tcp leads nowhere but to its own host");
+    }
+
+    #[test]
+    fn devices_are_rails_of_the_best_provider_that_both_have() {
+        let efa = [("efa", "rdmap0s6-rdm", "efa"), ("efa", "rdmap1s6-rdm", "efa")];
+        let ours = ways(&[&efa[..], &TCP[..]].concat());
+        assert_eq!(places(&ours, &ours, false), [(0, 0), (1, 1)]);
+        assert_eq!(places(&ours, &ways(&TCP), false), [(2, 0)]);
+        assert_eq!(pair(&ours, &ours, 1, false).unwrap().len(), 1, "no more than are wanted");
+        let why = pair(&ways(&efa), &ways(&TCP), 4, false).unwrap_err();
+        assert_eq!(why, "this end has efa, and the peer tcp");
+    }
+}
