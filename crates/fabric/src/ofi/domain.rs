@@ -1,6 +1,7 @@
 //! A provider in use: a [`Fabric`].
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::choose::Choice;
@@ -12,6 +13,7 @@ use super::info::{Facts, Query};
 use super::library::library;
 use super::mr::{Mr, registration};
 use super::survey::Unavailable;
+use super::way::is_rdma;
 use crate::attached::Attached;
 use crate::error::{Error, Kind};
 use crate::memory::Memory;
@@ -48,6 +50,12 @@ impl Domain {
             let off = Unavailable::Library(error);
             Error::new(Kind::Unsupported, call(), &off, off.remedy())
         })?;
+        if is_rdma(&wanted.name) && keeps_registrations(std::env::var_os(CACHE).as_deref()) {
+            let why = "libfabric keeps registrations of devices in a cache, which does not see our memory come and \
+                       go: bytes would go where a region was before";
+            let remedy = "set FI_MR_CACHE_MAX_COUNT=0 in the environment";
+            return Err(Error::new(Kind::Unsupported, call(), why, remedy));
+        }
         let query = Query { provider: Some(&wanted.name), address: config.address };
         let gone = |why: &dyn std::fmt::Display| {
             let remedy = "see what `fi_info -t FI_EP_RDM` lists, and which addresses are here";
@@ -135,5 +143,24 @@ impl Fabric for Domain {
     /// Both sides are alike.
     fn half(&self, _side: Side) -> Result<Box<dyn Half>, Error> {
         Ok(Box::new(OfiHalf::new(self.shared.clone())?))
+    }
+}
+
+/// How many registrations libfabric's cache may keep. The library has no other door to it, and it watches for memory
+/// that is unmapped by patching the C library, by which our own memory does not go.
+const CACHE: &str = "FI_MR_CACHE_MAX_COUNT";
+
+fn keeps_registrations(most: Option<&OsStr>) -> bool {
+    most.is_none_or(|most| most != "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_cache_of_none_is_none() {
+        assert!(keeps_registrations(None) && keeps_registrations(Some(OsStr::new("1024"))));
+        assert!(!keeps_registrations(Some(OsStr::new("0"))));
     }
 }
