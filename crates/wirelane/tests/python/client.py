@@ -46,7 +46,7 @@ def main():
 
     info = store.Info(kv.InfoRequest())
     assert info.pool.capacity_bytes == 256 << 20 and info.limits.most_items == 1000
-    assert {transport.name for transport in info.transports} == {"shm", "verbs", "tcp"}
+    assert {transport.name for transport in info.transports} == {"shm", "verbs", "ofi", "tcp"}
 
     assert not store.Get(kv.GetRequest(key=b"a")).found
     first = store.Put(kv.PutRequest(key=b"a", value=b"one"))
