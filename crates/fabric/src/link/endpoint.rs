@@ -2,22 +2,21 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use super::card::{Card, way_name};
-use super::config::{Config, PeerPolicy, Policy};
+use super::config::Policy;
 use super::control::Class;
 use super::core::{Core, Parts};
-use super::event::Event;
 use super::lane::Link;
 use super::ledger::Ledger;
 use super::plan::{Plans, agree, plan};
 use super::ports::{Ports, View};
 use super::providers::{Demands, Providers};
 use super::report::{Explanation, Report, Subject};
+use super::settings::Settings;
 use super::shop::{Threads, Ways};
 use crate::error::{Error, Kind};
 use crate::grants::random;
@@ -25,92 +24,9 @@ use crate::lane::Lane;
 use crate::memory::Memory;
 use crate::open::Fabric;
 use crate::region::{Region, Rights, WeakRegion};
-use crate::session::{
-    self, Caller, Credentials, Door, DoorConfig, DoorCounts, Keyring, Refusal, Session,
-};
+use crate::session::{self, Caller, Credentials, Door, DoorConfig, DoorCounts, Refusal, Session};
 use crate::stats::Stats;
 use crate::{ofi, shm, tcp, verbs};
-
-/// What an endpoint may use, whom it knows, and how its links behave.
-#[derive(Clone)]
-pub struct Settings {
-    /// How links behave.
-    pub link: Config,
-    /// Whether RDMA may, should or must be used.
-    pub policy: Policy,
-    /// The same for peers with these addresses; the first that fits counts.
-    pub peer_policies: Vec<PeerPolicy>,
-    /// Which kinds of ways may be used at all. Where [`Class::Ofi`] is not among them libfabric is not loaded.
-    pub classes: Vec<Class>,
-    /// The file of libibverbs.
-    pub library: PathBuf,
-    /// Names of the RDMA devices that may be used; none: all.
-    pub devices: Vec<String>,
-    /// Which device, port, GID and MTU to use.
-    pub wish: verbs::Wish,
-    /// How many RDMA devices one link uses at most.
-    pub most_rails: usize,
-    /// How queue pairs are made.
-    pub verbs: verbs::Config,
-    /// Which provider of libfabric; none: those that drive RDMA devices, and software only if nothing but
-    /// [`Class::Ofi`] may be used.
-    pub ofi_provider: Option<String>,
-    /// How lanes over libfabric are made. Their peer may be busy elsewhere for as long as a link's may.
-    pub ofi: ofi::Config,
-    /// How TCP lanes are made.
-    pub tcp: tcp::Config,
-    /// How shared-memory lanes are made.
-    pub shm: shm::Config,
-    /// Who may call.
-    pub keyring: Keyring,
-    /// Whether callers must show a key or a ticket.
-    pub require_authentication: bool,
-    /// As whom we call.
-    pub credentials: Credentials,
-    /// How many peers may have called at once.
-    pub most_peers: usize,
-    /// Hears of everything that happens to links, on the threads that own them: it must not take long.
-    pub on_event: Option<Listening>,
-}
-
-/// Hears of an event at a link to this address.
-pub type Listening = Arc<dyn Fn(SocketAddr, &Event) + Send + Sync>;
-
-impl Settings {
-    fn policy_for(&self, peer: IpAddr) -> Policy {
-        let special = self.peer_policies.iter().find(|special| special.fits(peer));
-        special.map_or(self.policy, |special| special.policy)
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            link: Config::default(),
-            policy: Policy::default(),
-            peer_policies: Vec::new(),
-            classes: Class::USUAL.to_vec(),
-            library: PathBuf::from(verbs::LIBRARY),
-            devices: Vec::new(),
-            wish: verbs::Wish { device: None, port: None, gid_index: None, mtu: 4096 },
-            most_rails: 4,
-            verbs: verbs::Config::default(),
-            ofi_provider: None,
-            ofi: ofi::Config {
-                timeout: Config::default().silence,
-                patience: Config::default().silence,
-                ..ofi::Config::default()
-            },
-            tcp: tcp::Config::default(),
-            shm: shm::Config::default(),
-            keyring: Keyring::new(),
-            require_authentication: false,
-            credentials: Credentials::None,
-            most_peers: 1024,
-            on_event: None,
-        }
-    }
-}
 
 /// Makes links. Clones are the same endpoint.
 ///

@@ -39,6 +39,7 @@ mod rail;
 mod rails;
 mod regions;
 mod report;
+mod settings;
 mod shop;
 #[cfg(test)]
 mod trial;
@@ -46,10 +47,11 @@ mod whole;
 
 pub use config::{Config, PeerPolicy, Policy};
 pub use control::Class;
-pub use endpoint::{Endpoint, Listener, Listening, Settings};
+pub use endpoint::{Endpoint, Listener};
 pub use event::{Event, Happening};
 pub use lane::Link;
 pub use report::{Explanation, PortReport, RailReport, Report};
+pub use settings::{Listening, Settings};
 
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use fuzz::{messages as fuzz_messages, peer as fuzz_peer};
