@@ -88,7 +88,7 @@ pub(crate) fn run(_global: &Global, args: &DoctorArgs) -> Result<Exit, Failure> 
     let tree = args.host.tree()?;
     can_look(&tree)?;
     let node = Node::read(&tree);
-    let case = Case { node: &node, tree: &tree, settings: args.settings() };
+    let case = Case { settings: args.settings(), ..Case::of(&node, &tree) };
     let mut report = doctor::examine(&case, &only);
     let since =
         args.since.as_deref().map(|path| changed(path, &case, &report, &only)).transpose()?;
@@ -158,7 +158,7 @@ fn can_look(tree: &Tree) -> Result<(), Failure> {
 fn compare(host: &str, ours: &Case<'_>, report: &mut Report) -> Result<document::Peer, Failure> {
     let tree = peer::fetch(host)?;
     let node = Node::read(&tree);
-    let theirs = Case { node: &node, tree: &tree, settings: ours.settings };
+    let theirs = Case { settings: ours.settings, ..Case::of(&node, &tree) };
     report.add(doctor::peer::compare(ours, &theirs));
     let own = doctor::examine(&theirs, &[]);
     Ok(document::Peer { name: host.to_owned(), summary: own.line(), counts: own.counts })
@@ -172,7 +172,7 @@ fn changed(
 ) -> Result<since::Since, Failure> {
     let tree = Tree::at(path).map_err(|error| Failure::failed(format!("--since {error}")))?;
     let before = Node::read(&tree);
-    let then = Case { node: &before, tree: &tree, settings: now.settings };
+    let then = Case { settings: now.settings, ..Case::of(&before, &tree) };
     let earlier = doctor::examine(&then, only);
     Ok(since::compare((&before, &earlier), (now.node, report)))
 }

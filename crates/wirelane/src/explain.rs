@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal, Read};
 
 use clap::Args;
 use node::Node;
-use ops::doctor::{Case, Settings};
+use ops::doctor::Case;
 use ops::explain::{self, Explained, Log, Reading, State, Suspect};
 use serde::Serialize;
 
@@ -38,7 +38,7 @@ pub(crate) fn run(_global: &Global, args: &ExplainArgs) -> Result<Exit, Failure>
         if args.line.is_empty() { from_stdin()? } else { explain::read(&args.line.join(" ")) };
     let tree = args.host.tree()?;
     let node = Node::read(&tree);
-    let case = Case { node: &node, tree: &tree, settings: Settings::default() };
+    let case = Case::of(&node, &tree);
     let explained = explain::explain(readings, &case);
     if args.json {
         output::json(&Document { format: "wirelane explain 1", explained: &explained })?;

@@ -61,7 +61,7 @@ pub(crate) fn run(_global: &Global, args: &SnapshotArgs) -> Result<Exit, Failure
 fn look(tree: &Tree) -> Node {
     let node = Node::read(tree);
     Usage::read(tree);
-    let case = doctor::Case { node: &node, tree, settings: doctor::Settings::default() };
+    let case = doctor::Case::of(&node, tree);
     doctor::examine(&case, &doctor::CHECKS.iter().collect::<Vec<_>>());
     // What hosts are compared by.
     ops::inventory::Table::new(&[(String::new(), Ok(case))]);

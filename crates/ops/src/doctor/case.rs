@@ -27,6 +27,11 @@ pub struct Settings {
 }
 
 impl<'n> Case<'n> {
+    /// A machine of which the user expects nothing in particular.
+    pub fn of(node: &'n Node, tree: &'n Tree) -> Self {
+        Case { node, tree, settings: Settings::default() }
+    }
+
     /// The devices to judge. In a container that was given some, those alone: others are seen, and not ours.
     pub(super) fn devices(&self) -> Vec<&'n Device> {
         let all = self.node.devices.iter();

@@ -11,7 +11,7 @@ use node::watch::{Choice, DeviceLook, NicWatch, PortLook};
 use node::{Node, PhysState, Role, Seen, Tree};
 
 use super::{Count, Device, List, Port};
-use crate::doctor::{self, Case, rates};
+use crate::doctor::{Case, rates};
 
 /// What is watched of them.
 #[derive(Debug, Clone)]
@@ -216,7 +216,7 @@ fn shape(device: &DeviceLook) -> Shape {
 }
 
 fn facts(node: &Node, tree: &Tree) -> BTreeMap<String, Facts> {
-    let case = Case { node, tree, settings: doctor::Settings::default() };
+    let case = Case::of(node, tree);
     node.devices.iter().map(|device| (device.name.clone(), facts_of(&case, device))).collect()
 }
 

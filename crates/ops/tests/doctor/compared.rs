@@ -2,18 +2,14 @@
 
 use node::{Node, Tree};
 use ops::doctor::checklist::{self, State};
-use ops::doctor::{Case, Finding, Settings, Verdict, examine, peer, since};
+use ops::doctor::{Case, Finding, Verdict, examine, peer, since};
 use serde_json::{Value, json};
 
 use crate::{changed, report, tree};
 
 fn compare(ours: &Tree, theirs: &Tree) -> Vec<Finding> {
     let (here, there) = (Node::read(ours), Node::read(theirs));
-    let settings = Settings::default();
-    peer::compare(
-        &Case { node: &here, tree: ours, settings },
-        &Case { node: &there, tree: theirs, settings },
-    )
+    peer::compare(&Case::of(&here, ours), &Case::of(&there, theirs))
 }
 
 #[track_caller]
@@ -120,7 +116,7 @@ fn the_checklist_of_a_machine_in_production() {
     let state = |name: &str, title: &str| {
         let tree = tree(name);
         let node = Node::read(&tree);
-        let case = Case { node: &node, tree: &tree, settings: Settings::default() };
+        let case = Case::of(&node, &tree);
         let items = checklist::go_through(&case, &examine(&case, &[]));
         let item = items.into_iter().find(|item| item.title.contains(title));
         item.unwrap_or_else(|| panic!("no line {title}")).state

@@ -1,7 +1,7 @@
 //! Error lines, with causes looked for on a machine.
 
 use node::Node;
-use ops::doctor::{Case, Settings};
+use ops::doctor::Case;
 use ops::explain::{Explained, State, explain, read};
 
 use crate::tree;
@@ -9,7 +9,7 @@ use crate::tree;
 fn on(name: &str, line: &str) -> Explained {
     let tree = tree(name);
     let node = Node::read(&tree);
-    let case = Case { node: &node, tree: &tree, settings: Settings::default() };
+    let case = Case::of(&node, &tree);
     explain(read(line), &case).into_iter().next().unwrap_or_else(|| panic!("{line} is not known"))
 }
 

@@ -42,7 +42,7 @@ fn report(tree: &Tree) -> Report {
 
 fn report_with(tree: &Tree, settings: Settings) -> Report {
     let node = Node::read(tree);
-    examine(&Case { node: &node, tree, settings }, &[])
+    examine(&Case { settings, ..Case::of(&node, tree) }, &[])
 }
 
 /// What people are told of.

@@ -7,14 +7,14 @@ use bench::{Facts, KERNEL};
 use metric::Kind;
 use node::counters::{Counter, Folder};
 use node::{Node, Tree};
-use ops::doctor::{Case, Settings};
+use ops::doctor::Case;
 use ops::verdict::Side;
 
 /// Looks at this host. Reads much, so once for each run.
 pub(super) fn side() -> Side {
     let tree = Tree::live(None);
     let node = Node::read(&tree);
-    Side::of(&Case { node: &node, tree: &tree, settings: Settings::default() })
+    Side::of(&Case::of(&node, &tree))
 }
 
 /// Its name, without looking at anything else.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use node::{Node, Tree};
-use ops::doctor::{Case, Settings};
+use ops::doctor::Case;
 use ops::inventory::{Host, Table};
 
 use super::{NamedArgs, text};
@@ -66,5 +66,5 @@ fn compare(hosts: &[Host], found: &[Result<(Tree, Node), String>]) -> Table {
 
 fn case(found: &Result<(Tree, Node), String>) -> Result<Case<'_>, String> {
     let (tree, node) = found.as_ref().map_err(Clone::clone)?;
-    Ok(Case { node, tree, settings: Settings::default() })
+    Ok(Case::of(node, tree))
 }

@@ -1,7 +1,7 @@
 //! The doctor's words on a row of the screen.
 
 use node::Node;
-use ops::doctor::{self, Case, Check, Evidence, Finding, Settings, Verdict};
+use ops::doctor::{self, Case, Check, Evidence, Finding, Verdict};
 
 use super::trouble::Trouble;
 use crate::host::HostArgs;
@@ -69,7 +69,7 @@ pub(super) fn ask(host: &HostArgs, question: &Question) -> Vec<String> {
         }
     };
     let node = Node::read(&tree);
-    let case = Case { node: &node, tree: &tree, settings: Settings::default() };
+    let case = Case::of(&node, &tree);
     let findings = question.checks().into_iter().flat_map(|check| check.look(&case));
     let mut findings: Vec<Finding> =
         findings.filter(|finding| question.subject(finding).is_some()).collect();

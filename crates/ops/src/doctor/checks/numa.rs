@@ -86,7 +86,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::doctor::Settings;
 
     /// GPUs that are spoken of, in a pod of a host with eight cards and eight GPUs that was given the first two cards and
     /// these GPU nodes.
@@ -106,7 +105,7 @@ mod tests {
         std::fs::write(file.path(), json.to_string()).expect("is written");
         let tree = Tree::at(file.path()).expect("a tree");
         let node = Node::read(&tree);
-        let findings = run(&Case { node: &node, tree: &tree, settings: Settings::default() });
+        let findings = run(&Case::of(&node, &tree));
         findings.iter().map(Finding::subject).collect()
     }
 

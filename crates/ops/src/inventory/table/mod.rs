@@ -208,14 +208,13 @@ mod tests {
     use node::{Node, Tree};
 
     use super::*;
-    use crate::doctor::Settings;
 
     fn table(names: &[&str]) -> Table {
         let trees = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/trees");
         let tree = |name: &&str| Tree::at(&trees.join(format!("{name}.json"))).expect("a tree");
         let trees: Vec<Tree> = names.iter().map(tree).collect();
         let nodes: Vec<Node> = trees.iter().map(Node::read).collect();
-        let case = |(tree, node)| Ok(Case { node, tree, settings: Settings::default() });
+        let case = |(tree, node)| Ok(Case::of(node, tree));
         let cases = trees.iter().zip(&nodes).map(case);
         let names = names.iter().enumerate().map(|(at, name)| format!("{name}.{at}"));
         Table::new(&names.zip(cases).collect::<Vec<_>>())

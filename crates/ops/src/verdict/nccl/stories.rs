@@ -6,7 +6,6 @@ use bench::nccl::read;
 use node::{Node, Tree};
 
 use super::*;
-use crate::doctor::Settings;
 
 macro_rules! log {
     ($name:literal) => {
@@ -19,7 +18,7 @@ fn judged(log: &str, tree: &str, carried: Option<&Carried>) -> (Run, Verdict) {
     let trees = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/trees");
     let tree = Tree::at(&trees.join(format!("{tree}.json"))).expect("a tree");
     let node = Node::read(&tree);
-    let case = Case { node: &node, tree: &tree, settings: Settings::default() };
+    let case = Case::of(&node, &tree);
     let mut run = read(log).expect("a log");
     let verdict = judge(&mut run, Some(&case), carried);
     (run, verdict)

@@ -7,7 +7,7 @@ use bench::nccl::{self, Run};
 use bench::{Document, Test};
 use clap::Args;
 use node::Node;
-use ops::doctor::{Case, Settings};
+use ops::doctor::Case;
 use ops::verdict::nccl::{Carried, judge, took_part};
 
 use super::running::Ended;
@@ -63,7 +63,7 @@ impl AnswerArgs {
     ) -> Result<Exit, Failure> {
         let tree = self.host.tree()?;
         let node = Node::read(&tree);
-        let case = Case { node: &node, tree: &tree, settings: Settings::default() };
+        let case = Case::of(&node, &tree);
         // A log from elsewhere says nothing of this machine's ports.
         let is_named = self.host.root != Path::new("/");
         let name = node.host.name.value().map_or("", String::as_str);
