@@ -21,7 +21,7 @@ pub struct Node {
     pub netdevs: Vec<NetDev>,
     /// GPUs, in the order of their PCI addresses.
     pub gpus: Vec<Gpu>,
-    /// The PCI functions of all these, and everything above them.
+    /// The PCI functions of all these, EFA devices that have no driver, and everything above them.
     pub pci: BTreeMap<Address, Function>,
     /// The IOMMU.
     pub iommu: Iommu,
@@ -44,6 +44,7 @@ impl Node {
         let plugged: Vec<Address> = (devices.iter().filter_map(|device| device.pci))
             .chain(netdevs.iter().filter_map(|netdev| netdev.pci))
             .chain(gpus.iter().map(|gpu| gpu.pci))
+            .chain(pci::find_efa(tree))
             .collect();
         Node {
             host: host::read(tree),

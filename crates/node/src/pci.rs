@@ -130,6 +130,13 @@ impl Address {
     }
 }
 
+impl Function {
+    /// Whether it is an EFA device, whoever drives it.
+    pub fn is_efa(&self) -> bool {
+        self.vendor == Seen::Value(AMAZON) && self.device.value().is_some_and(is_efa)
+    }
+}
+
 impl PciLink {
     /// What it carries, in Gb/s, after the line code; now, and at most.
     pub fn gbps(&self) -> (Option<f64>, Option<f64>) {
@@ -170,6 +177,22 @@ pub(crate) fn read_with_hops(tree: &Tree, of: &[Address]) -> BTreeMap<Address, F
         functions.insert(address, function);
     }
     functions
+}
+
+/// EFA devices. One that no driver has taken is in no other list.
+pub(crate) fn find_efa(tree: &Tree) -> Vec<Address> {
+    let names = tree.list("/sys/bus/pci/devices");
+    let addresses = names.iter().filter_map(|name| Address::parse(name)).take(MOST);
+    let is_efa = |address: &Address| {
+        let id = |name: &str| tree.hex(&format!("{}/{name}", address.folder())).and_then(short);
+        id("vendor") == Seen::Value(AMAZON) && id("device").value().is_some_and(is_efa)
+    };
+    addresses.filter(is_efa).collect()
+}
+
+/// All generations so far: 0xefa0 to 0xefa3.
+fn is_efa(device: &u16) -> bool {
+    device & 0xfff0 == 0xefa0
 }
 
 fn read(tree: &Tree, address: Address) -> Option<Function> {
@@ -298,6 +321,8 @@ fn host_bridge_in(path: &str) -> Option<String> {
     path.split('/').find(is_bridge).map(str::to_owned)
 }
 
+/// Amazon's number among makers of PCI devices.
+const AMAZON: u16 = 0x1d0f;
 /// Functions that are read at most: a large machine has hundreds, with virtual ones thousands.
 const MOST: usize = 8192;
 /// Kinds of errors of one severity; PCIe has fewer than 32.

@@ -124,6 +124,28 @@ fn gpus_of_a_virtual_machine_share_a_host_bridge_with_their_nic() {
 }
 
 #[test]
+fn an_efa_device_is_seen_whether_or_not_a_driver_has_it() {
+    assert_eq!(node("efa").pci.values().filter(|function| function.is_efa()).count(), 4);
+    let json = r#"{
+        "format": "wirelane snapshot 1",
+        "files": {
+            "/sys/devices/pci0000:00/0000:00:05.0/vendor": "0x1d0f\n",
+            "/sys/devices/pci0000:00/0000:00:05.0/device": "0xec20\n",
+            "/sys/devices/pci0000:00/0000:00:06.0/vendor": "0x1d0f\n",
+            "/sys/devices/pci0000:00/0000:00:06.0/device": "0xefa2\n"
+        },
+        "links": {
+            "/sys/bus/pci/devices/0000:00:05.0": "/sys/devices/pci0000:00/0000:00:05.0",
+            "/sys/bus/pci/devices/0000:00:06.0": "/sys/devices/pci0000:00/0000:00:06.0"
+        }
+    }"#;
+    let node = Node::read(&Tree::parse(json.as_bytes()).expect("a tree"));
+    let [function] = &node.pci.values().collect::<Vec<_>>()[..] else { panic!("{:?}", node.pci) };
+    assert!(function.is_efa() && function.driver.is_none(), "{function:?}");
+    assert_eq!(function.address, address("0000:00:06.0"));
+}
+
+#[test]
 fn counters_that_are_missing_or_odd_are_not_zero() {
     let bnxt = node("bnxt");
     let port = &bnxt.devices[0].ports[0];
