@@ -6,7 +6,7 @@ use node::{
     Address, Device, Function, Gpu, LinkLayer, NetDev, Node, NodeType, Port, Role, Seen, Tree,
 };
 
-use super::Evidence;
+use super::{Evidence, Libfabric};
 
 /// A machine under examination.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +17,8 @@ pub struct Case<'n> {
     pub tree: &'n Tree,
     /// What the user expects of it.
     pub settings: Settings,
+    /// What libfabric said, if this is the running machine and somebody asked.
+    pub libfabric: Option<&'n Libfabric>,
 }
 
 /// What the user expects.
@@ -29,7 +31,7 @@ pub struct Settings {
 impl<'n> Case<'n> {
     /// A machine of which the user expects nothing in particular.
     pub fn of(node: &'n Node, tree: &'n Tree) -> Self {
-        Case { node, tree, settings: Settings::default() }
+        Case { node, tree, settings: Settings::default(), libfabric: None }
     }
 
     /// The devices to judge. In a container that was given some, those alone: others are seen, and not ours.
@@ -115,10 +117,15 @@ impl<'n> Case<'n> {
         is_virtual(device) && self.node.host.container.is_none()
     }
 
+    /// The devices to judge that are EFA: only libfabric drives them.
+    pub(super) fn efa_devices(&self) -> Vec<&'n Device> {
+        self.devices().into_iter().filter(|device| is_efa(device)).collect()
+    }
+
     /// Whether all devices to judge are EFA, which needs less of the kernel than others.
     pub(super) fn is_efa_alone(&self) -> bool {
         let devices = self.devices();
-        !devices.is_empty() && devices.iter().all(|device| device.driver.as_deref() == Some("efa"))
+        !devices.is_empty() && devices.iter().all(|device| is_efa(device))
     }
 
     /// A PCI function.
@@ -208,6 +215,10 @@ pub(crate) fn is_roce(device: &Device, port: &Port) -> bool {
 /// No card: rxe, siw.
 pub(crate) fn is_software(device: &Device) -> bool {
     device.role == Role::Software
+}
+
+fn is_efa(device: &Device) -> bool {
+    device.driver.as_deref() == Some("efa")
 }
 
 /// A virtual function of a card.

@@ -91,6 +91,7 @@ const LINES: &[Line] = &[
         &["modules", "rights"],
         Verdict::Warning,
     ),
+    line("libfabric there, where it is needed", &["libfabric"], Verdict::Warning),
     line("memory may be locked without limit", &["memlock"], Verdict::Warning),
     line("GUIDs assigned", &["guid"], Verdict::Warning),
     line("RoCE v2 address on every RoCE port", &["gid"], Verdict::Warning),

@@ -12,6 +12,7 @@ pub(crate) mod case;
 pub mod checklist;
 mod checks;
 mod finding;
+pub mod libfabric;
 pub mod peer;
 pub(crate) mod rates;
 mod report;
@@ -21,6 +22,7 @@ pub use case::{Case, Settings};
 pub use checks::CHECKS;
 pub use finding::plain as one_line;
 pub use finding::{Evidence, Finding, Verdict};
+pub use libfabric::Libfabric;
 pub use report::{Counts, Report};
 
 /// One thing that is looked at.
@@ -45,7 +47,7 @@ pub fn check(name: &str) -> Option<&'static Check> {
 pub fn examine(case: &Case<'_>, only: &[&Check]) -> Report {
     let chosen: Vec<&Check> = match only {
         [] if case.node.devices.is_empty() => {
-            CHECKS.iter().filter(|check| check.name == "modules").collect()
+            CHECKS.iter().filter(|check| WITHOUT_DEVICES.contains(&check.name)).collect()
         }
         [] => CHECKS.iter().collect(),
         named => named.to_vec(),
@@ -53,6 +55,9 @@ pub fn examine(case: &Case<'_>, only: &[&Check]) -> Report {
     let findings = chosen.into_iter().flat_map(|check| check.look(case)).collect();
     Report::new(case, findings)
 }
+
+/// What tells why there is no device where there should be one.
+const WITHOUT_DEVICES: [&str; 2] = ["modules", "libfabric"];
 
 impl Check {
     /// Its findings; what is the same of several subjects is told once.

@@ -77,8 +77,10 @@ impl Report {
 
     /// In one line.
     pub fn line(&self) -> String {
+        let first = self.findings.first().filter(|first| first.verdict >= Verdict::Warning);
+        let first = first.map(|first| format!("; first: {}: {}", first.subject(), first.summary));
         if self.devices.is_empty() {
-            return "no RDMA device on this machine".to_owned();
+            return format!("no RDMA device on this machine{}", first.unwrap_or_default());
         }
         let Counts { problem, warning, unknown, note, ok } = self.counts;
         let devices = match self.devices.len() {
@@ -97,12 +99,7 @@ impl Report {
                 parts.push(format!("{count} {}", if count == 1 { one } else { many }));
             }
         }
-        let worst = match self.findings.first() {
-            Some(first) if first.verdict >= Verdict::Warning => {
-                format!("; first: {}: {}", first.subject(), first.summary)
-            }
-            _ => "; healthy as far as can be seen".to_owned(),
-        };
+        let worst = first.unwrap_or_else(|| "; healthy as far as can be seen".to_owned());
         format!("{devices}: {}{worst}", parts.join(", "))
     }
 }

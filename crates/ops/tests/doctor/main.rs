@@ -3,6 +3,7 @@
 
 mod compared;
 mod explained;
+mod libfabric;
 mod planted;
 
 use std::path::{Path, PathBuf};

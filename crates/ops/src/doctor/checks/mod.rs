@@ -19,6 +19,7 @@ mod hugepages;
 mod idle;
 mod iommu;
 mod kernel_log;
+mod libfabric;
 mod link_errors;
 mod losses;
 mod memlock;
@@ -40,6 +41,7 @@ pub const CHECKS: &[Check] = &[
     ports::CHECK,
     modules::CHECK,
     rights::CHECK,
+    libfabric::CHECK,
     memlock::CHECK,
     guid::CHECK,
     gid::CHECK,
