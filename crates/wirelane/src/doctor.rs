@@ -1,6 +1,7 @@
 //! `wirelane doctor`: what is wrong with a machine's fabric, with evidence and remedy.
 
 mod document;
+mod libfabric;
 pub(crate) mod paint;
 mod peer;
 mod text;
@@ -80,7 +81,7 @@ enum Required {
     Rdma,
 }
 
-pub(crate) fn run(_global: &Global, args: &DoctorArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Failure> {
     if args.list {
         return list(args.json);
     }
@@ -88,10 +89,11 @@ pub(crate) fn run(_global: &Global, args: &DoctorArgs) -> Result<Exit, Failure> 
     let tree = args.host.tree()?;
     can_look(&tree)?;
     let node = Node::read(&tree);
-    let case = Case { settings: args.settings(), ..Case::of(&node, &tree) };
+    let libfabric = libfabric::look(global, &tree, &only)?;
+    let case =
+        Case { settings: args.settings(), libfabric: libfabric.as_ref(), ..Case::of(&node, &tree) };
     let mut report = doctor::examine(&case, &only);
-    let since =
-        args.since.as_deref().map(|path| changed(path, &case, &report, &only)).transpose()?;
+    let since = args.since.as_deref().map(|path| changed(path, &case, &only)).transpose()?;
     let peer = args.peer.as_deref().map(|host| compare(host, &case, &mut report)).transpose()?;
     let checklist = args.checklist.then(|| checklist::go_through(&case, &report));
     let document = Document { report: &report, peer, since, checklist };
@@ -164,17 +166,14 @@ fn compare(host: &str, ours: &Case<'_>, report: &mut Report) -> Result<document:
     Ok(document::Peer { name: host.to_owned(), summary: own.line(), counts: own.counts })
 }
 
-fn changed(
-    path: &Path,
-    now: &Case<'_>,
-    report: &Report,
-    only: &[&Check],
-) -> Result<since::Since, Failure> {
+/// Compared is what files tell: nobody asked libfabric then.
+fn changed(path: &Path, now: &Case<'_>, only: &[&Check]) -> Result<since::Since, Failure> {
     let tree = Tree::at(path).map_err(|error| Failure::failed(format!("--since {error}")))?;
     let before = Node::read(&tree);
     let then = Case { settings: now.settings, ..Case::of(&before, &tree) };
     let earlier = doctor::examine(&then, only);
-    Ok(since::compare((&before, &earlier), (now.node, report)))
+    let report = doctor::examine(&Case { libfabric: None, ..*now }, only);
+    Ok(since::compare((&before, &earlier), (now.node, &report)))
 }
 
 fn list(json: bool) -> Result<Exit, Failure> {

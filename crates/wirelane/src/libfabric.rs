@@ -80,19 +80,27 @@ impl Found {
             network: provider.fabric.clone(),
             interface: provider.domain.clone(),
         };
-        let choice = ofi::choose(survey, Some(wish).filter(|wish| !wish.is_empty()));
         Found {
             version: dotted(survey.version),
             abi: survey.abi,
             file: survey.file.display().to_string(),
             providers: survey.providers.iter().map(provider).collect(),
-            choice: match choice {
-                Ok(choice) => format!("{}: {}", choice.provider.name, choice.why),
-                Err(refusal) => format!("none: {refusal}"),
-            },
+            choice: choice(survey, Some(wish).filter(|wish| !wish.is_empty())),
         }
     }
 }
+
+/// What `--transport ofi` takes, and why; or why nothing.
+pub(crate) fn choice(survey: &Survey, wish: Option<&str>) -> String {
+    match ofi::choose(survey, wish) {
+        Ok(choice) => format!("{}: {}", choice.provider.name, choice.why),
+        Err(refusal) => format!("none: {refusal}"),
+    }
+}
+
+/// Why libfabric is not loaded on most hosts.
+pub(crate) const UNASKED: &str =
+    "there is no EFA device, and neither ofi_provider nor --transport asks for it";
 
 /// Whether this host has an EFA device: what libfabric drives and verbs lanes cannot use.
 pub(crate) fn is_called_for(tree: &Tree) -> bool {

@@ -98,7 +98,6 @@ impl Loaded {
 }
 
 /// The settings of who said nothing.
-#[cfg(test)]
 pub(crate) fn defaults() -> Settings {
     resolve(Vec::new()).settings
 }

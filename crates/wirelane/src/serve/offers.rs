@@ -6,6 +6,7 @@ use fabric::link::{Class, Policy, Settings};
 use kv_proto::v1::Transport;
 use serde::Serialize;
 
+use crate::libfabric::UNASKED;
 use crate::rdma::Rdma;
 
 /// What the settings allow, and what was last seen of the machine. Clones see the same.
@@ -85,7 +86,7 @@ impl Offers {
         match (class, self.policy) {
             (Class::Shm | Class::Tcp, Policy::Require) => Some("RDMA is required (rdma_policy)"),
             (Class::Verbs, Policy::Off) => Some("RDMA is off, by settings or --transport"),
-            (Class::Ofi, _) if !self.classes.contains(&class) => Some(NO_LIBFABRIC),
+            (Class::Ofi, _) if !self.classes.contains(&class) => Some(UNASKED),
             _ if !self.classes.contains(&class) => Some("left out by --transport"),
             _ => None,
         }
@@ -107,9 +108,6 @@ impl Offers {
         Class::ALL.into_iter().filter(is_said).map(text).collect::<Vec<_>>().join("; ")
     }
 }
-
-const NO_LIBFABRIC: &str =
-    "there is no EFA device, and neither ofi_provider nor --transport asks for it";
 
 impl From<Offer> for Transport {
     fn from(offer: Offer) -> Self {

@@ -109,6 +109,24 @@ fn without_rdma_one_calm_paragraph() {
 }
 
 #[test]
+fn an_efa_host_is_told_of_its_devices_and_of_libfabric_by_its_files() {
+    let text = ends(&doctor("efa", &["libfabric"]), 0);
+    for words in [
+        "ok        rdmap16s27, rdmap32s27, rdmap144s27, rdmap160s27: EFA efa1, driver 2.10.0, firmware 0.0.0.0",
+        "unknown   host: what libfabric offers is told on the running machine alone; /opt/amazon/efa/lib64/",
+        "read: /opt/amazon/efa/lib64/libfabric.so.1.25.0: version 1.22.0amzn4.0\n",
+    ] {
+        assert!(text.contains(words), "`{words}` is missing in {text}");
+    }
+    let answer = json(&ends(&doctor("efa", &["libfabric", "--json"]), 0));
+    let verdicts: Vec<_> =
+        answer["findings"].as_array().expect("a list").iter().map(|one| &one["verdict"]).collect();
+    assert_eq!(verdicts, ["unknown", "ok"]);
+    let list = ends(&doctor("efa", &["--checklist"]), 0);
+    assert!(list.contains("cannot tell     libfabric there, where it is needed\n"), "{list}");
+}
+
+#[test]
 fn quiet_is_one_line() {
     let text = ends(&doctor("saturated", &["--quiet"]), 0);
     assert_eq!(text.lines().count(), 1, "{text}");

@@ -119,3 +119,81 @@ fn devices_tell_of_libfabric_when_everything_is_asked_for() {
     let libfabric = &json(&good(&output))["libfabric"];
     assert_eq!((&libfabric["usable"], &libfabric["why"]), (&false.into(), &"no_library".into()));
 }
+
+/// What the doctor says of libfabric on this machine.
+fn doctor(mut command: Command) -> Value {
+    let output = command.args(["doctor", "libfabric", "--json"]).output().expect("it runs");
+    let answer = json(&good(&output));
+    let findings = answer["findings"].as_array().expect("a list").iter();
+    let mut library = findings.filter(|one| one["subjects"][0] == "host");
+    library.next().unwrap_or_else(|| panic!("{answer}")).clone()
+}
+
+#[cfg(feature = "ofi")]
+#[test]
+fn the_doctor_tells_what_libfabric_has_and_why_links_do_not_use_it() {
+    let finding = doctor(wirelane(&[]));
+    assert_eq!((&finding["check"], &finding["verdict"]), (&"libfabric".into(), &"ok".into()));
+    let summary = finding["summary"].as_str().expect("a line");
+    let words = " is here, links do not use it: there is no EFA device, and neither ofi_provider";
+    assert!(summary.starts_with("libfabric 1.") && summary.contains(words), "{summary}");
+    let read = &finding["evidence"][0];
+    assert!(read["source"].as_str().is_some_and(|file| file.contains("libfabric")), "{read}");
+    assert!(read["value"].as_str().is_some_and(|value| value.contains("tcp")), "{read}");
+    let alone = &finding["evidence"][1];
+    assert_eq!(alone["source"], "--transport ofi", "{alone}");
+    let why = "tcp is here, and efa or verbs;ofi_rxm is not";
+    assert!(alone["value"].as_str().is_some_and(|value| value.ends_with(why)), "{alone}");
+}
+
+#[cfg(feature = "ofi")]
+#[test]
+fn the_doctor_judges_the_provider_that_settings_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("wirelane.yaml");
+    let named = |provider: &str| {
+        let text = format!("transport:\n  ofi_provider: {provider}\n");
+        std::fs::write(&file, text).expect("a file");
+        doctor(wirelane(&["--config", file.to_str().expect("a plain path")]))
+    };
+    let tcp = named("tcp");
+    let summary = tcp["summary"].as_str().expect("a line");
+    assert!(tcp["verdict"] == "ok" && summary.contains("links take tcp"), "{tcp}");
+    assert!(summary.ends_with("it was asked for"), "{tcp}");
+    let efa = named("efa");
+    let summary = efa["summary"].as_str().expect("a line");
+    let words = "libfabric has no provider efa here; it has ";
+    assert!(efa["verdict"] == "warning" && summary.contains(words), "{efa}");
+}
+
+/// Where nobody has a use for libfabric, it is not loaded, and that it is missing is no fault.
+#[test]
+fn the_doctor_leaves_libfabric_alone_unless_it_is_asked_for() {
+    let output = run(&["doctor", "--json"]);
+    let answer = json(&stdout(&output));
+    let findings = answer["findings"].as_array().expect("a list");
+    let finding = findings.iter().find(|one| one["check"] == "libfabric").expect("the check");
+    let summary = finding["summary"].as_str().expect("a line");
+    assert!(summary.starts_with("libfabric is not needed: there is no EFA device"), "{finding}");
+    assert_eq!(finding["verdict"], "ok");
+    assert!(!finding["evidence"].to_string().contains("providers"), "{finding}");
+    let missing = doctor(without_libfabric(&[]));
+    let summary = missing["summary"].as_str().expect("a line");
+    assert!(summary.starts_with("libfabric is asked for, and off: /nowhere/"), "{missing}");
+    assert_eq!(
+        (&missing["verdict"], &missing["evidence"][0]["source"]),
+        (&"warning".into(), &"--libfabric".into())
+    );
+    assert!(missing["remedy"][0].as_str().is_some_and(|line| line.contains("apt install")));
+}
+
+/// Whoever opens the file waits for its writer, for ever.
+#[test]
+fn a_libfabric_that_hangs_does_not_hold_up_the_doctor() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let fifo = folder.path().join("libfabric.so.1");
+    assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs").success());
+    let finding = doctor(wirelane(&["--libfabric", fifo.to_str().expect("a plain path")]));
+    let summary = finding["summary"].as_str().expect("a line");
+    assert!(summary.ends_with("it has not answered within 10 s"), "{finding}");
+}
