@@ -197,3 +197,63 @@ fn a_libfabric_that_hangs_does_not_hold_up_the_doctor() {
     let summary = finding["summary"].as_str().expect("a line");
     assert!(summary.ends_with("it has not answered within 10 s"), "{finding}");
 }
+
+/// A `/sys` with an EFA device in it, as a pod sees its host's.
+fn sys_with_efa() -> tempfile::TempDir {
+    let sys = tempfile::tempdir().expect("a folder");
+    let at = |path: &str| sys.path().join(path);
+    let device = "devices/pci0000:00/0000:00:06.0";
+    let port = format!("{device}/infiniband/rdmap0s6/ports/1");
+    for folder in [&port, "bus/pci/devices", "bus/pci/drivers/efa", "class/infiniband"] {
+        std::fs::create_dir_all(at(folder)).expect("a folder");
+    }
+    let files = [("vendor", "0x1d0f\n"), ("device", "0xefa2\n")]
+        .map(|(name, text)| (format!("{device}/{name}"), text));
+    for (file, text) in files.into_iter().chain([(format!("{port}/state"), "4: ACTIVE\n")]) {
+        std::fs::write(at(&file), text).expect("a file");
+    }
+    let links = [
+        (format!("{device}/driver"), "../../../bus/pci/drivers/efa"),
+        (format!("{device}/infiniband/rdmap0s6/device"), "../.."),
+        ("bus/pci/devices/0000:00:06.0".to_owned(), "../../../devices/pci0000:00/0000:00:06.0"),
+        (
+            "class/infiniband/rdmap0s6".to_owned(),
+            "../../devices/pci0000:00/0000:00:06.0/infiniband/rdmap0s6",
+        ),
+    ];
+    for (link, target) in links {
+        std::os::unix::fs::symlink(target, at(&link)).expect("a link");
+    }
+    sys
+}
+
+/// Unasked, since there is a device that only libfabric drives; the answer is this machine's libfabric's.
+#[test]
+fn with_an_efa_device_the_doctor_asks_libfabric_and_what_is_missing_is_a_problem() {
+    let sys = sys_with_efa();
+    let doctor = ["doctor", "--json", "--host-sys", sys.path().to_str().expect("a plain path")];
+    let told = |output: &Output| -> Vec<Value> {
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(output));
+        let answer = json(&stdout(output));
+        let findings = answer["findings"].as_array().expect("a list").iter();
+        findings.filter(|one| one["check"] == "libfabric").cloned().collect()
+    };
+    let findings = told(&without_libfabric(&doctor).output().expect("it runs"));
+    let words =
+        "EFA devices cannot be used, libfabric is off: /nowhere/libfabric.so.1 cannot be loaded";
+    assert!(
+        findings[0]["summary"].as_str().is_some_and(|line| line.starts_with(words)),
+        "{findings:?}"
+    );
+    assert_eq!(findings[0]["verdict"], "problem");
+    assert_eq!(findings[1]["subjects"][0], "rdmap0s6", "{findings:?}");
+    if cfg!(feature = "ofi") {
+        let findings = told(&run(&doctor));
+        let words = "has no provider efa here; it has ";
+        assert!(
+            findings[0]["summary"].as_str().is_some_and(|line| line.contains(words)),
+            "{findings:?}"
+        );
+        assert_eq!(findings[0]["verdict"], "problem");
+    }
+}
