@@ -19,6 +19,7 @@ mod refusals;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fabric::link::{Class, Settings};
 use fabric::verbs::{Config, Domain, LIBRARY, QpType, Wish, choose, survey};
@@ -34,6 +35,12 @@ mod verbs_rc_shared_receives_by_events {
         use_event_channel: true,
         ..Default::default()
     }));
+}
+
+/// Needs FI_UNIVERSE_SIZE=16 in the environment, since ofi_rxm makes queues for more peers than an rxe has room
+/// for, and FI_MR_CACHE_MAX_COUNT=0.
+mod ofi_verbs {
+    reliable_lane!(crate::ofi());
 }
 
 mod link_verbs {
@@ -54,6 +61,26 @@ fn link() -> Pair {
         ..Settings::default()
     });
     let mut pair = linked::pair(settings);
+    pair.largest = 32 << 20;
+    pair
+}
+
+/// libfabric over the same two devices.
+fn ofi() -> Pair {
+    use fabric::ofi;
+    let survey = ofi::survey(None).expect("libfabric is installed");
+    let timeout = Duration::from_secs(5);
+    let config = ofi::Config { timeout, patience: timeout, ..ofi::Config::default() };
+    let end = |device: &str| {
+        let is_it = |provider: &&ofi::Provider| {
+            provider.name == "verbs;ofi_rxm" && provider.domain == device
+        };
+        let provider = survey.providers.iter().find(is_it);
+        let provider = provider.unwrap_or_else(|| panic!("{device} in {survey:?}")).clone();
+        let choice = ofi::Choice { provider, why: "the lab has it".to_owned() };
+        Arc::new(ofi::Domain::open(&choice, config.clone()).expect("opened"))
+    };
+    let mut pair = Pair::connect(end("rxe0"), end("rxe1"));
     pair.largest = 32 << 20;
     pair
 }

@@ -11,7 +11,7 @@ use super::contexts::Contexts;
 use super::cq::Event;
 use super::endpoint::Endpoint;
 use super::failure::{of_frame, of_transfer};
-use super::frame::{Frame, HEADER, opened};
+use super::frame::{Frame, HEADER, Progress, opened};
 use super::granted::Granted;
 use super::inbox::{Inbox, Part, TooLong};
 use super::mr::Mr;
@@ -38,8 +38,6 @@ pub(super) struct Core {
     /// Frames that took a buffer, and those buffers that are free again.
     arrived: u64,
     freed: u64,
-    /// What the peer was told last.
-    said: Frame,
     answers: VecDeque<Answer>,
     doubt: Option<Doubt>,
     transfers: Watch,
@@ -94,7 +92,6 @@ impl Core {
             granted: Granted::default(),
             arrived: 0,
             freed: 0,
-            said: Frame::State { arrived: 0, freed: 0, received: 0 },
             answers: VecDeque::new(),
             doubt: None,
             transfers: Watch::new(config.timeout),
@@ -112,7 +109,11 @@ impl Core {
         // Buffers are there again before the peer hears of it.
         self.slots.post(endpoint).map_err(of_frame)?;
         self.push(endpoint)?;
-        self.speak(endpoint)?;
+        self.answer(endpoint)?;
+        // Whoever had something to hear is likely to have something to say, which tells how far we are, too.
+        if count == 0 || self.is_late() {
+            self.speak(endpoint)?;
+        }
         Ok(count)
     }
 
@@ -122,6 +123,7 @@ impl Core {
         if self.doubt.is_some() {
             return Ok(());
         }
+        self.sends.tell(self.progress());
         let mut over = Over { stats: &self.stats, done: &mut self.ready };
         let pushed = self.sends.push(endpoint, &mut over);
         pushed.map_err(|errno| self.by_oldest(of_frame(errno)))
@@ -156,7 +158,7 @@ impl Core {
     fn complete(&mut self, context: usize, verdict: Result<(), Errno>) -> Result<(), End> {
         let used = self.sends.complete(context);
         match (verdict, used) {
-            (Ok(()), Use::Transfer(at) | Use::Frame(at)) => {
+            (Ok(()), Use::Transfer { at, .. } | Use::Frame(at)) => {
                 let mut over = Over { stats: &self.stats, done: &mut self.ready };
                 self.sends.succeed(at, &mut over);
                 Ok(())
@@ -175,7 +177,7 @@ impl Core {
             return Ok(());
         }
         let transfer = |used: &Use| match used {
-            Use::Transfer(at) => Some(*at),
+            Use::Transfer { at, .. } => Some(*at),
             _ => None,
         };
         let failed = transfer(&used);
@@ -208,7 +210,9 @@ impl Core {
             self.slots.free(slot);
             return Ok(());
         };
-        let (frame, length) = (frame?, length as u64);
+        let ((progress, frame), length) = (frame?, length as u64);
+        let mut over = Over { stats: &self.stats, done: &mut self.ready };
+        self.sends.hear(progress, &mut over)?;
         self.arrived += u64::from(frame.takes_a_buffer());
         // Who sends more than was promised would fill the provider's own queues next, which have no end.
         if self.arrived - self.freed > self.slots.promised() {
@@ -283,9 +287,7 @@ impl Core {
                     End { operation: refused, ..End::from(failure) }
                 })?;
             }
-            Frame::State { arrived, freed, received } => {
-                self.sends.hear(arrived, freed, received, &mut over)?;
-            }
+            Frame::State => {}
             Frame::Bye { failure, id } => return Err(self.bye(failure, id)),
         }
         Ok(())
@@ -316,10 +318,37 @@ impl Core {
         settled.map_err(|TooLong { id }| End { message: Some(id), ..Failure::TooLong.into() })
     }
 
-    /// Tells the peer what it waits for.
+    /// Whether so many buffers are free again that the peer may wait to hear of them.
     #[inline]
-    fn speak(&mut self, endpoint: &Endpoint) -> Result<(), End> {
-        let said = self.try_speak(endpoint);
+    fn is_late(&self) -> bool {
+        self.freed - self.sends.out().said().freed >= self.slots.promised() / 4
+    }
+
+    /// Tells the peer how far we are, if it does not know.
+    #[inline]
+    pub(super) fn speak(&mut self, endpoint: &Endpoint) -> Result<(), End> {
+        let progress = self.progress();
+        // One at a time: the next tells more.
+        if progress == self.sends.out().said() || self.sends.out().is_saying() {
+            return Ok(());
+        }
+        self.sends.tell(progress);
+        let said = self.sends.say(Frame::State, endpoint).map(drop);
+        self.spoken(said)
+    }
+
+    /// Tells the peer what it asked for.
+    #[inline]
+    fn answer(&mut self, endpoint: &Endpoint) -> Result<(), End> {
+        if self.doubt.is_none() && self.answers.is_empty() {
+            return Ok(());
+        }
+        self.sends.tell(self.progress());
+        let answered = self.try_answer(endpoint);
+        self.spoken(answered)
+    }
+
+    fn spoken(&self, said: Result<(), Errno>) -> Result<(), End> {
         match said {
             // What is lost now is asked for again.
             Err(_) if self.doubt.is_some() => Ok(()),
@@ -327,7 +356,7 @@ impl Core {
         }
     }
 
-    fn try_speak(&mut self, endpoint: &Endpoint) -> Result<(), Errno> {
+    fn try_answer(&mut self, endpoint: &Endpoint) -> Result<(), Errno> {
         if let Some(doubt) = self.doubt.as_mut().filter(|doubt| !doubt.asked) {
             let question = Frame::Doubt { id: DOUBT, key: doubt.key };
             doubt.asked = self.sends.say(question, endpoint)?;
@@ -337,17 +366,13 @@ impl Core {
         {
             self.answers.pop_front();
         }
-        let state = self.state();
-        // One at a time: the next tells more.
-        if state != self.said && !self.sends.out().is_saying() && self.sends.say(state, endpoint)? {
-            self.said = state;
-        }
         Ok(())
     }
 
-    fn state(&self) -> Frame {
+    #[inline]
+    fn progress(&self) -> Progress {
         let received = self.inbox.received();
-        Frame::State { arrived: self.arrived, freed: self.freed, received }
+        Progress { arrived: self.arrived, freed: self.freed, received }
     }
 
     /// Whether something has stood still for too long.
@@ -377,7 +402,7 @@ impl Core {
         }
         let waits = self.sends.out().is_blocked()
             || self.slots.are_short()
-            || self.state() != self.said
+            || self.progress() != self.sends.out().said()
             || !self.answers.is_empty();
         let retry = waits.then(|| now + RETRY);
         let dues = [self.transfers.due(), self.words.due(), retry];

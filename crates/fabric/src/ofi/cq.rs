@@ -17,6 +17,7 @@ use rdma_sys::ofi::objects::{fi_cq_attr, fid, fid_cq};
 use rdma_sys::ofi::work::{fi_cq_data_entry, fi_cq_err_entry};
 
 use super::device::Device;
+use super::failure::told;
 
 pub(super) struct Cq {
     cq: NonNull<fid_cq>,
@@ -85,7 +86,7 @@ impl Cq {
         Ok((count == 1).then(|| Event {
             context: entry.op_context.addr(),
             length: 0,
-            verdict: Err(Errno::of_entry(entry.err)),
+            verdict: Err(told(self.device.facts(), entry.err, entry.prov_errno)),
         }))
     }
 

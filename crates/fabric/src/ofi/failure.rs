@@ -1,6 +1,9 @@
 //! libfabric's errors in a lane's words, and in an error's.
 
+use std::ffi::{c_int, c_uint};
+
 use rdma_sys::Errno;
+use rdma_sys::consts::{IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_INV_REQ_ERR, IBV_WC_RETRY_EXC_ERR};
 use rdma_sys::ofi::consts::*;
 
 use super::info::Facts;
@@ -29,6 +32,17 @@ pub(super) fn error(facts: &Facts, call: &str, errno: Errno) -> Error {
     Error::new(kind, call, errno, remedy)
 }
 
+/// How an operation ended, by its entry. Those over verbs say no more than "input/output error" for whatever a device
+/// reports; which it was is in the provider's own number, the status of the device's completion.
+pub(super) fn told(facts: &Facts, err: c_int, prov_errno: c_int) -> Errno {
+    let is_verbs = facts.provider.starts_with("verbs");
+    match c_uint::try_from(prov_errno) {
+        Ok(IBV_WC_REM_ACCESS_ERR | IBV_WC_REM_INV_REQ_ERR) if is_verbs => Errno(libc::EACCES),
+        Ok(IBV_WC_RETRY_EXC_ERR) if is_verbs => Errno(libc::ETIMEDOUT),
+        _ => Errno::of_entry(err),
+    }
+}
+
 /// What the end of a write or read says. A provider that refuses a key cuts the connection, so that
 /// what is told here is often no more than that the operation was cancelled: then the peer is asked.
 pub(super) fn of_transfer(errno: Errno) -> Option<Failure> {
@@ -54,6 +68,18 @@ pub(super) fn of_frame(errno: Errno) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_s_status_is_told_by_the_provider_s_own_number() {
+        let told = |provider: &str, err, prov_errno| {
+            told(&Facts { provider: provider.to_owned(), ..Facts::default() }, err, prov_errno).0
+        };
+        assert_eq!(told("verbs;ofi_rxm", libc::EIO, 10), libc::EACCES);
+        assert_eq!(told("verbs;ofi_rxm", libc::EIO, 12), libc::ETIMEDOUT);
+        assert_eq!(told("verbs;ofi_rxm", libc::ECANCELED, 5), libc::ECANCELED);
+        assert_eq!(told("tcp", libc::EIO, 10), libc::EIO, "its numbers are others");
+        assert_eq!(told("verbs;ofi_rxm", -libc::EIO, -1), libc::EIO);
+    }
 
     #[test]
     fn errors_are_told_apart() {

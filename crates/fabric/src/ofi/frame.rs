@@ -2,23 +2,62 @@
 
 use crate::op::Failure;
 
-/// How long a frame is with the token in front of it: the one that its receiver gave its peer alone. An endpoint
-/// takes messages of everybody who finds it; those of strangers are known by their token.
-pub(super) const HEADER: usize = 8 + Frame::ENCODED;
+/// How long a frame is with what is in front of it: the token that its receiver gave its peer alone, and how far its
+/// sender is. An endpoint takes messages of everybody who finds it; those of strangers are known by their token.
+pub(super) const HEADER: usize = 8 + Progress::ENCODED + Frame::ENCODED;
 
 /// A frame as it is sent.
-pub(super) fn sealed(token: u64, frame: Frame) -> [u8; HEADER] {
+#[inline]
+pub(super) fn sealed(token: u64, progress: Progress, frame: Frame) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
     bytes[..8].copy_from_slice(&token.to_le_bytes());
-    bytes[8..].copy_from_slice(&frame.to_bytes());
+    bytes[8..8 + Progress::ENCODED].copy_from_slice(&progress.to_bytes());
+    bytes[8 + Progress::ENCODED..].copy_from_slice(&frame.to_bytes());
     bytes
 }
 
 /// A frame that came. `None`: it is a stranger's.
-pub(super) fn opened(token: u64, bytes: &[u8; HEADER]) -> Option<Result<Frame, Failure>> {
-    let (said, frame) = bytes.split_first_chunk()?;
+#[inline]
+pub(super) fn opened(
+    token: u64,
+    bytes: &[u8; HEADER],
+) -> Option<Result<(Progress, Frame), Failure>> {
+    let (said, rest) = bytes.split_first_chunk()?;
+    let (progress, frame) = rest.split_first_chunk()?;
     let frame = frame.try_into().ok()?;
-    (u64::from_le_bytes(*said) == token).then(|| Frame::from_bytes(frame))
+    let opened = || Ok((Progress::from_bytes(progress), Frame::from_bytes(frame)?));
+    (u64::from_le_bytes(*said) == token).then(opened)
+}
+
+/// How far the sender of a frame is, counted from the beginning. Every frame tells it, so that in a conversation nothing
+/// is sent for it alone.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Progress {
+    /// How many frames that take a buffer have come.
+    pub(super) arrived: u64,
+    /// How many of these buffers are free again.
+    pub(super) freed: u64,
+    /// How many messages were received.
+    pub(super) received: u64,
+}
+
+impl Progress {
+    const ENCODED: usize = 24;
+
+    fn to_bytes(self) -> [u8; Self::ENCODED] {
+        let mut bytes = [0; Self::ENCODED];
+        let words = [self.arrived, self.freed, self.received];
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8; Self::ENCODED]) -> Self {
+        let word =
+            |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
+        Progress { arrived: word(0), freed: word(8), received: word(16) }
+    }
 }
 
 /// One frame.
@@ -40,9 +79,8 @@ pub(super) enum Frame {
     Answer { id: u64, old: Option<u64> },
     /// The bytes that were asked for follow.
     Data { id: u64 },
-    /// How far the sender of this is, counted from the beginning: how many frames that take a buffer have
-    /// come, how many of these buffers are free again, and how many messages were received.
-    State { arrived: u64, freed: u64, received: u64 },
+    /// Nothing but how far its sender is.
+    State,
     /// The lane ends, by the fault of a message or of none.
     Bye { failure: Failure, id: Option<u64> },
 }
@@ -73,7 +111,7 @@ impl Frame {
             Frame::Doubt { id, key } => (6, 0, [id, key, 0, 0, 0]),
             Frame::Answer { id, old: Some(old) } => (7, 0, [id, old, 0, 0, 0]),
             Frame::Answer { id, old: None } => (8, 0, [id, 0, 0, 0, 0]),
-            Frame::State { arrived, freed, received } => (9, 0, [arrived, freed, received, 0, 0]),
+            Frame::State => (9, 0, [0; 5]),
             Frame::Put { id, key, offset } => (12, 0, [id, key, offset, 0, 0]),
             Frame::Get { id, key, offset, length } => (13, 0, [id, key, offset, length, 0]),
             Frame::Data { id } => (14, 0, [id, 0, 0, 0, 0]),
@@ -108,7 +146,7 @@ impl Frame {
             6 => Frame::Doubt { id, key: second },
             7 => Frame::Answer { id, old: Some(second) },
             8 => Frame::Answer { id, old: None },
-            9 => Frame::State { arrived: id, freed: second, received: third },
+            9 => Frame::State,
             10 => Frame::Bye { failure: failure()?, id: None },
             11 => Frame::Bye { failure: failure()?, id: Some(id) },
             12 => Frame::Put { id, key: second, offset: third },
@@ -132,7 +170,7 @@ impl Frame {
         )
     }
 
-    const VERSION: u8 = 1;
+    const VERSION: u8 = 2;
 }
 
 #[cfg(test)]
@@ -154,7 +192,7 @@ mod tests {
             Frame::Doubt { id, key },
             Frame::Answer { id, old: Some(4) },
             Frame::Answer { id, old: None },
-            Frame::State { arrived: 3, freed: 2, received: 1 },
+            Frame::State,
             Frame::Bye { failure: Failure::TooLong, id: Some(3) },
             Frame::Bye { failure: Failure::Flushed, id: None },
         ] {
@@ -165,18 +203,19 @@ mod tests {
     #[test]
     fn strangers_are_known_by_their_token() {
         let frame = Frame::Doubt { id: 1, key: 2 };
-        let bytes = sealed(77, frame);
-        assert_eq!(opened(77, &bytes), Some(Ok(frame)));
+        let progress = Progress { arrived: 3, freed: 2, received: 1 };
+        let bytes = sealed(77, progress, frame);
+        assert_eq!(opened(77, &bytes), Some(Ok((progress, frame))));
         assert_eq!(opened(78, &bytes), None);
         let mut bad = bytes;
-        bad[8] = 9;
+        bad[8 + Progress::ENCODED] = 9;
         assert_eq!(opened(77, &bad), Some(Err(Failure::Nonsense)));
     }
 
     #[test]
     fn nonsense_is_refused() {
-        let good = Frame::State { arrived: 3, freed: 2, received: 1 }.to_bytes();
-        for (at, value) in [(0, 2), (1, 0), (1, 15), (2, 1), (4, 1), (40, 1), (47, 1)] {
+        let good = Frame::Answer { id: 3, old: Some(2) }.to_bytes();
+        for (at, value) in [(0, 1), (1, 0), (1, 15), (2, 1), (4, 1), (40, 1), (47, 1)] {
             let mut bad = good;
             bad[at] = value;
             assert_eq!(Frame::from_bytes(&bad), Err(Failure::Nonsense), "{at}");

@@ -129,5 +129,6 @@ fn window(facts: &Facts) -> usize {
 
 /// Longer messages are what writes are for.
 const MAX_MESSAGE: u32 = 16 << 20;
-/// Long enough to cost nothing by itself, short enough that its end is a sign of life in time.
-const LONGEST_TRANSFER: u32 = 8 << 20;
+/// Long enough to cost nothing by itself, short enough that its end is a sign of life in time, and that two make a
+/// device busy without flooding what is between (`MOST_READ`).
+const LONGEST_TRANSFER: u32 = 1 << 20;

@@ -111,10 +111,11 @@ impl OfiLane {
             self.sleeper.stir();
             return Ok(count);
         }
-        self.core.check(Instant::now())?;
-        self.empty += 1;
-        if self.empty == EMPTY {
-            self.empty = 0;
+        self.empty = self.empty.wrapping_add(1);
+        if self.empty.is_multiple_of(EMPTY_FOR_CLOCK) {
+            self.core.check(Instant::now())?;
+        }
+        if self.empty.is_multiple_of(EMPTY) {
             self.look_after_peer()?;
         }
         Ok(0)
@@ -212,6 +213,12 @@ impl Lane for OfiLane {
         if !self.core.ready.is_empty() {
             return false;
         }
+        if let Some(endpoint) = &self.endpoint
+            && let Err(end) = self.core.speak(endpoint)
+        {
+            self.die(&end);
+            return self.core.ready.is_empty();
+        }
         let Some(endpoint) = &self.endpoint else { return true };
         self.sleeper.set(self.core.due(now));
         self.sleeper.naps() || endpoint.cq().may_sleep()
@@ -261,3 +268,5 @@ const CAPS: Caps = Caps {
 
 /// Empty polls between two looks at the peer's process: each is a system call.
 const EMPTY: u32 = 1024;
+/// Empty polls between two looks at the clock.
+const EMPTY_FOR_CLOCK: u32 = 16;

@@ -24,7 +24,8 @@ pub(super) struct Offer {
 }
 
 impl Offer {
-    const VERSION: u8 = 1;
+    /// Frames of another format follow from another offer.
+    const VERSION: u8 = 2;
     const LONGEST_NAME: usize = 64;
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
@@ -115,9 +116,9 @@ mod tests {
     #[test]
     fn a_newer_format_is_said_by_its_number() {
         let mut bytes = example().to_bytes();
-        bytes[0] = 2;
+        bytes[0] = 3;
         let error = Offer::from_bytes(&bytes).unwrap_err();
-        assert!(error.to_string().contains("format 2, this program knows 1"), "{error}");
+        assert!(error.to_string().contains("format 3, this program knows 2"), "{error}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use rdma_sys::Errno;
 use super::contexts::Contexts;
 use super::device::Device;
 use super::endpoint::{Direction, Endpoint, Remote};
-use super::frame::{Frame, HEADER, sealed};
+use super::frame::{Frame, HEADER, Progress, sealed};
 use super::gather::{Gather, Held};
 use super::mr::Mr;
 use crate::error::Error;
@@ -24,11 +24,16 @@ pub(super) struct Outgoing {
     room: usize,
     /// What frames begin with, by the peer's wish.
     token: u64,
+    /// What they tell the peer, and what the last one told.
+    progress: Progress,
+    said: Progress,
     contexts: Arc<Contexts>,
     /// What each context is used for, and what the provider uses with it.
     uses: Vec<Use>,
     held: Vec<Held>,
     free: Vec<u32>,
+    /// How many bytes are being read.
+    reading: usize,
     /// Counts what goes on: while it stands still, nothing does.
     moves: u64,
     /// The provider takes no more at the moment.
@@ -39,8 +44,11 @@ pub(super) struct Outgoing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     Free,
-    /// An operation's transfer.
-    Transfer(u32),
+    /// An operation's transfer, and how many bytes it reads.
+    Transfer {
+        at: u32,
+        reads: usize,
+    },
     /// An operation's frame.
     Frame(u32),
     /// Words of the lane itself.
@@ -61,10 +69,13 @@ impl Outgoing {
             buffers: Arc::new(Mr::new(device.clone(), &memory, Rights::NONE)?),
             room,
             token,
+            progress: Progress::default(),
+            said: Progress::default(),
             contexts: Arc::new(Contexts::new(window)),
             uses: vec![Use::Free; window],
             held: (0..window).map(|_| Held::default()).collect(),
             free: (0..window as u32).rev().collect(),
+            reading: 0,
             moves: 0,
             blocked: false,
         })
@@ -107,6 +118,18 @@ impl Outgoing {
         self.uses.contains(&Use::Own)
     }
 
+    /// Frames from now on tell this.
+    #[inline]
+    pub(super) fn tell(&mut self, progress: Progress) {
+        self.progress = progress;
+    }
+
+    /// What the peer was told last.
+    #[inline]
+    pub(super) fn said(&self) -> Progress {
+        self.said
+    }
+
     /// What is under way, by what it is used for.
     pub(super) fn find<T>(&self, wanted: impl Fn(&Use) -> Option<T>) -> Option<T> {
         self.uses.iter().find_map(wanted)
@@ -133,31 +156,41 @@ impl Outgoing {
     ) -> Result<bool, Errno> {
         let Some(context) = self.free.last().copied() else { return Ok(false) };
         let at = context as usize * self.room;
-        self.buffers.memory().write(at, &sealed(self.token, frame));
+        self.buffers.memory().write(at, &sealed(self.token, self.progress, frame));
         let place = self.buffers.memory().address().wrapping_add(at);
         let mut all = pieces.behind(place, HEADER + copied, self.buffers.desc());
         let note = self.contexts.at(context as usize);
         // SAFETY: the buffer and the context are ours, the pieces the caller's operation's, and their
         // registrations are in `held`: all stay until the provider is done or the lane has closed the endpoint.
         let posted = unsafe { endpoint.send(&mut all, note) };
-        self.note(posted, context, used, all.into_held())
+        let sent = self.note(posted, context, used, all.into_held())?;
+        if sent {
+            self.said = self.progress;
+        }
+        Ok(sent)
     }
 
-    /// Begins a transfer; `false`: there is no room for it now.
+    /// Begins an operation's transfer; `false`: there is no room for it now.
     #[inline]
     pub(super) fn transfer(
         &mut self,
         mut pieces: Gather,
         remote: Remote,
         direction: Direction,
-        used: Use,
+        at: u32,
         endpoint: &Endpoint,
     ) -> Result<bool, Errno> {
         let Some(context) = self.free.last().copied() else { return Ok(false) };
+        let reads = if direction == Direction::Read { pieces.total() } else { 0 };
+        if reads > 0 && self.reading > 0 && self.reading + reads > MOST_READ {
+            return Ok(false);
+        }
         let note = self.contexts.at(context as usize);
         // SAFETY: as for `send`.
         let posted = unsafe { endpoint.transfer(&mut pieces, remote, direction, note) };
-        self.note(posted, context, used, pieces.into_held())
+        let begun = self.note(posted, context, Use::Transfer { at, reads }, pieces.into_held())?;
+        self.reading += if begun { reads } else { 0 };
+        Ok(begun)
     }
 
     #[inline]
@@ -188,6 +221,9 @@ impl Outgoing {
     pub(super) fn complete(&mut self, context: usize) -> Use {
         let Some(used) = self.uses.get_mut(context) else { return Use::Free };
         let used = std::mem::replace(used, Use::Free);
+        if let Use::Transfer { reads, .. } = used {
+            self.reading -= reads;
+        }
         if used != Use::Free {
             self.held[context] = Held::default();
             self.free.push(context as u32);
@@ -201,8 +237,12 @@ impl Outgoing {
         self.uses.fill(Use::Free);
         self.held.fill_with(Held::default);
         self.free = (0..self.uses.len() as u32).collect();
+        self.reading = 0;
     }
 }
 
+/// How many bytes are read at a time. What is written is held up by the network, but a device that is asked for more
+/// sends it all at once, and whatever is between loses what it has no room for: soft-RoCE lost most of 32 MiB.
+const MOST_READ: usize = 2 << 20;
 /// Contexts that operations leave for the lane's own words.
 const RESERVED: usize = 2;

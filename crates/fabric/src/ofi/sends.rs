@@ -9,7 +9,7 @@ use std::time::Instant;
 use rdma_sys::Errno;
 
 use super::endpoint::{Direction, Endpoint, Remote};
-use super::frame::{Change, Frame};
+use super::frame::{Change, Frame, Progress};
 use super::gather::Gather;
 use super::inbox::scatter;
 use super::mr::registration;
@@ -149,7 +149,7 @@ impl Sends {
         let asked = self.asked.first().map(|question| question.at);
         let with_provider = || {
             self.out.find(|used| match used {
-                Use::Transfer(at) | Use::Frame(at) => Some(*at),
+                Use::Transfer { at, .. } | Use::Frame(at) => Some(*at),
                 Use::Free | Use::Own => None,
             })
         };
@@ -235,7 +235,7 @@ impl Sends {
         let Some(remote) = flying.op.work.target().and_then(|to| remote(to, part.offset)) else {
             return Err(Errno(libc::EINVAL));
         };
-        if !self.out.transfer(pieces, remote, direction, Use::Transfer(at), endpoint)? {
+        if !self.out.transfer(pieces, remote, direction, at, endpoint)? {
             return Ok(Handed::Blocked);
         }
         Ok(self.handed(at, cut, part.last))
@@ -419,14 +419,16 @@ impl Sends {
         over.add(op, Ok(done));
     }
 
+    /// Frames from now on tell the peer this.
+    #[inline]
+    pub(super) fn tell(&mut self, progress: Progress) {
+        self.out.tell(progress);
+    }
+
     /// The peer says how far it is.
-    pub(super) fn hear(
-        &mut self,
-        arrived: u64,
-        freed: u64,
-        received: u64,
-        over: &mut Over<'_>,
-    ) -> Result<(), Failure> {
+    #[inline]
+    pub(super) fn hear(&mut self, progress: Progress, over: &mut Over<'_>) -> Result<(), Failure> {
+        let Progress { arrived, freed, received } = progress;
         let possible = freed <= arrived && arrived <= self.sent && received <= self.next_message;
         if !possible {
             return Err(Failure::Nonsense);

@@ -28,8 +28,8 @@ pub(super) struct Slots {
 impl Slots {
     /// Buffers beyond those that peers are promised: for what needs none.
     pub(super) const SPARE: usize = 16;
-    /// How long one is.
-    pub(super) const SIZE: usize = HEADER + 16 * 1024;
+    /// How long one is, header and all: what ofi_rxm sends at once. It would ask for longer ones first.
+    pub(super) const SIZE: usize = 16 * 1024;
 
     pub(super) fn new(device: &Arc<Device>, count: usize) -> Result<Self, Error> {
         let memory = Memory::allocate(count * Self::SIZE, Pages::Plain)?;

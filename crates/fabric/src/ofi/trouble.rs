@@ -8,7 +8,7 @@ use super::av::Address;
 use super::config::Config;
 use super::domain::{Domain, Shared};
 use super::endpoint::Endpoint;
-use super::frame::{Change, Frame};
+use super::frame::{Change, Frame, Progress};
 use super::gather::Gather;
 use super::life::Home;
 use super::offer::Offer;
@@ -111,8 +111,6 @@ fn nonsense_ends_the_lane() {
     let from = region(&domain);
     let (id, imm) = (0, None);
     for (frame, bytes) in [
-        (Frame::State { arrived: 9, freed: 0, received: 0 }, 0),
-        (Frame::State { arrived: 1, freed: 0, received: 9 }, 0),
         (Frame::Answer { id: 0, old: Some(7) }, 0),
         (Frame::Data { id: 0 }, 8),
         (Frame::Message { id, total: 4, offset: 0, imm }, 8),
@@ -126,6 +124,17 @@ fn nonsense_ends_the_lane() {
         lane.post(&mut VecDeque::from([Op::send(1, from.slice(..8))]));
         let done = rogue.say(frame, bytes, &mut *lane);
         assert_cut_off(done, &mut *lane, &mut rogue, &format!("{frame:?}"));
+    }
+    for progress in [
+        Progress { arrived: 9, ..Progress::default() },
+        Progress { arrived: 1, freed: 0, received: 9 },
+        Progress { arrived: 0, freed: 1, received: 0 },
+    ] {
+        let (mut lane, mut rogue) = against_a_rogue(&domain);
+        lane.post(&mut VecDeque::from([Op::send(1, from.slice(..8))]));
+        rogue.out.tell(progress);
+        let done = rogue.say(Frame::State, 0, &mut *lane);
+        assert_cut_off(done, &mut *lane, &mut rogue, &format!("{progress:?}"));
     }
 }
 
