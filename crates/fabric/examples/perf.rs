@@ -5,12 +5,14 @@
 //! message) or MB per second (`write_bw`); nanoseconds for an operation, sixteen under way (`write_16`);
 //! microseconds for a request of 128 bytes that is answered by a write of SIZE with a number, one under way
 //! (`rpc_lat`) or sixteen (`rpc_16`). `idle` sleeps ROUNDS seconds as a connected pair and prints the share of a core it used,
-//! in percent. Lanes: shm, tcp, tcp-encrypted, verbs; and links over each: link-shm, link-tcp, link-verbs.
+//! in percent. Lanes: shm, tcp, tcp-encrypted, verbs; libfabric's providers: ofi-tcp, ofi-shm, ofi-verbs; and links over
+//! some: link-shm, link-tcp, link-verbs, link-ofi.
 #![allow(clippy::print_stdout, reason = "its answer")]
 
 use std::collections::VecDeque;
 use std::error::Error;
 use std::io::{BufRead, BufReader, Lines, Write};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -18,7 +20,7 @@ use std::time::{Duration, Instant};
 use fabric::link::{Class, Endpoint, Settings};
 use fabric::{
     Completion, Done, Fabric, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Side, Window,
-    shm, tcp, verbs, wait,
+    ofi, shm, tcp, verbs, wait,
 };
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -61,6 +63,7 @@ impl Run {
                 Ok(Box::new(tcp::Tcp::new(config)))
             }
             "verbs" => verbs(self.devices.get(end)),
+            "ofi-tcp" | "ofi-shm" | "ofi-verbs" => ofi(&self.lane[4..], self.devices.get(end)),
             other => Err(format!("no lane {other}").into()),
         }
     }
@@ -436,6 +439,16 @@ fn verbs(device: Option<&String>) -> Outcome<Box<dyn Fabric>> {
     let wish = verbs::Wish { device: device.cloned(), port: None, gid_index: None, mtu: 4096 };
     let choice = verbs::choose(&survey.devices, &wish)?;
     Ok(Box::new(verbs::Domain::open(library, &choice)?))
+}
+
+/// A provider of libfabric, on the device named; over TCP to this host itself.
+fn ofi(provider: &str, device: Option<&String>) -> Outcome<Box<dyn Fabric>> {
+    let mut survey = ofi::survey(None).map_err(|off| off.to_string())?;
+    survey.providers.retain(|found| device.is_none_or(|device| found.domain == *device));
+    let choice = ofi::choose(&survey, Some(provider)).map_err(|none| none.to_string())?;
+    let address = (provider == "tcp").then_some(Ipv4Addr::LOCALHOST.into());
+    let config = ofi::Config { address, ..ofi::Config::default() };
+    Ok(Box::new(ofi::Domain::open(&choice, config)?))
 }
 
 const LIMIT: Duration = Duration::from_secs(20);

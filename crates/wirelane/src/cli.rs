@@ -149,6 +149,17 @@ pub(crate) enum Command {
     Man(ManArgs),
 }
 
+impl Command {
+    /// Whether it makes links itself, and starts no programs of others.
+    pub(crate) fn makes_links(&self) -> bool {
+        match self {
+            Command::Serve(_) | Command::Kv(_) | Command::Connect(_) => true,
+            Command::Bench(args) => args.makes_links(),
+            _ => false,
+        }
+    }
+}
+
 /// How much to log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogLevel {

@@ -2,7 +2,7 @@
 //!
 //! `cli` holds what can be typed, one module per command does the work and renders it, `exit` maps
 //! outcomes to exit codes, `output` is the only door to stdout. Nothing below this crate reads the
-//! environment or a configuration file.
+//! environment or a configuration file; what libfabric reads of it, `surroundings` sets.
 //!
 //! Start at [`main`].
 
@@ -47,6 +47,7 @@ mod setup;
 mod signals;
 mod size;
 mod snapshot;
+mod surroundings;
 mod ticket;
 mod tls_file;
 mod token;
@@ -76,6 +77,9 @@ fn run(cli: Cli) -> Result<Exit, Failure> {
         return version::run(global);
     }
     let Some(command) = cli.command else { return cli::help() };
+    if command.makes_links() {
+        surroundings::prepare();
+    }
     match command {
         Command::Serve(args) => serve::run(global, &args),
         Command::Connect(args) => connect::run(global, &args),

@@ -50,8 +50,8 @@ impl Domain {
             let off = Unavailable::Library(error);
             Error::new(Kind::Unsupported, call(), &off, off.remedy())
         })?;
-        if is_rdma(&wanted.name) && keeps_registrations(std::env::var_os(CACHE).as_deref()) {
-            let why = "libfabric keeps registrations of devices in a cache, which does not see our memory come and \
+        if keeps_registrations(&wanted.name) && is_on(std::env::var_os(CACHE).as_deref()) {
+            let why = "libfabric keeps its registrations in a cache, which does not see our memory come and \
                        go: bytes would go where a region was before";
             let remedy = "set FI_MR_CACHE_MAX_COUNT=0 in the environment";
             return Err(Error::new(Kind::Unsupported, call(), why, remedy));
@@ -146,11 +146,17 @@ impl Fabric for Domain {
     }
 }
 
+/// Whether a provider of this name keeps registrations in libfabric's cache though we ask to register by ourselves. EFA
+/// does not (1.17 to 2.6: it opens the cache for those who cannot); software has none.
+pub fn keeps_registrations(provider: &str) -> bool {
+    is_rdma(provider) && provider != "efa"
+}
+
 /// How many registrations libfabric's cache may keep. The library has no other door to it, and it watches for memory
 /// that is unmapped by patching the C library, by which our own memory does not go.
 const CACHE: &str = "FI_MR_CACHE_MAX_COUNT";
 
-fn keeps_registrations(most: Option<&OsStr>) -> bool {
+fn is_on(most: Option<&OsStr>) -> bool {
     most.is_none_or(|most| most != "0")
 }
 
@@ -160,7 +166,8 @@ mod tests {
 
     #[test]
     fn only_a_cache_of_none_is_none() {
-        assert!(keeps_registrations(None) && keeps_registrations(Some(OsStr::new("1024"))));
-        assert!(!keeps_registrations(Some(OsStr::new("0"))));
+        assert!(is_on(None) && is_on(Some(OsStr::new("1024"))) && !is_on(Some(OsStr::new("0"))));
+        assert!(keeps_registrations("verbs;ofi_rxm") && keeps_registrations("cxi"));
+        assert!(!["efa", "tcp", "tcp;ofi_rxm", "shm"].map(keeps_registrations).contains(&true));
     }
 }

@@ -54,7 +54,7 @@ mod way;
 
 pub use choose::{Choice, Refusal, candidates, choose};
 pub use config::Config;
-pub use domain::Domain;
+pub use domain::{Domain, keeps_registrations};
 pub(crate) use keyring::Keyring;
 pub(crate) use mr::Mr;
 pub(crate) use pair::pair;

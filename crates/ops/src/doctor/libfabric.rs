@@ -50,8 +50,8 @@ pub struct Choice {
     pub provider: String,
     /// Why this one.
     pub why: String,
-    /// Whether it drives RDMA devices.
-    pub drives_devices: bool,
+    /// Whether libfabric keeps its registrations in a cache, which links have no use for.
+    pub keeps_registrations: bool,
 }
 
 impl Libfabric {

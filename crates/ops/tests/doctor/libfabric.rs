@@ -26,10 +26,10 @@ fn answered(answer: Answer) -> Libfabric {
 
 /// A libfabric with these providers, of which links take the first, or none for this reason.
 fn here(providers: &[&str], links: Result<bool, &str>) -> Libfabric {
-    let choice = |drives_devices| Choice {
+    let choice = |keeps_registrations| Choice {
         provider: providers[0].to_owned(),
         why: format!("{} is here, and best", providers[0]),
-        drives_devices,
+        keeps_registrations,
     };
     answered(Answer::Here(Here {
         version: "1.22".to_owned(),
@@ -62,8 +62,8 @@ fn fault(findings: &[Finding]) -> (Verdict, String) {
 
 #[test]
 fn an_efa_host_whose_links_go_by_efa_is_well() {
-    let tree = efa_with(&[("FI_MR_CACHE_MAX_COUNT", "0")]);
-    let told = here(&["efa", "tcp;ofi_rxm", "shm"], Ok(true));
+    let tree = efa_with(&[("FI_MR_CACHE_MAX_COUNT", "1024")]);
+    let told = here(&["efa", "tcp;ofi_rxm", "shm"], Ok(false));
     let findings = look(&tree, Some(&told));
     let [library, devices] = &findings[..] else { panic!("{findings:?}") };
     let words = "libfabric 1.22: links take efa: efa is here, and best";
@@ -171,8 +171,6 @@ fn variables_that_keep_links_from_efa() {
     for showing in ["efa", "tcp,efa", "^tcp", ""] {
         assert!(of_file(&[("FI_PROVIDER", showing)]).iter().all(|one| one.verdict == OK));
     }
-    let (verdict, summary) = fault(&of_file(&[("FI_MR_CACHE_MAX_COUNT", "1024")]));
-    assert!(verdict == WARNING && summary.contains("is 1024 and not 0"), "{summary}");
     let (verdict, summary) = fault(&of_file(&[("FI_EFA_USE_DEVICE_RDMA", "0")]));
     assert!(verdict == NOTE && summary.contains("by messages"), "{summary}");
     let (verdict, summary) = fault(&of_file(&[("FI_EFA_IFACE", "rdmap0s6")]));
@@ -187,16 +185,20 @@ fn variables_that_keep_links_from_efa() {
 }
 
 #[test]
-fn the_cache_of_registrations_is_told_where_links_would_use_a_device() {
-    let unset = "FI_MR_CACHE_MAX_COUNT is not set here";
-    let (verdict, summary) = fault(&look(&tree("efa"), Some(&here(&["efa"], Ok(true)))));
-    assert!(verdict == NOTE && summary.starts_with(unset), "{summary}");
-    // The same by a name that the user gave, without EFA; software needs no registrations.
+fn the_cache_of_registrations_is_told_where_it_keeps_links_from_a_provider() {
+    let with = |value: &str| {
+        changed("mlx5-roce", |json| json["environment"] = json!({ "FI_MR_CACHE_MAX_COUNT": value }))
+    };
     let verbs =
         Libfabric { provider: Some("verbs".to_owned()), ..here(&["verbs;ofi_rxm"], Ok(true)) };
-    assert_eq!(fault(&look(&tree("mlx5-roce"), Some(&verbs))).0, NOTE);
+    let (verdict, summary) = fault(&look(&with("1024"), Some(&verbs)));
+    let words =
+        "FI_MR_CACHE_MAX_COUNT is 1024 and not 0: links do not use verbs;ofi_rxm by libfabric";
+    assert_eq!((verdict, &*summary), (WARNING, words));
+    let is_well = |tree: &Tree, told| look(tree, Some(told)).iter().all(|one| one.verdict == OK);
+    assert!(is_well(&with("0"), &verbs) && is_well(&tree("mlx5-roce"), &verbs));
     let tcp = Libfabric { provider: Some("tcp".to_owned()), ..here(&["tcp;ofi_rxm"], Ok(false)) };
-    assert!(look(&tree("mlx5-roce"), Some(&tcp)).iter().all(|one| one.verdict == OK));
+    assert!(is_well(&with("1024"), &tcp), "software has no registrations");
 }
 
 #[test]

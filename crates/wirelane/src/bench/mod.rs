@@ -59,6 +59,13 @@ enum BenchCommand {
     History(history::HistoryArgs),
 }
 
+impl BenchArgs {
+    /// Whether it makes links itself, and starts no programs of others.
+    pub(crate) fn makes_links(&self) -> bool {
+        !matches!(self.command, BenchCommand::Nccl(_) | BenchCommand::Torch(_))
+    }
+}
+
 pub(crate) fn run(global: &Global, args: &BenchArgs) -> Result<Exit, Failure> {
     match &args.command {
         BenchCommand::Bw(args) => run::run(global, Test::Bandwidth, args),

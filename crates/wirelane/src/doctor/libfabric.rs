@@ -88,9 +88,8 @@ impl Calls {
                 }
             });
         }
-        let devices = ofi::candidates(survey, None, false).unwrap_or_default();
-        let drives_devices = devices.iter().any(|device| device.name == name);
-        Ok(Choice { provider: name, why: choice.why, drives_devices })
+        let keeps_registrations = ofi::keeps_registrations(&name);
+        Ok(Choice { provider: name, why: choice.why, keeps_registrations })
     }
 }
 
@@ -144,7 +143,7 @@ mod tests {
 
     fn links(calls: &Calls, names: &[&str]) -> Result<(String, bool), String> {
         let choice = calls.links(&survey(names))?;
-        Ok((format!("{}: {}", choice.provider, choice.why), choice.drives_devices))
+        Ok((format!("{}: {}", choice.provider, choice.why), choice.keeps_registrations))
     }
 
     const EFA: Calls = Calls { provider: None, has_efa: true, rdma: true };
@@ -152,7 +151,9 @@ mod tests {
     #[test]
     fn links_take_devices_unasked_and_software_when_it_is_named() {
         let all = ["efa", "efa", "tcp;ofi_rxm", "shm"];
-        assert_eq!(links(&EFA, &all), Ok(("efa: efa is here, and best".to_owned(), true)));
+        assert_eq!(links(&EFA, &all), Ok(("efa: efa is here, and best".to_owned(), false)));
+        let why = "verbs;ofi_rxm: verbs;ofi_rxm is here, and efa is not".to_owned();
+        assert_eq!(links(&EFA, &["verbs;ofi_rxm", "shm"]), Ok((why, true)));
         let named =
             |name: &str| Calls { provider: Some(name.to_owned()), has_efa: false, rdma: true };
         let why = "tcp;ofi_rxm: it was asked for".to_owned();

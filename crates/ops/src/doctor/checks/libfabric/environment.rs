@@ -17,31 +17,15 @@ pub(super) fn hiding(provider: &str, case: &Case<'_>) -> Option<Evidence> {
     (listed == negated && !names.is_empty()).then(|| evidence(PROVIDER, told))
 }
 
-/// libfabric keeps registrations in a cache that does not see our memory come and go: links leave its devices alone unless
-/// it is off.
+/// libfabric keeps registrations of some providers in a cache that does not see our memory come and go: links leave
+/// these alone unless it is off. Our own program turns it off, where nobody has said anything else.
 fn cache(look: &Look<'_, '_>) -> Option<Finding> {
-    let links = look.here().map(|here| &here.links);
-    let would_go = links.map(|links| links.as_ref().is_ok_and(|choice| choice.drives_devices));
-    let told = variable(look.case, CACHE);
-    let finding = match (would_go, told) {
-        (_, Some("0")) | (Some(false), _) | (None, None) => return None,
-        (None, Some(_)) if !look.has_efa() => return None,
-        (_, Some(told)) => {
-            let summary =
-                format!("{CACHE} is {told} and not 0: links do not use devices by libfabric");
-            Finding::warning("host", summary).read(evidence(CACHE, told))
-        }
-        // Every shell is so: whether a server and its clients are, is theirs to tell.
-        (Some(true), None) => {
-            let summary = format!(
-                "{CACHE} is not set here: links use devices by libfabric only where it is 0"
-            );
-            Finding::note("host", summary).read(evidence(CACHE, "not set"))
-        }
-    };
-    Some(finding.fix(format!("export {CACHE}=0")).fix(format!(
-        "For services of systemd: `Environment={CACHE}=0` in the unit; at servers and clients."
-    )))
+    let choice = look.here()?.links.as_ref().ok().filter(|choice| choice.keeps_registrations)?;
+    let told = variable(look.case, CACHE).filter(|told| *told != "0")?;
+    let summary =
+        format!("{CACHE} is {told} and not 0: links do not use {} by libfabric", choice.provider);
+    let finding = Finding::warning("host", summary).read(evidence(CACHE, told));
+    Some(finding.fix(format!("`unset {CACHE}`, at servers and clients.")))
 }
 
 fn hidden_provider(look: &Look<'_, '_>) -> Option<Finding> {
