@@ -37,8 +37,7 @@ mod verbs_rc_shared_receives_by_events {
     }));
 }
 
-/// Needs FI_UNIVERSE_SIZE=16 in the environment, since ofi_rxm makes queues for more peers than an rxe has room
-/// for, and FI_MR_CACHE_MAX_COUNT=0.
+/// Needs what `fabric::ofi::ENVIRONMENT` lists.
 mod ofi_verbs {
     reliable_lane!(crate::ofi());
 }

@@ -7,14 +7,10 @@ use std::ffi::OsStr;
 
 /// Sets what links need, for commands that make some and start no other programs with them: those would inherit it.
 pub(crate) fn prepare() {
-    for (name, value) in LINKS {
+    for (name, value) in fabric::ofi::ENVIRONMENT {
         if std::env::var_os(name).is_none_or(|told| told == OsStr::new("")) {
             // SAFETY: called by `run` before anything else is done: nobody else reads or changes the environment.
             unsafe { std::env::set_var(name, value) };
         }
     }
 }
-
-/// No cache of registrations: it does not see our memory come and go. And queues for few peers: each endpoint of a
-/// lane has one, and ofi_rxm makes room for 256, more than some devices have.
-const LINKS: [(&str, &str); 2] = [("FI_MR_CACHE_MAX_COUNT", "0"), ("FI_UNIVERSE_SIZE", "16")];

@@ -1,19 +1,18 @@
 //! A provider in use: a [`Fabric`].
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::choose::Choice;
 use super::config::Config;
 use super::device::Device;
+use super::environment::{obstacle, variable};
 use super::failure::error;
 use super::half::OfiHalf;
 use super::info::{Facts, Query};
 use super::library::library;
 use super::mr::{Mr, registration};
 use super::survey::Unavailable;
-use super::way::is_rdma;
 use crate::attached::Attached;
 use crate::error::{Error, Kind};
 use crate::memory::Memory;
@@ -50,11 +49,8 @@ impl Domain {
             let off = Unavailable::Library(error);
             Error::new(Kind::Unsupported, call(), &off, off.remedy())
         })?;
-        if keeps_registrations(&wanted.name) && is_on(std::env::var_os(CACHE).as_deref()) {
-            let why = "libfabric keeps its registrations in a cache, which does not see our memory come and \
-                       go: bytes would go where a region was before";
-            let remedy = "set FI_MR_CACHE_MAX_COUNT=0 in the environment";
-            return Err(Error::new(Kind::Unsupported, call(), why, remedy));
+        if let Some((why, remedy)) = obstacle(&wanted.name, variable) {
+            return Err(Error::new(Kind::Unsupported, call(), why, &remedy));
         }
         let query = Query { provider: Some(&wanted.name), address: config.address };
         let gone = |why: &dyn std::fmt::Display| {
@@ -143,31 +139,5 @@ impl Fabric for Domain {
     /// Both sides are alike.
     fn half(&self, _side: Side) -> Result<Box<dyn Half>, Error> {
         Ok(Box::new(OfiHalf::new(self.shared.clone())?))
-    }
-}
-
-/// Whether a provider of this name keeps registrations in libfabric's cache though we ask to register by ourselves. EFA
-/// does not (1.17 to 2.6: it opens the cache for those who cannot); software has none.
-pub fn keeps_registrations(provider: &str) -> bool {
-    is_rdma(provider) && provider != "efa"
-}
-
-/// How many registrations libfabric's cache may keep. The library has no other door to it, and it watches for memory
-/// that is unmapped by patching the C library, by which our own memory does not go.
-const CACHE: &str = "FI_MR_CACHE_MAX_COUNT";
-
-fn is_on(most: Option<&OsStr>) -> bool {
-    most.is_none_or(|most| most != "0")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_cache_of_none_is_none() {
-        assert!(is_on(None) && is_on(Some(OsStr::new("1024"))) && !is_on(Some(OsStr::new("0"))));
-        assert!(keeps_registrations("verbs;ofi_rxm") && keeps_registrations("cxi"));
-        assert!(!["efa", "tcp", "tcp;ofi_rxm", "shm"].map(keeps_registrations).contains(&true));
     }
 }

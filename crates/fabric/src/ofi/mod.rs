@@ -26,6 +26,7 @@ mod cq;
 mod device;
 mod domain;
 mod endpoint;
+mod environment;
 mod fabric;
 mod failure;
 mod frame;
@@ -54,7 +55,8 @@ mod way;
 
 pub use choose::{Choice, Refusal, candidates, choose};
 pub use config::Config;
-pub use domain::{Domain, keeps_registrations};
+pub use domain::Domain;
+pub use environment::{ENVIRONMENT, keeps_registrations};
 pub(crate) use keyring::Keyring;
 pub(crate) use mr::Mr;
 pub(crate) use pair::pair;
