@@ -105,6 +105,8 @@ pub struct Caps {
     /// Nothing wakes who sleeps on it: the lane looks by itself, after sleeps that grow to some milliseconds
     /// while nothing comes. So a message after silence may come that much later, and idle is not quite free.
     pub naps: bool,
+    /// Whether a device moves the bytes, without the kernel.
+    pub rdma: bool,
 }
 
 impl Caps {

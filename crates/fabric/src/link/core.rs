@@ -580,6 +580,7 @@ fn caps(config: &Config) -> Caps {
         lent: crate::lane::LentPath::OneCopy,
         spins: true,
         naps: false,
+        rdma: false,
         ordered: false,
     }
 }

@@ -81,10 +81,7 @@ impl Endpoint {
         // A queue that several links share would give one the messages of another.
         settings.verbs.use_srq = false;
         let has = |class| settings.classes.contains(&class);
-        let providers = has(Class::Ofi).then(|| {
-            let (config, wish) = (settings.ofi.clone(), settings.ofi_provider.clone());
-            Arc::new(Providers::new(config, wish, settings.classes == [Class::Ofi]))
-        });
+        let providers = has(Class::Ofi).then(|| Arc::new(Providers::new(&settings)));
         let ports = Ports {
             library: has(Class::Verbs).then(|| settings.library.clone()),
             providers: providers.clone(),
@@ -258,6 +255,11 @@ impl Endpoint {
     /// What all lanes of a kind have done since this endpoint was made, those that are gone included.
     pub fn carried(&self, class: Class) -> Stats {
         self.inner.ledger.sum(class)
+    }
+
+    /// The same of all lanes by devices: over verbs, and by those providers of libfabric that drive some.
+    pub fn carried_by_rdma(&self) -> Stats {
+        self.inner.ledger.rdma()
     }
 
     /// Every link's report, for those who count.

@@ -394,4 +394,5 @@ const CAPS: Caps = Caps {
     lent: LentPath::Direct,
     spins: false,
     naps: false,
+    rdma: false,
 };

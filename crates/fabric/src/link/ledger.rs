@@ -9,7 +9,8 @@ use crate::stats::Stats;
 /// Counters that only grow, however lanes come and go.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
-    accounts: Mutex<[Account; Class::ALL.len()]>,
+    /// For each kind what no device moved, and what one did.
+    accounts: Mutex<[[Account; 2]; Class::ALL.len()]>,
 }
 
 #[derive(Debug, Default)]
@@ -22,9 +23,11 @@ struct Account {
 impl Ledger {
     /// Takes note of a new lane.
     pub(super) fn enter(&self, lane: &dyn Lane) {
-        let at = Class::ALL.iter().position(|class| class.name() == lane.caps().lane);
+        let caps = lane.caps();
+        let at = Class::ALL.iter().position(|class| class.name() == caps.lane);
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(account) = at.and_then(|at| accounts.get_mut(at)) {
+        if let Some(kind) = at.and_then(|at| accounts.get_mut(at)) {
+            let account = &mut kind[usize::from(caps.rdma)];
             account.settle();
             account.open.push(lane.stats().clone());
         }
@@ -32,13 +35,25 @@ impl Ledger {
 
     /// What lanes of a kind have done.
     pub(super) fn sum(&self, class: Class) -> Stats {
+        self.sum_of(|kind, _| kind == class)
+    }
+
+    /// What lanes by devices have done, of whatever kind.
+    pub(super) fn rdma(&self) -> Stats {
+        self.sum_of(|_, rdma| rdma)
+    }
+
+    fn sum_of(&self, counts: impl Fn(Class, bool) -> bool) -> Stats {
         let sum = Stats::default();
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = Class::ALL.iter().position(|known| *known == class);
-        if let Some(account) = at.and_then(|at| accounts.get_mut(at)) {
-            account.settle();
-            sum.absorb(&account.settled);
-            account.open.iter().for_each(|open| sum.absorb(open));
+        for (class, kind) in Class::ALL.into_iter().zip(accounts.iter_mut()) {
+            for (rdma, account) in [false, true].into_iter().zip(kind) {
+                if counts(class, rdma) {
+                    account.settle();
+                    sum.absorb(&account.settled);
+                    account.open.iter().for_each(|open| sum.absorb(open));
+                }
+            }
         }
         sum
     }

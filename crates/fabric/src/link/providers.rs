@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::config::Policy;
+use super::control::Class;
+use super::settings::Settings;
 use crate::error::Error;
 use crate::ofi::{self, Choice, Config, Domain, Provider, Way};
 use crate::open::Fabric;
@@ -13,6 +15,8 @@ pub(super) struct Providers {
     config: Config,
     /// Its name; none: the best.
     wish: Option<String>,
+    /// Names of the RDMA devices that may be used; none: all.
+    devices: Vec<String>,
     /// Whether software will do unasked: where nothing else may be used.
     software: bool,
     /// By the names of their ways.
@@ -20,8 +24,15 @@ pub(super) struct Providers {
 }
 
 impl Providers {
-    pub(super) fn new(config: Config, wish: Option<String>, software: bool) -> Self {
-        Providers { config, wish, software, domains: Mutex::default() }
+    pub(super) fn new(settings: &Settings) -> Self {
+        let named = settings.devices.iter().chain(&settings.wish.device);
+        Providers {
+            config: settings.ofi.clone(),
+            wish: settings.ofi_provider.clone(),
+            devices: named.cloned().collect(),
+            software: settings.classes == [Class::Ofi],
+            domains: Mutex::default(),
+        }
     }
 
     /// What is here, the best first, or why nothing is; may block.
@@ -29,7 +40,22 @@ impl Providers {
         let library = self.config.library.as_deref();
         let survey = ofi::survey(library).map_err(|off| format!("{off} — {}", off.remedy()))?;
         let found = ofi::candidates(&survey, self.wish.as_deref(), self.software);
-        found.map_err(|refusal| refusal.to_string())
+        let mut found = found.map_err(|refusal| refusal.to_string())?;
+        found.retain(|provider| self.allows(provider));
+        match found.is_empty() {
+            true => Err(format!("libfabric has nothing on {}", self.devices.join(", "))),
+            false => Ok(found),
+        }
+    }
+
+    /// Whether it is software, or goes by a device that may be used. libfabric adds the kind of endpoint to EFA's names
+    /// (`rdmap0s6-rdm`).
+    fn allows(&self, provider: &Provider) -> bool {
+        let is_it = |device: &String| {
+            let rest = provider.domain.strip_prefix(device.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        self.devices.is_empty() || !ofi::is_rdma(&provider.name) || self.devices.iter().any(is_it)
     }
 
     /// Registers a region with those that are open.
@@ -91,5 +117,29 @@ impl Demands {
             (false, _) if self.encrypt => Some("it must be encrypted, and libfabric cannot"),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_device_is_the_only_one_that_is_used() {
+        let provider = |name: &str, domain: &str| Provider {
+            name: name.to_owned(),
+            version: (1, 22),
+            fabric: String::new(),
+            domain: domain.to_owned(),
+        };
+        let wish = crate::verbs::Wish { device: Some("rdmap0s6".to_owned()), ..<_>::default() };
+        let named = Providers::new(&Settings { wish, ..Settings::default() });
+        let allowed = [("efa", "rdmap0s6-rdm"), ("verbs;ofi_rxm", "rdmap0s6"), ("tcp", "eth0")];
+        assert!(allowed.iter().all(|(name, domain)| named.allows(&provider(name, domain))));
+        for other in ["rdmap0s60-rdm", "rdmap1s6-rdm", ""] {
+            assert!(!named.allows(&provider("efa", other)), "{other}");
+        }
+        let all = Providers::new(&Settings::default());
+        assert!(all.allows(&provider("efa", "rdmap1s6-rdm")));
     }
 }

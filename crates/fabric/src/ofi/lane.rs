@@ -12,6 +12,7 @@ use super::grave::{Grave, Remains};
 use super::life::Life;
 use super::mr::registration;
 use super::sleeper::Sleeper;
+use super::way::is_rdma;
 use crate::error::{Error, Kind};
 use crate::lane::{Caps, Lane, LentPath, number};
 use crate::op::{Completion, Failure, Op, Work};
@@ -45,7 +46,8 @@ impl OfiLane {
         grave: Option<Grave>,
         max_message: usize,
     ) -> Self {
-        let caps = Caps { max_message, naps: sleeper.naps(), ..CAPS };
+        let rdma = is_rdma(&shared.device.facts().provider);
+        let caps = Caps { max_message, naps: sleeper.naps(), rdma, ..CAPS };
         let endpoint = Some(endpoint);
         OfiLane { id: number(), caps, endpoint, core, sleeper, life, grave, empty: 0, shared }
     }
@@ -264,6 +266,7 @@ const CAPS: Caps = Caps {
     lent: LentPath::Direct,
     spins: true,
     naps: false,
+    rdma: false,
 };
 
 /// Empty polls between two looks at the peer's process: each is a system call.

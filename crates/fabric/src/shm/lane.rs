@@ -383,6 +383,7 @@ const CAPS: Caps = Caps {
     lent: LentPath::OneCopy,
     spins: true,
     naps: false,
+    rdma: false,
 };
 
 /// How a region is reached, where an address would stand: no memory lies so low.

@@ -37,6 +37,7 @@ impl SimLane {
             lent: LentPath::Direct,
             spins: true,
             naps: false,
+            rdma: false,
         };
         SimLane { end, caps, stats: Arc::default(), bell }
     }

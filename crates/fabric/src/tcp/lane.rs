@@ -155,4 +155,5 @@ const CAPS: Caps = Caps {
     lent: LentPath::Direct,
     spins: true,
     naps: false,
+    rdma: false,
 };

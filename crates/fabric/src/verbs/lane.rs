@@ -409,6 +409,7 @@ fn caps(rail: &Rail, qp: &Qp, datagram: Option<&Datagram>, max_message: u32) -> 
         lent: LentPath::Direct,
         spins: !rail.config.use_event_channel,
         naps: false,
+        rdma: true,
     }
 }
 

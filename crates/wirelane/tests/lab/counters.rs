@@ -3,6 +3,8 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::prometheus::{Prometheus, Target};
 use crate::{Server, one_device, packets_sent, run, text, write_bandwidth};
 
@@ -22,39 +24,46 @@ fn wait_for(url: &str) {
     }
 }
 
-/// A store on one end of a wire, used from the other end over verbs.
+/// A store on one end of a wire, used from the other end over verbs or by libfabric.
 struct Store {
     _server: Server,
     config: String,
+    transport: &'static str,
 }
 
 impl Store {
-    fn start() -> Store {
+    fn start(transport: &'static str) -> Store {
         let far = one_device("rxe1");
         let address = ["--listen", "127.0.0.1:50078", "--http", "127.0.0.1:8078"];
         let serve = Command::new(env!("CARGO_BIN_EXE_wirelane"))
-            .args(["serve", "--memory", "64MiB", "--config", &far])
+            .args(["serve", "--memory", "64MiB", "--config", &far, "--transport", transport])
             .args(address)
             .spawn();
         let store = Store {
             _server: Server(serve.expect("the server starts")),
             config: one_device("rxe0"),
+            transport,
         };
         wait_for("http://127.0.0.1:8078/readyz");
         store
     }
 
-    fn kv(&self, arguments: &[&str]) {
-        let way = ["kv", "--server", "127.0.0.1:50078", "--transport", "verbs", "--config"];
+    fn kv(&self, arguments: &[&str]) -> String {
+        let way = ["kv", "--server", "127.0.0.1:50078", "--transport", self.transport, "--config"];
         let words = [&way, &[self.config.as_str()][..], arguments].concat();
         let output = run(env!("CARGO_BIN_EXE_wirelane"), &words);
         assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    fn get(path: &str) -> String {
+        let url = format!("http://127.0.0.1:8078{path}");
+        text(&run("curl", &["-sSf", "--max-time", "20", &url]).stdout)
     }
 
     /// What one of its counters says.
     fn count(&self, name: &str) -> u64 {
-        let scrape = run("curl", &["-sSf", "--max-time", "20", "http://127.0.0.1:8078/metrics"]);
-        let scrape = text(&scrape.stdout);
+        let scrape = Self::get("/metrics");
         let bytes = |kind: &str| sample(&scrape, &format!("wirelane_rdma_{kind}_bytes_total"));
         let sent = sample(&scrape, "wirelane_rdma_bytes_sent_total");
         let received = sample(&scrape, "wirelane_rdma_bytes_received_total");
@@ -80,7 +89,34 @@ impl Store {
 
 #[test]
 fn bytes_that_went_by_verbs_are_counted_exactly() {
-    let store = Store::start();
+    count_exactly(&Store::start("verbs"));
+}
+
+/// The same by libfabric: a value is written straight into the client's memory, and read straight from it.
+#[test]
+fn bytes_that_went_by_libfabric_are_counted_exactly() {
+    let before = [packets_sent("rxe0"), packets_sent("rxe1")];
+    let store = Store::start("ofi");
+    count_exactly(&store);
+    let bench =
+        store.kv(&["bench", "--ops", "100", "--keys", "20", "--value-size", "65536", "--json"]);
+    let bench: Value = serde_json::from_str(&bench).expect("JSON");
+    assert_eq!((&bench["transport"], &bench["errors"]), (&"ofi".into(), &0.into()), "{bench}");
+    let sent = [packets_sent("rxe0") - before[0], packets_sent("rxe1") - before[1]];
+    // What was put came from one device, what was got from the other, in packets of at most 4 KiB.
+    assert!(sent.iter().all(|packets| *packets > 1024), "{sent:?}");
+    let status: Value = serde_json::from_str(&Store::get(STATUS)).expect("JSON");
+    let offers = status["transports"].as_array().expect("a list");
+    let offer = offers.iter().find(|offer| offer["name"] == "ofi").expect("libfabric");
+    let why = offer["why"].as_str().expect("a reason");
+    assert!(offer["offered"] == true && why.contains("verbs;ofi_rxm"), "{offer}");
+    let rail = status["links"][0]["rails"][0]["name"].as_str().expect("a rail");
+    assert!(rail.starts_with("verbs;ofi_rxm rxe1 "), "{rail}");
+}
+
+const STATUS: &str = "/api/v1/transport/status";
+
+fn count_exactly(store: &Store) {
     let folder = tempfile::tempdir().expect("a folder");
     let file = |length: usize| {
         let path = folder.path().join(length.to_string());

@@ -77,7 +77,7 @@ rows! {
     GRPC_IDLED = counter("grpc_idled_total", "",
         "Answers that nobody read for too long, which cost their connections");
 
-    // RDMA: what lanes over verbs did, at this end.
+    // RDMA: what lanes by devices did, over verbs or libfabric, at this end.
     SEND_LATENCY = summary("rdma_send_latency_ns", "ns",
         "From post to completion of sends, writes and reads; one in 32 is timed");
     SEND_LATENCY_SECONDS = histogram("rdma_send_latency_seconds", "seconds", "The same, in buckets that can be added up");

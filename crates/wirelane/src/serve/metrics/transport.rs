@@ -13,7 +13,7 @@ use crate::serve::status::Status;
 
 pub(super) fn add(answer: &mut Exposition, status: &Status) {
     let endpoint = &status.parts.endpoint;
-    rdma(answer, &endpoint.carried(Class::Verbs));
+    rdma(answer, &endpoint.carried_by_rdma());
     let links = endpoint.links();
     connected(answer, status, &links);
     for class in Class::ALL {
@@ -45,7 +45,7 @@ fn is_below_best(link: &Explanation, class: Class) -> bool {
         && better.into_iter().any(|better| link.rails.iter().any(|rail| rail.lane == better.name()))
 }
 
-/// What all lanes over verbs did, those included that are gone.
+/// What all lanes by devices did, those included that are gone.
 fn rdma(answer: &mut Exposition, stats: &Stats) {
     let latency = stats.latency();
     let quantiles: Vec<(f64, Value)> = QUANTILES
