@@ -111,6 +111,7 @@ pub(crate) const FUZZ: &[Need] = &[need("g++", "command -v c++", "to build libFu
 pub(crate) const COMPARE: &[Need] = &[
     need("ucx-utils", "command -v ucx_perftest", "to compare with"),
     need("iperf3", "command -v iperf3", "to compare with"),
+    need("libfabric-bin", "command -v fi_pingpong", "to compare with"),
     need("util-linux", "command -v taskset", "to bind both ends to processors"),
 ];
 

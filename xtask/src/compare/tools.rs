@@ -19,6 +19,11 @@ pub(super) fn perf(arguments: &[&str]) -> Result<f64, Failed> {
     if processors() > 1 {
         command.env("PERF_PEER_CPU", "1");
     }
+    if arguments[0].starts_with("ofi-") {
+        // As `fabric::ofi::ENVIRONMENT` has it.
+        command.envs([FEW_PEERS, ("FI_MR_CACHE_MAX_COUNT", "0")]);
+        command.envs([("FI_OFI_RXM_USE_SRX", "1"), ("FI_OFI_RXM_MSG_RX_SIZE", "256")]);
+    }
     number(shell::output(&mut limited(command))?.trim())
 }
 
@@ -41,6 +46,43 @@ pub(super) fn ucx(transports: &str, test: &str, size: usize, rounds: u32) -> Res
     // Its megabyte has 1024 times 1024 bytes.
     Ok(if latency { value } else { value * 1.048_576 })
 }
+
+/// What fi_pingpong gives: one way, and what its conversation moves.
+pub(super) struct PingPong {
+    pub(super) us: f64,
+    pub(super) mb_per_s: f64,
+}
+
+/// libfabric's own fi_pingpong, by reliable datagrams; in the lab to the first wire's far end. It counts its connecting, over
+/// half a second there, so that what counts is by how much a long run takes longer than a short one.
+pub(super) fn fi_pingpong(provider: &str, size: usize, rounds: u32) -> Result<PingPong, Failed> {
+    let (short, long) = (f64::from(rounds / 5), f64::from(rounds));
+    let first = short * fi_pingpong_once(provider, size, rounds / 5)?;
+    let us = (long * fi_pingpong_once(provider, size, rounds)? - first) / (long - short);
+    Ok(PingPong { us, mb_per_s: size as f64 / us })
+}
+
+fn fi_pingpong_once(provider: &str, size: usize, rounds: u32) -> Result<f64, Failed> {
+    let port = free_port()?;
+    let end = |cpu: u32| {
+        let mut command = bound(cpu, "fi_pingpong");
+        command.args(["-p", provider, "-e", "rdm", "-S", &size.to_string()]);
+        command.args(["-I", &rounds.to_string()]).envs([FEW_PEERS]);
+        command
+    };
+    let mut server = end(1);
+    server.args(["-B", &port]);
+    let mut client = end(0);
+    let far = if provider.starts_with("verbs") { "10.77.0.2" } else { "127.0.0.1" };
+    client.args(["-P", &port, far]);
+    let said = with_server(server, Ready::Port(port), client)?;
+    // Bytes, sent, answered, in all, time, MB/s, us one way, rate.
+    let columns: Vec<&str> = said.lines().last().unwrap_or_default().split_whitespace().collect();
+    number(columns.get(6).ok_or_else(|| format!("fi_pingpong said: {said}"))?)
+}
+
+/// Both ends' queues must fit into an rxe.
+const FEW_PEERS: (&str, &str) = ("FI_UNIVERSE_SIZE", "16");
 
 /// iperf3 with one stream: MB/s.
 pub(super) fn iperf3(seconds: u32) -> Result<f64, Failed> {

@@ -5,7 +5,7 @@
 #![allow(unsafe_code, reason = "owns a completion queue")]
 
 use std::ffi::{c_int, c_uint};
-use std::mem::zeroed;
+use std::mem::{MaybeUninit, zeroed};
 use std::os::fd::BorrowedFd;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
@@ -61,14 +61,13 @@ impl Cq {
     /// Moves things forward and appends what is over.
     #[inline]
     pub(super) fn read(&self, events: &mut Vec<Event>) -> Result<(), Errno> {
-        // SAFETY: numbers and pointers, for which zero is good.
-        let mut entries: [fi_cq_data_entry; BATCH] = unsafe { zeroed() };
+        let mut entries = [const { MaybeUninit::<fi_cq_data_entry>::uninit() }; BATCH];
         // SAFETY: the queue was opened with this format, and the array has room for as many.
         match unsafe { fi_cq_read(self.cq.as_ptr(), entries.as_mut_ptr().cast(), BATCH) } {
-            Ok(count) => events.extend(entries[..count].iter().map(|entry| Event {
-                context: entry.op_context.addr(),
-                length: entry.len,
-                verdict: Ok(()),
+            Ok(count) => events.extend(entries[..count].iter().map(|entry| {
+                // SAFETY: the provider has written so many.
+                let entry = unsafe { entry.assume_init_ref() };
+                Event { context: entry.op_context.addr(), length: entry.len, verdict: Ok(()) }
             })),
             Err(Errno(FI_EAVAIL)) => events.extend(self.failed()?),
             Err(Errno(libc::EINTR)) => {}

@@ -1,6 +1,6 @@
 //! What is compared with what.
 
-use super::super::tools::{iperf3, perf, perftest, ucx};
+use super::super::tools::{fi_pingpong, iperf3, perf, perftest, ucx};
 use super::super::turns::Better;
 use crate::Failed;
 
@@ -19,6 +19,7 @@ const US: &str = "us";
 const MBS: &str = "MB/s";
 const SHM: &str = "shm,self";
 const TCP: &str = "tcp,self";
+const OFI_TCP: &str = "tcp;ofi_rxm";
 
 /// Like with like: `ucp_put_lat` watches the data itself, so it is compared with a plain write watched
 /// the same way; a write with a number is told by a completion, as `ucp_am_lat` is.
@@ -125,6 +126,79 @@ pub(super) const HOST_ROWS: &[Row] = &[
         ours: || perf(&["link-shm", "imm_lat", "64", "500000"]),
         theirs: || perf(&["shm", "imm_lat", "64", "500000"]),
     },
+    // fi_pingpong has messages alone: one way, and what a conversation of this size moves.
+    Row {
+        name: "libfabric tcp, send 64 B",
+        peer: "fi_pingpong",
+        unit: US,
+        better: Better::Less,
+        aim: 1.0,
+        ours: || perf(&["ofi-tcp", "send_lat", "64", "50000"]),
+        theirs: || Ok(fi_pingpong(OFI_TCP, 64, 50000)?.us),
+    },
+    Row {
+        name: "libfabric tcp, send 4 KiB",
+        peer: "fi_pingpong",
+        unit: US,
+        better: Better::Less,
+        aim: 1.0,
+        ours: || perf(&["ofi-tcp", "send_lat", "4096", "50000"]),
+        theirs: || Ok(fi_pingpong(OFI_TCP, 4096, 50000)?.us),
+    },
+    Row {
+        name: "libfabric tcp, send 64 KiB",
+        peer: "fi_pingpong",
+        unit: US,
+        better: Better::Less,
+        aim: 1.0,
+        ours: || perf(&["ofi-tcp", "send_lat", "65536", "5000"]),
+        theirs: || Ok(fi_pingpong(OFI_TCP, 65536, 5000)?.us),
+    },
+    Row {
+        name: "libfabric tcp, send 1 MiB",
+        peer: "fi_pingpong",
+        unit: US,
+        better: Better::Less,
+        aim: 1.0,
+        ours: || perf(&["ofi-tcp", "send_lat", "1048576", "1000"]),
+        theirs: || Ok(fi_pingpong(OFI_TCP, 1048576, 1000)?.us),
+    },
+    Row {
+        name: "libfabric tcp, bandwidth 64 B",
+        peer: "fi_pingpong",
+        unit: MBS,
+        better: Better::More,
+        aim: 1.0,
+        ours: || perf(&["ofi-tcp", "write_bw", "64", "50000"]),
+        theirs: || Ok(fi_pingpong(OFI_TCP, 64, 10000)?.mb_per_s),
+    },
+    Row {
+        name: "libfabric tcp, bandwidth 4 KiB",
+        peer: "fi_pingpong",
+        unit: MBS,
+        better: Better::More,
+        aim: 1.0,
+        ours: || perf(&["ofi-tcp", "write_bw", "4096", "50000"]),
+        theirs: || Ok(fi_pingpong(OFI_TCP, 4096, 10000)?.mb_per_s),
+    },
+    Row {
+        name: "libfabric tcp, bandwidth 64 KiB",
+        peer: "fi_pingpong",
+        unit: MBS,
+        better: Better::More,
+        aim: 1.0,
+        ours: || perf(&["ofi-tcp", "write_bw", "65536", "10000"]),
+        theirs: || Ok(fi_pingpong(OFI_TCP, 65536, 10000)?.mb_per_s),
+    },
+    Row {
+        name: "libfabric tcp, bandwidth 1 MiB",
+        peer: "fi_pingpong",
+        unit: MBS,
+        better: Better::More,
+        aim: 1.0,
+        ours: || perf(&["ofi-tcp", "write_bw", "1048576", "2000"]),
+        theirs: || Ok(fi_pingpong(OFI_TCP, 1048576, 2000)?.mb_per_s),
+    },
 ];
 
 /// Soft-RoCE in an emulated machine: only the ratio says anything.
@@ -155,5 +229,60 @@ pub(super) const LAB_ROWS: &[Row] = &[
         aim: 0.95,
         ours: || perf(&["link-verbs", "write_bw", "65536", "1000", "rxe0", "rxe1"]),
         theirs: || perf(&["verbs", "write_bw", "65536", "1000", "rxe0", "rxe1"]),
+    },
+    // Both ends on one device, as fi_pingpong ends up.
+    Row {
+        name: "libfabric verbs, send 64 B",
+        peer: "fi_pingpong",
+        unit: US,
+        better: Better::Less,
+        aim: 1.0,
+        ours: || perf(&["ofi-verbs", "send_lat", "64", "3000", "rxe0", "rxe0"]),
+        theirs: || Ok(fi_pingpong("verbs", 64, 20000)?.us),
+    },
+    Row {
+        name: "libfabric verbs, send 4 KiB",
+        peer: "fi_pingpong",
+        unit: US,
+        better: Better::Less,
+        aim: 1.0,
+        ours: || perf(&["ofi-verbs", "send_lat", "4096", "3000", "rxe0", "rxe0"]),
+        theirs: || Ok(fi_pingpong("verbs", 4096, 5000)?.us),
+    },
+    Row {
+        name: "libfabric verbs, send 64 KiB",
+        peer: "fi_pingpong",
+        unit: US,
+        better: Better::Less,
+        aim: 1.0,
+        ours: || perf(&["ofi-verbs", "send_lat", "65536", "500", "rxe0", "rxe0"]),
+        theirs: || Ok(fi_pingpong("verbs", 65536, 500)?.us),
+    },
+    Row {
+        name: "libfabric verbs, bandwidth 64 B",
+        peer: "fi_pingpong",
+        unit: MBS,
+        better: Better::More,
+        aim: 1.0,
+        ours: || perf(&["ofi-verbs", "write_bw", "64", "2000", "rxe0", "rxe0"]),
+        theirs: || Ok(fi_pingpong("verbs", 64, 20000)?.mb_per_s),
+    },
+    Row {
+        name: "libfabric verbs, bandwidth 4 KiB",
+        peer: "fi_pingpong",
+        unit: MBS,
+        better: Better::More,
+        aim: 1.0,
+        ours: || perf(&["ofi-verbs", "write_bw", "4096", "2000", "rxe0", "rxe0"]),
+        theirs: || Ok(fi_pingpong("verbs", 4096, 5000)?.mb_per_s),
+    },
+    Row {
+        name: "libfabric verbs, bandwidth 64 KiB",
+        peer: "fi_pingpong",
+        unit: MBS,
+        better: Better::More,
+        aim: 1.0,
+        ours: || perf(&["ofi-verbs", "write_bw", "65536", "300", "rxe0", "rxe0"]),
+        theirs: || Ok(fi_pingpong("verbs", 65536, 500)?.mb_per_s),
     },
 ];
