@@ -132,8 +132,8 @@ mod tests {
             fabric: String::new(),
             domain: domain.to_owned(),
         };
-        let wish = crate::verbs::Wish { device: Some("rdmap0s6".to_owned()), ..<_>::default() };
-        let named = Providers::new(&Settings { wish, ..Settings::default() });
+        let devices = vec!["rdmap0s6".to_owned()];
+        let named = Providers::new(&Settings { devices, ..Settings::default() });
         let allowed = [("efa", "rdmap0s6-rdm"), ("verbs;ofi_rxm", "rdmap0s6"), ("tcp", "eth0")];
         assert!(allowed.iter().all(|(name, domain)| named.allows(&provider(name, domain))));
         for other in ["rdmap0s60-rdm", "rdmap1s6-rdm", ""] {
