@@ -21,6 +21,27 @@ const SHM: &str = "shm,self";
 const TCP: &str = "tcp,self";
 const OFI_TCP: &str = "tcp;ofi_rxm";
 
+/// A row beside fi_pingpong, by its time one way or by what its conversation moves.
+macro_rules! beside_pingpong {
+    ($name:expr, $ours:expr, us of ($($theirs:expr),*)) => {
+        beside_pingpong!($name, US, Less, $ours, us, $($theirs),*)
+    };
+    ($name:expr, $ours:expr, mb_per_s of ($($theirs:expr),*)) => {
+        beside_pingpong!($name, MBS, More, $ours, mb_per_s, $($theirs),*)
+    };
+    ($name:expr, $unit:expr, $better:ident, $ours:expr, $figure:ident, $($theirs:expr),*) => {
+        Row {
+            name: $name,
+            peer: "fi_pingpong",
+            unit: $unit,
+            better: Better::$better,
+            aim: 1.0,
+            ours: || perf($ours),
+            theirs: || Ok(fi_pingpong($($theirs),*)?.$figure),
+        }
+    };
+}
+
 /// Like with like: `ucp_put_lat` watches the data itself, so it is compared with a plain write watched
 /// the same way; a write with a number is told by a completion, as `ucp_am_lat` is.
 pub(super) const HOST_ROWS: &[Row] = &[
@@ -127,78 +148,14 @@ pub(super) const HOST_ROWS: &[Row] = &[
         theirs: || perf(&["shm", "imm_lat", "64", "500000"]),
     },
     // fi_pingpong has messages alone: one way, and what a conversation of this size moves.
-    Row {
-        name: "libfabric tcp, send 64 B",
-        peer: "fi_pingpong",
-        unit: US,
-        better: Better::Less,
-        aim: 1.0,
-        ours: || perf(&["ofi-tcp", "send_lat", "64", "50000"]),
-        theirs: || Ok(fi_pingpong(OFI_TCP, 64, 50000)?.us),
-    },
-    Row {
-        name: "libfabric tcp, send 4 KiB",
-        peer: "fi_pingpong",
-        unit: US,
-        better: Better::Less,
-        aim: 1.0,
-        ours: || perf(&["ofi-tcp", "send_lat", "4096", "50000"]),
-        theirs: || Ok(fi_pingpong(OFI_TCP, 4096, 50000)?.us),
-    },
-    Row {
-        name: "libfabric tcp, send 64 KiB",
-        peer: "fi_pingpong",
-        unit: US,
-        better: Better::Less,
-        aim: 1.0,
-        ours: || perf(&["ofi-tcp", "send_lat", "65536", "5000"]),
-        theirs: || Ok(fi_pingpong(OFI_TCP, 65536, 5000)?.us),
-    },
-    Row {
-        name: "libfabric tcp, send 1 MiB",
-        peer: "fi_pingpong",
-        unit: US,
-        better: Better::Less,
-        aim: 1.0,
-        ours: || perf(&["ofi-tcp", "send_lat", "1048576", "1000"]),
-        theirs: || Ok(fi_pingpong(OFI_TCP, 1048576, 1000)?.us),
-    },
-    Row {
-        name: "libfabric tcp, bandwidth 64 B",
-        peer: "fi_pingpong",
-        unit: MBS,
-        better: Better::More,
-        aim: 1.0,
-        ours: || perf(&["ofi-tcp", "write_bw", "64", "50000"]),
-        theirs: || Ok(fi_pingpong(OFI_TCP, 64, 10000)?.mb_per_s),
-    },
-    Row {
-        name: "libfabric tcp, bandwidth 4 KiB",
-        peer: "fi_pingpong",
-        unit: MBS,
-        better: Better::More,
-        aim: 1.0,
-        ours: || perf(&["ofi-tcp", "write_bw", "4096", "50000"]),
-        theirs: || Ok(fi_pingpong(OFI_TCP, 4096, 10000)?.mb_per_s),
-    },
-    Row {
-        name: "libfabric tcp, bandwidth 64 KiB",
-        peer: "fi_pingpong",
-        unit: MBS,
-        better: Better::More,
-        aim: 1.0,
-        ours: || perf(&["ofi-tcp", "write_bw", "65536", "10000"]),
-        theirs: || Ok(fi_pingpong(OFI_TCP, 65536, 10000)?.mb_per_s),
-    },
-    Row {
-        name: "libfabric tcp, bandwidth 1 MiB",
-        peer: "fi_pingpong",
-        unit: MBS,
-        better: Better::More,
-        aim: 1.0,
-        ours: || perf(&["ofi-tcp", "write_bw", "1048576", "2000"]),
-        theirs: || Ok(fi_pingpong(OFI_TCP, 1048576, 2000)?.mb_per_s),
-    },
+    beside_pingpong!("libfabric tcp, send 64 B", &["ofi-tcp", "send_lat", "64", "50000"], us of (OFI_TCP, 64, 50000)),
+    beside_pingpong!("libfabric tcp, send 4 KiB", &["ofi-tcp", "send_lat", "4096", "50000"], us of (OFI_TCP, 4096, 50000)),
+    beside_pingpong!("libfabric tcp, send 64 KiB", &["ofi-tcp", "send_lat", "65536", "5000"], us of (OFI_TCP, 65536, 5000)),
+    beside_pingpong!("libfabric tcp, send 1 MiB", &["ofi-tcp", "send_lat", "1048576", "1000"], us of (OFI_TCP, 1048576, 1000)),
+    beside_pingpong!("libfabric tcp, bandwidth 64 B", &["ofi-tcp", "write_bw", "64", "50000"], mb_per_s of (OFI_TCP, 64, 10000)),
+    beside_pingpong!("libfabric tcp, bandwidth 4 KiB", &["ofi-tcp", "write_bw", "4096", "50000"], mb_per_s of (OFI_TCP, 4096, 10000)),
+    beside_pingpong!("libfabric tcp, bandwidth 64 KiB", &["ofi-tcp", "write_bw", "65536", "10000"], mb_per_s of (OFI_TCP, 65536, 10000)),
+    beside_pingpong!("libfabric tcp, bandwidth 1 MiB", &["ofi-tcp", "write_bw", "1048576", "2000"], mb_per_s of (OFI_TCP, 1048576, 2000)),
 ];
 
 /// Soft-RoCE in an emulated machine: only the ratio says anything.
@@ -231,58 +188,10 @@ pub(super) const LAB_ROWS: &[Row] = &[
         theirs: || perf(&["verbs", "write_bw", "65536", "1000", "rxe0", "rxe1"]),
     },
     // Both ends on one device, as fi_pingpong ends up.
-    Row {
-        name: "libfabric verbs, send 64 B",
-        peer: "fi_pingpong",
-        unit: US,
-        better: Better::Less,
-        aim: 1.0,
-        ours: || perf(&["ofi-verbs", "send_lat", "64", "3000", "rxe0", "rxe0"]),
-        theirs: || Ok(fi_pingpong("verbs", 64, 20000)?.us),
-    },
-    Row {
-        name: "libfabric verbs, send 4 KiB",
-        peer: "fi_pingpong",
-        unit: US,
-        better: Better::Less,
-        aim: 1.0,
-        ours: || perf(&["ofi-verbs", "send_lat", "4096", "3000", "rxe0", "rxe0"]),
-        theirs: || Ok(fi_pingpong("verbs", 4096, 5000)?.us),
-    },
-    Row {
-        name: "libfabric verbs, send 64 KiB",
-        peer: "fi_pingpong",
-        unit: US,
-        better: Better::Less,
-        aim: 1.0,
-        ours: || perf(&["ofi-verbs", "send_lat", "65536", "500", "rxe0", "rxe0"]),
-        theirs: || Ok(fi_pingpong("verbs", 65536, 500)?.us),
-    },
-    Row {
-        name: "libfabric verbs, bandwidth 64 B",
-        peer: "fi_pingpong",
-        unit: MBS,
-        better: Better::More,
-        aim: 1.0,
-        ours: || perf(&["ofi-verbs", "write_bw", "64", "2000", "rxe0", "rxe0"]),
-        theirs: || Ok(fi_pingpong("verbs", 64, 20000)?.mb_per_s),
-    },
-    Row {
-        name: "libfabric verbs, bandwidth 4 KiB",
-        peer: "fi_pingpong",
-        unit: MBS,
-        better: Better::More,
-        aim: 1.0,
-        ours: || perf(&["ofi-verbs", "write_bw", "4096", "2000", "rxe0", "rxe0"]),
-        theirs: || Ok(fi_pingpong("verbs", 4096, 5000)?.mb_per_s),
-    },
-    Row {
-        name: "libfabric verbs, bandwidth 64 KiB",
-        peer: "fi_pingpong",
-        unit: MBS,
-        better: Better::More,
-        aim: 1.0,
-        ours: || perf(&["ofi-verbs", "write_bw", "65536", "300", "rxe0", "rxe0"]),
-        theirs: || Ok(fi_pingpong("verbs", 65536, 500)?.mb_per_s),
-    },
+    beside_pingpong!("libfabric verbs, send 64 B", &["ofi-verbs", "send_lat", "64", "3000", "rxe0", "rxe0"], us of ("verbs", 64, 20000)),
+    beside_pingpong!("libfabric verbs, send 4 KiB", &["ofi-verbs", "send_lat", "4096", "3000", "rxe0", "rxe0"], us of ("verbs", 4096, 5000)),
+    beside_pingpong!("libfabric verbs, send 64 KiB", &["ofi-verbs", "send_lat", "65536", "500", "rxe0", "rxe0"], us of ("verbs", 65536, 500)),
+    beside_pingpong!("libfabric verbs, bandwidth 64 B", &["ofi-verbs", "write_bw", "64", "2000", "rxe0", "rxe0"], mb_per_s of ("verbs", 64, 20000)),
+    beside_pingpong!("libfabric verbs, bandwidth 4 KiB", &["ofi-verbs", "write_bw", "4096", "2000", "rxe0", "rxe0"], mb_per_s of ("verbs", 4096, 5000)),
+    beside_pingpong!("libfabric verbs, bandwidth 64 KiB", &["ofi-verbs", "write_bw", "65536", "300", "rxe0", "rxe0"], mb_per_s of ("verbs", 65536, 500)),
 ];
