@@ -91,10 +91,11 @@ impl Endpoint {
     /// The pieces and the context stay until the send or the endpoint is over.
     #[inline]
     pub(super) unsafe fn send(&self, from: &mut Gather, context: *mut c_void) -> Result<(), Errno> {
+        let desc = from.descs();
         let msg = fi_msg {
             msg_iov: from.iov().as_ptr(),
             iov_count: from.iov().len(),
-            desc: from.descs(),
+            desc,
             addr: self.peer,
             context,
             data: 0,
@@ -116,10 +117,11 @@ impl Endpoint {
         context: *mut c_void,
     ) -> Result<(), Errno> {
         let target = fi_rma_iov { addr: remote.address, len: pieces.total(), key: remote.key };
+        let desc = pieces.descs();
         let msg = fi_msg_rma {
             msg_iov: pieces.iov().as_ptr(),
             iov_count: pieces.iov().len(),
-            desc: pieces.descs(),
+            desc,
             addr: self.peer,
             rma_iov: &target,
             rma_iov_count: 1,

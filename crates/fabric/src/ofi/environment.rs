@@ -35,6 +35,15 @@ pub(super) fn obstacle(
         let why = "ofi_rxm uses receives of a connection after it was freed";
         return Some((why, remedy(SHARED, "1")));
     }
+    // What is said for tcp goes before what is said for all.
+    let waits = if provider.starts_with("tcp") { &WAITS[..] } else { &WAITS[1..] };
+    if provider.ends_with(";ofi_rxm")
+        && let Some((name, kind)) = waits.iter().find_map(|name| Some((name, told(name)?)))
+        && kind.eq_ignore_ascii_case("pollfd")
+    {
+        let why = "ofi_rxm then leaves connections out of the descriptor that lanes sleep on (1.16 to 2.6)";
+        return Some((why, format!("take {name} out of the environment")));
+    }
     None
 }
 
@@ -45,6 +54,8 @@ pub(super) fn variable(name: &str) -> Option<String> {
 
 const CACHE: &str = "FI_MR_CACHE_MAX_COUNT";
 const SHARED: &str = "FI_OFI_RXM_USE_SRX";
+/// The first holds for tcp alone.
+const WAITS: [&str; 2] = ["FI_OFI_RXM_DEF_TCP_WAIT_OBJ", "FI_OFI_RXM_DEF_WAIT_OBJ"];
 
 #[cfg(test)]
 mod tests {
@@ -71,5 +82,23 @@ mod tests {
         let off =
             |name: &str| all(name).map(|value| if name == SHARED { "off".into() } else { value });
         assert!(obstacle("verbs;ofi_rxm", off).is_some());
+        let waits = |kinds: [Option<&str>; 2], provider: &str| {
+            let set = |name: &str| Some(kinds[WAITS.iter().position(|wait| *wait == name)?]);
+            let told =
+                |name: &str| set(name).unwrap_or(None).map(str::to_owned).or_else(|| all(name));
+            obstacle(provider, told).map(|(_, remedy)| remedy)
+        };
+        let remedy = |name: &str| Some(format!("take {name} out of the environment"));
+        let (fd, pollfd) = (Some("fd"), Some("PollFD"));
+        for (provider, for_tcp, for_all, both) in [
+            ("tcp;ofi_rxm", remedy(WAITS[0]), remedy(WAITS[1]), None),
+            ("verbs;ofi_rxm", None, remedy(WAITS[1]), remedy(WAITS[1])),
+            ("efa", None, None, None),
+            ("tcp", None, None, None),
+        ] {
+            assert_eq!(waits([pollfd, None], provider), for_tcp, "{provider}");
+            assert_eq!(waits([None, pollfd], provider), for_all, "{provider}");
+            assert_eq!(waits([fd, pollfd], provider), both, "{provider}");
+        }
     }
 }

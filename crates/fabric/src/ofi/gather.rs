@@ -2,12 +2,12 @@
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
-
 use std::sync::Arc;
 
 use libc::iovec;
 
-use super::mr::Mr;
+use super::mr::{Mr, registration};
+use crate::region::Slice;
 
 /// Places with their descriptors, in order; the first is left free for a header.
 pub(super) struct Gather {
@@ -33,13 +33,16 @@ impl Gather {
         Gather { iov, desc, held: Held::default(), first: 1, end: 1 }
     }
 
-    /// Adds a piece; there must be room.
+    /// Adds bytes of a slice; there must be room. `false`: it is not registered with this device any more.
     #[inline]
-    pub(super) fn add(&mut self, at: *mut u8, length: usize, mr: Arc<Mr>) {
+    pub(super) fn add(&mut self, slice: &Slice, from: usize, length: usize, domain: u32) -> bool {
+        let Some(mr) = registration(slice.region(), domain) else { return false };
+        let at = slice.address().wrapping_add(from);
         self.iov[self.end] = iovec { iov_base: at.cast(), iov_len: length };
         self.desc[self.end] = mr.desc();
         self.held.0[self.end] = Some(mr);
         self.end += 1;
+        true
     }
 
     /// The same with a header in front, in a registration that its caller holds.

@@ -1,6 +1,6 @@
 //! What every reliable lane must do: move bytes. A case gets two connected ends.
 
-use fabric::{Done, Memory, Op, Pieces, Rights, Work};
+use fabric::{Done, Memory, Op, Pieces, Region, Rights, Work};
 
 use crate::pair::{Pair, bytes, read};
 
@@ -75,6 +75,47 @@ pub(crate) fn a_message_of_every_size_is_received(mut pair: Pair) {
         assert_eq!(received.outcome, Ok(Done::Received { length: size, imm: None }));
         assert_eq!(read(&into, 0, size), data, "{size} bytes");
         assert_eq!(read(&into, size, 8), [0; 8], "after {size} bytes");
+    }
+}
+
+/// Both ends have theirs in pieces, which do not match, and some messages come before their receives. Lanes that are
+/// not ordered only owe each of them once.
+pub(crate) fn long_messages_in_pieces_keep_their_place_among_short_ones(mut pair: Pair) {
+    const SIZES: [usize; 7] = [100, 300_001, 0, 131_073, (1 << 20) + 7, 5000, 262_144];
+    const ROOM: usize = 2 << 20;
+    let in_pieces = |region: &Region, cuts: &[usize]| {
+        let pieces = cuts.windows(2).map(|cut| region.slice(cut[0]..cut[1]));
+        Pieces::Many(pieces.collect())
+    };
+    let data = bytes(ROOM, 13);
+    let from = pair.a.holding(&data);
+    let rooms = SIZES.map(|_| pair.b.region(ROOM, Rights::NONE));
+    let receive = |(token, room): (usize, &Region)| {
+        Op::receive(token as u64, in_pieces(room, &[0, 9, 200_003, ROOM]))
+    };
+    let send = |(token, size): (usize, usize)| {
+        let from = in_pieces(&from, &[token, token, token + size / 3, token + size]);
+        Op { token: token as u64, work: Work::Send { from, imm: Some(token as u32) } }
+    };
+    pair.b.post_all(rooms.iter().enumerate().take(2).map(receive).collect());
+    pair.a.post_all(SIZES.into_iter().enumerate().map(send).collect());
+    (0..64).for_each(|_| pair.turn());
+    pair.b.post_all(rooms.iter().enumerate().skip(2).map(receive).collect());
+    let mut came = [false; SIZES.len()];
+    for next in 0..SIZES.len() {
+        let received = pair.completion_at_b();
+        let Ok(Done::Received { length, imm: Some(imm) }) = received.outcome else {
+            panic!("{received:?}");
+        };
+        let (sent, room) = (imm as usize, &rooms[received.token as usize]);
+        assert!(!pair.b.lane.caps().ordered || (sent, received.token) == (next, next as u64));
+        assert!(!std::mem::replace(&mut came[sent], true), "{sent} twice");
+        assert_eq!(length, SIZES[sent]);
+        assert!(read(room, 0, length) == data[sent..sent + length], "{length} bytes");
+        assert_eq!(read(room, length, 64), [0; 64], "after {length} bytes");
+    }
+    for token in 0..SIZES.len() {
+        assert_eq!(pair.completion_of(token as u64), Ok(Done::Placed));
     }
 }
 
@@ -176,6 +217,38 @@ pub(crate) fn a_message_comes_after_what_was_posted_before_it(mut pair: Pair) {
             assert_eq!(pair.completion().outcome, Ok(Done::Placed));
         }
         assert!((0..8).all(is_there), "round {round}");
+    }
+}
+
+/// A write ends while messages wait in the middle for receives: its number goes before the rest of them.
+pub(crate) fn a_number_does_not_split_the_message_that_waits(mut pair: Pair) {
+    const MESSAGES: u64 = 12;
+    const SIZE: usize = 100_000;
+    let (from, data) = (pair.a.holding(&bytes(1 << 20, 1)), bytes(SIZE, 2));
+    let (_region, window) = pair.shared(1 << 20, WRITE);
+    let source = pair.a.holding(&data);
+    let mut ops = vec![Op::write_imm(MESSAGES, from.slice(..), window.at(0), 77)];
+    ops.extend((0..MESSAGES).map(|token| Op::send(token, source.slice(..))));
+    pair.a.post_all(ops);
+    (0..256).for_each(|_| pair.turn());
+    let rooms: Vec<Region> = (0..=MESSAGES).map(|_| pair.b.region(SIZE, Rights::NONE)).collect();
+    for (token, room) in rooms.iter().enumerate() {
+        pair.b.post(Op::receive(token as u64, room.slice(..)));
+    }
+    let mut numbers = 0;
+    for _ in 0..=MESSAGES {
+        let received = pair.completion_at_b();
+        match received.outcome {
+            Ok(Done::Received { length: SIZE, imm: None }) => {
+                assert!(read(&rooms[received.token as usize], 0, SIZE) == data);
+            }
+            Ok(Done::Received { length: 0x10_0000, imm: Some(77) }) => numbers += 1,
+            _ => panic!("{received:?}"),
+        }
+    }
+    assert_eq!(numbers, 1);
+    for token in 0..=MESSAGES {
+        assert_eq!(pair.completion_of(token), Ok(Done::Placed));
     }
 }
 

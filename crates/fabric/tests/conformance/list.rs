@@ -7,10 +7,12 @@ macro_rules! reliable_lane {
             a_write_of_every_size_arrives_and_touches_nothing_beside_it
             a_read_of_every_size_arrives_and_touches_nothing_beside_it
             a_message_of_every_size_is_received
+            long_messages_in_pieces_keep_their_place_among_short_ones
             every_alignment_is_written_and_read
             the_largest_operation_arrives
             a_number_arrives_after_the_bytes_of_its_write
             a_message_comes_after_what_was_posted_before_it
+            a_number_does_not_split_the_message_that_waits
             a_message_carries_a_number
             pieces_are_gathered_and_scattered_in_order
             numbers_are_added_and_swapped_as_one_step
@@ -21,6 +23,7 @@ macro_rules! reliable_lane {
             a_number_across_words_is_refused
             a_receiver_that_never_comes_is_not_waited_for_forever
             a_message_longer_than_its_receive_fails
+            a_long_message_longer_than_its_receive_fails_too
             a_wrong_key_is_refused
             beyond_the_end_is_refused
             far_beyond_the_end_is_refused_too

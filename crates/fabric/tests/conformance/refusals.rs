@@ -32,21 +32,29 @@ pub(crate) fn a_receiver_that_never_comes_is_not_waited_for_forever(mut pair: Pa
 }
 
 /// A link gives back the receive alone, and the message comes with the next that has room.
-pub(crate) fn a_message_longer_than_its_receive_fails(mut pair: Pair) {
-    let data = bytes(100, 1);
-    let (from, into) = (pair.a.holding(&data), pair.b.region(128, Rights::NONE));
-    pair.b.post(Op::receive(2, into.slice(..99)));
+pub(crate) fn a_message_longer_than_its_receive_fails(pair: Pair) {
+    is_longer_than_its_receive(100, pair);
+}
+
+pub(crate) fn a_long_message_longer_than_its_receive_fails_too(pair: Pair) {
+    is_longer_than_its_receive(300_000, pair);
+}
+
+fn is_longer_than_its_receive(length: usize, mut pair: Pair) {
+    let data = bytes(length, 1);
+    let (from, into) = (pair.a.holding(&data), pair.b.region(length + 28, Rights::NONE));
+    pair.b.post(Op::receive(2, into.slice(..length - 1)));
     pair.a.post(Op::send(1, from.slice(..)));
-    let sent = if pair.is_link { Ok(Done::Placed) } else { Err(Failure::TooLong) };
-    assert_eq!(pair.completion_of(1), sent);
     assert_eq!(pair.completion_at_b().outcome, Err(Failure::TooLong));
-    assert_eq!(read(&into, 99, 29), [0; 29], "nothing beyond the receive");
+    assert_eq!(read(&into, length - 1, 29), [0; 29], "nothing beyond the receive");
     if pair.is_link {
         pair.b.post(Op::receive(3, into.slice(..)));
         let received = pair.completion_at_b();
-        assert_eq!(received.outcome, Ok(Done::Received { length: 100, imm: None }));
-        assert_eq!(read(&into, 0, 100), data);
+        assert_eq!(received.outcome, Ok(Done::Received { length, imm: None }));
+        assert!(read(&into, 0, length) == data);
     }
+    let sent = if pair.is_link { Ok(Done::Placed) } else { Err(Failure::TooLong) };
+    assert_eq!(pair.completion_of(1), sent);
     pair.assert_ended();
 }
 
