@@ -191,6 +191,7 @@ pub(super) const LAB_ROWS: &[Row] = &[
     beside_pingpong!("libfabric verbs, send 64 B", &["ofi-verbs", "send_lat", "64", "3000", "rxe0", "rxe0"], us of ("verbs", 64, 20000)),
     beside_pingpong!("libfabric verbs, send 4 KiB", &["ofi-verbs", "send_lat", "4096", "3000", "rxe0", "rxe0"], us of ("verbs", 4096, 5000)),
     beside_pingpong!("libfabric verbs, send 64 KiB", &["ofi-verbs", "send_lat", "65536", "500", "rxe0", "rxe0"], us of ("verbs", 65536, 500)),
+    beside_pingpong!("libfabric verbs, send 1 MiB", &["ofi-verbs", "send_lat", "1048576", "50", "rxe0", "rxe0"], us of ("verbs", 1048576, 50)),
     beside_pingpong!("libfabric verbs, bandwidth 64 B", &["ofi-verbs", "write_bw", "64", "2000", "rxe0", "rxe0"], mb_per_s of ("verbs", 64, 20000)),
     beside_pingpong!("libfabric verbs, bandwidth 4 KiB", &["ofi-verbs", "write_bw", "4096", "2000", "rxe0", "rxe0"], mb_per_s of ("verbs", 4096, 5000)),
     beside_pingpong!("libfabric verbs, bandwidth 64 KiB", &["ofi-verbs", "write_bw", "65536", "300", "rxe0", "rxe0"], mb_per_s of ("verbs", 65536, 500)),
