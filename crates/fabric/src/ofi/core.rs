@@ -41,7 +41,8 @@ pub(super) struct Core {
     answers: VecDeque<Answer>,
     doubt: Option<Doubt>,
     transfers: Watch,
-    words: Watch,
+    /// Of the oldest message, and of the oldest question.
+    words: [Watch; 2],
     timeout: Duration,
     events: Vec<Event>,
 }
@@ -95,7 +96,7 @@ impl Core {
             answers: VecDeque::new(),
             doubt: None,
             transfers: Watch::new(config.timeout),
-            words: Watch::new(config.patience),
+            words: [0; 2].map(|_| Watch::new(config.patience)),
             timeout: config.timeout,
             events: Vec::new(),
         }
@@ -386,10 +387,13 @@ impl Core {
         if self.transfers.is_over(self.sends.transfers_mark(), now) {
             return Err(self.by_oldest(Failure::PeerGone));
         }
-        if self.words.is_over(self.sends.words_mark(), now) {
-            let is_there = self.sends.all_arrived();
-            let failure = if is_there { Failure::NotReady } else { Failure::PeerGone };
-            return Err(self.by_oldest(failure));
+        for (watch, awaited) in self.words.iter_mut().zip(self.sends.awaited()) {
+            if watch.is_over(awaited.map(|awaited| awaited.mark), now) {
+                let is_there = self.sends.all_arrived();
+                let failure = if is_there { Failure::NotReady } else { Failure::PeerGone };
+                let operation = awaited.and_then(|awaited| awaited.at).or(self.sends.oldest());
+                return Err(End { operation, ..failure.into() });
+            }
         }
         Ok(())
     }
@@ -405,7 +409,8 @@ impl Core {
             || self.progress() != self.sends.out().said()
             || !self.answers.is_empty();
         let retry = waits.then(|| now + RETRY);
-        let dues = [self.transfers.due(), self.words.due(), retry];
+        let [message, question] = &self.words;
+        let dues = [self.transfers.due(), message.due(), question.due(), retry];
         dues.into_iter().flatten().min()
     }
 

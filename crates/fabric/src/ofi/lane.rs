@@ -31,8 +31,7 @@ pub(super) struct OfiLane {
     life: Option<Life>,
     /// Where the endpoint goes, if it cannot be closed before the peer's.
     grave: Option<Grave>,
-    /// Empty polls since the peer's life was looked at.
-    empty: u32,
+    polls: u32,
     shared: Arc<Shared>,
 }
 
@@ -49,7 +48,7 @@ impl OfiLane {
         let rdma = is_rdma(&shared.device.facts().provider);
         let caps = Caps { max_message, naps: sleeper.naps(), rdma, ..CAPS };
         let endpoint = Some(endpoint);
-        OfiLane { id: number(), caps, endpoint, core, sleeper, life, grave, empty: 0, shared }
+        OfiLane { id: number(), caps, endpoint, core, sleeper, life, grave, polls: 0, shared }
     }
 
     /// Takes one operation, unless it must wait for room.
@@ -109,18 +108,17 @@ impl OfiLane {
         let Some(endpoint) = &self.endpoint else { return Ok(0) };
         let count = self.core.work(endpoint)?;
         if count > 0 {
-            self.empty = 0;
             self.sleeper.stir();
-            return Ok(count);
         }
-        self.empty = self.empty.wrapping_add(1);
-        if self.empty.is_multiple_of(EMPTY_FOR_CLOCK) {
+        // Not at empty polls alone: what is lost would be waited for as long as others come.
+        self.polls = self.polls.wrapping_add(1);
+        if self.polls.is_multiple_of(POLLS_FOR_CLOCK) {
             self.core.check(Instant::now())?;
         }
-        if self.empty.is_multiple_of(EMPTY) {
+        if self.polls.is_multiple_of(POLLS_FOR_LIFE) {
             self.look_after_peer()?;
         }
-        Ok(0)
+        Ok(count)
     }
 
     fn look_after_peer(&self) -> Result<(), End> {
@@ -269,7 +267,7 @@ const CAPS: Caps = Caps {
     rdma: false,
 };
 
-/// Empty polls between two looks at the peer's process: each is a system call.
-const EMPTY: u32 = 1024;
-/// Empty polls between two looks at the clock.
-const EMPTY_FOR_CLOCK: u32 = 16;
+/// Polls between two looks at the peer's process: each is a system call.
+const POLLS_FOR_LIFE: u32 = 1024;
+/// Polls between two looks at the clock.
+const POLLS_FOR_CLOCK: u32 = 16;

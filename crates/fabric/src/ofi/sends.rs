@@ -43,8 +43,6 @@ pub(super) struct Sends {
     freed: u64,
     /// How many of these frames have come to the peer.
     arrived: u64,
-    /// Counts what the peer says: while it stands still, the peer does.
-    words: u64,
     taken: u64,
 }
 
@@ -72,8 +70,8 @@ struct Flying {
     /// How many parts are with the provider, and how many questions with the peer.
     parts: u32,
     questions: u32,
-    /// Whether all its parts went there.
-    handed: bool,
+    /// Once all its parts went there: how many frames had been sent by then.
+    handed: Option<u64>,
     /// Whether the peer has yet to receive it, and as which message.
     awaits: bool,
     message: Option<u64>,
@@ -82,10 +80,21 @@ struct Flying {
     begun: Option<Instant>,
 }
 
+/// Something that the peer has yet to do.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Awaited {
+    /// Stands still while the peer does.
+    pub(super) mark: u64,
+    /// The operation that waits for it.
+    pub(super) at: Option<u32>,
+}
+
 /// What the peer was asked for: whose, and where in that operation the answer goes.
 #[derive(Debug, Clone, Copy)]
 struct Question {
     id: u64,
+    /// How many frames had been sent with it.
+    frame: u64,
     at: u32,
     offset: usize,
     length: usize,
@@ -115,7 +124,6 @@ impl Sends {
             sent: 0,
             freed: 0,
             arrived: 0,
-            words: 0,
             taken: 0,
         }
     }
@@ -134,10 +142,19 @@ impl Sends {
         busy.then_some(self.out.moves())
     }
 
-    /// How far the peer is, while it has something to say.
-    pub(super) fn words_mark(&self) -> Option<u64> {
-        let busy = !self.told.is_empty() || !self.asked.is_empty() || !self.has_credit();
-        busy.then_some(self.words)
+    /// How far the peer is with the oldest message, or at least with its buffers, and with the oldest question. What it
+    /// does for later ones says nothing: of frames that went by a connection that broke since, nobody tells.
+    pub(super) fn awaited(&self) -> [Option<Awaited>; 2] {
+        let message = self.told.front().map(|(id, at)| {
+            let last = self.flying.get(*at).and_then(|flying| flying.handed).unwrap_or(u64::MAX);
+            Awaited { mark: id + self.freed.min(last), at: Some(*at) }
+        });
+        let buffers = (!self.has_credit()).then_some(Awaited { mark: !self.freed, at: None });
+        let question = self.asked.first().map(|asked| Awaited {
+            mark: asked.id + self.freed.min(asked.frame),
+            at: Some(asked.at),
+        });
+        [message.or(buffers), question]
     }
 
     /// Whether everything that was sent has come to the peer's buffers.
@@ -169,7 +186,7 @@ impl Sends {
             cut: Cut::default(),
             parts: 0,
             questions: 0,
-            handed: false,
+            handed: None,
             message: None,
             placed: false,
             begun,
@@ -222,7 +239,7 @@ impl Sends {
     #[inline]
     fn finish(&mut self, at: u32, over: &mut Over<'_>) {
         let Some(flying) = self.flying.get_mut(at) else { return };
-        if flying.parts > 0 || flying.questions > 0 || !flying.handed {
+        if flying.parts > 0 || flying.questions > 0 || flying.handed.is_none() {
             return;
         }
         if flying.awaits {
@@ -259,8 +276,6 @@ impl Sends {
         if !possible {
             return Err(Failure::Nonsense);
         }
-        let goes_on = self.told.front().is_some_and(|told| told.0 < received);
-        self.words += u64::from(goes_on || freed > self.freed);
         // An older word may come after a newer one.
         self.arrived = self.arrived.max(arrived);
         self.freed = self.freed.max(freed);
@@ -268,7 +283,7 @@ impl Sends {
             && id < received
         {
             // The last part of it went there, or the peer could not have received it.
-            let flying = self.flying.get_mut(at).filter(|flying| flying.handed);
+            let flying = self.flying.get_mut(at).filter(|flying| flying.handed.is_some());
             flying.ok_or(Failure::Nonsense)?.awaits = false;
             self.told.pop_front();
             self.finish(at, over);
@@ -320,7 +335,6 @@ impl Sends {
 
     fn take_question(&mut self, id: u64) -> Option<Question> {
         let index = self.asked.iter().position(|asked| asked.id == id)?;
-        self.words += 1;
         // In order, so that the oldest stays the first.
         Some(self.asked.remove(index))
     }

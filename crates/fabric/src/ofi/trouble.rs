@@ -8,7 +8,7 @@ use super::av::Address;
 use super::config::Config;
 use super::domain::{Domain, Shared};
 use super::endpoint::Endpoint;
-use super::frame::{Change, Frame, Progress};
+use super::frame::{Change, Frame, Progress, opened};
 use super::gather::Gather;
 use super::life::Home;
 use super::offer::Offer;
@@ -16,16 +16,22 @@ use super::outgoing::{Outgoing, Use};
 use super::slots::Slots;
 use super::{choose, survey};
 use crate::open::{Fabric, Side};
-use crate::{Completion, Done, Failure, Lane, Memory, Op, Pages, Region, Rights};
+use crate::remote::{LaneKind, RemoteRegion};
+use crate::{Completion, Done, Failure, Lane, Memory, Op, Pages, Region, Rights, Work};
 
 const LIMIT: Duration = Duration::from_secs(30);
 /// How many frames a lane takes in before they are received, over the tcp provider.
 const PROMISED: u64 = 64;
+/// What is said to a rogue begins with this.
+const TOKEN: u64 = 1;
 
 /// An endpoint that says whatever it is told to.
 struct Rogue {
     endpoint: Endpoint,
     out: Outgoing,
+    /// What it hears, if it posts them, and those that something came into.
+    slots: Slots,
+    heard: Vec<u32>,
 }
 
 impl Rogue {
@@ -33,7 +39,8 @@ impl Rogue {
     fn new(shared: &Arc<Shared>, mut endpoint: Endpoint, to: &Offer, token: u64) -> Self {
         endpoint.connect(&Address::new(&to.address).unwrap()).unwrap();
         let out = Outgoing::new(&shared.device, 16, 2 * Slots::SIZE, token).unwrap();
-        Rogue { endpoint, out }
+        let slots = Slots::new(&shared.device, 2 * Slots::SPARE).unwrap();
+        Rogue { endpoint, out, slots, heard: Vec::new() }
     }
 
     /// Says something with so many bytes behind it, while the lane moves too.
@@ -63,14 +70,29 @@ impl Rogue {
             if let Some(context) = self.out.contexts().index(event.context) {
                 self.out.complete(context);
             }
+            self.heard.extend(self.slots.contexts().index(event.context).map(|slot| slot as u32));
         }
+    }
+
+    /// What the lane said since.
+    fn hear(&mut self) -> Vec<Frame> {
+        self.slots.post(&self.endpoint).unwrap();
+        self.work();
+        let heard = std::mem::take(&mut self.heard);
+        heard.iter().for_each(|slot| self.slots.free(*slot));
+        let said = |slot: &u32| opened(TOKEN, &self.slots.header(*slot)).unwrap().unwrap().1;
+        heard.iter().map(said).collect()
     }
 }
 
 fn open() -> Domain {
+    open_with(Config::default())
+}
+
+fn open_with(config: Config) -> Domain {
     let choice = choose(&survey(None).unwrap(), Some("tcp")).unwrap();
     let address = Some([127, 0, 0, 1].into());
-    Domain::open(&choice, Config { address, ..Config::default() }).unwrap()
+    Domain::open(&choice, Config { address, ..config }).unwrap()
 }
 
 /// A lane whose peer is a rogue.
@@ -79,7 +101,7 @@ fn against_a_rogue(domain: &Domain) -> (Box<dyn Lane>, Rogue) {
     let endpoint = Endpoint::new(&shared.device, 64).unwrap();
     let theirs = Offer::from_bytes(&half.offer()).unwrap();
     let offer = Offer {
-        token: 1,
+        token: TOKEN,
         home: Home { boot: [0; 16], space: 0, pid: 1 },
         address: endpoint.name().unwrap(),
         ..theirs.clone()
@@ -179,6 +201,49 @@ fn who_sends_more_than_was_promised_is_cut_off() {
     let frame = Frame::Message { id: PROMISED, total: 8, offset: 0, imm: None };
     let done = rogue.say(frame, 8, &mut *lane);
     assert_cut_off(done, &mut *lane, &mut rogue, "one too many");
+}
+
+/// What a peer does for others helps nobody whose own word never comes.
+#[test]
+fn an_operation_is_not_waited_for_forever_while_others_go_on() {
+    let domain = open_with(Config { patience: Duration::from_millis(300), ..Config::default() });
+    let from = region(&domain);
+    for forgotten in [0, 1] {
+        let (mut lane, mut rogue) = against_a_rogue(&domain);
+        let (lane_kind, length, rights) = (LaneKind::Ofi, 64, Rights::ALL);
+        let remote = RemoteRegion { lane: lane_kind, rights, length, address: 0, key: 1 };
+        let window = lane.import(&remote).unwrap();
+        let add = |token| {
+            let work = Work::FetchAdd { old: from.slice(8..16), at: window.at(0), add: 1 };
+            Op { token, work }
+        };
+        let first = if forgotten == 0 { Op::send(0, from.slice(..8)) } else { add(0) };
+        lane.post(&mut VecDeque::from([first, add(1)]));
+        let (mut came, mut done, begun) = (0, Vec::new(), Instant::now());
+        let failed = loop {
+            assert!(begun.elapsed() < LIMIT, "it is waited for still");
+            for frame in rogue.hear().into_iter().filter(|frame| *frame != Frame::State) {
+                came += 1;
+                rogue.out.tell(Progress { arrived: came, freed: came - 1, received: 0 });
+                if let Frame::Change { id, .. } = frame
+                    && came > 1
+                {
+                    done.extend(rogue.say(Frame::Answer { id, old: Some(0) }, 0, &mut *lane));
+                }
+            }
+            lane.poll(&mut done);
+            match done.pop() {
+                Some(Completion { outcome: Ok(_), .. }) => {
+                    lane.post(&mut VecDeque::from([add(1)]));
+                }
+                Some(failed) => break failed,
+                None => {}
+            }
+        };
+        let all = done.iter().chain([&failed]);
+        let why = all.clone().find(|one| one.token == 0).map(|one| one.outcome);
+        assert_eq!(why, Some(Err(Failure::NotReady)), "{done:?}, {failed:?}");
+    }
 }
 
 #[test]

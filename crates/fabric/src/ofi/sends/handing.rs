@@ -72,7 +72,7 @@ impl Sends {
             return Err(DETACHED);
         }
         if part.pieces == 0 {
-            flying.handed = true;
+            flying.handed = Some(self.sent);
             return Ok(Handed::Whole);
         }
         let Some(remote) = flying.op.work.target().and_then(|to| remote(to, part.offset)) else {
@@ -183,7 +183,7 @@ impl Sends {
         }
         self.sent += 1;
         self.next_question += 1;
-        self.asked.push(Question { id, at, offset: load.offset, length });
+        self.asked.push(Question { id, frame: self.sent, at, offset: load.offset, length });
         if let Some(flying) = self.flying.get_mut(at) {
             flying.questions += 1;
         }
@@ -194,7 +194,8 @@ impl Sends {
     #[inline]
     fn handed(&mut self, at: u32, cut: Cut, last: bool) -> Handed {
         if let Some(flying) = self.flying.get_mut(at) {
-            (flying.cut, flying.handed, flying.parts) = (cut, last, flying.parts + 1);
+            (flying.cut, flying.parts) = (cut, flying.parts + 1);
+            flying.handed = last.then_some(self.sent);
         }
         if last { Handed::Whole } else { Handed::Part }
     }
