@@ -27,6 +27,11 @@ struct Linked {
 impl Linked {
     fn new(settings: Settings) -> Self {
         let endpoint = Endpoint::new(settings).expect("an endpoint");
+        // Whoever calls before a busy machine's libfabric has answered is told that there is none.
+        let unanswered = |found: Result<_, String>| found.is_err_and(|why| why.contains("yet"));
+        while endpoint.providers().is_some_and(unanswered) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let listener = endpoint.listen(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
         Linked { endpoint, listener: Arc::new(listener) }
     }
