@@ -8,9 +8,16 @@ use super::way::is_rdma;
 /// - no cache of registrations: it watches for memory that is unmapped by patching the C library, by which ours does not go;
 /// - queues for few peers: an endpoint of ours has one, and ofi_rxm makes room for 256, more than some devices have;
 /// - receives of ofi_rxm that are the endpoint's and not a connection's, and few of them: else it touches them after
-///   their connection is freed, when a message comes while an endpoint is closed (1.17 to 2.6, seen over soft-RoCE).
-pub const ENVIRONMENT: [(&str, &str); 4] =
-    [(CACHE, "0"), ("FI_UNIVERSE_SIZE", "16"), (SHARED, "1"), ("FI_OFI_RXM_MSG_RX_SIZE", "256")];
+///   their connection is freed, when a message comes while an endpoint is closed (1.17 to 2.6, seen over soft-RoCE);
+/// - signals that stay ours: libinfinipath, which comes with Debian's libfabric, takes SIGTERM, SIGINT and others when it is
+///   loaded, and ends the process at once, with 1.
+pub const ENVIRONMENT: [(&str, &str); 5] = [
+    (CACHE, "0"),
+    ("FI_UNIVERSE_SIZE", "16"),
+    (SHARED, "1"),
+    ("FI_OFI_RXM_MSG_RX_SIZE", "256"),
+    ("IPATH_NO_BACKTRACE", "1"),
+];
 
 /// Whether a provider of this name needs the cache of registrations off. EFA does not (1.17 to 2.6): it opens the cache
 /// for those who cannot register by themselves. Software has none.

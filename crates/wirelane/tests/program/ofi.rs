@@ -42,6 +42,17 @@ fn a_store_is_reached_by_libfabric_and_the_status_names_the_provider() {
     assert!(offer["why"].as_str().is_some_and(|why| why.contains("tcp")), "{offer}");
 }
 
+/// What comes with libfabric takes signals for itself.
+#[cfg(feature = "ofi")]
+#[test]
+fn a_server_with_libfabric_ends_well_when_it_is_told_to() {
+    let server = Server::start(&["--transport", "ofi"]);
+    let put = ["kv", "--server", &server.links, "--transport", "ofi", "put", "k", "v"];
+    good(&run(&put));
+    server.signal("-TERM");
+    assert_eq!(server.exit_code(), Some(0));
+}
+
 #[cfg(feature = "ofi")]
 #[test]
 fn a_link_says_which_provider_it_goes_by() {
