@@ -240,8 +240,7 @@ fn an_operation_is_not_waited_for_forever_while_others_go_on() {
                 None => {}
             }
         };
-        let all = done.iter().chain([&failed]);
-        let why = all.clone().find(|one| one.token == 0).map(|one| one.outcome);
+        let why = done.iter().chain([&failed]).find(|one| one.token == 0).map(|one| one.outcome);
         assert_eq!(why, Some(Err(Failure::NotReady)), "{done:?}, {failed:?}");
     }
 }
