@@ -248,7 +248,8 @@ impl End {
         let (size, rpc) = (run.size, run.test.starts_with("rpc"));
         let asks = rpc && ahead > 0;
         let message = if asks { REQUEST } else { size };
-        for word in 0..if rpc { SEVERAL } else { 2 } {
+        let words = if rpc { SEVERAL } else { 2 };
+        for word in 0..words {
             let at = if rpc { word * size } else { 0 };
             let op = match asks || run.test == "send_lat" {
                 true => Op::send(1, self.source.slice(..message)),
@@ -267,6 +268,11 @@ impl End {
         let begun = Instant::now();
         self.talk(run.rounds, ahead);
         let took = begun.elapsed();
+        // What was said last may be on its way.
+        while self.ops.len() < words {
+            self.lane.poll(&mut self.done);
+            self.hear();
+        }
         self.settle();
         took.as_secs_f64() * 1e6 / run.rounds as f64
     }
@@ -287,16 +293,21 @@ impl End {
             if self.lane.poll(&mut self.done) == 0 {
                 continue;
             }
-            for Completion { token, outcome, work } in self.done.drain(..) {
-                match outcome.expect("it succeeds") {
-                    Done::Received { .. } => {
-                        (heard, may) = (heard + 1, may + 1);
-                        self.one.push_back(Op { token, work });
-                    }
-                    _ => self.ops.push_back(Op { token, work }),
-                }
+            let now = self.hear();
+            (heard, may) = (heard + now as u64, may + now);
+        }
+    }
+
+    /// Sorts what is over; how many things were heard.
+    fn hear(&mut self) -> usize {
+        let before = self.one.len();
+        for Completion { token, outcome, work } in self.done.drain(..) {
+            match outcome.expect("it succeeds") {
+                Done::Received { .. } => self.one.push_back(Op { token, work }),
+                _ => self.ops.push_back(Op { token, work }),
             }
         }
+        self.one.len() - before
     }
 
     /// What one operation costs, sixteen under way.

@@ -30,6 +30,17 @@ pub(crate) struct Part {
 }
 
 impl Cut {
+    /// With so many bytes gone already.
+    pub(crate) fn at(slices: &[Slice], offset: usize) -> Self {
+        let (mut piece, mut within) = (0, offset);
+        while let Some(slice) = slices.get(piece)
+            && within >= slice.len()
+        {
+            (piece, within) = (piece + 1, within - slice.len());
+        }
+        Cut { piece, within, done: offset }
+    }
+
     /// How many bytes the parts so far have.
     pub(crate) fn done(&self) -> usize {
         self.done
@@ -116,6 +127,20 @@ mod tests {
             parts(&slices(&[0..1, 2..3, 4..5]), 100, 2),
             [(0, vec![(0, 1), (2, 1)]), (2, vec![(4, 1)])]
         );
+    }
+
+    #[test]
+    fn a_cut_goes_on_from_any_place() {
+        let slices = slices(&[0..10, 20..20, 50..60]);
+        for offset in 0..21 {
+            let mut told = Vec::new();
+            let mut cut = Cut::at(&slices, offset);
+            let part = cut.next(&slices, Most { bytes: 100, pieces: 9 }, |slice, from, length| {
+                told.extend((slice.offset() + from..).take(length as usize));
+            });
+            assert_eq!((part.offset, part.last), (offset, true));
+            assert_eq!(told, (0..10).chain(50..60).skip(offset).collect::<Vec<_>>());
+        }
     }
 
     #[test]

@@ -11,9 +11,9 @@ use super::contexts::Contexts;
 use super::cq::Event;
 use super::endpoint::Endpoint;
 use super::failure::{of_frame, of_transfer};
-use super::frame::{Frame, HEADER, Progress, opened};
+use super::frame::{Frame, HEADER, PART, Progress, opened};
 use super::granted::Granted;
-use super::inbox::{Inbox, Part, TooLong};
+use super::inbox::{Inbox, Part, Place, TooLong};
 use super::mr::Mr;
 use super::outgoing::Use;
 use super::sends::Sends;
@@ -109,6 +109,7 @@ impl Core {
         self.settle()?;
         // Buffers are there again before the peer hears of it.
         self.slots.post(endpoint).map_err(of_frame)?;
+        self.fetch(endpoint)?;
         self.push(endpoint)?;
         self.answer(endpoint)?;
         // Whoever had something to hear is likely to have something to say, which tells how far we are, too.
@@ -164,9 +165,37 @@ impl Core {
                 self.sends.succeed(at, &mut over);
                 Ok(())
             }
+            (Ok(()), Use::Fetch { at, .. }) => self.fetched(at),
             (Ok(()), Use::Free | Use::Own) => Ok(()),
             (Err(errno), _) => self.fail(used, errno),
         }
+    }
+
+    /// Reads what lies with the peer into its receives.
+    #[inline]
+    fn fetch(&mut self, endpoint: &Endpoint) -> Result<(), End> {
+        while self.doubt.is_none()
+            && let Some((at, fetch)) = self.inbox.fetches.front()
+            && let Some(receive) = self.inbox.receive(fetch.message)
+        {
+            let read = self.sends.fetch((at, fetch), receive.work.local(), endpoint);
+            match read.map_err(of_frame)? {
+                Some(bytes) => self.inbox.fetches.advance(bytes),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// A read of that part is over. The last of a message is told by its having been received.
+    fn fetched(&mut self, at: u32) -> Result<(), End> {
+        let Some(fetch) = self.inbox.fetches.complete(at) else { return Ok(()) };
+        self.freed += 1;
+        if !self.inbox.fetched(fetch.message) {
+            let (id, offset) = (fetch.message, fetch.offset as u64);
+            self.reply(Frame::Taken { id, offset }, None)?;
+        }
+        Ok(())
     }
 
     /// The provider could not do something.
@@ -220,11 +249,14 @@ impl Core {
             return Err(Failure::Nonsense.into());
         }
         if let Frame::Message { id, total, offset, imm } = frame {
-            return Ok(self.inbox.message(id, total, imm, Part { slot, offset, length })?);
+            let part = Part { place: Place::Slot(slot), offset, length };
+            return Ok(self.inbox.message(id, total, imm, part)?);
         }
         let moved = self.move_bytes(frame, slot, length);
         self.slots.free(slot);
-        self.freed += u64::from(frame.takes_a_buffer());
+        // What lies with the peer counts as long as it does.
+        let is_over = frame.takes_a_buffer() && !matches!(frame, Frame::Lying { .. });
+        self.freed += u64::from(is_over);
         if moved? {
             return Ok(());
         }
@@ -258,6 +290,18 @@ impl Core {
         let mut over = Over { stats: &self.stats, done: &mut self.ready };
         match frame {
             Frame::Message { .. } | Frame::Put { .. } | Frame::Data { .. } => {}
+            Frame::Lying { id, total, offset, imm, from } => {
+                let left = total.checked_sub(offset).filter(|left| *left > 0);
+                let left = left.ok_or(Failure::Nonsense)?;
+                // A provider that lets peers reach anything is not used for it.
+                if !offset.is_multiple_of(PART as u64) || self.sends.answers_with().is_some() {
+                    return Err(Failure::Nonsense.into());
+                }
+                let part =
+                    Part { place: Place::There(from), offset, length: left.min(PART as u64) };
+                self.inbox.message(id, total, imm, part)?;
+            }
+            Frame::Taken { id, offset } => self.sends.taken(id, offset)?,
             Frame::Number { id, length, imm } => self.inbox.number(id, length, imm)?,
             Frame::Change { id, key, offset, change } => {
                 let old = self.granted.change(key, offset, change);

@@ -141,7 +141,7 @@ impl Endpoint {
 }
 
 /// A place in the peer's memory, in the provider's words.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Remote {
     pub(super) address: u64,
     pub(super) key: u64,

@@ -1,10 +1,14 @@
 //! What lanes say to each other, in front of a message's bytes or alone: read strictly, since it comes from outside.
 
+use super::endpoint::Remote;
 use crate::op::Failure;
 
 /// How long a frame is with what is in front of it: the token that its receiver gave its peer alone, and how far its
 /// sender is. An endpoint takes messages of everybody who finds it; those of strangers are known by their token.
 pub(super) const HEADER: usize = 8 + Progress::ENCODED + Frame::ENCODED;
+
+/// How long the parts are that long messages lie in.
+pub(super) const PART: usize = 256 << 10;
 
 /// A frame as it is sent.
 #[inline]
@@ -65,6 +69,10 @@ impl Progress {
 pub(super) enum Frame {
     /// A part of a message; its bytes follow.
     Message { id: u64, total: u64, offset: u64, imm: Option<u32> },
+    /// A part of a long message, which lies where the peer may read it: as long as parts are ([`PART`]), but for the last.
+    Lying { id: u64, total: u64, offset: u64, imm: Option<u32>, from: Remote },
+    /// The part of that message that begins there was read.
+    Taken { id: u64, offset: u64 },
     /// The number of a write that is placed. Counted as messages are.
     Number { id: u64, length: u64, imm: u32 },
     /// Asks for an atomic operation.
@@ -115,6 +123,11 @@ impl Frame {
             Frame::Put { id, key, offset } => (12, 0, [id, key, offset, 0, 0]),
             Frame::Get { id, key, offset, length } => (13, 0, [id, key, offset, length, 0]),
             Frame::Data { id } => (14, 0, [id, 0, 0, 0, 0]),
+            Frame::Lying { id, total, offset, imm, from } => {
+                let kind = if imm.is_some() { 16 } else { 15 };
+                (kind, imm.unwrap_or(0), [id, total, offset, from.address, from.key])
+            }
+            Frame::Taken { id, offset } => (17, 0, [id, offset, 0, 0, 0]),
             Frame::Bye { failure, id: None } => (10, failure as u32, [0; 5]),
             Frame::Bye { failure, id: Some(id) } => (11, failure as u32, [id, 0, 0, 0, 0]),
         };
@@ -152,6 +165,12 @@ impl Frame {
             12 => Frame::Put { id, key: second, offset: third },
             13 => Frame::Get { id, key: second, offset: third, length: fourth },
             14 => Frame::Data { id },
+            kind @ (15 | 16) => {
+                let imm = (kind == 16).then_some(number);
+                let from = Remote { address: fourth, key: fifth };
+                Frame::Lying { id, total: second, offset: third, imm, from }
+            }
+            17 => Frame::Taken { id, offset: second },
             _ => return Err(Failure::Nonsense),
         };
         // Whatever is not used is zero, so that a later version can use it.
@@ -163,6 +182,7 @@ impl Frame {
         matches!(
             self,
             Frame::Message { .. }
+                | Frame::Lying { .. }
                 | Frame::Number { .. }
                 | Frame::Change { .. }
                 | Frame::Put { .. }
@@ -170,7 +190,7 @@ impl Frame {
         )
     }
 
-    const VERSION: u8 = 2;
+    const VERSION: u8 = 3;
 }
 
 #[cfg(test)]
@@ -183,6 +203,15 @@ mod tests {
         for frame in [
             Frame::Message { id, total: 100, offset, imm: None },
             Frame::Message { id, total: 100, offset, imm: Some(0) },
+            Frame::Lying { id, total: 100, offset, imm: None, from: Remote { address: 4, key } },
+            Frame::Lying {
+                id,
+                total: 1,
+                offset: 0,
+                imm: Some(8),
+                from: Remote { address: 0, key },
+            },
+            Frame::Taken { id, offset },
             Frame::Number { id, length: 1 << 40, imm: u32::MAX },
             Frame::Change { id, key, offset, change: Change::Add(5) },
             Frame::Change { id, key, offset, change: Change::Swap { expect: 1, new: 2 } },
@@ -215,7 +244,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         let good = Frame::Answer { id: 3, old: Some(2) }.to_bytes();
-        for (at, value) in [(0, 1), (1, 0), (1, 15), (2, 1), (4, 1), (40, 1), (47, 1)] {
+        for (at, value) in [(0, 1), (1, 0), (1, 18), (2, 1), (4, 1), (40, 1), (47, 1)] {
             let mut bad = good;
             bad[at] = value;
             assert_eq!(Frame::from_bytes(&bad), Err(Failure::Nonsense), "{at}");

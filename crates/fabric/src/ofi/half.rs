@@ -22,6 +22,7 @@ use super::life::{Home, Life};
 use super::offer::Offer;
 use super::outgoing::Outgoing;
 use super::sends::{Sends, Shape};
+use super::shelf::Shelf;
 use super::sleeper::Sleeper;
 use super::slots::{self, Slots};
 use crate::error::{Error, Kind};
@@ -102,7 +103,7 @@ impl Half for OfiHalf {
         let out = Outgoing::new(&shared.device, window(facts), room, peer.token)?;
         let core = Core::new(
             ours.token,
-            Sends::new(shape, out),
+            Sends::new(shape, out, Shelf::new(shared.device.clone())),
             slots,
             Inbox::new(max_message),
             &shared.config,

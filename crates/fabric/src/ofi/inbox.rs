@@ -1,10 +1,12 @@
 //! What has come, and the receives that it goes into: the oldest message into the oldest receive.
 //!
 //! Messages are numbered by their sender, so that they may come in any order and in parts. What comes before
-//! its receive stays in its slot; the sender has no more frames under way than there are slots.
+//! its receive stays in its slot, or with its sender; the sender has no more frames under way than there are slots.
 
 use std::collections::VecDeque;
 
+use super::endpoint::Remote;
+use super::fetches::{Fetch, Fetches};
 use super::slots::Slots;
 use crate::memory::Memory;
 use crate::op::{Done, Failure, Op};
@@ -20,6 +22,8 @@ pub(super) struct Inbox {
     /// How many of them have their receive.
     matched: usize,
     max_message: u64,
+    /// What lies with the peer, and has its receive.
+    pub(super) fetches: Fetches,
 }
 
 /// A message on its way in, or a write's number.
@@ -29,17 +33,36 @@ struct Message {
     imm: Option<u32>,
     /// How many bytes are still to come.
     missing: u64,
-    /// Parts that wait for a receive.
+    /// Parts that wait for a receive, and how many are being read from the peer.
     held: Vec<Part>,
+    fetched: u32,
     receive: Option<Op>,
 }
 
-/// Bytes in a slot.
+/// Bytes of a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
-    pub(super) slot: u32,
+    pub(super) place: Place,
     pub(super) offset: u64,
     pub(super) length: u64,
+}
+
+/// Where they are.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place {
+    Slot(u32),
+    /// With the peer.
+    There(Remote),
+}
+
+impl Message {
+    fn new(length: u64, imm: Option<u32>, missing: u64) -> Self {
+        Message { length, imm, missing, held: Vec::new(), fetched: 0, receive: None }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.missing == 0 && self.held.is_empty() && self.fetched == 0
+    }
 }
 
 impl Inbox {
@@ -50,6 +73,7 @@ impl Inbox {
             first: 0,
             matched: 0,
             max_message: max_message as u64,
+            fetches: Fetches::new(),
         }
     }
 
@@ -81,8 +105,7 @@ impl Inbox {
         if !fits || !progress || total > self.max_message {
             return Err(Failure::Nonsense);
         }
-        let fresh = Message { length: total, imm, missing: total, held: Vec::new(), receive: None };
-        let message = self.place(id)?.get_or_insert(fresh);
+        let message = self.place(id)?.get_or_insert_with(|| Message::new(total, imm, total));
         if (message.length, message.imm) != (total, imm) || message.missing < part.length {
             return Err(Failure::Nonsense);
         }
@@ -97,8 +120,7 @@ impl Inbox {
         if place.is_some() {
             return Err(Failure::Nonsense);
         }
-        *place =
-            Some(Message { length, imm: Some(imm), missing: 0, held: Vec::new(), receive: None });
+        *place = Some(Message::new(length, Some(imm), 0));
         Ok(())
     }
 
@@ -121,14 +143,23 @@ impl Inbox {
         over: &mut Over<'_>,
     ) -> Result<(), TooLong> {
         self.match_up(over)?;
-        for message in self.messages.iter_mut().take(self.matched).flatten() {
+        for (message, id) in self.messages.iter_mut().take(self.matched).zip(self.first..) {
+            let Some(message) = message else { continue };
             let Some(receive) = &message.receive else { continue };
-            for part in message.held.drain(..) {
-                let (memory, at) = slots.payload(part.slot);
-                let (offset, length) = (part.offset as usize, part.length as usize);
-                scatter(receive.work.local(), offset, length, memory, at);
-                slots.free(part.slot);
-                *freed += 1;
+            for Part { place, offset, length } in message.held.drain(..) {
+                let (offset, length) = (offset as usize, length as usize);
+                match place {
+                    Place::Slot(slot) => {
+                        let (memory, at) = slots.payload(slot);
+                        scatter(receive.work.local(), offset, length, memory, at);
+                        slots.free(slot);
+                        *freed += 1;
+                    }
+                    Place::There(from) => {
+                        self.fetches.add(Fetch::new(id, offset, length, from));
+                        message.fetched += 1;
+                    }
+                }
             }
         }
         while self.matched > 0 && self.messages.front().is_some_and(is_whole) {
@@ -161,6 +192,22 @@ impl Inbox {
         Ok(())
     }
 
+    /// Where a message goes.
+    pub(super) fn receive(&self, id: u64) -> Option<&Op> {
+        let at = usize::try_from(id.checked_sub(self.first)?).ok()?;
+        self.messages.get(at)?.as_ref()?.receive.as_ref()
+    }
+
+    /// A part that lay with the peer was read; whether that was all of its message.
+    pub(super) fn fetched(&mut self, id: u64) -> bool {
+        let at = id.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
+        let message = at.and_then(|at| self.messages.get_mut(at)?.as_mut());
+        message.is_none_or(|message| {
+            message.fetched -= 1;
+            message.is_whole()
+        })
+    }
+
     /// The lane is dead: every receive comes back, the oldest with the reason.
     pub(super) fn abandon(&mut self, mut reason: Failure, over: &mut Over<'_>) {
         let matched = self.messages.drain(..).flatten().filter_map(|message| message.receive);
@@ -168,6 +215,7 @@ impl Inbox {
             over.add(receive, Err(std::mem::replace(&mut reason, Failure::Flushed)));
         }
         self.matched = 0;
+        self.fetches = Fetches::new();
     }
 }
 
@@ -178,7 +226,7 @@ pub(super) struct TooLong {
 }
 
 fn is_whole(message: &Option<Message>) -> bool {
-    message.as_ref().is_some_and(|message| message.missing == 0 && message.held.is_empty())
+    message.as_ref().is_some_and(Message::is_whole)
 }
 
 /// Copies bytes to their place in slices: so many from `offset` on.
@@ -210,7 +258,7 @@ mod tests {
     use crate::stats::Stats;
 
     fn part(offset: u64, length: u64) -> Part {
-        Part { slot: 0, offset, length }
+        Part { place: Place::Slot(0), offset, length }
     }
 
     #[test]

@@ -8,7 +8,8 @@
 //! what they do with a message that nobody receives, in what they tell of a write's number, and in whether
 //! they add and swap at all. A frame waits in its buffer for a receive, the sender for the peer's word that it
 //! was received, and the number of buffers bounds both. So the number of a write is sent once the write
-//! is known to be placed, and needs no order of the provider's.
+//! is known to be placed, and needs no order of the provider's. Long messages do not go through these buffers: they lie on
+//! their sender's `shelf`, a frame says where, and the receiver reads them from there (`fetches`) once they have a receive.
 //!
 //! The `shm` provider trusts its peers: it writes to any memory of a process for who names an address, whatever was
 //! registered, and may do so after an endpoint was closed. Over it everything goes as frames, and the peer
@@ -29,6 +30,7 @@ mod endpoint;
 mod environment;
 mod fabric;
 mod failure;
+mod fetches;
 mod frame;
 mod gather;
 mod granted;
@@ -45,6 +47,7 @@ mod offer;
 mod outgoing;
 mod pair;
 mod sends;
+mod shelf;
 mod sleeper;
 mod slots;
 mod survey;

@@ -4,7 +4,7 @@ use super::av::Address;
 use super::life::Home;
 use crate::error::{Error, Kind};
 
-/// One end of a lane. Version 1: version, buffers, longest frame and message, token, home, provider, address.
+/// One end of a lane. Version 3: version, buffers, longest frame and message, token, home, provider, address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Offer {
     /// How many frames it takes in before they are received.
@@ -25,7 +25,7 @@ pub(super) struct Offer {
 
 impl Offer {
     /// Frames of another format follow from another offer.
-    const VERSION: u8 = 2;
+    const VERSION: u8 = 3;
     const LONGEST_NAME: usize = 64;
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
@@ -116,9 +116,9 @@ mod tests {
     #[test]
     fn a_newer_format_is_said_by_its_number() {
         let mut bytes = example().to_bytes();
-        bytes[0] = 3;
+        bytes[0] = 4;
         let error = Offer::from_bytes(&bytes).unwrap_err();
-        assert!(error.to_string().contains("format 3, this program knows 2"), "{error}");
+        assert!(error.to_string().contains("format 4, this program knows 3"), "{error}");
     }
 
     #[test]

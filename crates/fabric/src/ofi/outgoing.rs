@@ -49,6 +49,11 @@ pub(super) enum Use {
         at: u32,
         reads: usize,
     },
+    /// A part of a message of the peer's, and how many bytes are read.
+    Fetch {
+        at: u32,
+        reads: usize,
+    },
     /// An operation's frame.
     Frame(u32),
     /// Words of the lane itself.
@@ -170,14 +175,14 @@ impl Outgoing {
         Ok(sent)
     }
 
-    /// Begins an operation's transfer; `false`: there is no room for it now.
+    /// Begins a transfer, which is used as is told by how many bytes it reads; `false`: there is no room for it now.
     #[inline]
     pub(super) fn transfer(
         &mut self,
         mut pieces: Gather,
         remote: Remote,
         direction: Direction,
-        at: u32,
+        used: impl FnOnce(usize) -> Use,
         endpoint: &Endpoint,
     ) -> Result<bool, Errno> {
         let Some(context) = self.free.last().copied() else { return Ok(false) };
@@ -188,7 +193,7 @@ impl Outgoing {
         let note = self.contexts.at(context as usize);
         // SAFETY: as for `send`.
         let posted = unsafe { endpoint.transfer(&mut pieces, remote, direction, note) };
-        let begun = self.note(posted, context, Use::Transfer { at, reads }, pieces.into_held())?;
+        let begun = self.note(posted, context, used(reads), pieces.into_held())?;
         self.reading += if begun { reads } else { 0 };
         Ok(begun)
     }
@@ -221,7 +226,7 @@ impl Outgoing {
     pub(super) fn complete(&mut self, context: usize) -> Use {
         let Some(used) = self.uses.get_mut(context) else { return Use::Free };
         let used = std::mem::replace(used, Use::Free);
-        if let Use::Transfer { reads, .. } = used {
+        if let Use::Transfer { reads, .. } | Use::Fetch { reads, .. } = used {
             self.reading -= reads;
         }
         if used != Use::Free {

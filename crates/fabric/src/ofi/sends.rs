@@ -10,12 +10,14 @@ use std::time::Instant;
 
 use rdma_sys::Errno;
 
-use super::endpoint::Endpoint;
+use super::endpoint::{Direction, Endpoint};
+use super::fetches::Fetch;
 use super::frame::{Frame, Progress};
 use super::gather::Gather;
 use super::inbox::scatter;
 use super::outgoing::{Outgoing, Use};
-use crate::cut::Cut;
+use super::shelf::Shelf;
+use crate::cut::{Cut, Most};
 use crate::memory::Memory;
 use crate::op::{Done, Failure, Op, Work};
 use crate::over::Over;
@@ -27,6 +29,7 @@ use crate::stats::SAMPLE;
 pub(super) struct Sends {
     shape: Shape,
     out: Outgoing,
+    shelf: Shelf,
     flying: Slab<Flying>,
     /// Not wholly with the provider yet, the oldest first.
     waiting: VecDeque<u32>,
@@ -110,10 +113,11 @@ enum Handed {
 }
 
 impl Sends {
-    pub(super) fn new(shape: Shape, out: Outgoing) -> Self {
+    pub(super) fn new(shape: Shape, out: Outgoing, shelf: Shelf) -> Self {
         Sends {
             shape,
             out,
+            shelf,
             flying: Slab::new(),
             waiting: VecDeque::new(),
             placed: VecDeque::new(),
@@ -169,7 +173,7 @@ impl Sends {
         let with_provider = || {
             self.out.find(|used| match used {
                 Use::Transfer { at, .. } | Use::Frame(at) => Some(*at),
-                Use::Free | Use::Own => None,
+                Use::Free | Use::Fetch { .. } | Use::Own => None,
             })
         };
         told.or(asked).or_else(with_provider).or_else(|| self.waiting.front().copied())
@@ -286,9 +290,35 @@ impl Sends {
             let flying = self.flying.get_mut(at).filter(|flying| flying.handed.is_some());
             flying.ok_or(Failure::Nonsense)?.awaits = false;
             self.told.pop_front();
+            self.shelf.places.clear(id);
             self.finish(at, over);
         }
         Ok(())
+    }
+
+    /// The peer has read a part of a long message. That it received all of it may have come before.
+    pub(super) fn taken(&mut self, id: u64, offset: u64) -> Result<(), Failure> {
+        self.shelf.places.take(id, offset);
+        if id < self.next_message { Ok(()) } else { Err(Failure::Nonsense) }
+    }
+
+    /// Has the provider read a part of a message of the peer's into its receive; how many bytes of it now.
+    #[inline]
+    pub(super) fn fetch(
+        &mut self,
+        (at, fetch): (u32, &Fetch),
+        into: &[Slice],
+        endpoint: &Endpoint,
+    ) -> Result<Option<usize>, Errno> {
+        if self.out.is_full() {
+            return Ok(None);
+        }
+        let most = Most { bytes: self.shape.transfer, pieces: self.shape.pieces - 1 };
+        let next = fetch.next(into, most, self.shape.domain);
+        let (pieces, from) = next.ok_or(Errno(libc::EFAULT))?;
+        let (bytes, used) = (pieces.total(), |reads| Use::Fetch { at, reads });
+        let begun = self.out.transfer(pieces, from, Direction::Read, used, endpoint)?;
+        Ok(begun.then_some(bytes))
     }
 
     /// The peer answers a question with a number. The error is the operation that it refuses, or nonsense.

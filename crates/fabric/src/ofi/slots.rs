@@ -27,7 +27,7 @@ pub(super) struct Slots {
 
 impl Slots {
     /// Buffers beyond those that peers are promised: for what needs none.
-    pub(super) const SPARE: usize = 16;
+    pub(super) const SPARE: usize = 20;
     /// How long one is, header and all: what ofi_rxm sends at once. It would ask for longer ones first.
     pub(super) const SIZE: usize = 16 * 1024;
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use super::av::Address;
 use super::config::Config;
 use super::domain::{Domain, Shared};
-use super::endpoint::Endpoint;
-use super::frame::{Change, Frame, Progress, opened};
+use super::endpoint::{Direction, Endpoint, Remote};
+use super::frame::{Change, Frame, PART, Progress, opened};
 use super::gather::Gather;
 use super::life::Home;
 use super::offer::Offer;
@@ -16,12 +16,15 @@ use super::outgoing::{Outgoing, Use};
 use super::slots::Slots;
 use super::{choose, survey};
 use crate::open::{Fabric, Side};
+use crate::region::Slice;
 use crate::remote::{LaneKind, RemoteRegion};
 use crate::{Completion, Done, Failure, Lane, Memory, Op, Pages, Region, Rights, Work};
 
 const LIMIT: Duration = Duration::from_secs(30);
 /// How many frames a lane takes in before they are received, over the tcp provider.
 const PROMISED: u64 = 64;
+/// Where no peer of ours has anything.
+const NOWHERE: Remote = Remote { address: 0, key: 1 };
 /// What is said to a rogue begins with this.
 const TOKEN: u64 = 1;
 
@@ -60,6 +63,21 @@ impl Rogue {
             }
         }
         done
+    }
+
+    /// Reads the peer's memory, while the lane moves too.
+    fn read(&mut self, there: Remote, into: Slice, domain: &Domain, lane: &mut dyn Lane) {
+        let mut pieces = Gather::new();
+        assert!(pieces.add(&into, 0, into.len(), domain.shared().device.number()));
+        let used = |reads| Use::Fetch { at: 0, reads };
+        let begun = self.out.transfer(pieces, there, Direction::Read, used, &self.endpoint);
+        assert_eq!(begun, Ok(true));
+        let since = Instant::now();
+        while !self.out.is_empty() {
+            assert!(since.elapsed() < LIMIT, "{there:?} cannot be read");
+            self.work();
+            lane.poll(&mut Vec::new());
+        }
     }
 
     fn work(&mut self) {
@@ -138,6 +156,13 @@ fn nonsense_ends_the_lane() {
         (Frame::Message { id, total: 4, offset: 0, imm }, 8),
         (Frame::Message { id: 1 << 40, total: 8, offset: 0, imm }, 8),
         (Frame::Message { id, total: u64::MAX, offset: 0, imm }, 8),
+        (Frame::Lying { id, total: 0, offset: 0, imm, from: NOWHERE }, 0),
+        (Frame::Lying { id, total: 100, offset: 7, imm, from: NOWHERE }, 0),
+        (Frame::Lying { id, total: PART as u64, offset: PART as u64, imm, from: NOWHERE }, 0),
+        (Frame::Lying { id, total: 100, offset: PART as u64, imm, from: NOWHERE }, 0),
+        (Frame::Lying { id, total: u64::MAX, offset: 0, imm, from: NOWHERE }, 0),
+        (Frame::Lying { id, total: 100, offset: 0, imm, from: NOWHERE }, 8),
+        (Frame::Taken { id: 9, offset: 0 }, 0),
         (Frame::Number { id: u64::MAX, length: 1, imm: 1 }, 0),
         (Frame::Get { id, key: 1, offset: 0, length: u64::MAX }, 0),
         (Frame::Doubt { id, key: 1 }, 8),
@@ -201,6 +226,75 @@ fn who_sends_more_than_was_promised_is_cut_off() {
     let frame = Frame::Message { id: PROMISED, total: 8, offset: 0, imm: None };
     let done = rogue.say(frame, 8, &mut *lane);
     assert_cut_off(done, &mut *lane, &mut rogue, "one too many");
+}
+
+#[test]
+fn parts_that_lie_with_the_peer_count_as_frames_until_they_are_read() {
+    let domain = open();
+    let from = region(&domain);
+    let (mut lane, mut rogue) = against_a_rogue(&domain);
+    lane.post(&mut VecDeque::from([Op::send(1, from.slice(..8))]));
+    let lying = |id| Frame::Lying { id, total: 100, offset: 0, imm: None, from: NOWHERE };
+    for id in 0..PROMISED {
+        assert!(rogue.say(lying(id), 0, &mut *lane).is_empty(), "{id} was promised");
+    }
+    let done = rogue.say(lying(PROMISED), 0, &mut *lane);
+    assert_cut_off(done, &mut *lane, &mut rogue, "one too many");
+}
+
+/// As much of a long message as there is room for can be read where its frames say, and the rest follows.
+#[test]
+fn a_long_message_lies_in_parts_until_they_are_read() {
+    const PLACES: usize = 4;
+    let domain = open();
+    let register = |length| {
+        let memory = Memory::allocate(length, Pages::Plain).unwrap();
+        domain.register(&memory, Rights::NONE).unwrap()
+    };
+    let (from, into) = (register(6 * PART), register(PART));
+    (0..6).for_each(|part| from.memory().store(part * PART, 100 + part as u64));
+    let (mut lane, mut rogue) = against_a_rogue(&domain);
+    lane.post(&mut VecDeque::from([Op::send(1, from.slice(1..))]));
+    let (begun, mut lying, mut done) = (Instant::now(), VecDeque::new(), Vec::new());
+    for part in 0..6 {
+        let places = (6 - part).min(PLACES);
+        while lying.len() < places {
+            assert!(begun.elapsed() < LIMIT && done.is_empty(), "{part}: {lying:?}, {done:?}");
+            lying.extend(rogue.hear());
+            lane.poll(&mut done);
+        }
+        assert_eq!(lying.len(), places, "no more than there is room for");
+        let said = lying.pop_front().unwrap();
+        let Frame::Lying { id: 0, total, offset, imm: None, from: there } = said else {
+            panic!("{said:?}");
+        };
+        assert_eq!((total, offset), (6 * PART as u64 - 1, (part * PART) as u64));
+        rogue.read(there, into.slice(..PART), &domain, &mut *lane);
+        assert!(
+            into.slice(..PART - 1).to_vec()
+                == from.slice(part * PART + 1..(part + 1) * PART).to_vec()
+        );
+        let came = part as u64 + 1;
+        rogue.out.tell(Progress { arrived: came, freed: came, received: 0 });
+        rogue.say(Frame::Taken { id: 0, offset }, 0, &mut *lane);
+    }
+}
+
+/// The peer says where a message lies, and it does not lie there.
+#[test]
+fn a_message_that_cannot_be_read_ends_the_lane() {
+    let domain = open();
+    let into = region(&domain);
+    let (mut lane, mut rogue) = against_a_rogue(&domain);
+    lane.post(&mut VecDeque::from([Op::receive(1, into.slice(..100))]));
+    let lying = Frame::Lying { id: 0, total: 100, offset: 0, imm: None, from: NOWHERE };
+    let (mut done, begun) = (rogue.say(lying, 0, &mut *lane), Instant::now());
+    while done.is_empty() {
+        assert!(begun.elapsed() < LIMIT, "it is waited for still");
+        rogue.work();
+        lane.poll(&mut done);
+    }
+    assert_eq!(done[0].outcome, Err(Failure::PeerGone));
 }
 
 /// What a peer does for others helps nobody whose own word never comes.

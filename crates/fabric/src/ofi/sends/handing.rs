@@ -5,7 +5,7 @@ use rdma_sys::Errno;
 use super::{Flying, Handed, QUESTIONS, Question, Sends, Shape, key};
 use crate::cut::{Cut, Most};
 use crate::ofi::endpoint::{Direction, Endpoint, Remote};
-use crate::ofi::frame::{Change, Frame};
+use crate::ofi::frame::{Change, Frame, PART};
 use crate::ofi::gather::Gather;
 use crate::ofi::outgoing::Use;
 use crate::op::Work;
@@ -78,7 +78,8 @@ impl Sends {
         let Some(remote) = flying.op.work.target().and_then(|to| remote(to, part.offset)) else {
             return Err(Errno(libc::EINVAL));
         };
-        if !self.out.transfer(pieces, remote, direction, at, endpoint)? {
+        let used = |reads| Use::Transfer { at, reads };
+        if !self.out.transfer(pieces, remote, direction, used, endpoint)? {
             return Ok(Handed::Blocked);
         }
         Ok(self.handed(at, cut, part.last))
@@ -96,6 +97,9 @@ impl Sends {
             _ => None,
         };
         let total = flying.op.work.total() as u64;
+        if total > LONG && !self.shape.asks && self.shelf.is_there() {
+            return self.hand_lying(at, (id, total, imm), endpoint);
+        }
         let load = self.load(flying, self.shape.asks)?;
         let frame = Frame::Message { id, total, offset: load.offset as u64, imm };
         if !self.out.send(frame, load.copied, load.pieces, Use::Frame(at), endpoint)? {
@@ -104,6 +108,33 @@ impl Sends {
         self.sent += 1;
         self.number(at, id);
         Ok(self.handed(at, load.cut, load.last))
+    }
+
+    /// Lays the next part of a long message where the peer can read it, and says so.
+    fn hand_lying(
+        &mut self,
+        at: u32,
+        (id, total, imm): (u64, u64, Option<u32>),
+        endpoint: &Endpoint,
+    ) -> Result<Handed, Errno> {
+        let Some(flying) = self.flying.get(at) else { return Ok(Handed::Whole) };
+        let Some((place, from)) = self.shelf.free() else { return Ok(Handed::Blocked) };
+        let (mut cut, begin) = (flying.cut, flying.cut.done());
+        let most = Most { bytes: PART as u32, pieces: usize::MAX };
+        let mut copied = 0;
+        let part = cut.next(flying.op.work.local(), most, |slice, from, length| {
+            self.shelf.copy(place, copied, slice, from, length as usize);
+            copied += length as usize;
+        });
+        let offset = begin as u64;
+        let frame = Frame::Lying { id, total, offset, imm, from };
+        if !self.out.send(frame, 0, Gather::new(), Use::Frame(at), endpoint)? {
+            return Ok(Handed::Blocked);
+        }
+        self.sent += 1;
+        self.shelf.places.lay(place, id, offset);
+        self.number(at, id);
+        Ok(self.handed(at, cut, part.last))
     }
 
     /// An operation is the peer's message numbered so, from its first frame on.
@@ -222,5 +253,7 @@ fn remote(target: &Target, offset: usize) -> Option<Remote> {
     }
 }
 
+/// Longer messages lie with their sender until they are read.
+const LONG: u64 = 32 << 10;
 /// A region was detached while an operation with it waited.
 const DETACHED: Errno = Errno(libc::EFAULT);
