@@ -96,7 +96,7 @@ pub struct Caps {
     pub inline: usize,
     /// Writes, reads and atomics may need the peer to poll, arm or sleep on its lane: over `tcp` all of them,
     /// over `shm` those of memory that cannot be mapped with just the rights granted (lent memory; rights
-    /// to write or add without reading).
+    /// to write or add without reading). Over `ofi` long messages need it of their sender, too.
     pub peer_must_poll: bool,
     /// How memory lent by the caller goes.
     pub lent: LentPath,

@@ -14,7 +14,8 @@ pub struct Config {
     /// Without it the provider's first. On a machine with several networks that may be the wrong one.
     pub address: Option<IpAddr>,
     /// How long an operation may be under way without any progress before the lane counts as dead. The peer
-    /// must poll meanwhile: shorter finds lost peers sooner, and takes busy ones for lost.
+    /// must poll meanwhile, also one who sent a long message: shorter finds lost peers sooner, and takes busy ones
+    /// for lost.
     pub timeout: Duration,
     /// How long a message may wait for a receive of the peer's before the lane counts as dead.
     pub patience: Duration,

@@ -11,6 +11,7 @@ use super::contexts::Contexts;
 use super::cq::Event;
 use super::endpoint::Endpoint;
 use super::failure::{of_frame, of_transfer};
+use super::fetches::Fetch;
 use super::frame::{Frame, HEADER, PART, Progress, opened};
 use super::granted::Granted;
 use super::inbox::{Inbox, Part, Place, TooLong};
@@ -187,13 +188,14 @@ impl Core {
         Ok(())
     }
 
-    /// A read of that part is over. The last of a message is told by its having been received.
+    /// A read of that part is over. The one that ends last is told by its message's having been received.
     fn fetched(&mut self, at: u32) -> Result<(), End> {
-        let Some(fetch) = self.inbox.fetches.complete(at) else { return Ok(()) };
+        let Some(Fetch { message: id, offset, .. }) = self.inbox.fetches.complete(at) else {
+            return Ok(());
+        };
         self.freed += 1;
-        if !self.inbox.fetched(fetch.message) {
-            let (id, offset) = (fetch.message, fetch.offset as u64);
-            self.reply(Frame::Taken { id, offset }, None)?;
+        if !self.inbox.fetched(id) {
+            self.reply(Frame::Taken { id, offset: offset as u64 }, None)?;
         }
         Ok(())
     }
@@ -363,10 +365,12 @@ impl Core {
         settled.map_err(|TooLong { id }| End { message: Some(id), ..Failure::TooLong.into() })
     }
 
-    /// Whether so many buffers are free again that the peer may wait to hear of them.
+    /// Whether so many buffers are free again, or so many places on the peer's shelf, that it may wait to hear of them.
     #[inline]
     fn is_late(&self) -> bool {
-        self.freed - self.sends.out().said().freed >= self.slots.promised() / 4
+        let said = self.sends.out().said();
+        self.freed - said.freed >= self.slots.promised() / 4
+            || self.inbox.fetches.received() >= said.received + 2
     }
 
     /// Tells the peer how far we are, if it does not know.
@@ -428,7 +432,9 @@ impl Core {
             }
             return Ok(());
         }
-        if self.transfers.is_over(self.sends.transfers_mark(), now) {
+        // What the provider does not even take yet counts, too.
+        let fetches = || self.inbox.fetches.front().map(|_| self.sends.out().moves());
+        if self.transfers.is_over(self.sends.transfers_mark().or_else(fetches), now) {
             return Err(self.by_oldest(Failure::PeerGone));
         }
         for (watch, awaited) in self.words.iter_mut().zip(self.sends.awaited()) {
@@ -450,6 +456,7 @@ impl Core {
         }
         let waits = self.sends.out().is_blocked()
             || self.slots.are_short()
+            || self.inbox.fetches.front().is_some()
             || self.progress() != self.sends.out().said()
             || !self.answers.is_empty();
         let retry = waits.then(|| now + RETRY);
@@ -499,8 +506,10 @@ impl Core {
         let told = self.sends.abandon(fault, &mut over);
         self.granted.release();
         // One of them says what happened, if only a receive was under way.
-        let is_gone = end.failure == Failure::PeerGone && !told;
-        let first = if is_gone { Failure::PeerGone } else { Failure::Flushed };
+        let first = match end.failure {
+            failure @ (Failure::PeerGone | Failure::Local) if !told => failure,
+            _ => Failure::Flushed,
+        };
         self.inbox.abandon(first, &mut over);
     }
 }

@@ -12,6 +12,7 @@ pub(super) struct Fetches {
     all: Slab<Fetch>,
     /// Not wholly with the provider yet, the oldest first.
     waiting: VecDeque<u32>,
+    received: u64,
 }
 
 /// One part.
@@ -46,7 +47,18 @@ impl Fetch {
 
 impl Fetches {
     pub(super) fn new() -> Self {
-        Fetches { all: Slab::new(), waiting: VecDeque::new() }
+        Fetches { all: Slab::new(), waiting: VecDeque::new(), received: 0 }
+    }
+
+    /// How many messages were received with the last that was read whole.
+    #[inline]
+    pub(super) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// All of that message was read.
+    pub(super) fn receive(&mut self, message: u64) {
+        self.received = self.received.max(message + 1);
     }
 
     pub(super) fn add(&mut self, fetch: Fetch) {

@@ -202,10 +202,14 @@ impl Inbox {
     pub(super) fn fetched(&mut self, id: u64) -> bool {
         let at = id.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
         let message = at.and_then(|at| self.messages.get_mut(at)?.as_mut());
-        message.is_none_or(|message| {
+        let is_whole = message.is_none_or(|message| {
             message.fetched -= 1;
             message.is_whole()
-        })
+        });
+        if is_whole {
+            self.fetches.receive(id);
+        }
+        is_whole
     }
 
     /// The lane is dead: every receive comes back, the oldest with the reason.

@@ -10,6 +10,7 @@ use super::device::Device;
 use super::endpoint::Remote;
 use super::frame::PART;
 use super::mr::Mr;
+use crate::cut::{Cut, Most};
 use crate::memory::{Memory, Pages};
 use crate::region::{Rights, Slice};
 
@@ -17,17 +18,19 @@ pub(super) struct Shelf {
     device: Arc<Device>,
     state: State,
     pub(super) places: Places,
+    /// What was copied already, and where to, though the peer could not be told.
+    ready: Option<(usize, Laid)>,
 }
 
-/// What lies in each place.
+/// What lies in each place. A part has as many as it needs, side by side.
 #[derive(Debug, Default)]
 pub(super) struct Places([Option<Laid>; PLACES]);
 
-/// A message, and where in it that part begins.
+/// A part of a message, and where in it that begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Laid {
-    message: u64,
-    offset: u64,
+pub(super) struct Laid {
+    pub(super) message: u64,
+    pub(super) offset: u64,
 }
 
 /// Made with the first long message: most lanes have none.
@@ -40,13 +43,13 @@ enum State {
 
 impl Shelf {
     pub(super) fn new(device: Arc<Device>) -> Self {
-        Shelf { device, state: State::Unmade, places: Places::default() }
+        Shelf { device, state: State::Unmade, places: Places::default(), ready: None }
     }
 
     /// Whether there is one.
     pub(super) fn is_there(&mut self) -> bool {
         if matches!(self.state, State::Unmade) {
-            let memory = Memory::allocate(PLACES * PART, Pages::Plain);
+            let memory = Memory::allocate(PLACES * PLACE, Pages::Plain);
             let readable = Rights { read: true, ..Rights::NONE };
             let mr = memory.and_then(|memory| Mr::new(self.device.clone(), &memory, readable));
             self.state = mr.map_or(State::Refused, |mr| State::Made(Arc::new(mr)));
@@ -54,30 +57,40 @@ impl Shelf {
         matches!(self.state, State::Made(_))
     }
 
-    /// Copies bytes of a slice to a place, from `at` on.
-    pub(super) fn copy(&self, place: usize, at: usize, slice: &Slice, from: usize, length: usize) {
-        if let State::Made(mr) = &self.state {
-            let (memory, start) = (slice.region().memory(), slice.offset() + from);
-            mr.memory().copy(place * PART + at, memory, start, length);
-        }
+    /// Where so many bytes have room, and where the peer finds that.
+    pub(super) fn free(&self, bytes: usize) -> Option<(usize, Remote)> {
+        let State::Made(mr) = &self.state else { return None };
+        let place = self.places.free(bytes)?;
+        Some((place, Remote { address: mr.start() + (place * PLACE) as u64, key: mr.key() }))
     }
 
-    /// A place where nothing lies, and where the peer finds it.
-    pub(super) fn free(&self) -> Option<(usize, Remote)> {
-        let (State::Made(mr), Some(place)) = (&self.state, self.places.free()) else { return None };
-        Some((place, Remote { address: mr.start() + (place * PART) as u64, key: mr.key() }))
+    /// Copies the next part of an operation to a place, unless it is there already.
+    pub(super) fn copy(&mut self, place: usize, laid: Laid, cut: &mut Cut, from: &[Slice]) -> bool {
+        let State::Made(mr) = &self.state else { return false };
+        let is_ready = self.ready.replace((place, laid)) == Some((place, laid));
+        let mut at = place * PLACE;
+        let most = Most { bytes: PART as u32, pieces: usize::MAX };
+        let part = cut.next(from, most, |slice, from, length| {
+            if !is_ready {
+                let (memory, start) = (slice.region().memory(), slice.offset() + from);
+                mr.memory().copy(at, memory, start, length as usize);
+            }
+            at += length as usize;
+        });
+        part.last
     }
 }
 
 impl Places {
-    /// One where nothing lies.
-    pub(super) fn free(&self) -> Option<usize> {
-        self.0.iter().position(Option::is_none)
+    /// The first of as many as so many bytes need, where nothing lies.
+    fn free(&self, bytes: usize) -> Option<usize> {
+        let wanted = bytes.div_ceil(PLACE);
+        self.0.windows(wanted).position(|places| places.iter().all(Option::is_none))
     }
 
-    /// A part of a message lies there now.
-    pub(super) fn lay(&mut self, place: usize, message: u64, offset: u64) {
-        self.0[place] = Some(Laid { message, offset });
+    /// A part, so long, lies there now.
+    pub(super) fn lay(&mut self, place: usize, bytes: usize, laid: Laid) {
+        self.0[place..][..bytes.div_ceil(PLACE)].fill(Some(laid));
     }
 
     /// The peer has read a part.
@@ -97,8 +110,9 @@ impl Places {
     }
 }
 
-/// Enough for the peer to read one part while the next is copied.
-const PLACES: usize = 4;
+/// Enough for the peer to read while more is copied: four parts of a long message, or sixteen messages that are not so long.
+const PLACES: usize = 16;
+const PLACE: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -107,18 +121,25 @@ mod tests {
     #[test]
     fn places_are_free_once_the_peer_has_read_them_or_received_all() {
         let mut places = Places::default();
-        for part in 0..PLACES as u64 {
-            places.lay(places.free().unwrap(), 7, part);
+        let laid = |message, offset| Laid { message, offset };
+        for part in 0..4 {
+            let place = places.free(PART).unwrap();
+            assert_eq!(place, part * PART / PLACE);
+            places.lay(place, PART, laid(7, part as u64));
         }
-        assert_eq!(places.free(), None);
+        assert_eq!(places.free(1), None);
         places.take(7, 2);
-        assert_eq!(places.free(), Some(2));
+        assert_eq!(
+            (places.free(1), places.free(PART), places.free(PART + 1)),
+            (Some(8), Some(8), None)
+        );
         places.take(7, 2);
         places.take(8, 0);
-        places.lay(2, 8, 0);
+        places.lay(8, PLACE + 1, laid(8, 0));
+        assert_eq!((places.free(2 * PLACE), places.free(PART)), (Some(10), None));
         places.clear(7);
-        assert_eq!(places.0.iter().flatten().count(), 1);
+        assert_eq!(places.0.iter().flatten().count(), 2);
         places.clear(8);
-        assert_eq!(places.free(), Some(0));
+        assert_eq!(places.free(PLACES * PLACE), Some(0));
     }
 }

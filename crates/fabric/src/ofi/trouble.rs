@@ -297,6 +297,26 @@ fn a_message_that_cannot_be_read_ends_the_lane() {
     assert_eq!(done[0].outcome, Err(Failure::PeerGone));
 }
 
+/// The peer is gone before its message is read, and the lane sleeps.
+#[test]
+fn a_message_that_lies_with_a_peer_that_is_gone_is_not_waited_for_forever() {
+    let domain = open_with(Config { timeout: Duration::from_millis(300), ..Config::default() });
+    let into = region(&domain);
+    let (mut lane, mut rogue) = against_a_rogue(&domain);
+    let lying = Frame::Lying { id: 0, total: 100, offset: 0, imm: None, from: NOWHERE };
+    assert!(rogue.say(lying, 0, &mut *lane).is_empty());
+    let begun = Instant::now();
+    while rogue.hear().is_empty() {
+        assert!(begun.elapsed() < LIMIT, "the lane does not say that it came");
+        assert_eq!(lane.poll(&mut Vec::new()), 0);
+    }
+    drop(rogue);
+    lane.post(&mut VecDeque::from([Op::receive(1, into.slice(..100))]));
+    let mut done = Vec::new();
+    crate::wait(&mut *lane, &mut done, LIMIT);
+    assert_eq!(done[0].outcome, Err(Failure::PeerGone));
+}
+
 /// What a peer does for others helps nobody whose own word never comes.
 #[test]
 fn an_operation_is_not_waited_for_forever_while_others_go_on() {

@@ -8,6 +8,7 @@ use crate::ofi::endpoint::{Direction, Endpoint, Remote};
 use crate::ofi::frame::{Change, Frame, PART};
 use crate::ofi::gather::Gather;
 use crate::ofi::outgoing::Use;
+use crate::ofi::shelf::Laid;
 use crate::op::Work;
 use crate::over::Over;
 use crate::remote::{Reach, Target};
@@ -118,23 +119,19 @@ impl Sends {
         endpoint: &Endpoint,
     ) -> Result<Handed, Errno> {
         let Some(flying) = self.flying.get(at) else { return Ok(Handed::Whole) };
-        let Some((place, from)) = self.shelf.free() else { return Ok(Handed::Blocked) };
-        let (mut cut, begin) = (flying.cut, flying.cut.done());
-        let most = Most { bytes: PART as u32, pieces: usize::MAX };
-        let mut copied = 0;
-        let part = cut.next(flying.op.work.local(), most, |slice, from, length| {
-            self.shelf.copy(place, copied, slice, from, length as usize);
-            copied += length as usize;
-        });
-        let offset = begin as u64;
-        let frame = Frame::Lying { id, total, offset, imm, from };
+        let mut cut = flying.cut;
+        let laid = Laid { message: id, offset: cut.done() as u64 };
+        let bytes = (total - laid.offset).min(PART as u64) as usize;
+        let Some((place, from)) = self.shelf.free(bytes) else { return Ok(Handed::Blocked) };
+        let last = self.shelf.copy(place, laid, &mut cut, flying.op.work.local());
+        let frame = Frame::Lying { id, total, offset: laid.offset, imm, from };
         if !self.out.send(frame, 0, Gather::new(), Use::Frame(at), endpoint)? {
             return Ok(Handed::Blocked);
         }
         self.sent += 1;
-        self.shelf.places.lay(place, id, offset);
+        self.shelf.places.lay(place, bytes, laid);
         self.number(at, id);
-        Ok(self.handed(at, cut, part.last))
+        Ok(self.handed(at, cut, last))
     }
 
     /// An operation is the peer's message numbered so, from its first frame on.
