@@ -290,7 +290,7 @@ impl Sends {
             let flying = self.flying.get_mut(at).filter(|flying| flying.handed.is_some());
             flying.ok_or(Failure::Nonsense)?.awaits = false;
             self.told.pop_front();
-            self.shelf.places.clear(id);
+            self.shelf.clear(id);
             self.finish(at, over);
         }
         Ok(())
@@ -298,7 +298,7 @@ impl Sends {
 
     /// The peer has read a part of a long message. That it received all of it may have come before.
     pub(super) fn taken(&mut self, id: u64, offset: u64) -> Result<(), Failure> {
-        self.shelf.places.take(id, offset);
+        self.shelf.take(id, offset);
         if id < self.next_message { Ok(()) } else { Err(Failure::Nonsense) }
     }
 

@@ -17,14 +17,14 @@ use crate::region::{Rights, Slice};
 pub(super) struct Shelf {
     device: Arc<Device>,
     state: State,
-    pub(super) places: Places,
+    places: Places,
     /// What was copied already, and where to, though the peer could not be told.
     ready: Option<(usize, Laid)>,
 }
 
 /// What lies in each place. A part has as many as it needs, side by side.
 #[derive(Debug, Default)]
-pub(super) struct Places([Option<Laid>; PLACES]);
+struct Places([Option<Laid>; PLACES]);
 
 /// A part of a message, and where in it that begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Shelf {
         Some((place, Remote { address: mr.start() + (place * PLACE) as u64, key: mr.key() }))
     }
 
-    /// Copies the next part of an operation to a place, unless it is there already.
+    /// Copies the next part of an operation to a place, unless it is there already; whether it is the last.
     pub(super) fn copy(&mut self, place: usize, laid: Laid, cut: &mut Cut, from: &[Slice]) -> bool {
         let State::Made(mr) = &self.state else { return false };
         let is_ready = self.ready.replace((place, laid)) == Some((place, laid));
@@ -79,6 +79,24 @@ impl Shelf {
         });
         part.last
     }
+
+    /// A part, so long, lies there now.
+    pub(super) fn lay(&mut self, place: usize, bytes: usize, laid: Laid) {
+        self.places.lay(place, bytes, laid);
+    }
+
+    /// The peer has read a part.
+    pub(super) fn take(&mut self, message: u64, offset: u64) {
+        self.places.forget(|laid| *laid == Laid { message, offset });
+    }
+
+    /// The peer has received a message, which may have lain here: all its parts were read.
+    #[inline]
+    pub(super) fn clear(&mut self, message: u64) {
+        if matches!(self.state, State::Made(_)) {
+            self.places.forget(|laid| laid.message == message);
+        }
+    }
 }
 
 impl Places {
@@ -88,19 +106,8 @@ impl Places {
         self.0.windows(wanted).position(|places| places.iter().all(Option::is_none))
     }
 
-    /// A part, so long, lies there now.
-    pub(super) fn lay(&mut self, place: usize, bytes: usize, laid: Laid) {
+    fn lay(&mut self, place: usize, bytes: usize, laid: Laid) {
         self.0[place..][..bytes.div_ceil(PLACE)].fill(Some(laid));
-    }
-
-    /// The peer has read a part.
-    pub(super) fn take(&mut self, message: u64, offset: u64) {
-        self.forget(|laid| *laid == Laid { message, offset });
-    }
-
-    /// The peer has received a message: all its parts were read.
-    pub(super) fn clear(&mut self, message: u64) {
-        self.forget(|laid| laid.message == message);
     }
 
     fn forget(&mut self, which: impl Fn(&Laid) -> bool) {
@@ -128,18 +135,18 @@ mod tests {
             places.lay(place, PART, laid(7, part as u64));
         }
         assert_eq!(places.free(1), None);
-        places.take(7, 2);
+        places.forget(|part| *part == laid(7, 2));
         assert_eq!(
             (places.free(1), places.free(PART), places.free(PART + 1)),
             (Some(8), Some(8), None)
         );
-        places.take(7, 2);
-        places.take(8, 0);
+        places.forget(|part| *part == laid(7, 2));
+        places.forget(|part| *part == laid(8, 0));
         places.lay(8, PLACE + 1, laid(8, 0));
         assert_eq!((places.free(2 * PLACE), places.free(PART)), (Some(10), None));
-        places.clear(7);
+        places.forget(|part| part.message == 7);
         assert_eq!(places.0.iter().flatten().count(), 2);
-        places.clear(8);
+        places.forget(|part| part.message == 8);
         assert_eq!(places.free(PLACES * PLACE), Some(0));
     }
 }

@@ -129,7 +129,7 @@ impl Sends {
             return Ok(Handed::Blocked);
         }
         self.sent += 1;
-        self.shelf.places.lay(place, bytes, laid);
+        self.shelf.lay(place, bytes, laid);
         self.number(at, id);
         Ok(self.handed(at, cut, last))
     }
