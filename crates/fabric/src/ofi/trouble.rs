@@ -213,33 +213,26 @@ fn keys_that_were_not_granted_are_of_no_use() {
     assert_eq!(done[0].outcome, Ok(Done::Received { length: 8, imm: Some(5) }));
 }
 
+/// Parts that lie with the peer count as frames do, until they are read.
 #[test]
 fn who_sends_more_than_was_promised_is_cut_off() {
     let domain = open();
     let from = region(&domain);
-    let (mut lane, mut rogue) = against_a_rogue(&domain);
-    lane.post(&mut VecDeque::from([Op::send(1, from.slice(..8))]));
-    for id in 0..PROMISED {
-        let frame = Frame::Message { id, total: 8, offset: 0, imm: None };
-        assert!(rogue.say(frame, 8, &mut *lane).is_empty(), "{id} was promised");
+    let kinds: [fn(u64) -> (Frame, usize); 2] = [
+        |id| (Frame::Message { id, total: 8, offset: 0, imm: None }, 8),
+        |id| (Frame::Lying { id, total: 100, offset: 0, imm: None, from: NOWHERE }, 0),
+    ];
+    for numbered in kinds {
+        let (mut lane, mut rogue) = against_a_rogue(&domain);
+        lane.post(&mut VecDeque::from([Op::send(1, from.slice(..8))]));
+        for id in 0..PROMISED {
+            let (frame, bytes) = numbered(id);
+            assert!(rogue.say(frame, bytes, &mut *lane).is_empty(), "{id} was promised");
+        }
+        let (frame, bytes) = numbered(PROMISED);
+        let done = rogue.say(frame, bytes, &mut *lane);
+        assert_cut_off(done, &mut *lane, &mut rogue, "one too many");
     }
-    let frame = Frame::Message { id: PROMISED, total: 8, offset: 0, imm: None };
-    let done = rogue.say(frame, 8, &mut *lane);
-    assert_cut_off(done, &mut *lane, &mut rogue, "one too many");
-}
-
-#[test]
-fn parts_that_lie_with_the_peer_count_as_frames_until_they_are_read() {
-    let domain = open();
-    let from = region(&domain);
-    let (mut lane, mut rogue) = against_a_rogue(&domain);
-    lane.post(&mut VecDeque::from([Op::send(1, from.slice(..8))]));
-    let lying = |id| Frame::Lying { id, total: 100, offset: 0, imm: None, from: NOWHERE };
-    for id in 0..PROMISED {
-        assert!(rogue.say(lying(id), 0, &mut *lane).is_empty(), "{id} was promised");
-    }
-    let done = rogue.say(lying(PROMISED), 0, &mut *lane);
-    assert_cut_off(done, &mut *lane, &mut rogue, "one too many");
 }
 
 /// As much of a long message as there is room for can be read where its frames say, and the rest follows.
