@@ -290,7 +290,8 @@ impl End {
                 (said, may) = (said + now as u64, may - now);
                 self.lane.post(&mut self.one);
             }
-            if self.lane.poll(&mut self.done) == 0 {
+            // Who has said all does not listen any more: the other's first word of the next talk may be there already.
+            if said == rounds && heard == rounds || self.lane.poll(&mut self.done) == 0 {
                 continue;
             }
             let now = self.hear();
