@@ -9,6 +9,7 @@ use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
+use libc::iovec;
 use rdma_sys::Errno;
 use rdma_sys::ofi::consts::*;
 use rdma_sys::ofi::fi_addr_t;
@@ -88,14 +89,18 @@ impl Endpoint {
     /// Sends one message.
     ///
     /// # Safety
-    /// The pieces and the context stay until the send or the endpoint is over.
+    /// The pieces and the context stay until the send or the endpoint is over. There are as many descriptors as pieces.
     #[inline]
-    pub(super) unsafe fn send(&self, from: &mut Gather, context: *mut c_void) -> Result<(), Errno> {
-        let desc = from.descs();
+    pub(super) unsafe fn send(
+        &self,
+        iov: &[iovec],
+        desc: &mut [*mut c_void],
+        context: *mut c_void,
+    ) -> Result<(), Errno> {
         let msg = fi_msg {
-            msg_iov: from.iov().as_ptr(),
-            iov_count: from.iov().len(),
-            desc,
+            msg_iov: iov.as_ptr(),
+            iov_count: iov.len(),
+            desc: desc.as_mut_ptr(),
             addr: self.peer,
             context,
             data: 0,
@@ -117,11 +122,11 @@ impl Endpoint {
         context: *mut c_void,
     ) -> Result<(), Errno> {
         let target = fi_rma_iov { addr: remote.address, len: pieces.total(), key: remote.key };
-        let desc = pieces.descs();
+        let (iov, desc) = pieces.parts();
         let msg = fi_msg_rma {
-            msg_iov: pieces.iov().as_ptr(),
-            iov_count: pieces.iov().len(),
-            desc,
+            msg_iov: iov.as_ptr(),
+            iov_count: iov.len(),
+            desc: desc.as_mut_ptr(),
             addr: self.peer,
             rma_iov: &target,
             rma_iov_count: 1,

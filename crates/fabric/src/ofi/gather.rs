@@ -45,29 +45,39 @@ impl Gather {
         true
     }
 
-    /// The same with a header in front, in a registration that its caller holds.
+    /// Puts a header in front, which is in a registration that its caller holds.
     #[inline]
-    pub(super) fn behind(mut self, at: *mut u8, length: usize, desc: *mut c_void) -> Self {
+    pub(super) fn put_first(&mut self, at: *mut u8, length: usize, desc: *mut c_void) {
         self.iov[0] = iovec { iov_base: at.cast(), iov_len: length };
         (self.desc[0], self.first) = (desc, 0);
-        self
     }
 
     pub(super) fn total(&self) -> usize {
-        self.iov().iter().map(|piece| piece.iov_len).sum()
+        self.iov[self.first..self.end].iter().map(|piece| piece.iov_len).sum()
     }
 
-    pub(super) fn iov(&self) -> &[iovec] {
-        &self.iov[self.first..self.end]
+    /// The pieces, and as many descriptors.
+    #[inline]
+    pub(super) fn parts(&mut self) -> (&[iovec], &mut [*mut c_void]) {
+        let range = self.first..self.end;
+        (&self.iov[range.clone()], &mut self.desc[range])
     }
 
     /// What must stay while the provider works with the pieces.
     pub(super) fn into_held(self) -> Held {
         self.held
     }
+}
 
-    /// As many as there are pieces.
-    pub(super) fn descs(&mut self) -> *mut *mut c_void {
-        self.desc[self.first..].as_mut_ptr()
+impl Held {
+    /// The provider is done with the pieces.
+    #[inline]
+    pub(super) fn let_go(&mut self) {
+        // The first is the header's, which is not held here.
+        for held in &mut self.0[1..] {
+            if held.take().is_none() {
+                break;
+            }
+        }
     }
 }

@@ -21,7 +21,7 @@ use super::lane::OfiLane;
 use super::life::{Home, Life};
 use super::offer::Offer;
 use super::outgoing::Outgoing;
-use super::sends::{Sends, Shape};
+use super::sends::{SHORT, Sends, Shape};
 use super::shelf::Shelf;
 use super::sleeper::Sleeper;
 use super::slots::{self, Slots};
@@ -99,7 +99,7 @@ impl Half for OfiHalf {
             error(facts, "make a descriptor to sleep on", Errno(errno.raw_os_error()))
         })?;
         // What a peer might still read after the endpoint was closed is a copy.
-        let room = if shape.asks { shape.payload as usize } else { 0 };
+        let room = if shape.asks { shape.payload as usize } else { SHORT };
         let out = Outgoing::new(&shared.device, window(facts), room, peer.token)?;
         let core = Core::new(
             ours.token,

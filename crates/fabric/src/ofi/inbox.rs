@@ -91,6 +91,18 @@ impl Inbox {
         self.receives.push_back(receive);
     }
 
+    /// The receive of a message with so many bytes that has come whole, if no other waits before it.
+    #[inline]
+    pub(super) fn take_next(&mut self, id: u64, bytes: u64) -> Option<Op> {
+        let is_next = id == self.first && self.messages.is_empty() && bytes <= self.max_message;
+        let fits = |receive: &Op| bytes <= receive.work.total() as u64;
+        if !is_next || !self.receives.front().is_some_and(fits) {
+            return None;
+        }
+        self.first += 1;
+        self.receives.pop_front()
+    }
+
     /// A part of a message came.
     pub(super) fn message(
         &mut self,
@@ -281,6 +293,21 @@ mod tests {
         assert_eq!(inbox.number(0, 8, 7), nonsense, "a message has this place");
         assert_eq!(inbox.number(1, 8, 7), Ok(()));
         assert_eq!(inbox.number(1, 8, 7), nonsense, "twice");
+    }
+
+    #[test]
+    fn a_whole_message_takes_its_receive_if_nothing_waits_before_it() {
+        let mut inbox = Inbox::new(1000);
+        assert!(inbox.take_next(0, 0).is_none(), "there is no receive");
+        (0..3).for_each(|token| inbox.add(Op::receive(token, Pieces::EMPTY)));
+        assert!(inbox.take_next(1, 0).is_none(), "another comes first");
+        assert!(inbox.take_next(0, 1).is_none(), "longer than its receive");
+        let taken = inbox.take_next(0, 0).map(|receive| receive.token);
+        assert_eq!((taken, inbox.received(), inbox.posted()), (Some(0), 1, 2));
+        assert!(inbox.take_next(0, 0).is_none(), "it came already");
+        inbox.number(2, 8, 7).unwrap();
+        assert!(inbox.take_next(1, 0).is_none(), "one that came earlier waits");
+        assert_eq!((inbox.received(), inbox.posted()), (1, 2));
     }
 
     #[test]

@@ -14,6 +14,11 @@ impl Keyring {
         self.all().iter().find(|mr| mr.domain() == domain).cloned()
     }
 
+    #[inline]
+    pub(super) fn has(&self, domain: u32) -> bool {
+        self.all().iter().any(|mr| mr.domain() == domain)
+    }
+
     /// Adds a registration, unless one with its device is there.
     pub(super) fn add(&self, mr: Arc<Mr>) {
         let mut mrs = self.0.write().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ use super::domain::Shared;
 use super::endpoint::Endpoint;
 use super::grave::{Grave, Remains};
 use super::life::Life;
-use super::mr::registration;
+use super::mr::{is_registered, registration};
 use super::sleeper::Sleeper;
 use super::way::is_rdma;
 use crate::error::{Error, Kind};
@@ -93,7 +93,7 @@ impl OfiLane {
             return Some(Failure::Flushed);
         }
         let domain = self.shared.device.number();
-        let ours = |slice: &crate::region::Slice| registration(slice.region(), domain).is_some();
+        let ours = |slice: &crate::region::Slice| is_registered(slice.region(), domain);
         if self.caps.allow(work, self.id).is_err() || !work.local().iter().all(ours) {
             return Some(Failure::Unsupported);
         }

@@ -121,6 +121,16 @@ pub(super) fn registration(region: &Region, domain: u32) -> Option<Arc<Mr>> {
     }
 }
 
+/// Whether it has one.
+#[inline]
+pub(super) fn is_registered(region: &Region, domain: u32) -> bool {
+    match region.registration() {
+        Registration::Ofi(mr) => mr.domain() == domain,
+        Registration::Several(keys) => keys.ofi.has(domain),
+        Registration::Verbs(_) | Registration::Software | Registration::Near => false,
+    }
+}
+
 /// A key that nobody can guess, unless the provider wants to choose.
 fn choose_key(facts: &Facts) -> Result<u64, Error> {
     if facts.mr_mode & FI_MR_PROV_KEY != 0 {

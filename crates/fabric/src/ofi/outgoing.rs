@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use libc::iovec;
 use rdma_sys::Errno;
 
 use super::contexts::Contexts;
@@ -19,7 +20,7 @@ use crate::memory::{Memory, Pages};
 use crate::region::{Rights, Slice};
 
 pub(super) struct Outgoing {
-    /// A buffer for each context: a frame, and room for bytes behind it where frames are copied.
+    /// A buffer for each context: a frame, and room for bytes that are copied behind it.
     buffers: Arc<Mr>,
     room: usize,
     /// What frames begin with, by the peer's wish.
@@ -148,27 +149,58 @@ impl Outgoing {
         memory.copy(place, slice.region().memory(), slice.offset() + from, length);
     }
 
-    /// Sends a frame with the bytes that were copied behind it, and the pieces that follow.
-    /// `false`: there is no room for it now.
+    /// Sends a frame with the bytes that were copied behind it. `false`: there is no room for it now.
     #[inline]
     pub(super) fn send(
         &mut self,
         frame: Frame,
         copied: usize,
-        pieces: Gather,
         used: Use,
         endpoint: &Endpoint,
     ) -> Result<bool, Errno> {
         let Some(context) = self.free.last().copied() else { return Ok(false) };
+        let place = self.seal(context, frame);
+        let iov = [iovec { iov_base: place.cast(), iov_len: HEADER + copied }];
+        let (mut desc, note) = ([self.buffers.desc()], self.contexts.at(context as usize));
+        // SAFETY: the buffer and the context are ours, and stay until the provider is done or the lane has closed the
+        // endpoint.
+        let posted = unsafe { endpoint.send(&iov, &mut desc, note) };
+        self.sent(posted, context, used)
+    }
+
+    /// Sends a frame with the pieces that follow it. `false`: there is no room for it now.
+    #[inline]
+    pub(super) fn send_pieces(
+        &mut self,
+        frame: Frame,
+        mut pieces: Gather,
+        used: Use,
+        endpoint: &Endpoint,
+    ) -> Result<bool, Errno> {
+        let Some(context) = self.free.last().copied() else { return Ok(false) };
+        pieces.put_first(self.seal(context, frame), HEADER, self.buffers.desc());
+        let (iov, desc) = pieces.parts();
+        let note = self.contexts.at(context as usize);
+        // SAFETY: as for `send`; the pieces are the caller's operation's, and their registrations are in `held` then.
+        let posted = unsafe { endpoint.send(iov, desc, note) };
+        let sent = self.sent(posted, context, used)?;
+        if sent {
+            self.held[context as usize] = pieces.into_held();
+        }
+        Ok(sent)
+    }
+
+    /// Writes a frame into the buffer of a context; says where.
+    #[inline]
+    fn seal(&self, context: u32, frame: Frame) -> *mut u8 {
         let at = context as usize * self.room;
         self.buffers.memory().write(at, &sealed(self.token, self.progress, frame));
-        let place = self.buffers.memory().address().wrapping_add(at);
-        let mut all = pieces.behind(place, HEADER + copied, self.buffers.desc());
-        let note = self.contexts.at(context as usize);
-        // SAFETY: the buffer and the context are ours, the pieces the caller's operation's, and their
-        // registrations are in `held`: all stay until the provider is done or the lane has closed the endpoint.
-        let posted = unsafe { endpoint.send(&mut all, note) };
-        let sent = self.note(posted, context, used, all.into_held())?;
+        self.buffers.memory().address().wrapping_add(at)
+    }
+
+    #[inline]
+    fn sent(&mut self, posted: Result<(), Errno>, context: u32, used: Use) -> Result<bool, Errno> {
+        let sent = self.note(posted, context, used)?;
         if sent {
             self.said = self.progress;
         }
@@ -191,25 +223,22 @@ impl Outgoing {
             return Ok(false);
         }
         let note = self.contexts.at(context as usize);
-        // SAFETY: as for `send`.
+        // SAFETY: as for `send_pieces`.
         let posted = unsafe { endpoint.transfer(&mut pieces, remote, direction, note) };
-        let begun = self.note(posted, context, used(reads), pieces.into_held())?;
-        self.reading += if begun { reads } else { 0 };
+        let begun = self.note(posted, context, used(reads))?;
+        if begun {
+            self.held[context as usize] = pieces.into_held();
+            self.reading += reads;
+        }
         Ok(begun)
     }
 
     #[inline]
-    fn note(
-        &mut self,
-        posted: Result<(), Errno>,
-        context: u32,
-        used: Use,
-        held: Held,
-    ) -> Result<bool, Errno> {
+    fn note(&mut self, posted: Result<(), Errno>, context: u32, used: Use) -> Result<bool, Errno> {
         match posted {
             Ok(()) => {
                 self.free.pop();
-                (self.uses[context as usize], self.held[context as usize]) = (used, held);
+                self.uses[context as usize] = used;
                 self.moves += 1;
                 Ok(true)
             }
@@ -230,7 +259,7 @@ impl Outgoing {
             self.reading -= reads;
         }
         if used != Use::Free {
-            self.held[context] = Held::default();
+            self.held[context].let_go();
             self.free.push(context as u32);
             self.moves += 1;
         }

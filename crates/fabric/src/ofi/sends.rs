@@ -5,6 +5,8 @@
 
 mod handing;
 
+pub(super) use handing::SHORT;
+
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -13,7 +15,6 @@ use rdma_sys::Errno;
 use super::endpoint::{Direction, Endpoint};
 use super::fetches::Fetch;
 use super::frame::{Frame, Progress};
-use super::gather::Gather;
 use super::inbox::scatter;
 use super::outgoing::{Outgoing, Use};
 use super::shelf::Shelf;
@@ -200,7 +201,7 @@ impl Sends {
 
     /// Says something that belongs to no operation and needs no buffer; `false`: not now.
     pub(super) fn say(&mut self, frame: Frame, endpoint: &Endpoint) -> Result<bool, Errno> {
-        self.out.send(frame, 0, Gather::new(), Use::Own, endpoint)
+        self.out.send(frame, 0, Use::Own, endpoint)
     }
 
     /// As [`Sends::say`], with bytes behind it, which fit.
@@ -211,7 +212,7 @@ impl Sends {
         endpoint: &Endpoint,
     ) -> Result<bool, Errno> {
         self.out.copy(0, bytes, 0, bytes.len());
-        self.out.send(frame, bytes.len(), Gather::new(), Use::Own, endpoint)
+        self.out.send(frame, bytes.len(), Use::Own, endpoint)
     }
 
     /// How many bytes a frame carries, and whether peers may ask for them.

@@ -26,8 +26,8 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Buffers beyond those that peers are promised: for what needs none.
-    pub(super) const SPARE: usize = 20;
+    /// Buffers beyond those that peers are promised: for what needs none, and instead of those that are posted late.
+    pub(super) const SPARE: usize = 20 + LATE;
     /// How long one is, header and all: what ofi_rxm sends at once. It would ask for longer ones first.
     pub(super) const SIZE: usize = 16 * 1024;
 
@@ -58,6 +58,12 @@ impl Slots {
     /// Whether some are not with the provider that could be.
     pub(super) fn are_short(&self) -> bool {
         !self.idle.is_empty()
+    }
+
+    /// Whether so many are missing that they must not wait any longer.
+    #[inline]
+    pub(super) fn are_late(&self) -> bool {
+        self.idle.len() > LATE
     }
 
     /// Gives the provider what is idle, as far as it takes it.
@@ -94,6 +100,9 @@ impl Slots {
         self.idle.push(slot);
     }
 }
+
+/// How many may be posted later, when there is nothing else to do.
+const LATE: usize = 4;
 
 /// How many slots a device lets a lane have.
 pub(super) fn count(device: &Device) -> Result<usize, Error> {

@@ -53,7 +53,7 @@ impl Rogue {
         while !said || !self.out.is_empty() {
             assert!(begun.elapsed() < LIMIT, "{frame:?} does not get through");
             if !said {
-                let sent = self.out.send(frame, bytes, Gather::new(), Use::Own, &self.endpoint);
+                let sent = self.out.send(frame, bytes, Use::Own, &self.endpoint);
                 said = sent.unwrap();
             }
             self.work();

@@ -3,7 +3,7 @@
 use rdma_sys::Errno;
 
 use super::{Flying, Handed, QUESTIONS, Question, Sends, Shape, key};
-use crate::cut::{Cut, Most};
+use crate::cut::{Cut, Most, Part};
 use crate::ofi::endpoint::{Direction, Endpoint, Remote};
 use crate::ofi::frame::{Change, Frame, PART};
 use crate::ofi::gather::Gather;
@@ -101,14 +101,21 @@ impl Sends {
         if total > LONG && !self.shape.asks && self.shelf.is_there() {
             return self.hand_lying(at, (id, total, imm), endpoint);
         }
-        let load = self.load(flying, self.shape.asks)?;
-        let frame = Frame::Message { id, total, offset: load.offset as u64, imm };
-        if !self.out.send(frame, load.copied, load.pieces, Use::Frame(at), endpoint)? {
+        let frame = |part: &Part| Frame::Message { id, total, offset: part.offset as u64, imm };
+        let (sent, cut, part) = if self.shape.asks || total <= SHORT as u64 {
+            let (cut, part) = self.copy(flying);
+            let copied = cut.done() - part.offset;
+            (self.out.send(frame(&part), copied, Use::Frame(at), endpoint)?, cut, part)
+        } else {
+            let (cut, part, pieces) = self.gather(flying)?;
+            (self.out.send_pieces(frame(&part), pieces, Use::Frame(at), endpoint)?, cut, part)
+        };
+        if !sent {
             return Ok(Handed::Blocked);
         }
         self.sent += 1;
         self.number(at, id);
-        Ok(self.handed(at, load.cut, load.last))
+        Ok(self.handed(at, cut, part.last))
     }
 
     /// Lays the next part of a long message where the peer can read it, and says so.
@@ -125,7 +132,7 @@ impl Sends {
         let Some((place, from)) = self.shelf.free(bytes) else { return Ok(Handed::Blocked) };
         let last = self.shelf.copy(place, laid, &mut cut, flying.op.work.local());
         let frame = Frame::Lying { id, total, offset: laid.offset, imm, from };
-        if !self.out.send(frame, 0, Gather::new(), Use::Frame(at), endpoint)? {
+        if !self.out.send(frame, 0, Use::Frame(at), endpoint)? {
             return Ok(Handed::Blocked);
         }
         self.sent += 1;
@@ -146,24 +153,32 @@ impl Sends {
         }
     }
 
-    /// The next bytes of an operation that go with a frame: as they lie, or copied.
+    /// Copies the next bytes of an operation behind the next frame.
     #[inline]
-    fn load(&self, flying: &Flying, copies: bool) -> Result<Load, Errno> {
-        let (mut cut, mut pieces, mut copied) = (flying.cut, Gather::new(), 0);
-        let mut whole = true;
-        let Shape { domain, payload, .. } = self.shape;
-        let most = Most { bytes: payload, pieces: self.shape.pieces - 1 };
+    fn copy(&self, flying: &Flying) -> (Cut, Part) {
+        let (mut cut, mut copied) = (flying.cut, 0);
+        let most = Most { pieces: usize::MAX, ..self.most() };
         let part = cut.next(flying.op.work.local(), most, |slice, from, length| {
-            let length = length as usize;
-            if copies {
-                self.out.copy(copied, slice, from, length);
-                copied += length;
-            } else {
-                whole &= pieces.add(slice, from, length, domain);
-            }
+            self.out.copy(copied, slice, from, length as usize);
+            copied += length as usize;
         });
-        let load = Load { cut, pieces, copied, offset: part.offset, last: part.last };
-        if whole { Ok(load) } else { Err(DETACHED) }
+        (cut, part)
+    }
+
+    /// The next bytes of an operation that go with a frame, as they lie.
+    #[inline]
+    fn gather(&self, flying: &Flying) -> Result<(Cut, Part, Gather), Errno> {
+        let (mut cut, mut pieces, mut whole) = (flying.cut, Gather::new(), true);
+        let part = cut.next(flying.op.work.local(), self.most(), |slice, from, length| {
+            whole &= pieces.add(slice, from, length as usize, self.shape.domain);
+        });
+        if whole { Ok((cut, part, pieces)) } else { Err(DETACHED) }
+    }
+
+    /// What goes with a frame at most, in pieces that are not copied.
+    #[inline]
+    fn most(&self) -> Most {
+        Most { bytes: self.shape.payload, pieces: self.shape.pieces - 1 }
     }
 
     fn hand_number(&mut self, at: u32, endpoint: &Endpoint) -> Result<Handed, Errno> {
@@ -174,7 +189,7 @@ impl Sends {
         let Work::Write { imm: Some(imm), .. } = flying.op.work else { return Ok(Handed::Whole) };
         let (id, length, cut) = (self.next_message, flying.op.work.total() as u64, flying.cut);
         let frame = Frame::Number { id, length, imm };
-        if !self.out.send(frame, 0, Gather::new(), Use::Frame(at), endpoint)? {
+        if !self.out.send(frame, 0, Use::Frame(at), endpoint)? {
             return Ok(Handed::Blocked);
         }
         self.sent += 1;
@@ -191,9 +206,16 @@ impl Sends {
         let Some((key, offset)) = flying.op.work.target().and_then(key) else {
             return Err(Errno(libc::EINVAL));
         };
-        let load = self.load(flying, matches!(flying.op.work, Work::Write { .. }))?;
-        let length = load.cut.done() - load.offset;
-        let (id, offset_there) = (self.next_question, offset.wrapping_add(load.offset as u64));
+        let mut cut = flying.cut;
+        let (cut, part) = match flying.op.work {
+            Work::Write { .. } => self.copy(flying),
+            _ => {
+                let part = cut.next(flying.op.work.local(), self.most(), |_, _, _| {});
+                (cut, part)
+            }
+        };
+        let length = cut.done() - part.offset;
+        let (id, offset_there) = (self.next_question, offset.wrapping_add(part.offset as u64));
         let (frame, copied) = match flying.op.work {
             Work::FetchAdd { add, .. } => {
                 (Frame::Change { id, key, offset, change: Change::Add(add) }, 0)
@@ -204,18 +226,18 @@ impl Sends {
             Work::Read { .. } => {
                 (Frame::Get { id, key, offset: offset_there, length: length as u64 }, 0)
             }
-            _ => (Frame::Put { id, key, offset: offset_there }, load.copied),
+            _ => (Frame::Put { id, key, offset: offset_there }, length),
         };
-        if !self.out.send(frame, copied, Gather::new(), Use::Frame(at), endpoint)? {
+        if !self.out.send(frame, copied, Use::Frame(at), endpoint)? {
             return Ok(Handed::Blocked);
         }
         self.sent += 1;
         self.next_question += 1;
-        self.asked.push(Question { id, frame: self.sent, at, offset: load.offset, length });
+        self.asked.push(Question { id, frame: self.sent, at, offset: part.offset, length });
         if let Some(flying) = self.flying.get_mut(at) {
             flying.questions += 1;
         }
-        Ok(self.handed(at, load.cut, load.last))
+        Ok(self.handed(at, cut, part.last))
     }
 
     /// Notes that a part of an operation went to the provider.
@@ -227,15 +249,6 @@ impl Sends {
         }
         if last { Handed::Whole } else { Handed::Part }
     }
-}
-
-/// Bytes that go with a frame, and how far the operation is cut then.
-struct Load {
-    cut: Cut,
-    pieces: Gather,
-    copied: usize,
-    offset: usize,
-    last: bool,
 }
 
 /// Where a part of a transfer goes.
@@ -250,6 +263,8 @@ fn remote(target: &Target, offset: usize) -> Option<Remote> {
     }
 }
 
+/// Messages of no more bytes are copied behind their frame: one piece costs less than two.
+pub(in crate::ofi) const SHORT: usize = 256;
 /// Longer messages lie with their sender until they are read.
 const LONG: u64 = 32 << 10;
 /// A region was detached while an operation with it waited.
