@@ -15,7 +15,7 @@ use crate::op::{Failure, OpKind};
 use crate::stats::Stats;
 use crate::verbs::Way;
 
-/// The state of a link that is over.
+/// The state of a link that is over, and of its rails.
 const ENDED: &str = "ended";
 
 /// The last that was published of a link.
@@ -63,7 +63,7 @@ pub struct RailReport {
     pub name: String,
     /// `shm`, `verbs`, `ofi` or `tcp`.
     pub lane: &'static str,
-    /// `up`, `trying`, `fencing` or `resting`.
+    /// `up`, `trying`, `fencing` or `resting`; `ended` with its link.
     pub state: &'static str,
     /// Whether operations go by it now.
     pub in_use: bool,
@@ -187,6 +187,8 @@ fn rail_report(core: &Core, subject: &Subject, at: u8, rail: &Rail) -> RailRepor
         name: rail.name(core.leads),
         lane: rail.plan.class.name(),
         state: match rail.state {
+            // What was fenced when the link ended is not waited for any more.
+            _ if core.ended.is_some() => ENDED,
             State::Up { .. } => "up",
             State::Trying { .. } => "trying",
             State::Fencing { .. } => "fencing",

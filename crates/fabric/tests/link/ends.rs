@@ -67,6 +67,7 @@ fn assert_over(link: &mut Link, why: &str) {
     let ended = link.ended().expect("it is over").to_owned();
     assert!(ended.contains(why), "{ended}");
     let explained = link.report().explain();
+    assert!(explained.rails.iter().all(|rail| rail.state == "ended"), "{:?}", explained.rails);
     assert_eq!((explained.state, explained.why), ("ended", ended.clone()));
     assert_eq!(link.stats().ended(), Some(Failure::PeerGone));
     post(link, [Op::receive(1, fabric::Pieces::EMPTY), Op::send(2, fabric::Pieces::EMPTY)]);
