@@ -23,7 +23,7 @@ pub trait Fabric: Send + Sync {
     }
 
     /// Ends what [`Fabric::attach`] began: lanes of this fabric refuse the region from now on, and so does
-    /// its device what peers ask of it. What is under way in its memory fails, and the lane with it; so
+    /// its device what peers ask of it. What is under way in its memory may fail, and the lane with it; so
     /// detach when the fabric's lanes are gone, or do not use the region.
     fn detach(&self, _region: &Region) {}
 

@@ -101,7 +101,7 @@ fn a_shared_region_is_used_while_it_is_attached_to_shm() {
     a_shared_region_is_used_while_it_is_attached("shm");
 }
 
-/// What the provider has is finished or cut off; what waits cannot be begun. All of it comes back, and the provider
+/// What the provider has is finished or cut off; what waits for it cannot be begun. All of it comes back, and the provider
 /// never works with a registration that is gone.
 fn a_region_detached_in_flight_harms_nobody(provider: &str) {
     let (a, b) = (open(provider), open(provider));

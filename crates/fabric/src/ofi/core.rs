@@ -122,6 +122,12 @@ impl Core {
         Ok(count)
     }
 
+    /// Does what was left for later, before the lane sleeps.
+    pub(super) fn rest(&mut self, endpoint: &Endpoint) -> Result<(), End> {
+        self.slots.post(endpoint).map_err(of_frame)?;
+        self.speak(endpoint)
+    }
+
     /// Gives the provider what waits.
     #[inline]
     pub(super) fn push(&mut self, endpoint: &Endpoint) -> Result<(), End> {
@@ -394,7 +400,7 @@ impl Core {
 
     /// Tells the peer how far we are, if it does not know.
     #[inline]
-    pub(super) fn speak(&mut self, endpoint: &Endpoint) -> Result<(), End> {
+    fn speak(&mut self, endpoint: &Endpoint) -> Result<(), End> {
         let progress = self.progress();
         // One at a time: the next tells more.
         if progress == self.sends.out().said() || self.sends.out().is_saying() {

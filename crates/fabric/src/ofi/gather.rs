@@ -73,7 +73,7 @@ impl Held {
     /// The provider is done with the pieces.
     #[inline]
     pub(super) fn let_go(&mut self) {
-        // The first is the header's, which is not held here.
+        // The first is the header's, which is not held here; the others are filled in order.
         for held in &mut self.0[1..] {
             if held.take().is_none() {
                 break;

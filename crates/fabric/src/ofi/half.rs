@@ -98,7 +98,7 @@ impl Half for OfiHalf {
         let sleeper = sleeper.map_err(|errno| {
             error(facts, "make a descriptor to sleep on", Errno(errno.raw_os_error()))
         })?;
-        // What a peer might still read after the endpoint was closed is a copy.
+        // What a peer might still read after the endpoint was closed is a copy, and so are short messages everywhere.
         let room = if shape.asks { shape.payload as usize } else { SHORT };
         let out = Outgoing::new(&shared.device, window(facts), room, peer.token)?;
         let core = Core::new(

@@ -302,6 +302,7 @@ mod tests {
         (0..3).for_each(|token| inbox.add(Op::receive(token, Pieces::EMPTY)));
         assert!(inbox.take_next(1, 0).is_none(), "another comes first");
         assert!(inbox.take_next(0, 1).is_none(), "longer than its receive");
+        assert!(inbox.take_next(0, u64::MAX).is_none(), "longer than any message");
         let taken = inbox.take_next(0, 0).map(|receive| receive.token);
         assert_eq!((taken, inbox.received(), inbox.posted()), (Some(0), 1, 2));
         assert!(inbox.take_next(0, 0).is_none(), "it came already");

@@ -214,7 +214,7 @@ impl Lane for OfiLane {
             return false;
         }
         if let Some(endpoint) = &self.endpoint
-            && let Err(end) = self.core.speak(endpoint)
+            && let Err(end) = self.core.rest(endpoint)
         {
             self.die(&end);
             return self.core.ready.is_empty();

@@ -144,6 +144,7 @@ impl Outgoing {
     /// Copies bytes of a slice behind the next frame, from `at` on.
     pub(super) fn copy(&self, at: usize, slice: &Slice, from: usize, length: usize) {
         let Some(context) = self.free.last() else { return };
+        debug_assert!(HEADER + at + length <= self.room, "another context's frame follows");
         let place = *context as usize * self.room + HEADER + at;
         let memory = self.buffers.memory();
         memory.copy(place, slice.region().memory(), slice.offset() + from, length);
@@ -159,11 +160,12 @@ impl Outgoing {
         endpoint: &Endpoint,
     ) -> Result<bool, Errno> {
         let Some(context) = self.free.last().copied() else { return Ok(false) };
+        debug_assert!(HEADER + copied <= self.room, "as much as was copied");
         let place = self.seal(context, frame);
         let iov = [iovec { iov_base: place.cast(), iov_len: HEADER + copied }];
         let (mut desc, note) = ([self.buffers.desc()], self.contexts.at(context as usize));
-        // SAFETY: the buffer and the context are ours, and stay until the provider is done or the lane has closed the
-        // endpoint.
+        // SAFETY: one piece with its descriptor. The buffer and the context are ours, and stay until the provider is done or
+        // the lane has closed the endpoint; the lane copies no more than it asked for room in `new`.
         let posted = unsafe { endpoint.send(&iov, &mut desc, note) };
         self.sent(posted, context, used)
     }

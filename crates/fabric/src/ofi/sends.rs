@@ -63,7 +63,7 @@ pub(super) struct Shape {
     /// How many buffers the peer has.
     pub(super) buffers: u64,
     /// Whether the peer is asked to write and to read, since the provider would not protect it; then
-    /// frames are copied too.
+    /// all frames are copied, and not only short ones.
     pub(super) asks: bool,
 }
 

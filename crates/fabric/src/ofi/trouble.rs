@@ -167,10 +167,15 @@ fn nonsense_ends_the_lane() {
         (Frame::Get { id, key: 1, offset: 0, length: u64::MAX }, 0),
         (Frame::Doubt { id, key: 1 }, 8),
     ] {
-        let (mut lane, mut rogue) = against_a_rogue(&domain);
-        lane.post(&mut VecDeque::from([Op::send(1, from.slice(..8))]));
-        let done = rogue.say(frame, bytes, &mut *lane);
-        assert_cut_off(done, &mut *lane, &mut rogue, &format!("{frame:?}"));
+        // Whether there is a receive that it could go into or not.
+        for receives in 0..2 {
+            let (mut lane, mut rogue) = against_a_rogue(&domain);
+            let receive = (0..receives).map(|_| Op::receive(2, from.slice(8..)));
+            let ops = std::iter::once(Op::send(1, from.slice(..8))).chain(receive);
+            lane.post(&mut ops.collect());
+            let done = rogue.say(frame, bytes, &mut *lane);
+            assert_cut_off(done, &mut *lane, &mut rogue, &format!("{frame:?}, {receives}"));
+        }
     }
     for progress in [
         Progress { arrived: 9, ..Progress::default() },

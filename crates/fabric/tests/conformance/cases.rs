@@ -284,6 +284,16 @@ pub(crate) fn pieces_are_gathered_and_scattered_in_order(mut pair: Pair) {
     pair.succeed(Op::send(4, pieces(&source)));
     assert_eq!(pair.completion_at_b().outcome, Ok(Done::Received { length: 10_000, imm: None }));
     assert_eq!(read(&room, 0, 10_000), data);
+
+    // As many as there may be, of a few bytes each: the last first.
+    let count = pair.a.lane.caps().max_pieces.min(40);
+    let backwards = (0..count).rev().map(|at| source.slice(at * 5..at * 5 + 5)).collect();
+    pair.b.post(Op::receive(5, room.slice(..count * 5)));
+    pair.succeed(Op::send(6, Pieces::Many(backwards)));
+    let length = count * 5;
+    assert_eq!(pair.completion_at_b().outcome, Ok(Done::Received { length, imm: None }));
+    let expected: Vec<u8> = data[..length].chunks(5).rev().flatten().copied().collect();
+    assert_eq!(read(&room, 0, length), expected);
 }
 
 pub(crate) fn numbers_are_added_and_swapped_as_one_step(mut pair: Pair) {
