@@ -206,10 +206,10 @@ impl Sends {
         let Some((key, offset)) = flying.op.work.target().and_then(key) else {
             return Err(Errno(libc::EINVAL));
         };
-        let mut cut = flying.cut;
         let (cut, part) = match flying.op.work {
             Work::Write { .. } => self.copy(flying),
             _ => {
+                let mut cut = flying.cut;
                 let part = cut.next(flying.op.work.local(), self.most(), |_, _, _| {});
                 (cut, part)
             }
