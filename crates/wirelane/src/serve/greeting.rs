@@ -1,4 +1,5 @@
-//! What is said at the start: at most eight lines, the last of them about RDMA, once the devices have answered.
+//! What is said at the start: at most eight lines, and one where libfabric is asked for; the last of them about RDMA,
+//! once the devices have answered.
 
 use std::net::SocketAddr;
 

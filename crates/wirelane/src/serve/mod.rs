@@ -183,7 +183,7 @@ struct Hands {
     status: Arc<Status>,
 }
 
-/// Serves links once the door is open, and says then how RDMA is.
+/// Serves links once the door is open, and says then how libfabric and RDMA are.
 async fn take_links(
     door: Option<Arc<Listener>>,
     opening: JoinHandle<Result<Listener, Failure>>,
@@ -200,7 +200,13 @@ async fn take_links(
     let Hands { workers, drain, endpoint, status } = hands;
     status.opened(door.clone());
     let look = status.clone();
-    spawn_blocking(move || output::note(&format!("RDMA  {}", look.look().sentence())));
+    spawn_blocking(move || {
+        let rdma = look.look();
+        if let Some(libfabric) = look.offers().libfabric() {
+            output::note(&format!("ofi   {libfabric}"));
+        }
+        output::note(&format!("RDMA  {}", rdma.sentence()));
+    });
     let engine = status.engine().clone();
     let starts = endpoint.clone();
     let crew = spawn_blocking(move || Crew::start(&engine, &starts, workers));

@@ -92,6 +92,12 @@ impl Offers {
         }
     }
 
+    /// How libfabric is, once it was asked; `None`: it is not to be used.
+    pub(super) fn libfabric(&self) -> Option<String> {
+        let offer = self.classes.contains(&Class::Ofi).then(|| self.one(Class::Ofi, None))?;
+        Some(if offer.offered { offer.why } else { format!("off: {}", offer.why) })
+    }
+
     /// One line for the start, when devices may not have answered yet.
     pub(super) fn line(&self) -> String {
         let text = |class: Class| {
@@ -144,7 +150,10 @@ mod tests {
         assert!(ofi.line().contains("ofi if libfabric is there"), "{}", ofi.line());
         ofi.note_providers(Some(Err("it is not installed".to_owned())));
         assert_eq!((ofi.list()[2].offered, &*ofi.list()[2].why), (false, "it is not installed"));
+        assert_eq!(ofi.libfabric().as_deref(), Some("off: it is not installed"));
         ofi.note_providers(Some(Ok(vec!["efa".to_owned(), "tcp".to_owned()])));
         assert_eq!((ofi.list()[2].offered, &*ofi.list()[2].why), (true, "by efa, tcp"));
+        assert_eq!(ofi.libfabric().as_deref(), Some("by efa, tcp"));
+        assert_eq!(all.libfabric(), None, "nobody asked for it");
     }
 }

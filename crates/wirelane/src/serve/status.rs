@@ -118,6 +118,11 @@ impl Status {
         rdma
     }
 
+    /// What this server offers.
+    pub(super) fn offers(&self) -> &Offers {
+        &self.parts.offers
+    }
+
     /// The answer as JSON text; `None` when a device keeps us waiting too long, the door too.
     pub(super) async fn json(self: Arc<Self>) -> Option<String> {
         let door = self.door.get()?.clone();

@@ -107,6 +107,8 @@ fn without_libfabric_the_rest_works_and_the_reason_is_one_line() {
     let mut command = without_libfabric(&["serve", "--http", "127.0.0.1:0"]);
     command.args(["--listen", "127.0.0.1:0", "--memory", "16MiB", "--transport", "ofi"]);
     let server = Server::of(command);
+    let said = server.greeting.iter().find(|line| line.starts_with("ofi   off: "));
+    assert!(said.is_some_and(|line| line.contains("/nowhere/libfabric.so.1")), "{said:?}");
     refused(&["connect", &server.links, "--transport", "ofi"]);
     let transports = server.status()["transports"].clone();
     let why = offer(&transports)["why"].as_str().expect("a reason");
