@@ -7,11 +7,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use clap::Args;
+
 use crate::{Failed, packages, pypi, shell};
 
-pub(crate) fn run() -> Result<(), Failed> {
+#[derive(Args)]
+pub(crate) struct DistArgs {
+    /// With the program as tests build it, in a third of the time: to try the packages, not to hand them out
+    #[arg(long)]
+    trial: bool,
+}
+
+pub(crate) fn run(args: &DistArgs) -> Result<(), Failed> {
     packages::ensure(&[packages::DIST], false)?;
-    let program = build()?;
+    let program = if args.trial { build("dev", "debug") } else { build("final", "final") }?;
     check_glibc(&program)?;
     check_libraries(&program)?;
     let out = shell::target().join("dist");
@@ -30,19 +39,19 @@ pub(crate) fn run() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Builds the program against the oldest glibc we promise.
-fn build() -> Result<PathBuf, Failed> {
+/// Builds the program against the oldest glibc we promise; cargo puts what is of that profile into that folder.
+fn build(profile: &str, folder: &str) -> Result<PathBuf, Failed> {
     let tools = pypi::environment("dist", TOOLS)?;
     let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let path = std::env::var("PATH").unwrap_or_default();
     let mut zigbuild = Command::new(tools.join("bin/cargo-zigbuild"));
     zigbuild
-        .args(["zigbuild", "--quiet", "--locked", "--profile=final", "--package", "wirelane"])
+        .args(["zigbuild", "--quiet", "--locked", "--profile", profile, "--package", "wirelane"])
         .args(["--target", &format!("{triple}.{GLIBC}")])
         .env("PATH", format!("{}:{path}", tools.join("bin").display()))
         .current_dir(shell::repository());
     shell::run(&mut zigbuild)?;
-    Ok(shell::target().join(triple).join("final/wirelane"))
+    Ok(shell::target().join(triple).join(folder).join("wirelane"))
 }
 
 /// What building will fetch first, and how much: nothing once it is there.

@@ -53,7 +53,7 @@ enum Task {
     /// Write Grafana's dashboards from their tables
     Dashboards(dashboards::DashboardsArgs),
     /// Build the tarball, the .deb and the Containerfile, and check what they need
-    Dist,
+    Dist(dist::DistArgs),
 }
 
 fn main() -> ExitCode {
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         Task::Compare(args) => compare::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Soak(args) => soak::run(&args),
         Task::Dashboards(args) => dashboards::run(&args).map(|()| ExitCode::SUCCESS),
-        Task::Dist => dist::run().map(|()| ExitCode::SUCCESS),
+        Task::Dist(args) => dist::run(&args).map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("xtask: {error}");
