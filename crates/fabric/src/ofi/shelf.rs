@@ -117,8 +117,9 @@ impl Places {
     }
 }
 
-/// Enough for the peer to read while more is copied: four parts of a long message, or sixteen messages that are not so long.
-const PLACES: usize = 16;
+/// Two parts of a long message, so that the peer reads one while the next is copied, or eight messages that are not so
+/// long. More of it would be slower: what is copied here should be in the processor's cache when the provider sends it.
+const PLACES: usize = 8;
 const PLACE: usize = 64 << 10;
 
 #[cfg(test)]
@@ -129,21 +130,21 @@ mod tests {
     fn places_are_free_once_the_peer_has_read_them_or_received_all() {
         let mut places = Places::default();
         let laid = |message, offset| Laid { message, offset };
-        for part in 0..4 {
+        for part in 0..2 {
             let place = places.free(PART).unwrap();
             assert_eq!(place, part * PART / PLACE);
             places.lay(place, PART, laid(7, part as u64));
         }
         assert_eq!(places.free(1), None);
-        places.forget(|part| *part == laid(7, 2));
+        places.forget(|part| *part == laid(7, 1));
         assert_eq!(
             (places.free(1), places.free(PART), places.free(PART + 1)),
-            (Some(8), Some(8), None)
+            (Some(4), Some(4), None)
         );
-        places.forget(|part| *part == laid(7, 2));
+        places.forget(|part| *part == laid(7, 1));
         places.forget(|part| *part == laid(8, 0));
-        places.lay(8, PLACE + 1, laid(8, 0));
-        assert_eq!((places.free(2 * PLACE), places.free(PART)), (Some(10), None));
+        places.lay(4, PLACE + 1, laid(8, 0));
+        assert_eq!((places.free(2 * PLACE), places.free(PART)), (Some(6), None));
         places.forget(|part| part.message == 7);
         assert_eq!(places.0.iter().flatten().count(), 2);
         places.forget(|part| part.message == 8);

@@ -243,7 +243,7 @@ fn who_sends_more_than_was_promised_is_cut_off() {
 /// As much of a long message as there is room for can be read where its frames say, and the rest follows.
 #[test]
 fn a_long_message_lies_in_parts_until_they_are_read() {
-    const PLACES: usize = 4;
+    const PLACES: usize = 2;
     let domain = open();
     let register = |length| {
         let memory = Memory::allocate(length, Pages::Plain).unwrap();
