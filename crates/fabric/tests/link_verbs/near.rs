@@ -30,16 +30,6 @@ pub(crate) struct Near {
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
-/// What each thread of this process waits for. One that asks devices was seen to hang, once.
-fn threads() -> String {
-    let about = |thread: std::fs::DirEntry| {
-        let read = |file| std::fs::read_to_string(thread.path().join(file)).unwrap_or_default();
-        ["comm", "syscall", "stack"].map(read).concat()
-    };
-    let threads = std::fs::read_dir("/proc/self/task").unwrap();
-    threads.filter_map(Result::ok).map(about).collect::<Vec<_>>().join("\n")
-}
-
 impl Near {
     pub(crate) fn connect(peer: &Peer, size: usize) -> Self {
         let endpoint = Endpoint::new(settings(["rxe0", "rxe2"])).unwrap();
@@ -123,8 +113,7 @@ impl Near {
         let begun = Instant::now();
         while !over(self) {
             let explained = self.link.report().explain();
-            let is_late = begun.elapsed() >= LIMIT;
-            assert!(!is_late, "{what} took too long: {explained:#?}\n{}", threads());
+            assert!(begun.elapsed() < LIMIT, "{what} took too long: {explained:#?}");
             assert!(self.link.ended().is_none(), "{what}: {:?}", self.link.ended());
             self.step(Duration::from_millis(20));
         }
