@@ -218,7 +218,7 @@ impl Endpoint {
         let callers = callers.clone();
         if self.inner.ports.are_there() {
             // So that the first callers hear of our ports too.
-            self.inner.ports.look_within(Duration::from_secs(1));
+            self.inner.ports.look_within(SURVEY);
         }
         let door = Door::open(
             address,
@@ -550,6 +550,8 @@ impl Ways for LinkWays {
     }
 }
 
+/// How long our own devices may keep a listener waiting.
+const SURVEY: Duration = Duration::from_secs(5);
 /// How soon a door that has too many callers is called again.
 const RETRY: Duration = Duration::from_millis(50);
 /// How long to go on with a peer that has no place for us.

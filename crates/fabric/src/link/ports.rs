@@ -56,34 +56,37 @@ impl Ports {
     pub(super) fn look_within(self: &Arc<Self>, limit: Duration) -> View {
         let begun = Instant::now();
         loop {
-            let view = self.glance();
-            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            let fresh = seen.last.as_ref().is_some_and(|(at, _)| at.elapsed() <= LATELY);
-            if fresh || begun.elapsed() >= limit {
+            let (view, is_fresh) = self.latest();
+            if is_fresh || begun.elapsed() >= limit {
                 return view;
             }
-            drop(seen);
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
     /// What was seen lately. Where that is old, somebody else is sent to look again.
     pub(super) fn glance(self: &Arc<Self>) -> View {
+        self.latest().0
+    }
+
+    /// The same, and whether it is fresh, at one moment: the devices may answer right after it.
+    fn latest(self: &Arc<Self>) -> (View, bool) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let old = seen.last.as_ref().is_none_or(|(at, _)| at.elapsed() > LATELY);
-        if old && !seen.asking {
+        let is_fresh = seen.last.as_ref().is_some_and(|(at, _)| at.elapsed() <= LATELY);
+        if !is_fresh && !seen.asking {
             let ports = self.clone();
             let look = move || drop(ports.look());
             let thread = std::thread::Builder::new().name("wirelane-ports".to_owned());
             seen.asking = thread.spawn(look).is_ok();
         }
-        match &seen.last {
+        let view = match &seen.last {
             Some((_, view)) => view.clone(),
             None => {
                 let yet = || "the devices have not answered yet".to_owned();
                 View { refused: yet(), no_ofi: yet(), ..View::default() }
             }
-        }
+        };
+        (view, is_fresh)
     }
 
     fn ask(&self) -> View {
@@ -114,3 +117,31 @@ impl Ports {
 
 /// How old what is told to callers may be.
 const LATELY: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::Settings;
+
+    /// The answer may come right after somebody has looked and before he is told that it is there. Many look at once,
+    /// so that this happens.
+    #[test]
+    fn who_waits_for_the_devices_is_never_told_what_was_before_their_answer() {
+        for round in 0..500 {
+            let ports = Arc::new(Ports {
+                library: None,
+                providers: None,
+                devices: Vec::new(),
+                wish: Settings::default().wish,
+                seen: Mutex::default(),
+            });
+            let look = || ports.look_within(Duration::from_secs(600));
+            std::thread::scope(|scope| {
+                let waiting: Vec<_> = (0..8).map(|_| scope.spawn(look)).collect();
+                for one in waiting {
+                    assert_eq!(one.join().unwrap().refused, "", "round {round}");
+                }
+            });
+        }
+    }
+}
