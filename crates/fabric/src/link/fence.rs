@@ -107,7 +107,9 @@ impl Core {
             self.shop.start(Job { rail: at, generation: rail.generation, task });
         }
         let rail = &mut self.rails[usize::from(at)];
-        if rail.track.is_some() || rail.making.busy {
+        // One that is still being made is not waited for, since a device may not answer: nothing was ever posted on it, and
+        // the peer posts nothing but a probe before it has heard of ours.
+        if rail.track.is_some() {
             return;
         }
         let told = std::mem::replace(&mut rail.ending.told, true);

@@ -21,6 +21,8 @@ pub(super) struct Rail {
     pub(super) track: Option<Track>,
     /// A lane in the making.
     pub(super) making: Making,
+    /// Whether a thread makes a lane for it: that one, or one that was given up because a device does not answer.
+    pub(super) busy: bool,
     /// The end of a lane.
     pub(super) ending: Ending,
     /// What died with the last lane, until it is known what came of it.
@@ -48,8 +50,6 @@ pub(super) enum State {
 
 #[derive(Default)]
 pub(super) struct Making {
-    /// Whether a thread works on it.
-    pub(super) busy: bool,
     pub(super) half: Option<(Box<dyn Half>, Arc<dyn Fabric>)>,
     /// What the peer said before our end was ready for it.
     pub(super) offer: Option<Vec<u8>>,
@@ -133,6 +133,7 @@ impl Rail {
             state: State::Resting { until: Duration::ZERO },
             track: None,
             making: Making::default(),
+            busy: false,
             ending: Ending::default(),
             limbo: Vec::new(),
             flaps: 0,

@@ -154,7 +154,7 @@ impl Core {
                 match this.state {
                     State::Up { .. } => up = true,
                     State::Trying { since, .. } => hopeful |= self.now < since + HEDGE,
-                    State::Resting { until } if until <= self.now => {
+                    State::Resting { until } if until <= self.now && !this.busy => {
                         self.try_rail(rail);
                         hopeful = true;
                     }
@@ -178,8 +178,12 @@ impl Core {
         let rail = &mut self.rails[usize::from(at)];
         rail.generation = generation;
         rail.state = State::Trying { since: self.now, until: self.now + SETUP };
-        rail.making = Making { busy: true, known: side == Side::Accept, ..Making::default() };
+        rail.making = Making { known: side == Side::Accept, ..Making::default() };
         rail.ending = Ending::default();
+        // Or there would be a thread for each attempt, all waiting for one device. The leading end does not even try.
+        if std::mem::replace(&mut rail.busy, true) {
+            return self.die(at, "the last attempt is not over yet: a device does not answer");
+        }
         let class = rail.plan.class;
         let task = Task::Prepare { class, way, side };
         self.shop.start(Job { rail: at, generation, task });
@@ -215,12 +219,9 @@ impl Core {
     fn finished(&mut self, finished: Finished) {
         let Finished { rail: at, generation, product } = finished;
         let rail = &mut self.rails[usize::from(at)];
-        if rail.generation != generation {
-            return;
-        }
-        rail.making.busy = false;
+        rail.busy = false;
         // Given up meanwhile: what was made goes.
-        if !matches!(rail.state, State::Trying { .. }) {
+        if rail.generation != generation || !matches!(rail.state, State::Trying { .. }) {
             if let Ok(Product::Track(mut track)) = product {
                 track.lane.close();
                 self.shop.start(Job { rail: at, generation, task: Task::Discard(track) });
@@ -254,7 +255,7 @@ impl Core {
         let rail = &mut self.rails[usize::from(at)];
         let Some(offer) = rail.making.offer.take() else { return };
         let Some((half, fabric)) = rail.making.half.take() else { return };
-        rail.making.busy = true;
+        rail.busy = true;
         let task = Task::Connect { half, fabric, offer, make };
         self.shop.start(Job { rail: at, generation: rail.generation, task });
     }

@@ -298,3 +298,32 @@ fn a_peer_that_says_nothing_for_too_long_is_gone() {
     outcomes.sort_by_key(|(token, _)| *token);
     assert_eq!(outcomes, [(1, Err(Failure::Unknown)), (2, Err(Failure::Unknown))]);
 }
+
+#[test]
+fn a_device_that_does_not_answer_for_long_leaves_the_link_on_the_lesser_rail() {
+    for end in 0..2 {
+        let config = small();
+        let mut duo = Duo { stage: Stage::new(1, &config, true), done: [Vec::new(), Vec::new()] };
+        duo.stage.mute.lock().unwrap()[end] = config.silence * 3;
+        duo.until("the lesser rail", |duo| {
+            duo.stage.cores.iter().all(|core| core.active.len() == 1)
+        });
+        let (open, desk) = (region(4096, Rights::ALL), region(4096, Rights::NONE));
+        let window = duo.grant(&open);
+        let mut writes = 0;
+        while duo.stage.world.now() < config.silence * 2 {
+            duo.run(1000);
+            writes += 1;
+            duo.post(0, [Op::write(writes, desk.slice(..8), window.at(0))]);
+        }
+        duo.until("all writes", |duo| duo.done[0].len() as u64 == writes);
+        assert!(duo.done[0].iter().all(|completion| completion.outcome.is_ok()));
+        // It answers, too late for those who asked, and at once from now on.
+        duo.stage.mute.lock().unwrap()[end] = Duration::ZERO;
+        while duo.stage.cores.iter().any(|core| core.active.len() < 2) {
+            let late = duo.stage.world.now() > config.silence * 4;
+            assert!(!late, "{} {}", duo.stage.cores[0].describe(), duo.stage.cores[1].describe());
+            duo.run(10);
+        }
+    }
+}

@@ -27,6 +27,8 @@ pub(super) struct Stage {
     pub(super) world: World,
     pub(super) cores: [Core; 2],
     pub(super) wires: Arc<Mutex<Wires>>,
+    /// How long the devices of each end take to answer, those of the better class.
+    pub(super) mute: Arc<Mutex<[Duration; 2]>>,
 }
 
 /// The control connection both ways.
@@ -47,6 +49,7 @@ impl Stage {
         };
         let world = World::with(seed, sim);
         let wires = Arc::new(Mutex::new(Wires::default()));
+        let mute = Arc::new(Mutex::new([Duration::ZERO; 2]));
         let core = |end: usize| {
             let ways = Arc::new(SimWays { world: world.clone(), host: HOSTS[end] });
             let plans = if end == 0 { plans() } else { Vec::new() };
@@ -59,6 +62,8 @@ impl Stage {
                 connection: Box::new(Wire { wires: wires.clone(), world: world.clone(), end }),
                 shop: Box::new(Bench {
                     ways,
+                    mute: mute.clone(),
+                    end,
                     dice: Dice::new(seed ^ end as u64),
                     finished: Vec::new(),
                 }),
@@ -67,7 +72,7 @@ impl Stage {
             })
         };
         let cores = [core(0), core(1)];
-        Stage { world, cores, wires }
+        Stage { world, cores, wires, mute }
     }
 }
 
@@ -135,13 +140,18 @@ impl Ways for SimWays {
 /// Does every job when it is begun, and gives it out some time later: not always in order.
 struct Bench {
     ways: Arc<SimWays>,
+    mute: Arc<Mutex<[Duration; 2]>>,
+    end: usize,
     dice: Dice,
     finished: Vec<(Duration, Finished)>,
 }
 
 impl Shop for Bench {
     fn start(&mut self, job: Job) {
-        let takes = Duration::from_micros(self.dice.below(4000) as u64);
+        let mut takes = Duration::from_micros(self.dice.below(4000) as u64);
+        if plans()[usize::from(job.rail)].class == Class::Verbs {
+            takes += self.mute.lock().unwrap()[self.end];
+        }
         let at = self.ways.world.now() + takes;
         self.finished.extend(job.run(&*self.ways).map(|finished| (at, finished)));
     }
