@@ -16,7 +16,7 @@ use crate::open::deadline;
 #[derive(Clone, Default)]
 pub struct Keyring {
     ring: Arc<Mutex<Ring>>,
-    /// How often keys were taken away, for who must know whether somebody came by one of them.
+    /// How often keys or tickets were taken away, for who must know whether somebody came by one of them.
     withdrawals: Arc<AtomicU64>,
 }
 
@@ -70,14 +70,24 @@ impl Keyring {
         keys.into_iter().try_for_each(|key| fresh.add(key))?;
         let mut ring = self.lock();
         ring.keys = std::mem::take(&mut fresh.lock().keys);
-        ring.tickets.clear();
-        ring.ends.clear();
-        self.withdrawals.fetch_add(1, Relaxed);
+        self.withdraw_tickets_of(&mut ring);
         Ok(())
     }
 
-    /// How often keys were taken away, by [`Keyring::replace`] or [`Keyring::remove`]: the same number as
-    /// [`Session::withdrawals`](super::Session::withdrawals) means that a session's key is still good.
+    /// Takes all tickets away, since who got them may be known no more; keys and sessions stay. Who is coming by one
+    /// just now can be told by [`Keyring::withdrawals`].
+    pub fn withdraw_tickets(&self) {
+        self.withdraw_tickets_of(&mut self.lock());
+    }
+
+    fn withdraw_tickets_of(&self, ring: &mut Ring) {
+        ring.tickets.clear();
+        ring.ends.clear();
+        self.withdrawals.fetch_add(1, Relaxed);
+    }
+
+    /// How often keys or tickets were taken away, by [`Keyring::replace`] and its like: the same number as
+    /// [`Session::withdrawals`](super::Session::withdrawals) means that what a session came by is still good.
     pub fn withdrawals(&self) -> u64 {
         self.withdrawals.load(Relaxed)
     }

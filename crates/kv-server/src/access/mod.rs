@@ -45,6 +45,15 @@ pub struct Access {
     refusals: Refusals,
 }
 
+/// A certificate that was found to be good.
+#[derive(Debug, Clone, Copy)]
+pub struct Vouched<'c> {
+    /// By which it knows its holder.
+    pub name: &'c str,
+    /// Stands for those who were trusted when it was found so, as for [`Access::trust`].
+    pub authority: u64,
+}
+
 #[derive(Debug, Default)]
 struct Rules {
     holders: HashMap<String, Arc<Holder>>,
@@ -95,11 +104,14 @@ impl Access {
         Ok(())
     }
 
-    /// Others sign certificates from now on, if this is another number: who came by one must come again.
+    /// Others sign certificates from now on, if this is another number: who came by one must come again, and what
+    /// was promised to one is taken back.
     pub fn trust(&self, authority: u64) {
         let mut rules = self.lock();
         if std::mem::replace(&mut rules.authority, authority) != authority {
+            // First, as in `replace`.
             self.generation.fetch_add(1, Relaxed);
+            self.keyring.withdraw_tickets();
         }
     }
 
@@ -123,8 +135,8 @@ impl Access {
         Some(Pass::new(self.clone(), holder, self.bucket(identity), since))
     }
 
-    /// A pass for who came by a link, if no key was taken away since it was known by one (`withdrawals`, as
-    /// [`Keyring::withdrawals`] tells): else somebody with an old key could wait, and be taken for the new one's holder.
+    /// A pass for who came by a link, if nothing was taken away since it was known by a key or a ticket (`withdrawals`, as
+    /// [`Keyring::withdrawals`] tells): else somebody with an old one could wait, and be taken for the new one's holder.
     pub fn admit_link(self: &Arc<Self>, identity: &str, withdrawals: u64) -> Option<Pass> {
         let pass = self.admit(identity)?;
         let needs_none = pass.holder().proof == Proof::Nothing;
@@ -135,7 +147,7 @@ impl Access {
     /// for nothing where that is enough. Why not is counted.
     pub fn greet(
         self: &Arc<Self>,
-        certificate: Option<&str>,
+        certificate: Option<Vouched<'_>>,
         header: Option<&[u8]>,
     ) -> Result<Pass, Refused> {
         let shown =
@@ -144,7 +156,7 @@ impl Access {
             (Some(Some(pass)), _) => Ok(pass),
             // Who may come without is not asked what it brings.
             (Some(None), _) => self.admit(Holder::ANONYMOUS).ok_or(Refused::WrongToken),
-            (None, Some(name)) => self.by_certificate(name).ok_or(Refused::WrongCertificate),
+            (None, Some(shown)) => self.by_certificate(shown).ok_or(Refused::WrongCertificate),
             (None, None) => self.admit(Holder::ANONYMOUS).ok_or(Refused::NoCredentials),
         };
         pass.inspect_err(|refused| self.refusals.count(*refused))
@@ -160,16 +172,21 @@ impl Access {
         &self.keyring
     }
 
+    /// A token is looked for twice: one that was replaced before the rules were asked must not get the new one's pass.
+    /// What is replaced later makes the pass stale.
     fn by_token(self: &Arc<Self>, shown: &Shown) -> Option<Pass> {
         let name = self.keyring.holder(&shown.token)?;
         let meant = shown.name.as_ref().is_none_or(|meant| *meant == name);
-        meant.then(|| self.admit(&name)).flatten()
+        let pass = meant.then(|| self.admit(&name)).flatten()?;
+        (self.keyring.holder(&shown.token)? == name).then_some(pass)
     }
 
-    /// A token's name is not a certificate's: who may sign certificates must not be able to be everybody.
-    fn by_certificate(self: &Arc<Self>, name: &str) -> Option<Pass> {
-        let pass = self.admit(name)?;
-        (pass.holder().proof == Proof::Certificate).then_some(pass)
+    /// A token's name is not a certificate's: who may sign certificates must not be able to be everybody. And who
+    /// found it good must be who is trusted now.
+    fn by_certificate(self: &Arc<Self>, shown: Vouched<'_>) -> Option<Pass> {
+        let pass = self.admit(shown.name)?;
+        let is_certificate = pass.holder().proof == Proof::Certificate;
+        (is_certificate && pass.authority() == shown.authority).then_some(pass)
     }
 
     fn bucket(&self, identity: &str) -> Option<Arc<Bucket>> {
@@ -204,6 +221,10 @@ mod tests {
         }
     }
 
+    fn vouched(name: &str, authority: u64) -> Option<Vouched<'_>> {
+        Some(Vouched { name, authority })
+    }
+
     fn bearer(access: &Arc<Access>, token: &str) -> Result<String, Refused> {
         let header = format!("Bearer {token}");
         access.greet(None, Some(header.as_bytes())).map(|pass| pass.identity().to_owned())
@@ -220,7 +241,7 @@ mod tests {
         let basic = |text: &str| access.greet(None, Some(text.as_bytes())).err();
         assert_eq!(basic("Basic YW5uOndsdF9hbm4="), None);
         assert_eq!(basic("Basic Ym9iOndsdF9hbm4="), Some(Refused::WrongToken));
-        assert_eq!(access.greet(Some("ann"), None).err(), Some(Refused::WrongCertificate));
+        assert_eq!(access.greet(vouched("ann", 0), None).err(), Some(Refused::WrongCertificate));
         assert_eq!(access.refusals().of(Refused::WrongToken), 2);
     }
 
@@ -236,8 +257,11 @@ mod tests {
     fn certificates_have_a_line_or_all_are_good() {
         let named = vec![Holder::certified("node1", Scope::new(false, b""))];
         let named = Access::new(Keyring::new(), named, false, None).unwrap();
-        assert_eq!(named.greet(Some("node1"), None).unwrap().write(b"k"), Err(Refused::Scope));
-        assert_eq!(named.greet(Some("node2"), None).err(), Some(Refused::WrongCertificate));
+        assert_eq!(
+            named.greet(vouched("node1", 0), None).unwrap().write(b"k"),
+            Err(Refused::Scope)
+        );
+        assert_eq!(named.greet(vouched("node2", 0), None).err(), Some(Refused::WrongCertificate));
         let node1 = named.admit("node1").unwrap();
         named.trust(7);
         assert!(node1.is_stale() && node1.renew().is_none(), "its signer may be trusted no more");
@@ -245,8 +269,25 @@ mod tests {
         named.trust(7);
         assert!(!node1.is_stale());
         let any = Access::new(Keyring::new(), Vec::new(), true, None).unwrap();
-        assert!(any.greet(Some("node2"), None).unwrap().is_free());
-        assert_eq!(any.greet(Some("anonymous"), None).err(), Some(Refused::WrongCertificate));
+        assert!(any.greet(vouched("node2", 0), None).unwrap().is_free());
+        assert_eq!(any.greet(vouched("anonymous", 0), None).err(), Some(Refused::WrongCertificate));
+    }
+
+    #[test]
+    fn what_was_good_before_others_were_trusted_is_good_no_more() {
+        let access = Access::new(Keyring::new(), Vec::new(), true, None).unwrap();
+        let issue = || access.keyring().issue("node1", Duration::from_secs(60)).unwrap();
+        issue();
+        let before = access.keyring().withdrawals();
+        access.trust(7);
+        let old = access.greet(vouched("node1", 0), None);
+        assert_eq!(old.err(), Some(Refused::WrongCertificate), "judged by those of before");
+        assert!(access.greet(vouched("node1", 7), None).is_ok());
+        assert!(format!("{:?}", access.keyring()).contains("tickets: 0"));
+        assert!(access.admit_link("node1", before).is_none(), "by a ticket of before, and late");
+        issue();
+        access.trust(7);
+        assert!(format!("{:?}", access.keyring()).contains("tickets: 1"), "nothing has changed");
     }
 
     #[test]

@@ -43,6 +43,11 @@ impl Pass {
         &self.holder
     }
 
+    /// Stands for those who were trusted to sign certificates when it was given.
+    pub(super) fn authority(&self) -> u64 {
+        self.since.authority
+    }
+
     /// Whether it may do everything, as often as it likes: nothing need be asked then.
     #[inline]
     pub fn is_free(&self) -> bool {

@@ -47,14 +47,11 @@ impl Caller {
     ) -> Result<Pass, Refused> {
         let shown = request.headers_mut().remove(AUTHORIZATION);
         let shown = shown.as_ref().map(|shown| shown.as_bytes());
-        let certificate = self.certificate.as_ref();
-        if let (None, Some(certificate), Some(tls)) = (shown, certificate, tls)
-            && !tls.still_takes(certificate)
-        {
-            access.refusals().count(Refused::WrongCertificate);
-            return Err(Refused::WrongCertificate);
-        }
-        access.greet(certificate.and_then(|certificate| certificate.name()), shown)
+        let vouched = match (shown, &self.certificate, tls) {
+            (None, Some(certificate), Some(tls)) => tls.vouch(certificate, access)?,
+            _ => None,
+        };
+        access.greet(vouched, shown)
     }
 
     /// A call of its was let in.

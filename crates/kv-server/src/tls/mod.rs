@@ -3,14 +3,15 @@
 //! It reads no file: the program brings their contents. Who shows no certificate is let in here, and asked for
 //! something else behind the door, since that can be said in words there.
 //!
-//! Start at [`Tls`]; what a certificate's name is, is in `name`.
+//! Start at [`Tls`]; a caller's certificate is [`Certified`], and what its name is, is in `name`.
 
+mod certified;
 mod name;
 mod pem;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use rustls::crypto::ring;
@@ -23,7 +24,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::access::{Access, Refused};
+use crate::access::{Access, Refused, Vouched};
+pub use certified::Certified;
 pub use pem::{Wrong, certificates, private_key, roots};
 
 /// What a server shows and takes, as files have it.
@@ -52,15 +54,6 @@ struct Settings {
     authority: u64,
 }
 
-/// A caller's certificate, which was good once.
-#[derive(Debug)]
-pub struct Certified {
-    name: Option<Box<str>>,
-    chain: Vec<CertificateDer<'static>>,
-    /// When it was last seen to be good.
-    judged: Mutex<Instant>,
-}
-
 impl Tls {
     /// For HTTP/2, which gRPC needs.
     pub fn http2(files: Files<'_>) -> Result<Self, Wrong> {
@@ -83,20 +76,23 @@ impl Tls {
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = fresh;
     }
 
-    /// Whether a certificate that was good when it was shown still is: not ended, and signed by who is trusted now.
-    /// It is looked at anew when a few seconds have passed since it was.
-    pub fn still_takes(&self, certified: &Certified) -> bool {
-        let mut judged = certified.judged.lock().unwrap_or_else(PoisonError::into_inner);
-        if judged.elapsed() < JUDGED_ANEW {
-            return true;
+    /// Who a certificate says its holder is, if it has a name for it and is still good: not ended, and signed by who is
+    /// trusted now. It is judged anew when others are trusted, or a few seconds have passed. One that is not good is
+    /// counted as refused.
+    pub fn vouch<'c>(
+        &self,
+        certified: &'c Certified,
+        access: &Access,
+    ) -> Result<Option<Vouched<'c>>, Refused> {
+        let settings = self.now.read().unwrap_or_else(PoisonError::into_inner);
+        let is_good =
+            certified.is_good(settings.authority, Instant::now(), |chain| settings.takes(chain));
+        if !is_good {
+            access.refusals().count(Refused::WrongCertificate);
+            return Err(Refused::WrongCertificate);
         }
-        let Some(judge) = self.settings().judge else { return false };
-        let Some((own, between)) = certified.chain.split_first() else { return false };
-        let good = judge.verify_client_cert(own, between, UnixTime::now()).is_ok();
-        if good {
-            *judged = Instant::now();
-        }
-        good
+        let authority = settings.authority;
+        Ok(certified.name().map(|name| Vouched { name, authority }))
     }
 
     /// Another number when those whose certificates are taken are others.
@@ -115,7 +111,7 @@ impl Tls {
         stream: TcpStream,
         access: &Access,
     ) -> io::Result<(TlsStream<TcpStream>, Option<Arc<Certified>>)> {
-        let config = self.settings().config;
+        let Settings { config, authority, .. } = self.settings();
         let accepted = timeout(PATIENCE, TlsAcceptor::from(config).accept(stream)).await?;
         let stream = accepted.inspect_err(|error| {
             if is_about_certificate(error) {
@@ -123,20 +119,18 @@ impl Tls {
             }
         })?;
         let shown = stream.get_ref().1.peer_certificates();
-        let certified = shown.filter(|chain| !chain.is_empty()).map(Certified::new).map(Arc::new);
+        let shown = shown.filter(|chain| !chain.is_empty());
+        let certified =
+            shown.map(|chain| Arc::new(Certified::new(chain, authority, Instant::now())));
         Ok((stream, certified))
     }
 }
 
-impl Certified {
-    fn new(chain: &[CertificateDer<'static>]) -> Self {
-        let name = chain.first().and_then(name::of).map(Into::into);
-        Certified { name, chain: chain.to_vec(), judged: Mutex::new(Instant::now()) }
-    }
-
-    /// The name by which it knows its holder, if it has one that can be used.
-    pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
+impl Settings {
+    fn takes(&self, chain: &[CertificateDer<'_>]) -> bool {
+        let Some(judge) = &self.judge else { return false };
+        let Some((own, between)) = chain.split_first() else { return false };
+        judge.verify_client_cert(own, between, UnixTime::now()).is_ok()
     }
 }
 
@@ -173,7 +167,5 @@ fn is_about_certificate(error: &io::Error) -> bool {
     matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
 }
 
-/// How long a certificate is not looked at again.
-const JUDGED_ANEW: Duration = Duration::from_secs(5);
 /// For the handshake.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -130,14 +130,13 @@ impl Guard {
             return Ok(());
         }
         let shown = headers.get(AUTHORIZATION);
-        if let (None, Some(certificate), Some(tls)) = (shown, certificate, self.http_tls())
-            && !tls.still_takes(certificate)
-        {
-            self.access.refusals().count(Refused::WrongCertificate);
-            return Err(Refused::WrongCertificate);
-        }
-        let name = certificate.and_then(Certified::name);
-        self.access.greet(name, shown.map(|shown| shown.as_bytes()))?.look()
+        let vouched = match (shown, certificate, &self.tls) {
+            (None, Some(certificate), Some(doors)) => {
+                doors.http.vouch(certificate, &self.access)?
+            }
+            _ => None,
+        };
+        self.access.greet(vouched, shown.map(|shown| shown.as_bytes()))?.look()
     }
 }
 
