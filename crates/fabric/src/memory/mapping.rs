@@ -7,7 +7,8 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
@@ -21,12 +22,12 @@ pub(super) struct Mapping {
     length: usize,
     page_size: usize,
     /// Whether another process may have been given the file for writing.
-    lent_for_writing: AtomicBool,
+    lent_for_writing: Mutex<bool>,
 }
 
 // SAFETY: the pages belong to the process, not to a thread.
 unsafe impl Send for Mapping {}
-// SAFETY: as above; what `&self` allows is done by atomics and by the kernel.
+// SAFETY: as above; what `&self` allows is done by atomics, under a lock, and by the kernel.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -50,7 +51,7 @@ impl Mapping {
         // SAFETY: the kernel chooses the place, so no mapping of anybody's is replaced.
         let address = unsafe { mmap(null_mut(), length, protection, MapFlags::SHARED, &file, 0) }?;
         let address = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Mapping { file, address, length, page_size, lent_for_writing: AtomicBool::new(false) })
+        Ok(Mapping { file, address, length, page_size, lent_for_writing: Mutex::new(false) })
     }
 
     pub(super) fn length(&self) -> usize {
@@ -65,8 +66,8 @@ impl Mapping {
         self.address
     }
 
-    pub(super) fn lent_for_writing(&self) -> &AtomicBool {
-        &self.lent_for_writing
+    pub(super) fn lent_for_writing(&self) -> MutexGuard<'_, bool> {
+        self.lent_for_writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn file(&self) -> BorrowedFd<'_> {

@@ -18,8 +18,8 @@ mod prefault;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::{Arc, MutexGuard};
 
 use crate::error::{Error, Kind};
 use copy::copy;
@@ -153,18 +153,11 @@ impl Memory {
         }
     }
 
-    /// Notes that another process gets the file for writing.
-    pub(crate) fn lend_for_writing(&self) {
-        if let Backing::Pages(mapping) = &*self.backing {
-            mapping.lent_for_writing().store(true, Ordering::SeqCst);
-        }
-    }
-
-    /// Whether another process may have the file for writing.
-    pub(crate) fn is_lent_for_writing(&self) -> bool {
+    /// Whether another process may have the file for writing, held while one is given it; none behind lent bytes.
+    pub(crate) fn lent_for_writing(&self) -> Option<MutexGuard<'_, bool>> {
         match &*self.backing {
-            Backing::Pages(mapping) => mapping.lent_for_writing().load(Ordering::SeqCst),
-            Backing::Lent(_) => false,
+            Backing::Pages(mapping) => Some(mapping.lent_for_writing()),
+            Backing::Lent(_) => None,
         }
     }
 

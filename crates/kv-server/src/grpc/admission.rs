@@ -54,9 +54,9 @@ impl Caller {
         access.greet(vouched, shown)
     }
 
-    /// A call of its was let in.
-    pub(super) fn is_known(&self) {
-        self.stranger.is_known();
+    /// A call of its was let in: whether it may stay.
+    pub(super) fn may_stay(&self) -> bool {
+        self.stranger.may_stay()
     }
 }
 

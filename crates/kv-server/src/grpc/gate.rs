@@ -139,7 +139,9 @@ impl Gate {
             Ok(pass) => pass,
             Err(refused) => return self.refuse(status::denied(refused)),
         };
-        caller.is_known();
+        if !caller.may_stay() {
+            return self.refuse(status::too_many_calls());
+        }
         let Some(seat) = self.seats.take(pass.identity(), self.idle).await else {
             return self.refuse(status::too_many_calls());
         };

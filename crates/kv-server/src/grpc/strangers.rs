@@ -1,6 +1,7 @@
 //! Connections of which no call was let in yet.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -22,6 +23,7 @@ pub(super) struct Stranger {
     strangers: Arc<Strangers>,
     number: u64,
     leave: Arc<Notify>,
+    known: AtomicBool,
 }
 
 impl Strangers {
@@ -30,7 +32,7 @@ impl Strangers {
         list.last += 1;
         let (number, leave) = (list.last, Arc::new(Notify::new()));
         list.here.insert(number, leave.clone());
-        Stranger { strangers: self.clone(), number, leave }
+        Stranger { strangers: self.clone(), number, leave, known: AtomicBool::new(false) }
     }
 
     /// Whether there was one to be sent away.
@@ -45,9 +47,14 @@ impl Strangers {
 }
 
 impl Stranger {
-    /// A call was let in: it may stay.
-    pub(super) fn is_known(&self) {
-        self.strangers.lock().here.remove(&self.number);
+    /// A call was let in: it may stay, unless its place was given to somebody else a moment ago. Nothing is to be
+    /// begun for it then.
+    pub(super) fn may_stay(&self) -> bool {
+        let mut list = self.strangers.lock();
+        if list.here.remove(&self.number).is_some() {
+            self.known.store(true, Relaxed);
+        }
+        self.known.load(Relaxed)
     }
 
     /// Returns when its place is needed.
@@ -58,7 +65,7 @@ impl Stranger {
 
 impl Drop for Stranger {
     fn drop(&mut self) {
-        self.is_known();
+        self.strangers.lock().here.remove(&self.number);
     }
 }
 
@@ -70,8 +77,9 @@ mod tests {
     async fn the_oldest_that_is_not_known_goes() {
         let strangers = Arc::new(Strangers::default());
         let [known, first, second] = [(); 3].map(|()| strangers.come());
-        known.is_known();
+        assert!(known.may_stay());
         assert!(strangers.send_one_away());
+        assert!(known.may_stay() && !first.may_stay());
         first.sent_away().await;
         drop(second);
         assert!(!strangers.send_one_away());
