@@ -242,11 +242,13 @@ impl Core {
     }
 
     fn begin(&mut self, mut line: Line) -> Result<(), Error> {
-        self.session = Some(line.welcome.session);
         for (number, region) in &self.shelves {
             let region = line.link_mut().grant(region)?.to_bytes();
             line.say(&Grant { number: *number, region }.to_bytes())?;
         }
+        // Together: what is under way belongs to the session that is called by next time. One that is new does not know of
+        // it, and who took it for known would have it done once more.
+        self.session = Some(line.welcome.session);
         line.resume(std::mem::take(&mut self.orphans), &mut self.early);
         self.line = Some(line);
         Ok(())

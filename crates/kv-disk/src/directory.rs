@@ -27,7 +27,9 @@ impl Disk {
             let remedy = "choose another directory, or see who owns it";
             Error::new(Kind::Refused, format!("{call}: {error} — {remedy}"))
         };
-        if !path.exists() {
+        let is_new = |level: &&Path| !level.as_os_str().is_empty() && !level.exists();
+        let new = path.ancestors().take_while(is_new).count();
+        if new > 0 {
             let mut builder = std::fs::DirBuilder::new();
             builder.recursive(true).mode(0o700).create(path).map_err(|error| refused(&error))?;
         }
@@ -50,10 +52,10 @@ impl Disk {
         }
         // For whoever is refused; nothing depends on it.
         let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));
-        // A directory that is new must be there after a power loss too.
-        let parents = [path, path.parent().unwrap_or(path)];
-        for directory in parents {
-            let _ = File::open(directory).and_then(|directory| directory.sync_all());
+        // A directory that is new must be there after a power loss too, and so must those above it that are.
+        for level in path.ancestors().take(1 + new.max(1)) {
+            let here = if level.as_os_str().is_empty() { Path::new(".") } else { level };
+            let _ = File::open(here).and_then(|directory| directory.sync_all());
         }
         Ok(Disk { path: path.to_owned(), _lock: lock })
     }

@@ -15,6 +15,7 @@ use crate::access::Refused;
 use crate::desk::LARGEST;
 use crate::engine::{Held, within};
 use crate::journal::{Loaded, What};
+use crate::session::Session;
 use crate::tools::Tools;
 
 impl Guest {
@@ -37,7 +38,7 @@ impl Guest {
         if self.waiting.len() + self.unsent.len() > usize::from(super::BATCHES) * 2 {
             return Err("it has more batches under way than it may");
         }
-        if tools.closing && !goes_on(&batch) {
+        if tools.closing && !goes_on(&batch, &client.session) {
             self.turn_away(head, bell, tools);
             return Ok(());
         }
@@ -84,8 +85,13 @@ impl Guest {
     }
 }
 
-/// Whether a batch only goes on with what was begun before.
-fn goes_on(batch: &Batch<'_>) -> bool {
+/// Whether a batch only goes on with what was begun before, or asks again for a write that was: to say that nothing was
+/// done would have it done once more elsewhere.
+fn goes_on(batch: &Batch<'_>, session: &Session) -> bool {
+    let asks_again = |request: Result<Request<'_>, _>| {
+        let sequence = request.ok().and_then(|request| request.sequence());
+        sequence.is_some_and(|sequence| session.has(sequence))
+    };
     let known = |request: Result<Request<'_>, _>| match request {
         Ok(Request::Get { .. } | Request::Put { .. } | Request::Begin { .. }) => false,
         Ok(Request::Delete { .. } | Request::Stat { .. } | Request::List { .. }) => false,
@@ -94,7 +100,7 @@ fn goes_on(batch: &Batch<'_>) -> bool {
         // It is found out when it is served.
         Err(_) => true,
     };
-    batch.clone().all(known)
+    batch.clone().all(known) || batch.clone().any(asks_again)
 }
 
 impl Guest {
@@ -451,3 +457,36 @@ const COPIED: usize = 1024;
 const MOST_PIECES: usize = 32_768;
 /// A listing has room for the longest key at least.
 const LEAST_LISTING: usize = 2 * (Key::MOST + Entry::OVERHEAD);
+
+#[cfg(test)]
+mod tests {
+    use kv_proto::Condition;
+    use kv_proto::wire::Message;
+
+    use super::*;
+    use crate::session::{Sessions, Turn};
+
+    #[test]
+    fn a_store_that_ends_answers_for_what_it_has_done() {
+        let (session, _) = Sessions::default().enter(None, "me").unwrap();
+        let delete =
+            |sequence| Request::Delete { key: b"k", condition: Condition::Always, sequence };
+        let goes_on = |requests: &[Request<'_>]| {
+            let count = requests.len() as u16;
+            let head = BatchHead { borrows: false, count, tag: 1, at: 0, room: 4096 };
+            let mut message = head.to_bytes().to_vec();
+            requests.iter().for_each(|request| request.put(&mut message));
+            let Ok(Message::Batch(batch)) = Message::parse(&message) else {
+                panic!("a batch");
+            };
+            super::goes_on(&batch, &session)
+        };
+        assert_eq!(session.turn(5), Turn::Now);
+        assert!(goes_on(&[delete(5)]), "it is being done");
+        session.done(5, Answer::new(Status::Ok));
+        assert!(goes_on(&[delete(5)]) && goes_on(&[delete(6), delete(5)]), "it was done");
+        assert!(!goes_on(&[delete(6)]), "it is new");
+        assert!(goes_on(&[Request::Close { handle: 1 }]));
+        assert!(!goes_on(&[Request::Close { handle: 1 }, delete(6)]));
+    }
+}
