@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::error::{Error, Kind};
+use crate::log;
 use crate::reader::Reader;
 use crate::writer::Writer;
 
@@ -62,6 +63,7 @@ impl Disk {
 
     /// Opens the database to write. Only one at a time may be open.
     pub fn writer(&self) -> Result<Writer, Error> {
+        log::examine(&database(&self.path))?;
         Writer::open(&database(&self.path))
     }
 

@@ -13,6 +13,7 @@ mod check;
 mod directory;
 mod error;
 mod keeper;
+mod log;
 mod reader;
 mod row;
 mod schema;

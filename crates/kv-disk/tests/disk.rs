@@ -222,6 +222,76 @@ fn damage_costs_what_is_damaged_and_is_never_handed_out() {
     assert!(refused < 60 * 20, "a byte costs {} of 200 values", refused / 60);
 }
 
+/// A log as a killed process leaves it: SQLite itself would take any damage in it for its end.
+#[test]
+fn damage_in_the_log_is_refused_and_a_cut_at_its_end_is_not() {
+    const KEYS: u64 = 40;
+    let place = Place::new("log");
+    std::fs::create_dir_all(&place.0).unwrap();
+    let disk = Disk::take(&place.0.join("first")).unwrap();
+    let mut writer = disk.writer().unwrap();
+    let name = |n: u64| n.to_be_bytes();
+    // Over what making the tables has left in the file, so that every commit is at its end.
+    for n in 0..20 {
+        writer.save(&[put(b"before", n, &bytes(9000, 3))]).unwrap();
+    }
+    let mut ends = Vec::new();
+    for n in 0..KEYS {
+        writer.save(&[put(&name(n), n, &bytes(9000, n as usize))]).unwrap();
+        ends.push(std::fs::metadata(disk.path().join("wirelane.db-wal")).unwrap().len() as usize);
+    }
+    let [database, log] = ["wirelane.db", "wirelane.db-wal"]
+        .map(|file| std::fs::read(disk.path().join(file)).unwrap());
+    let left = place.0.join("left");
+    let leave = |database: &[u8], log: &[u8]| {
+        let _ = std::fs::remove_dir_all(&left);
+        let disk = Disk::take(&left).unwrap();
+        std::fs::write(left.join("wirelane.db"), database).unwrap();
+        std::fs::write(left.join("wirelane.db-wal"), log).unwrap();
+        disk
+    };
+    let kept = |disk: &Disk| {
+        let mut reader = disk.reader().unwrap();
+        (0..KEYS).take_while(|n| read(&mut reader, &name(*n)).is_some()).count()
+    };
+    let flipped = |at: usize| {
+        let mut log = log.clone();
+        log[at] ^= 1;
+        log
+    };
+    // Cut anywhere, as a power loss leaves it: what was acknowledged before is there.
+    for cut in (0..log.len()).step_by(7919) {
+        let disk = leave(&database, &log[..cut]);
+        drop(disk.writer().unwrap_or_else(|error| panic!("cut at {cut}: {error}")));
+        assert_eq!(kept(&disk), ends.iter().filter(|end| **end <= cut).count(), "cut at {cut}");
+    }
+    // The last commit may be one that was never acknowledged.
+    let last = ends[ends.len() - 2];
+    for at in (last..log.len()).step_by(509) {
+        let disk = leave(&database, &flipped(at));
+        drop(disk.writer().unwrap_or_else(|error| panic!("changed at {at}: {error}")));
+        assert_eq!(kept(&disk), KEYS as usize - 1);
+    }
+    for at in (0..last).step_by(4999) {
+        let disk = leave(&database, &flipped(at));
+        let error =
+            disk.writer().err().unwrap_or_else(|| panic!("changed at {at}: nobody noticed"));
+        assert_eq!(error.kind(), Kind::Damaged, "{error}");
+        assert!(error.to_string().contains("wirelane kv backup"), "{error}");
+        assert_eq!(std::fs::read(left.join("wirelane.db-wal")).unwrap(), flipped(at), "untouched");
+    }
+    assert_eq!(leave(&[], &log).writer().err().unwrap().kind(), Kind::Damaged, "no database");
+    // What can still be read is saved by a backup.
+    let middle = ends[19] + 100;
+    let disk = leave(&database, &flipped(middle));
+    assert_eq!(disk.writer().err().unwrap().kind(), Kind::Damaged);
+    drop(disk);
+    let [file, again] = ["copy", "again"].map(|name| place.0.join(name));
+    kv_disk::back_up(&left, &file, |_, _| {}).unwrap();
+    kv_disk::restore(&file, &again, |_, _| {}).unwrap();
+    assert_eq!(kept(&Disk::take(&again).unwrap()), 20);
+}
+
 #[test]
 fn a_backup_is_of_one_moment_and_comes_back() {
     let place = Place::new("backup");
