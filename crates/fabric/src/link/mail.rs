@@ -176,14 +176,15 @@ impl Core {
             _ => None,
         };
         track.mail.returned(slice);
-        let length = match completion.outcome {
-            Ok(Done::Received { length, .. }) => length,
+        let (length, imm) = match completion.outcome {
+            Ok(Done::Received { length, imm }) => (length, imm),
             Ok(_) => return,
             Err(_) if track.closed => return,
             Err(failure) => return self.die(rail, cause(failure)),
         };
         track.received += 1;
-        let header = track.mail.header(slot, length);
+        // The number of a lane's write comes with no message: what lies in the slot then is an old one.
+        let header = imm.is_none().then(|| track.mail.header(slot, length)).flatten();
         match header.filter(|(header, _)| self.hear_freed(rail, header.freed, header.taken)) {
             Some((header, payload)) => self.take_in(rail, slot, &header, payload),
             None => {

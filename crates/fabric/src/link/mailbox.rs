@@ -129,10 +129,13 @@ impl Mailbox {
     /// The header of a message of so many bytes; `None` if it is none of ours. It is copied, so that the peer
     /// cannot change it while it is looked at.
     pub(super) fn header(&self, slot: u32, length: usize) -> Option<(Header, Payload)> {
+        if length > self.slot_size {
+            return None;
+        }
         let mut bytes = [0; Header::LONGEST];
         let there = &mut bytes[..length.min(Header::LONGEST)];
         self.region.memory().read(slot as usize * self.slot_size, there);
-        let (header, begin) = Header::parse(&bytes, length.min(self.slot_size))?;
+        let (header, begin) = Header::parse(&bytes, length)?;
         Some((header, Payload { begin, length: length - begin }))
     }
 

@@ -122,7 +122,7 @@ impl Core {
         Ok(count)
     }
 
-    /// Does what was left for later, before the lane sleeps.
+    /// Does what was left for later: before the lane sleeps, and now and then while it is busy.
     pub(super) fn rest(&mut self, endpoint: &Endpoint) -> Result<(), End> {
         self.slots.post(endpoint).map_err(of_frame)?;
         self.speak(endpoint)

@@ -110,9 +110,11 @@ impl OfiLane {
         if count > 0 {
             self.sleeper.stir();
         }
-        // Not at empty polls alone: what is lost would be waited for as long as others come.
+        // Not at empty polls alone: what is lost would be waited for as long as others come, and a peer whose messages have
+        // come would not hear of it while we have writes of our own to look after.
         self.polls = self.polls.wrapping_add(1);
         if self.polls.is_multiple_of(POLLS_FOR_CLOCK) {
+            self.core.rest(endpoint)?;
             self.core.check(Instant::now())?;
         }
         if self.polls.is_multiple_of(POLLS_FOR_LIFE) {

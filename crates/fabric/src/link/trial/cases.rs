@@ -261,6 +261,20 @@ fn an_end_that_finds_nonsense_says_so() {
     assert!(ended.why.contains("some nonsense"), "{}", ended.why);
 }
 
+/// What a hostile peer can make a lane tell: a number where no message is, and a length of its own choosing.
+#[test]
+fn a_message_that_cannot_be_one_ends_the_link() {
+    for (length, imm) in [(64, Some(7)), (usize::MAX, Some(7)), (usize::MAX, None)] {
+        let mut duo = Duo::new(&small());
+        let into = region(4096, Rights::NONE).slice(..);
+        let work = Op::receive(0, into).work;
+        let outcome = Ok(Done::Received { length, imm });
+        duo.stage.cores[0].receive(0, Completion { token: 0, outcome, work });
+        let ended = duo.stage.cores[0].ended.as_ref().expect("it is over");
+        assert!(ended.why.contains("none of ours"), "{}", ended.why);
+    }
+}
+
 #[test]
 fn nobody_sleeps_while_slots_wait_to_be_posted() {
     let mut duo = Duo::new(&small());
