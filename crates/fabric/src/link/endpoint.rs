@@ -510,8 +510,10 @@ impl Ways for LinkWays {
     }
 
     fn tidy(&self, class: Class, way: &str) {
-        if class == Class::Verbs {
-            self.inner.tidy(way);
+        match (class, &self.inner.providers) {
+            (Class::Verbs, _) => self.inner.tidy(way),
+            (Class::Ofi, Some(providers)) => providers.forget(way),
+            _ => {}
         }
     }
 

@@ -92,6 +92,17 @@ impl Providers {
         Ok(domain)
     }
 
+    /// Lets go of one that did not work, unless somebody uses it: its device may have been lost, or have another address
+    /// by now. It is opened anew when it is next wanted.
+    pub(super) fn forget(&self, way: &str) {
+        let mut domains = self.domains();
+        let unused = domains.get(way).is_some_and(|domain| !domain.is_used());
+        let forgotten = unused.then(|| domains.remove(way));
+        // Before it is closed, which may take time: others need the lock to register memory.
+        drop(domains);
+        drop(forgotten);
+    }
+
     fn domains(&self) -> MutexGuard<'_, HashMap<String, Arc<Domain>>> {
         self.domains.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -141,5 +152,25 @@ mod tests {
         }
         let all = Providers::new(&Settings::default());
         assert!(all.allows(&provider("efa", "rdmap1s6-rdm")));
+    }
+
+    #[cfg(feature = "ofi")]
+    #[test]
+    fn one_that_did_not_work_is_opened_anew_unless_it_is_used() {
+        use crate::open::Side;
+
+        let providers =
+            Providers::new(&Settings { classes: vec![Class::Ofi], ..Settings::default() });
+        let provider = providers.look().unwrap().remove(0);
+        let way = Way::of(&provider).name();
+        let domain = providers.open(&provider, Vec::new).unwrap();
+        let half = domain.half(Side::Dial).unwrap();
+        providers.forget(&way);
+        assert!(providers.known(&way).is_some_and(|known| Arc::ptr_eq(&known, &domain)));
+        drop(half);
+        providers.forget(&way);
+        assert!(providers.known(&way).is_none());
+        let anew = providers.open(&provider, Vec::new).unwrap();
+        assert!(!Arc::ptr_eq(&anew, &domain));
     }
 }

@@ -104,7 +104,8 @@ impl Job {
 
 fn prepare(ways: &dyn Ways, class: Class, way: &str, side: Side) -> Result<Product, Error> {
     let fabric = ways.open(class, way)?;
-    let half = fabric.half(side)?;
+    // What was opened for an earlier lane may be of no use now.
+    let half = fabric.half(side).inspect_err(|_| ways.tidy(class, way))?;
     Ok(Product::Half(half, fabric))
 }
 

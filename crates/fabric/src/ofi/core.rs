@@ -82,6 +82,7 @@ impl Core {
         sends: Sends,
         slots: Slots,
         inbox: Inbox,
+        granted: Granted,
         config: &Config,
     ) -> Self {
         Core {
@@ -91,7 +92,7 @@ impl Core {
             inbox,
             stats: Arc::default(),
             ready: Vec::new(),
-            granted: Granted::default(),
+            granted,
             arrived: 0,
             freed: 0,
             answers: VecDeque::new(),

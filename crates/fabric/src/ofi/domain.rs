@@ -78,6 +78,11 @@ impl Domain {
         &self.shared
     }
 
+    /// Whether it has lanes, or halves of some.
+    pub(crate) fn is_used(&self) -> bool {
+        Arc::strong_count(&self.shared) > 1
+    }
+
     /// As it was opened.
     pub fn config(&self) -> &Config {
         &self.shared.config

@@ -7,11 +7,13 @@
 use std::collections::HashMap;
 
 use super::frame::Change;
+use super::mr::registration;
 use crate::memory::Memory;
 use crate::region::{Region, Rights, Slice, WeakRegion};
 
-#[derive(Default)]
 pub(super) struct Granted {
+    /// The number of the domain that the keys are of.
+    domain: u32,
     /// By key. Regions of the same memory and rights have one key.
     regions: HashMap<u64, Vec<WeakRegion>>,
     /// What the provider may still use, by the memory's number.
@@ -19,6 +21,11 @@ pub(super) struct Granted {
 }
 
 impl Granted {
+    /// Nothing yet, by a domain of this number.
+    pub(super) fn by(domain: u32) -> Self {
+        Granted { domain, regions: HashMap::new(), held: HashMap::new() }
+    }
+
     /// Remembers a region, and forgets those that are gone.
     pub(super) fn add(&mut self, key: u64, region: &Region) {
         self.regions.retain(|_, regions| {
@@ -72,45 +79,56 @@ impl Granted {
         })
     }
 
+    /// One that is still registered under the key: who detaches a region takes it back from the peer, and a provider that
+    /// chooses keys may give its key to another.
     fn region(&self, key: u64) -> Option<Region> {
-        self.regions.get(&key)?.iter().find_map(WeakRegion::upgrade)
+        let has_it =
+            |region: &Region| registration(region, self.domain).is_some_and(|mr| mr.key() == key);
+        self.regions.get(&key)?.iter().filter_map(WeakRegion::upgrade).find(has_it)
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "ofi"))]
 mod tests {
+    use super::super::trouble;
     use super::*;
     use crate::memory::Pages;
-    use crate::region::Registration;
+    use crate::open::Fabric;
 
     #[test]
     fn key_bounds_rights_and_life_are_looked_at() {
+        let domain = trouble::open();
+        let number = domain.shared().device.number();
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();
         let readable = Rights { read: true, atomic: true, ..Rights::NONE };
-        let region = || Region::new(memory.clone(), readable, Registration::Software);
-        let [one, other] = [region(), region()];
-        let mut granted = Granted::default();
-        granted.add(5, &one);
-        granted.add(5, &other);
+        let [one, other, third] = [(); 3].map(|()| Region::shared(&memory, readable));
+        let regions = [&one, &other, &third];
+        regions.iter().for_each(|region| domain.attach(region).unwrap());
+        let key = registration(&one, number).unwrap().key();
+        let mut granted = Granted::by(number);
+        regions.iter().for_each(|region| granted.add(key, region));
         let read = |granted: &Granted, offset, length| {
-            granted.place(5, offset, length, Rights { read: true, ..Rights::NONE }).is_some()
+            granted.place(key, offset, length, Rights { read: true, ..Rights::NONE }).is_some()
         };
         assert!(read(&granted, 4000, 96) && !read(&granted, 4000, 97));
-        assert!(!read(&granted, u64::MAX, 2) && !granted.holds(6));
-        assert!(granted.place(5, 0, 1, Rights::ALL).is_none(), "writing was not granted");
-        assert_eq!(granted.change(5, 8, Change::Add(3)), Some(0));
-        assert_eq!(granted.change(5, 8, Change::Swap { expect: 3, new: 9 }), Some(3));
-        assert_eq!((granted.change(5, 4, Change::Add(1)), memory.load(8)), (None, 9));
+        assert!(!read(&granted, u64::MAX, 2) && !granted.holds(key ^ 1));
+        assert!(granted.place(key, 0, 1, Rights::ALL).is_none(), "writing was not granted");
+        assert_eq!(granted.change(key, 8, Change::Add(3)), Some(0));
+        assert_eq!(granted.change(key, 8, Change::Swap { expect: 3, new: 9 }), Some(3));
+        assert_eq!((granted.change(key, 4, Change::Add(1)), memory.load(8)), (None, 9));
         drop(one);
-        assert!(granted.holds(5), "the other has the same key");
-        drop(other);
-        assert!(!granted.holds(5) && !read(&granted, 0, 1));
+        assert!(granted.holds(key), "others have the same key");
+        domain.detach(&other);
+        assert!(granted.holds(key), "one is left");
+        domain.detach(&third);
+        assert!(!granted.holds(key) && !read(&granted, 0, 1), "they are there, and detached");
+        assert_eq!((granted.change(key, 8, Change::Add(3)), memory.load(8)), (None, 9));
     }
 
     #[test]
     fn memory_is_held_once_until_it_is_released() {
         let memory = Memory::lend(vec![0; 64].into()).unwrap();
-        let mut granted = Granted::default();
+        let mut granted = Granted::by(0);
         granted.hold(&memory);
         granted.hold(&memory);
         let memory = memory.take_back().expect_err("a provider may use it");

@@ -14,6 +14,7 @@ use super::endpoint::Endpoint;
 use super::failure::error;
 use super::frame::HEADER;
 use super::gather::Gather;
+use super::granted::Granted;
 use super::grave::Grave;
 use super::inbox::Inbox;
 use super::info::Facts;
@@ -106,6 +107,7 @@ impl Half for OfiHalf {
             Sends::new(shape, out, Shelf::new(shared.device.clone())),
             slots,
             Inbox::new(max_message),
+            Granted::by(shared.device.number()),
             &shared.config,
         );
         Ok(Box::new(OfiLane::new(shared, endpoint, core, sleeper, life, grave, max_message)))

@@ -110,14 +110,14 @@ impl OfiLane {
         if count > 0 {
             self.sleeper.stir();
         }
-        // Not at empty polls alone: what is lost would be waited for as long as others come, and a peer whose messages have
-        // come would not hear of it while we have writes of our own to look after.
+        // Not at empty polls alone: what is lost would be waited for as long as others come.
         self.polls = self.polls.wrapping_add(1);
         if self.polls.is_multiple_of(POLLS_FOR_CLOCK) {
-            self.core.rest(endpoint)?;
             self.core.check(Instant::now())?;
         }
         if self.polls.is_multiple_of(POLLS_FOR_LIFE) {
+            // A peer whose messages have come hears of it also while we always have writes of our own to look after.
+            self.core.rest(endpoint)?;
             self.look_after_peer()?;
         }
         Ok(count)

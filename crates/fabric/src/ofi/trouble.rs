@@ -103,7 +103,7 @@ impl Rogue {
     }
 }
 
-fn open() -> Domain {
+pub(super) fn open() -> Domain {
     open_with(Config::default())
 }
 
