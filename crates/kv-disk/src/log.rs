@@ -15,7 +15,9 @@ use crate::error::{Error, Kind};
 
 /// Refuses a log in which more is lost than what was never acknowledged.
 pub(crate) fn examine(database: &Path) -> Result<(), Error> {
-    let log = PathBuf::from(format!("{}-wal", database.display()));
+    let mut log = database.as_os_str().to_owned();
+    log.push("-wal");
+    let log = PathBuf::from(log);
     let call = format!("open {}", log.display());
     let verdict = File::open(&log).and_then(|file| {
         let length = file.metadata()?.len();
@@ -32,7 +34,10 @@ pub(crate) fn examine(database: &Path) -> Result<(), Error> {
     let lost = match verdict {
         Ok(Verdict::Sound) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(Error::new(Kind::Failed, format!("{call}: {error}"))),
+        Err(error) => {
+            let remedy = "see who owns it, and the kernel's log for faults of the disk";
+            return Err(Error::new(Kind::Failed, format!("{call}: {error} — {remedy}")));
+        }
         Ok(Verdict::Orphaned) => "the database it belongs to is empty or gone".to_owned(),
         Ok(Verdict::Headless) => "its head is damaged, and there is something behind it".to_owned(),
         Ok(Verdict::Broken { at }) => format!("it is damaged at byte {at}, and not at its end"),
