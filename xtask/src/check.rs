@@ -1,6 +1,6 @@
 //! `cargo xtask check`: what can be said about the code without running it.
 
-use crate::{Failed, arrows, dashboards, licences, metadata, shell};
+use crate::{Failed, arrows, dashboards, licences, metadata, proto, shell};
 
 /// A part of the check: its name and what it does.
 type Part = (&'static str, fn() -> Result<(), Failed>);
@@ -10,6 +10,7 @@ const PARTS: &[Part] = &[
     ("dependency arrows", || arrows::check(&metadata::packages()?)),
     ("licences and versions", || licences::check(&metadata::packages()?)),
     ("dashboards", dashboards::check),
+    ("code made of the .proto", proto::check),
     ("lints", lints),
     ("documentation", documentation),
 ];

@@ -25,22 +25,13 @@ const TWICE: &[(&str, &str)] = &[
     ),
     ("darling_core", "as darling"),
     ("darling_macro", "as darling"),
-    ("foldhash", "0.1 comes with hashbrown 0.15, at build time only; ends when that does"),
     ("getrandom", "0.2 is used by ring; ends when ring has a release without it"),
-    (
-        "hashbrown",
-        "0.15 is used by petgraph for prost-build, at build time only; ends when petgraph has moved on",
-    ),
     (
         "syn",
         "read by derive macros at build time only; ends when clap, serde and tokio have all moved to 3",
     ),
     ("thiserror", "1 is used by nvml-wrapper; ends when that has moved to 2"),
     ("thiserror-impl", "as thiserror"),
-    (
-        "unicode-width",
-        "0.1 is used by miette for protox, at build time only; ends when that has moved on",
-    ),
 ];
 
 pub(crate) fn check(packages: &[Package]) -> Result<(), Failed> {

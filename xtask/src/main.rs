@@ -15,6 +15,7 @@ mod licences;
 mod metadata;
 mod npm;
 mod packages;
+mod proto;
 mod pypi;
 mod shell;
 mod soak;
@@ -50,6 +51,8 @@ enum Task {
     Compare(compare::CompareArgs),
     /// The store under load and faults for as long as wanted, with a verdict
     Soak(soak::SoakArgs),
+    /// Write the Rust code that is made of the store's .proto
+    Proto,
     /// Write Grafana's dashboards from their tables
     Dashboards(dashboards::DashboardsArgs),
     /// Build the tarball, the .deb and the Containerfile, and check what they need
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Task::Trials(args) => trials::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Compare(args) => compare::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Soak(args) => soak::run(&args),
+        Task::Proto => proto::run().map(|()| ExitCode::SUCCESS),
         Task::Dashboards(args) => dashboards::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Dist(args) => dist::run(&args).map(|()| ExitCode::SUCCESS),
     };

@@ -31,14 +31,14 @@ pub const SERVICE: &str = v1::kv_server::SERVICE_NAME;
 
 /// The encoded `google.protobuf.FileDescriptorSet` of the .proto, with its comments, for gRPC's
 /// reflection.
-pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+pub const FILE_DESCRIPTOR_SET: &[u8] = include!("generated/descriptors.rs");
 
-/// Messages, client and server of `wirelane.kv.v1`, made of the .proto by the build script.
+/// Messages, client and server of `wirelane.kv.v1`, made of the .proto by `cargo xtask proto`.
 #[allow(
     missing_docs,
     clippy::allow_attributes_without_reason,
     reason = "generated; the .proto leaves out what names say, and tonic silences lints of its own"
 )]
 pub mod v1 {
-    tonic::include_proto!("wirelane.kv.v1");
+    include!("generated/wirelane.kv.v1.rs");
 }

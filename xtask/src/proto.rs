@@ -1,0 +1,50 @@
+//! `cargo xtask proto`: the Rust that is made of the store's .proto, which is committed.
+//!
+//! Whoever builds the program needs none of the compilers then; `cargo xtask check` makes it anew and compares.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::{Failed, shell};
+
+/// Writes what is committed.
+pub(crate) fn run() -> Result<(), Failed> {
+    generate(&committed())?;
+    println!("written: {}", committed().display());
+    Ok(())
+}
+
+/// What is committed is what the .proto gives.
+pub(crate) fn check() -> Result<(), Failed> {
+    let fresh = shell::target().join("xtask/proto");
+    let _ = fs::remove_dir_all(&fresh);
+    fs::create_dir_all(&fresh).map_err(|error| format!("make {}: {error}", fresh.display()))?;
+    generate(&fresh)?;
+    for name in GENERATED {
+        if read(&fresh.join(name))? != read(&committed().join(name))? {
+            let file = committed().join(name);
+            return Err(format!(
+                "{} differs from what kv.proto gives; run `cargo xtask proto`",
+                file.display()
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn generate(to: &Path) -> Result<(), Failed> {
+    let mut cargo = shell::cargo(&["run", "--quiet", "--locked", "--manifest-path"]);
+    cargo.args(["xtask/proto/Cargo.toml", "--target-dir"]).arg(shell::target().join("proto"));
+    cargo.arg("--").arg(shell::repository().join("crates/kv-proto/proto")).arg(to);
+    shell::run(&mut cargo)
+}
+
+fn committed() -> PathBuf {
+    shell::repository().join("crates/kv-proto/src/generated")
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, Failed> {
+    fs::read(file).map_err(|error| format!("read {}: {error}", file.display()))
+}
+
+const GENERATED: [&str; 2] = ["wirelane.kv.v1.rs", "descriptors.rs"];
