@@ -76,7 +76,7 @@ pub(crate) const JOBS: &[Need] = &[
 
 /// To build packages for other systems.
 pub(crate) const DIST: &[Need] = &[
-    need("binutils", "command -v readelf", "to check what the program needs"),
+    need("binutils", "command -v readelf && command -v strip", "to check what the program needs"),
     need("dpkg", "command -v dpkg-deb", "to build the .deb"),
     need("python3-venv", "python3 -c 'import venv, ensurepip'", "to get the linker for old glibc"),
 ];
@@ -118,6 +118,13 @@ pub(crate) const COMPARE: &[Need] = &[
 /// To compare the exporter with node_exporter.
 pub(crate) const COMPARE_EXPORTER: &[Need] =
     &[need("prometheus-node-exporter", "command -v prometheus-node-exporter", "to compare with")];
+
+/// To compare with an earlier commit.
+pub(crate) const COMPARE_BEFORE: &[Need] = &[need(
+    "util-linux",
+    "command -v taskset && command -v setpriv",
+    "to bind programs to processors",
+)];
 
 /// To compare the store with others.
 pub(crate) const COMPARE_KV: &[Need] = &[

@@ -5,6 +5,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::build::PROFILE;
 use super::tools;
 use super::turns::{Better, Subject, print, take_turns};
 use crate::{Failed, packages, shell};
@@ -62,7 +63,8 @@ pub(super) fn run(args: &BenchArgs) -> Result<(), Failed> {
         return Ok(());
     }
     packages::ensure(&[packages::LAB], args.yes)?;
-    shell::run(&mut shell::cargo(&["build", "--quiet", "--release", "--package", "wirelane"]))?;
+    let build = ["build", "--quiet", "--profile", PROFILE, "--package", "wirelane"];
+    shell::run(&mut shell::cargo(&build))?;
     let results = tools::in_the_lab("bench", args.pairs, &args.only, 1800)?;
     if args.json {
         let machine = tools::machine();

@@ -3,7 +3,9 @@
 //! Ours and theirs take turns, and who begins takes turns too; what counts is the median of the ratios,
 //! with the whole range beside it. A ratio above 1 means that we are ahead, for latency too.
 
+mod before;
 mod bench;
+mod build;
 mod exporter;
 mod fabric;
 mod kv;
@@ -32,7 +34,9 @@ enum What {
     Bench(bench::BenchArgs),
     /// The store: Redis and memcached here, perftest and Mooncake in the lab
     Kv(kv::KvArgs),
-    /// All of these, one after the other, as one page of Markdown
+    /// This tree beside an earlier commit, on the paths that must stay fast
+    Before(before::BeforeArgs),
+    /// All comparisons with others, one after the other, as one page of Markdown
     Page(page::PageArgs),
     /// One connection to Redis or memcached that checks every value it reads
     #[command(hide = true)]
@@ -48,6 +52,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failed> {
         What::Fabric(args) => fabric::run(args),
         What::Bench(args) => bench::run(args),
         What::Kv(args) => kv::run(args),
+        What::Before(args) => before::run(args),
         What::Page(args) => page::run(args),
         What::Generator(args) => kv::generate(args),
         What::Files(args) => kv::read_files(args),

@@ -9,12 +9,17 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::build::Build;
 use crate::{Failed, lab, shell};
 
 /// Ours: `examples/perf.rs`, which starts its own other end.
 pub(super) fn perf(arguments: &[&str]) -> Result<f64, Failed> {
-    let program = shell::target().join("release/examples/perf");
-    let mut command = bound(0, &program.to_string_lossy());
+    perf_of(&Build::ours(), arguments)
+}
+
+/// As [`perf`], of a build.
+pub(super) fn perf_of(build: &Build, arguments: &[&str]) -> Result<f64, Failed> {
+    let mut command = bound(0, &build.program("examples/perf"));
     command.args(arguments);
     if processors() > 1 {
         command.env("PERF_PEER_CPU", "1");
@@ -108,8 +113,7 @@ pub(super) fn perftest(program: &str, size: usize, rounds: u32) -> Result<f64, F
 /// `wirelane bench` over the lab's first wire, its two ends bound as perftest's are: MB/s for bandwidth, the median in
 /// microseconds for latency.
 pub(super) fn wirelane_bench(test: &str, size: usize, rounds: u32) -> Result<f64, Failed> {
-    let program = shell::target().join("release/wirelane");
-    let program = program.to_string_lossy();
+    let program = Build::ours().program("wirelane");
     let address = format!("127.0.0.1:{}", free_port()?);
     let mut server = bound(1, &program);
     server.args(["bench", "serve", "--listen", &address]);

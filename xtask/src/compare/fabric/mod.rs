@@ -5,6 +5,7 @@ mod rows;
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::build::PROFILE;
 use super::tools;
 use super::turns::{Subject, print, take_turns};
 use crate::{Failed, packages, shell};
@@ -42,7 +43,8 @@ pub(super) fn run(args: &FabricArgs) -> Result<(), Failed> {
     shell::run(&mut shell::cargo(&[
         "build",
         "--quiet",
-        "--release",
+        "--profile",
+        PROFILE,
         "--package",
         "fabric",
         "--example",

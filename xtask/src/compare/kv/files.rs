@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use clap::Args;
 
+use super::super::build::Build;
 use super::super::tools;
 use super::pattern::Pattern;
 use crate::{Failed, shell};
@@ -35,8 +36,7 @@ pub(super) fn measure(
     size: usize,
     reads: usize,
 ) -> Result<Vec<f64>, Failed> {
-    let program = shell::target().join("release/xtask");
-    let mut command = tools::bound(0, &program.to_string_lossy());
+    let mut command = tools::bound(0, &Build::ours().program("xtask"));
     command.args(["compare", "files", "--folder", folder, "--files", &files.to_string()]);
     command.args(["--size", &size.to_string(), "--reads", &reads.to_string()]);
     let said = shell::output(&mut tools::limited(command))?;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 
+use super::super::build::Build;
 use super::super::tools;
 use super::memcached::Text;
 use super::pattern::Pattern;
@@ -57,8 +58,7 @@ pub(super) enum Op {
 
 /// Runs it as a process: reads and writes a second.
 pub(super) fn measure(args: &GeneratorArgs) -> Result<Vec<f64>, Failed> {
-    let program = shell::target().join("release/xtask");
-    let mut command = tools::bound(0, &program.to_string_lossy());
+    let mut command = tools::bound(0, &Build::ours().program("xtask"));
     let dialect = args.dialect.to_possible_value().expect("no dialect is skipped");
     command.args(["compare", "generator", "--dialect", dialect.get_name(), "--port", &args.port]);
     command.args(["--size", &args.size.to_string(), "--depth", &args.depth.to_string()]);

@@ -22,7 +22,7 @@ pub(super) fn memcached() -> Result<Vec<f64>, Failed> {
 }
 
 pub(super) fn wirelane() -> Result<Vec<f64>, Failed> {
-    let server = wirelane::start(wirelane::MEMORY)?;
+    let server = wirelane::start_with(wirelane::MEMORY, &[])?;
     Bench { transport: "shm", size: 4096, depth: 16, ops: 1000, device: None }
         .get_and_put(&server)?;
     ticks(&server)

@@ -15,7 +15,7 @@ pub(super) fn memcached() -> Result<Vec<f64>, Failed> {
 }
 
 pub(super) fn wirelane() -> Result<Vec<f64>, Failed> {
-    growth(wirelane::start(wirelane::MEMORY)?, Server::resident, |server| {
+    growth(wirelane::start_with(wirelane::MEMORY, &[])?, Server::resident, |server| {
         wirelane::fill(server, VALUES, SIZE)
     })
 }

@@ -24,11 +24,13 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::build::PROFILE;
 use super::tools;
 use crate::{Failed, lab, packages, shell};
 pub(super) use files::{FilesArgs, read_files};
 pub(super) use generator::{GeneratorArgs, generate};
 use plan::Plan;
+pub(super) use wirelane::{Bench, start};
 
 #[derive(Args)]
 pub(super) struct KvArgs {
@@ -88,7 +90,7 @@ fn prepare(args: &KvArgs, with_lab: bool) -> Result<(), Failed> {
     if with_lab {
         packages::ensure(&[packages::LAB, packages::MOONCAKE], args.yes)?;
     }
-    let build = ["build", "--quiet", "--release", "--package"];
+    let build = ["build", "--quiet", "--profile", PROFILE, "--package"];
     shell::run(shell::cargo(&build).args(["fabric", "--example", "perf"]))?;
     shell::run(shell::cargo(&build).args(["xtask", "--bin", "xtask"]))?;
     if !args.peers_only {

@@ -273,7 +273,7 @@ impl Bench {
 }
 
 fn ours(args: &KvArgs, memory: &str) -> Result<Option<Server>, Failed> {
-    (!args.peers_only).then(|| wirelane::start(memory)).transpose()
+    (!args.peers_only).then(|| wirelane::start_with(memory, &[])).transpose()
 }
 
 /// What one connection asks of Redis and memcached.

@@ -6,8 +6,10 @@ use super::super::tools;
 use crate::Failed;
 
 /// A running server; it ends with its owner.
-pub(super) struct Server {
+pub(in super::super) struct Server {
     child: Child,
+    /// What was started; for a store of ours its clients are the same program.
+    pub(super) program: String,
     pub(super) port: String,
 }
 
@@ -21,7 +23,7 @@ impl Server {
         command.args(["--pdeathsig", "KILL"]).arg(bound.get_program()).args(bound.get_args());
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().map_err(|error| format!("start {program}: {error}"))?;
-        let mut server = Server { child, port };
+        let mut server = Server { child, program: program.to_owned(), port };
         tools::wait_for_port(&server.port).map_err(|error| match server.child.try_wait() {
             Ok(Some(status)) => format!("{program} ended with {status}"),
             _ => format!("{program}: {error}"),

@@ -6,16 +6,17 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::super::build::Build;
 use super::super::tools;
 use super::server::Server;
 use crate::{Failed, shell};
 
-/// Starts a store with so much memory, and waits until it says that it is healthy.
-pub(super) fn start(memory: &str) -> Result<Server, Failed> {
-    start_on(memory, None)
+/// Starts the store of a build with so much memory, and waits until it says that it is healthy.
+pub(in super::super) fn start(program: &str, memory: &str) -> Result<Server, Failed> {
+    start_program(program, memory, &[])
 }
 
-/// As [`start`], on one RDMA device only.
+/// As [`start`], of our build, on one RDMA device only.
 pub(super) fn start_on(memory: &str, device: Option<&str>) -> Result<Server, Failed> {
     let settings = device.map(settings).transpose()?;
     let settings: Vec<&str> =
@@ -23,10 +24,14 @@ pub(super) fn start_on(memory: &str, device: Option<&str>) -> Result<Server, Fai
     start_with(memory, &settings)
 }
 
-/// As [`start`], with more arguments.
+/// As [`start`], of our build, with more arguments.
 pub(super) fn start_with(memory: &str, more: &[&str]) -> Result<Server, Failed> {
+    start_program(&ours(), memory, more)
+}
+
+fn start_program(program: &str, memory: &str, more: &[&str]) -> Result<Server, Failed> {
     let http = tools::free_port()?;
-    let server = spawn_with(memory, &http, more)?;
+    let server = spawn_with(program, memory, &http, more)?;
     let status = format!("127.0.0.1:{http}");
     let limit = Instant::now() + Duration::from_secs(10);
     while !healthy(&status) {
@@ -40,15 +45,15 @@ pub(super) fn start_with(memory: &str, more: &[&str]) -> Result<Server, Failed> 
 
 /// Starts a store, and waits only until its port is open.
 pub(super) fn spawn(memory: &str, more: &[&str]) -> Result<Server, Failed> {
-    spawn_with(memory, &tools::free_port()?, more)
+    spawn_with(&ours(), memory, &tools::free_port()?, more)
 }
 
-fn spawn_with(memory: &str, http: &str, more: &[&str]) -> Result<Server, Failed> {
+fn spawn_with(program: &str, memory: &str, http: &str, more: &[&str]) -> Result<Server, Failed> {
     let port = tools::free_port()?;
     let (listen, status) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{http}"));
     let mut arguments = vec!["serve", "--listen", &listen, "--http", &status, "--memory", memory];
     arguments.extend(more);
-    Server::start(&program(), &arguments, port)
+    Server::start(program, &arguments, port)
 }
 
 /// A settings file that names the device: both ends on one would never use the wire.
@@ -72,13 +77,13 @@ fn healthy(status: &str) -> bool {
 
 /// A run of `wirelane kv bench` with one client.
 #[derive(Clone, Copy)]
-pub(super) struct Bench {
-    pub(super) transport: &'static str,
-    pub(super) size: usize,
-    pub(super) depth: usize,
-    pub(super) ops: usize,
+pub(in super::super) struct Bench {
+    pub(in super::super) transport: &'static str,
+    pub(in super::super) size: usize,
+    pub(in super::super) depth: usize,
+    pub(in super::super) ops: usize,
     /// The RDMA device, where it matters.
-    pub(super) device: Option<&'static str>,
+    pub(in super::super) device: Option<&'static str>,
 }
 
 impl Bench {
@@ -93,7 +98,12 @@ impl Bench {
     }
 
     /// Requests a second, over so many keys.
-    pub(super) fn rate_of(self, server: &Server, reads: &str, keys: usize) -> Result<f64, Failed> {
+    pub(in super::super) fn rate_of(
+        self,
+        server: &Server,
+        reads: &str,
+        keys: usize,
+    ) -> Result<f64, Failed> {
         let said = self.bench(server, &["--read-ratio", reads, "--keys", &keys.to_string()])?;
         answer(&said, self.transport, "ops_per_s")
     }
@@ -105,7 +115,7 @@ impl Bench {
     }
 
     fn bench(self, server: &Server, more: &[&str]) -> Result<String, Failed> {
-        let mut command = tools::bound(0, &program());
+        let mut command = tools::bound(0, &server.program);
         command.args(["kv", "--server", &format!("127.0.0.1:{}", server.port)]);
         if let Some(device) = self.device {
             command.args(["--config", &settings(device)?]);
@@ -140,7 +150,7 @@ pub(super) fn get(server: &Server, key: &str) -> Result<String, Failed> {
 }
 
 fn kv(server: &Server, words: &[&str]) -> Result<String, Failed> {
-    let mut command = tools::bound(0, &program());
+    let mut command = tools::bound(0, &server.program);
     command.args(["kv", "--server", &format!("127.0.0.1:{}", server.port)]).args(words);
     shell::output(&mut tools::limited(command))
 }
@@ -158,8 +168,8 @@ fn answer(said: &str, transport: &str, field: &str) -> Result<f64, Failed> {
     report[field].as_f64().ok_or_else(|| wrong(&format!("no {field}")))
 }
 
-fn program() -> String {
-    shell::target().join("release/wirelane").to_string_lossy().into_owned()
+fn ours() -> String {
+    Build::ours().program("wirelane")
 }
 
 /// Enough for a thousand values of 1 MiB.
