@@ -18,16 +18,16 @@ const LIMIT: Duration = Duration::from_secs(30);
 fn fabric(lane: &str) -> Box<dyn Fabric> {
     match lane {
         "shm" => Box::new(shm::Shm::default()),
-        #[cfg(feature = "ofi")]
+        #[cfg(feature = "external-tests")]
         "ofi tcp" => ofi("tcp", Some([127, 0, 0, 1].into())),
-        #[cfg(feature = "ofi")]
+        #[cfg(feature = "external-tests")]
         "ofi shm" => ofi("shm", None),
         _ => Box::new(tcp::Tcp::default()),
     }
 }
 
 /// A provider of libfabric's.
-#[cfg(feature = "ofi")]
+#[cfg(feature = "external-tests")]
 fn ofi(provider: &str, address: Option<std::net::IpAddr>) -> Box<dyn Fabric> {
     use fabric::ofi::{Config, Domain, choose, survey};
     let choice = choose(&survey(None).unwrap(), Some(provider)).unwrap();
@@ -191,7 +191,7 @@ fn processes_talk_and_die_and_nothing_is_left() {
     two_processes_talk_and_one_is_killed("shm");
     assert_eq!(std::fs::read_dir("/dev/shm").map(Iterator::count).unwrap_or(0), before);
     // What libfabric keeps open for itself, and what it leaves of a process that was killed, is not counted.
-    #[cfg(feature = "ofi")]
+    #[cfg(feature = "external-tests")]
     for name in ["ofi tcp", "ofi shm"] {
         talk_and_kill(name);
     }

@@ -252,7 +252,7 @@ fn pytorch_sums_across_two_hosts() {
 }
 
 /// TensorFlow's own parser reads what each host was told.
-#[cfg(feature = "tensorflow")]
+#[cfg(feature = "external-tests")]
 #[test]
 fn tensorflow_reads_its_part_on_each_host() {
     let stage = Stage::new(Some(environment("WIRELANE_TEST_TENSORFLOW").join("bin")));

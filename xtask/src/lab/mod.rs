@@ -51,6 +51,9 @@ pub(crate) struct LabArgs {
     /// Build wirelane with optimisations, for measuring
     #[arg(long)]
     release: bool,
+    /// Take wirelane as it was built last
+    #[arg(long, hide = true, conflicts_with = "release")]
+    built: bool,
     /// Fetch the kernel anew
     #[arg(long)]
     refresh: bool,
@@ -66,7 +69,10 @@ pub(crate) struct LabArgs {
 pub(crate) fn run(args: &LabArgs) -> Result<ExitCode, Failed> {
     let shell = args.command == ["shell"];
     packages::ensure(&[packages::LAB], args.yes)?;
-    build(args.release)?;
+    // Whoever has just built everything need not wait for another choice of features.
+    if !args.built {
+        build(args.release)?;
+    }
     let kernel = Kernel::ensure(args.refresh)?;
     let machine = Machine {
         cpus: args.cpus,
@@ -145,4 +151,10 @@ fn command_script(args: &LabArgs, shell: bool) -> Result<String, Failed> {
 }
 
 /// Variables of this shell that the command sees too.
-const PASSED_ON: &[&str] = &["RUST_BACKTRACE", "TERM", "WIRELANE_LIBIBVERBS"];
+const PASSED_ON: &[&str] = &[
+    "RUST_BACKTRACE",
+    "TERM",
+    "WIRELANE_LIBIBVERBS",
+    "WIRELANE_TEST_MIB",
+    "WIRELANE_TEST_SECONDS",
+];

@@ -154,7 +154,7 @@ mod tests {
         assert!(all.allows(&provider("efa", "rdmap1s6-rdm")));
     }
 
-    #[cfg(feature = "ofi")]
+    #[cfg(feature = "external-tests")]
     #[test]
     fn one_that_did_not_work_is_opened_anew_unless_it_is_used() {
         use crate::open::Side;

@@ -73,7 +73,7 @@ impl Domain {
         Ok(Domain { shared: Arc::new(shared), registered: Mutex::default() })
     }
 
-    #[cfg(all(test, feature = "ofi"))]
+    #[cfg(all(test, feature = "external-tests"))]
     pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.shared
     }

@@ -88,7 +88,7 @@ impl Granted {
     }
 }
 
-#[cfg(all(test, feature = "ofi"))]
+#[cfg(all(test, feature = "external-tests"))]
 mod tests {
     use super::super::trouble;
     use super::*;

@@ -51,7 +51,7 @@ mod shelf;
 mod sleeper;
 mod slots;
 mod survey;
-#[cfg(all(test, feature = "ofi"))]
+#[cfg(all(test, feature = "external-tests"))]
 mod trouble;
 mod watch;
 mod way;

@@ -50,12 +50,12 @@ mod tcp_two_streams_by_a_door {
     reliable_lane!(crate::tcp(crate::by_a_door()));
 }
 
-#[cfg(feature = "ofi")]
+#[cfg(feature = "external-tests")]
 mod ofi_tcp {
     reliable_lane!(crate::ofi("tcp"));
 }
 
-#[cfg(feature = "ofi")]
+#[cfg(feature = "external-tests")]
 mod ofi_shm {
     reliable_lane!(crate::ofi("shm"));
 }
@@ -68,7 +68,7 @@ mod link_tcp {
     reliable_lane!(crate::linked::pair(crate::both(fabric::link::Class::Tcp)));
 }
 
-#[cfg(feature = "ofi")]
+#[cfg(feature = "external-tests")]
 mod link_ofi {
     reliable_lane!(crate::linked::pair(crate::both(fabric::link::Class::Ofi)));
 }
@@ -107,7 +107,7 @@ fn shm() -> Pair {
 }
 
 /// Both ends by one provider of libfabric, within this machine.
-#[cfg(feature = "ofi")]
+#[cfg(feature = "external-tests")]
 fn ofi(provider: &str) -> Pair {
     use fabric::ofi;
     let survey = ofi::survey(None).expect("libfabric is installed");

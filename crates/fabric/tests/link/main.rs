@@ -10,7 +10,7 @@ mod crowd;
 mod ends;
 mod faults;
 mod messages;
-#[cfg(feature = "ofi")]
+#[cfg(feature = "external-tests")]
 mod ofi;
 mod peek;
 mod peer;

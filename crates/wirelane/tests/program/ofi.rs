@@ -15,7 +15,7 @@ fn without_libfabric(arguments: &[&str]) -> Command {
     command
 }
 
-#[cfg(feature = "ofi")]
+#[cfg(feature = "external-tests")]
 #[test]
 fn a_store_is_reached_by_libfabric_and_the_status_names_the_provider() {
     let server = Server::start(&["--memory", "64MiB", "--transport", "ofi"]);
@@ -43,7 +43,7 @@ fn a_store_is_reached_by_libfabric_and_the_status_names_the_provider() {
 }
 
 /// What comes with libfabric takes signals for itself.
-#[cfg(feature = "ofi")]
+#[cfg(feature = "external-tests")]
 #[test]
 fn a_server_with_libfabric_ends_well_when_it_is_told_to() {
     let server = Server::start(&["--transport", "ofi"]);
@@ -53,7 +53,7 @@ fn a_server_with_libfabric_ends_well_when_it_is_told_to() {
     assert_eq!(server.exit_code(), Some(0));
 }
 
-#[cfg(feature = "ofi")]
+#[cfg(feature = "external-tests")]
 #[test]
 fn a_link_says_which_provider_it_goes_by() {
     let server = Server::start(&["--transport", "ofi"]);
@@ -74,7 +74,7 @@ fn a_link_says_which_provider_it_goes_by() {
     assert_eq!(link["lane"], "shm", "on one host there is something better: {link}");
 }
 
-#[cfg(feature = "ofi")]
+#[cfg(feature = "external-tests")]
 #[test]
 fn lanes_are_measured_over_libfabric() {
     let line = ["bench", "bw", "--local", "--transport", "ofi", "--time", "0.2", "--json"];
@@ -121,7 +121,7 @@ fn offer(transports: &Value) -> &Value {
     all.iter().find(|offer| offer["name"] == "ofi").expect("libfabric")
 }
 
-#[cfg(feature = "ofi")]
+#[cfg(feature = "external-tests")]
 #[test]
 fn devices_tell_of_libfabric_when_everything_is_asked_for() {
     let text = good(&run(&["devices", "--wide"]));
@@ -142,7 +142,7 @@ fn doctor(mut command: Command) -> Value {
     library.next().unwrap_or_else(|| panic!("{answer}")).clone()
 }
 
-#[cfg(feature = "ofi")]
+#[cfg(feature = "external-tests")]
 #[test]
 fn the_doctor_tells_what_libfabric_has_and_why_links_do_not_use_it() {
     let finding = doctor(wirelane(&[]));
@@ -159,7 +159,7 @@ fn the_doctor_tells_what_libfabric_has_and_why_links_do_not_use_it() {
     assert!(alone["value"].as_str().is_some_and(|value| value.ends_with(why)), "{alone}");
 }
 
-#[cfg(feature = "ofi")]
+#[cfg(feature = "external-tests")]
 #[test]
 fn the_doctor_judges_the_provider_that_settings_name() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -260,7 +260,7 @@ fn with_an_efa_device_the_doctor_asks_libfabric_and_what_is_missing_is_a_problem
     );
     assert_eq!(findings[0]["verdict"], "problem");
     assert_eq!(findings[1]["subjects"][0], "rdmap0s6", "{findings:?}");
-    if cfg!(feature = "ofi") {
+    if cfg!(feature = "external-tests") {
         let findings = told(&run(&doctor));
         let words = "has no provider efa here; it has ";
         assert!(

@@ -1,5 +1,4 @@
 //! The example, run as the README says.
-#![allow(missing_docs, reason = "a test")]
 
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -14,7 +13,8 @@ fn hello() -> PathBuf {
     hello
 }
 
-fn both_ends_say_what_they_got(lane: &str) {
+/// Runs the example as a server and as a client over this lane.
+pub(crate) fn both_ends_say_what_they_got(lane: &str) {
     let server = Command::new(hello()).args([lane, "serve"]).stderr(Stdio::piped()).spawn();
     let mut server = server.expect("the server starts");
     let limit = Instant::now() + Duration::from_secs(20);
@@ -35,18 +35,4 @@ fn both_ends_say_what_they_got(lane: &str) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{lane}: {said}");
     assert_eq!(said, "25 bytes came with Some(7): \"straight into your memory\"\n");
-}
-
-/// One after the other, since both use one port to meet.
-#[test]
-fn the_example_runs_over_shared_memory_and_tcp() {
-    both_ends_say_what_they_got("shm");
-    both_ends_say_what_they_got("tcp");
-}
-
-/// Needs the lab.
-#[cfg(feature = "lab")]
-#[test]
-fn the_example_runs_over_verbs() {
-    both_ends_say_what_they_got("verbs");
 }

@@ -1,0 +1,10 @@
+//! The example over verbs. Needs the lab.
+#![allow(missing_docs, reason = "a test")]
+
+#[path = "example/hello.rs"]
+mod hello;
+
+#[test]
+fn the_example_runs_over_verbs() {
+    hello::both_ends_say_what_they_got("verbs");
+}

