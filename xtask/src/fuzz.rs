@@ -1,7 +1,8 @@
-//! `cargo xtask fuzz`: libFuzzer at every door that reads what others wrote.
+//! `cargo xtask fuzz`: libFuzzer at every reader of what others wrote.
 
 use std::fs;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
 
@@ -12,18 +13,18 @@ use crate::{Failed, packages, shell};
 What it finds worth keeping is kept in target/fuzz/corpus and used again. A crash prints its bytes and the
 command that repeats it.")]
 pub(crate) struct FuzzArgs {
-    /// Seconds for each door
+    /// Seconds for each target
     #[arg(long, default_value_t = 10)]
     seconds: u32,
-    /// Only these doors
-    doors: Vec<String>,
+    /// Only these targets
+    targets: Vec<String>,
     /// Install missing packages without asking
     #[arg(long)]
     yes: bool,
 }
 
-/// The doors of `fabric::fuzz`, one of the store's, those of `node::fuzz`, two of `ops`, and one of `bench`.
-const DOORS: [&str; 17] = [
+/// Targets of `fabric::fuzz`, one of the store's, those of `node::fuzz`, two of `ops`, and one of `bench`.
+const TARGETS: [&str; 17] = [
     "engine",
     "ring",
     "courier",
@@ -46,34 +47,46 @@ const DOORS: [&str; 17] = [
 /// The compiler's coverage marks, which libFuzzer steers by. They need no nightly compiler.
 const MARKS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
                      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
-                     -Cllvm-args=-sanitizer-coverage-pc-table -Ccodegen-units=1";
+                     -Cllvm-args=-sanitizer-coverage-pc-table";
 
 pub(crate) fn run(args: &FuzzArgs) -> Result<(), Failed> {
     packages::ensure(&[packages::FUZZ], args.yes)?;
-    let doors: Vec<&str> = match args.doors.is_empty() {
-        true => DOORS.to_vec(),
-        false => args.doors.iter().map(String::as_str).collect(),
+    let targets: Vec<&str> = match args.targets.is_empty() {
+        true => TARGETS.to_vec(),
+        false => args.targets.iter().map(String::as_str).collect(),
     };
-    if let Some(unknown) = doors.iter().find(|door| !DOORS.contains(door)) {
-        return Err(format!("no door {unknown}; there is {}", DOORS.join(", ")));
+    if let Some(unknown) = targets.iter().find(|target| !TARGETS.contains(target)) {
+        return Err(format!("no target {unknown}; there is {}", TARGETS.join(", ")));
     }
     let program = build()?;
-    for door in doors {
-        let folder = shell::target().join("fuzz/corpus").join(door);
-        fs::create_dir_all(&folder)
-            .map_err(|error| format!("make {}: {error}", folder.display()))?;
-        let mut fuzz = Command::new(&program);
-        fuzz.env("WIRELANE_FUZZ", door).arg(&folder);
-        fuzz.arg(format!("-max_total_time={}", args.seconds));
-        // No door takes more in one piece that would be worth the time.
-        fuzz.args(["-max_len=1000", "-len_control=0", "-timeout=10", "-print_final_stats=1"]);
-        fuzz.current_dir(&folder);
-        let said = both_outputs(&mut fuzz)
-            .map_err(|said| format!("WIRELANE_FUZZ={door} {program}: {said}"))?;
-        let runs =
-            said.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
-        println!("good: {door}, {} inputs in {} s", runs.unwrap_or("?").trim(), args.seconds);
-    }
+    // One on each processor.
+    let at_a_time = std::thread::available_parallelism().map_or(1, usize::from);
+    let waiting = Mutex::new(targets.into_iter());
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+    std::thread::scope(|scope| {
+        let worker = || {
+            while let Some(target) = next() {
+                fuzz(&program, target, args.seconds)?;
+            }
+            Ok(())
+        };
+        let workers: Vec<_> = (0..at_a_time).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().expect("no panic"))
+    })
+}
+
+fn fuzz(program: &str, target: &str, seconds: u32) -> Result<(), Failed> {
+    let folder = shell::target().join("fuzz/corpus").join(target);
+    fs::create_dir_all(&folder).map_err(|error| format!("make {}: {error}", folder.display()))?;
+    let mut fuzz = Command::new(program);
+    fuzz.env("WIRELANE_FUZZ", target).arg(&folder).current_dir(&folder);
+    fuzz.arg(format!("-max_total_time={seconds}"));
+    // No target takes more in one piece that would be worth the time.
+    fuzz.args(["-max_len=1000", "-len_control=0", "-timeout=10", "-print_final_stats=1"]);
+    let said = both_outputs(&mut fuzz)
+        .map_err(|said| format!("WIRELANE_FUZZ={target} {program}: {said}"))?;
+    let runs = said.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    println!("good: {target}, {} inputs in {seconds} s", runs.unwrap_or("?").trim());
     Ok(())
 }
 
