@@ -5,20 +5,14 @@
 
 #[path = "lab/capture.rs"]
 mod capture;
-#[path = "lab/changes.rs"]
-mod changes;
 #[path = "lab/counters.rs"]
 mod counters;
 #[path = "lab/launch.rs"]
 mod launch;
 #[path = "lab/bench.rs"]
 mod measured;
-#[path = "lab/nfs.rs"]
-mod nfs;
 #[path = "monitoring/prometheus.rs"]
 mod prometheus;
-#[path = "lab/setup.rs"]
-mod setup;
 
 use std::collections::BTreeMap;
 use std::process::{Command, Output};

@@ -113,7 +113,7 @@ struct External {
     browser: Program,
     /// The lab itself.
     lab: Program,
-    /// Lanes, links and the store over verbs, in the lab.
+    /// Lanes, links and the store over verbs, and changes to a machine, in the lab.
     lanes: Vec<Program>,
     /// The program, in the lab.
     program: Vec<Program>,
@@ -134,6 +134,7 @@ impl External {
                 ("fabric", "register"),
                 ("fabric", "verbs"),
                 ("kv-server", "verbs"),
+                ("wirelane", "lab_changes"),
                 // It makes devices anew, which are listed in another order then.
                 ("fabric", "link_verbs"),
             ])?,
@@ -186,8 +187,10 @@ fn lab_tests(program: &Program, log: &Mutex<File>) -> Result<(), Failed> {
 
 /// The tests that need soft-RoCE devices, in two machines at once: an emulated one leaves half of two processors idle.
 fn tests_in_the_lab(external: &External, full: bool, log: &Mutex<File>) -> Result<(), Failed> {
-    let machines =
-        [("lanes in the lab", &external.lanes), ("program in the lab", &external.program)];
+    let machines = [
+        ("lanes and changes in the lab", &external.lanes),
+        ("program in the lab", &external.program),
+    ];
     let commands = machines.map(|(name, programs)| (name.to_owned(), in_a_machine(programs, full)));
     run_all(commands.into(), 2, LONGEST, log)
 }
