@@ -321,7 +321,7 @@ fn a_snapshot_tells_elsewhere_what_the_machine_tells() {
 /// ib_write_bw from rxe0 to rxe1: the client's exit code, the server's, and what the client printed.
 /// 124 would be our own time limit, not an answer of perftest's.
 fn write_bandwidth() -> (Option<i32>, Option<i32>, String) {
-    const TEST: &[&str] = &["30", "ib_write_bw", "-F", "-x", "1", "-s", "65536", "-n", "100"];
+    const TEST: &[&str] = &["120", "ib_write_bw", "-F", "-x", "1", "-s", "65536", "-n", "100"];
     let mut server = Command::new("timeout").args(TEST).args(["-d", "rxe1"]).spawn().expect("runs");
     wait_for_listener();
     let client = run("timeout", &[TEST, &["-d", "rxe0", "10.77.0.2"]].concat());
@@ -330,12 +330,17 @@ fn write_bandwidth() -> (Option<i32>, Option<i32>, String) {
     (client.status.code(), server.code(), printed)
 }
 
-/// Until perftest's server listens on its port 18515: connecting to see would be taken for a client.
+/// Until perftest's server listens on its port 18515: connecting to see would be taken for a client. A connection of the
+/// server before it may still be listed with that port, but not as one that listens, state 0A.
 fn wait_for_listener() {
-    let limit = Instant::now() + Duration::from_secs(20);
+    let limit = Instant::now() + Duration::from_secs(60);
+    let is_listener = |line: &str| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        matches!(columns[..], [_, local, _, "0A", ..] if local.ends_with(":4853"))
+    };
     let listens = || {
         let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
-        tables.into_iter().flatten().any(|table| table.contains(":4853 "))
+        tables.into_iter().flatten().any(|table| table.lines().any(is_listener))
     };
     while !listens() {
         assert!(Instant::now() < limit, "perftest's server did not start");

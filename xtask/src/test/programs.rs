@@ -28,7 +28,9 @@ pub(super) struct Programs(Vec<Program>);
 impl Programs {
     /// Builds all of them, examples and the program itself too.
     pub(super) fn build() -> Result<Programs, Failed> {
-        let mut build = shell::cargo(&["test", "--no-run", "--message-format=json", "--quiet"]);
+        // Errors are rendered to stderr, which a failure shows; the rest is for us.
+        let format = "--message-format=json-render-diagnostics";
+        let mut build = shell::cargo(&["test", "--no-run", "--quiet", format]);
         let messages = shell::output(build.args(EVERYTHING))?;
         Ok(Programs(messages.lines().filter_map(program).collect()))
     }
@@ -168,4 +170,70 @@ fn run_one(
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line as cargo prints it, but for what is not read.
+    fn line(kind: &str, name: &str, test: bool) -> String {
+        serde_json::json!({
+            "reason": "compiler-artifact",
+            "manifest_path": "/somewhere/crates/fabric/Cargo.toml",
+            "target": { "kind": [kind], "name": name },
+            "profile": { "test": test },
+            "executable": format!("/somewhere/target/debug/deps/{name}-0123"),
+        })
+        .to_string()
+    }
+
+    #[test]
+    fn test_programs_are_told_from_other_programs() {
+        let found = program(&line("test", "link", true)).expect("a test program");
+        assert_eq!((found.package.as_str(), found.test.as_str()), ("fabric", "link"));
+        assert_eq!(found.to_string(), "fabric link");
+        let own = program(&line("lib", "fabric", true)).expect("a crate's own tests");
+        assert_eq!(own.to_string(), "fabric");
+        assert_eq!(program(&line("example", "perf", false)), None);
+        assert_eq!(program("warning: no JSON"), None);
+    }
+
+    #[test]
+    fn what_a_stage_takes_is_taken_once_and_must_be_there() {
+        let lines = [line("test", "link", true), line("lib", "fabric", true)];
+        let mut programs = Programs(lines.iter().filter_map(|line| program(line)).collect());
+        assert!(programs.take("fabric", "link").is_ok());
+        assert!(programs.take("fabric", "link").is_err());
+        assert_eq!(programs.rest().len(), 1);
+    }
+
+    #[test]
+    fn all_run_and_each_failure_is_named() {
+        let folder = empty_folder();
+        let log = Mutex::new(File::create(folder.join("log")).expect("a file"));
+        let shell = |script: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            command
+        };
+        let commands = ["exit 1", "echo second", "exit 3"];
+        let commands = commands
+            .iter()
+            .enumerate()
+            .map(|(at, script)| (format!("unit test {} {at}", std::process::id()), shell(script)));
+        let minute = Duration::from_secs(60);
+        let failed = run_all(commands.collect(), 2, minute, &log).expect_err("two fail");
+        assert_eq!(failed.lines().count(), 2, "{failed}");
+        let said = fs::read_to_string(folder.join("log")).expect("a log");
+        assert!(said.contains("second\n"), "{said}");
+        fs::remove_dir_all(folder).expect("our folder");
+    }
+
+    fn empty_folder() -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("wirelane-run-all-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::create_dir_all(shell::target().join("xtask")).expect("a folder");
+        folder
+    }
 }
