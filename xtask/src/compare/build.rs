@@ -53,5 +53,11 @@ fn build(tree: &Path, target: &Path, profile: &str) -> Result<Build, Failed> {
         cargo.args(what).current_dir(tree).env("CARGO_TARGET_DIR", target);
         shell::run(&mut cargo)?;
     }
-    Ok(Build(target.join(profile)))
+    // Cargo's own profiles share folders.
+    let folder = match profile {
+        "dev" | "test" => "debug",
+        "bench" => "release",
+        other => other,
+    };
+    Ok(Build(target.join(folder)))
 }
