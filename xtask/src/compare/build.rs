@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::{Failed, shell};
 
-/// Cargo's profile of what is measured: like what is handed out, in a fraction of its build time.
+/// Cargo's profile of what is measured: optimised across crates, like what is handed out.
 pub(super) const PROFILE: &str = "compare";
 
 /// The folder with the programs of one build.
