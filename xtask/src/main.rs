@@ -4,15 +4,12 @@
 //! and print to the terminal directly.
 #![allow(clippy::print_stdout, reason = "a task's report is its output")]
 
-mod arrows;
 mod check;
 mod compare;
 mod dashboards;
 mod dist;
 mod fuzz;
 mod lab;
-mod licences;
-mod metadata;
 mod npm;
 mod packages;
 mod proto;

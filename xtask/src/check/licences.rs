@@ -1,7 +1,7 @@
 //! What we depend on may be shipped with us, and comes in one version each.
 
+use super::metadata::{Package, duplicates};
 use crate::Failed;
-use crate::metadata::{Package, duplicates};
 
 /// Licences that ask for no more than to be named.
 const PERMISSIVE: &[&str] = &[
@@ -37,7 +37,7 @@ const TWICE: &[(&str, &str)] = &[
 pub(crate) fn check(packages: &[Package]) -> Result<(), Failed> {
     if let Some(package) = packages.iter().find(|package| !permitted(&package.licence)) {
         return Err(format!(
-            "{} {} is licensed `{}`, which xtask/src/licences.rs does not allow",
+            "{} {} is licensed `{}`, which xtask/src/check/licences.rs does not allow",
             package.name, package.version, package.licence
         ));
     }
@@ -46,7 +46,7 @@ pub(crate) fn check(packages: &[Package]) -> Result<(), Failed> {
         if !allowed(name) {
             return Err(format!(
                 "{name} is built in {} versions ({}); agree on one, or give the reason in \
-                 xtask/src/licences.rs",
+                 xtask/src/check/licences.rs",
                 versions.len(),
                 versions.join(", ")
             ));

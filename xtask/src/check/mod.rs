@@ -1,6 +1,10 @@
 //! `cargo xtask check`: what can be said about the code without running it.
 
-use crate::{Failed, arrows, dashboards, licences, metadata, proto, shell};
+mod arrows;
+mod licences;
+mod metadata;
+
+use crate::{Failed, dashboards, proto, shell};
 
 /// A part of the check: its name and what it does.
 type Part = (&'static str, fn() -> Result<(), Failed>);

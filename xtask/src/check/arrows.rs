@@ -1,7 +1,7 @@
 //! Which crate of ours may depend on which: arrows only go down.
 
+use super::metadata::Package;
 use crate::Failed;
-use crate::metadata::Package;
 
 /// The whole map. A new crate or a new arrow is a decision: make it here and in ARCHITECTURE.md.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -39,7 +39,7 @@ pub(crate) fn check(packages: &[Package]) -> Result<(), Failed> {
     let ours: Vec<&Package> = packages.iter().filter(|package| package.ours).collect();
     for package in &ours {
         let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == package.name) else {
-            return Err(format!("{} has no row in xtask/src/arrows.rs", package.name));
+            return Err(format!("{} has no row in xtask/src/check/arrows.rs", package.name));
         };
         let is_ours = |need: &&String| ours.iter().any(|package| package.name == **need);
         for need in package.needs.iter().filter(is_ours) {
@@ -52,7 +52,9 @@ pub(crate) fn check(packages: &[Package]) -> Result<(), Failed> {
         }
     }
     match ARROWS.iter().find(|(name, _)| !ours.iter().any(|package| package.name == *name)) {
-        Some((name, _)) => Err(format!("xtask/src/arrows.rs names {name}, which is no crate")),
+        Some((name, _)) => {
+            Err(format!("xtask/src/check/arrows.rs names {name}, which is no crate"))
+        }
         None => Ok(()),
     }
 }
