@@ -34,8 +34,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Format, lints, dependency arrows, licences, documentation
-    Check,
+    /// Format, lints, dependency arrows, import cycles, words, licences, documentation
+    Check(check::CheckArgs),
     /// Everything: check, unit, program and layout tests, the lab, the packages
     Test(test::TestArgs),
     /// Run a command in a virtual machine with soft-RoCE devices
@@ -58,7 +58,7 @@ enum Task {
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().task {
-        Task::Check => check::run().map(|()| ExitCode::SUCCESS),
+        Task::Check(args) => check::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Test(args) => test::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Lab(args) => lab::run(&args),
         Task::Fuzz(args) => fuzz::run(&args).map(|()| ExitCode::SUCCESS),

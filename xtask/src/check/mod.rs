@@ -1,10 +1,28 @@
 //! `cargo xtask check`: what can be said about the code without running it.
 
 mod arrows;
+mod cycles;
 mod licences;
+mod limits;
 mod metadata;
+mod repeats;
+mod sources;
+mod words;
+
+use clap::Args;
 
 use crate::{Failed, dashboards, proto, shell};
+use limits::Counts;
+
+#[derive(Args)]
+pub(crate) struct CheckArgs {
+    /// Only lower the limits of xtask/limits.txt to what is found
+    #[arg(long)]
+    lower_limits: bool,
+    /// Only list where a banned word stands
+    #[arg(long, value_name = "WORD", conflicts_with = "lower_limits")]
+    word: Option<String>,
+}
 
 /// A part of the check: its name and what it does.
 type Part = (&'static str, fn() -> Result<(), Failed>);
@@ -13,13 +31,34 @@ const PARTS: &[Part] = &[
     ("format", format),
     ("dependency arrows", || arrows::check(&metadata::packages()?)),
     ("licences and versions", || licences::check(&metadata::packages()?)),
+    ("limits", || {
+        MEASURES.iter().try_for_each(|(measure, count)| limits::check(measure, &count()?))
+    }),
     ("dashboards", dashboards::check),
     ("code made of the .proto", proto::check),
     ("lints", lints),
     ("documentation", documentation),
 ];
 
-pub(crate) fn run() -> Result<(), Failed> {
+/// Something that is counted and may only fall, and how.
+type Measure = (&'static str, fn() -> Result<Counts, Failed>);
+
+const MEASURES: &[Measure] = &[
+    ("cycle", cycles::count),
+    ("length", length),
+    ("repeated", repeats::count),
+    ("word", words::count),
+];
+
+pub(crate) fn run(args: &CheckArgs) -> Result<(), Failed> {
+    if args.lower_limits {
+        let count = |(measure, count): &Measure| Ok((*measure, count()?));
+        return limits::lower(&MEASURES.iter().map(count).collect::<Result<Vec<_>, Failed>>()?);
+    }
+    if let Some(word) = &args.word {
+        words::list(word)?.iter().for_each(|place| println!("{place}"));
+        return Ok(());
+    }
     for (name, part) in PARTS {
         part().map_err(|error| format!("{name}: {error}"))?;
         println!("good: {name}");
@@ -40,3 +79,18 @@ fn documentation() -> Result<(), Failed> {
     let mut cargo = shell::cargo(&["doc", "--quiet", "--workspace", "--no-deps", "--locked"]);
     shell::run(cargo.arg("--document-private-items").env("RUSTDOCFLAGS", "-D warnings"))
 }
+
+/// By how many lines the pages that people read first are too long.
+fn length() -> Result<Counts, Failed> {
+    let mut counts = Counts::new();
+    for source in sources::with_endings(&["md"])? {
+        let longest = LONGEST.iter().find(|(path, _)| *path == source.path);
+        if let Some((path, longest)) = longest {
+            let beyond = source.text.lines().count().saturating_sub(*longest);
+            counts.insert(format!("{path} beyond {longest}"), beyond);
+        }
+    }
+    Ok(counts)
+}
+
+const LONGEST: &[(&str, usize)] = &[("ARCHITECTURE.md", 160), ("README.md", 180)];

@@ -1,0 +1,91 @@
+//! Counts that may only fall: what is still to be removed, in a file that nobody may raise.
+//!
+//! A row is a measure, a name and a number. What has no row has the limit 0, so a measure that has come to 0 needs none.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use crate::{Failed, shell};
+
+/// Counts by name, such as `word door` or `cycle fabric`.
+pub(super) type Counts = BTreeMap<String, usize>;
+
+/// Fails if a count is above its limit. One that is below it must be written down, so that it cannot rise again.
+pub(super) fn check(measure: &str, counts: &Counts) -> Result<(), Failed> {
+    let limits = read()?;
+    let counts: Counts =
+        counts.iter().map(|(name, count)| (format!("{measure} {name}"), *count)).collect();
+    let of_measure = |name: &&String| name.split(' ').next() == Some(measure);
+    for name in counts.keys().chain(limits.keys().filter(of_measure)) {
+        let (count, limit) = (of(&counts, name), of(&limits, name));
+        if count > limit {
+            return Err(format!("{name}: {count}, where at most {limit} are allowed"));
+        }
+        if count < limit {
+            return Err(format!(
+                "{name}: {count}, fewer than its limit of {limit}: run `cargo xtask check --lower-limits`"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Writes the file anew with these counts, except where they are above the limit.
+pub(super) fn lower(measures: &[(&str, Counts)]) -> Result<(), Failed> {
+    let limits = read()?;
+    let mut text = String::from(HEADER);
+    for (measure, counts) in measures {
+        for (name, count) in counts {
+            let name = format!("{measure} {name}");
+            let limit = of(&limits, &name).min(*count);
+            if limit > 0 {
+                text.push_str(&format!("{name} {limit}\n"));
+            }
+        }
+    }
+    fs::write(path(), text).map_err(|error| format!("write {FILE}: {error}"))
+}
+
+fn read() -> Result<Counts, Failed> {
+    let text = fs::read_to_string(path()).map_err(|error| format!("read {FILE}: {error}"))?;
+    parse(&text)
+}
+
+fn parse(text: &str) -> Result<Counts, Failed> {
+    let rows = text.lines().filter(|row| !row.starts_with('#') && !row.is_empty());
+    let row = |row: &str| {
+        let (name, count) = row.rsplit_once(' ')?;
+        Some((name.to_owned(), count.parse().ok()?))
+    };
+    rows.map(|text| row(text).ok_or_else(|| format!("{FILE}: `{text}` is no row"))).collect()
+}
+
+fn of(counts: &Counts, name: &str) -> usize {
+    counts.get(name).copied().unwrap_or(0)
+}
+
+fn path() -> PathBuf {
+    shell::repository().join(FILE)
+}
+
+const FILE: &str = "xtask/limits.txt";
+
+const HEADER: &str =
+    "# What is still to be removed. `cargo xtask check` fails if one of these numbers is exceeded;
+# `cargo xtask check --lower-limits` writes the present ones where they are smaller.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_names_of_several_words() {
+        let counts = parse("# about\nword under way 3\n\ncycle fabric 16\n").unwrap();
+        assert_eq!(of(&counts, "word under way"), 3);
+        assert_eq!(of(&counts, "cycle fabric"), 16);
+        assert_eq!(of(&counts, "cycle node"), 0);
+        assert!(parse("word door many").is_err());
+    }
+}

@@ -1,0 +1,61 @@
+//! Code that stands in more than one place.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+
+use super::limits::Counts;
+use super::sources::{self, Source};
+use crate::Failed;
+
+/// How many runs of lines stand in more than one place, in the code of each crate: runs of [`LINES`] lines that
+/// say something.
+pub(super) fn count() -> Result<Counts, Failed> {
+    let sources = sources::with_endings(&["rs"])?;
+    let product = sources.iter().filter(|source| source.path.contains("/src/"));
+    Ok(Counts::from([("lines".to_owned(), repeated(product).len())]))
+}
+
+/// The second and later places of each run, as file and line.
+fn repeated<'s>(sources: impl Iterator<Item = &'s Source>) -> Vec<String> {
+    let hasher = RandomState::new();
+    let mut seen: HashMap<u64, ()> = HashMap::new();
+    let mut again = Vec::new();
+    for source in sources {
+        let lines: Vec<(usize, &str)> = telling(&source.text).collect();
+        for run in lines.windows(LINES) {
+            let text: Vec<&str> = run.iter().map(|(_, line)| *line).collect();
+            if seen.insert(hasher.hash_one(text), ()).is_some() {
+                again.push(format!("{}:{}", source.path, run[0].0));
+            }
+        }
+    }
+    again
+}
+
+/// Lines that say something by themselves: no comments, imports, attributes or lone brackets.
+fn telling(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line.trim()));
+    lines.filter(|(_, line)| {
+        let words = line.bytes().filter(u8::is_ascii_alphanumeric).count();
+        words > 3
+            && !["//", "#[", "use ", "pub use ", "mod "].iter().any(|start| line.starts_with(start))
+    })
+}
+
+const LINES: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_twice_is_found_whatever_stands_between() {
+        let lines: Vec<String> =
+            (0..LINES).map(|at| format!("let value{at} = call({at});")).collect();
+        let source = |path: &str, text| Source { path: path.to_owned(), text };
+        let a = source("a/src/a.rs", lines.join("\n"));
+        let b = source("b/src/b.rs", format!("use x;\n{}\n", lines.join("\n    // why\n")));
+        assert_eq!(repeated([&a, &b].into_iter()), ["b/src/b.rs:2"]);
+        assert!(repeated([&a].into_iter()).is_empty());
+    }
+}

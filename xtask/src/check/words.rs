@@ -1,0 +1,180 @@
+//! Words that mean something else here than in the field. CONTRIBUTING.md says which to use instead.
+
+use std::collections::BTreeMap;
+
+use super::limits::Counts;
+use super::sources::{self, Source};
+use crate::Failed;
+
+/// How often each banned word stands in the repository: in names, messages, comments and documents.
+pub(super) fn count() -> Result<Counts, Failed> {
+    let sources = sources::with_endings(ENDINGS)?;
+    let mut counts = Counts::new();
+    for (word, found) in find(&sources) {
+        counts.insert(word.to_owned(), found.len());
+    }
+    Ok(counts)
+}
+
+/// Where one of them stands.
+pub(super) fn list(word: &str) -> Result<Vec<String>, Failed> {
+    let sources = sources::with_endings(ENDINGS)?;
+    Ok(find(&sources).remove(word).unwrap_or_default())
+}
+
+fn find(sources: &[Source]) -> BTreeMap<&'static str, Vec<String>> {
+    let mut found: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
+    for source in sources {
+        for (line, text) in source.text.lines().enumerate() {
+            for word in words_of(text, &source.path) {
+                found.entry(word).or_default().push(format!("{}:{}", source.path, line + 1));
+            }
+        }
+    }
+    found
+}
+
+/// The banned words of a line, one for each place.
+fn words_of(line: &str, path: &str) -> Vec<&'static str> {
+    let parts = parts(line);
+    let mut found = Vec::new();
+    for at in 0..parts.len() {
+        for (word, folders) in BANNED {
+            let same = |(index, word): (usize, &str)| {
+                parts.get(at + index).is_some_and(|part| is(part, word))
+            };
+            // Most differ in their first letter; looking at that alone is what makes this quick.
+            if parts[at].as_bytes()[0].eq_ignore_ascii_case(&word.as_bytes()[0])
+                && word.split(' ').enumerate().all(same)
+                && folders.iter().any(|folder| path.starts_with(folder))
+            {
+                found.push(*word);
+            }
+        }
+    }
+    found
+}
+
+fn is(part: &str, word: &str) -> bool {
+    // `MOST_BYTES` and the type `Way` are banned, "most" and "way" are not.
+    if word.as_bytes()[0].is_ascii_uppercase() {
+        return part == word;
+    }
+    let plural = part.len() == word.len() + 1 && part.ends_with(['s', 'S']);
+    (plural || part.len() == word.len()) && part[..word.len()].eq_ignore_ascii_case(word)
+}
+
+/// The words of a line, those within names too: `DoorConfig` and `door_config` are door and config.
+fn parts(line: &str) -> Vec<&str> {
+    let bytes = line.as_bytes();
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for at in 0..=bytes.len() {
+        let letter = bytes.get(at).is_some_and(u8::is_ascii_alphanumeric);
+        let humps = at > start && letter && {
+            let (before, here, after) = (bytes[at - 1], bytes[at], bytes.get(at + 1));
+            let lower_after = after.is_some_and(u8::is_ascii_lowercase);
+            here.is_ascii_uppercase() && (before.is_ascii_lowercase() || lower_after)
+        };
+        if !letter || humps {
+            if at > start {
+                parts.push(&line[start..at]);
+            }
+            start = if letter { at } else { at + 1 };
+        }
+    }
+    parts
+}
+
+const ENDINGS: &[&str] = &[
+    "css", "html", "js", "json", "md", "mjs", "proto", "rs", "service", "sh", "toml", "yaml", "yml",
+];
+
+/// Each with the folders in which it is banned. A word in small letters stands for its plural too, and for every way to write it;
+/// one with capitals for itself alone.
+const BANNED: &[(&str, &[&str])] = &[
+    ("bell", &["crates/fabric/", "crates/kv-client/"]),
+    ("carried", ANYWHERE),
+    ("crew", ANYWHERE),
+    ("debtor", ANYWHERE),
+    ("desk", ANYWHERE),
+    ("door", ANYWHERE),
+    ("figure", ANYWHERE),
+    ("flights", ANYWHERE),
+    ("goes by", ANYWHERE),
+    ("grave", ANYWHERE),
+    ("guest", ANYWHERE),
+    ("half within", ANYWHERE),
+    ("keeper", ANYWHERE),
+    ("landing", ANYWHERE),
+    ("lent", ANYWHERE),
+    ("letters", ANYWHERE),
+    ("librarian", ANYWHERE),
+    ("limbo", ANYWHERE),
+    ("loan", ANYWHERE),
+    ("mailbox", ANYWHERE),
+    ("mend", ANYWHERE),
+    ("mouth", ANYWHERE),
+    ("nonsense", ANYWHERE),
+    ("processor", ANYWHERE),
+    ("remedies", ANYWHERE),
+    ("remedy", ANYWHERE),
+    ("resting", ANYWHERE),
+    ("roster", ANYWHERE),
+    ("scribe", ANYWHERE),
+    ("seat", ANYWHERE),
+    ("shelf", ANYWHERE),
+    ("shelves", ANYWHERE),
+    ("shop", ANYWHERE),
+    ("stranger", ANYWHERE),
+    ("taken back", ANYWHERE),
+    ("takes back", ANYWHERE),
+    ("teller", ANYWHERE),
+    ("under way", ANYWHERE),
+    ("undertaker", ANYWHERE),
+    ("voice", ANYWHERE),
+    ("Asker", ANYWHERE),
+    ("Board", &["crates/fabric/"]),
+    ("Books", ANYWHERE),
+    ("Card", &["crates/fabric/"]),
+    ("Fate", ANYWHERE),
+    ("Heard", ANYWHERE),
+    ("LEAST", ANYWHERE),
+    ("Line", &["crates/kv-client/"]),
+    ("MOST", ANYWHERE),
+    ("News", ANYWHERE),
+    ("Note", &["crates/kv-client/"]),
+    ("Number", &["crates/fabric/"]),
+    ("Talk", ANYWHERE),
+    ("Talker", ANYWHERE),
+    ("Told", ANYWHERE),
+    ("Tools", &["crates/kv-server/"]),
+    ("Track", &["crates/fabric/"]),
+    ("Way", ANYWHERE),
+    ("Ways", ANYWHERE),
+    ("Wish", ANYWHERE),
+];
+
+const ANYWHERE: &[&str] = &[""];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_word_by_word() {
+        assert_eq!(
+            parts("let DoorConfig = at_desk(HTTPServer);"),
+            ["let", "Door", "Config", "at", "desk", "HTTP", "Server"]
+        );
+        assert_eq!(parts("MOST_BYTES"), ["MOST", "BYTES"]);
+    }
+
+    #[test]
+    fn plurals_phrases_and_constants_are_found() {
+        assert_eq!(words_of("Doors are under_way, outdoors", "a.rs"), ["door", "under way"]);
+        assert_eq!(words_of("at most MOST_BYTES, almost", "a.rs"), ["MOST"]);
+        assert_eq!(words_of("a Track", "crates/fabric/src/a.rs"), ["Track"]);
+        assert!(words_of("a Track, on its way", "crates/wirelane/src/a.rs").is_empty());
+    }
+}
