@@ -64,7 +64,7 @@ fn kv_messages(bytes: &[u8]) {
 
 /// A capture in two pieces has the packets that it has as a whole, however it is damaged.
 fn capture(bytes: &[u8]) {
-    use ops::capture::{Kind, Packet, Parser};
+    use doctor::capture::{Kind, Packet, Parser};
     let read = |pieces: &[&[u8]]| -> std::io::Result<Vec<Packet>> {
         let mut parser = Parser::default();
         let mut packets = Vec::new();
@@ -83,7 +83,7 @@ fn capture(bytes: &[u8]) {
 
 /// A log of anything.
 fn error_lines(bytes: &[u8]) {
-    ops::explain::read(&String::from_utf8_lossy(bytes));
+    doctor::explain::read(&String::from_utf8_lossy(bytes));
 }
 
 /// Output of nccl-tests: what is read has figures that JSON can hold.

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::exit::Failure;
 
 /// What was refused is a no; what failed could not be done.
-pub(crate) fn refused(error: ops::change::Error) -> Failure {
+pub(crate) fn refused(error: change::Error) -> Failure {
     if error.is_refusal() {
         Failure::no(error.to_string())
     } else {

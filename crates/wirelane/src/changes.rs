@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use change::{Entry, Journal, Machine, Standing, State, before_and_after};
 use clap::Args;
-use ops::change::{Entry, Journal, Machine, Standing, State, before_and_after};
 use serde::Serialize;
 
 use crate::changed::{date, refused};

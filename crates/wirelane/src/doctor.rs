@@ -9,9 +9,9 @@ mod text;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use doctor::checklist::{self, State};
+use doctor::{self, CHECKS, Case, Check, Report, Settings, since};
 use node::{Node, Seen, Tree};
-use ops::doctor::checklist::{self, State};
-use ops::doctor::{self, CHECKS, Case, Check, Report, Settings, since};
 
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};

@@ -3,9 +3,9 @@
 use std::io::{BufRead, IsTerminal, Read};
 
 use clap::Args;
+use doctor::Case;
+use doctor::explain::{self, Explained, Log, Reading, State, Suspect};
 use node::Node;
-use ops::doctor::Case;
-use ops::explain::{self, Explained, Log, Reading, State, Suspect};
 use serde::Serialize;
 
 use crate::cli::Global;

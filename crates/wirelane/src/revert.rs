@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use change::{Fate, Machine, Manner, Outcome, Pick, revert};
 use clap::Args;
-use ops::change::{Fate, Machine, Manner, Outcome, Pick, revert};
 use serde::Deserialize;
 
 use crate::changed::{now, refused};

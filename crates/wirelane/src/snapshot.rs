@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use clap::Args;
+use jobs::job;
 use node::watch::Usage;
 use node::{About, Node, Tree};
-use ops::{doctor, job};
 
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};
@@ -64,7 +64,7 @@ fn look(tree: &Tree) -> Node {
     let case = doctor::Case::of(&node, tree);
     doctor::examine(&case, &doctor::CHECKS.iter().collect::<Vec<_>>());
     // What hosts are compared by.
-    ops::inventory::Table::new(&[(String::new(), Ok(case))]);
+    jobs::inventory::Table::new(&[(String::new(), Ok(case))]);
     let environment = tree.environment();
     let request = job::Request { environment, mode: job::Mode::Auto, peers: &[], nccl: None };
     // What comes of it is asked for by others.

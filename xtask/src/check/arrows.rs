@@ -16,12 +16,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     // The client for tests only.
     ("kv-server", &["fabric", "kv-client", "kv-disk", "kv-proto", "kv-store"]),
     ("node", &["metric"]),
-    ("ops", &["bench", "metric", "node"]),
+    ("doctor", &["bench", "metric", "node"]),
+    ("change", &["node"]),
+    ("jobs", &["doctor", "node"]),
     (
         "wirelane",
         &[
             "bench",
+            "change",
+            "doctor",
             "fabric",
+            "jobs",
             "kv-client",
             "kv-disk",
             "kv-proto",
@@ -29,7 +34,6 @@ const ARROWS: &[(&str, &[&str])] = &[
             "kv-store",
             "metric",
             "node",
-            "ops",
         ],
     ),
     ("xtask", &[]),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bench::{Document, Limit, Operation, Plan, Point, PortPair, RunKind, Test, Transport, Verdict};
 use clap::Args;
-use ops::verdict::{self, Side};
+use doctor::verdict::{self, Side};
 
 use super::expect::Expect;
 use super::run::{OutputArgs, Run, Shown, begin};

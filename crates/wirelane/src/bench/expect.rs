@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use bench::{Expectation, Point, Test, Verdict};
-use ops::verdict::best;
+use doctor::verdict::best;
 
 use crate::exit::Failure;
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bench::{Facts, KERNEL};
+use doctor::Case;
+use doctor::verdict::Side;
 use metric::Kind;
 use node::counters::{Counter, Folder};
 use node::{Node, Tree};
-use ops::doctor::Case;
-use ops::verdict::Side;
 
 /// Looks at this host. Reads much, so once for each run.
 pub(super) fn side() -> Side {

@@ -1,7 +1,7 @@
 //! `wirelane bench`: measures what the fabric gives, and says whether that is what it should give.
 //!
 //! One file for each subcommand. `target.rs` finds the other end, `args.rs` has what several of them ask, `facts.rs` what
-//! this host tells of itself; the measuring is in crate `bench`, the judging in `ops::verdict`.
+//! this host tells of itself; the measuring is in crate `bench`, the judging in `doctor::verdict`.
 
 mod args;
 mod child;

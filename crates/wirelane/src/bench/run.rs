@@ -4,8 +4,8 @@ use std::time::{Instant, SystemTime};
 
 use bench::{Client, Document, Kind, Plan, Point, RunKind, Test, Transport, Ways};
 use clap::{Args, ValueEnum};
+use doctor::verdict::{self, Side};
 use indicatif::ProgressBar;
-use ops::verdict::{self, Side};
 
 use super::args::{ShapeArgs, WayArgs};
 use super::expect::Expect;

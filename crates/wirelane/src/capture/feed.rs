@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ops::capture::{Packet, Way};
+use doctor::capture::{Packet, Way};
 
 use super::program::Program;
 use super::socket::Socket;

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use doctor::capture::{Place, Tools, Way, choose};
 use node::{Node, Role};
-use ops::capture::{Place, Tools, Way, choose};
 use serde::Serialize;
 
 use crate::cli::Global;
@@ -67,7 +67,7 @@ pub(crate) fn run(_global: &Global, args: &CaptureArgs) -> Result<Exit, Failure>
     let host = HostArgs { root: args.root.clone(), host_sys: None };
     let tree = host.tree()?;
     let node = Node::read(&tree);
-    let no = |refusal: ops::capture::Refusal| Failure::no(format!("capture: {refusal}"));
+    let no = |refusal: doctor::capture::Refusal| Failure::no(format!("capture: {refusal}"));
     let place = choose(&node, args.device.as_deref(), args.port).map_err(no)?;
     let tools = if tree.is_live() { tools(place) } else { Tools::default() };
     let way = Way::of(place, tools).map_err(no)?;
@@ -175,7 +175,7 @@ struct CaptureReport {
     file: PathBuf,
     bytes: u64,
     #[serde(flatten)]
-    counts: ops::capture::Counts,
+    counts: doctor::capture::Counts,
     /// Packets that came too fast; `null` where the way does not tell.
     dropped: Option<u64>,
     ended_by: Ending,

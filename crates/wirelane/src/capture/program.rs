@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ops::capture::{Header, Packet, Parser};
+use doctor::capture::{Header, Packet, Parser};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::Path;
 
-use ops::capture::{Counts, Kind, Packet, Way, Writer};
+use doctor::capture::{Counts, Kind, Packet, Way, Writer};
 use serde::Serialize;
 
 use super::feed::Feed;

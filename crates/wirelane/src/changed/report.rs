@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ops::change::{Advice, Applied, Look, Outlook, Plan, State, Step, Target, diff};
+use change::{Advice, Applied, Look, Outlook, Plan, State, Step, Target, diff};
 use serde::Serialize;
 
 /// A plan and how it stands on the machine.

@@ -1,8 +1,8 @@
 //! What the doctor prints as JSON; `docs/doctor.md` shows it by example.
 
-use ops::doctor::checklist::Item;
-use ops::doctor::since::Since;
-use ops::doctor::{Check, Counts, Report};
+use doctor::checklist::Item;
+use doctor::since::Since;
+use doctor::{Check, Counts, Report};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 

@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use doctor::Check;
+use doctor::libfabric::{Answer, Choice, Here, Libfabric};
 use fabric::ofi::{self, Survey};
 use node::Tree;
-use ops::doctor::Check;
-use ops::doctor::libfabric::{Answer, Choice, Here, Libfabric};
 
 use crate::cli::Global;
 use crate::config::{self, Settings};

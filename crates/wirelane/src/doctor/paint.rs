@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use ops::doctor::Verdict;
+use doctor::Verdict;
 
 /// Whether and how words are coloured.
 #[derive(Debug, Clone, Copy)]

@@ -1,8 +1,8 @@
 //! What the doctor prints for people: the worst first.
 
-use ops::doctor::checklist::{Item, State};
-use ops::doctor::since::{Change, Moved, Since};
-use ops::doctor::{Evidence, Finding, Verdict};
+use doctor::checklist::{Item, State};
+use doctor::since::{Change, Moved, Since};
+use doctor::{Evidence, Finding, Verdict};
 
 use super::document::Document;
 use super::paint::{Paint, paragraph};
@@ -52,7 +52,7 @@ pub(super) fn of_finding(finding: &Finding, paint: Paint) -> String {
     if finding.verdict == Verdict::Ok {
         return text;
     }
-    text.push_str(&paragraph("    why:  ", finding.why()));
+    text.push_str(&paragraph("    why:  ", finding.why));
     for (number, line) in finding.remedy.iter().enumerate() {
         text.push_str(&paragraph(if number == 0 { "    fix:  " } else { "          " }, line));
     }

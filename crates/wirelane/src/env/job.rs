@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use jobs::job::{Judged, Mode, Plan, Request, Version};
 use node::{Node, Tree};
-use ops::job::{Judged, Mode, Plan, Request, Version};
 
 use crate::exit::Failure;
 use crate::output;
@@ -79,7 +79,7 @@ impl JobArgs {
             peers: &peers,
             nccl: self.nccl,
         };
-        match ops::job::plan(&node, &tree, &request) {
+        match jobs::job::plan(&node, &tree, &request) {
             Ok(plan) => Ok(Planned { plan, place: Place::of(&node, &tree) }),
             Err(refusal) => {
                 self.tell(&refusal.devices, &refusal.notes);
@@ -150,7 +150,7 @@ impl Place {
     fn of(node: &Node, tree: &Tree) -> Self {
         Place {
             is_container: node.host.container.is_some(),
-            is_hosts: ops::job::is_hosts_user_namespace(tree),
+            is_hosts: jobs::job::is_hosts_user_namespace(tree),
         }
     }
 }

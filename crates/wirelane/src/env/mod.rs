@@ -3,7 +3,7 @@
 mod job;
 
 use clap::{Args, ValueEnum};
-use ops::job::Format;
+use jobs::job::Format;
 
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};

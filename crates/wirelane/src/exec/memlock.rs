@@ -1,7 +1,7 @@
 //! Raises this process's limit on locked memory before the command takes its place.
 
+use jobs::job::Standing;
 use node::Limit;
-use ops::job::Standing;
 use rustix::io::Result;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{

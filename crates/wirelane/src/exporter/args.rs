@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use ops::k8s::EXPORTER_PORT;
-use ops::watch::{List, Pattern, Settings};
+use doctor::watch::{List, Pattern, Settings};
+use jobs::k8s::EXPORTER_PORT;
 
 use crate::host::HostArgs;
 use crate::serve::address;

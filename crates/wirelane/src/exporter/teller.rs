@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use doctor::watch::exposition::{self, node_exporter};
+use doctor::watch::{Frame, rows};
 use metric::Exposition;
-use ops::watch::exposition::{self, node_exporter};
-use ops::watch::{Frame, rows};
 
 use super::args::Compat;
 use crate::output;

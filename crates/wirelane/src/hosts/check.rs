@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use clap::Args;
+use doctor::Case;
+use jobs::inventory::{Host, Table};
 use node::{Node, Tree};
-use ops::doctor::Case;
-use ops::inventory::{Host, Table};
 
 use super::{NamedArgs, text};
 use crate::exit::{Exit, Failure};

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use ops::inventory::{Found, Inventory, environment};
+use jobs::inventory::{Found, Inventory, environment};
 
 use super::yaml;
 use crate::exit::Failure;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ops::inventory::{Cell, Mark, Row, Table};
+use jobs::inventory::{Cell, Mark, Row, Table};
 
 /// One row a host, a column for each fact that any of them has, and what differs in words.
 pub(super) fn render(table: &Table) -> String {

@@ -10,7 +10,7 @@
 //!   - gpu2
 //! ```
 
-use ops::inventory::{Host, Inventory};
+use jobs::inventory::{Host, Inventory};
 
 use crate::config::problem::quoted;
 use crate::config::yaml::{self, Node, Shape};

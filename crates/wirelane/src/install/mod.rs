@@ -5,9 +5,9 @@ mod start;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use change::install::{self, Kept, Part, Program};
+use change::{self, Applied, Machine, Plan};
 use clap::{Args, Subcommand, ValueEnum};
-use ops::change::{self, Applied, Machine, Plan};
-use ops::install::{self, Kept, Part, Program};
 use serde::Serialize;
 
 use crate::changed::{agreed, now, refused, report};

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use ops::change::Machine;
-use ops::install::Part;
+use change::Machine;
+use change::install::Part;
 
 use crate::exit::Failure;
 use crate::output;

@@ -1,8 +1,8 @@
 //! `policy` and `network`: what the SR-IOV operator reads, one object for each kind of card.
 
 use clap::Args;
+use jobs::k8s::{self, Card, Name, NetworkRequest, PolicyRequest, Printed, Resource, Subnet};
 use node::Node;
-use ops::k8s::{self, Card, Name, NetworkRequest, PolicyRequest, Printed, Resource, Subnet};
 
 use crate::exit::Failure;
 use crate::output;

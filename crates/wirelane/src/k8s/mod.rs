@@ -6,8 +6,8 @@ mod workload;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use jobs::k8s::{self, Image, MachineConfigRequest, Name, Platform, Printed};
 use node::Node;
-use ops::k8s::{self, Image, MachineConfigRequest, Name, Platform, Printed};
 
 use crate::cli::Global;
 use crate::exit::{Exit, Failure};

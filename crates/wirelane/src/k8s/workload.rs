@@ -1,11 +1,11 @@
 //! `job` and `verify`: what runs in pods.
 
 use clap::{Args, ValueEnum};
-use node::Node;
-use ops::k8s::{
+use jobs::k8s::{
     self, Image, JobRequest, JobType, Name, Platform, PodLaunch, Printed, Resource, VerifyRequest,
     Workload,
 };
+use node::Node;
 
 use super::PlatformArg;
 use crate::exit::Failure;

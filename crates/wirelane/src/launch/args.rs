@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use ops::job::Version;
-use ops::launch::Framework;
+use jobs::job::Version;
+use jobs::launch::Framework;
 
 use crate::env::ModeArg;
 use crate::exit::Failure;

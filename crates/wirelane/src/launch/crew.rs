@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use ops::proof::Look;
+use jobs::proof::Look;
 
 use super::voice::Voice;
 use crate::exit::Failure;
@@ -228,7 +228,7 @@ impl<'v> Crew<'v> {
 impl Member {
     /// In one line.
     pub(super) fn why_lost(&self) -> String {
-        let said = ops::doctor::one_line(&self.complaint);
+        let said = doctor::one_line(&self.complaint);
         match (&self.refusal, self.is_ready) {
             (Some(why), _) => format!("{}: {why} ({said})", self.name),
             (None, false) => {

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use jobs::inventory::Host;
+use jobs::job::shell_word;
+use jobs::launch::{Site, Tools};
 use node::{Node, Tree};
-use ops::inventory::Host;
-use ops::job::shell_word;
-use ops::launch::{Site, Tools};
 
 use crate::exit::Failure;
 use crate::host::environment;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ops::job::{Mode, shell_word};
-use ops::launch::{Head, Launch, OnHost};
-use ops::proof::{Look, Proof, Wanted, Witness, prove};
+use jobs::job::{Mode, shell_word};
+use jobs::launch::{Head, Launch, OnHost};
+use jobs::proof::{Look, Proof, Wanted, Witness, prove};
 use serde::Serialize;
 
 use super::crew::{Crew, Waited};

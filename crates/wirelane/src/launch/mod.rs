@@ -1,8 +1,8 @@
 //! `wirelane launch`: a job, started on several hosts at once.
 //!
-//! `gather.rs` looks at every host, [`ops::launch`] works out what runs where, `job.rs` carries it out through `crew.rs`, which
+//! `gather.rs` looks at every host, [`jobs::launch`] works out what runs where, `job.rs` carries it out through `crew.rs`, which
 //! has a [`Keeper`](crate::remote::Keeper) on each host; `voice.rs` shows what the job prints and keeps it. Counters before
-//! and after tell what carried the data ([`ops::proof`]). `show.rs` prints instead.
+//! and after tell what carried the data ([`jobs::proof`]). `show.rs` prints instead.
 
 mod args;
 mod crew;
@@ -11,8 +11,8 @@ mod job;
 mod show;
 mod voice;
 
-use ops::job::Mode;
-use ops::launch::{Framework, Job, Launch, Refusal};
+use jobs::job::Mode;
+use jobs::launch::{Framework, Job, Launch, Refusal};
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::json;
 
@@ -54,7 +54,7 @@ fn explain(framework: Framework, args: &LaunchArgs) -> Result<Exit, Failure> {
     let path = text_of("PATH");
     let wanted = Wanted { program: "sh", path: &path, directory: "/" };
     let here = gather::tools(&Shell::on("localhost")?, &wanted)?;
-    let reasons = ops::launch::explain(framework, &here);
+    let reasons = jobs::launch::explain(framework, &here);
     tell(args, &show::reasons(&reasons), &reasons)
 }
 
@@ -91,7 +91,7 @@ fn plan(
         port: args.port,
         nccl: args.nccl,
     };
-    ops::launch::plan(&job, &here, &sites)
+    jobs::launch::plan(&job, &here, &sites)
         .map_err(|refusal: Refusal| Failure::no(format!("launch: {refusal}; nothing was started")))
 }
 

@@ -1,7 +1,7 @@
 //! What would run where, and why so, as people read it.
 
-use ops::job::Mode;
-use ops::launch::{Launch, OnHost, Reason};
+use jobs::job::Mode;
+use jobs::launch::{Launch, OnHost, Reason};
 
 use super::job::head_script;
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ops::launch::{Launch, Tag};
+use jobs::launch::{Launch, Tag};
 
 use crate::exit::Failure;
 use crate::outbox::Outbox;

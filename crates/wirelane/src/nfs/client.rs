@@ -3,9 +3,9 @@
 use std::net::ToSocketAddrs;
 use std::time::Duration;
 
+use change::nfs::client::{self, Route};
+use change::nfs::{Mounting, PORT, Source, folder};
 use clap::{Args, Subcommand};
-use ops::nfs::client::{self, Route};
-use ops::nfs::{Mounting, PORT, Source, folder};
 
 use super::COMMAND;
 use super::make::{How, no};

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use change::nfs::Refusal;
+use change::{self, Look, Machine, Plan};
 use clap::Args;
 use node::{Node, Tree};
-use ops::change::{self, Look, Machine, Plan};
-use ops::nfs::Refusal;
 
 use crate::changed::{agreed, now, refused, report};
 use crate::exit::{Exit, Failure};

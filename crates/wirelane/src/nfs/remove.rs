@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use change::nfs::folder;
+use change::{Entry, Journal, Machine, Manner, Pick, Target, revert};
 use clap::Args;
-use ops::change::{Entry, Journal, Machine, Manner, Pick, Target, revert};
-use ops::nfs::folder;
 
 use super::COMMAND;
 use crate::changed::{now, refused};

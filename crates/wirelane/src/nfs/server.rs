@@ -1,7 +1,7 @@
 //! `wirelane nfs server`.
 
+use change::nfs::{Clients, PORT, Serving, folder, server};
 use clap::{Args, Subcommand};
-use ops::nfs::{Clients, PORT, Serving, folder, server};
 
 use super::COMMAND;
 use super::make::{How, no};

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use change::nfs::Proof;
+use change::{self, Change, Fate, Machine, Manner, Outcome, Pick, Plan};
 use clap::Args;
 use node::{Mount, Node, Tree};
-use ops::change::{self, Change, Fate, Machine, Manner, Outcome, Pick, Plan};
-use ops::nfs::Proof;
 use serde::Serialize;
 
 use super::COMMAND;

@@ -112,7 +112,7 @@ impl Answer {
     /// The last line of its complaint, where programs say why.
     pub(crate) fn said(&self) -> String {
         let mut lines = self.complaint.lines().rev();
-        ops::doctor::one_line(lines.find(|line| !line.trim().is_empty()).unwrap_or_default())
+        doctor::one_line(lines.find(|line| !line.trim().is_empty()).unwrap_or_default())
     }
 
     /// The JSON that it wrote: a shell there may greet before anything else.

@@ -9,8 +9,8 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::{Sender, SyncSender, channel};
 use std::time::{Duration, Instant};
 
-use ops::job::shell_word;
-use ops::proof::Look;
+use jobs::job::shell_word;
+use jobs::proof::Look;
 
 use super::shell::Shell;
 use crate::exit::Failure;

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use ops::job::shell_word;
+use jobs::job::shell_word;
 
 use super::ask::{Answer, Limits, ask};
 use super::shell::Shell;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use ops::inventory::Allocation;
+use jobs::inventory::Allocation;
 
 use crate::exit::Failure;
 

@@ -1,6 +1,6 @@
 //! What this program said on each of several hosts.
 
-use ops::inventory::{Host, Inventory};
+use jobs::inventory::{Host, Inventory};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use change::setup::{self, AddressOf, IpoibMode, Purpose, Wish};
 use clap::{Args, Subcommand, ValueEnum};
-use ops::inventory::Host;
-use ops::setup::{self, AddressOf, IpoibMode, Purpose, Wish};
+use jobs::inventory::Host;
 
 use crate::exit::Failure;
 use crate::remote;
@@ -172,7 +172,7 @@ impl Task<'_> {
         if let Some(mode) = what.ipoib {
             word("ipoib", mode.mode().name().to_owned());
         }
-        word("profile", ops::tune::Profile::from(what.profile).name().to_owned());
+        word("profile", change::tune::Profile::from(what.profile).name().to_owned());
         what.only.iter().for_each(|item| word("only", item.clone()));
         what.skip.iter().for_each(|item| word("skip", item.clone()));
         word("root", what.root.display().to_string());

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use ops::inventory::Host;
+use jobs::inventory::Host;
 use serde_json::Value;
 
 use super::args::{Act, Task};
@@ -69,12 +69,12 @@ fn text(told: &[Told]) -> String {
         let _ = writeln!(text, "{}", one.host);
         for step in steps(one) {
             let word = |name: &str| step[name].as_str().unwrap_or_default();
-            let _ = writeln!(text, "  {:12}{}", word("item"), ops::doctor::one_line(word("name")));
+            let _ = writeln!(text, "  {:12}{}", word("item"), doctor::one_line(word("name")));
         }
     }
     let width = told.iter().map(|one| one.host.len()).max().unwrap_or_default();
     for one in told {
-        let _ = writeln!(text, "{:width$}  {}", one.host, ops::doctor::one_line(&outcome(one)));
+        let _ = writeln!(text, "{:width$}  {}", one.host, doctor::one_line(&outcome(one)));
     }
     text
 }

@@ -4,9 +4,9 @@ mod args;
 mod elsewhere;
 mod render;
 
+use change::setup::{self, Refusal};
+use change::{self, Look, Machine, Plan};
 use node::{Node, Tree};
-use ops::change::{self, Look, Machine, Plan};
-use ops::setup::{self, Refusal};
 
 use crate::changed::{agreed, now, refused, report};
 use crate::cli::Global;

@@ -1,8 +1,8 @@
 //! A plan for people and as JSON.
 
+use change::setup::Purpose;
+use change::{Applied, Look, Plan};
 use node::Node;
-use ops::change::{Applied, Look, Plan};
-use ops::setup::Purpose;
 use serde::Serialize;
 
 use crate::changed::report;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use ops::watch::Frame;
+use doctor::watch::Frame;
 
 use super::history;
 use super::probe::Prober;

@@ -1,7 +1,7 @@
 //! What is shown of one interval: two frames, and what lies between them. The screen and `--json` are views of it.
 
+use doctor::watch::{Device, Frame, Port, Probe, Run, Store};
 use node::answers::NvmlGpu;
-use ops::watch::{Device, Frame, Port, Probe, Run, Store};
 use serde::Serialize;
 
 use super::rates::{self, Rates};

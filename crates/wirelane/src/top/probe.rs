@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
+use doctor::watch::Probe;
 use fabric::link::{Endpoint, Link, Settings};
 use fabric::{Completion, Lane, Memory, Op, Pages, Region, Rights, wait};
 use kv_proto::wire::Opening;
-use ops::watch::Probe;
 
 use crate::connect;
 use crate::exit::Failure;
@@ -107,7 +107,7 @@ impl Shared {
 
     fn gone(&self, why: &str) {
         let mut tally = self.lock();
-        (tally.lane, tally.why) = (None, Some(ops::doctor::one_line(why)));
+        (tally.lane, tally.why) = (None, Some(doctor::one_line(why)));
     }
 
     /// Counts one, and says whether to go on.

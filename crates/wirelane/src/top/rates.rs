@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use doctor::watch::{Count, Port};
 use node::counters::{self, Folder};
-use ops::watch::{Count, Port};
 use serde::Serialize;
 
 use super::kinds::{self, First, Sum};

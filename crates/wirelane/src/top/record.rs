@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use ops::watch::Frame;
+use doctor::watch::Frame;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;

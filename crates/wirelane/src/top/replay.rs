@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use ops::watch::Frame;
+use doctor::watch::Frame;
 
 use super::record::{FORMAT, Header};
 use crate::exit::Failure;
@@ -93,7 +93,7 @@ fn check_header(file: &File, length: usize) -> Result<(), String> {
     let header: Header = serde_json::from_slice(&bytes).map_err(|error| no(&error))?;
     match header.format.as_str() {
         FORMAT => Ok(()),
-        other => Err(no(&format!("its format is {:?}", ops::doctor::one_line(other)))),
+        other => Err(no(&format!("its format is {:?}", doctor::one_line(other)))),
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use ops::watch::{Run, Store};
+use doctor::watch::{Run, Store};
 
 use crate::exit::Failure;
 use crate::peer::Peer;
@@ -140,7 +140,7 @@ fn parse(text: &str, address: &str) -> Option<Store> {
             continue;
         }
         if let ("links", Some(lane)) = (name.as_str(), label(labels, "lane")) {
-            store.links.insert(ops::doctor::one_line(lane), value);
+            store.links.insert(doctor::one_line(lane), value);
         }
         *store.numbers.entry(name).or_default() += value;
     }

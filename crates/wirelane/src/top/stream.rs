@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use ops::watch::Frame;
+use doctor::watch::Frame;
 
 use super::TopArgs;
 use super::feed::Told;
@@ -60,7 +60,7 @@ fn print(args: &TopArgs, before: Option<&Frame>, frame: &Frame) -> Result<bool, 
 }
 
 fn table(moment: &Moment) -> String {
-    let host = ops::doctor::one_line(moment.host.as_deref().unwrap_or("this machine"));
+    let host = doctor::one_line(moment.host.as_deref().unwrap_or("this machine"));
     let mut text = format!("{host}  {}\n", moment.time);
     let titles = ["PORT", "NETDEV", "STATE", "GB/S", "RX B/S", "TX B/S", "RX P/S", "TX P/S"];
     let titles = titles.into_iter().chain(["ERR/S", "CONG/S", "RETRY/S"]).map(str::to_owned);
@@ -72,7 +72,7 @@ fn table(moment: &Moment) -> String {
         false => text.push_str(&output::columns(&rows)),
     }
     for name in &moment.gone {
-        text.push_str(&format!("{} is gone\n", ops::doctor::one_line(name)));
+        text.push_str(&format!("{} is gone\n", doctor::one_line(name)));
     }
     if !moment.gpus.is_empty() {
         let titles = ["GPU", "NAME", "TEMP", "UTIL", "MEMORY", "POWER", "THROTTLE", "XID"];
@@ -85,7 +85,7 @@ fn table(moment: &Moment) -> String {
 }
 
 fn port(port: &PortMoment) -> [String; 11] {
-    let word = |text: &Option<String>| text.as_deref().map_or(none(), ops::doctor::one_line);
+    let word = |text: &Option<String>| text.as_deref().map_or(none(), doctor::one_line);
     let bits = |bytes: Option<f64>| rate(bytes.map(|bytes| bytes * 8.0));
     let speed = match (port.rate_mbps, port.expected_mbps) {
         (Some(rate), Some(expected)) if rate < expected => {
@@ -95,7 +95,7 @@ fn port(port: &PortMoment) -> [String; 11] {
     };
     let rates = &port.rates;
     [
-        ops::doctor::one_line(&port.name()),
+        doctor::one_line(&port.name()),
         word(&port.netdev),
         port.state.map_or(none(), str::to_owned),
         speed,
@@ -117,12 +117,12 @@ fn gpu(gpu: &GpuMoment) -> [String; 8] {
     let list = |words: Vec<String>| if words.is_empty() { none() } else { words.join(",") };
     [
         gpu.gpu.index.to_string(),
-        gpu.gpu.name.as_deref().map_or(none(), ops::doctor::one_line),
+        gpu.gpu.name.as_deref().map_or(none(), doctor::one_line),
         reading.temperature_c.map_or(none(), |degrees| format!("{degrees} C")),
         reading.utilization_percent.map_or(none(), |percent| format!("{percent} %")),
         memory.unwrap_or_else(none),
         reading.power_mw.map_or(none(), |power| format!("{} W", power / 1000)),
-        list(gpu.throttled().into_iter().map(ops::doctor::one_line).collect()),
+        list(gpu.throttled().into_iter().map(doctor::one_line).collect()),
         list(reading.xids.keys().map(u64::to_string).collect()),
     ]
 }
@@ -161,7 +161,7 @@ fn rest(moment: &Moment) -> String {
     }
     for run in &moment.faults {
         let why = run.why.as_deref().unwrap_or("it could not tell all");
-        text.push_str(&format!("{}: {}\n", run.collector, ops::doctor::one_line(why)));
+        text.push_str(&format!("{}: {}\n", run.collector, doctor::one_line(why)));
     }
     text
 }

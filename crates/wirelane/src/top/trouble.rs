@@ -114,7 +114,7 @@ mod tests {
         let all = [State, Rate, Errors, Ignored, Congestion, Retries, Saturated, Unreadable];
         let all = all.into_iter().chain([Xid, Hot, Throttled]).flat_map(Trouble::checks);
         for name in all.chain(CHECKS_OF_PORTS).chain(CHECKS_OF_GPUS) {
-            assert!(ops::doctor::check(name).is_some(), "{name}");
+            assert!(doctor::check(name).is_some(), "{name}");
         }
     }
 

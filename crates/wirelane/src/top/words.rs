@@ -1,7 +1,7 @@
 //! The doctor's words on a row of the screen.
 
+use doctor::{self, Case, Check, Evidence, Finding, Verdict};
 use node::Node;
-use ops::doctor::{self, Case, Check, Evidence, Finding, Verdict};
 
 use super::trouble::Trouble;
 use crate::host::HostArgs;
@@ -46,7 +46,7 @@ impl Question {
             self.troubles.iter().map(|trouble| format!("! {}", trouble.words())).collect();
         for xid in &self.xids {
             let line = format!("NVRM: Xid (PCI:0000:00:00): {xid}, ");
-            for reading in ops::explain::read(&line) {
+            for reading in doctor::explain::read(&line) {
                 lines.push(format!("! Xid {xid}: {}", reading.meaning.join(" ")));
             }
         }
@@ -111,7 +111,7 @@ fn told(finding: &Finding, question: &Question) -> Vec<String> {
     let read = evidence.iter().filter(names).take(MOST_SHOWN);
     lines.extend(read.map(|Evidence { source, value }| format!("  read: {source}: {value}")));
     if *verdict != Verdict::Ok {
-        lines.push(format!("  why:  {}", finding.why()));
+        lines.push(format!("  why:  {}", finding.why));
         lines.extend(finding.remedy.iter().map(|line| format!("  fix:  {line}")));
     }
     lines.push(String::new());

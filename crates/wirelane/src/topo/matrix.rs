@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use doctor::topo::{Assignment, assign};
 use node::{Address, Device, Distance, LinkLayer, Node, Port};
-use ops::topo::{Assignment, assign};
 use serde::Serialize;
 
 /// The machine as seen from its GPUs.

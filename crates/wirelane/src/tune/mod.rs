@@ -4,10 +4,10 @@ mod render;
 
 use std::path::PathBuf;
 
+use change::tune::{self, Choice, Profile};
+use change::{self, Look, Machine, Plan};
 use clap::{Args, Subcommand, ValueEnum};
 use node::{Node, Tree};
-use ops::change::{self, Look, Machine, Plan};
-use ops::tune::{self, Choice, Profile};
 
 use crate::changed::{agreed, now, refused, report};
 use crate::cli::Global;

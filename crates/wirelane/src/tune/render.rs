@@ -1,7 +1,7 @@
 //! A plan for people and as JSON.
 
-use ops::change::{Applied, Look, Plan};
-use ops::tune::Profile;
+use change::tune::Profile;
+use change::{Applied, Look, Plan};
 use serde::Serialize;
 
 use crate::changed::report;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use ops::watch::Run;
+use doctor::watch::Run;
 
 use crate::exit::Failure;
 

@@ -8,10 +8,10 @@ mod collector;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use doctor::watch::{Frame, Looked, RdmaWatch, Run, Settings};
 use node::Tree;
 use node::answers::{Holders, Nvml};
 use node::watch::{GpuLook, GpuWatch, Usage};
-use ops::watch::{Frame, Looked, RdmaWatch, Run, Settings};
 
 use crate::exit::Failure;
 use collector::{Asked, Collector};

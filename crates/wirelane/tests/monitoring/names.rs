@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use ops::watch::rows;
+use doctor::watch::rows;
 
 /// Those of the exporter's tables, which no tree has all of.
 pub(crate) fn of_tables() -> BTreeSet<String> {

@@ -75,7 +75,7 @@ const CELL: usize = 10;
 
 #[cfg(test)]
 mod tests {
-    use ops::verdict::{Measured, matrix};
+    use doctor::verdict::{Measured, matrix};
 
     use super::*;
 

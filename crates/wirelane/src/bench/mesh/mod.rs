@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bench::{Client, Limit, Operation, Plan, Point, RunKind, Test, Transport, Verdict, Ways};
 use clap::Args;
-use ops::verdict::{self, Measured};
+use doctor::verdict::{self, Measured};
 
 use super::args::Op;
 use super::run::{OutputArgs, Shown, begin};

@@ -6,9 +6,9 @@ use std::path::Path;
 use bench::nccl::{self, Run};
 use bench::{Document, Test};
 use clap::Args;
+use doctor::Case;
+use doctor::verdict::nccl::{Carried, judge, took_part};
 use node::Node;
-use ops::doctor::Case;
-use ops::verdict::nccl::{Carried, judge, took_part};
 
 use super::running::Ended;
 use super::table;

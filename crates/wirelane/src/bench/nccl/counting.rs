@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use bench::Facts;
-use ops::verdict::Side;
-use ops::verdict::nccl::Carried;
+use doctor::verdict::Side;
+use doctor::verdict::nccl::Carried;
 
 use crate::bench::facts;
 

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::process::Command;
 
 use clap::Args;
+use jobs::job::{Plan, shell_word};
 use node::Node;
-use ops::job::{Plan, shell_word};
 
 use super::hosts::Hosts;
 use crate::env::{JobArgs, ModeArg};

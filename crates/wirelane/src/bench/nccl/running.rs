@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use bench::nccl::{self, Run};
 use clap::Args;
-use ops::verdict::nccl::Carried;
+use doctor::verdict::nccl::Carried;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::counting::Counting;

@@ -140,7 +140,7 @@ impl Commands {
         Ok(table::last(&printed).ok_or_else(|| {
             let said =
                 complaint.lines().chain(printed.lines()).find(|line| !line.trim().is_empty());
-            ops::doctor::one_line(said.unwrap_or("it printed nothing"))
+            doctor::one_line(said.unwrap_or("it printed nothing"))
         }))
     }
 

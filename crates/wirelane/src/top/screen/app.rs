@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use ops::watch::Frame;
+use doctor::watch::Frame;
 use ratatui::widgets::TableState;
 
 use super::look::Look;
@@ -103,7 +103,7 @@ impl App {
                 self.note = why.or(self.note.take());
             }
             Told::End => self.paused = true,
-            Told::Fault(failure) => self.note = Some(ops::doctor::one_line(&failure.to_string())),
+            Told::Fault(failure) => self.note = Some(doctor::one_line(&failure.to_string())),
         }
     }
 

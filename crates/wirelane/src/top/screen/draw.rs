@@ -78,7 +78,7 @@ fn header(app: &App, width: u16) -> Line<'static> {
     let time = moment.map(|moment| moment.time.clone()).unwrap_or_default();
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let mut spans = vec![Span::styled("wirelane top  ", bold)];
-    let host = ops::doctor::one_line(host);
+    let host = doctor::one_line(host);
     spans.push(Span::raw(look.cut(&host, usize::from(width / 3))));
     spans.push(Span::raw(format!("  {time}")));
     match app.place {
@@ -90,7 +90,7 @@ fn header(app: &App, width: u16) -> Line<'static> {
     }
     if let Some((path, length)) = &app.recording {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let name = ops::doctor::one_line(&name);
+        let name = doctor::one_line(&name);
         spans.push(Span::styled(format!("  REC {} {name}", bytes(*length as f64)), bold));
     }
     Line::from(spans)
@@ -123,12 +123,12 @@ fn about_machine(look: Look, moment: &Moment, width: u16) -> Vec<Line<'static>> 
         lines.push(Line::from(vec![Span::raw(format!("peer {}  ", probe.peer)), told]));
     }
     if !moment.gone.is_empty() {
-        let names = ops::doctor::one_line(&moment.gone.join(", "));
+        let names = doctor::one_line(&moment.gone.join(", "));
         lines.push(Line::from(look.told(format!("gone: {names}"), Level::Bad)));
     }
     for run in moment.faults.iter().take(MOST_FAULTS) {
         let why = run.why.as_deref().unwrap_or("it could not tell all");
-        let text = ops::doctor::one_line(&format!("{}: {why}", run.collector));
+        let text = doctor::one_line(&format!("{}: {why}", run.collector));
         lines.push(Line::from(look.told(text, Level::Notable)));
     }
     lines
@@ -172,7 +172,7 @@ fn about_store(look: Look, moment: &Moment) -> Vec<Line<'static>> {
     vec![
         Line::from(format!(
             "store {}  keys {}  hits/s {}  misses/s {}  puts/s {}",
-            ops::doctor::one_line(&store.address),
+            doctor::one_line(&store.address),
             figure(store.keys),
             figure(store.hits_per_second),
             figure(store.misses_per_second),
@@ -189,14 +189,14 @@ fn about_store(look: Look, moment: &Moment) -> Vec<Line<'static>> {
 /// What is being typed, what is to be said, or which keys there are.
 fn footer(app: &App) -> Line<'static> {
     if app.typing {
-        return Line::from(format!("/{}_", ops::doctor::one_line(&app.view.filter)));
+        return Line::from(format!("/{}_", doctor::one_line(&app.view.filter)));
     }
     if let Some(note) = &app.note {
-        return Line::from(app.look.told(ops::doctor::one_line(note), Level::Notable));
+        return Line::from(app.look.told(doctor::one_line(note), Level::Notable));
     }
     let filter = match app.view.filter.as_str() {
         "" => String::new(),
-        filter => format!("  filter: {}", ops::doctor::one_line(filter)),
+        filter => format!("  filter: {}", doctor::one_line(filter)),
     };
     let keys = match app.is_replay {
         true => "q quit  p play  left/right step  s sort  / filter  Enter doctor  h help",

@@ -92,7 +92,7 @@ fn cell(look: Look, kind: Kind, width: u16, gpu: &GpuMoment) -> Cell<'static> {
         Kind::Throttle => {
             let reasons = gpu.throttled();
             let text =
-                if reasons.is_empty() { none() } else { ops::doctor::one_line(&reasons.join(",")) };
+                if reasons.is_empty() { none() } else { doctor::one_line(&reasons.join(",")) };
             (text, level(Trouble::Throttled))
         }
         Kind::PcieReceive => (whole(look, reading.pcie_receive_bytes_per_second), Level::Plain),
@@ -112,7 +112,7 @@ fn cell(look: Look, kind: Kind, width: u16, gpu: &GpuMoment) -> Cell<'static> {
 
 /// Every name begins with the maker's.
 fn name(name: &str) -> String {
-    ops::doctor::one_line(name.strip_prefix("NVIDIA ").unwrap_or(name))
+    doctor::one_line(name.strip_prefix("NVIDIA ").unwrap_or(name))
 }
 
 fn memory(look: Look, gpu: &GpuMoment, width: usize) -> String {

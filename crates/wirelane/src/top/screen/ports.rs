@@ -125,7 +125,7 @@ fn cell(
         Some(trouble) if trouble.is_bad() => Level::Bad,
         Some(_) => Level::Notable,
     };
-    let plain = |text: &str| look.told(look.cut(&ops::doctor::one_line(text), width), Level::Plain);
+    let plain = |text: &str| look.told(look.cut(&doctor::one_line(text), width), Level::Plain);
     let right = |text: String, level| {
         Cell::new(Text::from(Line::from(look.told(text, level)).alignment(Alignment::Right)))
     };

@@ -92,7 +92,7 @@ impl Viewed {
         let at = self.at(moment);
         if let Some(port) = ports.get(at) {
             return Some(Question {
-                title: ops::doctor::one_line(&port.name()),
+                title: doctor::one_line(&port.name()),
                 subjects: vec![format!("{} port {}", port.device, port.port), port.device.clone()],
                 troubles: trouble::of_port(port),
                 otherwise: trouble::CHECKS_OF_PORTS,

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use doctor::watch::{Frame, Probe, Store};
 use node::Tree;
 use node::answers::{GpuReading, NvLink, NvmlGpu};
-use ops::watch::{Frame, Probe, Store};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 

@@ -1,0 +1,298 @@
+//! Addresses of fabric ports: set now, and kept by whoever sets addresses on this machine.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use node::{Device, NetDev};
+use serde::Serialize;
+
+use super::keeper::{Interface, Keeper};
+use super::{Ask, KEPT, Refusal};
+use crate::{Change, Plan};
+
+/// An address that a port shall have: `[HOST/]PORT[@VLAN]=ADDRESS/PREFIX`, where PORT is an RDMA device (`mlx5_0`),
+/// one port of it (`mlx5_0:2`), or a net device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AddressOf {
+    /// The host that it is for, where several are set up.
+    pub host: Option<String>,
+    /// The RDMA device or net device.
+    pub name: String,
+    /// The port of the RDMA device.
+    pub port: Option<u32>,
+    /// The virtual LAN on it.
+    pub vlan: Option<u16>,
+    /// The address.
+    pub address: IpAddr,
+    /// How many bits of it name the network.
+    pub prefix: u8,
+}
+
+pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
+    let interfaces = interfaces(ask)?;
+    if interfaces.is_empty() {
+        return Ok(());
+    }
+    match Keeper::of(ask.tree) {
+        Ok(keeper) => kept_by(keeper, ask, plan, interfaces),
+        Err(why) => {
+            for interface in &interfaces {
+                now(plan, interface);
+                let why =
+                    format!("{}: {why}: gone after a restart unless you keep it", interface.name);
+                plan.advise("address", why, Keeper::all_ways(interface));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What nobody else sets is set now and kept; two who set the same would fight.
+fn kept_by(keeper: Keeper, ask: &Ask<'_>, plan: &mut Plan, interfaces: Vec<Interface>) {
+    let mut free = Vec::new();
+    for interface in interfaces {
+        match keeper.taken(ask.tree, &interface) {
+            None => free.push(interface),
+            Some(why) => {
+                let why = format!("{}: {why}; give it its address there", interface.name);
+                let lines = interface.addresses.iter().map(|address| format!("address {address}"));
+                plan.advise("address", why, lines.collect());
+            }
+        }
+    }
+    free.iter().for_each(|interface| now(plan, interface));
+    for change in keeper.files(&free) {
+        plan.step("address", KEPT, change, false);
+    }
+    if !free.is_empty() {
+        let why = format!("{} reads new files at the next start; to have it now", keeper.name());
+        plan.advise("address", why, keeper.read_now(&free));
+    }
+}
+
+/// For the running machine.
+fn now(plan: &mut Plan, interface: &Interface) {
+    let up = Change::link_up(interface.parent.as_ref().unwrap_or(&interface.name));
+    // Once, though several virtual LANs are on it.
+    if plan.steps.iter().all(|step| step.change != up) {
+        plan.step("address", "nothing passes while the link is down", up, true);
+    }
+    if let (Some(parent), Some(id)) = (&interface.parent, interface.vlan) {
+        plan.step("address", format!("VLAN {id} was asked for"), Change::vlan(parent, id), true);
+    }
+    for address in &interface.addresses {
+        let change = Change::address(&interface.name, address);
+        plan.step("address", "it was asked for", change, true);
+    }
+}
+
+/// The net devices that are to have addresses, each once.
+fn interfaces(ask: &Ask<'_>) -> Result<Vec<Interface>, Refusal> {
+    let mut found: Vec<Interface> = Vec::new();
+    for wanted in &ask.wish.addresses {
+        let interface = wanted.interface(ask)?;
+        match found.iter_mut().find(|known| known.name == interface.name) {
+            Some(known) => known.addresses.extend(interface.addresses),
+            None => found.push(interface),
+        }
+    }
+    Ok(found)
+}
+
+impl AddressOf {
+    /// As it is typed on the host itself.
+    pub fn without_host(&self) -> String {
+        let port = self.port.map_or_else(String::new, |port| format!(":{port}"));
+        let vlan = self.vlan.map_or_else(String::new, |vlan| format!("@{vlan}"));
+        format!("{}{port}{vlan}={}/{}", self.name, self.address, self.prefix)
+    }
+
+    fn interface(&self, ask: &Ask<'_>) -> Result<Interface, Refusal> {
+        let netdev = self.netdev(ask)?;
+        self.check_owner(ask, netdev)?;
+        let name = match self.vlan {
+            Some(id) => format!("{}.{id}", netdev.name),
+            None => netdev.name.clone(),
+        };
+        if name.len() > LONGEST_NAME {
+            return Err(self.wrong(&format!(
+                "{name} is longer than a net device's name may be ({LONGEST_NAME})"
+            )));
+        }
+        let mode = ask.wish.ipoib.map(|mode| mode.name().to_owned());
+        Ok(Interface {
+            parent: self.vlan.map(|_| netdev.name.clone()),
+            vlan: self.vlan,
+            ipoib: netdev.ipoib_mode.as_ref().map(|now| mode.unwrap_or_else(|| now.clone())),
+            is_bond: netdev.bonding.is_some(),
+            addresses: vec![format!("{}/{}", self.address, self.prefix)],
+            name,
+        })
+    }
+
+    fn netdev<'a>(&self, ask: &Ask<'a>) -> Result<&'a NetDev, Refusal> {
+        let netdev = match ask.node.device(&self.name) {
+            Some(device) => self.netdev_of(ask, device)?,
+            None => ask.node.netdev(&self.name).ok_or_else(|| {
+                let names: Vec<&str> =
+                    ask.node.devices.iter().map(|device| device.name.as_str()).collect();
+                let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+                self.wrong(&format!(
+                    "there is neither an RDMA device nor a net device {:?}; RDMA devices: {there}",
+                    self.name
+                ))
+            })?,
+        };
+        // A bond's members have no addresses of their own, nor have a bridge's.
+        let Some(master) = &netdev.master else { return Ok(netdev) };
+        match ask.node.netdev(master) {
+            Some(bond) if bond.bonding.is_some() => Ok(bond),
+            _ => Err(self.wrong(&format!("{} is a part of {master}: name that one", netdev.name))),
+        }
+    }
+
+    fn netdev_of<'a>(&self, ask: &Ask<'a>, device: &'a Device) -> Result<&'a NetDev, Refusal> {
+        let ports =
+            device.ports.iter().filter(|port| self.port.is_none_or(|number| port.number == number));
+        let mut names: Vec<&str> = ports.filter_map(|port| port.netdev.as_deref()).collect();
+        names.dedup();
+        match names.as_slice() {
+            [name] => ask
+                .node
+                .netdev(name)
+                .ok_or_else(|| self.wrong(&format!("its net device {name} is not here"))),
+            [] => Err(self.wrong(&format!("{} has no net device here", self.name))),
+            many => Err(self.wrong(&format!(
+                "{0} has several ports ({1}): name one, as {0}:1",
+                self.name,
+                many.join(", ")
+            ))),
+        }
+    }
+
+    fn check_owner(&self, ask: &Ask<'_>, netdev: &NetDev) -> Result<(), Refusal> {
+        let vlan = self.vlan.map(|id| format!("{}.{id}", netdev.name));
+        let own = vlan.as_deref().unwrap_or(&netdev.name);
+        let mut others = ask.node.netdevs.iter().filter(|other| other.name != own);
+        match others.find(|other| other.ips.iter().any(|(ip, _)| *ip == self.address)) {
+            Some(other) => Err(self.wrong(&format!("{} has this address", other.name))),
+            None => Ok(()),
+        }
+    }
+
+    fn wrong(&self, why: &str) -> Refusal {
+        Refusal::WrongUse(format!("--address {}: {why}", self.without_host()))
+    }
+}
+
+impl FromStr for AddressOf {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let form = || {
+            format!(
+                "{text:?} is not of the form [HOST/]DEVICE[:PORT][@VLAN]=ADDRESS/PREFIX, as mlx5_0=10.0.0.1/24"
+            )
+        };
+        let (place, address) = text.split_once('=').ok_or_else(form)?;
+        let (host, place) = match place.split_once('/') {
+            Some((host, place)) if !host.is_empty() => (Some(host.to_owned()), place),
+            Some(_) => return Err(form()),
+            None => (None, place),
+        };
+        let (place, vlan) = match place.split_once('@') {
+            Some((place, vlan)) => (place, Some(vlan.parse().map_err(|_| form())?)),
+            None => (place, None),
+        };
+        let (name, port) = match place.split_once(':') {
+            Some((name, port)) => (name, Some(port.parse().map_err(|_| form())?)),
+            None => (place, None),
+        };
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
+        if name.is_empty() || !name.chars().all(plain) {
+            return Err(form());
+        }
+        let (address, prefix) = address.split_once('/').ok_or_else(form)?;
+        let parsed = AddressOf {
+            host,
+            name: name.to_owned(),
+            port,
+            vlan,
+            address: address.parse().map_err(|_| form())?,
+            prefix: prefix.parse().map_err(|_| form())?,
+        };
+        parsed.check().map_err(|why| format!("{text:?}: {why}"))?;
+        Ok(parsed)
+    }
+}
+
+impl AddressOf {
+    /// An address that a host can have.
+    fn check(&self) -> Result<(), String> {
+        if self.vlan.is_some_and(|id| !(1..=4094).contains(&id)) {
+            return Err("a VLAN has a number from 1 to 4094".to_owned());
+        }
+        let special = self.address.is_unspecified()
+            || self.address.is_multicast()
+            || self.address.is_loopback();
+        let (longest, fits) = match self.address {
+            IpAddr::V4(address) => {
+                (32, self.prefix > 30 || is_host(address.to_bits(), self.prefix))
+            }
+            IpAddr::V6(_) => (128, true),
+        };
+        match () {
+            () if self.prefix == 0 || self.prefix > longest => {
+                Err(format!("a prefix has 1 to {longest} bits"))
+            }
+            () if special || !fits => Err(format!("no host can have the address {}", self.address)),
+            () => Ok(()),
+        }
+    }
+}
+
+/// Neither the network itself nor everybody in it.
+fn is_host(address: u32, prefix: u8) -> bool {
+    let host = u32::MAX.checked_shr(prefix.into()).unwrap_or(0);
+    address & host != 0 && address & host != host
+}
+
+/// IFNAMSIZ without its end.
+const LONGEST_NAME: usize = 15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_names_its_port_and_may_name_host_and_vlan() {
+        let plain: AddressOf = "mlx5_0=10.0.0.1/24".parse().expect("an address");
+        assert_eq!((plain.name.as_str(), plain.prefix, plain.port), ("mlx5_0", 24, None));
+        let full: AddressOf = "gpu01/mlx4_0:2@100=fd00::1/64".parse().expect("an address");
+        assert_eq!(full.host.as_deref(), Some("gpu01"));
+        assert_eq!((full.port, full.vlan, full.prefix), (Some(2), Some(100), 64));
+    }
+
+    #[test]
+    fn what_no_host_can_have_is_refused() {
+        for wrong in [
+            "mlx5_0",
+            "mlx5_0=10.0.0.1",
+            "=10.0.0.1/24",
+            "/mlx5_0=10.0.0.1/24",
+            "a b=10.0.0.1/24",
+            "mlx5_0=10.0.0.0/24",
+            "mlx5_0=10.0.0.255/24",
+            "mlx5_0=127.0.0.1/8",
+            "mlx5_0=10.0.0.1/33",
+            "mlx5_0=10.0.0.1/0",
+            "mlx5_0@4095=10.0.0.1/24",
+            "mlx5_0@x=10.0.0.1/24",
+            "mlx5_0=0.0.0.0/32",
+            "eth0;reboot=10.0.0.1/24",
+        ] {
+            assert!(wrong.parse::<AddressOf>().is_err(), "{wrong}");
+        }
+        assert!("mlx5_0=10.0.0.0/31".parse::<AddressOf>().is_ok(), "a wire has two ends");
+    }
+}

@@ -1,0 +1,89 @@
+//! Whether packets get in. Whose rules they are, and for which addresses, only their administrator knows: so it is
+//! advice, in the words of whoever keeps the rules here.
+
+use node::{Device, Role, Tree};
+
+use super::{Ask, Refusal};
+use crate::Plan;
+
+pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
+    let soft = ask.node.devices.iter().any(is_soft_roce);
+    match ask.tree.answers().firewall() {
+        Some(rules) if rules.drops_by_default == Some(false) => return Ok(()),
+        Some(rules) if rules.readable => {
+            let open = rules.udp_let_in.iter().any(|(from, to)| (*from..=*to).contains(&ROCE));
+            if soft && !open {
+                let why = "the packet filter drops soft-RoCE: UDP port 4791 is not let in";
+                plan.advise("firewall", why, keeper(ask.tree).open("udp", &ROCE.to_string()));
+            }
+        }
+        // A tree, or somebody who may not read the rules.
+        _ if keeper(ask.tree) == Keeper::Tables => return Ok(()),
+        _ => {}
+    }
+    plan.advise("firewall", PROGRAMS, keeper(ask.tree).trust());
+    Ok(())
+}
+
+/// Cards take RoCE's packets before any filter of the kernel.
+fn is_soft_roce(device: &Device) -> bool {
+    device.role == Role::Software && device.driver.as_deref() != Some("siw")
+}
+
+/// Who keeps the rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeper {
+    Firewalld,
+    Ufw,
+    /// Nobody: rules are the kernel's own.
+    Tables,
+}
+
+pub(crate) fn keeper(tree: &Tree) -> Keeper {
+    let ufw = tree.text("/etc/ufw/ufw.conf").into_value().unwrap_or_default();
+    let wanted = "/etc/systemd/system/multi-user.target.wants/firewalld.service";
+    match () {
+        () if tree.exists("/run/firewalld") || tree.exists(wanted) => Keeper::Firewalld,
+        () if ufw.lines().any(|line| line.trim() == "ENABLED=yes") => Keeper::Ufw,
+        () => Keeper::Tables,
+    }
+}
+
+impl Keeper {
+    /// What lets a port in.
+    pub(crate) fn open(self, protocol: &str, port: &str) -> Vec<String> {
+        match self {
+            Keeper::Firewalld => vec![
+                format!("firewall-cmd --permanent --add-port={port}/{protocol}"),
+                "firewall-cmd --reload".to_owned(),
+            ],
+            Keeper::Ufw => vec![format!("ufw allow {port}/{protocol}")],
+            Keeper::Tables => {
+                vec![format!("nft insert rule inet filter input {protocol} dport {port} accept")]
+            }
+        }
+    }
+
+    /// Jobs meet over TCP at ports that the kernel chooses: so whole networks are let in, not ports.
+    fn trust(self) -> Vec<String> {
+        match self {
+            Keeper::Firewalld => vec![
+                "firewall-cmd --permanent --zone=trusted --add-source=NETWORK    # as 10.0.0.0/24"
+                    .to_owned(),
+                "firewall-cmd --reload".to_owned(),
+            ],
+            Keeper::Ufw => vec!["ufw allow from NETWORK    # as 10.0.0.0/24".to_owned()],
+            Keeper::Tables => {
+                vec![
+                    "nft insert rule inet filter input ip saddr NETWORK accept    # as 10.0.0.0/24"
+                        .to_owned(),
+                ]
+            }
+        }
+    }
+}
+
+const PROGRAMS: &str = "RoCE of cards passes no packet filter, but programs meet over TCP first, MPI at ports of the \
+                        kernel's choice: let the hosts of your jobs in by their network";
+/// The UDP port of RoCE v2.
+const ROCE: u16 = 4791;

@@ -1,0 +1,39 @@
+//! Processors at full clock: a processor that speeds up first answers late.
+
+use node::Seen;
+
+use super::{Ask, kept};
+use crate::{Change, Plan};
+
+pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
+    let files = files(ask);
+    let other = files.iter().filter(|(_, governor)| governor != WANTED).count();
+    if other == 0 {
+        return;
+    }
+    let why = format!("{other} of {} processors change their clock with their load", files.len());
+    let paths = files.into_iter().map(|(path, _)| path).collect();
+    plan.step("governor", why, Change::values(paths, WANTED), false);
+    let line = format!("w {FOLDER}/cpu*/cpufreq/scaling_governor - - - - {WANTED}");
+    plan.step("governor", kept::WHY, kept::values("governor", &[line]), false);
+}
+
+/// Files of processors whose driver has the governor, with what they hold.
+fn files(ask: &Ask<'_>) -> Vec<(String, String)> {
+    let tree = ask.tree;
+    let governor = |name: String| {
+        name.strip_prefix("cpu")?.parse::<u32>().ok()?;
+        let folder = format!("{FOLDER}/{name}/cpufreq");
+        let path = format!("{folder}/scaling_governor");
+        let governor = tree.text(&path).into_value()?;
+        let can = match tree.text(&format!("{folder}/scaling_available_governors")) {
+            Seen::Value(names) => names.split_whitespace().any(|name| name == WANTED),
+            _ => true,
+        };
+        can.then_some((path, governor))
+    };
+    tree.list(FOLDER).into_iter().filter_map(governor).collect()
+}
+
+const WANTED: &str = "performance";
+const FOLDER: &str = "/sys/devices/system/cpu";

@@ -1,0 +1,44 @@
+//! Large pages for memory pools: the NIC keeps fewer addresses, and registering takes less time.
+
+use super::{Ask, kept};
+use crate::{Change, Plan};
+
+pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
+    let host = &ask.node.host;
+    let pages = host.huge_pages.iter().find(|pages| pages.size_bytes == PAGE);
+    let (Some(pages), Some(memory)) = (pages, host.memory_bytes) else { return };
+    let wanted = POOL.min(memory / 8) / PAGE;
+    let Some(now) = pages.total.value().filter(|now| **now < wanted) else { return };
+    let why = format!(
+        "a pool of {} MiB needs {wanted} pages of 2 MiB, and there are {now}; other programs cannot have that memory",
+        (wanted * PAGE) >> 20
+    );
+    let value = wanted.to_string();
+    if default_size(ask) != Some(PAGE) {
+        // There the setting of that name counts pages of another size, and so many could be all of the memory.
+        let command =
+            format!("echo {value} > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages");
+        plan.advise("hugepages", why, vec![command]);
+        return;
+    }
+    plan.step("hugepages", why, Change::value("/proc/sys/vm/nr_hugepages", &*value), true);
+    plan.step("hugepages", kept::WHY, kept::sysctl("vm.nr_hugepages", &value), true);
+}
+
+/// The size of page that `vm.nr_hugepages` counts.
+fn default_size(ask: &Ask<'_>) -> Option<u64> {
+    let text = ask.tree.text("/proc/meminfo").into_value().unwrap_or_default();
+    let told = text.lines().find_map(|line| line.strip_prefix("Hugepagesize:"));
+    match (told, ask.node.host.huge_pages.as_slice()) {
+        (Some(size), _) => size
+            .trim()
+            .strip_suffix(" kB")
+            .and_then(|size| size.parse::<u64>().ok()?.checked_mul(1024)),
+        (None, [only]) => Some(only.size_bytes),
+        (None, _) => None,
+    }
+}
+
+const PAGE: u64 = 2 << 20;
+/// The store's pool as it comes.
+const POOL: u64 = 1 << 30;

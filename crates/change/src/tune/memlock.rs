@@ -1,0 +1,24 @@
+//! How much memory may be locked: memory that a NIC reads and writes must be.
+
+use super::{Ask, kept};
+use crate::Plan;
+
+pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
+    if ask.is_container() {
+        plan.advise("memlock", CONTAINER, vec![
+            "containerd: LimitMEMLOCK=infinity in /etc/systemd/system/containerd.service.d/memlock.conf"
+                .to_owned(),
+            "CRI-O: default_ulimits = [\"memlock=-1:-1\"] under [crio.runtime] in /etc/crio/crio.conf.d/memlock.conf"
+                .to_owned(),
+        ]);
+        return;
+    }
+    let lines = ["* - memlock unlimited", "root - memlock unlimited"].map(str::to_owned);
+    let limits = kept::file("/etc/security/limits.d/90-wirelane-memlock.conf", &lines);
+    plan.step("memlock", "who logs in may register memory of any size", limits, true);
+    let lines = ["[Manager]", "DefaultLimitMEMLOCK=infinity"].map(str::to_owned);
+    let services = kept::file("/etc/systemd/system.conf.d/90-wirelane-memlock.conf", &lines);
+    plan.step("memlock", "so may services; after `systemctl daemon-reexec`", services, true);
+}
+
+const CONTAINER: &str = "a container has the limit of its runtime, which is set on the host";

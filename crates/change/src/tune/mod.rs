@@ -1,0 +1,257 @@
+//! Settings that make the fabric faster: what is worth changing on a host, as a plan.
+//!
+//! An [`Item`] is one such setting; each is a file here, and a row of [`ITEMS`]. It looks at the facts of the
+//! host and adds steps, each with its reason, for now and for after a restart, or advice where a person must
+//! decide. Nothing is changed here: see [`apply()`](crate::apply()).
+
+mod acs;
+mod coalescing;
+mod counters;
+mod cpu_list;
+mod flow_control;
+mod governor;
+mod huge_pages;
+mod idle;
+mod interrupts;
+mod kept;
+mod memlock;
+mod modules;
+mod mtu;
+mod ordering;
+mod persistence;
+mod read_request;
+mod rings;
+mod sysctl;
+pub(crate) mod udev;
+pub mod windows;
+
+use std::fmt;
+
+use node::{Device, LinkLayer, NetDev, Node, NodeType, Port, Role, Seen, Tree};
+use serde::Serialize;
+
+use crate::Plan;
+
+/// What the machine is to be good at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Profile {
+    /// Short answers: processors that never sleep deeply, interrupts at once.
+    Latency,
+    /// Many bytes: large rings and reads, interrupts held back.
+    Throughput,
+}
+
+/// One thing that can be tuned.
+#[derive(Debug, Clone, Copy)]
+pub struct Item {
+    /// What it is called on the command line.
+    pub name: &'static str,
+    /// What it does.
+    pub what: &'static str,
+    /// Where it is of use.
+    scope: Scope,
+    propose: Propose,
+}
+
+/// Where an item is of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// On any host.
+    Host,
+    /// On a host with RDMA devices, for all of them.
+    Fabric,
+    /// For each RDMA device by itself.
+    Device,
+}
+
+/// What may be tuned of a machine, all of it unless said otherwise.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// These items and no others.
+    pub only: Vec<String>,
+    /// Not these.
+    pub skip: Vec<String>,
+    /// What belongs to these RDMA devices, and no others.
+    pub devices: Vec<String>,
+}
+
+/// A choice that cannot be meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownName(String);
+
+/// Everything that can be tuned, in the order of a plan.
+pub const ITEMS: &[Item] = &[
+    fabric("modules", "modules that RDMA programs need", modules::propose),
+    fabric("memlock", "how much memory may be locked", memlock::propose),
+    host("hugepages", "large pages for memory pools", huge_pages::propose),
+    host("sysctl", "socket buffers and NUMA reclaim", sysctl::propose),
+    host("governor", "processors at full clock", governor::propose),
+    host("cstates", "no deep sleep of processors (latency)", idle::propose),
+    device("mtu", "packets of 4096 bytes on RoCE", mtu::propose),
+    device("rings", "receive and send rings at most (throughput)", rings::propose),
+    device("coalescing", "when interrupts come", coalescing::propose),
+    device("irq", "interrupts near the device", interrupts::propose),
+    device("maxread", "PCIe reads of 4096 bytes (throughput)", read_request::propose),
+    device("pfc", "PFC, trust and DSCP of RoCE: advice", flow_control::propose),
+    device("ordering", "PCIe relaxed ordering: advice", ordering::propose),
+    device("acs", "PCIe access control off: advice", acs::propose),
+    host("gpu", "NVIDIA's driver stays loaded: advice", persistence::propose),
+    device("counters", "optional counters: advice", counters::propose),
+];
+
+type Propose = fn(&Ask<'_>, &mut Plan);
+
+/// Of use on any host.
+const fn host(name: &'static str, what: &'static str, propose: Propose) -> Item {
+    Item { name, what, scope: Scope::Host, propose }
+}
+
+/// Of use where there are RDMA devices.
+const fn fabric(name: &'static str, what: &'static str, propose: Propose) -> Item {
+    Item { name, what, scope: Scope::Fabric, propose }
+}
+
+/// Of use for each RDMA device.
+const fn device(name: &'static str, what: &'static str, propose: Propose) -> Item {
+    Item { name, what, scope: Scope::Device, propose }
+}
+
+/// What is worth changing on this host.
+pub fn plan(
+    node: &Node,
+    tree: &Tree,
+    profile: Profile,
+    choice: &Choice,
+) -> Result<Plan, UnknownName> {
+    choice.check(node)?;
+    let chosen =
+        |device: &&Device| choice.devices.is_empty() || choice.devices.contains(&device.name);
+    let ask = Ask { node, tree, profile, devices: node.devices.iter().filter(chosen).collect() };
+    let mut plan = Plan::default();
+    let items = ITEMS.iter().filter(|item| choice.has(item));
+    for item in items.filter(|item| item.scope == Scope::Host || !ask.devices.is_empty()) {
+        (item.propose)(&ask, &mut plan);
+    }
+    Ok(plan)
+}
+
+/// What some items propose on a host that is being prepared: its devices need not be there yet.
+pub(crate) fn propose(
+    node: &Node,
+    tree: &Tree,
+    profile: Profile,
+    is_chosen: impl Fn(&str) -> bool,
+) -> Plan {
+    let ask = Ask { node, tree, profile, devices: node.devices.iter().collect() };
+    let mut plan = Plan::default();
+    for item in ITEMS.iter().filter(|item| is_chosen(item.name)) {
+        (item.propose)(&ask, &mut plan);
+    }
+    plan
+}
+
+impl Choice {
+    /// Who names a device means what is the device's own, unless an item is named too.
+    fn has(&self, item: &Item) -> bool {
+        let named = |names: &[String]| names.iter().any(|name| name == item.name);
+        let meant = self.devices.is_empty() || item.scope == Scope::Device;
+        (if self.only.is_empty() { meant } else { named(&self.only) }) && !named(&self.skip)
+    }
+
+    fn check(&self, node: &Node) -> Result<(), UnknownName> {
+        let known = |name: &&String| ITEMS.iter().all(|item| item.name != name.as_str());
+        if let Some(name) = self.only.iter().chain(&self.skip).find(known) {
+            let names: Vec<&str> = ITEMS.iter().map(|item| item.name).collect();
+            return Err(UnknownName(format!(
+                "there is no item {name:?}: choose of {}",
+                names.join(", ")
+            )));
+        }
+        if let Some(name) = self.devices.iter().find(|name| node.device(name).is_none()) {
+            let names: Vec<&str> = node.devices.iter().map(|device| device.name.as_str()).collect();
+            let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(UnknownName(format!("there is no RDMA device {name:?}; there: {there}")));
+        }
+        Ok(())
+    }
+}
+
+impl Profile {
+    /// As it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Profile::Latency => "latency",
+            Profile::Throughput => "throughput",
+        }
+    }
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UnknownName {}
+
+/// What items look at.
+struct Ask<'a> {
+    node: &'a Node,
+    tree: &'a Tree,
+    profile: Profile,
+    /// Those that are to be tuned.
+    devices: Vec<&'a Device>,
+}
+
+impl<'a> Ask<'a> {
+    /// Ports of RoCE with their devices and net devices, each net device once.
+    fn roce(&self) -> Vec<(&'a Device, &'a Port, &'a NetDev)> {
+        let mut found: Vec<(&Device, &Port, &NetDev)> = Vec::new();
+        for device in &self.devices {
+            for port in &device.ports {
+                // iWARP is on Ethernet too, and cuts its packets as TCP does.
+                let roce = device.node_type == Seen::Value(NodeType::ChannelAdapter);
+                let ethernet = roce && port.link_layer == Seen::Value(LinkLayer::Ethernet);
+                let netdev = port.netdev.as_deref().and_then(|name| self.node.netdev(name));
+                let Some(netdev) = netdev.filter(|_| ethernet) else { continue };
+                if found.iter().all(|(_, _, known)| known.name != netdev.name) {
+                    found.push((device, port, netdev));
+                }
+            }
+        }
+        found
+    }
+
+    /// Net devices of cards: software has no rings and no interrupts.
+    fn cards(&self) -> Vec<(&'a Device, &'a NetDev)> {
+        let mut found: Vec<(&Device, &NetDev)> = Vec::new();
+        for device in self.devices.iter().filter(|device| device.role != Role::Software) {
+            let of_device = |port: &Port| self.node.netdev(port.netdev.as_deref()?);
+            for netdev in device.ports.iter().filter_map(of_device) {
+                if found.iter().all(|(_, known)| known.name != netdev.name) {
+                    found.push((device, netdev));
+                }
+            }
+        }
+        found
+    }
+
+    /// Cards by their PCI addresses, each once, without virtual functions.
+    fn physical(&self) -> Vec<(&'a Device, node::Address)> {
+        let mut found: Vec<(&Device, node::Address)> = Vec::new();
+        for device in &self.devices {
+            let Some(pci) = device.pci else { continue };
+            let physical = matches!(device.role, Role::Physical { .. });
+            if physical && found.iter().all(|(_, known)| *known != pci) {
+                found.push((device, pci));
+            }
+        }
+        found
+    }
+
+    /// Whether this is a container, whose limits and modules are the host's to give.
+    fn is_container(&self) -> bool {
+        self.node.host.container.is_some()
+    }
+}

@@ -1,0 +1,39 @@
+//! RoCE sends packets of 4096 bytes only where the net device's MTU leaves room for their headers.
+
+use super::{Ask, kept, udev};
+use crate::{Change, Plan};
+
+pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
+    let mut raised: Vec<&str> = Vec::new();
+    for (device, port, netdev) in ask.roce() {
+        // A bond's members take its MTU. Bridges and the like have one of their own, which is not ours to say.
+        let master = netdev.master.as_deref().and_then(|name| ask.node.netdev(name));
+        let netdev = master.filter(|master| master.bonding.is_some()).unwrap_or(netdev);
+        let Some(mtu) = netdev.mtu.value().filter(|mtu| **mtu < ROOM) else { continue };
+        let name = &netdev.name;
+        if raised.contains(&name.as_str()) {
+            continue;
+        }
+        let now = port.active_mtu.map_or("few".to_owned(), |mtu| mtu.to_string());
+        let why = format!(
+            "{} sends packets of {now} bytes: {name} has MTU {mtu}, and 4096 need {ROOM}",
+            device.name
+        );
+        plan.step("mtu", why, Change::value(format!("/sys/class/net/{name}/mtu"), WANTED), true);
+        let rule = format!("{}, ATTR{{mtu}}=\"{WANTED}\"", udev::net(netdev));
+        plan.step("mtu", kept::WHY, kept::rule("mtu", name, rule), true);
+        raised.push(name);
+    }
+    if !raised.is_empty() {
+        plan.advise("mtu", OTHERS, vec![
+            format!("ping -M do -s {} PEER", 9000 - 28),
+            "nmcli connection modify NAME 802-3-ethernet.mtu 9000    # where NetworkManager sets it".to_owned(),
+        ]);
+    }
+}
+
+const OTHERS: &str = "the switch and the other end must pass packets of 9000 bytes too: try it. A network \
+                      manager that sets an MTU of its own must be told";
+/// 4096 bytes and the headers of RoCE.
+const ROOM: u32 = 4200;
+const WANTED: &str = "9000";

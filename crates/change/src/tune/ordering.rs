@@ -1,0 +1,23 @@
+//! Relaxed ordering of PCIe writes. It is a setting of the firmware and of programs, so it is advice.
+
+use super::Ask;
+use crate::Plan;
+
+pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
+    let cards = ask.physical();
+    let mlx5 = cards.iter().filter(|(device, _)| device.driver.as_deref() == Some("mlx5_core"));
+    let query: Vec<String> =
+        mlx5.map(|(_, address)| format!("mlxconfig -d {address} query PCI_WR_ORDERING")).collect();
+    if query.is_empty() {
+        return;
+    }
+    let mut commands = query;
+    commands.push(
+        "mlxconfig -d ADDRESS set PCI_WR_ORDERING=1    # then restart the machine".to_owned(),
+    );
+    commands.push("export NCCL_IB_PCI_RELAXED_ORDERING=1    # in virtual machines".to_owned());
+    plan.advise("ordering", WHY, commands);
+}
+
+const WHY: &str = "writes that need not keep their order fill the link better, above all on AMD and in virtual \
+                   machines; it is set in the card's firmware, for the next start, and asked for by programs";

@@ -1,0 +1,371 @@
+//! Changes made in a tree and taken back.
+#![allow(missing_docs, reason = "a test")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use change::{
+    Change, Fate, Journal, Machine, Manner, Pick, Plan, Standing, State, Target, apply, revert,
+};
+
+/// A tree with a few files, and what it was.
+struct Tree {
+    folder: tempfile::TempDir,
+    machine: Machine,
+}
+
+const MTU: &str = "/sys/class/net/eth0/mtu";
+const LIMITS: &str = "/etc/security/limits.d/90-wirelane.conf";
+
+impl Tree {
+    fn new() -> Tree {
+        let folder = tempfile::tempdir().expect("a folder");
+        let real = folder.path().join("sys/devices/virtual/net/eth0");
+        fs::create_dir_all(&real).expect("a folder");
+        fs::create_dir_all(folder.path().join("sys/class/net")).expect("a folder");
+        fs::write(real.join("mtu"), "1500\n").expect("a file");
+        let link = folder.path().join("sys/class/net/eth0");
+        symlink("../../devices/virtual/net/eth0", link).expect("a link");
+        fs::create_dir_all(folder.path().join("etc/sysctl.d")).expect("a folder");
+        let machine = Machine::at(folder.path()).expect("a machine");
+        Tree { folder, machine }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.folder.path().join(path.trim_start_matches('/'))
+    }
+
+    fn text(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).expect("a file")
+    }
+
+    /// Every file and folder but the journal's, with contents and rights.
+    fn contents(&self) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
+        let mut found = BTreeMap::new();
+        walk(self.folder.path(), &mut found);
+        found.retain(|path, _| !path.starts_with(self.path("/var")));
+        found
+    }
+
+    fn standings(&self) -> Vec<Standing> {
+        let history = Journal::read(&self.machine).expect("a journal");
+        let look = self.machine.look().expect("a look");
+        history.entries.iter().map(|entry| entry.standing(&self.machine, &look)).collect()
+    }
+
+    fn revert(&self, pick: Pick, force: bool) -> Vec<Fate> {
+        let manner = Manner { force, rehearse: false };
+        let outcomes = revert(&self.machine, &pick, manner, 2).expect("reverts");
+        outcomes.into_iter().map(|outcome| outcome.fate).collect()
+    }
+
+    /// The journal's lines, to be put back otherwise.
+    fn journal(&self) -> (PathBuf, Vec<String>) {
+        let journal = self.path("/var/lib/wirelane/changes");
+        let text = fs::read_to_string(&journal).expect("a journal");
+        (journal, text.lines().map(str::to_owned).collect())
+    }
+}
+
+fn walk(folder: &Path, found: &mut BTreeMap<PathBuf, (u32, Vec<u8>)>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let metadata = fs::symlink_metadata(&path).expect("metadata");
+        let bytes = if metadata.is_file() { fs::read(&path).expect("a file") } else { Vec::new() };
+        found.insert(path.clone(), (metadata.permissions().mode(), bytes));
+        if metadata.is_dir() {
+            walk(&path, found);
+        }
+    }
+}
+
+fn plan(changes: impl IntoIterator<Item = Change>) -> Plan {
+    let mut plan = Plan::default();
+    for change in changes {
+        plan.step("item", "why", change, false);
+    }
+    plan
+}
+
+fn usual() -> Plan {
+    plan([
+        Change::value(MTU, "9000"),
+        Change::file(LIMITS, "* - memlock unlimited\n"),
+        Change::file("/etc/sysctl.d/90-wirelane.conf", "vm.nr_hugepages = 512\n"),
+    ])
+}
+
+#[test]
+fn everything_is_as_it_was_after_revert() {
+    let tree = Tree::new();
+    fs::write(tree.path("/etc/sysctl.d/90-wirelane.conf"), "older\n").expect("a file");
+    let old = fs::Permissions::from_mode(0o640);
+    fs::set_permissions(tree.path("/etc/sysctl.d/90-wirelane.conf"), old).expect("rights");
+    let before = tree.contents();
+    let applied = apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
+    assert_eq!(applied.made, [1, 2, 3]);
+    assert_eq!(tree.text(MTU), "9000\n");
+    assert_eq!(tree.text(LIMITS), "* - memlock unlimited\n");
+    let mode = |path| fs::metadata(tree.path(path)).expect("a file").permissions().mode() & 0o777;
+    assert_eq!(mode("/etc/sysctl.d/90-wirelane.conf"), 0o640, "rights stay as they were");
+    assert_eq!((mode(LIMITS), mode("/var/lib/wirelane/changes")), (0o644, 0o600));
+    assert_eq!(tree.standings(), [Standing::InForce, Standing::InForce, Standing::InForce]);
+
+    let fates = tree.revert(Pick::Last, false);
+    assert!(fates.iter().all(|fate| matches!(fate, Fate::TakenBack(_))), "{fates:?}");
+    assert_eq!(tree.contents(), before, "files, rights and folders");
+    assert_eq!(tree.standings(), [Standing::Reverted, Standing::Reverted, Standing::Reverted]);
+    assert!(tree.revert(Pick::All, false).is_empty(), "nothing is left to take back");
+}
+
+#[test]
+fn a_file_with_a_secret_comes_back_with_it() {
+    let tree = Tree::new();
+    let theirs = "# theirs\npassword = abc\n";
+    fs::write(tree.path("/etc/sysctl.d/90-wirelane.conf"), theirs).expect("a file");
+    apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
+    tree.revert(Pick::All, false);
+    assert_eq!(tree.text("/etc/sysctl.d/90-wirelane.conf"), theirs);
+}
+
+#[test]
+fn a_second_run_changes_nothing() {
+    let tree = Tree::new();
+    apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
+    let again = apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
+    assert_eq!((again.made.len(), again.already), (0, 3));
+    assert_eq!(tree.standings().len(), 3);
+}
+
+#[test]
+fn a_step_that_fails_takes_the_others_back() {
+    let tree = Tree::new();
+    let before = tree.contents();
+    let mut changes = usual();
+    changes.step("bad", "why", Change::value("/sys/class/net/eth0/gone", "1"), false);
+    let error = apply(&tree.machine, &changes, "tune apply", 1).expect_err("fails");
+    assert!(!error.is_refusal());
+    let text = error.to_string();
+    assert!(text.contains("Everything was taken back") && text.contains("--skip bad"), "{text}");
+    assert_eq!(tree.contents(), before);
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_before_anything_is_touched() {
+    let tree = Tree::new();
+    fs::create_dir(tree.path("/etc/a-folder")).expect("a folder");
+    let before = tree.contents();
+    let mut changes = usual();
+    changes.step("bad", "why", Change::file("/etc/a-folder", "x"), false);
+    let error = apply(&tree.machine, &changes, "tune apply", 1).expect_err("refused");
+    assert!(error.is_refusal() && error.to_string().contains("/etc/a-folder"), "{error}");
+    assert_eq!(tree.contents(), before);
+    assert!(!tree.path("/var").exists(), "not even a journal");
+}
+
+#[test]
+fn what_somebody_changed_since_is_left_unless_forced() {
+    let tree = Tree::new();
+    apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
+    fs::write(tree.path(MTU), "4200\n").expect("a file");
+    assert_eq!(tree.standings()[0], Standing::Changed(State::all("4200", 1)));
+    let fates = tree.revert(Pick::All, false);
+    assert!(matches!(&fates[2], Fate::Left(why) if why.contains("9000 → 4200")), "{fates:?}");
+    assert_eq!(tree.text(MTU), "4200\n");
+    assert!(!tree.path(LIMITS).exists(), "the others are taken back");
+    assert!(matches!(tree.revert(Pick::Numbers(vec![1]), true)[0], Fate::TakenBack(_)));
+    assert_eq!(tree.text(MTU), "1500\n");
+}
+
+#[test]
+fn a_net_device_that_went_has_nothing_to_take_back() {
+    let tree = Tree::new();
+    apply(&tree.machine, &plan([Change::value(MTU, "9000")]), "tune apply", 1).expect("applies");
+    fs::remove_file(tree.path(MTU)).expect("is there");
+    let fates = tree.revert(Pick::All, false);
+    assert_eq!(fates, [Fate::Nothing("it is not there any more".into())]);
+}
+
+#[test]
+fn an_old_file_comes_back_though_its_folder_went() {
+    let tree = Tree::new();
+    fs::write(tree.path("/etc/sysctl.d/90-wirelane.conf"), "older\n").expect("a file");
+    apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
+    fs::remove_dir_all(tree.path("/etc/sysctl.d")).expect("is there");
+    assert!(matches!(tree.revert(Pick::Numbers(vec![3]), false)[0], Fate::Left(_)));
+    assert!(matches!(tree.revert(Pick::Numbers(vec![3]), true)[0], Fate::TakenBack(_)));
+    assert_eq!(tree.text("/etc/sysctl.d/90-wirelane.conf"), "older\n");
+}
+
+#[test]
+fn two_runs_over_the_same_thing_are_taken_back_newest_first() {
+    let tree = Tree::new();
+    let set = |value: &str| {
+        apply(&tree.machine, &plan([Change::value(MTU, value)]), "tune apply", 1).expect("applies");
+    };
+    set("4200");
+    set("9000");
+    assert_eq!(tree.standings(), [Standing::Changed(State::all("9000", 1)), Standing::InForce]);
+    let rehearsal = Manner { force: false, rehearse: true };
+    let told = revert(&tree.machine, &Pick::All, rehearsal, 2).expect("rehearses");
+    assert_eq!(told.iter().map(|outcome| outcome.id).collect::<Vec<_>>(), [2, 1]);
+    assert!(told.iter().all(|outcome| matches!(outcome.fate, Fate::TakenBack(_))), "{told:?}");
+    assert_eq!(tree.text(MTU), "9000\n", "a rehearsal changes nothing");
+    tree.revert(Pick::Last, false);
+    assert_eq!(tree.text(MTU), "4200\n");
+    tree.revert(Pick::Last, false);
+    assert_eq!(tree.text(MTU), "1500\n");
+}
+
+#[test]
+fn a_run_that_was_cut_off_is_taken_back() {
+    let tree = Tree::new();
+    let before = tree.contents();
+    apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
+    // As a crash leaves it: the second change was begun and not made, the third's line is a piece.
+    let (journal, lines) = tree.journal();
+    fs::write(&journal, lines[..3].join("\n") + "\n" + &lines[4][..30]).expect("a file");
+    fs::remove_file(tree.path("/etc/sysctl.d/90-wirelane.conf")).expect("is there");
+    let (folder, name) = LIMITS.rsplit_once('/').expect("a path");
+    let half = tree.path(&format!("{folder}/.{name}.wirelane"));
+    fs::rename(tree.path(LIMITS), half).expect("is there");
+    assert!(Journal::read(&tree.machine).expect("readable").cut_off);
+    assert_eq!(tree.standings(), [Standing::InForce, Standing::Undone]);
+    tree.revert(Pick::Last, false);
+    assert_eq!(tree.contents(), before, "the folders too");
+    assert!(!Journal::read(&tree.machine).expect("readable").cut_off, "mended");
+}
+
+#[test]
+fn many_values_half_set_are_known_as_cut_off() {
+    let tree = Tree::new();
+    let paths: Vec<String> = (0..3).map(|cpu| format!("/sys/cpu{cpu}")).collect();
+    for path in &paths {
+        fs::write(tree.path(path), "powersave\n").expect("a file");
+    }
+    let change = Change::values(paths.clone(), "performance");
+    apply(&tree.machine, &plan([change]), "tune apply", 1).expect("applies");
+    let (journal, lines) = tree.journal();
+    fs::write(&journal, lines[0].clone() + "\n").expect("a file");
+    fs::write(tree.path(&paths[2]), "powersave\n").expect("a file");
+    assert_eq!(tree.standings(), [Standing::CutOff]);
+    tree.revert(Pick::All, false);
+    assert!(paths.iter().all(|path| tree.text(path) == "powersave\n"));
+}
+
+#[test]
+fn a_second_run_at_the_same_time_is_refused() {
+    let tree = Tree::new();
+    let held = Journal::open(&tree.machine, 1).expect("opens");
+    let error = apply(&tree.machine, &usual(), "tune apply", 1).expect_err("locked");
+    assert!(error.is_refusal() && error.to_string().contains("another wirelane"), "{error}");
+    drop(held);
+    apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
+}
+
+#[test]
+fn links_lead_nowhere_outside_of_the_tree() {
+    let tree = Tree::new();
+    let outside = tempfile::tempdir().expect("a folder");
+    fs::write(outside.path().join("mtu"), "1500\n").expect("a file");
+    fs::create_dir(tree.path("/etc/security")).expect("a folder");
+    symlink(outside.path(), tree.path("/etc/security/limits.d")).expect("a link");
+    symlink(outside.path().join("mtu"), tree.path("/sys/mtu")).expect("a link");
+    let error = apply(&tree.machine, &usual(), "tune apply", 1).expect_err("leads out");
+    assert!(error.to_string().contains("Everything was taken back"), "{error}");
+    assert!(apply(&tree.machine, &plan([Change::value("/sys/mtu", "9000")]), "t", 1).is_err());
+    assert_eq!(fs::read_to_string(outside.path().join("mtu")).expect("a file"), "1500\n");
+    assert_eq!(fs::read_dir(outside.path()).expect("a folder").count(), 1);
+}
+
+#[test]
+fn a_file_that_is_a_link_is_not_written_over() {
+    let tree = Tree::new();
+    fs::write(tree.path("/etc/elsewhere"), "theirs\n").expect("a file");
+    symlink("../elsewhere", tree.path("/etc/sysctl.d/90-wirelane.conf")).expect("a link");
+    let error = apply(&tree.machine, &usual(), "tune apply", 1).expect_err("a link");
+    assert!(error.to_string().contains("is a link"), "{error}");
+    assert_eq!(tree.text("/etc/elsewhere"), "theirs\n");
+}
+
+#[test]
+fn the_read_request_changes_three_bits() {
+    let tree = Tree::new();
+    let folder = tree.path("/sys/bus/pci/devices/0000:3b:00.0");
+    fs::create_dir_all(&folder).expect("a folder");
+    let mut config = vec![0; 256];
+    config[0x34] = 0x60; // The list begins there,
+    config[0x60..0x62].copy_from_slice(&[0x11, 0x70]); // another capability,
+    config[0x70..0x72].copy_from_slice(&[0x10, 0x00]); // PCI Express, and in it
+    config[0x78..0x7a].copy_from_slice(&[0x3f, 0x29]); // Device Control: 512 bytes a read.
+    fs::write(folder.join("config"), &config).expect("a file");
+    let target = Target::ReadRequest { pci: "0000:3b:00.0".into() };
+    let wanted = State::all("4096", 1);
+    apply(&tree.machine, &plan([Change { target, wanted }]), "tune apply", 1).expect("applies");
+    let now = fs::read(folder.join("config")).expect("a file");
+    assert_eq!(now[0x78..0x7a], [0x3f, 0x59]);
+    assert_eq!(now.len(), 256);
+    tree.revert(Pick::All, false);
+    assert_eq!(fs::read(folder.join("config")).expect("a file"), config);
+}
+
+#[test]
+fn what_only_a_running_machine_has_is_left_out_in_a_tree() {
+    let tree = Tree::new();
+    let plan = plan([Change::module("ib_uverbs")]);
+    let applied = apply(&tree.machine, &plan, "tune apply", 1).expect("applies");
+    assert_eq!(applied.left_out, ["module ib_uverbs"]);
+    assert!(applied.made.is_empty());
+}
+
+#[test]
+fn a_snapshot_can_be_planned_for_and_not_changed() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let error = Machine::at(file.path()).expect_err("no folder");
+    assert!(error.to_string().contains("nothing can be changed in it"), "{error}");
+}
+
+#[test]
+fn what_a_file_of_ours_set_again_after_a_restart_is_taken_back_too() {
+    let tree = Tree::new();
+    apply(&tree.machine, &plan([Change::value(MTU, "9000")]), "tune apply", 1).expect("applies");
+    let (journal, lines) = tree.journal();
+    let lines: Vec<String> =
+        lines.iter().map(|line| line.replace("\"boot\":null", "\"boot\":\"earlier\"")).collect();
+    fs::write(&journal, lines.join("\n") + "\n").expect("a file");
+    assert_eq!(tree.standings(), [Standing::InForce]);
+    assert!(matches!(tree.revert(Pick::All, false)[..], [Fate::TakenBack(_)]));
+    assert_eq!(tree.text(MTU), "1500\n");
+}
+
+#[test]
+fn what_is_gone_keeps_nothing_else_from_being_taken_back() {
+    let tree = Tree::new();
+    let cpus: Vec<String> = (0..3).map(|cpu| format!("/sys/devices/cpu{cpu}")).collect();
+    cpus.iter().for_each(|cpu| fs::write(tree.path(cpu), "powersave\n").expect("a file"));
+    let change = Change::values(cpus.clone(), "performance");
+    apply(&tree.machine, &plan([change]), "tune apply", 1).expect("applies");
+    fs::remove_file(tree.path(&cpus[1])).expect("a file");
+    assert_eq!(tree.standings(), [Standing::InForce]);
+    assert!(matches!(tree.revert(Pick::All, false)[..], [Fate::TakenBack(_)]));
+    assert_eq!([tree.text(&cpus[0]), tree.text(&cpus[2])], ["powersave\n", "powersave\n"]);
+}
+
+#[test]
+fn a_journal_that_others_can_write_is_not_trusted() {
+    let tree = Tree::new();
+    apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
+    let (journal, _) = tree.journal();
+    fs::set_permissions(&journal, fs::Permissions::from_mode(0o666)).expect("rights");
+    let error = Journal::read(&tree.machine).expect_err("not ours");
+    assert!(error.is_refusal() && error.to_string().contains("not trusted"), "{error}");
+    assert!(revert(&tree.machine, &Pick::All, Manner::default(), 2).is_err());
+}
+
+#[test]
+fn the_running_machine_is_known_by_any_name() {
+    let same = Machine::at(Path::new("/proc/self/root")).expect("the root");
+    assert!(same.is_live() && !Tree::new().machine.is_live());
+}

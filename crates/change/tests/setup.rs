@@ -1,0 +1,373 @@
+//! What hosts of both families need for jobs on the fabric.
+#![allow(missing_docs, reason = "a test")]
+
+use change::setup::{self, IpoibMode, Purpose, Refusal, Wish};
+use change::{Packager, Plan, State, Target};
+use node::{Node, Tree};
+use serde_json::{Value, json};
+
+const CARD: &str = "/sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0";
+const WANTS: &str = "/etc/systemd/system/multi-user.target.wants";
+
+/// A RoCE card with its net device down, on a system of this os-release.
+fn machine(os_release: &str) -> Value {
+    let mut files = json!({
+        "/etc/os-release": os_release,
+        "/proc/sys/kernel/osrelease": "6.1.0-18-amd64\n",
+        "/sys/module/ib_uverbs/refcnt": "1\n",
+    });
+    let card = json!({
+        "vendor": "0x15b3\n", "device": "0x1017\n",
+        "net/eth0/type": "1\n", "net/eth0/mtu": "1500\n", "net/eth0/dev_port": "0\n",
+        "net/eth0/flags": "0x1002\n",
+        "infiniband/mlx5_0/node_type": "1: CA\n",
+        "infiniband/mlx5_0/ports/1/state": "4: ACTIVE\n",
+        "infiniband/mlx5_0/ports/1/link_layer": "Ethernet\n",
+        "infiniband/mlx5_0/ports/1/gids/0": "fe80:0000:0000:0000:0000:00ff:fe00:0001\n",
+        "infiniband/mlx5_0/ports/1/gid_attrs/types/0": "IB/RoCE v1\n",
+        "infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0": "eth0\n",
+        "infiniband/mlx5_0/ports/1/gids/1": "fe80:0000:0000:0000:0000:00ff:fe00:0001\n",
+        "infiniband/mlx5_0/ports/1/gid_attrs/types/1": "RoCE v2\n",
+        "infiniband/mlx5_0/ports/1/gid_attrs/ndevs/1": "eth0\n",
+    });
+    for (name, text) in card.as_object().expect("files") {
+        files[format!("{CARD}/{name}")] = text.clone();
+    }
+    json!({
+        "format": "wirelane snapshot 1",
+        "files": files,
+        "links": {
+            "/sys/class/infiniband/mlx5_0": format!("{CARD}/infiniband/mlx5_0"),
+            "/sys/class/net/eth0": format!("{CARD}/net/eth0"),
+            "/sys/bus/pci/devices/0000:3b:00.0": CARD,
+            format!("{CARD}/infiniband/mlx5_0/device"): CARD,
+            format!("{CARD}/net/eth0/device"): CARD,
+        },
+    })
+}
+
+fn debian() -> Value {
+    machine("ID=debian\nVERSION_ID=\"12\"\n")
+}
+
+fn rocky() -> Value {
+    machine("ID=\"rocky\"\nVERSION_ID=\"9.4\"\nID_LIKE=\"rhel centos fedora\"\n")
+}
+
+fn with(mut machine: Value, files: &[(&str, &str)]) -> Value {
+    for (path, text) in files {
+        machine["files"][*path] = json!(text);
+    }
+    machine
+}
+
+fn planned(snapshot: &Value, wish: &Wish) -> Result<Plan, Refusal> {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), snapshot.to_string()).expect("a file");
+    let tree = Tree::at(file.path()).expect("a snapshot");
+    setup::plan(&Node::read(&tree), &tree, wish)
+}
+
+/// What a plan does for an address.
+fn addressed(snapshot: &Value, address: &str) -> Plan {
+    let addresses = vec![address.parse().expect("an address")];
+    let only = vec!["address".to_owned()];
+    planned(snapshot, &Wish { addresses, only, ..Wish::of(Purpose::Rdma) }).expect("a plan")
+}
+
+fn names(plan: &Plan) -> Vec<String> {
+    plan.steps.iter().map(|step| step.change.target.name()).collect()
+}
+
+fn text(plan: &Plan, path: &str) -> String {
+    let step = plan.steps.iter().find(|step| step.change.target.name() == path);
+    match step.map(|step| &step.change.wanted) {
+        Some(State::File { content, .. }) => String::from_utf8_lossy(content.bytes()).into_owned(),
+        other => panic!("{path}: {other:?} of {:?}", names(plan)),
+    }
+}
+
+fn packages(plan: &Plan) -> (Packager, Vec<String>) {
+    let packages = plan.steps.iter().find_map(|step| match &step.change.target {
+        Target::Packages { by, names, .. } => Some((*by, names.clone())),
+        _ => None,
+    });
+    packages.expect("packages")
+}
+
+fn advice<'p>(plan: &'p Plan, item: &str) -> Vec<&'p str> {
+    let advice = plan.advice.iter().filter(|advice| advice.item == item);
+    advice.map(|advice| advice.why.as_str()).collect()
+}
+
+#[test]
+fn each_family_has_its_names_for_packages() {
+    let plan = planned(&debian(), &Wish::of(Purpose::Mpi)).expect("a plan");
+    let (by, names) = packages(&plan);
+    assert_eq!(by, Packager::Apt);
+    for name in ["rdma-core", "ibverbs-providers", "perftest", "openmpi-bin", "ucx-utils"] {
+        assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
+    }
+    let (by, names) = packages(&planned(&rocky(), &Wish::of(Purpose::Mpi)).expect("a plan"));
+    assert_eq!(by, Packager::Dnf);
+    for name in ["rdma-core", "libibverbs-utils", "perftest", "openmpi", "ucx"] {
+        assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
+    }
+    let (_, names) = packages(&planned(&rocky(), &Wish::of(Purpose::Rdma)).expect("a plan"));
+    assert!(!names.iter().any(|name| name == "openmpi"), "only for MPI: {names:?}");
+    assert!(!names.iter().any(|name| name == "infiniband-diags"), "there is none: {names:?}");
+}
+
+#[test]
+fn modules_limits_and_the_mtu_are_those_of_tune() {
+    let plan = planned(&debian(), &Wish::of(Purpose::Rdma)).expect("a plan");
+    for path in [
+        "module rdma_ucm",
+        "/etc/modules-load.d/wirelane.conf",
+        "/etc/security/limits.d/90-wirelane-memlock.conf",
+        "/etc/systemd/system.conf.d/90-wirelane-memlock.conf",
+        "/sys/class/net/eth0/mtu",
+        "/etc/udev/rules.d/90-wirelane-mtu-eth0.rules",
+    ] {
+        assert!(names(&plan).iter().any(|name| name == path), "{path}: {:?}", names(&plan));
+    }
+    let tuned = change::tune::plan;
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), debian().to_string()).expect("a file");
+    let tree = Tree::at(file.path()).expect("a snapshot");
+    let choice = change::tune::Choice::default();
+    let tuned = tuned(&Node::read(&tree), &tree, change::tune::Profile::Throughput, &choice);
+    let tuned = tuned.expect("a plan");
+    let limits = "/etc/security/limits.d/90-wirelane-memlock.conf";
+    assert_eq!(text(&plan, limits), text(&tuned, limits), "both commands write the same file");
+}
+
+#[test]
+fn a_host_whose_card_is_not_there_yet_gets_packages_modules_and_limits() {
+    let mut bare = debian();
+    bare["links"] = json!({});
+    let plan = planned(&bare, &Wish::of(Purpose::Rdma)).expect("a plan");
+    assert!(names(&plan).iter().any(|name| name == "module ib_uverbs"), "{:?}", names(&plan));
+    assert!(names(&plan).iter().any(|name| name.starts_with("packages rdma-core ")));
+    assert!(!names(&plan).iter().any(|name| name.contains("mtu")));
+}
+
+#[test]
+fn networkd_keeps_an_address_in_a_file_of_ours() {
+    let service = format!("{WANTS}/systemd-networkd.service");
+    let vendor = "/etc/systemd/network/20-uplink.network";
+    let machine = with(debian(), &[(&service, "x"), (vendor, "[Match]\nName=eno1\n")]);
+    let plan = addressed(&machine, "mlx5_0=10.0.0.1/24");
+    let file = "/etc/systemd/network/10-wirelane-eth0.network";
+    assert_eq!(names(&plan), ["link eth0", "address 10.0.0.1/24 of eth0", file]);
+    let kept = text(&plan, file);
+    assert!(
+        kept.contains("[Match]\nName=eth0\n") && kept.ends_with("Address=10.0.0.1/24\n"),
+        "{kept}"
+    );
+    assert_eq!(plan.advice[0].commands, ["networkctl reload"]);
+
+    let plan = addressed(&machine, "eth0@100=10.0.0.1/24");
+    assert!(
+        text(&plan, "/etc/systemd/network/10-wirelane-eth0.network").ends_with("VLAN=eth0.100\n")
+    );
+    let vlan = text(&plan, "/etc/systemd/network/10-wirelane-eth0.100.netdev");
+    assert!(vlan.contains("Kind=vlan\n[VLAN]\nId=100\n"), "{vlan}");
+    assert!(names(&plan).contains(&"net device eth0.100".to_owned()), "{:?}", names(&plan));
+}
+
+#[test]
+fn network_manager_keeps_an_address_in_a_keyfile_that_only_root_reads() {
+    let service = format!("{WANTS}/NetworkManager.service");
+    let plan = addressed(&with(rocky(), &[(&service, "x")]), "mlx5_0:1=10.0.0.1/24");
+    let file = "/etc/NetworkManager/system-connections/wirelane-eth0.nmconnection";
+    let kept = text(&plan, file);
+    assert!(kept.contains("type=ethernet\ninterface-name=eth0\n"), "{kept}");
+    assert!(
+        kept.contains("[ipv4]\nmethod=manual\nnever-default=true\naddress1=10.0.0.1/24\n"),
+        "{kept}"
+    );
+    let step = plan.steps.last().expect("a step");
+    assert!(matches!(step.change.wanted, State::File { mode: Some(0o600), .. }));
+}
+
+#[test]
+fn ifupdown_keeps_an_address_where_it_reads_our_folder() {
+    let service = format!("{WANTS}/networking.service");
+    let main = (
+        "/etc/network/interfaces",
+        "source /etc/network/interfaces.d/*\nauto lo\niface lo inet loopback\n",
+    );
+    let plan = addressed(&with(debian(), &[(&service, "x"), main]), "mlx5_0=fd00::1/64");
+    let kept = text(&plan, "/etc/network/interfaces.d/wirelane-eth0");
+    assert!(
+        kept.ends_with("auto eth0\niface eth0 inet6 static\n    address fd00::1/64\n"),
+        "{kept}"
+    );
+
+    let closed = with(debian(), &[(&service, "x"), ("/etc/network/interfaces", "auto lo\n")]);
+    let plan = addressed(&closed, "mlx5_0=10.0.0.1/24");
+    assert_eq!(
+        names(&plan),
+        ["link eth0", "address 10.0.0.1/24 of eth0"],
+        "no file that nobody reads"
+    );
+    assert!(advice(&plan, "address")[0].contains("does not read the files of interfaces.d"));
+}
+
+#[test]
+fn where_it_is_not_certain_who_keeps_addresses_it_is_advice() {
+    let both =
+        [format!("{WANTS}/NetworkManager.service"), format!("{WANTS}/systemd-networkd.service")];
+    let machine = with(debian(), &[(&both[0], "x"), (&both[1], "x")]);
+    let plan = addressed(&machine, "mlx5_0=10.0.0.1/24");
+    assert!(!names(&plan).iter().any(|name| name.starts_with('/')), "{:?}", names(&plan));
+    assert!(advice(&plan, "address")[0].contains("are both in use here"), "{:?}", plan.advice);
+    let netplan =
+        with(debian(), &[("/etc/netplan/50-cloud-init.yaml", "network: {}\n"), (&both[1], "x")]);
+    assert!(advice(&addressed(&netplan, "eth0=10.0.0.1/24"), "address")[0].contains("netplan"));
+}
+
+#[test]
+fn a_device_that_somebody_else_sets_is_left_alone() {
+    let cases = [
+        (
+            "systemd-networkd.service",
+            "/etc/systemd/network/20-all.network",
+            "[Match]\nName=en* eth*\n",
+        ),
+        (
+            "NetworkManager.service",
+            "/etc/NetworkManager/system-connections/fabric.nmconnection",
+            "[connection]\ninterface-name=eth0\n",
+        ),
+        ("NetworkManager.service", "/etc/sysconfig/network-scripts/ifcfg-eth0", "DEVICE=eth0\n"),
+        (
+            "NetworkManager.service",
+            "/etc/NetworkManager/conf.d/99-leave.conf",
+            "[keyfile]\nunmanaged-devices=interface-name:eth*\n",
+        ),
+    ];
+    for (service, file, content) in cases {
+        let service = format!("{WANTS}/{service}");
+        let plan =
+            addressed(&with(rocky(), &[(&service, "x"), (file, content)]), "mlx5_0=10.0.0.1/24");
+        assert!(plan.steps.is_empty(), "{file}: {:?}", names(&plan));
+        assert!(advice(&plan, "address")[0].contains(file), "{:?}", plan.advice);
+    }
+}
+
+#[test]
+fn addresses_that_cannot_be_meant_are_wrong_use() {
+    let refused = |machine: &Value, address: &str| {
+        let addresses = vec![address.parse().expect("an address")];
+        planned(machine, &Wish { addresses, ..Wish::of(Purpose::Rdma) })
+    };
+    let refusal = refused(&debian(), "mlx5_7=10.0.0.1/24").expect_err("no such device");
+    assert!(
+        matches!(&refusal, Refusal::WrongUse(text) if text.contains("RDMA devices: mlx5_0")),
+        "{refusal}"
+    );
+    let mut taken = debian();
+    taken["files"]["/sys/class/net/eth1/type"] = json!("1\n");
+    taken["answers"] = json!({"interfaces": [
+        {"name": "eth1", "index": 3, "addresses": [{"address": "10.0.0.1", "prefix": 24}]}]});
+    let refusal = refused(&taken, "mlx5_0=10.0.0.1/24").expect_err("another's");
+    assert!(refusal.to_string().contains("eth1 has this address"), "{refusal}");
+    let mut bridged = debian();
+    bridged["files"]["/sys/class/net/br0/type"] = json!("1\n");
+    bridged["links"][format!("{CARD}/net/eth0/master")] = json!("/sys/class/net/br0");
+    let refusal = refused(&bridged, "mlx5_0=10.0.0.1/24").expect_err("a bridge's");
+    assert!(refusal.to_string().contains("name that one"), "{refusal}");
+}
+
+#[test]
+fn connections_by_roce_v1_are_set_to_v2() {
+    let file = "/sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode";
+    let wish = Wish { only: vec!["roce".to_owned()], ..Wish::of(Purpose::Rdma) };
+    let plan = planned(&with(debian(), &[(file, "IB/RoCE v1\n")]), &wish).expect("a plan");
+    assert_eq!(plan.steps[0].change.wanted, State::all("RoCE v2", 1));
+    assert!(advice(&plan, "roce")[0].contains("something on this machine sets v1"));
+    let plan = planned(&with(debian(), &[(file, "RoCE v2\n")]), &wish).expect("a plan");
+    assert!(plan.steps.is_empty() && plan.advice.is_empty());
+    assert!(planned(&debian(), &wish).expect("a plan").advice.is_empty(), "as new kernels begin");
+    let old = with(debian(), &[("/proc/sys/kernel/osrelease", "3.10.0-1160.el7.x86_64\n")]);
+    let plan = planned(&old, &wish).expect("a plan");
+    assert_eq!(plan.advice[0].commands, ["cma_roce_mode -d mlx5_0 -p 1 -m 2"]);
+}
+
+#[test]
+fn the_mtu_of_ipoib_follows_its_mode_and_comes_back_with_it() {
+    let ipoib = with(
+        rocky(),
+        &[
+            ("/sys/class/net/ib0/type", "32\n"),
+            ("/sys/class/net/ib0/mode", "connected\n"),
+            ("/sys/class/net/ib0/mtu", "65520\n"),
+        ],
+    );
+    let wish = |mode| Wish {
+        ipoib: Some(mode),
+        only: vec!["ipoib".to_owned()],
+        ..Wish::of(Purpose::Rdma)
+    };
+    let plan = planned(&ipoib, &wish(IpoibMode::Datagram)).expect("a plan");
+    let rule = "/etc/udev/rules.d/90-wirelane-ipoib-ib0.rules";
+    assert_eq!(names(&plan), ["/sys/class/net/ib0/mtu", "/sys/class/net/ib0/mode", rule]);
+    assert!(text(&plan, rule).contains("ATTR{mode}=\"datagram\", ATTR{mtu}=\"2044\""));
+    assert!(planned(&ipoib, &wish(IpoibMode::Connected)).expect("a plan").steps.is_empty());
+    let refusal = planned(&debian(), &wish(IpoibMode::Connected)).expect_err("no IPoIB");
+    assert!(matches!(refusal, Refusal::WrongUse(_)), "{refusal}");
+}
+
+#[test]
+fn nodes_that_only_root_may_open_are_given_to_the_group() {
+    let nodes = |groups: &str| {
+        let mut machine = with(debian(), &[("/etc/group", groups)]);
+        machine["nodes"]["/dev/infiniband/uverbs0"] =
+            json!({"mode": 0o20_600, "uid": 0, "gid": 0, "major": 231, "minor": 192});
+        machine["folders"]["/dev/infiniband"] = json!(["uverbs0"]);
+        planned(&machine, &Wish { only: vec!["group".to_owned()], ..Wish::of(Purpose::Rdma) })
+            .expect("a plan")
+    };
+    let plan = nodes("root:x:0:\nrdma:x:110:\n");
+    let rule = text(&plan, "/etc/udev/rules.d/90-wirelane-rdma-group.rules");
+    assert!(
+        rule.contains("SUBSYSTEM==\"infiniband_verbs\", GROUP=\"rdma\", MODE=\"0660\""),
+        "{rule}"
+    );
+    let plan = nodes("root:x:0:\n");
+    assert!(plan.steps.is_empty());
+    assert_eq!(plan.advice[0].commands[0], "groupadd --system rdma");
+}
+
+#[test]
+fn the_firewall_is_told_in_the_words_of_whoever_keeps_it() {
+    let wish = Wish { only: vec!["firewall".to_owned()], ..Wish::of(Purpose::Rdma) };
+    let service = format!("{WANTS}/firewalld.service");
+    let plan = planned(&with(rocky(), &[(&service, "x")]), &wish).expect("a plan");
+    assert!(plan.steps.is_empty());
+    assert!(plan.advice[0].commands[0].starts_with("firewall-cmd --permanent --zone=trusted"));
+    let plan =
+        planned(&with(debian(), &[("/etc/ufw/ufw.conf", "ENABLED=yes\n")]), &wish).expect("a plan");
+    assert!(plan.advice[0].commands[0].starts_with("ufw allow from"), "{:?}", plan.advice);
+    let mut open = debian();
+    open["answers"] =
+        json!({"firewall": {"program": "nft", "readable": true, "drops_by_default": false}});
+    assert!(planned(&open, &wish).expect("a plan").advice.is_empty());
+}
+
+#[test]
+fn another_system_and_another_item_are_refused() {
+    let refusal = planned(&machine("ID=arch\n"), &Wish::of(Purpose::Rdma)).expect_err("unknown");
+    assert!(
+        matches!(&refusal, Refusal::UnknownSystem(text) if text.contains("\"arch\"")),
+        "{refusal}"
+    );
+    let wish = Wish { only: vec!["speed".to_owned()], ..Wish::of(Purpose::Rdma) };
+    let refusal = planned(&debian(), &wish).expect_err("no such item");
+    assert!(
+        matches!(&refusal, Refusal::WrongUse(text) if text.contains("choose of packages, ")),
+        "{refusal}"
+    );
+}

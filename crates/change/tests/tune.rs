@@ -1,0 +1,276 @@
+//! What is worth changing on a few machines.
+#![allow(missing_docs, reason = "a test")]
+
+use change::tune::{self, Choice, Profile};
+use change::{Change, Look, Outlook, Plan, State, Target};
+use node::{Node, Tree};
+use serde_json::{Value, json};
+
+const CARD: &str = "/sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0";
+
+/// Two NUMA nodes, a RoCE card on the second one with its MTU as it came, and a GPU's worth of questions.
+fn machine() -> Value {
+    let mut config = [0u8; 256];
+    config[0x34] = 0x60;
+    config[0x60] = 0x10;
+    config[0x68..0x6a].copy_from_slice(&[0x3f, 0x29]);
+    let config: String = config.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut files = json!({
+        "/proc/meminfo": "MemTotal:       131072000 kB\n",
+        "/proc/sys/net/core/rmem_max": "212992\n",
+        "/proc/sys/net/core/wmem_max": "268435456\n",
+        "/proc/sys/net/ipv4/tcp_rmem": "4096\t131072\t6291456\n",
+        "/proc/sys/vm/zone_reclaim_mode": "1\n",
+        "/proc/sys/vm/nr_hugepages": "0\n",
+        "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "0\n",
+        "/sys/devices/system/node/node0/cpulist": "0-1\n",
+        "/sys/devices/system/node/node1/cpulist": "2-3\n",
+        "/sys/devices/system/cpu/online": "0-3\n",
+        "/proc/irq/40/smp_affinity_list": "0-3\n",
+        "/proc/irq/41/smp_affinity_list": "3\n",
+        "/sys/module/ib_uverbs/refcnt": "1\n",
+    });
+    let card = json!({
+        "local_cpulist": "2-3\n", "numa_node": "1\n", "vendor": "0x15b3\n", "device": "0x1017\n",
+        "config": {"hex": config}, "msi_irqs/40": "msix\n", "msi_irqs/41": "msix\n",
+        "sriov_numvfs": "0\n", "sriov_totalvfs": "8\n",
+        "net/eth0/type": "1\n", "net/eth0/mtu": "1500\n", "net/eth0/dev_port": "0\n",
+        "infiniband/mlx5_0/node_type": "1: CA\n",
+        "infiniband/mlx5_0/ports/1/state": "4: ACTIVE\n",
+        "infiniband/mlx5_0/ports/1/link_layer": "Ethernet\n",
+        "infiniband/mlx5_0/ports/1/gids/0": "0000:0000:0000:0000:0000:ffff:0a00:0001\n",
+        "infiniband/mlx5_0/ports/1/gid_attrs/types/0": "RoCE v2\n",
+        "infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0": "eth0\n",
+    });
+    for (name, text) in card.as_object().expect("files") {
+        files[format!("{CARD}/{name}")] = text.clone();
+    }
+    for cpu in 0..4 {
+        let folder = format!("/sys/devices/system/cpu/cpu{cpu}");
+        files[format!("{folder}/cpufreq/scaling_governor")] = json!("powersave\n");
+        for (state, latency) in [("state1", "2\n"), ("state3", "133\n")] {
+            files[format!("{folder}/cpuidle/{state}/latency")] = json!(latency);
+            files[format!("{folder}/cpuidle/{state}/disable")] = json!("0\n");
+        }
+    }
+    let up = "../../../../..";
+    json!({
+        "format": "wirelane snapshot 1",
+        "files": files,
+        "links": {
+            "/sys/class/infiniband/mlx5_0": format!("{CARD}/infiniband/mlx5_0"),
+            "/sys/class/net/eth0": format!("{CARD}/net/eth0"),
+            "/sys/bus/pci/devices/0000:3b:00.0": CARD,
+            format!("{CARD}/driver"): format!("{up}/bus/pci/drivers/mlx5_core"),
+            format!("{CARD}/infiniband/mlx5_0/device"): CARD,
+            format!("{CARD}/net/eth0/device"): CARD,
+        },
+        "answers": {"ethtool": {"eth0": {
+            "rings": {"rx": 1024, "rx_max": 8192, "tx": 1024, "tx_max": 8192},
+            "coalescing": {"rx_usecs": 8, "tx_usecs": 8, "adaptive_rx": true, "adaptive_tx": true},
+        }}},
+    })
+}
+
+fn tree(snapshot: &Value) -> Tree {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), snapshot.to_string()).expect("a file");
+    Tree::at(file.path()).expect("a snapshot")
+}
+
+fn planned(snapshot: &Value, profile: Profile, choice: &Choice) -> Plan {
+    let tree = tree(snapshot);
+    tune::plan(&Node::read(&tree), &tree, profile, choice).expect("a plan")
+}
+
+/// What a plan does to a target of this name.
+fn wanted<'p>(plan: &'p Plan, name: &str) -> Option<&'p State> {
+    let step = plan.steps.iter().find(|step| step.change.target.name() == name);
+    step.map(|step| &step.change.wanted)
+}
+
+fn has_line(plan: &Plan, path: &str, line: &str) -> bool {
+    let Some(State::File { content, .. }) = wanted(plan, path) else { return false };
+    String::from_utf8_lossy(content.bytes()).lines().any(|known| known == line)
+}
+
+fn items(plan: &Plan) -> Vec<&str> {
+    let mut items: Vec<&str> = plan.steps.iter().map(|step| step.item.as_str()).collect();
+    items.dedup();
+    items
+}
+
+#[test]
+fn for_throughput_packets_rings_and_reads_are_large() {
+    let plan = planned(&machine(), Profile::Throughput, &Choice::default());
+    assert_eq!(
+        items(&plan),
+        ["modules", "memlock", "hugepages", "sysctl", "governor", "mtu", "rings", "irq", "maxread"]
+    );
+    let one = |value: &str| Some(State::all(value, 1));
+    assert_eq!(wanted(&plan, "/sys/class/net/eth0/mtu").cloned(), one("9000"));
+    let rings = State::Values(vec![Some("8192".into()), Some("8192".into())]);
+    assert_eq!(wanted(&plan, "rings of eth0"), Some(&rings));
+    assert_eq!(wanted(&plan, "largest read request of 0000:3b:00.0").cloned(), one("4096"));
+    assert_eq!(wanted(&plan, "/proc/sys/vm/nr_hugepages").cloned(), one("512"));
+    assert_eq!(wanted(&plan, "/proc/sys/net/core/rmem_max").cloned(), one("67108864"));
+    assert_eq!(wanted(&plan, "/proc/sys/net/core/wmem_max"), None, "it is larger already");
+    assert_eq!(wanted(&plan, "/proc/sys/net/ipv4/tcp_rmem").cloned(), one("4096 131072 67108864"));
+    assert_eq!(wanted(&plan, "/proc/irq/40/smp_affinity_list").cloned(), one("2-3"));
+    assert_eq!(wanted(&plan, "/proc/irq/41/smp_affinity_list"), None, "it is near already");
+}
+
+#[test]
+fn pages_are_set_only_where_the_setting_counts_pages_of_that_size() {
+    let mut machine = machine();
+    machine["files"]["/proc/meminfo"] =
+        json!("MemTotal:       503316480 kB\nHugepagesize:   524288 kB\n");
+    let plan = planned(&machine, Profile::Throughput, &Choice::default());
+    assert_eq!(wanted(&plan, "/proc/sys/vm/nr_hugepages"), None, "512 of them would be 256 GiB");
+    assert!(plan.advice.iter().any(|advice| advice.item == "hugepages"));
+}
+
+#[test]
+fn a_bridge_and_what_is_no_roce_keep_their_mtu() {
+    let mut bridged = machine();
+    bridged["files"]["/sys/class/net/br0/mtu"] = json!("1500\n");
+    bridged["links"][format!("{CARD}/net/eth0/master")] = json!("/sys/class/net/br0");
+    let plan = planned(&bridged, Profile::Throughput, &Choice::default());
+    assert_eq!(wanted(&plan, "/sys/class/net/br0/mtu"), None);
+    assert!(wanted(&plan, "/sys/class/net/eth0/mtu").is_some());
+    let mut iwarp = machine();
+    iwarp["files"][format!("{CARD}/infiniband/mlx5_0/node_type")] = json!("4: RNIC\n");
+    let plan = planned(&iwarp, Profile::Throughput, &Choice::default());
+    assert_eq!(wanted(&plan, "/sys/class/net/eth0/mtu"), None);
+}
+
+#[test]
+fn for_latency_processors_stay_awake_and_interrupts_come_at_once() {
+    let plan = planned(&machine(), Profile::Latency, &Choice::default());
+    let deep = "/sys/devices/system/cpu/cpu0/cpuidle/state3/disable and 3 more";
+    assert_eq!(wanted(&plan, deep), Some(&State::all("1", 4)));
+    let coalescing = ["off", "off", "0", "0"].map(|word| Some(word.to_owned())).to_vec();
+    assert_eq!(wanted(&plan, "interrupt coalescing of eth0"), Some(&State::Values(coalescing)));
+    assert_eq!(wanted(&plan, "rings of eth0"), None);
+}
+
+#[test]
+fn what_is_set_now_is_set_after_a_restart_too() {
+    let plan = planned(&machine(), Profile::Throughput, &Choice::default());
+    let at_card =
+        "ACTION==\"add\", SUBSYSTEM==\"net\", KERNELS==\"0000:3b:00.0\", ATTR{dev_port}==\"0\"";
+    for (path, line) in [
+        (
+            "/etc/udev/rules.d/90-wirelane-mtu-eth0.rules",
+            &*format!("{at_card}, ATTR{{mtu}}=\"9000\""),
+        ),
+        (
+            "/etc/udev/rules.d/90-wirelane-rings-eth0.rules",
+            &*format!("{at_card}, RUN+=\"/usr/sbin/ethtool -G $name rx 8192 tx 8192\""),
+        ),
+        ("/etc/sysctl.d/90-wirelane-vm.nr_hugepages.conf", "vm.nr_hugepages = 512"),
+        ("/etc/sysctl.d/90-wirelane-vm.zone_reclaim_mode.conf", "vm.zone_reclaim_mode = 0"),
+        (
+            "/etc/tmpfiles.d/90-wirelane-governor.conf",
+            "w /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor - - - - performance",
+        ),
+        ("/etc/modules-load.d/wirelane.conf", "rdma_ucm"),
+        ("/etc/security/limits.d/90-wirelane-memlock.conf", "* - memlock unlimited"),
+        ("/etc/systemd/system.conf.d/90-wirelane-memlock.conf", "DefaultLimitMEMLOCK=infinity"),
+    ] {
+        assert!(has_line(&plan, path, line), "{path} has no {line}: {plan:#?}");
+    }
+}
+
+#[test]
+fn what_a_person_must_decide_is_advice_with_the_command() {
+    let plan = planned(&machine(), Profile::Throughput, &Choice::default());
+    let commands = |item: &str| {
+        let advice = plan.advice.iter().find(|advice| advice.item == item);
+        advice.map(|advice| advice.commands.join("\n")).unwrap_or_default()
+    };
+    assert!(commands("pfc").contains("dcb pfc set dev eth0 prio-pfc all:off 3:on"));
+    assert!(commands("ordering").contains("mlxconfig -d 0000:3b:00.0 query PCI_WR_ORDERING"));
+    assert!(commands("counters").contains("rdma statistic set link mlx5_0/1 optional-counters"));
+    assert!(commands("mtu").contains("ping -M do -s 8972"));
+    assert_eq!(commands("acs"), "", "there is no GPU");
+}
+
+#[test]
+fn what_is_so_already_is_not_proposed() {
+    let mut tuned = machine();
+    let files = &mut tuned["files"];
+    files[format!("{CARD}/net/eth0/mtu")] = json!("4200\n");
+    for cpu in 0..4 {
+        files[format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor")] =
+            json!("performance\n");
+    }
+    tuned["answers"]["ethtool"]["eth0"]["rings"] =
+        json!({"rx": 8192, "rx_max": 8192, "tx": 8192, "tx_max": 8192});
+    let plan = planned(&tuned, Profile::Throughput, &Choice::default());
+    for item in ["mtu", "governor", "rings"] {
+        assert!(!items(&plan).contains(&item), "{item}");
+    }
+}
+
+#[test]
+fn a_machine_without_rdma_has_host_items_only() {
+    let mut bare = machine();
+    bare["links"] = json!({});
+    let plan = planned(&bare, Profile::Throughput, &Choice::default());
+    assert_eq!(items(&plan), ["hugepages", "sysctl", "governor"]);
+    assert!(plan.advice.is_empty(), "{:?}", plan.advice);
+    let empty = json!({"format": "wirelane snapshot 1", "files": {}});
+    assert_eq!(planned(&empty, Profile::Latency, &Choice::default()), Plan::default());
+}
+
+#[test]
+fn one_item_or_device_can_be_chosen_and_a_wrong_name_is_told() {
+    let only = Choice { only: vec!["mtu".into()], ..Choice::default() };
+    assert_eq!(items(&planned(&machine(), Profile::Throughput, &only)), ["mtu"]);
+    let skip = Choice { skip: vec!["mtu".into()], ..Choice::default() };
+    assert!(!items(&planned(&machine(), Profile::Throughput, &skip)).contains(&"mtu"));
+    let device = Choice { devices: vec!["mlx5_0".into()], ..Choice::default() };
+    let planned_for_it = planned(&machine(), Profile::Throughput, &device);
+    let of_it = items(&planned_for_it);
+    assert!(of_it.contains(&"mtu") && of_it.contains(&"rings"), "{of_it:?}");
+    assert!(!of_it.contains(&"sysctl") && !of_it.contains(&"memlock"), "of the host: {of_it:?}");
+    let tree = tree(&machine());
+    let node = Node::read(&tree);
+    let refused = |choice: Choice| {
+        tune::plan(&node, &tree, Profile::Latency, &choice).expect_err("a wrong name").to_string()
+    };
+    let wrong = refused(Choice { only: vec!["speed".into()], ..Choice::default() });
+    assert!(wrong.contains("\"speed\"") && wrong.contains("governor"), "{wrong}");
+    let wrong = refused(Choice { devices: vec!["mlx5_9".into()], ..Choice::default() });
+    assert!(wrong.contains("\"mlx5_9\"; there: mlx5_0"), "{wrong}");
+}
+
+#[test]
+fn in_a_container_limits_and_modules_are_the_hosts() {
+    let mut pod = machine();
+    pod["files"]["/.dockerenv"] = json!("");
+    let plan = planned(&pod, Profile::Throughput, &Choice::default());
+    assert!(!items(&plan).contains(&"memlock") && !items(&plan).contains(&"modules"));
+    let advice = plan.advice.iter().find(|advice| advice.item == "memlock").expect("advice");
+    assert!(advice.commands[0].contains("LimitMEMLOCK=infinity"));
+}
+
+#[test]
+fn the_outlook_on_a_snapshot_tells_what_would_change() {
+    let plan = planned(&machine(), Profile::Throughput, &Choice::default());
+    let look = Look::kept(tree(&machine()));
+    let outlook = |name: &str| {
+        let step = plan.steps.iter().find(|step| step.change.target.name() == name);
+        step.expect("a step").outlook(&look)
+    };
+    assert_eq!(outlook("/sys/class/net/eth0/mtu"), Outlook::From(State::all("1500", 1)));
+    assert_eq!(outlook("module ib_uverbs"), Outlook::Already);
+    assert_eq!(outlook("module rdma_ucm"), Outlook::LiveOnly);
+    assert_eq!(outlook("/etc/modules-load.d/wirelane.conf"), Outlook::From(State::Absent));
+    let unknown =
+        Change { target: Target::Rings { netdev: "eth9".into() }, wanted: State::all("1", 2) };
+    let mut other = Plan::default();
+    other.step("rings", "why", unknown, false);
+    assert_eq!(other.steps[0].outlook(&look), Outlook::LiveOnly);
+}

@@ -1,0 +1,52 @@
+//! Whether one GID index means the same on every port.
+
+use node::{Device, GidType, Port, Seen};
+
+use crate::case::port_name;
+use crate::{Case, Check, Evidence, Finding};
+
+pub(super) const CHECK: Check = Check {
+    name: "gid-tables",
+    title: "a GID index means the same on every port",
+    why: "Some programs take one index for all ports of a machine. Indices follow the order in \
+          which addresses came, differ between cards and hosts, and drift when addresses change.",
+    run,
+};
+
+fn run(case: &Case<'_>) -> Vec<Finding> {
+    let first: Vec<(String, &Device, &Port, u32)> = case
+        .roce_ports()
+        .filter_map(|(device, port)| {
+            Some((port_name(device, port), device, port, first_usable(port)?))
+        })
+        .collect();
+    let [(_, _, _, index), rest @ ..] = first.as_slice() else { return Vec::new() };
+    if rest.is_empty() {
+        return Vec::new();
+    }
+    if rest.iter().all(|(.., other)| other == index) {
+        return vec![Finding::ok(
+            "host",
+            format!("RoCE v2 with an address is GID {index} on all ports"),
+        )];
+    }
+    let evidence = first.iter().map(|(_, device, port, index)| {
+        let path = format!("{}/ports/{}/gid_attrs/types/{index}", device.folder(), port.number);
+        Evidence::new(path, "RoCE v2, the first with an address")
+    });
+    let finding = Finding::note("host", "RoCE v2 is at different GID indices on different ports")
+        .read_all(evidence);
+    vec![finding.fix(
+        "Set no NCCL_IB_GID_INDEX: NCCL from 2.21 chooses by itself; `wirelane env` says what to \
+         set.",
+    )]
+}
+
+fn first_usable(port: &Port) -> Option<u32> {
+    let usable = port.gids.iter().find(|gid| {
+        gid.kind == Seen::Value(GidType::RoceV2)
+            && gid.ipv4().is_some()
+            && gid.netdev.value().is_some()
+    });
+    usable.map(|gid| gid.index)
+}

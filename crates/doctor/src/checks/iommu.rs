@@ -1,0 +1,116 @@
+//! Whether the IOMMU translates what devices read and write.
+
+use node::{Address, Seen};
+
+use crate::{Case, Check, Evidence, Finding, Verdict};
+
+pub(super) const CHECK: Check = Check {
+    name: "iommu",
+    title: "the IOMMU passes devices' accesses through",
+    why: "With the IOMMU translating, every access of a card is looked up, and accesses between \
+          cards and GPUs fail or go round by the processor: NCCL then ends with \
+          IBV_WC_LOC_PROT_ERR (4), vendor error 81 (0x51), or crawls over TCP. Without GPUs it \
+          costs some speed and nothing breaks.",
+    run,
+};
+
+fn run(case: &Case<'_>) -> Vec<Finding> {
+    let cards =
+        case.devices().into_iter().filter_map(|device| Some((device.name.clone(), device.pci?)));
+    let gpus = case.gpus().into_iter().map(|gpu| (format!("GPU {}", gpu.index), gpu.pci));
+    let functions: Vec<(String, Address)> = cards.chain(gpus).collect();
+    if case.node.iommu.groups.is_empty() {
+        return off(case, &functions);
+    }
+    if functions.is_empty() {
+        return machine(case);
+    }
+    functions.iter().map(|(name, address)| of_function(case, name, *address)).collect()
+}
+
+/// No groups: there is no IOMMU, or it is off; or the tree does not have them.
+fn off(case: &Case<'_>, functions: &[(String, Address)]) -> Vec<Finding> {
+    if functions.is_empty() && case.node.devices.is_empty() && !case.tree.exists("/sys/kernel") {
+        return vec![Finding::unknown("host", "nothing here tells of an IOMMU")];
+    }
+    let groups = Evidence::new("/sys/kernel/iommu_groups", "no groups");
+    vec![Finding::ok("host", "there is no IOMMU, or it is off").read(groups)]
+}
+
+/// No device to judge: what the machine does.
+fn machine(case: &Case<'_>) -> Vec<Finding> {
+    let groups = &case.node.iommu.groups;
+    let translating =
+        groups.iter().find(|(_, kind)| kind.value().is_some_and(|kind| translates(kind)));
+    let (group, state) = match translating {
+        Some((group, _)) => (group, "translates"),
+        None => match groups.iter().next() {
+            Some((group, _)) => (group, "passes through"),
+            None => return Vec::new(),
+        },
+    };
+    let summary =
+        format!("the IOMMU {state} ({} groups); there is no RDMA card to judge", groups.len());
+    vec![Finding::note("host", summary).read(case.file(type_file(group)))]
+}
+
+fn of_function(case: &Case<'_>, name: &str, address: Address) -> Finding {
+    let Some(group) = case.function(address).and_then(|function| function.iommu_group.as_ref())
+    else {
+        return Finding::ok(name, "in no IOMMU group: not translated");
+    };
+    let file = case.file(type_file(group));
+    match case.node.iommu.groups.get(group) {
+        Some(Seen::Value(kind)) if translates(kind) => translating(case, name, kind).read(file),
+        Some(Seen::Value(kind)) if kind == "identity" => {
+            Finding::ok(name, "the IOMMU passes it through (identity)").read(file)
+        }
+        Some(Seen::Value(kind)) => Finding::note(
+            name,
+            format!("its IOMMU group is {kind}: a virtual machine or another program holds it"),
+        )
+        .read(file),
+        Some(Seen::Absent) | None => by_arguments(case, name).read(file),
+        Some(_) => Finding::unknown(name, "the kind of its IOMMU group cannot be read").read(file),
+    }
+}
+
+fn translates(kind: &str) -> bool {
+    matches!(kind, "DMA" | "DMA-FQ")
+}
+
+fn translating(case: &Case<'_>, name: &str, kind: &str) -> Finding {
+    let verdict = if case.moves_gpu_memory() { Verdict::Problem } else { Verdict::Note };
+    let finding = Finding::new(verdict, name, format!("the IOMMU translates accesses ({kind})"));
+    let argument = match case.node.host.architecture.as_deref() {
+        Some("aarch64") => "iommu.passthrough=1",
+        _ => "iommu=pt",
+    };
+    finding
+        .fix(format!("Add `{argument}` to the kernel's command line and restart the machine."))
+        .fix(
+            "OpenShift: `wirelane k8s machineconfig` prints the MachineConfig; it restarts the \
+             nodes.",
+        )
+}
+
+/// Kernels before 4.19 tell no kind; what they were started with is a hint, since another default may be built in.
+fn by_arguments(case: &Case<'_>, name: &str) -> Finding {
+    let arguments = &case.node.host.kernel_arguments;
+    let evidence = Evidence::new("/proc/cmdline", arguments.join(" "));
+    let through = arguments.iter().any(|argument| PASSING.contains(&argument.as_str()));
+    let finding = if through {
+        Finding::ok(name, "the kernel was told to pass devices through")
+    } else {
+        Finding::unknown(name, "this kernel does not tell whether the IOMMU translates")
+            .fix("Look for \"Default domain type\" in the kernel's log: `dmesg | grep -i iommu`.")
+    };
+    finding.read(evidence)
+}
+
+fn type_file(group: &str) -> String {
+    format!("/sys/kernel/iommu_groups/{group}/type")
+}
+
+const PASSING: &[&str] =
+    &["iommu=pt", "iommu.passthrough=1", "intel_iommu=off", "amd_iommu=off", "iommu=off"];

@@ -1,0 +1,159 @@
+//! PCIe links, hop by hop, against what both of their ends can do.
+
+use std::collections::BTreeSet;
+
+use node::{Address, Device, Function, PciLink};
+
+use crate::case::{gbps, is_restricted, is_software};
+use crate::{Case, Check, Finding};
+
+pub(super) const CHECK: Check = Check {
+    name: "pcie",
+    title: "every PCIe link up to the root has the width and speed that both its ends can have",
+    why: "A card whose slot came up narrower or slower cannot carry its port's rate, and nothing \
+          of it shows on the port. The slot may be below a switch, so every hop counts. A card \
+          that could do more than its slot is no fault.",
+    run,
+};
+
+fn run(case: &Case<'_>) -> Vec<Finding> {
+    let mut seen = BTreeSet::new();
+    let mut findings = Vec::new();
+    for device in case.devices().into_iter().filter(|device| !is_software(device)) {
+        let Some(function) = device.pci.and_then(|address| case.function(own(case, address)))
+        else {
+            continue;
+        };
+        let need = need_gbps(device);
+        seen.extend(hops(case, function).map(|(child, _)| child.address));
+        let hops: Vec<Finding> = hops(case, function)
+            .filter_map(|(child, parent)| degraded(case, &device.name, child, parent, need, true))
+            .collect();
+        if hops.is_empty() {
+            findings.push(whole(case, device, function, need));
+        }
+        findings.extend(hops);
+    }
+    for gpu in case.gpus() {
+        let Some(function) = case.function(gpu.pci) else { continue };
+        let name = format!("GPU {}", gpu.index);
+        // A GPU that has nothing to do slows its own link down; that it is narrow is a fault at any time.
+        let hops = hops(case, function).filter(|(child, _)| seen.insert(child.address));
+        findings.extend(hops.filter_map(|(child, parent)| {
+            degraded(case, &name, child, parent, None, child.address != function.address)
+        }));
+    }
+    findings
+}
+
+/// A virtual function has its card's link.
+fn own(case: &Case<'_>, address: Address) -> Address {
+    case.function(address).and_then(|function| function.physical_function).unwrap_or(address)
+}
+
+/// Links from a function to the root, each with its lower and upper end. Of what is above a function every second
+/// is the inside of a switch, which is no link.
+fn hops<'c>(
+    case: &Case<'c>,
+    from: &'c Function,
+) -> impl Iterator<Item = (&'c Function, &'c Function)> + use<'c> {
+    let case = *case;
+    let chain: Vec<Address> =
+        std::iter::once(from.address).chain(from.above.iter().copied()).collect();
+    let pairs: Vec<(Address, Address)> =
+        chain.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+    pairs
+        .into_iter()
+        .filter_map(move |(child, parent)| Some((case.function(child)?, case.function(parent)?)))
+}
+
+fn degraded(
+    case: &Case<'_>,
+    of: &str,
+    child: &Function,
+    parent: &Function,
+    need: Option<f64>,
+    with_speed: bool,
+) -> Option<Finding> {
+    let now = &child.link;
+    let best = PciLink {
+        speed_gts: now.speed_gts,
+        width: now.width,
+        max_speed_gts: both(now.max_speed_gts, parent.link.max_speed_gts),
+        max_width: both(now.max_width, parent.link.max_width),
+    };
+    let narrow = is_less(now.width.map(f64::from), best.max_width.map(f64::from));
+    let slow = with_speed && is_less(now.speed_gts, best.max_speed_gts);
+    if !narrow && !slow {
+        return None;
+    }
+    let summary = format!(
+        "the PCIe link below {} runs at {}, and both ends can do {}",
+        parent.address,
+        words(now.speed_gts, now.width),
+        words(best.max_speed_gts, best.max_width)
+    );
+    let (carries, _) = now.gbps();
+    let holds_back = matches!((carries, need), (Some(carries), Some(need)) if carries < need);
+    let finding =
+        if holds_back { Finding::problem(of, summary) } else { Finding::warning(of, summary) };
+    let files = [child, parent].into_iter().flat_map(|function| evidence(case, function));
+    Some(finding.read_all(files).fix("Reseat the card and its riser, then try another slot.").fix(
+        format!(
+            "Look at the slot's settings in the firmware set-up, and at `lspci -vv -s {}` \
+             (LnkSta).",
+            child.address
+        ),
+    ))
+}
+
+/// All links are as good as their ends; whether that is enough for the port is another question.
+fn whole(case: &Case<'_>, device: &Device, function: &Function, need: Option<f64>) -> Finding {
+    let (carries, _) = function.link.gbps();
+    let files = evidence(case, function);
+    let restricted = device.ports.iter().any(is_restricted);
+    match (carries, need) {
+        (Some(carries), Some(need)) if carries < need && !restricted => {
+            let summary = format!(
+                "its slot carries {carries:.0} Gb/s, less than the port's {}",
+                gbps((need * 1000.0) as u64)
+            );
+            Finding::note(&*device.name, summary).read_all(files)
+        }
+        (Some(_), _) => {
+            Finding::ok(&*device.name, "PCIe links are as wide and fast as their ends allow")
+                .read_all(files)
+        }
+        (None, _) => {
+            Finding::unknown(&*device.name, "the PCIe link's speed is not known").read_all(files)
+        }
+    }
+}
+
+fn evidence(case: &Case<'_>, function: &Function) -> Vec<crate::Evidence> {
+    let names = ["current_link_speed", "current_link_width", "max_link_speed", "max_link_width"];
+    names.map(|name| case.file(format!("{}/{name}", function.address.folder()))).to_vec()
+}
+
+/// The rate of the device's fastest active port.
+fn need_gbps(device: &Device) -> Option<f64> {
+    let active = device.ports.iter().filter(|port| port.is_active());
+    active.filter_map(|port| Some(port.rate.value()?.gbps())).max_by(f64::total_cmp)
+}
+
+fn both<T: PartialOrd>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if other < one { other } else { one }),
+        _ => None,
+    }
+}
+
+/// Zero is what functions without a link of their own say.
+fn is_less(now: Option<f64>, best: Option<f64>) -> bool {
+    matches!((now, best), (Some(now), Some(best)) if now > 0.0 && now < best)
+}
+
+fn words(speed_gts: Option<f64>, width: Option<u32>) -> String {
+    let speed = speed_gts.map_or("? GT/s".to_owned(), |speed| format!("{speed} GT/s"));
+    format!("{speed} x{}", width.map_or("?".to_owned(), |width| width.to_string()))
+}

@@ -1,0 +1,142 @@
+//! Ports that carry no traffic.
+
+use node::{Device, LinkLayer, PhysState, Port, PortState, Seen};
+
+use crate::case::{gbps, is_software, is_virtual, port_name};
+use crate::{Case, Check, Finding};
+
+pub(super) const CHECK: Check = Check {
+    name: "ports",
+    title: "each port carries traffic, or another of its card does",
+    why: "Only an ACTIVE port moves data. Programs that take port 1 by habit fail where the cable \
+          is on port 2, and an InfiniBand port stays in INIT until a subnet manager gives it an \
+          address.",
+    run,
+};
+
+fn run(case: &Case<'_>) -> Vec<Finding> {
+    case.devices().into_iter().flat_map(|device| of_device(case, device)).collect()
+}
+
+fn of_device(case: &Case<'_>, device: &Device) -> Vec<Finding> {
+    if device.ports.is_empty() {
+        let finding =
+            Finding::problem(&*device.name, "the device has no port: its driver did not start it");
+        let finding = finding.fix("Look for its errors: `wirelane doctor kernel-log`, `dmesg`.");
+        return vec![finding];
+    }
+    device.ports.iter().map(|port| of_port(case, device, port)).collect()
+}
+
+fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
+    let name = port_name(device, port);
+    let finding = match &port.state {
+        Seen::Value(PortState::Active | PortState::ActiveDefer) => {
+            return active(case, device, port);
+        }
+        Seen::Value(PortState::Init) => {
+            waiting(&name, "INIT: the link is up, and no subnet manager has answered")
+        }
+        Seen::Value(PortState::Armed) => {
+            waiting(&name, "ARMED: the subnet manager has not finished with this port")
+        }
+        Seen::Value(_) => down(case, device, port),
+        other => {
+            let why = other.why_not().unwrap_or_default();
+            Finding::unknown(name, format!("the port's state {why}"))
+        }
+    };
+    let finding = finding.read(case.port_file(device, port, "state"));
+    let finding = finding.read(case.port_file(device, port, "phys_state"));
+    if port.link_layer == Seen::Value(LinkLayer::InfiniBand) {
+        return finding.read(case.port_file(device, port, "sm_lid"));
+    }
+    finding
+}
+
+fn active(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
+    let rate = port.rate.value().map(|rate| gbps(rate.mbps)).unwrap_or_default();
+    let layer = port.link_layer.value().map_or("", |layer| layer.name());
+    let finding = Finding::ok(port_name(device, port), format!("ACTIVE {layer} {rate}"));
+    finding.read(case.port_file(device, port, "state"))
+}
+
+fn waiting(name: &str, summary: &str) -> Finding {
+    Finding::problem(name, summary)
+        .fix(
+            "Start a subnet manager on the fabric: in the switch, or `systemctl start opensm` on \
+             one host.",
+        )
+        .fix(
+            "With one running: look at its log for this port's GUID, and at the partition it puts \
+             it in.",
+        )
+}
+
+fn down(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
+    let name = port_name(device, port);
+    if let Some(active) = active_sibling(case, device, port) {
+        let summary = format!("no link here; the card's cable is on {active}");
+        return Finding::note(name, summary).fix(format!("Use {active}."));
+    }
+    let cause = cause(port);
+    let summary = format!("the port is down: {cause}");
+    let finding = if case.may_be_idle(device) {
+        Finding::note(name, summary)
+    } else if is_spare(case, device) {
+        Finding::warning(name, format!("{summary}; other cards are active"))
+    } else {
+        Finding::problem(name, summary)
+    };
+    remedies(finding, device, port)
+}
+
+/// Whether nothing says that this card ought to have a link: others of other models do the work.
+fn is_spare(case: &Case<'_>, device: &Device) -> bool {
+    let active = |device: &Device| device.ports.iter().any(Port::is_active);
+    let twins = case.same_model(device).into_iter().any(active);
+    !twins && case.devices().into_iter().any(active)
+}
+
+fn active_sibling(case: &Case<'_>, device: &Device, port: &Port) -> Option<String> {
+    let own = device
+        .ports
+        .iter()
+        .filter(|other| other.number != port.number)
+        .map(|other| (device, other));
+    let card = case.same_card(device).into_iter().filter(|_| !is_virtual(device));
+    let card = card.flat_map(|device| device.ports.iter().map(move |port| (device, port)));
+    let mut siblings = own.chain(card.filter(|(device, _)| !is_virtual(device)));
+    siblings.find(|(_, port)| port.is_active()).map(|(device, port)| port_name(device, port))
+}
+
+fn cause(port: &Port) -> &'static str {
+    match port.phys_state {
+        Seen::Value(PhysState::Polling) => "it looks for a partner and finds none",
+        Seen::Value(PhysState::Disabled) => "it is switched off, or nothing is plugged in",
+        Seen::Value(PhysState::PortConfigurationTraining | PhysState::LinkErrorRecovery) => {
+            "it is trying to agree with its partner"
+        }
+        Seen::Value(PhysState::LinkUp) => "there is a link, and it is not in use",
+        _ => "no link",
+    }
+}
+
+fn remedies(finding: Finding, device: &Device, port: &Port) -> Finding {
+    let finding = match &port.netdev {
+        Some(netdev) => finding.fix(format!("ip link set {netdev} up")),
+        None => finding,
+    };
+    if is_software(device) {
+        return finding;
+    }
+    if is_virtual(device) {
+        return finding.fix(
+            "On the host: `ip link set PF vf NUMBER state enable`, and look at the card's own \
+             link.",
+        );
+    }
+    finding
+        .fix("Check cable and transceiver, and that the switch's port is enabled.")
+        .fix("Unused on purpose: nothing to do.")
+}

@@ -1,0 +1,115 @@
+//! Whether this user may open the devices' nodes.
+
+use node::{Device, FileNode, Seen};
+
+use crate::{Case, Check, Evidence, Finding};
+
+pub(super) const CHECK: Check = Check {
+    name: "rights",
+    title: "this user may open the nodes of /dev/infiniband",
+    why: "Programs use a device by its node /dev/infiniband/uverbsN. A container sees every \
+          device of its host, and can use only those whose nodes it was given.",
+    run,
+};
+
+fn run(case: &Case<'_>) -> Vec<Finding> {
+    if !case.tree.is_live()
+        && case.node.char_devices.is_empty()
+        && !case.tree.exists("/dev/infiniband")
+    {
+        return vec![Finding::unknown("host", "the tree has no /dev, so rights cannot be told")];
+    }
+    let mut findings: Vec<Finding> =
+        case.node.devices.iter().filter_map(|device| of_device(case, device)).collect();
+    findings.extend(strays(case));
+    findings
+}
+
+fn of_device(case: &Case<'_>, device: &Device) -> Option<Finding> {
+    let path = format!("/dev/infiniband/{}", device.uverbs.as_deref()?);
+    let node = case.tree.node(&path);
+    let Seen::Value(node) = node else { return Some(not_given(case, device, &path, &node)) };
+    let evidence = Evidence::new(&*path, rights(&node));
+    Some(match may_open(case, &node) {
+        Some(true) => Finding::ok(&*device.name, "its node can be opened").read(evidence),
+        None => {
+            Finding::unknown(&*device.name, "whose rights are meant is not known").read(evidence)
+        }
+        Some(false) => {
+            let who = case.node.process.uid.unwrap_or_default();
+            Finding::problem(&*device.name, format!("user {who} may not open its node"))
+                .read(evidence)
+                .fix(format!("chmod 0666 {path}"))
+                .fix(
+                    "To keep it so: a udev rule `KERNEL==\"uverbs*\", MODE=\"0666\"` (rdma-core \
+                     brings one).",
+                )
+        }
+    })
+}
+
+fn not_given(case: &Case<'_>, device: &Device, path: &str, node: &Seen<FileNode>) -> Finding {
+    let evidence = Evidence::new(path, node.why_not().unwrap_or_default());
+    let in_container = case.node.host.container.is_some();
+    if in_container && case.node.devices.iter().any(|device| case.is_given(device)) {
+        let summary = "seen from this container, and not given to it";
+        return Finding::note(&*device.name, summary).read(evidence);
+    }
+    if in_container {
+        return Finding::problem(
+            &*device.name,
+            "this container was given no RDMA device, though it sees some",
+        )
+        .read(evidence)
+        .fix(
+            "Kubernetes: request the device plugin's resource in `resources.limits`, e.g. \
+             `rdma/hca: 1`.",
+        )
+        .fix("Docker and podman: `--device /dev/infiniband`.");
+    }
+    Finding::problem(&*device.name, "it has no node in /dev/infiniband")
+        .read(evidence)
+        .fix("udevadm trigger --subsystem-match=infiniband_verbs")
+}
+
+/// Nodes whose device is not seen: it is in another network namespace.
+fn strays(case: &Case<'_>) -> Vec<Finding> {
+    let known: Vec<&str> =
+        case.node.devices.iter().filter_map(|device| device.uverbs.as_deref()).collect();
+    let nodes =
+        case.node.char_devices.iter().filter_map(|file| file.path.strip_prefix("/dev/infiniband/"));
+    let strays = nodes.filter(|name| name.starts_with("uverbs") && !known.contains(name));
+    strays
+        .map(|name| {
+            Finding::note(
+                name,
+                "the node is here and its device is not: it belongs to another network namespace",
+            )
+            .read(case.file(format!("/sys/class/infiniband_verbs/{name}/ibdev")))
+        })
+        .collect()
+}
+
+/// Whether this process may read and write; `None`: who it is, is not known.
+fn may_open(case: &Case<'_>, node: &FileNode) -> Option<bool> {
+    let process = &case.node.process;
+    let overrides =
+        process.capabilities.is_some_and(|held| held.effective >> DAC_OVERRIDE & 1 == 1);
+    let uid = process.uid?;
+    if overrides || (uid == 0 && process.capabilities.is_none()) {
+        return Some(true);
+    }
+    let shift = match () {
+        () if uid == node.uid => 6,
+        () if process.groups.contains(&node.gid) => 3,
+        () => 0,
+    };
+    Some(node.mode >> shift & 0o6 == 0o6)
+}
+
+fn rights(node: &FileNode) -> String {
+    format!("mode {:04o}, user {}, group {}", node.mode & 0o7777, node.uid, node.gid)
+}
+
+/// CAP_DAC_OVERRIDE.
+const DAC_OVERRIDE: u32 = 1;

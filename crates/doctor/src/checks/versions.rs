@@ -1,0 +1,49 @@
+//! Cards of one model with different firmware.
+
+use std::collections::BTreeMap;
+
+use node::Device;
+
+use crate::case::is_virtual;
+use crate::{Case, Check, Finding};
+
+pub(super) const CHECK: Check = Check {
+    name: "versions",
+    title: "cards of one model have one firmware",
+    why: "Faults that come and go with the card are hard to find when each has a firmware of its \
+          own.",
+    run,
+};
+
+fn run(case: &Case<'_>) -> Vec<Finding> {
+    let mut models: BTreeMap<String, Vec<&Device>> = BTreeMap::new();
+    for device in case.devices().into_iter().filter(|device| !is_virtual(device)) {
+        if let (Some(model), Some(_)) = (case.model(device), device.firmware.value()) {
+            models.entry(model).or_default().push(device);
+        }
+    }
+    models
+        .into_iter()
+        .filter(|(_, cards)| cards.len() > 1)
+        .map(|(model, cards)| of_model(case, &model, &cards))
+        .collect()
+}
+
+fn of_model(case: &Case<'_>, model: &str, cards: &[&Device]) -> Finding {
+    let mut versions: Vec<&str> =
+        cards.iter().filter_map(|card| card.firmware.value()).map(String::as_str).collect();
+    versions.sort_unstable();
+    versions.dedup();
+    let name = cards[0].hca_type.value().map_or(model.trim(), String::as_str);
+    match versions.as_slice() {
+        [one] => {
+            Finding::ok("host", format!("all {} cards {name} have firmware {one}", cards.len()))
+        }
+        several => Finding::note(
+            "host",
+            format!("cards {name} have different firmware: {}", several.join(", ")),
+        )
+        .read_all(cards.iter().map(|card| case.file(format!("{}/fw_ver", card.folder()))))
+        .fix("Bring all to the newest: `mlxfwmanager -u`, or the vendor's tool; then restart."),
+    }
+}

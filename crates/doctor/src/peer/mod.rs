@@ -1,0 +1,199 @@
+//! Two machines that should talk: whether their fabrics fit together.
+
+mod infiniband;
+mod roce;
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use node::{Device, LinkLayer, Node, NodeType, Port, Seen};
+
+use super::case::{gbps, is_roce, port_name};
+use super::{Case, Evidence, Finding, rates};
+
+/// Why comparing matters: what a finding says that no check has made.
+const WHY: &str = "Each end may be healthy by itself, and the two not fit: another \
+                              link layer, another version of RoCE, another subnet, another size \
+                              of packets. Connections between them then time out.";
+
+/// Compares this machine with another.
+pub fn compare(ours: &Case<'_>, theirs: &Case<'_>) -> Vec<Finding> {
+    let (here, there) = (ends(ours), ends(theirs));
+    if here.is_empty() || there.is_empty() {
+        return vec![named(nobody(ours, &here, &there))];
+    }
+    let pairs: Vec<(&End<'_>, &End<'_>)> =
+        here.iter().flat_map(|one| there.iter().map(move |other| (one, other))).collect();
+    let same_kind: Vec<(&End<'_>, &End<'_>)> =
+        pairs.into_iter().filter(|(one, other)| one.kind == other.kind).collect();
+    if same_kind.is_empty() {
+        return vec![named(no_common_kind(&here, &there))];
+    }
+    let mut findings = Vec::new();
+    findings.extend(roce::compare(&same_kind));
+    findings.extend(infiniband::compare(&same_kind));
+    findings.extend(rates_differ(&same_kind));
+    findings.extend(versions(ours.node, theirs.node));
+    findings.into_iter().map(named).collect()
+}
+
+/// An active port, with what the other end must fit.
+struct End<'n> {
+    name: String,
+    kind: Kind,
+    port: &'n Port,
+    mbps: Option<u64>,
+    networks: Vec<(IpAddr, u8)>,
+}
+
+/// Ports of different kinds cannot talk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    InfiniBand,
+    Roce,
+    Iwarp,
+    Other,
+}
+
+fn ends<'n>(case: &Case<'n>) -> Vec<End<'n>> {
+    let end = |(device, port): (&'n Device, &'n Port)| End {
+        name: port_name(device, port),
+        kind: kind(device, port),
+        port,
+        mbps: rates::now(case, device, port).map(|told| told.mbps),
+        networks: case.netdev(port).map(|netdev| netdev.ips.clone()).unwrap_or_default(),
+    };
+    case.active_ports().map(end).collect()
+}
+
+fn kind(device: &Device, port: &Port) -> Kind {
+    match port.link_layer {
+        Seen::Value(LinkLayer::InfiniBand) => Kind::InfiniBand,
+        _ if is_roce(device, port) => Kind::Roce,
+        _ if device.node_type == Seen::Value(NodeType::Rnic) => Kind::Iwarp,
+        _ => Kind::Other,
+    }
+}
+
+fn nobody(ours: &Case<'_>, here: &[End<'_>], there: &[End<'_>]) -> Finding {
+    let which = match (here.is_empty(), there.is_empty()) {
+        (true, true) => "neither machine has",
+        (true, false) => "this machine does not have",
+        _ => "the peer does not have",
+    };
+    let finding = Finding::problem("peer", format!("{which} an active RDMA port"));
+    let devices: Vec<&str> = ours.node.devices.iter().map(|device| device.name.as_str()).collect();
+    finding
+        .read(Evidence::new("devices here", devices.join(", ")))
+        .fix("Run `wirelane doctor ports` at that end.")
+}
+
+fn no_common_kind(here: &[End<'_>], there: &[End<'_>]) -> Finding {
+    let kinds = |ends: &[End<'_>]| {
+        let kinds: BTreeSet<Kind> = ends.iter().map(|end| end.kind).collect();
+        kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
+    };
+    Finding::problem(
+        "peer",
+        format!("no common link layer: {} here, {} there", kinds(here), kinds(there)),
+    )
+    .read_all(here.iter().map(|end| Evidence::new(format!("here, {}", end.name), end.kind.name())))
+    .read_all(
+        there.iter().map(|end| Evidence::new(format!("there, {}", end.name), end.kind.name())),
+    )
+    .fix(
+        "A VPI card can change: `mlxconfig -d DEVICE set LINK_TYPE_P1=2` (Ethernet; 1 is \
+         InfiniBand), then restart.",
+    )
+}
+
+fn rates_differ(pairs: &[(&End<'_>, &End<'_>)]) -> Option<Finding> {
+    let fastest = |ends: BTreeSet<u64>| ends.last().copied();
+    let here = fastest(pairs.iter().filter_map(|(one, _)| one.mbps).collect())?;
+    let there = fastest(pairs.iter().filter_map(|(_, other)| other.mbps).collect())?;
+    if here == there {
+        return Some(Finding::ok("peer", format!("both ends have {}", gbps(here))));
+    }
+    let finding = Finding::note(
+        "peer",
+        format!("{} here and {} there: the slower end sets the pace", gbps(here), gbps(there)),
+    );
+    Some(finding.fix(
+        "On such pairs congestion control matters: `wirelane doctor flow-control ecn` at both \
+         ends.",
+    ))
+}
+
+fn versions(ours: &Node, theirs: &Node) -> Vec<Finding> {
+    let firmware = |node: &Node| -> BTreeSet<(String, String)> {
+        let known = node.devices.iter().filter_map(|device| {
+            Some((device.hca_type.value()?.clone(), device.firmware.value()?.clone()))
+        });
+        known.collect()
+    };
+    let (here, there) = (firmware(ours), firmware(theirs));
+    let models: BTreeSet<&String> = here.iter().map(|(model, _)| model).collect();
+    let of = |all: &BTreeSet<(String, String)>, model: &str| {
+        all.iter()
+            .filter(|(other, _)| other == model)
+            .map(|(_, version)| version.clone())
+            .collect::<BTreeSet<String>>()
+    };
+    let mut findings: Vec<Finding> = Vec::new();
+    for model in models {
+        let (ours, theirs) = (of(&here, model), of(&there, model));
+        if !theirs.is_empty() && ours != theirs {
+            let list =
+                |versions: BTreeSet<String>| versions.into_iter().collect::<Vec<_>>().join(", ");
+            findings.push(
+                Finding::note("peer", format!("different firmware of {model} at the two ends"))
+                    .read(Evidence::new("here: fw_ver", list(ours)))
+                    .read(Evidence::new("there: fw_ver", list(theirs))),
+            );
+        }
+    }
+    if let (Some(ours), Some(theirs)) = (ours.host.kernel.value(), theirs.host.kernel.value())
+        && ours != theirs
+    {
+        let finding = Finding::note("peer", "different kernels at the two ends");
+        findings
+            .push(finding.read(Evidence::new("here", ours)).read(Evidence::new("there", theirs)));
+    }
+    findings
+}
+
+fn gid_evidence(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Evidence> {
+    let mut seen = BTreeSet::new();
+    let places = pairs.iter().flat_map(|(one, other)| [("here", *one), ("there", *other)]);
+    let mut evidence = Vec::new();
+    for (place, end) in places.filter(|(place, end)| seen.insert((*place, end.name.clone()))) {
+        let gids =
+            end.port.gids.iter().filter(|gid| !gid.is_link_local() || end.kind == Kind::InfiniBand);
+        let gids: Vec<String> = gids
+            .take(MOST_SHOWN)
+            .map(|gid| format!("{} {}", gid.gid, gid.kind.value().map_or("", |kind| kind.name())))
+            .collect();
+        let value = if gids.is_empty() { "none".to_owned() } else { gids.join(", ") };
+        evidence.push(Evidence::new(format!("{place}, {}: addresses", end.name), value));
+    }
+    evidence
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::InfiniBand => "InfiniBand",
+            Kind::Roce => "RoCE",
+            Kind::Iwarp => "iWARP",
+            Kind::Other => "another",
+        }
+    }
+}
+
+fn named(mut finding: Finding) -> Finding {
+    finding.check = "peer";
+    finding.why = WHY;
+    finding
+}
+
+const MOST_SHOWN: usize = 4;

@@ -1,0 +1,131 @@
+//! Two machines that should talk, and one machine at two times.
+
+use doctor::checklist::{self, State};
+use doctor::{Case, Finding, Verdict, examine, peer, since};
+use node::{Node, Tree};
+use serde_json::{Value, json};
+
+use crate::{changed, report, tree};
+
+fn compare(ours: &Tree, theirs: &Tree) -> Vec<Finding> {
+    let (here, there) = (Node::read(ours), Node::read(theirs));
+    peer::compare(&Case::of(&here, ours), &Case::of(&there, theirs))
+}
+
+#[track_caller]
+fn says(findings: &[Finding], verdict: Verdict, words: &str) {
+    let found = findings
+        .iter()
+        .any(|finding| finding.verdict == verdict && finding.summary.contains(words));
+    assert!(found, "no {verdict:?} with {words:?} in {findings:#?}");
+}
+
+#[track_caller]
+fn is_well(findings: &[Finding]) {
+    assert!(findings.iter().all(|finding| finding.verdict == Verdict::Ok), "{findings:#?}");
+}
+
+#[test]
+fn a_machine_fits_itself() {
+    is_well(&compare(&tree("mlx5-roce"), &tree("mlx5-roce")));
+    is_well(&compare(&tree("ndr8"), &tree("ndr8")));
+}
+
+#[test]
+fn ends_that_do_not_fit() {
+    let roce = tree("mlx5-roce");
+    says(
+        &compare(&roce, &tree("empty")),
+        Verdict::Problem,
+        "the peer does not have an active RDMA port",
+    );
+    says(&compare(&roce, &tree("cx3-port2")), Verdict::Problem, "no common link layer");
+    says(&compare(&roce, &tree("siw")), Verdict::Problem, "no common link layer");
+    says(&compare(&roce, &tree("mtu")), Verdict::Warning, "in one subnet");
+    says(&compare(&roce, &tree("roce-no-ip")), Verdict::Problem, "no common version of RoCE");
+    says(&compare(&roce, &tree("bnxt")), Verdict::Warning, "is in the same subnet");
+}
+
+#[test]
+fn infiniband_needs_one_fabric_and_one_partition() {
+    let ours = tree("cx3-port2");
+    let port = "/sys/class/infiniband/mlx4_0/ports/2";
+    let limited = changed("cx3-port2", |json| {
+        json["files"][format!("{port}/pkeys/0")] = Value::from("0x8001\n")
+    });
+    says(&compare(&ours, &limited), Verdict::Problem, "no common partition");
+    let elsewhere = changed("cx3-port2", |json| {
+        json["files"][format!("{port}/gids/0")] =
+            Value::from("fec0:0000:0000:0001:f452:1403:007b:e0e2\n");
+    });
+    says(&compare(&ours, &elsewhere), Verdict::Problem, "different subnet prefixes");
+}
+
+#[test]
+fn versions_are_compared() {
+    let newer = changed("mlx5-roce", |json| {
+        json["files"]["/sys/class/infiniband/mlx5_0/fw_ver"] = Value::from("22.43.2026\n");
+        json["files"]["/proc/sys/kernel/osrelease"] = Value::from("6.8.0\n");
+    });
+    let findings = compare(&tree("mlx5-roce"), &newer);
+    says(&findings, Verdict::Note, "different firmware of MT4125");
+    says(&findings, Verdict::Note, "different kernels");
+}
+
+#[test]
+fn what_changed_since_then() {
+    let (then, now) = (
+        tree("mlx5-roce"),
+        changed("mlx5-roce", |json| {
+            let port = "/sys/class/infiniband/mlx5_0/ports/1";
+            json["files"][format!("{port}/rate")] = Value::from("25 Gb/sec (1X EDR)\n");
+            json["files"][format!("{port}/counters/link_downed")] = Value::from("2\n");
+            json["answers"]["ethtool"]["ens1np0"]["speed_mbps"] = json!(25000);
+        }),
+    );
+    let (before, after) = (Node::read(&then), Node::read(&now));
+    let since = since::compare((&before, &report(&then)), (&after, &report(&now)));
+    let facts: Vec<&str> = since.changes.iter().map(|change| change.fact).collect();
+    assert_eq!(facts, ["rate"], "{:?}", since.changes);
+    assert_eq!(since.changes[0].after.as_deref(), Some("25 Gb/s (1X EDR)"));
+    let moved: Vec<(&str, u64, u64)> = since
+        .counters
+        .iter()
+        .map(|moved| (moved.counter.as_str(), moved.before, moved.after))
+        .collect();
+    assert_eq!(moved, [("link_downed", 0, 2)]);
+    let new: Vec<&str> = since.new.iter().map(|finding| finding.check).collect();
+    assert_eq!(new, ["rate", "link-errors"]);
+    assert!(since.gone.is_empty());
+}
+
+#[test]
+fn devices_come_and_go_as_a_whole() {
+    let (then, now) = (tree("ndr8"), tree("mlx5-roce"));
+    let (before, after) = (Node::read(&then), Node::read(&now));
+    let since = since::compare((&before, &report(&then)), (&after, &report(&now)));
+    let gone =
+        since.changes.iter().filter(|change| change.fact == "device" && change.after.is_none());
+    let names: Vec<&str> = gone.map(|change| change.subject.as_str()).collect();
+    assert!(names.contains(&"mlx5_1") && !names.contains(&"mlx5_0"), "{names:?}");
+    assert!(!since.changes.iter().any(|change| change.subject == "mlx5_1 port 1"));
+}
+
+#[test]
+fn the_checklist_of_a_machine_in_production() {
+    let state = |name: &str, title: &str| {
+        let tree = tree(name);
+        let node = Node::read(&tree);
+        let case = Case::of(&node, &tree);
+        let items = checklist::go_through(&case, &examine(&case, &[]));
+        let item = items.into_iter().find(|item| item.title.contains(title));
+        item.unwrap_or_else(|| panic!("no line {title}")).state
+    };
+    assert_eq!(state("mlx5-roce", "MTU"), State::Done);
+    assert_eq!(state("mtu", "MTU"), State::NotDone);
+    assert_eq!(state("memlock", "locked"), State::NotDone);
+    assert_eq!(state("ndr8", "GPUs"), State::Done);
+    assert_eq!(state("mlx5-roce", "GPUs"), State::DoesNotApply);
+    assert_eq!(state("empty", "device present"), State::NotDone);
+    assert_eq!(state("memlock", "packet filter"), State::CannotTell);
+}

@@ -1,0 +1,72 @@
+//! Error lines, with causes looked for on a machine.
+
+use doctor::Case;
+use doctor::explain::{Explained, State, explain, read};
+use node::Node;
+
+use crate::tree;
+
+fn on(name: &str, line: &str) -> Explained {
+    let tree = tree(name);
+    let node = Node::read(&tree);
+    let case = Case::of(&node, &tree);
+    explain(read(line), &case).into_iter().next().unwrap_or_else(|| panic!("{line} is not known"))
+}
+
+#[test]
+fn a_protection_error_names_iommu_and_acs_first_wherever_it_is_read() {
+    let lines = [
+        "IBV_WC_LOC_PROT_ERR(4) vendor_err=81",
+        "NCCL WARN NET/IB : Got completion from peer 10.0.0.1<1> with status=4 opcode=0 len=0 \
+         vendor err 81 (Send)",
+        "ib_mlx5_log.c:177 Local protection on mlx5_0:1/IB (synd 0x4 vend 0x51 hw_synd 0/0)",
+        " Failed status 4: wr_id 0 syndrom 0x51",
+    ];
+    for line in lines {
+        for name in ["iommu", "ndr8", "mlx5-roce", "empty"] {
+            let explained = on(name, line);
+            let first: Vec<Option<&str>> =
+                explained.causes.iter().take(2).map(|cause| cause.check).collect();
+            assert!(
+                first.contains(&Some("iommu")) && first.contains(&Some("acs")),
+                "{name}: {first:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_iommus_state_is_shown_with_its_file() {
+    let seen = on("iommu", "IBV_WC_LOC_PROT_ERR(4) vendor_err=81");
+    let iommu = &seen.causes[0];
+    assert_eq!((iommu.check, iommu.state), (Some("iommu"), State::Seen));
+    let evidence = &iommu.findings[0].evidence[0];
+    assert!(
+        evidence.source.starts_with("/sys/kernel/iommu_groups/") && evidence.value == "DMA-FQ",
+        "{evidence:?}"
+    );
+    let well = on("ndr8", "IBV_WC_LOC_PROT_ERR(4) vendor_err=81");
+    let iommu = well.causes.iter().find(|cause| cause.check == Some("iommu")).expect("a cause");
+    assert_eq!(iommu.state, State::NotHere);
+    assert_eq!(iommu.findings[0].evidence[0].value, "identity");
+}
+
+#[test]
+fn what_is_seen_comes_before_what_is_usual() {
+    let explained = on("mtu", "Failed status 12: wr_id 0 syndrom 0x81");
+    assert_eq!((explained.causes[0].check, explained.causes[0].state), (Some("mtu"), State::Seen));
+    let explained = on("roce-no-ip", "Failed status 12: wr_id 0 syndrom 0x81");
+    assert_eq!((explained.causes[0].check, explained.causes[0].state), (Some("gid"), State::Seen));
+    let explained = on("memlock", "NCCL WARN Call to ibv_reg_mr failed");
+    assert_eq!(
+        (explained.causes[0].check, explained.causes[0].state),
+        (Some("memlock"), State::Seen)
+    );
+}
+
+#[test]
+fn what_is_only_worth_knowing_is_no_cause() {
+    let explained = on("cx3-port2", "Failed status 12: wr_id 0 syndrom 0x81");
+    let ports = explained.causes.iter().find(|cause| cause.check == Some("ports"));
+    assert_eq!(ports.map(|cause| cause.state), Some(State::NotHere));
+}

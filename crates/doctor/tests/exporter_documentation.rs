@@ -1,0 +1,73 @@
+//! docs/exporter.md lists every metric, as the rows say.
+#![allow(missing_docs, reason = "a test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use doctor::watch::rows;
+use metric::Row;
+use node::counters::{STATISTICS, TABLE};
+
+/// What stands between the marks is made of the rows; `WIRELANE_GOLDEN=write` renews it.
+#[test]
+fn the_documentation_lists_the_same() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/exporter.md");
+    let text = std::fs::read_to_string(&path).expect("the documentation");
+    let made = [("own", own()), ("counters", counters()), ("statistics", statistics())];
+    let made = made.iter().fold(text.clone(), |text, (name, table)| replaced(&text, name, table));
+    if std::env::var_os("WIRELANE_GOLDEN").is_some_and(|value| value == "write") {
+        std::fs::write(&path, &made).expect("is written");
+        return;
+    }
+    assert_eq!(
+        text, made,
+        "docs/exporter.md is not as the rows are; renew it by WIRELANE_GOLDEN=write cargo nextest run -p ops documentation"
+    );
+}
+
+fn replaced(text: &str, name: &str, table: &str) -> String {
+    let (begin, end) =
+        (format!("<!-- {name}: made of the rows -->\n"), format!("<!-- end of {name} -->"));
+    let (before, rest) = text.split_once(&begin).expect("where the table begins");
+    let (_, after) = rest.split_once(&end).expect("where it ends");
+    format!("{before}{begin}{table}{end}{after}")
+}
+
+fn line(prefix: &str, row: &Row, more: &str) -> String {
+    let (name, kind, help) = (row.name(), row.kind().name(), row.help());
+    format!("| `{prefix}_{name}` | {kind} | {help}{more} |\n")
+}
+
+fn own() -> String {
+    let lines = rows::RDMA.iter().map(|row| line("rdma", row, ""));
+    lines.chain(rows::OWN.iter().map(|row| line("wirelane", row, ""))).collect()
+}
+
+/// Each metric once, with all files that tell it.
+fn counters() -> String {
+    let mut files: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for row in TABLE {
+        let words = if row.scale == 4 { " × 4" } else { "" };
+        let file = format!("`{}/{}`{words}", row.folder.name(), row.file);
+        files.entry(row.row.name()).or_default().push(file);
+    }
+    let mut told = BTreeSet::new();
+    let rows = TABLE.iter().filter(|row| told.insert(row.row.name()));
+    rows.map(|row| line("rdma", &row.row, &format!(" | {}", files[row.row.name()].join(", "))))
+        .collect()
+}
+
+fn statistics() -> String {
+    let mut names: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for known in STATISTICS {
+        names.entry(known.row.name()).or_default().push(format!("`{}`", known.name));
+    }
+    let mut told = BTreeSet::new();
+    let rows = STATISTICS.iter().filter(|known| told.insert(known.row.name()));
+    rows.map(|known| {
+        let labels: Vec<&str> = known.labels.iter().map(|(name, _)| *name).collect();
+        let more = format!(" | {} | {}", labels.join(", "), names[known.row.name()].join(", "));
+        line("rdma", &known.row, &more)
+    })
+    .collect()
+}

@@ -1,0 +1,11 @@
+//! Jobs on hosts of a fabric: which hosts there are, what runs on each, with which environment, and whether RDMA moved its data.
+//!
+//! Everything here is worked out and nothing is started: facts come from [`node`], opinions about hosts from [`doctor`].
+//! [`job`] makes a job's environment, [`inventory`] reads which hosts a job has, [`launch`] plans a job on them, [`proof`] says what
+//! transferred a job's data, [`k8s`] writes manifests.
+
+pub mod inventory;
+pub mod job;
+pub mod k8s;
+pub mod launch;
+pub mod proof;
