@@ -88,7 +88,7 @@ fn error_lines(bytes: &[u8]) {
 
 /// Output of nccl-tests: what is read has figures that JSON can hold.
 fn nccl_output(bytes: &[u8]) {
-    let Ok(run) = bench::nccl::read(&String::from_utf8_lossy(bytes)) else { return };
+    let Ok(run) = report::nccl::read(&String::from_utf8_lossy(bytes)) else { return };
     let halves = run.collective.rows.iter().flat_map(|row| row.out_of_place.iter().chain(&row.in_place));
     for half in halves {
         assert!(half.time_us.is_finite() && half.bus_gb_per_second.is_finite());

@@ -23,7 +23,7 @@ pub(crate) struct FuzzArgs {
     yes: bool,
 }
 
-/// Targets of `fabric::fuzz`, one of the store's, those of `node::fuzz`, two of `doctor`, and one of `bench`.
+/// Targets of `fabric::fuzz`, one of the store's, those of `node::fuzz`, two of `doctor`, and one of `report`.
 const TARGETS: [&str; 17] = [
     "engine",
     "ring",

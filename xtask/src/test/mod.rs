@@ -125,7 +125,7 @@ impl External {
             python: programs.take("wirelane", "python")?,
             jobs: programs.take("wirelane", "jobs")?,
             monitoring: programs.take("wirelane", "monitoring")?,
-            browser: programs.take("bench", "browser")?,
+            browser: programs.take("report", "browser")?,
             lab: programs.take("xtask", "lab")?,
             lanes: programs.take_all(&[
                 ("rdma-sys", "wire"),

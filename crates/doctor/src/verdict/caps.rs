@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use bench::{Cap, Operation, Point, Rail, Transport};
+use report::{Cap, Operation, Point, Rail, Transport};
 
 use super::{PortSide, Side};
 

@@ -1,7 +1,7 @@
 //! What counters that moved tell of a way.
 
-use bench::Point;
 use node::counters::{Meaning, TABLE};
+use report::Point;
 
 /// What both ends sent again, by their counters; none where they have none.
 pub fn retransmissions(point: &Point) -> Option<u64> {

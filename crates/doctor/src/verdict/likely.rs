@@ -1,6 +1,6 @@
 //! What likely limits a measurement, the most likely first.
 
-use bench::{Cap, Likely, Point, Transport};
+use report::{Cap, Likely, Point, Transport};
 
 use super::{GOOD, Side, counters};
 

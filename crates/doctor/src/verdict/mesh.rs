@@ -1,6 +1,6 @@
 //! Every pair of several hosts: which rounds they are measured in, and which link or host is slow.
 
-use bench::{Failed, Matrix, SlowHost, SlowLink};
+use report::{Failed, Matrix, SlowHost, SlowLink};
 
 /// What a pair gave, by the places of its hosts: from one towards the other.
 #[derive(Debug, Clone, PartialEq)]

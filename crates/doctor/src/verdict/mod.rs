@@ -16,7 +16,7 @@ pub use counters::retransmissions;
 pub use mesh::{Measured, matrix, rounds};
 pub use side::{Hop, NetSide, PortSide, Side, Trouble};
 
-use bench::{Cap, Point, Test, Transport, Verdict};
+use report::{Cap, Point, Test, Transport, Verdict};
 
 /// Judges a run. The best point tells what was reached; what is known of both ends, what should be.
 pub fn judge(points: &[Point], here: &Side, there: Option<&Side>) -> Verdict {

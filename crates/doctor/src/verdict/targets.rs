@@ -1,6 +1,6 @@
 //! What people may expect of a fabric where they say nothing: said as notes, and no failure.
 
-use bench::{Point, Test, Transport};
+use report::{Point, Test, Transport};
 
 use super::Side;
 

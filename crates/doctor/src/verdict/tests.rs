@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench::{Latency, Operation, Outcome, Plan, Point, Rail, Test, Transport};
+use report::{Latency, Operation, Outcome, Plan, Point, Rail, Test, Transport};
 
 use super::*;
 

@@ -3,8 +3,8 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use bench::{Limit, Operation, Plan, Test, Transport};
 use clap::{Args, ValueEnum};
+use report::{Limit, Operation, Plan, Test, Transport};
 
 use crate::size::{Size, seconds, seconds_or_none};
 use crate::transport;

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use bench::{Document, Limit, Operation, Plan, Point, PortPair, RunKind, Test, Transport, Verdict};
 use clap::Args;
 use doctor::verdict::{self, Side};
+use measure::PortPair;
+use report::{Document, Limit, Operation, Plan, Point, RunKind, Test, Transport, Verdict};
 
 use super::expect::Expect;
 use super::run::{OutputArgs, Run, Shown, begin};

@@ -1,6 +1,6 @@
 //! Measurements as comma-separated values (RFC 4180).
 
-use bench::Point;
+use report::Point;
 
 use super::run::Shown;
 

@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use bench::{Expectation, Point, Test, Verdict};
 use doctor::verdict::best;
+use report::{Expectation, Point, Test, Verdict};
 
 use crate::exit::Failure;
 

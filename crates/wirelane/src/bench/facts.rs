@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bench::{Facts, KERNEL};
 use doctor::Case;
 use doctor::verdict::Side;
+use measure::{Facts, KERNEL};
 use metric::Kind;
 use node::counters::{Counter, Folder};
 use node::{Node, Tree};

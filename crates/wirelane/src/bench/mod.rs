@@ -1,7 +1,7 @@
 //! `wirelane bench`: measures what the fabric gives, and says whether that is what it should give.
 //!
 //! One file for each subcommand. `target.rs` finds the other end, `args.rs` has what several of them ask, `facts.rs` what
-//! this host tells of itself; the measuring is in crate `bench`, the judging in `doctor::verdict`.
+//! this host tells of itself; the measuring is in crate `measure`, its results in `report`, the judging in `doctor::verdict`.
 
 mod args;
 mod child;
@@ -20,8 +20,9 @@ mod target;
 mod text;
 mod torch;
 
-use bench::{Test, Ways};
+use ::report::Test;
 use clap::{Args, Subcommand};
+use measure::Ways;
 
 use crate::cli::Global;
 use crate::config::Settings;
@@ -95,12 +96,18 @@ fn ways(global: &Global, settings: &Settings) -> Result<Ways, Failure> {
 }
 
 /// What cannot be meant is the user's; all else could not be done.
-impl From<bench::Error> for Failure {
-    fn from(error: bench::Error) -> Self {
+impl From<measure::Error> for Failure {
+    fn from(error: measure::Error) -> Self {
         match error.kind {
-            bench::Kind::Misuse => Failure::usage(error.to_string()),
-            bench::Kind::Refused | bench::Kind::Gone => Failure::failed(error.to_string()),
+            measure::Kind::Misuse => Failure::usage(error.to_string()),
+            measure::Kind::Refused | measure::Kind::Gone => Failure::failed(error.to_string()),
         }
+    }
+}
+
+impl From<::report::PlanError> for Failure {
+    fn from(error: ::report::PlanError) -> Self {
+        measure::Error::from(error).into()
     }
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use bench::{Document, trend};
+use ::report::{Document, trend};
 use clap::Args;
 
 use super::history::Store;
@@ -91,7 +91,7 @@ pub(super) fn write(
     documents: &[Document],
     baseline: Option<&Document>,
 ) -> Result<(), Failure> {
-    let page = bench::report::render(documents, baseline);
+    let page = report::page::render(documents, baseline);
     write_whole(path, page.as_bytes(), READABLE).map_err(|error| wrong(path, &error))?;
     output::note(&format!("report: {} ({} KiB)", path.display(), page.len().div_ceil(1024)));
     Ok(())

@@ -2,10 +2,11 @@
 
 use std::time::{Instant, SystemTime};
 
-use bench::{Client, Document, Kind, Plan, Point, RunKind, Test, Transport, Ways};
 use clap::{Args, ValueEnum};
 use doctor::verdict::{self, Side};
 use indicatif::ProgressBar;
+use measure::{Client, Kind, Ways};
+use report::{Document, Plan, Point, RunKind, Test, Transport};
 
 use super::args::{ShapeArgs, WayArgs};
 use super::expect::Expect;
@@ -237,7 +238,7 @@ impl Run {
         loop {
             let plan = Plan { transport: self.chosen.0, ..plan.clone() };
             let begun = Instant::now();
-            let mut progress = |progress: bench::Progress| {
+            let mut progress = |progress: measure::Progress| {
                 if let Some(bar) = bar {
                     let part = plan.limit.part(progress.operations, begun.elapsed());
                     bar.set_position(before + (part * 1000.0) as u64);

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bench::{Onward, Server, ServerSettings, Told, Ways};
 use clap::Args;
 use fabric::session::{Credentials, Key, Keyring};
 use kv_server::access::Proof;
+use measure::{Onward, Server, ServerSettings, Told, Ways};
 
 use super::{PORT, facts, ways};
 use crate::cli::Global;
@@ -155,7 +155,7 @@ fn serve(server: Server) -> Result<(), Failure> {
     let end = over.clone();
     let thread = std::thread::Builder::new()
         .name("bench-serve".to_owned())
-        .spawn(move || bench::serve(&server, &told(), || !end.load(Ordering::Relaxed)))
+        .spawn(move || measure::serve(&server, &told(), || !end.load(Ordering::Relaxed)))
         .map_err(|error| Failure::failed(format!("start a thread: {error}")))?;
     runtime.block_on(async {
         while !thread.is_finished() {
@@ -181,7 +181,7 @@ fn serve_parent(server: &Server) -> Result<(), Failure> {
         .spawn(watch)
         .map_err(|error| Failure::failed(format!("start a thread: {error}")))?;
     output::answer(&format!("{}\n", server.address()))?;
-    Ok(bench::serve(server, &told(), || !over.load(Ordering::Relaxed))?)
+    Ok(measure::serve(server, &told(), || !over.load(Ordering::Relaxed))?)
 }
 
 /// The first line of stdin: hexadecimal digits.

@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use bench::{Client, Kind, Ways};
 use clap::Args;
 use fabric::session::Credentials;
+use measure::{Client, Kind, Ways};
 
 use super::child::{Helper, one_time_key};
 use super::{PORT, facts};
@@ -242,7 +242,7 @@ fn dial(
     credentials: &Credentials,
     ways: &Ways,
     limit: Duration,
-) -> Result<Client, bench::Error> {
+) -> Result<Client, measure::Error> {
     let deadline = Instant::now() + limit;
     let mut last = None;
     for address in addresses {
@@ -257,5 +257,5 @@ fn dial(
             Err(error) => last = Some(error),
         }
     }
-    Err(last.unwrap_or_else(|| bench::Error::unreached("no time was left to connect")))
+    Err(last.unwrap_or_else(|| measure::Error::unreached("no time was left to connect")))
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use bench::{Point, Rail, Spread, Test, Transport, Verdict};
+use report::{Point, Rail, Spread, Test, Transport, Verdict};
 
 use super::run::Shown;
 use crate::size;

@@ -5,8 +5,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use bench::RunKind;
 use clap::{Args, ValueEnum};
+use report::RunKind;
 
 use super::nccl::answer::AnswerArgs;
 use super::nccl::launch::{Launch, PlaceArgs, nvidia_gpus};

@@ -1,6 +1,6 @@
 //! `wirelane bench` over soft-RoCE devices and real wires.
 
-use bench::{Document, Tool, Transport};
+use report::{Document, Tool, Transport};
 
 use super::*;
 

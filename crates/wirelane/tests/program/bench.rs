@@ -70,7 +70,7 @@ fn a_sweep_against_itself_is_a_document_of_the_schema() {
         "--verify",
         "--json",
     ]);
-    let document = ::bench::Document::parse(&text).expect("a document");
+    let document = report::Document::parse(&text).expect("a document");
     assert_eq!(document.points.len(), 23, "2 B to 8 MiB");
     for point in &document.points {
         assert_eq!((point.operations, point.verified), (20, Some(true)), "{point:?}");
@@ -120,7 +120,7 @@ fn a_server_serves_several_and_ends_on_a_signal() {
         let all: Vec<_> = (0..3).map(measure).collect();
         for one in all {
             let text = one.join().expect("no panic");
-            ::bench::Document::parse(&text).expect("a document");
+            report::Document::parse(&text).expect("a document");
         }
     });
     let pid = server.child.id().to_string();
@@ -261,7 +261,7 @@ fn tokens_are_asked_for_and_shown() {
     let mesh =
         ["bench", "mesh", "--hosts", &hosts, "--time", "0.05", "--transport", "tcp", "--json"];
     let text = good(&[&mesh[..], &["--token-file", &known]].concat());
-    let matrix = ::bench::Document::parse(&text).expect("a document").matrix.expect("a matrix");
+    let matrix = report::Document::parse(&text).expect("a document").matrix.expect("a matrix");
     assert!(matrix.failed.is_empty() && matrix.gbps[0][1].is_some(), "{matrix:?}");
     let strangers = Bench::start(&["--token-file", &other]);
     let hosts = format!("{},{}", server.address, strangers.address);
@@ -285,7 +285,7 @@ fn where_nobody_serves_the_program_is_sent_along_by_ssh_and_removed() {
         wirelane(&["bench", "lat", "127.0.0.2", "--transport", "tcp", "--count", "50", "--json"]);
     let output = lat.env("PATH", path).env("TMPDIR", there.path()).output().expect("it runs");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let document = ::bench::Document::parse(&stdout(&output)).expect("a document");
+    let document = report::Document::parse(&stdout(&output)).expect("a document");
     assert_eq!((document.peer.as_deref(), document.points[0].operations), (Some("127.0.0.2"), 50));
     let left = std::fs::read_dir(there.path()).expect("a folder").count();
     assert_eq!(left, 0, "nothing is left there");
@@ -393,7 +393,7 @@ fn a_mesh_of_four_hosts_names_the_slow_link() {
     let hosts = hosts.join(",");
     let line = ["bench", "mesh", "--hosts", &hosts, "--transport", "tcp", "--time", "0.5"];
     let text = good(&[&line[..], &["--json"]].concat());
-    let document = ::bench::Document::parse(&text).expect("a document");
+    let document = report::Document::parse(&text).expect("a document");
     let matrix = document.matrix.expect("a matrix");
     assert!(matrix.failed.is_empty(), "{matrix:?}");
     let slow = &matrix.slow_links[0];

@@ -1,7 +1,7 @@
 //! A run that failed: what its lines say, explained as `wirelane explain` does.
 
-use bench::nccl::Run;
-use bench::{Likely, Verdict};
+use report::nccl::Run;
+use report::{Likely, Verdict};
 
 use crate::Case;
 use crate::explain::{self, Explained, Reading, State};

@@ -1,7 +1,7 @@
 //! What likely holds a run back, the most likely first.
 
-use bench::Likely;
-use bench::nccl::Run;
+use report::Likely;
+use report::nccl::Run;
 
 use super::Carried;
 use super::ports::Ports;

@@ -10,8 +10,8 @@ mod ports;
 
 use std::collections::BTreeMap;
 
-use bench::Verdict;
-use bench::nccl::Run;
+use report::Verdict;
+use report::nccl::Run;
 
 use super::Side;
 use crate::Case;
@@ -151,7 +151,7 @@ fn summary(
     run: &Run,
     ports: Option<&Ports>,
     part: Option<f64>,
-    likely: &[bench::Likely],
+    likely: &[report::Likely],
 ) -> String {
     let figures = figures(run);
     let figures = match ports.zip(part) {

@@ -1,7 +1,7 @@
 //! The ports of a node that a run went by, and what they should give.
 
-use bench::Cap;
-use bench::nccl::Run;
+use report::Cap;
+use report::nccl::Run;
 
 use super::Carried;
 use crate::verdict::caps::PCIE_PAYLOAD;

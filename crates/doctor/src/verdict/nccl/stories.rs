@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use bench::nccl::read;
 use node::{Node, Tree};
+use report::nccl::read;
 
 use super::*;
 
 macro_rules! log {
     ($name:literal) => {
-        include_str!(concat!("../../../../bench/tests/nccl/", $name))
+        include_str!(concat!("../../../../report/tests/nccl/", $name))
     };
 }
 

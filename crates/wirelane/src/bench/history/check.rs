@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use bench::RunKind;
-use bench::trend::{self, Change};
+use report::RunKind;
+use report::trend::{self, Change};
 use serde::Serialize;
 
 use super::store::Past;

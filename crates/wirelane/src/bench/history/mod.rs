@@ -6,7 +6,7 @@ mod text;
 
 use std::path::PathBuf;
 
-use bench::trend;
+use ::report::trend;
 use clap::{Args, Subcommand};
 
 use super::report;

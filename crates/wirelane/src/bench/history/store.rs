@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use bench::Document;
+use report::Document;
 
 use super::super::report::{read_limited, write_whole};
 use crate::exit::Failure;
@@ -189,7 +189,7 @@ const MOST_LOOKED_AT: usize = 10_000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bench::RunKind;
+    use report::RunKind;
 
     fn store() -> (tempfile::TempDir, Store) {
         let folder = tempfile::tempdir().expect("a folder");

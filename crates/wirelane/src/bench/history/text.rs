@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use bench::Document;
-use bench::trend::{self, Change, Unit};
+use report::Document;
+use report::trend::{self, Change, Unit};
 
 use super::LimitArgs;
 use super::check::Trend;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use bench::Matrix;
+use report::Matrix;
 
 /// What is slow, in a sentence.
 pub(super) fn summary(matrix: &Matrix) -> String {

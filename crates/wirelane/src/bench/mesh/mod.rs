@@ -7,9 +7,10 @@ mod map;
 
 use std::time::Duration;
 
-use bench::{Client, Limit, Operation, Plan, Point, RunKind, Test, Transport, Verdict, Ways};
 use clap::Args;
 use doctor::verdict::{self, Measured};
+use measure::{Client, Ways};
+use report::{Limit, Operation, Plan, Point, RunKind, Test, Transport, Verdict};
 
 use super::args::Op;
 use super::run::{OutputArgs, Shown, begin};

@@ -3,12 +3,12 @@
 use std::io::Read;
 use std::path::Path;
 
-use bench::nccl::{self, Run};
-use bench::{Document, Test};
 use clap::Args;
 use doctor::Case;
 use doctor::verdict::nccl::{Carried, judge, took_part};
 use node::Node;
+use report::nccl::{self, Run};
+use report::{Document, Test};
 
 use super::running::Ended;
 use super::table;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use bench::Facts;
 use doctor::verdict::Side;
 use doctor::verdict::nccl::Carried;
+use measure::Facts;
 
 use crate::bench::facts;
 

@@ -2,7 +2,7 @@
 //! and says whether that is what the machine should give.
 //!
 //! `program.rs` finds it, `launch.rs` makes the command, `running.rs` runs it and `counting.rs` looks at the ports meanwhile;
-//! `answer.rs` judges and `table.rs` shows. `bench torch` shares all but the program. Reading is in crate `bench`.
+//! `answer.rs` judges and `table.rs` shows. `bench torch` shares all but the program. Reading is in crate `report`.
 
 pub(super) mod answer;
 mod counting;
@@ -15,9 +15,9 @@ mod table;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use bench::RunKind;
-use bench::nccl::Operation;
 use clap::Args;
+use report::RunKind;
+use report::nccl::Operation;
 
 use super::run::begin;
 use crate::cli::Global;

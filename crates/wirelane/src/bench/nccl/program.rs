@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use bench::nccl::Operation;
+use report::nccl::Operation;
 
 use crate::exit::Failure;
 use crate::within::within;

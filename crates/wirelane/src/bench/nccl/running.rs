@@ -7,9 +7,9 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use bench::nccl::{self, Run};
 use clap::Args;
 use doctor::verdict::nccl::Carried;
+use report::nccl::{self, Run};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::counting::Counting;

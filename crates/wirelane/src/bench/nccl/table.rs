@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use bench::nccl::Run;
-use bench::{CollectiveRow, Half, Verdict};
+use report::nccl::Run;
+use report::{CollectiveRow, Half, Verdict};
 
 use crate::bench::text;
 use crate::size;

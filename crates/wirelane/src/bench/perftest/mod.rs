@@ -6,10 +6,8 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use bench::{
-    Document, Latency, Operation, Outcome, Plan, Point, PortAt, PortPair, Spread, Test, Tool,
-    Transport, Ways,
-};
+use measure::{PortAt, PortPair, Ways};
+use report::{Document, Latency, Operation, Outcome, Plan, Point, Spread, Test, Tool, Transport};
 
 use super::args::{ShapeArgs, WayArgs};
 use super::facts;
@@ -178,12 +176,12 @@ fn flags(plan: &Plan) -> Vec<String> {
         add("-s", plan.size.to_string());
     }
     match plan.limit {
-        bench::Limit::Count(count) => add("-n", count.to_string()),
+        report::Limit::Count(count) => add("-n", count.to_string()),
         // By time perftest tells no percentiles.
-        bench::Limit::Milliseconds(_) if plan.test == Test::Latency => {
+        report::Limit::Milliseconds(_) if plan.test == Test::Latency => {
             add("-n", LATENCIES.to_owned())
         }
-        bench::Limit::Milliseconds(ms) => add("-D", ms.div_ceil(1000).max(1).to_string()),
+        report::Limit::Milliseconds(ms) => add("-D", ms.div_ceil(1000).max(1).to_string()),
     }
     if plan.test == Test::Bandwidth {
         add("-q", plan.lanes.to_string());

@@ -1,0 +1,29 @@
+//! Measures what lanes between two hosts give: bandwidth, latency, message rate.
+//!
+//! One end serves ([`serve`]) and stays; others come with a [`Plan`](report::Plan) and run it ([`Client`]). What is measured are bare lanes,
+//! as the field's own programs measure bare queue pairs: no link is between that would spread, repeat or hide anything. The
+//! two ends speak over an authenticated session; who gets in is decided as everywhere else.
+//!
+//! It measures and counts, and judges nothing: whether a figure is what a link should give is said elsewhere.
+//!
+//! Start at [`Client::measure`]; plans and results are [`report`]'s. The hot loops are `stream.rs` and `pingpong.rs`.
+
+mod attend;
+mod client;
+mod clock;
+mod cpu;
+mod end;
+mod error;
+mod message;
+mod pattern;
+mod pingpong;
+mod server;
+mod stream;
+mod talk;
+mod ticks;
+mod ways;
+
+pub use client::{Client, Progress};
+pub use error::{Error, Kind};
+pub use server::{Facts, Onward, Server, ServerSettings, Told, serve};
+pub use ways::{KERNEL, PortAt, PortPair, Ways};

@@ -1,0 +1,24 @@
+//! Results of measurements, whoever measured: what was planned ([`Plan`]), what came of it ([`Outcome`]), and the
+//! [`Document`] that a run is saved as.
+//!
+//! It measures nothing, reads no file and opens no connection: text comes in and goes out. [`nccl`] reads the tables of NCCL's
+//! own programs, [`trend`] compares documents, [`page`] makes one HTML file of them.
+//!
+//! Start at [`Document`].
+
+mod document;
+mod latency;
+pub mod nccl;
+mod number;
+mod outcome;
+pub mod page;
+mod plan;
+pub mod trend;
+
+pub use document::{
+    Cap, Collective, CollectiveRow, Document, Expectation, FORMAT, Failed, Half, Likely, Matrix,
+    Point, RunKind, SlowHost, SlowLink, Spread, Tool, Verdict,
+};
+pub use latency::Latency;
+pub use outcome::{Outcome, Rail};
+pub use plan::{Limit, Operation, Plan, PlanError, Test, Transport};

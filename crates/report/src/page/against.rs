@@ -1,0 +1,112 @@
+//! Runs against a baseline, and over time.
+
+use super::markup::Markup;
+use super::plot::{
+    Axis, Bar, Bars, Caption, Lines, Mark, Rule, SERIES, Scale, Series, Tone, evenly,
+};
+use crate::Document;
+use crate::number;
+use crate::trend::{self, Change, Figure};
+
+/// Each figure's change against the same figure of the baseline.
+pub(super) fn baseline(document: &Document, baseline: &Document) -> Markup {
+    let changes = trend::changes(document, baseline);
+    if changes.is_empty() {
+        return Markup::default();
+    }
+    let worse = changes.iter().filter(|change| change.worse_by() > NOTABLE).count();
+    let mut about = match worse {
+        0 => format!("None of {} figures is notably worse", changes.len()),
+        _ => format!(
+            "{worse} of {} figures are worse by more than {}",
+            changes.len(),
+            number::percent(NOTABLE)
+        ),
+    };
+    about += &format!(" than on {} ({}).", baseline.when, baseline.host);
+    if changes.len() > MOST_BARS {
+        about += &format!(" The {MOST_BARS} that changed most are drawn.");
+    }
+    let mut drawn: Vec<(usize, &Change)> = changes.iter().enumerate().collect();
+    drawn.sort_by(|one, other| other.1.part().abs().total_cmp(&one.1.part().abs()));
+    drawn.truncate(MOST_BARS);
+    drawn.sort_by_key(|(place, _)| *place);
+    let bars = drawn.into_iter().map(|(_, change)| bar(change)).collect();
+    let caption = Caption { plot: "baseline", title: "Against the baseline".to_owned(), about };
+    Bars { caption, bars, rule: None }.render()
+}
+
+fn bar(change: &Change) -> Bar {
+    let Change { figure, before, .. } = change;
+    let (tone, word) = match change.worse_by() {
+        worse if worse > NOTABLE => (Tone::Bad, "worse"),
+        worse if worse < -NOTABLE => (Tone::Good, "better"),
+        _ => (Tone::Quiet, "as before"),
+    };
+    let told = format!("{} {word}", number::change(change.part()));
+    let name = format!(
+        "{}: {} → {}",
+        figure.what,
+        figure.unit.shown(*before),
+        figure.unit.shown(figure.value)
+    );
+    // A bar that left the others no room would hide them.
+    Bar { name, value: change.part().clamp(-1.0, 1.0), told, tone }
+}
+
+/// Figures that several documents have, from run to run, as percent of the first run.
+pub(super) fn history(documents: &[Document]) -> Markup {
+    let mut runs: Vec<&Document> = documents.iter().collect();
+    runs.sort_by(|one, other| one.when.cmp(&other.when));
+    let figures: Vec<Vec<Figure>> = runs.iter().map(|run| trend::figures(run)).collect();
+    let first = figures.first().map_or(&[][..], Vec::as_slice);
+    let again =
+        |figure: &&Figure| figures.iter().skip(1).flatten().any(|other| other.is_like(figure));
+    let again: Vec<&Figure> = first.iter().filter(again).collect();
+    let series =
+        |figure: &&&Figure| Series::through(figure.what.clone(), marks(figure, &figures, &runs));
+    let series: Vec<Series> = evenly(&again, SERIES).iter().map(series).collect();
+    let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return Markup::default() };
+    if series.is_empty() {
+        return Markup::default();
+    }
+    let values =
+        series.iter().flat_map(|series| &series.line).map(|(_, y)| *y).chain([95.0, 105.0]);
+    let about =
+        format!("{} runs from {} to {}; the first is 100 %.", runs.len(), first.when, last.when);
+    Lines {
+        caption: Caption { plot: "history", title: "From run to run".to_owned(), about },
+        x: Axis {
+            label: "run",
+            scale: Scale::around([1.0, runs.len() as f64].into_iter()),
+            show: |run| {
+                if run.fract() == 0.0 && run > 0.0 { format!("{run:.0}") } else { String::new() }
+            },
+        },
+        y: Axis {
+            label: "% of the first run",
+            scale: Scale::around(values),
+            show: number::significant,
+        },
+        series,
+        past: Vec::new(),
+        rules: vec![Rule { y: 100.0, label: String::new() }],
+    }
+    .render()
+}
+
+fn marks(figure: &Figure, figures: &[Vec<Figure>], runs: &[&Document]) -> Vec<Mark> {
+    let alike =
+        |all: &Vec<Figure>| all.iter().find(|other| other.is_like(figure)).map(|other| other.value);
+    let values = figures.iter().map(alike).enumerate();
+    let mark = |(run, value): (usize, Option<f64>)| {
+        let value = value?;
+        let told = format!("{}, {}: {}", runs[run].when, figure.what, figure.unit.shown(value));
+        Some(Mark { x: run as f64 + 1.0, y: value / figure.value * 100.0, told })
+    };
+    values.filter_map(mark).collect()
+}
+
+/// A change that is worth a colour.
+const NOTABLE: f64 = 0.05;
+const MOST_BARS: usize = 8;

@@ -1,0 +1,164 @@
+//! Bandwidth, message rate, latency and processor time by size; of one size, by way.
+
+use super::group::{Group, groups, is_sweep};
+use super::markup::Markup;
+use super::measure::{BANDWIDTH, CPU, LATENCY, Measure, RATE};
+use super::plot::{Axis, Bar, Bars, Caption, Lines, Mark, Rule, SERIES, Scale, Series, Tone};
+use crate::number;
+use crate::{Document, Point, RunKind, trend};
+
+/// All of them that the document has figures for. Lines of a baseline lie behind its own.
+pub(super) fn plots(document: &Document, baseline: Option<&Document>) -> Markup {
+    let mut plots = Markup::default();
+    for measure in [&BANDWIDTH, &RATE, &LATENCY, &CPU] {
+        let points = document.points.iter().filter(|point| measure.of(point).is_some());
+        let plot = Plot { groups: groups(points), measure, should: should_give(document, measure) };
+        plots.append(plot.render(document, baseline));
+    }
+    plots
+}
+
+/// What the way should give, where it is bandwidth that is plotted.
+fn should_give(document: &Document, measure: &Measure) -> Option<f64> {
+    let should = document.verdict.as_ref()?.should_give_gbps?;
+    (measure.plot == BANDWIDTH.plot && should.is_finite() && should > 0.0).then_some(should)
+}
+
+struct Plot<'a> {
+    groups: Vec<Group<'a>>,
+    measure: &'a Measure,
+    should: Option<f64>,
+}
+
+impl Plot<'_> {
+    /// A line for each way if there are several sizes, else a bar for each way if there are several.
+    fn render(&self, document: &Document, baseline: Option<&Document>) -> Markup {
+        let is_rate = self.measure.plot == RATE.plot;
+        match (is_sweep(&self.groups), self.groups.len()) {
+            (true, _) => self.lines(baseline).render(),
+            // A rate by way says what the bandwidth by way has said.
+            (false, 2..=MOST_BARS) if !is_rate || document.kind == RunKind::Rate => {
+                self.bars().render()
+            }
+            _ => Markup::default(),
+        }
+    }
+
+    fn lines(&self, baseline: Option<&Document>) -> Lines {
+        let measure = self.measure;
+        let series = |group: &Group<'_>| line(group.name.clone(), &group.points, measure);
+        let series: Vec<Series> = match (&self.groups[..], measure.plot) {
+            ([group], "latency") => quantiles(group),
+            (groups, _) => groups.iter().map(series).collect(),
+        };
+        let past: Vec<Series> = baseline.into_iter().flat_map(|past| self.past(past)).collect();
+        let places = || series.iter().chain(&past).flat_map(|series| &series.line);
+        let scale = measure.scale(places().map(|(_, y)| *y).chain(self.should));
+        let rule =
+            |gbps: f64| Rule { y: gbps, label: format!("should give {}", number::rate(gbps)) };
+        Lines {
+            caption: self.caption(),
+            x: Axis {
+                label: "size of one operation",
+                scale: Scale::powers_of_two(places().map(|(x, _)| *x)),
+                show: number::short_size,
+            },
+            y: Axis { label: measure.axis, scale, show: measure.tick },
+            rules: self.should.into_iter().map(rule).collect(),
+            series,
+            past,
+        }
+    }
+
+    /// The baseline's lines of the ways that are drawn.
+    fn past(&self, baseline: &Document) -> Vec<Series> {
+        let of = |group: &Group<'_>| {
+            let how = trend::how(group.points.first()?);
+            let points = baseline.points.iter().filter(|point| self.measure.of(point).is_some());
+            let mut points: Vec<&Point> = points.filter(|point| trend::how(point) == how).collect();
+            points.sort_by_key(|point| point.size_bytes);
+            (!points.is_empty()).then(|| line("baseline".to_owned(), &points, self.measure))
+        };
+        self.groups.iter().take(SERIES).filter_map(of).collect()
+    }
+
+    fn bars(&self) -> Bars {
+        let bar = |(number, group): (usize, &Group<'_>)| {
+            let value =
+                group.points.first().and_then(|point| self.measure.of(point)).unwrap_or(0.0);
+            let (name, tone) = (group.name.clone(), Tone::Series(number));
+            Bar { name, value, told: (self.measure.show)(value), tone }
+        };
+        let rule = self.should.map(|gbps| (gbps, format!("should give {}", number::rate(gbps))));
+        Bars {
+            caption: self.caption(),
+            bars: self.groups.iter().enumerate().map(bar).collect(),
+            rule,
+        }
+    }
+
+    /// What the plot shows, with the best of it.
+    fn caption(&self) -> Caption {
+        let Plot { groups, measure, .. } = self;
+        let all =
+            groups.iter().flat_map(|group| group.points.iter().map(move |point| (group, point)));
+        let figures = all.filter_map(|(group, point)| Some((group, point, measure.of(point)?)));
+        let best =
+            figures.reduce(|best, other| match (other.2 > best.2) == measure.more_is_better {
+                true => other,
+                false => best,
+            });
+        let mut about = String::new();
+        if let Some((group, point, figure)) = best {
+            about =
+                format!("At best {} at {}", (measure.show)(figure), number::size(point.size_bytes));
+            if groups.len() > 1 {
+                about += &format!(" ({})", group.name);
+            }
+            if let Some(should) = self.should {
+                about +=
+                    &format!(", {} of what the way should give", number::percent(figure / should));
+            }
+            about.push('.');
+        }
+        let sweep = is_sweep(groups);
+        if sweep && groups.len() > SERIES {
+            about += &format!(" The first {SERIES} of {} ways are drawn.", groups.len());
+        }
+        let by = if sweep { "by size" } else { "by way" };
+        Caption { plot: measure.plot, title: format!("{}, {by}", measure.title), about }
+    }
+}
+
+fn line(name: String, points: &[&Point], measure: &Measure) -> Series {
+    let told = |size: u64, y: f64| format!("{name}, {}: {}", number::size(size), (measure.show)(y));
+    let mark = |point: &&Point| {
+        let y = measure.of(point)?;
+        Some(Mark { x: point.size_bytes as f64, y, told: told(point.size_bytes, y) })
+    };
+    let marks = points.iter().filter_map(mark).collect();
+    Series::through(name, marks)
+}
+
+/// Its name, and how it is read.
+type Quantile = (&'static str, fn(&Point) -> Option<u64>);
+
+/// Of one way the unlucky ones too.
+fn quantiles(group: &Group<'_>) -> Vec<Series> {
+    let known: [Quantile; 3] = [
+        ("half within", |point| Some(point.latency.as_ref()?.p50_ns)),
+        ("99 % within", |point| Some(point.latency.as_ref()?.p99_ns)),
+        ("99.9 % within", |point| Some(point.latency.as_ref()?.p99_9_ns)),
+    ];
+    let series = |(name, figure): &Quantile| {
+        let mark = |point: &&Point| {
+            let y = figure(point)? as f64;
+            let told = format!("{}, {name}: {}", number::size(point.size_bytes), number::time(y));
+            Some(Mark { x: point.size_bytes as f64, y, told })
+        };
+        Series::through((*name).to_owned(), group.points.iter().filter_map(mark).collect())
+    };
+    known.iter().map(series).collect()
+}
+
+const MOST_BARS: usize = 24;

@@ -1,0 +1,122 @@
+//! The ways it went, and the counters that moved.
+
+use std::collections::BTreeMap;
+
+use super::group::transport;
+use super::markup::Markup;
+use crate::{Document, Point, Rail};
+
+/// Each way once: devices, GID, MTU, and why.
+pub(super) fn ways(document: &Document) -> Markup {
+    let mut rows: Vec<[String; 8]> = Vec::new();
+    for point in &document.points {
+        let none = Rail::default();
+        let rails = if point.rails.is_empty() { std::slice::from_ref(&none) } else { &point.rails };
+        for rail in rails {
+            let row = way(point, rail);
+            if rows.len() < MOST_ROWS && !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
+    }
+    let head = ["From", "To", "By", "Port here", "Port there", "GID", "MTU and rate", "Why"];
+    table("The way it went", &head, &rows)
+}
+
+fn way(point: &Point, rail: &Rail) -> [String; 8] {
+    let mtu = rail.mtu.map(|mtu| mtu.to_string());
+    let rate = rail.rate_mbps.map(|mbps| crate::number::rate(mbps as f64 / 1e3));
+    let why = [point.why.as_str(), rail.why.as_str()];
+    let why: Vec<&str> = why.into_iter().filter(|why| !why.is_empty()).collect();
+    [
+        point.from.clone(),
+        point.to.clone(),
+        transport(point.transport).to_owned(),
+        rail.here.clone(),
+        rail.there.clone(),
+        rail.gid.clone().unwrap_or_default(),
+        [mtu, rate].into_iter().flatten().collect::<Vec<_>>().join(", "),
+        why.join("; "),
+    ]
+}
+
+/// How far counters of the ports moved over all measurements. What did not move is not there.
+pub(super) fn counters(document: &Document) -> Markup {
+    let mut moved: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
+    for point in &document.points {
+        for (end, counters) in [&point.counters, &point.peer_counters].into_iter().enumerate() {
+            for (name, by) in counters.iter().filter(|(_, by)| **by > 0) {
+                let sum = &mut moved.entry(name).or_default()[end];
+                *sum = sum.saturating_add(*by);
+            }
+        }
+    }
+    let row = |(name, [here, there]): (&str, [u64; 2])| {
+        let shown = |by: u64| if by == 0 { String::new() } else { grouped(by) };
+        [name.to_owned(), shown(here), shown(there)]
+    };
+    let rows: Vec<[String; 3]> = moved.into_iter().take(MOST_ROWS).map(row).collect();
+    table("Counters that moved", &["Counter", "Here", "There"], &rows)
+}
+
+/// A heading and a table without the columns that nothing is in; nothing if there are no rows.
+pub(super) fn table<const N: usize>(
+    heading: &str,
+    head: &[&str; N],
+    rows: &[[String; N]],
+) -> Markup {
+    let mut table = Markup::default();
+    if rows.is_empty() {
+        return table;
+    }
+    let used = (0..N).filter(|column| rows.iter().any(|row| !row[*column].is_empty()));
+    let columns: Vec<(usize, &str)> = used.map(|column| (column, class(rows, column))).collect();
+    table.element("h3", &[], heading);
+    table.raw("<div class=\"scroll\"><table><thead><tr>");
+    for (column, class) in &columns {
+        table.element("th", &[("scope", &"col"), ("class", class)], head[*column]);
+    }
+    table.raw("</tr></thead><tbody>");
+    for row in rows {
+        table.raw("<tr>");
+        for (column, class) in &columns {
+            table.element("td", &[("class", class)], &row[*column]);
+        }
+        table.raw("</tr>\n");
+    }
+    table.raw("</tbody></table></div>\n");
+    table
+}
+
+/// Columns of numbers stand to the right; columns of sentences may be broken into lines.
+fn class<const N: usize>(rows: &[[String; N]], column: usize) -> &'static str {
+    let cells = || rows.iter().map(|row| &row[column]).filter(|cell| !cell.is_empty());
+    // An address begins with a digit too.
+    let is_number = |cell: &String| {
+        cell.starts_with(|first: char| first.is_ascii_digit()) && !cell.contains(':')
+    };
+    if cells().any(|cell| cell.chars().count() > LONG) {
+        "long"
+    } else if cells().all(is_number) {
+        "n"
+    } else {
+        "w"
+    }
+}
+
+/// Digits by threes.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+const MOST_ROWS: usize = 200;
+/// Letters of a sentence rather than a name.
+const LONG: usize = 44;

@@ -1,0 +1,81 @@
+//! What is plotted of each point: by size, or by way.
+
+use super::plot::Scale;
+use crate::number;
+use crate::{Point, Test};
+
+/// Something that each point has one figure of.
+pub(super) struct Measure {
+    /// Our word for the plot.
+    pub(super) plot: &'static str,
+    pub(super) title: &'static str,
+    /// Beside the axis.
+    pub(super) axis: &'static str,
+    pub(super) figure: fn(&Point) -> Option<f64>,
+    /// A figure with its unit.
+    pub(super) show: fn(f64) -> String,
+    /// A figure on the axis.
+    pub(super) tick: fn(f64) -> String,
+    pub(super) more_is_better: bool,
+}
+
+impl Measure {
+    /// The figure of a point, if it can be drawn.
+    pub(super) fn of(&self, point: &Point) -> Option<f64> {
+        (self.figure)(point).filter(|figure| figure.is_finite() && *figure > 0.0)
+    }
+
+    /// What is better less than more reaches over decades; what is better more is seen from zero.
+    pub(super) fn scale(&self, values: impl Iterator<Item = f64>) -> Scale {
+        match self.more_is_better {
+            true => Scale::from_zero(values),
+            false => Scale::powers_of_ten(values),
+        }
+    }
+}
+
+pub(super) const BANDWIDTH: Measure = Measure {
+    plot: "bandwidth",
+    title: "Bandwidth",
+    axis: "Gb/s",
+    figure: |point| point.gbps.filter(|_| point.test == Test::Bandwidth),
+    show: number::rate,
+    tick: number::significant,
+    more_is_better: true,
+};
+
+pub(super) const RATE: Measure = Measure {
+    plot: "rate",
+    title: "Messages a second",
+    axis: "messages a second",
+    figure: |point| point.messages_per_second.filter(|_| point.test != Test::Latency),
+    show: |rate| format!("{}/s", number::many(rate)),
+    tick: number::many,
+    more_is_better: true,
+};
+
+pub(super) const LATENCY: Measure = Measure {
+    plot: "latency",
+    title: "Latency",
+    axis: "latency",
+    figure: |point| {
+        let median = point.latency.as_ref()?.p50_ns as f64;
+        Some(median).filter(|_| point.test == Test::Latency)
+    },
+    show: |median| format!("{} (median)", number::time(median)),
+    tick: number::time,
+    more_is_better: false,
+};
+
+pub(super) const CPU: Measure = Measure {
+    plot: "cpu",
+    title: "Processor time of both ends for a gigabyte",
+    axis: "processor time for a GB",
+    figure: |point| {
+        let both = point.cpu_seconds_per_gb? + point.peer_cpu_seconds_per_gb.unwrap_or(0.0);
+        Some(both * 1e9).filter(|_| point.test == Test::Bandwidth)
+    },
+    show: number::time,
+    tick: number::time,
+    more_is_better: false,
+};

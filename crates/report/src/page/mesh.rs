@@ -1,0 +1,85 @@
+//! Every pair of several hosts, as heat maps.
+
+use super::markup::Markup;
+use super::plot::{Caption, Cell, Heat};
+use crate::number;
+use crate::{Document, Matrix};
+
+/// Bandwidth and latency of all pairs.
+pub(super) fn plots(document: &Document) -> Markup {
+    let mut plots = Markup::default();
+    let Some(matrix) = &document.matrix else { return plots };
+    if matrix.hosts.is_empty() {
+        return plots;
+    }
+    plots.append(heat(matrix, &matrix.gbps, &BANDWIDTH));
+    plots.append(heat(matrix, &matrix.latency_us, &LATENCY));
+    plots
+}
+
+/// What the cells hold.
+struct Kind {
+    plot: &'static str,
+    title: &'static str,
+    shown: fn(f64) -> String,
+    told: fn(f64) -> String,
+    more_is_better: bool,
+    ends: [&'static str; 2],
+}
+
+const BANDWIDTH: Kind = Kind {
+    plot: "mesh",
+    title: "Bandwidth of every pair, in Gb/s",
+    shown: number::digits,
+    told: number::rate,
+    more_is_better: true,
+    ends: ["far below the median", "above"],
+};
+
+const LATENCY: Kind = Kind {
+    plot: "mesh-latency",
+    title: "Latency of every pair, in µs",
+    shown: number::digits,
+    told: |microseconds| number::time(microseconds * 1e3),
+    more_is_better: false,
+    ends: ["far slower than the median", "faster"],
+};
+
+fn heat(matrix: &Matrix, figures: &[Vec<Option<f64>>], kind: &Kind) -> Markup {
+    let hosts = &matrix.hosts[..matrix.hosts.len().min(MOST_HOSTS)];
+    let mut known: Vec<f64> = figures.iter().flatten().flatten().copied().collect();
+    known.sort_by(f64::total_cmp);
+    let Some(median) = known.get(known.len() / 2).copied() else { return Markup::default() };
+    let figure = |from: usize, to: usize| figures.get(from).and_then(|row| *row.get(to)?);
+    let cell = |from: usize, to: usize| match figure(from, to) {
+        Some(figure) => Cell::Figure {
+            shown: (kind.shown)(figure),
+            told: format!("{} → {}: {}", hosts[from], hosts[to], (kind.told)(figure)),
+            part: if kind.more_is_better { figure / median } else { median / figure },
+        },
+        None => failure(matrix, &hosts[from], &hosts[to]).map_or(Cell::Blank, Cell::Failed),
+    };
+    let row = |from: usize| (0..hosts.len()).map(|to| cell(from, to)).collect();
+    let mut about = format!("The median is {}", (kind.told)(median));
+    if let (Some(low), Some(high)) = (known.first(), known.last()) {
+        about += &format!("; pairs reach from {} to {}.", (kind.told)(*low), (kind.told)(*high));
+    }
+    if hosts.len() < matrix.hosts.len() {
+        about += &format!(" The first {MOST_HOSTS} of {} hosts are shown.", matrix.hosts.len());
+    }
+    Heat {
+        caption: Caption { plot: kind.plot, title: kind.title.to_owned(), about },
+        names: hosts,
+        cells: (0..hosts.len()).map(row).collect(),
+        ends: kind.ends,
+    }
+    .render()
+}
+
+fn failure(matrix: &Matrix, from: &str, to: &str) -> Option<String> {
+    let failed = matrix.failed.iter().find(|failed| failed.from == from && failed.to == to)?;
+    Some(failed.why.clone())
+}
+
+/// More would be a page of its own.
+const MOST_HOSTS: usize = 40;

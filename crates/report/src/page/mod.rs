@@ -1,0 +1,120 @@
+//! One page of what was measured: plots, the verdict in plain words, every figure, and how to repeat it.
+//!
+//! The page is whole in itself: it asks for nothing from anywhere, runs no script (its own policy forbids both), and stays
+//! below a megabyte. Text of documents cannot become markup, by type: see `markup.rs`.
+//!
+//! Start at [`render`]. What a document's part of the page holds, in order, is `section`.
+
+mod again;
+mod against;
+mod by_size;
+mod collective;
+mod facts;
+mod group;
+mod markup;
+mod measure;
+mod mesh;
+
+mod plot;
+mod spread;
+mod summary;
+mod table;
+
+use crate::Document;
+use markup::Markup;
+
+/// The page of these documents. With a baseline, figures that it has too are shown against it.
+pub fn render(documents: &[Document], baseline: Option<&Document>) -> String {
+    let mut page = Markup::default();
+    let title = match documents {
+        [one] => format!("{}: {}", summary::title(one), one.host),
+        _ => format!("{} benchmark runs", documents.len()),
+    };
+    page.raw(HEAD)
+        .element("title", &[], title)
+        .raw("<style>")
+        .raw(STYLE)
+        .raw("</style></head>\n<body><main>\n");
+    if documents.len() > 1 {
+        page.append(overview(documents));
+    }
+    let mut left_out = 0;
+    for (number, document) in documents.iter().enumerate() {
+        let section = section(number, document, baseline);
+        if page.len() + section.len() < MOST_BYTES {
+            page.append(section);
+        } else {
+            left_out += 1;
+        }
+    }
+    if left_out > 0 {
+        let text = format!(
+            "{left_out} runs are left out: the page would be too large. Make pages of fewer runs."
+        );
+        page.element("p", &[("class", &"muted")], text);
+    }
+    page.raw(FOOT);
+    page.into_string()
+}
+
+/// What several runs are, each with its verdict, and how figures moved from one to the next.
+fn overview(documents: &[Document]) -> Markup {
+    let mut overview = Markup::default();
+    overview.raw("<section class=\"run\"><header>");
+    overview.element("h1", &[], format!("{} benchmark runs", documents.len()));
+    overview.raw("</header><ol class=\"runs\">");
+    for (number, document) in documents.iter().enumerate().take(MOST_LISTED) {
+        let verdict = document.verdict.as_ref().map_or("", |verdict| verdict.summary.as_str());
+        overview.raw("<li>").open("a", &[("href", &format!("#run{number}"))]);
+        overview.text(summary::title(document)).raw("</a> ");
+        overview.element("span", &[("class", &"muted")], summary::subtitle(document));
+        overview.element("p", &[], verdict).raw("</li>");
+    }
+    overview
+        .raw("</ol><div class=\"plots\">")
+        .append(against::history(documents))
+        .raw("</div></section>\n");
+    overview
+}
+
+fn section(number: usize, document: &Document, baseline: Option<&Document>) -> Markup {
+    let mut section = Markup::default();
+    section.open("section", &[("class", &"run"), ("id", &format!("run{number}"))]);
+    section.raw("<header>").element("h1", &[], summary::title(document));
+    section.element("p", &[("class", &"muted")], summary::subtitle(document)).raw("</header>\n");
+    section.append(summary::render(document));
+    let mut plots = Markup::default();
+    plots.append(mesh::plots(document));
+    plots.append(collective::plot(document));
+    // Of many pairs the heat map says more than lines of each.
+    if document.matrix.is_none() {
+        plots.append(by_size::plots(document, baseline));
+        plots.append(spread::plot(document));
+    }
+    if let Some(baseline) = baseline {
+        plots.append(against::baseline(document, baseline));
+    }
+    if !plots.is_empty() {
+        section.raw("<div class=\"plots\">\n").append(plots).raw("</div>\n");
+    }
+    section.append(facts::ways(document));
+    section.append(facts::counters(document));
+    section.append(table::figures(document));
+    section.append(again::render(document));
+    section.raw("</section>\n");
+    section
+}
+
+/// Nothing is fetched and nothing runs, whatever slipped in.
+const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
+    <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+    base-uri 'none'; form-action 'none'\">\n\
+    <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+    <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" content=\"wirelane\">\n";
+const STYLE: &str = include_str!("style.css");
+const FOOT: &str = "<footer>Made by wirelane. This page is whole in itself: it loads nothing and runs no script. \
+    Figures appear when you point at marks and cells.</footer>\n</main></body></html>\n";
+
+/// A page is below a megabyte, with what frames it.
+const MOST_BYTES: usize = 900_000;
+const MOST_LISTED: usize = 100;

@@ -1,0 +1,118 @@
+//! How latencies are distributed: how long the unluckiest of N operations took.
+
+use super::group::{groups, is_sweep};
+use super::markup::Markup;
+use super::plot::{Axis, Caption, Lines, Mark, SERIES, Scale, Series, evenly};
+use crate::number;
+use crate::{Document, Point, Spread, Test};
+
+/// The distributions of a document's latency tests, or of its other tests if it has none.
+pub(super) fn plot(document: &Document) -> Markup {
+    let timed = |test: fn(Test) -> bool| {
+        let has = move |point: &&Point| {
+            test(point.test) && point.latency.as_ref().is_some_and(is_drawable)
+        };
+        document.points.iter().filter(has).collect::<Vec<_>>()
+    };
+    let latency = timed(|test| test == Test::Latency);
+    let (points, title) = match latency.is_empty() {
+        false => (latency, "How latency is distributed"),
+        true => (timed(|test| test != Test::Latency), "How long operations took, many under way"),
+    };
+    match points.is_empty() {
+        true => Markup::default(),
+        false => lines(&points, title).render(),
+    }
+}
+
+fn lines(points: &[&Point], title: &str) -> Lines {
+    let groups = groups(points.iter().copied());
+    let (several, sweep) = (groups.len() > 1, is_sweep(&groups));
+    let named =
+        groups.iter().flat_map(|group| group.points.iter().map(move |point| (group, *point)));
+    let named = named.map(|(group, point)| {
+        let size = number::size(point.size_bytes);
+        match (several, sweep) {
+            (true, true) => (format!("{size}, {}", group.name), point),
+            (true, false) => (group.name.clone(), point),
+            (false, _) => (size, point),
+        }
+    });
+    let named: Vec<(String, &Point)> = named.collect();
+    let drawn = evenly(&named, SERIES);
+    let series: Vec<Series> =
+        drawn.iter().filter_map(|(name, point)| series(name, point.latency.as_ref()?)).collect();
+    let places = || series.iter().flat_map(|series| &series.line);
+    let wide = {
+        let range = places().map(|(_, y)| *y);
+        range.clone().fold(0.0, f64::max) / range.fold(f64::INFINITY, f64::min) > 8.0
+    };
+    let values = places().map(|(_, y)| *y);
+    let scale = if wide { Scale::powers_of_ten(values) } else { Scale::from_zero(values) };
+    Lines {
+        caption: caption(title, &drawn, named.len()),
+        x: Axis {
+            label: "the slowest one of so many operations",
+            scale: Scale::powers_of_ten(places().map(|(x, _)| *x).chain([1.0])),
+            show: |number| format!("1 in {}", number::many(number)),
+        },
+        y: Axis { label: "took", scale, show: number::time },
+        past: Vec::new(),
+        rules: Vec::new(),
+        series,
+    }
+}
+
+/// From the steps of a histogram: as many operations as have not ended within a step are slower.
+fn series(name: &str, spread: &Spread) -> Option<Series> {
+    let total = spread.steps.iter().fold(0u64, |sum, (_, count)| sum.saturating_add(*count));
+    let mut within = 0u64;
+    let mut line = vec![(1.0, spread.min_ns.max(1) as f64)];
+    for (upper, count) in &spread.steps {
+        within = within.saturating_add(*count);
+        let slower = total.saturating_sub(within).max(1);
+        line.push((total as f64 / slower as f64, *upper as f64));
+    }
+    if spread.steps.is_empty() {
+        line.extend(quantiles(spread).map(|(_, one_in, took)| (one_in, took)));
+    }
+    let marks = quantiles(spread).map(|(quantile, one_in, took)| Mark {
+        x: one_in,
+        y: took,
+        told: format!("{name}, {quantile}: {}", number::time(took)),
+    });
+    let marks = marks.filter(|mark| total == 0 || mark.x <= total as f64).collect();
+    Some(Series { name: name.to_owned(), line, marks })
+}
+
+fn quantiles(spread: &Spread) -> impl Iterator<Item = (&'static str, f64, f64)> {
+    let known = [
+        ("half within", 2.0, Some(spread.p50_ns)),
+        ("90 % within", 10.0, spread.p90_ns),
+        ("99 % within", 100.0, Some(spread.p99_ns)),
+        ("99.9 % within", 1000.0, Some(spread.p99_9_ns)),
+        ("the slowest", spread.count as f64, Some(spread.max_ns).filter(|_| spread.count > 1000)),
+    ];
+    known.into_iter().filter_map(|(name, one_in, took)| Some((name, one_in, took? as f64)))
+}
+
+fn caption(title: &str, drawn: &[&(String, &Point)], of: usize) -> Caption {
+    let first = drawn.first().and_then(|(name, point)| Some((name, point.latency.as_ref()?)));
+    let mut about = first.map_or(String::new(), |(name, spread)| {
+        format!(
+            "{name}: half within {}, 99 % within {}, the slowest of {} took {}.",
+            number::time(spread.p50_ns as f64),
+            number::time(spread.p99_ns as f64),
+            number::many(spread.count as f64),
+            number::time(spread.max_ns as f64)
+        )
+    });
+    if drawn.len() < of {
+        about += &format!(" {} of {of} measurements are drawn; the table has all.", drawn.len());
+    }
+    Caption { plot: "distribution", title: title.to_owned(), about }
+}
+
+fn is_drawable(spread: &Spread) -> bool {
+    spread.count > 0 && spread.max_ns > 0
+}

@@ -1,0 +1,283 @@
+//! What a reader wants first: the verdict in plain words, and the few figures that matter.
+
+use super::markup::Markup;
+use crate::number;
+use crate::{Cap, Document, Likely, Point, RunKind, Test, Verdict};
+
+/// What was measured, in words.
+pub(super) fn title(document: &Document) -> String {
+    let operations: Vec<&str> =
+        document.points.iter().map(|point| point.operation.name()).collect();
+    let operation = match operations.first() {
+        Some(first) if operations.iter().all(|other| other == first) => format!(" of {first}s"),
+        _ => String::new(),
+    };
+    let hosts = document.matrix.as_ref().map_or(0, |matrix| matrix.hosts.len());
+    let collective = document.collective.as_ref().and_then(|run| run.operation.clone());
+    match document.kind {
+        RunKind::Bw => format!("Bandwidth{operation}"),
+        RunKind::Lat => format!("Latency{operation}"),
+        RunKind::Rate => format!("Rate{operation}"),
+        RunKind::Compare => "TCP and RDMA beside each other".to_owned(),
+        RunKind::Mesh => format!("Every pair of {hosts} hosts"),
+        RunKind::Nccl => format!("NCCL {}", collective.unwrap_or_default()),
+        RunKind::Torch => format!("PyTorch {}", collective.unwrap_or_default()),
+    }
+}
+
+/// Who measured towards whom, when, and with what.
+pub(super) fn subtitle(document: &Document) -> String {
+    let peer = document.peer.as_ref().map_or(String::new(), |peer| format!(" → {peer}"));
+    let when = document.when.replacen('T', " ", 1).replace('Z', " UTC");
+    format!("{}{peer} · {when} · wirelane {}", document.host, document.program)
+}
+
+/// The verdict, then tiles with the few figures, then what limits them.
+pub(super) fn render(document: &Document) -> Markup {
+    let mut summary = Markup::default();
+    if let Some(verdict) = &document.verdict {
+        summary.append(verdict_card(document, verdict));
+    }
+    let tiles = tiles(document);
+    if !tiles.is_empty() {
+        summary.raw("<dl class=\"tiles\">");
+        for (name, value, more) in tiles.into_iter().take(MOST_TILES) {
+            summary.raw("<div>").element("dt", &[], name).element("dd", &[], value);
+            summary.element("dd", &[("class", &"more")], more).raw("</div>");
+        }
+        summary.raw("</dl>\n");
+    }
+    if let Some(verdict) = &document.verdict {
+        summary.append(limits(verdict));
+    }
+    summary
+}
+
+fn verdict_card(document: &Document, verdict: &Verdict) -> Markup {
+    let (class, word) = tone(document, verdict);
+    let mut card = Markup::default();
+    card.open("div", &[("class", &format!("verdict {class}"))]);
+    card.element("p", &[("class", &"word")], word);
+    card.element("p", &[("class", &"says")], &verdict.summary);
+    if let Some(part) = verdict.part.filter(|part| part.is_finite() && *part >= 0.0) {
+        meter(&mut card, verdict, part);
+    }
+    if let Some(asked) = &verdict.expectation {
+        let met = if asked.met { "reached" } else { "not reached" };
+        card.element("p", &[], format!("Expected {}: {met} ({}).", asked.asked, asked.reached));
+    }
+    card.close("div");
+    card
+}
+
+/// How the verdict is painted, and the word that says the same.
+fn tone(document: &Document, verdict: &Verdict) -> (&'static str, &'static str) {
+    let uneven = document.matrix.as_ref().is_some_and(|matrix| {
+        !(matrix.slow_links.is_empty() && matrix.slow_hosts.is_empty() && matrix.failed.is_empty())
+    });
+    match (&verdict.expectation, verdict.part) {
+        (Some(asked), _) if !asked.met => ("bad", "Below what was expected"),
+        _ if uneven => ("fair", "Not all links are as they should be"),
+        (_, Some(part)) if part >= GOOD => ("good", "As it should be"),
+        (_, Some(part)) if part >= FAIR => ("fair", "Less than it should be"),
+        (_, Some(_)) => ("bad", "Far less than it should be"),
+        (Some(_), None) => ("good", "As expected"),
+        (None, None) if !verdict.likely.is_empty() => ("fair", "Something limits it"),
+        (None, None) => ("plain", "Measured"),
+    }
+}
+
+/// How much of what the way should give was reached, as a bar and in figures.
+fn meter(card: &mut Markup, verdict: &Verdict, part: f64) {
+    let width = format!("width:{:.1}%", part.min(1.0) * 100.0);
+    card.raw("<div class=\"meter\" aria-hidden=\"true\">");
+    card.open("span", &[("style", &width)]).close("span").raw("</div>");
+    if let (Some(reached), Some(should)) = (verdict.reached_gbps, verdict.should_give_gbps) {
+        let (reached, should) = (number::rate(reached), number::rate(should));
+        let text = format!("{reached} of {should}: {}", number::percent(part));
+        card.element("p", &[("class", &"figures")], text);
+    }
+}
+
+/// What likely limits it, what caps it, and what else to know.
+fn limits(verdict: &Verdict) -> Markup {
+    let mut limits = Markup::default();
+    let likely = verdict.likely.iter().take(MOST_LINES).map(limit);
+    limits.append(list("What likely limits it", likely));
+    let caps = verdict.caps.iter().take(MOST_LINES).map(cap);
+    limits.append(list("What the way should give", caps));
+    let notes = verdict.notes.iter().take(MOST_LINES).map(|note| {
+        let mut line = Markup::default();
+        line.text(note);
+        line
+    });
+    limits.append(list("To know", notes));
+    if limits.is_empty() {
+        return limits;
+    }
+    let mut around = Markup::default();
+    around.raw("<div class=\"limits\">").append(limits).raw("</div>\n");
+    around
+}
+
+fn list(heading: &'static str, lines: impl Iterator<Item = Markup>) -> Markup {
+    let mut list = Markup::default();
+    let mut lines = lines.peekable();
+    if lines.peek().is_none() {
+        return list;
+    }
+    list.raw("<div>").element("h3", &[], heading).raw("<ul>");
+    for line in lines {
+        list.raw("<li>").append(line).raw("</li>");
+    }
+    list.raw("</ul></div>");
+    list
+}
+
+fn limit(likely: &Likely) -> Markup {
+    let mut line = Markup::default();
+    line.element("b", &[], &likely.what).raw(": ").text(&likely.evidence);
+    if let Some(remedy) = &likely.remedy {
+        line.raw("<br>").element("span", &[("class", &"remedy")], format!("Remedy: {remedy}"));
+    }
+    line
+}
+
+fn cap(cap: &Cap) -> Markup {
+    let mut line = Markup::default();
+    line.element("b", &[], format!("{}, {}", cap.what, number::rate(cap.gbps)));
+    line.raw(": ").text(&cap.evidence);
+    line
+}
+
+/// Name, figure, and what belongs to it.
+type Tile = (&'static str, String, String);
+
+fn tiles(document: &Document) -> Vec<Tile> {
+    let points = &document.points;
+    let best = |figure: fn(&Point) -> Option<f64>| {
+        let known = points.iter().filter_map(|point| Some((point, figure(point)?)));
+        known.max_by(|one, other| one.1.total_cmp(&other.1))
+    };
+    let of = |point: &Point| {
+        format!("{}, {}", number::size(point.size_bytes), super::group::transport(point.transport))
+    };
+    let mut tiles = Vec::new();
+    if let Some((point, gbps)) = best(|point| point.gbps.filter(|_| point.test == Test::Bandwidth))
+    {
+        tiles.push(("Bandwidth", number::rate(gbps), of(point)));
+        let both = [point.cpu_seconds_per_gb, point.peer_cpu_seconds_per_gb];
+        if let [Some(here), Some(there)] =
+            both.map(|seconds| seconds.map(|seconds| number::time(seconds * 1e9)))
+        {
+            tiles.push(("Processor time for a GB", here, format!("and {there} at the other end")));
+        }
+    }
+    if let Some((point, rate)) =
+        best(|point| point.messages_per_second.filter(|_| point.test == Test::Rate))
+    {
+        tiles.push(("Messages a second", number::many(rate), of(point)));
+    }
+    tiles.extend(latency(points, of));
+    tiles.extend(health(points));
+    tiles.extend(other(document));
+    tiles
+}
+
+fn latency(points: &[Point], of: impl Fn(&Point) -> String) -> Vec<Tile> {
+    let timed = points.iter().filter(|point| point.test == Test::Latency);
+    let timed = timed.filter_map(|point| Some((point, point.latency.as_ref()?)));
+    let Some((point, spread)) = timed.min_by_key(|(_, spread)| spread.p50_ns) else {
+        return Vec::new();
+    };
+    let time = |nanoseconds: u64| number::time(nanoseconds as f64);
+    vec![
+        ("Latency, median", time(spread.p50_ns), of(point)),
+        ("99 % within", time(spread.p99_ns), format!("99.9 % within {}", time(spread.p99_9_ns))),
+        (
+            "Jitter",
+            time(spread.jitter_ns),
+            format!("p99 − p50; deviation {}", number::time(spread.stdev_ns)),
+        ),
+    ]
+}
+
+/// What should be nothing: lost, sent again, wrong.
+fn health(points: &[Point]) -> Vec<Tile> {
+    let sum = |figure: fn(&Point) -> Option<u64>| {
+        points
+            .iter()
+            .filter_map(figure)
+            .fold(None, |sum: Option<u64>, one| Some(sum.unwrap_or(0).saturating_add(one)))
+    };
+    let mut tiles = Vec::new();
+    if let Some(lost) = sum(|point| point.lost) {
+        tiles.push((
+            "Datagrams lost",
+            number::many(lost as f64),
+            "of those that were sent".to_owned(),
+        ));
+    }
+    if let Some(again) = sum(|point| point.retransmissions) {
+        tiles.push(("Sent again", number::many(again as f64), "by the ports' counters".to_owned()));
+    }
+    if points.iter().any(|point| point.verified.is_some()) {
+        let wrong = points.iter().filter(|point| point.verified == Some(false)).count();
+        let word = if wrong == 0 { "right" } else { "WRONG" };
+        tiles.push((
+            "Bytes that arrived",
+            word.to_owned(),
+            "compared with those that were sent".to_owned(),
+        ));
+    }
+    tiles
+}
+
+fn other(document: &Document) -> Vec<Tile> {
+    let mut tiles = Vec::new();
+    if let Some(matrix) = &document.matrix {
+        if let Some(median) = matrix.median_gbps {
+            let pairs = matrix.gbps.iter().flatten().flatten().count();
+            tiles.push((
+                "Median of all pairs",
+                number::rate(median),
+                format!("{pairs} measurements"),
+            ));
+        }
+        if let Some(slow) = matrix.slow_hosts.first() {
+            tiles.push((
+                "Slowest host",
+                slow.host.clone(),
+                format!("{} of the median", number::percent(slow.part_of_median)),
+            ));
+        }
+        if let Some(slow) = matrix.slow_links.first() {
+            let part = number::percent(slow.part_of_median);
+            tiles.push((
+                "Slowest link",
+                format!("{} → {}", slow.from, slow.to),
+                format!("{}, {part} of the median", number::rate(slow.gbps)),
+            ));
+        }
+    }
+    if let Some(run) = &document.collective {
+        let shown = |gigabytes: f64| format!("{} GB/s", number::significant(gigabytes));
+        if let Some(average) = run.average_bus_gb_per_second {
+            tiles.push(("Bus bandwidth, average", shown(average), run.tool.clone()));
+        }
+        if let Some(efficiency) = run.efficiency {
+            let link =
+                run.link_gbps.map_or(String::new(), |gbps| format!("of {}", number::rate(gbps)));
+            tiles.push(("Of the link", number::percent(efficiency), link));
+        }
+        if let Some(ranks) = run.ranks {
+            tiles.push(("Ranks", ranks.to_string(), format!("on {} hosts", run.hosts.len())));
+        }
+    }
+    tiles
+}
+
+const GOOD: f64 = 0.9;
+const FAIR: f64 = 0.7;
+const MOST_TILES: usize = 8;
+const MOST_LINES: usize = 20;

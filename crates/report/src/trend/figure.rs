@@ -1,0 +1,152 @@
+//! The figures of a run that can be compared with those of others.
+
+use serde::Serialize;
+
+use crate::number;
+use crate::{Collective, Document, Half, Matrix, Point, Test, Transport};
+
+/// A figure of a run that can be compared with that of another.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Figure {
+    /// What was measured: `bandwidth of write, 64 KiB`.
+    pub what: String,
+    /// How, between whom and by which way. Two figures are of the same measurement if `what` and `how` are the same.
+    pub how: String,
+    /// The figure.
+    pub value: f64,
+    /// Of what.
+    pub unit: Unit,
+}
+
+/// What a figure counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Gigabits (10^9) a second.
+    GigabitsPerSecond,
+    /// Gigabytes (10^9) a second, of a collective operation.
+    GigabytesPerSecond,
+    /// Operations a second.
+    PerSecond,
+    /// Less is better.
+    Nanoseconds,
+}
+
+impl Unit {
+    /// A value with its unit, as people read it.
+    pub fn shown(self, value: f64) -> String {
+        match self {
+            Unit::GigabitsPerSecond => number::rate(value),
+            Unit::GigabytesPerSecond => format!("{} GB/s", number::significant(value)),
+            Unit::PerSecond => format!("{}/s", number::many(value)),
+            Unit::Nanoseconds => number::time(value),
+        }
+    }
+}
+
+impl Figure {
+    /// Whether both are of the same measurement.
+    pub fn is_like(&self, other: &Figure) -> bool {
+        self.what == other.what && self.how == other.how && self.unit == other.unit
+    }
+}
+
+/// The figures of a run that can be compared.
+pub fn figures(document: &Document) -> Vec<Figure> {
+    let points = document.points.iter().filter_map(of_point);
+    let pairs = document.matrix.iter().filter_map(of_matrix);
+    let collective = document.collective.iter().flat_map(of_collective);
+    let usable = |figure: &Figure| figure.value.is_finite() && figure.value > 0.0;
+    points.chain(pairs).chain(collective).filter(usable).collect()
+}
+
+fn of_point(point: &Point) -> Option<Figure> {
+    let latency = point.latency.as_ref().map(|latency| latency.p50_ns as f64);
+    let (name, value, unit) = match point.test {
+        Test::Bandwidth => ("bandwidth", point.gbps, Unit::GigabitsPerSecond),
+        Test::Latency => ("latency", latency, Unit::Nanoseconds),
+        Test::Rate => ("rate", point.messages_per_second, Unit::PerSecond),
+    };
+    let (operation, size) = (point.operation.name(), point.size_bytes);
+    let what = format!("{name} of {operation}, {}", number::size(size));
+    Some(Figure { what, how: how(point), value: value?, unit })
+}
+
+/// What else is the same of two measurements that can be compared. Addresses carry ports that are the system's to choose.
+pub(crate) fn how(point: &Point) -> String {
+    let rdma = point.transport == Transport::Verbs;
+    let rails = point.rails.iter().filter(|_| rdma);
+    let rails: Vec<String> = rails.map(|rail| format!("{} – {}", rail.here, rail.there)).collect();
+    let mut how = format!(
+        "{} → {} by {}",
+        without_port(&point.from),
+        without_port(&point.to),
+        point.transport.name()
+    );
+    if rdma {
+        how += &format!(" ({})", rails.join(", "));
+    }
+    if point.test != Test::Latency {
+        how += &format!(", {} under way, {} lanes", point.depth, point.lanes);
+    }
+    let marks = [
+        (point.both_ways, ", both ways"),
+        (point.datagrams, ", datagrams"),
+        (point.tool == crate::Tool::Perftest, ", by perftest"),
+    ];
+    marks.iter().filter(|(is, _)| *is).for_each(|(_, mark)| how += mark);
+    how
+}
+
+fn of_matrix(matrix: &Matrix) -> Option<Figure> {
+    let how = format!("between {}", matrix.hosts.join(", "));
+    let what = "bandwidth, median of all pairs".to_owned();
+    Some(Figure { what, how, value: matrix.median_gbps?, unit: Unit::GigabitsPerSecond })
+}
+
+fn of_collective(run: &Collective) -> Vec<Figure> {
+    let operation = run.operation.as_deref().unwrap_or("collective");
+    let ranks = run.ranks.map_or(String::new(), |ranks| format!("{ranks} ranks "));
+    let how = format!("{ranks}on {}", run.hosts.join(", "));
+    let figure = |what: String, value: f64| {
+        let unit = Unit::GigabytesPerSecond;
+        Figure { what, how: how.clone(), value, unit }
+    };
+    let average = run.average_bus_gb_per_second.into_iter();
+    let average =
+        average.map(|value| figure(format!("bus bandwidth of {operation}, average"), value));
+    let rows = run.rows.iter().filter_map(|row| {
+        let halves = [row.out_of_place, row.in_place].into_iter().flatten();
+        let best =
+            halves.map(|Half { bus_gb_per_second, .. }| bus_gb_per_second).reduce(f64::max)?;
+        let what = format!("bus bandwidth of {operation}, {}", number::size(row.size_bytes));
+        Some(figure(what, best))
+    });
+    average.chain(rows).collect()
+}
+
+/// `node1:7473` is the host `node1`; an IPv6 address without brackets stays whole.
+fn without_port(name: &str) -> &str {
+    match name.rsplit_once(':') {
+        Some((host, port))
+            if port.bytes().all(|letter| letter.is_ascii_digit())
+                && (!host.contains(':') || host.ends_with(']')) =>
+        {
+            host
+        }
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_is_not_part_of_a_host() {
+        assert_eq!(without_port("node1:7473"), "node1");
+        assert_eq!(without_port("[fe80::1]:7473"), "[fe80::1]");
+        assert_eq!(without_port("fe80::1"), "fe80::1");
+        assert_eq!(without_port("node1"), "node1");
+    }
+}
