@@ -4,7 +4,7 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::exit::Failure;
+use crate::output::Failure;
 
 /// What tells a command to stop.
 pub(crate) struct Signals {

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::exit::Failure;
 use crate::output;
+use crate::output::Failure;
 
 /// Does it on another thread, which may hang there: `None`, it has not come back in time. What takes long is
 /// said by `waiting` to who waits at a terminal.

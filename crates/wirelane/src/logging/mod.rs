@@ -7,8 +7,8 @@ use std::io::IsTerminal;
 use tracing::Level;
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::cli::{Global, LogFormat, LogLevel};
-use crate::config::Settings;
+use crate::settings::Settings;
+use crate::settings::{Global, LogFormat, LogLevel};
 pub(crate) use aside::Aside;
 
 /// Starts logging, at the level of the settings.

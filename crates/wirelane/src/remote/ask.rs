@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use super::shell::Shell;
-use crate::exit::Failure;
+use crate::output::Failure;
 
 /// How long an answer may take, and how long it may be.
 #[derive(Debug, Clone, Copy)]

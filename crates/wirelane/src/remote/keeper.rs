@@ -13,7 +13,7 @@ use jobs::job::shell_word;
 use jobs::proof::Look;
 
 use super::shell::Shell;
-use crate::exit::Failure;
+use crate::output::Failure;
 
 /// One host's keeper.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use jobs::job::shell_word;
 
 use super::ask::{Answer, Limits, ask};
 use super::shell::Shell;
-use crate::exit::Failure;
 use crate::output;
+use crate::output::Failure;
 
 /// Runs `wirelane` there with these words. Where there is none, this one is sent along: into a folder of its own, which is
 /// removed when the shell that ran it ends, however it ends.

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use jobs::inventory::Allocation;
 
-use crate::exit::Failure;
+use crate::output::Failure;
 
 /// A shell on a host, not started yet.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use node::Tree;
 use super::ask::Limits;
 use super::program::wirelane;
 use super::shell::Shell;
-use crate::exit::Failure;
+use crate::output::Failure;
 
 /// Whether a name is a snapshot's file instead of a host. A host may be called like a folder that happens to be here.
 pub(crate) fn is_file(name: &str) -> bool {

@@ -8,7 +8,7 @@ use super::all_at_once::all_at_once;
 use super::ask::{Answer, Limits};
 use super::program::wirelane;
 use super::shell::Shell;
-use crate::exit::{Exit, Failure};
+use crate::output::{Exit, Failure};
 
 /// A host, and where commands run there.
 pub(crate) type Place = (Host, Shell);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use doctor::watch::Run;
 
-use crate::exit::Failure;
+use crate::output::Failure;
 
 /// A thread that looks at one kind of thing. Nobody asks: it sleeps. It hangs: who asks waits for it once, until it comes
 /// back is told at once that it does not, and no second one is started.

@@ -13,7 +13,7 @@ use node::Tree;
 use node::answers::{Holders, Nvml};
 use node::watch::{GpuLook, GpuWatch, Usage};
 
-use crate::exit::Failure;
+use crate::output::Failure;
 use collector::{Asked, Collector};
 
 /// What is watched, and how often.

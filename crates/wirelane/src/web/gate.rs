@@ -15,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 use super::passwords::{Passwords, Shown, Verdict};
 use super::watched::{Terms, Watched};
 use super::{Head, PLAIN, Reply, Site, Stream, misdirected, text};
-use crate::exit::Failure;
+use crate::output::Failure;
 
 /// What an exporter answers.
 pub(crate) trait Pages: Send + Sync + 'static {

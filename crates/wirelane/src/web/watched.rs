@@ -12,7 +12,7 @@ use rustls::ServerConfig;
 
 use super::config::{self, Config};
 use super::limiter::Limiter;
-use crate::exit::Failure;
+use crate::output::Failure;
 
 #[derive(Debug)]
 pub(super) struct Watched {

@@ -269,7 +269,7 @@ mod config {
             let rows = rows.as_array().expect("a list");
             rows.iter().find(|row| row["key"] == key).expect("the key").clone()
         };
-        assert_eq!(rows.as_array().map(Vec::len), Some(wirelane::config::SETTINGS.len()));
+        assert_eq!(rows.as_array().map(Vec::len), Some(wirelane::settings::SETTINGS.len()));
         assert_eq!(row("transport.rdma_mtu")["value"], 1024);
         assert_eq!(row("transport.rdma_mtu")["from"]["line"], 3);
         assert_eq!(row("transport.rdma_max_send_wr")["value"], 512);

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::config::problem::{Problem, quoted};
-use crate::config::yaml::{Key, Node, Shape};
+use crate::settings::problem::{Problem, quoted};
+use crate::settings::yaml::{Key, Node, Shape};
 
 /// A section of the file whose names are all known.
 pub(super) struct Fields<'d> {

@@ -10,9 +10,9 @@ use hyper::header::{HeaderName, HeaderValue};
 
 use super::fields::{At, Fields, entries, scalar};
 use super::{Config, Hash, Rate, TlsSection, Users, duration, tls};
-use crate::config::problem::{Problem, quoted};
-use crate::config::yaml::{self, Node, Shape};
-use crate::exit::Failure;
+use crate::output::Failure;
+use crate::settings::problem::{Problem, quoted};
+use crate::settings::yaml::{self, Node, Shape};
 
 /// Reads the file. Those that it names are not looked at.
 pub(crate) fn read(path: &Path) -> Result<Config, Failure> {

@@ -13,10 +13,10 @@ use super::Source;
 use super::client::{Anybody, Named};
 use super::fields::{At, Fields};
 use super::names::{self, ClientAuth};
-use crate::config::problem::Problem;
-use crate::exit::Failure;
-use crate::secret_file::{self, Kind, OTHERS};
-use crate::tls_file;
+use crate::output::Failure;
+use crate::secrets::secret_file::{self, Kind, OTHERS};
+use crate::secrets::tls_file;
+use crate::settings::problem::Problem;
 
 /// What the section says; certificates and keys are read later.
 #[derive(Debug)]

@@ -1,0 +1,65 @@
+//! As whom this program calls a store: by a token, or by a certificate, if the user has one.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use fabric::session::Credentials;
+
+use crate::links::endpoint::Known;
+use crate::links::ticket::Tickets;
+use crate::output::Failure;
+use crate::secrets::{tls_file, token};
+use crate::settings::Global;
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct CallerArgs {
+    /// A file with the token to show: NAME TOKEN on its first line; so does the variable WIRELANE_TOKEN_FILE
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "tls_ca")]
+    token_file: Option<PathBuf>,
+
+    /// Be known by a certificate: whose certificate of the server to trust, in PEM
+    #[arg(long, global = true, value_name = "FILE", requires_all = ["tls_cert", "tls_key"])]
+    tls_ca: Option<PathBuf>,
+
+    /// Our own certificate, in PEM
+    #[arg(long, global = true, value_name = "FILE", requires = "tls_ca")]
+    tls_cert: Option<PathBuf>,
+
+    /// Its private key, in PEM
+    #[arg(long, global = true, value_name = "FILE", requires = "tls_ca")]
+    tls_key: Option<PathBuf>,
+}
+
+impl CallerArgs {
+    /// By what the store will know us. Reads the token.
+    pub(crate) fn known(&self, global: &Global) -> Result<Known, Failure> {
+        if self.tls_ca.is_some() {
+            return Ok(Known::Others);
+        }
+        let Some(file) = self.token_file.as_ref().or(global.token_file.as_ref()) else {
+            return Ok(Known::ByKey);
+        };
+        Ok(Known::As(Credentials::Key(token::caller(file)?)))
+    }
+
+    /// Where tickets come from, if a certificate is what we are known by. Reads the files.
+    pub(crate) fn tickets(&self) -> Result<Option<Tickets>, Failure> {
+        let (Some(ca), Some(certificate), Some(key)) =
+            (&self.tls_ca, &self.tls_cert, &self.tls_key)
+        else {
+            return Ok(None);
+        };
+        let tickets = Tickets::new(
+            &tls_file::certificate(ca)?,
+            &tls_file::certificate(certificate)?,
+            tls_file::key(key)?.as_bytes(),
+        );
+        let failure = |wrong| {
+            let shown = certificate.display();
+            Failure::usage(format!(
+                "use the certificate {shown}: {wrong} — see --tls-ca, --tls-cert and --tls-key"
+            ))
+        };
+        tickets.map(Some).map_err(failure)
+    }
+}

@@ -1,0 +1,7 @@
+//! Arguments that several commands take.
+
+pub(crate) mod caller;
+pub(crate) mod host;
+pub(crate) mod peer;
+pub(crate) mod size;
+pub(crate) mod transport;

@@ -1,0 +1,68 @@
+//! Which ways a link may go, as a command line narrows the settings.
+
+use clap::ValueEnum;
+use fabric::link::{Class, Policy, Settings as LinkSettings};
+
+use crate::output::Failure;
+
+/// Which kind of way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Transport {
+    Auto,
+    Verbs,
+    Ofi,
+    Shm,
+    Tcp,
+}
+
+/// Whether RDMA is required, preferred or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PolicyArg {
+    Require,
+    Prefer,
+    Off,
+}
+
+impl Transport {
+    fn class(self) -> Option<Class> {
+        match self {
+            Transport::Auto => None,
+            Transport::Verbs => Some(Class::Verbs),
+            Transport::Ofi => Some(Class::Ofi),
+            Transport::Shm => Some(Class::Shm),
+            Transport::Tcp => Some(Class::Tcp),
+        }
+    }
+
+    /// Narrows the settings of links to this.
+    pub(crate) fn narrow(
+        self,
+        policy: Option<PolicyArg>,
+        links: &mut LinkSettings,
+    ) -> Result<(), Failure> {
+        let class = self.class();
+        let policy = match (policy, class) {
+            (Some(PolicyArg::Require), _) => Some(Policy::Require),
+            (Some(PolicyArg::Prefer), _) => Some(Policy::Prefer),
+            (Some(PolicyArg::Off), Some(Class::Verbs)) => {
+                return Err(Failure::usage("--transport verbs contradicts --policy off"));
+            }
+            (Some(PolicyArg::Off), _) => Some(Policy::Off),
+            (None, Some(Class::Shm | Class::Tcp)) => Some(Policy::Off),
+            (None, _) => None,
+        };
+        if let Some(policy) = policy {
+            links.policy = policy;
+            links.peer_policies.clear();
+        }
+        let switched_off = !links.classes.contains(&Class::Verbs);
+        // What libfabric has may be software; whether it is, is known when it was asked.
+        if switched_off && (policy == Some(Policy::Require) || class == Some(Class::Verbs)) {
+            return Err(Failure::no("RDMA is asked for, and transport.enable_rdma is false"));
+        }
+        if let Some(class) = class {
+            links.classes = vec![class];
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,190 @@
+//! `wirelane bench compare`: TCP, and RDMA by each pair of ports, in one table.
+
+use std::time::Duration;
+
+use clap::Args;
+use doctor::verdict::{self, Side};
+use measure::PortPair;
+use report::{Document, Limit, Operation, Plan, Point, RunKind, Test, Transport, Verdict};
+
+use super::expect::Expect;
+use super::run::{OutputArgs, Run, Shown, begin};
+use super::target::TargetArgs;
+use super::{facts, ways};
+use crate::arguments::size::{Size, seconds};
+use crate::output::{Exit, Failure};
+use crate::settings::Global;
+use crate::settings::Settings;
+use crate::{logging, output};
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// Bytes of one operation when bandwidth is measured
+    #[arg(long, value_name = "SIZE", default_value = "64KiB")]
+    size: Size,
+
+    /// Seconds for each measurement; there are two for each way
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    time: Duration,
+
+    /// End with 1 unless the best way is as good: 90%, 50Gb/s
+    #[arg(long, value_name = "FIGURE")]
+    expect: Option<Expect>,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) fn run(global: &Global, args: &CompareArgs) -> Result<Exit, Failure> {
+    if let Some(expect) = &args.expect {
+        expect.check(Test::Bandwidth)?;
+    }
+    args.output.keep.check()?;
+    let settings = Settings::load(global)?.settings;
+    logging::start(global, &settings);
+    let ways = ways(global, &settings)?;
+    let target = args.target.find(global, &settings)?;
+    let is_local = target.is_local();
+    let mut document = begin(RunKind::Compare);
+    document.peer = Some(target.name.clone());
+    let mut run = Run::new(target, ways, Some((Transport::Tcp, "beside RDMA")))?;
+    let there = Side::parse(run.client.about());
+    let (pairs, why_none) = match pairs(&mut run, is_local) {
+        Ok(pairs) => (pairs, None),
+        Err(failure) => (Vec::new(), Some(failure.to_string())),
+    };
+    let mut plans = args.plans(Transport::Tcp, None);
+    plans.extend(pairs.iter().flat_map(|pair| args.plans(Transport::Verbs, Some(pair))));
+    measure(&mut run, &plans, &mut document)?;
+    let mut verdict = judge(&document.points, there.as_ref());
+    verdict.notes.extend(why_none.map(|why| format!("TCP alone: {why}")));
+    if let Some(expect) = &args.expect {
+        verdict.expectation = Some(expect.judge(&bandwidths(&document.points), &verdict)?);
+    }
+    let is_met = verdict.expectation.as_ref().is_none_or(|expectation| expectation.met);
+    document.verdict = Some(verdict);
+    if !args.output.json && !args.output.csv {
+        output::answer(&table(&document.points))?;
+    }
+    for (at, point) in document.points.iter().enumerate().filter(|_| args.output.csv) {
+        args.output.show(Shown { point, is_first: at == 0 })?;
+    }
+    args.output.give(&document)?;
+    Ok(if is_met { Exit::Done } else { Exit::No })
+}
+
+impl CompareArgs {
+    /// Bandwidth, then latency, by one way.
+    fn plans(&self, transport: Transport, pair: Option<&PortPair>) -> Vec<Plan> {
+        let plan = |test, size| Plan {
+            limit: Limit::Milliseconds(self.time.as_millis() as u64),
+            device: pair.map(|pair| pair.here.device.clone()),
+            peer_device: pair.map(|pair| pair.there.device.clone()),
+            ..Plan::new(test, Operation::Write, transport, size)
+        };
+        vec![plan(Test::Bandwidth, self.size.0 as u64), plan(Test::Latency, SMALL)]
+    }
+}
+
+/// Ports that reach each other. Both ends on one host have the same ports: there a port is paired with another device's,
+/// so that what goes between them goes over a wire, and with itself only where it has no other.
+fn pairs(run: &mut Run, is_local: bool) -> Result<Vec<PortPair>, Failure> {
+    let all = run.client.pairs(None, None)?;
+    if !is_local {
+        return Ok(all);
+    }
+    let mut names: Vec<String> = all.iter().map(|pair| pair.here.device.clone()).collect();
+    names.dedup();
+    let mut found = Vec::new();
+    while !names.is_empty() {
+        let name = names.remove(0);
+        let mut own = None;
+        for (at, other) in names.iter().enumerate() {
+            if let Some(pair) = run.client.pairs(Some(&name), Some(other))?.into_iter().next() {
+                own = Some((at, pair));
+                break;
+            }
+        }
+        match own {
+            Some((at, pair)) => {
+                names.remove(at);
+                found.push(pair);
+            }
+            None => found.extend(all.iter().filter(|pair| pair.here.device == name).cloned()),
+        }
+    }
+    Ok(found)
+}
+
+fn measure(run: &mut Run, plans: &[Plan], document: &mut Document) -> Result<(), Failure> {
+    let bar = output::steps(1000 * plans.len() as u64, "measuring");
+    for (at, plan) in plans.iter().enumerate() {
+        let why = match plan.transport {
+            Transport::Tcp => "beside RDMA",
+            _ => "each pair of ports",
+        };
+        run.take(plan.transport, why);
+        let point = run.point(plan, bar.as_ref(), 1000 * at as u64)?;
+        document.points.push(point);
+    }
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    Ok(())
+}
+
+fn bandwidths(points: &[Point]) -> Vec<Point> {
+    points.iter().filter(|point| point.test == Test::Bandwidth).cloned().collect()
+}
+
+/// By the best pair of ports; TCP where there is no RDMA.
+fn judge(points: &[Point], there: Option<&Side>) -> Verdict {
+    let bandwidths = bandwidths(points);
+    let rdma: Vec<Point> =
+        bandwidths.iter().filter(|point| point.transport == Transport::Verbs).cloned().collect();
+    let judged = if rdma.is_empty() { &bandwidths } else { &rdma };
+    verdict::judge(judged, &facts::side(), there)
+}
+
+/// A row for each way: two measurements beside those of TCP.
+fn table(points: &[Point]) -> String {
+    let header =
+        ["way", "Gb/s", "times TCP", "p50 µs", "times TCP", "p99 µs", "CPU s/GB", "and there"];
+    let mut rows = vec![header.map(str::to_owned)];
+    let ways: Vec<(&Point, &Point)> =
+        points.chunks_exact(2).map(|pair| (&pair[0], &pair[1])).collect();
+    let Some((tcp, tcp_latency)) = ways.first() else { return String::new() };
+    let p50 = |point: &Point| point.latency.as_ref().map(|spread| spread.p50_ns as f64 / 1e3);
+    let figure = |value: Option<f64>, digits: usize| {
+        value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
+    };
+    for (bandwidth, latency) in &ways {
+        let faster = bandwidth.gbps.zip(tcp.gbps).map(|(ours, theirs)| ours / theirs);
+        let sooner = p50(latency).zip(p50(tcp_latency)).map(|(ours, theirs)| theirs / ours);
+        let p99 = latency.latency.as_ref().map(|spread| spread.p99_ns as f64 / 1e3);
+        rows.push([
+            name(bandwidth),
+            figure(bandwidth.gbps, 3),
+            figure(faster, 2),
+            figure(p50(latency), 2),
+            figure(sooner, 2),
+            figure(p99, 2),
+            figure(bandwidth.cpu_seconds_per_gb, 3),
+            figure(bandwidth.peer_cpu_seconds_per_gb, 3),
+        ]);
+    }
+    output::columns(&rows)
+}
+
+fn name(point: &Point) -> String {
+    match (point.transport, point.rails.first()) {
+        (Transport::Verbs, Some(rail)) => format!("RDMA {} – {}", rail.here, rail.there),
+        _ => "TCP".to_owned(),
+    }
+}
+
+/// What latency is measured with.
+const SMALL: u64 = 64;

@@ -1,0 +1,194 @@
+//! `wirelane bench mesh`: every pair of several hosts, in rounds in which nobody is measured twice at once.
+//!
+//! Every host has a running `bench serve`, or gets one by ssh for as long as this lasts; the one that measures is asked to,
+//! and shows the other what we showed it.
+
+mod map;
+
+use std::time::Duration;
+
+use clap::Args;
+use doctor::verdict::{self, Measured};
+use measure::{Client, Ways};
+use report::{Limit, Operation, Plan, Point, RunKind, Test, Transport, Verdict};
+
+use super::args::Op;
+use super::run::{OutputArgs, Shown, begin};
+use super::target::{CallerArgs, Host, Target};
+use super::ways;
+use crate::arguments::size::{Size, seconds};
+use crate::arguments::transport;
+use crate::output::{Exit, Failure};
+use crate::settings::Global;
+use crate::settings::Settings;
+use crate::{logging, output};
+
+#[derive(Debug, Args)]
+pub(crate) struct MeshArgs {
+    /// The hosts, where `wirelane bench serve` listens; the port is 50052 unless given. Where one of them does not answer,
+    /// and no port is given, servers are started on all of them by ssh
+    #[arg(long, value_name = "HOST[:PORT],…", value_delimiter = ',', required = true)]
+    hosts: Vec<Host>,
+
+    #[command(flatten)]
+    caller: CallerArgs,
+
+    /// By the best that each two have, or by this alone
+    #[arg(long, value_name = "KIND", default_value = "auto")]
+    transport: transport::Transport,
+
+    /// By which operation
+    #[arg(long, value_name = "OPERATION", default_value = "write")]
+    op: Op,
+
+    /// Bytes of one operation when bandwidth is measured
+    #[arg(long, value_name = "SIZE", default_value = "64KiB")]
+    size: Size,
+
+    /// Seconds for each measurement; a pair has three: there, back, and latency
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    time: Duration,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) fn run(global: &Global, args: &MeshArgs) -> Result<Exit, Failure> {
+    args.output.keep.check()?;
+    let names: Vec<String> = args.hosts.iter().map(|host| host.peer.to_string()).collect();
+    check(&names)?;
+    let plan = args.plan(Test::Bandwidth, args.size.0 as u64);
+    plan.check(u64::MAX)?;
+    let settings = Settings::load(global)?.settings;
+    logging::start(global, &settings);
+    let ways = ways(global, &settings)?;
+    let targets = Target::find_all(&args.hosts, &args.caller, global, &settings)?;
+    let mut document = begin(RunKind::Mesh);
+    let rounds = verdict::rounds(names.len());
+    let bar = output::steps(rounds.len() as u64, "measuring");
+    let mut measured = Vec::new();
+    for round in &rounds {
+        let pairs = std::thread::scope(|scope| {
+            let measure = |(one, other): &(usize, usize)| {
+                let work = (*one, *other);
+                let (names, targets, ways) = (&names, &targets, &ways);
+                scope.spawn(move || pair(args, work, names, targets, ways))
+            };
+            let threads: Vec<_> = round.iter().map(measure).collect();
+            threads.into_iter().filter_map(|thread| thread.join().ok()).collect::<Vec<_>>()
+        });
+        for (points, figures) in pairs {
+            document.points.extend(points);
+            measured.extend(figures);
+        }
+        if let Some(bar) = &bar {
+            bar.inc(1);
+        }
+    }
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    let matrix = verdict::matrix(&names, &measured);
+    document.verdict = Some(Verdict { summary: map::summary(&matrix), ..Verdict::default() });
+    for (at, point) in document.points.iter().enumerate().filter(|_| args.output.csv) {
+        args.output.show(Shown { point, is_first: at == 0 })?;
+    }
+    if !args.output.json && !args.output.csv {
+        output::answer(&map::render(&matrix))?;
+    }
+    let (failed, pairs) = (matrix.failed.len(), measured.len());
+    document.matrix = Some(matrix);
+    args.output.give(&document)?;
+    match failed {
+        0 => Ok(Exit::Done),
+        failed => {
+            let text = format!("{failed} of {pairs} pairs could not be measured, see above");
+            Err(Failure::failed(text))
+        }
+    }
+}
+
+/// So many that a matrix can be read, and each once.
+fn check(names: &[String]) -> Result<(), Failure> {
+    if names.len() < 2 || names.len() > MOST_HOSTS {
+        return Err(Failure::usage(format!("--hosts: a mesh has 2 to {MOST_HOSTS} hosts")));
+    }
+    let twice = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name));
+    match twice {
+        Some((_, name)) => Err(Failure::usage(format!("--hosts: {name} is named twice"))),
+        None => Ok(()),
+    }
+}
+
+impl MeshArgs {
+    fn plan(&self, test: Test, size: u64) -> Plan {
+        let operation = match self.op {
+            Op::Write => Operation::Write,
+            Op::Read => Operation::Read,
+            Op::Send => Operation::Send,
+            Op::Atomic => Operation::Atomic,
+        };
+        let transport = match self.transport {
+            transport::Transport::Verbs => Transport::Verbs,
+            transport::Transport::Ofi => Transport::Ofi,
+            transport::Transport::Shm => Transport::Shm,
+            transport::Transport::Tcp | transport::Transport::Auto => Transport::Tcp,
+        };
+        Plan {
+            limit: Limit::Milliseconds(self.time.as_millis() as u64),
+            ..Plan::new(test, operation, transport, size)
+        }
+    }
+}
+
+/// There, back, and latency. What fails is told, and keeps nobody else.
+fn pair(
+    args: &MeshArgs,
+    (one, other): (usize, usize),
+    names: &[String],
+    targets: &[Target],
+    ways: &Ways,
+) -> (Vec<Point>, Vec<Measured>) {
+    let (mut points, mut measured) = (Vec::new(), Vec::new());
+    let mut latency = None;
+    for (from, to) in [(one, other), (other, one)] {
+        let figures = (|| {
+            let mut client = targets[from].connect(ways).map_err(|failure| failure.to_string())?;
+            let onward = targets[to].seen_by_others();
+            let plan = args.plan(Test::Bandwidth, args.size.0 as u64);
+            let gbps =
+                relay(&mut client, args, &plan, &onward, (from, to), names, &mut points)?.gbps;
+            if latency.is_none() {
+                let plan = args.plan(Test::Latency, SMALL);
+                let point =
+                    relay(&mut client, args, &plan, &onward, (from, to), names, &mut points)?;
+                latency = point.latency.map(|spread| spread.p50_ns as f64 / 1e3);
+            }
+            Ok((gbps.unwrap_or(0.0), latency))
+        })();
+        measured.push(Measured { from, to, figures });
+    }
+    (points, measured)
+}
+
+fn relay(
+    client: &mut Client,
+    args: &MeshArgs,
+    plan: &Plan,
+    onward: &str,
+    (from, to): (usize, usize),
+    names: &[String],
+    points: &mut Vec<Point>,
+) -> Result<Point, String> {
+    let choose = args.transport == transport::Transport::Auto;
+    let outcome = client.relay(onward, plan, choose).map_err(|error| error.to_string())?;
+    let why = if choose { "the best that both have" } else { "asked for by --transport" };
+    let mut point = Point::new(&outcome, &names[from], &names[to], why);
+    point.retransmissions = verdict::retransmissions(&point);
+    points.push(point.clone());
+    Ok(point)
+}
+
+const MOST_HOSTS: usize = 256;
+/// What latency is measured with.
+const SMALL: u64 = 64;

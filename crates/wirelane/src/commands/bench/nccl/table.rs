@@ -1,0 +1,96 @@
+//! A run for people.
+
+use std::fmt::Write;
+
+use report::nccl::Run;
+use report::{CollectiveRow, Half, Verdict};
+
+use crate::arguments::size;
+use crate::commands::bench::text;
+
+/// What was measured, and what is thought of it.
+pub(super) fn show(run: &Run, verdict: &Verdict) -> String {
+    let mut shown = head(run);
+    if !run.collective.rows.is_empty() {
+        shown.push_str(&line(NAMES.iter().map(|name| (*name).to_owned())));
+    }
+    for row in &run.collective.rows {
+        shown.push_str(&line(cells(row, part(run)).into_iter()));
+    }
+    let (peak, average) = (run.peak(), run.average());
+    if let (Some((row, peak)), Some(average)) = (peak, average) {
+        let at = size::shown(row.size_bytes as usize);
+        let _ = writeln!(
+            shown,
+            "bus bandwidth: {average:.2} GB/s on the average, {peak:.2} at best ({at})"
+        );
+    }
+    if let (Some(rate), Some(efficiency)) = (run.collective.link_gbps, run.collective.efficiency) {
+        let _ =
+            writeln!(shown, "efficiency: {:.1} % of the ports' {rate} Gb/s", efficiency * 100.0);
+    }
+    for complaint in run.complaints.iter().take(MOST_COMPLAINTS) {
+        let _ = writeln!(shown, "it said: {complaint}");
+    }
+    shown.push_str(&text::verdict(verdict));
+    shown
+}
+
+fn head(run: &Run) -> String {
+    let collective = &run.collective;
+    let operation = collective.operation.as_deref().unwrap_or("a collective operation");
+    let ranks = collective.ranks.map_or_else(String::new, |ranks| format!(", ranks: {ranks}"));
+    let hosts = match collective.hosts.as_slice() {
+        [] => String::new(),
+        few if few.len() <= MOST_HOSTS => format!(" on {}", few.join(", ")),
+        many => format!(" on {} hosts", many.len()),
+    };
+    let gpu = run.gpus.first().map_or_else(String::new, |gpu| format!(" ({})", gpu.name));
+    format!("{operation} by {}{ranks}{hosts}{gpu}\n", collective.tool)
+}
+
+/// What of the ports' rate a gigabyte a second of bus bandwidth is, in percent.
+fn part(run: &Run) -> Option<f64> {
+    let collective = &run.collective;
+    let share = match run.operation() {
+        Some(operation) => operation.port_share(collective.ranks?, run.ranks_on_a_host())?,
+        None => 1.0,
+    };
+    Some(8.0 * share / collective.link_gbps? * 100.0)
+}
+
+fn cells(row: &CollectiveRow, part: Option<f64>) -> [String; 7] {
+    let figure = |half: Option<Half>, pick: fn(&Half) -> f64| {
+        half.as_ref().map_or_else(|| NONE.to_owned(), |half| format!("{:.2}", pick(half)))
+    };
+    let wrong = |half: Option<Half>| half.and_then(|half| half.wrong);
+    let wrong = [wrong(row.out_of_place), wrong(row.in_place)].into_iter().flatten();
+    let wrong = wrong.reduce(|one, other| one + other);
+    let of_ports =
+        part.zip(row.bus_gb_per_second()).map(|(part, bus)| format!("{:.0} %", part * bus));
+    let either = row.out_of_place.or(row.in_place);
+    [
+        size::shown(row.size_bytes as usize),
+        figure(either, |half| half.time_us),
+        figure(either, |half| half.algorithm_gb_per_second),
+        figure(row.out_of_place, |half| half.bus_gb_per_second),
+        figure(row.in_place, |half| half.bus_gb_per_second),
+        of_ports.unwrap_or_else(|| NONE.to_owned()),
+        wrong.map_or_else(|| NONE.to_owned(), |wrong| wrong.to_string()),
+    ]
+}
+
+fn line(cells: impl Iterator<Item = String>) -> String {
+    let mut text = String::new();
+    for cell in cells {
+        let _ = write!(text, "{cell:>WIDTH$}");
+    }
+    text.push('\n');
+    text
+}
+
+const NAMES: [&str; 7] = ["size", "µs", "alg GB/s", "bus GB/s", "in place", "of ports", "wrong"];
+const WIDTH: usize = 12;
+const NONE: &str = "–";
+const MOST_HOSTS: usize = 8;
+const MOST_COMPLAINTS: usize = 8;

@@ -1,0 +1,265 @@
+//! `--tool perftest`: `ib_write_bw` and its kin at both ends, with the device, port and GID that we choose.
+
+mod table;
+
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use measure::{PortAt, PortPair, Ways};
+use report::{Document, Latency, Operation, Outcome, Plan, Point, Spread, Test, Tool, Transport};
+
+use super::args::{ShapeArgs, WayArgs};
+use super::facts;
+use super::run::Shown;
+use super::target::Target;
+use crate::output;
+use crate::output::Failure;
+use table::Row;
+
+/// What it takes to run it for one size.
+struct Commands {
+    server: Vec<String>,
+    client: Vec<String>,
+}
+
+/// Measures each size, or only prints the commands: true, then nothing is left to do.
+pub(super) fn run(
+    target: &Target,
+    ways: &Ways,
+    test: Test,
+    (shape, way): (&ShapeArgs, &WayArgs),
+    print: bool,
+    document: &mut Document,
+    mut show: impl FnMut(Shown<'_>) -> Result<(), Failure>,
+) -> Result<bool, Failure> {
+    let plans = shape.plans(test, way);
+    let mut client = target.connect(ways)?;
+    let pairs = client.pairs(way.device.as_ref(), way.peer_device.as_ref())?;
+    let pair = pairs.first().ok_or_else(|| {
+        Failure::failed(
+            "no RDMA port here and none there reach each other — see `wirelane doctor --peer`",
+        )
+    })?;
+    for plan in &plans {
+        let commands = Commands::new(plan, pair, target)?;
+        if print {
+            let (server, client) = (commands.server.join(" "), commands.client.join(" "));
+            output::answer(&format!("{}: {server}\nhere: {client}\n", target.name))?;
+            continue;
+        }
+        let row = commands.run(target)?;
+        let point = point(plan, pair, &target.name, row);
+        show(Shown { point: &point, is_first: document.points.is_empty() })?;
+        document.points.push(point);
+    }
+    Ok(print)
+}
+
+impl Commands {
+    fn new(plan: &Plan, pair: &PortPair, target: &Target) -> Result<Commands, Failure> {
+        let program = program(plan)?;
+        let at = |port: &PortAt| {
+            let mut words = vec![program.clone(), "-F".to_owned()];
+            words.extend([
+                "-d".to_owned(),
+                port.device.clone(),
+                "-i".to_owned(),
+                port.port.to_string(),
+            ]);
+            words.extend(
+                port.gid_index.iter().flat_map(|index| ["-x".to_owned(), index.to_string()]),
+            );
+            words.extend(flags(plan));
+            words
+        };
+        let mut client = at(&pair.here);
+        client.push(target.address().ip().to_string());
+        Ok(Commands { server: at(&pair.there), client })
+    }
+
+    /// The other end is started by us where we can, else by the user; it listens for a moment only, so who comes before it
+    /// is ready comes again.
+    fn run(&self, target: &Target) -> Result<Row, Failure> {
+        let mut server = self.start_server(target)?;
+        let deadline = Instant::now() + PATIENCE;
+        let row = loop {
+            match self.try_client()? {
+                Ok(row) => break Ok(row),
+                Err(said) if Instant::now() > deadline || has_failed(&mut server) => {
+                    break Err(Failure::failed(format!("{}: {said}", self.client.join(" "))));
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(500)),
+            }
+        };
+        if let Some(server) = &mut server {
+            // It ends with its client; where that failed, it is ended.
+            std::thread::sleep(Duration::from_millis(100));
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+        row
+    }
+
+    fn start_server(&self, target: &Target) -> Result<Option<Child>, Failure> {
+        let mut command = match target.ssh_host() {
+            Some(host) => {
+                let mut ssh = Command::new("ssh");
+                ssh.args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "--", host]);
+                ssh.arg(self.server.join(" "));
+                ssh
+            }
+            None if target.is_local() => {
+                let mut own = Command::new(&self.server[0]);
+                own.args(&self.server[1..]);
+                own
+            }
+            None => {
+                output::note(&format!("start this on {}: {}", target.name, self.server.join(" ")));
+                return Ok(None);
+            }
+        };
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().map(Some).map_err(|error| self.missing(&error))
+    }
+
+    /// Its row, or what it said instead.
+    fn try_client(&self) -> Result<Result<Row, String>, Failure> {
+        let mut command = Command::new(&self.client[0]);
+        command.args(&self.client[1..]).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| self.missing(&error))?;
+        let mut printed = String::new();
+        if let Some(stdout) = child.stdout.take() {
+            let _ = stdout.take(MOST_PRINTED).read_to_string(&mut printed);
+        }
+        let ended = child.wait_with_output().map_err(|error| self.missing(&error))?;
+        let complaint = String::from_utf8_lossy(&ended.stderr).into_owned();
+        Ok(table::last(&printed).ok_or_else(|| {
+            let said =
+                complaint.lines().chain(printed.lines()).find(|line| !line.trim().is_empty());
+            doctor::one_line(said.unwrap_or("it printed nothing"))
+        }))
+    }
+
+    fn missing(&self, error: &std::io::Error) -> Failure {
+        let program = &self.client[0];
+        Failure::failed(format!(
+            "run {program}: {error} — install perftest: `apt install perftest`"
+        ))
+    }
+}
+
+/// Whether the other end has ended, and not well.
+fn has_failed(server: &mut Option<Child>) -> bool {
+    let ended = server.as_mut().and_then(|server| server.try_wait().ok().flatten());
+    ended.is_some_and(|status| !status.success())
+}
+
+fn program(plan: &Plan) -> Result<String, Failure> {
+    let test = match plan.test {
+        Test::Bandwidth => "bw",
+        Test::Latency => "lat",
+        Test::Rate => {
+            return Err(Failure::usage(
+                "perftest has no test of rate: its bw tells messages a second too",
+            ));
+        }
+    };
+    Ok(format!("ib_{}_{test}", plan.operation.name()))
+}
+
+fn flags(plan: &Plan) -> Vec<String> {
+    let mut flags = Vec::new();
+    let mut add = |flag: &str, value: String| flags.extend([flag.to_owned(), value]);
+    if plan.operation != Operation::Atomic {
+        add("-s", plan.size.to_string());
+    }
+    match plan.limit {
+        report::Limit::Count(count) => add("-n", count.to_string()),
+        // By time perftest tells no percentiles.
+        report::Limit::Milliseconds(_) if plan.test == Test::Latency => {
+            add("-n", LATENCIES.to_owned())
+        }
+        report::Limit::Milliseconds(ms) => add("-D", ms.div_ceil(1000).max(1).to_string()),
+    }
+    if plan.test == Test::Bandwidth {
+        add("-q", plan.lanes.to_string());
+        add("-t", plan.depth.to_string());
+    }
+    if plan.datagrams {
+        add("-c", "UD".to_owned());
+    }
+    if plan.both_ways {
+        flags.push("-b".to_owned());
+    }
+    flags
+}
+
+/// What perftest tells, and no more.
+fn point(plan: &Plan, pair: &PortPair, to: &str, row: Row) -> Point {
+    let outcome = Outcome {
+        plan: Plan { transport: Transport::Verbs, ..plan.clone() },
+        rails: vec![pair.rail.clone()],
+        seconds: 0.0,
+        operations: 0,
+        bytes: 0,
+        latency: Latency::default(),
+        cpu_seconds: 0.0,
+        peer_cpu_seconds: 0.0,
+        lost: None,
+        verified: None,
+        counters: Default::default(),
+        peer_counters: Default::default(),
+    };
+    let point = Point {
+        tool: Tool::Perftest,
+        seconds: None,
+        cpu_seconds: None,
+        peer_cpu_seconds: None,
+        ..Point::new(&outcome, &facts::host(), to, "perftest is RDMA's")
+    };
+    match row {
+        Row::Bandwidth { iterations, bytes_per_second, messages_per_second, size } => Point {
+            operations: iterations,
+            bytes: iterations.saturating_mul(size),
+            bytes_per_second: Some(bytes_per_second),
+            gbps: Some(bytes_per_second * 8.0 / 1e9),
+            messages_per_second,
+            ..point
+        },
+        latency => Point { latency: spread(latency), operations: iterations(latency), ..point },
+    }
+}
+
+fn iterations(row: Row) -> u64 {
+    match row {
+        Row::Bandwidth { iterations, .. } | Row::Latency { iterations, .. } => iterations,
+    }
+}
+
+fn spread(row: Row) -> Option<Spread> {
+    let Row::Latency { iterations, min, max, typical, average, stdev, p99, p99_9, .. } = row else {
+        return None;
+    };
+    let ns = |us: f64| (us * 1e3) as u64;
+    Some(Spread {
+        count: iterations,
+        min_ns: ns(min),
+        p50_ns: ns(typical),
+        p90_ns: None,
+        p99_ns: ns(p99),
+        p99_9_ns: ns(p99_9),
+        max_ns: ns(max),
+        mean_ns: average * 1e3,
+        stdev_ns: stdev * 1e3,
+        jitter_ns: ns(p99).saturating_sub(ns(typical)),
+        steps: Vec::new(),
+    })
+}
+
+/// How long the other end may take to be started.
+const PATIENCE: Duration = Duration::from_secs(60);
+const MOST_PRINTED: u64 = 1 << 20;
+/// Enough for one in a thousand to be told.
+const LATENCIES: &str = "5000";

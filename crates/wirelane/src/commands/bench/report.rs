@@ -1,0 +1,152 @@
+//! What is left of a run: `--report`, which writes a page of it, the history that keeps it, and `wirelane bench report`, which
+//! makes a page of saved documents.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use ::report::{Document, trend};
+use clap::Args;
+
+use super::history::Store;
+use crate::output;
+use crate::output::{Exit, Failure};
+
+/// What is left of a run.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "What is kept")]
+pub(super) struct KeepArgs {
+    /// Write a page with plots of it, whole in itself, for any browser
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    /// Do not keep it in the history (see `wirelane bench history`)
+    #[arg(long)]
+    no_save: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Documents that --json printed, or that the history keeps
+    #[arg(value_name = "FILE", required = true, num_args = 1..=MOST_FILES)]
+    files: Vec<PathBuf>,
+
+    /// Where to write the page
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Show figures against those of this document
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &ReportArgs) -> Result<Exit, Failure> {
+    can_be_written(&args.output)?;
+    let documents = args.files.iter().map(|file| read(file)).collect::<Result<Vec<_>, _>>()?;
+    let baseline = args.baseline.as_ref().map(|file| read(file)).transpose()?;
+    write(&args.output, &documents, baseline.as_ref())?;
+    Ok(Exit::Done)
+}
+
+impl KeepArgs {
+    /// That the page can be written is made sure of before anybody waits for a measurement.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        self.report.as_deref().map_or(Ok(()), can_be_written)
+    }
+
+    /// Writes the page of a run, and keeps the run. A history that cannot be written takes nothing from the answer.
+    pub(super) fn keep(&self, document: &Document) -> Result<(), Failure> {
+        self.page(document)?;
+        if self.no_save {
+            return Ok(());
+        }
+        match Store::of_the_user().and_then(|store| store.save(document)) {
+            Ok(id) => output::progress(&format!("kept as {id}: wirelane bench history")),
+            Err(why) => output::warning(&format!("{why}; --no-save keeps nothing")),
+        }
+        Ok(())
+    }
+
+    /// Writes the page alone, against the baseline if there is one.
+    pub(super) fn page(&self, document: &Document) -> Result<(), Failure> {
+        let Some(page) = &self.report else { return Ok(()) };
+        let store = Store::of_the_user().ok();
+        let baseline = store.and_then(|store| baseline_of(document, &store));
+        write(page, std::slice::from_ref(document), baseline.as_ref())
+    }
+}
+
+/// The baseline in the history that has figures of this run.
+fn baseline_of(document: &Document, store: &Store) -> Option<Document> {
+    let past = store.load().ok()?;
+    let mut baselines = past.runs.into_iter().filter(|run| run.is_baseline);
+    let found = baselines.find(|run| !trend::changes(document, &run.document).is_empty());
+    found.map(|run| run.document)
+}
+
+/// Writes the page, and says where it is.
+pub(super) fn write(
+    path: &Path,
+    documents: &[Document],
+    baseline: Option<&Document>,
+) -> Result<(), Failure> {
+    let page = report::page::render(documents, baseline);
+    write_whole(path, page.as_bytes(), READABLE).map_err(|error| wrong(path, &error))?;
+    output::note(&format!("report: {} ({} KiB)", path.display(), page.len().div_ceil(1024)));
+    Ok(())
+}
+
+/// A file that is there only when it is whole. The mode is less what the user's mask takes.
+pub(super) fn write_whole(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let mut file = tempfile::Builder::new()
+        .prefix(".wirelane-")
+        .permissions(Permissions::from_mode(mode))
+        .tempfile_in(folder(path))?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// A document from a file.
+pub(super) fn read(path: &Path) -> Result<Document, Failure> {
+    let failed = |why: String| Failure::failed(format!("read {}: {why}", path.display()));
+    let text = read_limited(path).map_err(|error| failed(error.to_string()))?;
+    Document::parse(&text).map_err(failed)
+}
+
+/// A file's text; of one that is larger than any document nothing.
+pub(super) fn read_limited(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > MOST_BYTES {
+        true => Err(io::Error::other("it is larger than 16 MiB: no result of `wirelane bench` is")),
+        false => Ok(text),
+    }
+}
+
+fn can_be_written(path: &Path) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Err(Failure::usage(format!("write {}: it is a folder", path.display())));
+    }
+    if !folder(path).is_dir() {
+        let folder = folder(path).display();
+        let text = format!("write {}: there is no folder {folder}", path.display());
+        return Err(Failure::usage(text));
+    }
+    Ok(())
+}
+
+fn folder(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+fn wrong(path: &Path, error: &io::Error) -> Failure {
+    Failure::failed(format!("write {}: {error}", path.display()))
+}
+
+const MOST_FILES: usize = 100;
+const MOST_BYTES: u64 = 16 << 20;
+const READABLE: u32 = 0o666;

@@ -1,0 +1,174 @@
+//! Measurements for people.
+
+use std::fmt::Write;
+
+use report::{Point, Rail, Spread, Test, Transport, Verdict};
+
+use super::run::Shown;
+use crate::arguments::size;
+
+/// A measurement as a row; before the first what it is of, and the names of columns.
+pub(super) fn rows(shown: Shown<'_>) -> String {
+    let Shown { point, is_first } = shown;
+    let mut text = String::new();
+    if is_first {
+        text.push_str(&head(point));
+        text.push_str(&line(names(point.test).iter().copied()));
+    }
+    text.push_str(&line(cells(point).iter().map(String::as_str)));
+    if point.verified == Some(false) {
+        text.push_str("  the bytes that arrived are not those that were sent\n");
+    }
+    text
+}
+
+/// What was measured, and by which way.
+fn head(point: &Point) -> String {
+    let mut text = format!(
+        "{} of {}s by {}, {} → {}: {}\n",
+        match point.test {
+            Test::Bandwidth => "bandwidth",
+            Test::Latency => "latency",
+            Test::Rate => "rate",
+        },
+        point.operation.name(),
+        transport(point),
+        point.from,
+        point.to,
+        point.why
+    );
+    for rail in point.rails.iter().filter(|rail| rail.mtu.is_some()) {
+        let _ = writeln!(text, "  {}", rail_line(rail));
+    }
+    text
+}
+
+fn transport(point: &Point) -> &'static str {
+    match (point.transport, point.datagrams) {
+        (Transport::Verbs, true) => "RDMA (datagrams)",
+        (Transport::Verbs, false) => "RDMA",
+        (Transport::Ofi, _) => "libfabric",
+        (Transport::Shm, _) => "shared memory",
+        (Transport::Tcp, _) => "TCP",
+    }
+}
+
+/// A way: ports, GID, MTU, rate, and why.
+pub(super) fn rail_line(rail: &Rail) -> String {
+    let mut text = format!("{} – {}", rail.here, rail.there);
+    if let Some(gid) = &rail.gid {
+        let _ = write!(text, ", GID {gid}");
+    }
+    if let Some(mtu) = rail.mtu {
+        let _ = write!(text, ", MTU {mtu}");
+    }
+    if let Some(mbps) = rail.rate_mbps {
+        let _ = write!(text, ", {} Gb/s", mbps as f64 / 1e3);
+    }
+    let _ = write!(text, " ({})", rail.why);
+    text
+}
+
+fn names(test: Test) -> &'static [&'static str] {
+    match test {
+        Test::Latency => &[
+            "size",
+            "operations",
+            "min µs",
+            "p50 µs",
+            "p90 µs",
+            "p99 µs",
+            "p99.9 µs",
+            "max µs",
+            "p99−p50",
+            "stdev µs",
+        ],
+        Test::Bandwidth | Test::Rate => &[
+            "size",
+            "operations",
+            "Gb/s",
+            "MB/s",
+            "msg/s",
+            "p50 µs",
+            "p99 µs",
+            "p99.9 µs",
+            "max µs",
+            "jitter µs",
+            "CPU s/GB",
+            "and there",
+        ],
+    }
+}
+
+fn cells(point: &Point) -> Vec<String> {
+    let mut cells = vec![size::shown(point.size_bytes as usize), point.operations.to_string()];
+    let time = |pick: fn(&Spread) -> Option<u64>| {
+        let ns = point.latency.as_ref().and_then(pick);
+        ns.map_or_else(|| NONE.to_owned(), |ns| format!("{:.2}", ns as f64 / 1e3))
+    };
+    let figure = |value: Option<f64>, digits: usize| {
+        value.map_or_else(|| NONE.to_owned(), |value| format!("{value:.digits$}"))
+    };
+    if point.test == Test::Latency {
+        cells.extend([
+            time(|spread| Some(spread.min_ns)),
+            time(|spread| Some(spread.p50_ns)),
+            time(|spread| spread.p90_ns),
+            time(|spread| Some(spread.p99_ns)),
+            time(|spread| Some(spread.p99_9_ns)),
+            time(|spread| Some(spread.max_ns)),
+            time(|spread| Some(spread.jitter_ns)),
+            figure(point.latency.as_ref().map(|spread| spread.stdev_ns / 1e3), 2),
+        ]);
+        return cells;
+    }
+    cells.extend([
+        figure(point.gbps, 3),
+        figure(point.megabytes_per_second(), 1),
+        figure(point.messages_per_second, 0),
+        time(|spread| Some(spread.p50_ns)),
+        time(|spread| Some(spread.p99_ns)),
+        time(|spread| Some(spread.p99_9_ns)),
+        time(|spread| Some(spread.max_ns)),
+        time(|spread| Some(spread.jitter_ns)),
+        figure(point.cpu_seconds_per_gb, 3),
+        figure(point.peer_cpu_seconds_per_gb, 3),
+    ]);
+    cells
+}
+
+/// Columns of one width, so that rows can be shown one by one.
+fn line<'c>(cells: impl Iterator<Item = &'c str>) -> String {
+    let mut text = String::new();
+    for cell in cells {
+        let _ = write!(text, "{cell:>WIDTH$}");
+    }
+    text.push('\n');
+    text
+}
+
+/// What is thought of it.
+pub(super) fn verdict(verdict: &Verdict) -> String {
+    let mut text = format!("\n{}\n", verdict.summary);
+    for cap in verdict.caps.iter().take(4) {
+        let _ = writeln!(text, "  {:.2} Gb/s  {} ({})", cap.gbps, cap.what, cap.evidence);
+    }
+    for likely in &verdict.likely {
+        let _ = writeln!(text, "likely limit: {} ({})", likely.what, likely.evidence);
+        if let Some(remedy) = &likely.remedy {
+            let _ = writeln!(text, "  {remedy}");
+        }
+    }
+    for note in &verdict.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    if let Some(expectation) = &verdict.expectation {
+        let met = if expectation.met { "reached" } else { "not reached" };
+        let _ =
+            writeln!(text, "expected {}: {met}, with {}", expectation.asked, expectation.reached);
+    }
+    text
+}
+
+const WIDTH: usize = 12;
+const NONE: &str = "–";

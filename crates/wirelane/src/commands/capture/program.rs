@@ -1,0 +1,144 @@
+//! A program that captures, and writes packets to its output.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use doctor::capture::{Header, Packet, Parser};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::output::Failure;
+use crate::within::within;
+
+/// A running program, and what came of its capture so far.
+pub(super) struct Program {
+    name: String,
+    child: Child,
+    output: ChildStdout,
+    /// What it says, for when it fails.
+    said: File,
+    parser: Parser,
+}
+
+impl Drop for Program {
+    /// Whoever gives up leaves no program behind that captures as root.
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl Program {
+    pub(super) fn start(program: &str, arguments: &[String]) -> io::Result<Program> {
+        let said = tempfile::tempfile()?;
+        let mut child = command(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(said.try_clone()?)
+            .spawn()?;
+        let output =
+            child.stdout.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
+        let name = program.to_owned();
+        Ok(Program { name, child, output, said, parser: Parser::default() })
+    }
+
+    /// What its capture says of its packets, once it has begun.
+    pub(super) fn header(&self) -> Option<Header> {
+        self.parser.header()
+    }
+
+    /// Packets that come within this time; `None` when it has ended.
+    pub(super) fn next(&mut self, wait: Duration) -> io::Result<Option<Vec<Packet>>> {
+        let timeout = Timespec {
+            tv_sec: wait.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: wait.subsec_nanos().into(),
+        };
+        let mut ready = [PollFd::new(&self.output, PollFlags::IN)];
+        match poll(&mut ready, Some(&timeout)) {
+            Ok(0) | Err(Errno::INTR) => return Ok(Some(Vec::new())),
+            other => other?,
+        };
+        let mut piece = [0; PIECE];
+        match self.output.read(&mut piece)? {
+            0 => Ok(None),
+            length => self.parser.feed(&piece[..length]).map(Some),
+        }
+    }
+
+    /// Ends it as Ctrl-C does, and waits. One that ended by itself without having captured has failed.
+    pub(super) fn end(mut self, by_itself: bool) -> Result<(), Failure> {
+        if !by_itself && let Ok(pid) = i32::try_from(self.child.id()) {
+            // It may just have ended by itself.
+            let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::INT));
+        }
+        let limit = Instant::now() + PATIENCE;
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if Instant::now() > limit {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        if by_itself || self.header().is_none() {
+            let said = self.said();
+            return Err(Failure::failed(format!("capture: {} ended: {said}", self.name)));
+        }
+        Ok(())
+    }
+
+    /// The last it said.
+    fn said(&mut self) -> String {
+        let mut text = Vec::new();
+        let begin = self.said.seek(SeekFrom::End(0)).unwrap_or(0).saturating_sub(LAST);
+        let _ = self.said.seek(SeekFrom::Start(begin));
+        let _ = (&self.said).take(LAST).read_to_end(&mut text);
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> =
+            text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        if lines.is_empty() { "without a word".to_owned() } else { lines.join("; ") }
+    }
+}
+
+/// Whether a program is on the path.
+pub(super) fn is_there(program: &str) -> bool {
+    let path = path();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Whether tcpdump is here, with a libpcap that lists this RDMA device.
+pub(super) fn lists(device: &str) -> bool {
+    if !is_there("tcpdump") {
+        return false;
+    }
+    let list = || command("tcpdump").arg("-D").stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let waiting = || "asking tcpdump for its devices".to_owned();
+    let Ok(Some(Ok(listed))) = within(PATIENCE, waiting, list) else { return false };
+    let listed = String::from_utf8_lossy(&listed.stdout);
+    // Each line: `3.mlx5_0 (RDMA sniffer)`.
+    let name = |line| str::split_once(line, '.')?.1.split_whitespace().next();
+    listed.lines().filter_map(name).any(|name| name == device)
+}
+
+fn command(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.env("PATH", path());
+    command
+}
+
+/// With the places of the administrator's programs.
+fn path() -> String {
+    let path = std::env::var("PATH").unwrap_or_default();
+    format!("{path}:/usr/local/sbin:/usr/sbin:/sbin")
+}
+
+const PIECE: usize = 64 << 10;
+/// How long a program may take to end.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LAST: u64 = 2048;

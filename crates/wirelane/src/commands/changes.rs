@@ -1,0 +1,106 @@
+//! `wirelane changes`: what was changed on a machine, and whether it is still so.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use change::{Entry, Journal, Machine, Standing, State, before_and_after};
+use clap::Args;
+use serde::Serialize;
+
+use crate::commands::changed::{date, refused};
+use crate::output;
+use crate::output::{Exit, Failure};
+use crate::settings::Global;
+
+#[derive(Debug, Args)]
+pub(crate) struct ChangesArgs {
+    /// Those that were taken back too
+    #[arg(long)]
+    all: bool,
+
+    /// Print JSON: all of them, with what was there before
+    #[arg(long)]
+    json: bool,
+
+    /// Look at this folder instead of the running machine
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    root: PathBuf,
+}
+
+pub(crate) fn run(_global: &Global, args: &ChangesArgs) -> Result<Exit, Failure> {
+    let machine = Machine::at(&args.root).map_err(refused)?;
+    let history = Journal::read(&machine).map_err(refused)?;
+    let look = machine.look().map_err(refused)?;
+    let changes = history.entries.iter().map(|entry| ChangeReport {
+        name: entry.planned.change.target.name(),
+        standing: entry.standing(&machine, &look),
+        entry,
+    });
+    let changes: Vec<ChangeReport<'_>> = changes.collect();
+    if args.json {
+        output::json(&Report { cut_off: history.cut_off, changes: &changes })?;
+    } else {
+        output::answer(&text(&changes, args.all))?;
+    }
+    if history.cut_off {
+        output::warning(
+            &"the journal's last line is a piece: a run was cut off before that change was begun",
+        );
+    }
+    Ok(Exit::Done)
+}
+
+#[derive(Serialize)]
+struct Report<'r> {
+    cut_off: bool,
+    changes: &'r [ChangeReport<'r>],
+}
+
+#[derive(Serialize)]
+struct ChangeReport<'e> {
+    name: String,
+    #[serde(flatten)]
+    entry: &'e Entry,
+    standing: Standing,
+}
+
+fn text(changes: &[ChangeReport<'_>], all: bool) -> String {
+    let shown = changes.iter().filter(|change| all || change.standing != Standing::Reverted);
+    let mut text = String::new();
+    let mut run = 0;
+    for change in shown {
+        let planned = &change.entry.planned;
+        if planned.run != run {
+            run = planned.run;
+            let _ = writeln!(text, "{}  {}", date(change.entry.at), planned.command);
+        }
+        let values = before_and_after(&planned.before, &planned.change.wanted);
+        let _ = writeln!(
+            text,
+            "  {:4}  {}  {values}  ({})",
+            change.entry.id,
+            change.name,
+            told(&change.standing)
+        );
+    }
+    if text.is_empty() {
+        text.push_str(match changes.len() {
+            0 => "nothing was changed by wirelane\n",
+            _ => "everything was taken back; --all lists it\n",
+        });
+    }
+    text
+}
+
+fn told(standing: &Standing) -> String {
+    match standing {
+        Standing::InForce => "in force".to_owned(),
+        Standing::Undone => "undone by somebody else".to_owned(),
+        Standing::Changed(State::Absent) => "removed since by somebody else".to_owned(),
+        Standing::Changed(_) => "changed since by somebody else".to_owned(),
+        Standing::Restarted => "gone with a restart".to_owned(),
+        Standing::CutOff => "cut off in the middle: take it back".to_owned(),
+        Standing::Reverted => "taken back".to_owned(),
+        Standing::Unknown(why) => format!("unknown: {why}"),
+    }
+}

@@ -1,0 +1,21 @@
+//! `wirelane completions`: a shell's completion script, from the definitions in `cli`.
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use crate::commands::Cli;
+use crate::output;
+use crate::output::{Exit, Failure};
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// Which shell
+    shell: Shell,
+}
+
+pub(crate) fn run(args: &CompletionsArgs) -> Result<Exit, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "wirelane", &mut script);
+    output::answer(&String::from_utf8_lossy(&script))?;
+    Ok(Exit::Done)
+}

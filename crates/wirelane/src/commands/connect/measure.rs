@@ -1,0 +1,251 @@
+//! Measures a link with the service at its other end, see [`Opening::Measure`].
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use fabric::link::{Endpoint, Link};
+use fabric::{
+    Completion, Done, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Window, wait,
+};
+use kv_proto::wire::Opening;
+use serde::Serialize;
+
+use crate::output;
+use crate::output::Failure;
+
+/// What to measure.
+pub(super) struct Plan {
+    /// How much one operation moves when bandwidth is measured.
+    pub(super) size: usize,
+    /// For how long, in all.
+    pub(super) time: Duration,
+    /// How long nothing may be over before the measurement is given up.
+    pub(super) patience: Duration,
+}
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+pub(super) struct Measurement {
+    /// From posting one write to its completion.
+    pub(super) write_latency: Latency,
+    /// From sending one message to receiving it back.
+    pub(super) message_round_trip: Latency,
+    pub(super) write_bandwidth: Bandwidth,
+    pub(super) read_bandwidth: Bandwidth,
+}
+
+/// One operation after the other.
+#[derive(Debug, Serialize)]
+pub(super) struct Latency {
+    pub(super) bytes: usize,
+    pub(super) operations: usize,
+    pub(super) median_ns: u64,
+    pub(super) p99_ns: u64,
+}
+
+/// Several operations at once.
+#[derive(Debug, Serialize)]
+pub(super) struct Bandwidth {
+    pub(super) bytes: usize,
+    pub(super) in_flight: usize,
+    pub(super) operations: u64,
+    pub(super) seconds: f64,
+    pub(super) bytes_per_second: f64,
+}
+
+pub(super) fn run(
+    link: &mut Link,
+    endpoint: &Endpoint,
+    plan: &Plan,
+) -> Result<Measurement, Failure> {
+    if plan.time > TELLING {
+        output::progress(&format!("measuring for {} s …", plan.time.as_secs_f64()));
+    }
+    let mut bench = Bench::new(link, endpoint, plan)?;
+    Ok(Measurement {
+        write_latency: bench.latency(Bench::write_once)?,
+        message_round_trip: bench.latency(Bench::there_and_back)?,
+        write_bandwidth: bench.bandwidth(|bench, slot| {
+            Op::write(0, bench.buffer(slot), bench.window.at(bench.offset(slot)))
+        })?,
+        read_bandwidth: bench.bandwidth(|bench, slot| {
+            Op::read(0, bench.buffer(slot), bench.window.at(bench.offset(slot)))
+        })?,
+    })
+}
+
+struct Bench<'l> {
+    link: &'l mut Link,
+    /// The service's memory.
+    window: Window,
+    /// A buffer for each operation under way, and one for messages.
+    region: Region,
+    size: usize,
+    depth: usize,
+    /// For each figure.
+    time: Duration,
+    patience: Duration,
+    ops: VecDeque<Op>,
+    done: Vec<Completion>,
+}
+
+impl<'l> Bench<'l> {
+    fn new(link: &'l mut Link, endpoint: &Endpoint, plan: &Plan) -> Result<Self, Failure> {
+        let depth = (UNDER_WAY / plan.size).clamp(LEAST_DEPTH, MOST_DEPTH);
+        let memory = Memory::allocate(plan.size * depth + MESSAGES, Pages::Plain)?;
+        // Bringing pages in is not what is measured.
+        memory.prefault(1, |_| ())?;
+        let region = endpoint.register(&memory, Rights::NONE)?;
+        let Plan { size, time, patience } = *plan;
+        let (mut ops, mut done) = (VecDeque::new(), Vec::new());
+        let begin = size * depth;
+        let opening = Opening::Measure.to_bytes();
+        region.memory().write(begin, &opening);
+        let answer = region.slice(begin + MESSAGES / 2..);
+        ops.push_back(Op::receive(RECEIVE, answer.clone()));
+        ops.push_back(Op::send(0, region.slice(begin..begin + opening.len())));
+        link.post(&mut ops);
+        let began = Instant::now();
+        let outcome = loop {
+            wait(link, &mut done, patience);
+            let heard = done.drain(..).find(|completion| completion.token == RECEIVE);
+            match heard {
+                Some(completion) => break completion.outcome,
+                None if began.elapsed() >= patience => return Err(stalled(link)),
+                None => {}
+            }
+        };
+        let length = match outcome {
+            Ok(Done::Received { length, .. }) => length,
+            Err(failure) => return Err(broken(failure)),
+            Ok(_) => return Err(stalled(link)),
+        };
+        let said = answer.to_vec();
+        let scratch =
+            RemoteRegion::from_bytes(&said[..length.min(said.len())]).map_err(|error| {
+                let remedy = "run the same version at both ends, or connect with --no-measure";
+                Failure::failed(format!(
+                    "the peer does not measure as this version does: {error}; {remedy}"
+                ))
+            })?;
+        let window = link.import(&scratch)?;
+        if window.len() < size as u64 {
+            let text = format!("the peer lends {} bytes only: take a smaller --size", window.len());
+            return Err(Failure::usage(text));
+        }
+        let time = time / FIGURES;
+        Ok(Bench { link, window, region, size, depth, time, patience, ops, done })
+    }
+
+    fn buffer(&self, slot: usize) -> fabric::Slice {
+        self.region.slice(slot * self.size..(slot + 1) * self.size)
+    }
+
+    /// Where the operations of a slot go: over all of the peer's memory.
+    fn offset(&self, slot: usize) -> u64 {
+        let places = (self.window.len() / self.size as u64).max(1);
+        slot as u64 % places * self.size as u64
+    }
+
+    fn desk(&self) -> fabric::Slice {
+        let begin = self.size * self.depth;
+        self.region.slice(begin..begin + SMALL)
+    }
+
+    fn write_once(&mut self) -> Result<(), Failure> {
+        self.ops.push_back(Op::write(0, self.desk(), self.window.at(0)));
+        self.settle(1)
+    }
+
+    fn there_and_back(&mut self) -> Result<(), Failure> {
+        self.ops.push_back(Op::receive(RECEIVE, self.desk()));
+        self.ops.push_back(Op::send(0, self.desk()));
+        self.settle(2)
+    }
+
+    fn latency(&mut self, once: fn(&mut Self) -> Result<(), Failure>) -> Result<Latency, Failure> {
+        // The first finds nothing prepared.
+        once(self)?;
+        let mut samples = Vec::new();
+        let begun = Instant::now();
+        let mut last = begun;
+        while samples.is_empty() || (last - begun < self.time && samples.len() < MOST_SAMPLES) {
+            once(self)?;
+            let now = Instant::now();
+            samples.push((now - last).as_nanos() as u64);
+            last = now;
+        }
+        samples.sort_unstable();
+        let at = |part: usize| samples[(samples.len() - 1) * part / 100];
+        let (median_ns, p99_ns) = (at(50), at(99));
+        Ok(Latency { bytes: SMALL, operations: samples.len(), median_ns, p99_ns })
+    }
+
+    fn bandwidth(&mut self, op: fn(&Self, usize) -> Op) -> Result<Bandwidth, Failure> {
+        for slot in 0..self.depth {
+            self.ops.push_back(op(self, slot));
+        }
+        let begun = Instant::now();
+        let (mut under_way, mut operations) = (self.depth, 0);
+        while under_way > 0 {
+            self.advance()?;
+            let more = begun.elapsed() < self.time;
+            for Completion { token, outcome, work } in std::mem::take(&mut self.done) {
+                outcome.map_err(broken)?;
+                operations += 1;
+                match more {
+                    true => self.ops.push_back(Op { token, work }),
+                    false => under_way -= 1,
+                }
+            }
+        }
+        let seconds = begun.elapsed().as_secs_f64();
+        let bytes_per_second = operations as f64 * self.size as f64 / seconds;
+        let (bytes, in_flight) = (self.size, self.depth);
+        Ok(Bandwidth { bytes, in_flight, operations, seconds, bytes_per_second })
+    }
+
+    /// Until so many operations are over.
+    fn settle(&mut self, mut count: usize) -> Result<(), Failure> {
+        while count > 0 {
+            self.advance()?;
+            for completion in self.done.drain(..) {
+                completion.outcome.map_err(broken)?;
+                count -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Posts what waits, and waits until something is over.
+    fn advance(&mut self) -> Result<(), Failure> {
+        self.link.post(&mut self.ops);
+        match wait(self.link, &mut self.done, self.patience) {
+            0 => Err(stalled(self.link)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn broken(failure: fabric::Failure) -> Failure {
+    Failure::failed(format!("measure the link: {failure}"))
+}
+
+fn stalled(link: &Link) -> Failure {
+    let why = link.report().explain().why;
+    Failure::failed(format!("measure the link: the peer does nothing more — see its log; {why}"))
+}
+
+/// Tells receives from other operations, for who debugs this.
+const RECEIVE: u64 = 1;
+/// Room for messages, out and in.
+const MESSAGES: usize = 8 << 10;
+/// The small operations, as everybody measures them.
+const SMALL: usize = 64;
+const FIGURES: u32 = 4;
+/// How many bytes may be under way when bandwidth is measured, within these numbers of operations.
+const UNDER_WAY: usize = 16 << 20;
+const LEAST_DEPTH: usize = 4;
+const MOST_DEPTH: usize = 32;
+const MOST_SAMPLES: usize = 1 << 20;
+const TELLING: Duration = Duration::from_secs(2);

@@ -1,0 +1,123 @@
+//! `wirelane connect`: tries a link, measures it, and says why it goes this way.
+
+mod dial;
+mod measure;
+mod report;
+mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use fabric::Lane;
+use fabric::link::Endpoint;
+
+use kv_server::SCRATCH;
+
+use crate::arguments::caller::CallerArgs;
+use crate::arguments::peer::Peer;
+use crate::arguments::size;
+use crate::arguments::size::{Size, seconds};
+use crate::arguments::transport::{PolicyArg, Transport};
+use crate::links::endpoint;
+use crate::output::{Exit, Failure};
+use crate::settings::Global;
+use crate::settings::Settings;
+use crate::{logging, output};
+pub(crate) use dial::try_addresses;
+use measure::Plan;
+use report::Answer;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct ConnectArgs {
+    /// Where the peer's `wirelane serve` listens; the port is 50051 unless given
+    #[arg(value_name = "HOST[:PORT]")]
+    peer: Peer,
+
+    /// Use the best that both ends have, or only this kind; shm and tcp put the settings' policy aside
+    #[arg(long, value_name = "KIND", default_value = "auto")]
+    transport: Transport,
+
+    /// Whether RDMA is required, preferred or off (default: the settings' rdma_policy for this peer)
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<PolicyArg>,
+
+    #[command(flatten)]
+    caller: CallerArgs,
+
+    /// How many seconds the link may take to come up
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    timeout: Duration,
+
+    /// How much one operation moves when bandwidth is measured, at most 4MiB
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", conflicts_with = "no_measure")]
+    size: Size,
+
+    /// How many seconds to measure, in all
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    #[arg(conflicts_with = "no_measure")]
+    seconds: Duration,
+
+    /// Connect and explain only
+    #[arg(long)]
+    no_measure: bool,
+
+    /// Print one JSON object: the explanation and the measurement
+    #[arg(long)]
+    json: bool,
+
+    /// Stay, and print what happens to the link until Ctrl-C (with --json: one object a line)
+    #[arg(long)]
+    watch: bool,
+}
+
+pub(crate) fn run(global: &Global, args: &ConnectArgs) -> Result<Exit, Failure> {
+    if args.size.0 > SCRATCH {
+        let most = size::shown(SCRATCH);
+        return Err(Failure::usage(format!(
+            "--size: the peer lends {most} to measure, take no more"
+        )));
+    }
+    let settings = Settings::load(global)?.settings;
+    logging::start(global, &settings);
+    let mut links = endpoint::settings(global, &settings, args.caller.known(global)?)?;
+    args.transport.narrow(args.policy, &mut links)?;
+    let (tell, events) = tokio::sync::mpsc::unbounded_channel();
+    if args.watch {
+        // Nobody listens any more once the program ends.
+        links.on_event = Some(Arc::new(move |_, event| drop(tell.send(event.clone()))));
+    }
+    let endpoint = Endpoint::new(links)?;
+    let tickets = args.caller.tickets()?;
+    let mut link = dial::dial(&endpoint, &args.peer, tickets, args.timeout)?;
+    let measurement = match args.no_measure {
+        true => None,
+        false => Some(measure::run(&mut link, &endpoint, &args.plan())?),
+    };
+    // So that the report has the last news.
+    link.poll(&mut Vec::new());
+    let answer = Answer { explanation: link.report().explain(), measurement };
+    if args.json {
+        output::json(&answer)?
+    } else {
+        output::answer(&answer.text())?
+    }
+    if args.watch {
+        watch::run(link, events, args.json)?;
+    }
+    Ok(Exit::Done)
+}
+
+impl ConnectArgs {
+    fn plan(&self) -> Plan {
+        Plan { size: self.size.0, time: self.seconds, patience: self.timeout }
+    }
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  connected, and measured
+  1  refused: by policy, by authentication, or RDMA is required and not there
+  2  wrong use
+  3  could not reach the peer, or the link ended";

@@ -1,0 +1,54 @@
+//! Stays with a link, and says what happens to it.
+
+use fabric::drive;
+use fabric::link::{Event, Happening, Link};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::report;
+use crate::output;
+use crate::output::Failure;
+use crate::signals::Signals;
+
+/// Until Ctrl-C, or until the link ends, which is a failure.
+pub(super) fn run(
+    link: Link,
+    mut events: UnboundedReceiver<Event>,
+    json: bool,
+) -> Result<(), Failure> {
+    // What happened so far is in the report, and printed.
+    while events.try_recv().is_ok() {}
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("start the event loop: {error}")))?;
+    runtime.block_on(watch(link, events, json))
+}
+
+async fn watch(
+    link: Link,
+    mut events: UnboundedReceiver<Event>,
+    json: bool,
+) -> Result<(), Failure> {
+    let mut signals = Signals::new()?;
+    output::progress("watching; stop with Ctrl-C");
+    let (lane, driver) = drive(Box::new(link));
+    let driver = tokio::spawn(driver);
+    let outcome = loop {
+        let event = tokio::select! {
+            () = signals.next() => break Ok(()),
+            event = events.recv() => event,
+        };
+        let Some(event) = event else { break Ok(()) };
+        match json {
+            true => output::answer(&format!("{}\n", serde_json::json!(event)))?,
+            false => output::answer(&format!("{}\n", report::event(&event)))?,
+        }
+        if matches!(event.what, Happening::Ended | Happening::Closed) {
+            break Err(Failure::failed(format!("the link ended: {}", event.why)));
+        }
+    };
+    // The driver ends with its last handle, and the link says goodbye.
+    drop(lane);
+    let _ = driver.await;
+    outcome
+}

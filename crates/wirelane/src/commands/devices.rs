@@ -1,0 +1,116 @@
+//! `wirelane devices`: the RDMA devices of a machine, and on the running one what libibverbs and libfabric say.
+
+mod text;
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use fabric::verbs::Choice;
+use node::{Address, Device, Function, Host, NetDev, Node};
+use serde::Serialize;
+
+use crate::arguments::host::HostArgs;
+use crate::links::libfabric::Libfabric;
+use crate::links::rdma::{ChoiceReport, DeviceReport, Rdma, RdmaReport, chosen};
+use crate::output::{Exit, Failure};
+use crate::settings::Global;
+use crate::settings::Settings;
+use crate::{logging, output};
+
+#[derive(Debug, Args)]
+pub(crate) struct DevicesArgs {
+    #[command(flatten)]
+    host: HostArgs,
+
+    /// Show everything: all GIDs, partition keys, GUIDs, and each PCIe link up to the root
+    #[arg(long)]
+    wide: bool,
+
+    /// Print JSON, as docs/devices.md describes it
+    #[arg(long)]
+    json: bool,
+}
+
+/// Having no device is an answer, not a failure: it is said with its reason, and the exit code is 0.
+pub(crate) fn run(global: &Global, args: &DevicesArgs) -> Result<Exit, Failure> {
+    let tree = args.host.tree()?;
+    // Of another machine nobody here can say what its libraries would; nor do this one's settings matter.
+    let verbs = if tree.is_live() { Some(Verbs::ask(global)?) } else { None };
+    let node = Node::read(&tree);
+    // It is loaded for those who want to know everything.
+    let asked = verbs.as_ref().filter(|_| args.wide || args.json);
+    let libfabric = asked.map(|verbs| Libfabric::look(global, &verbs.settings));
+    if args.json {
+        output::json(&Report::new(&node, verbs.as_ref(), libfabric))?;
+        return Ok(Exit::Done);
+    }
+    output::answer(&text::render(&node, verbs.as_ref().map(|verbs| &verbs.rdma), args.wide))?;
+    if let Some(libfabric) = libfabric {
+        output::answer(&libfabric.text())?;
+    }
+    match &verbs {
+        Some(Verbs { rdma: Rdma { off: Some(off), .. }, .. }) => {
+            output::note(&format!("RDMA is off: {} — {}", off.reason, off.remedy));
+        }
+        Some(verbs) => output::answer(&format!("chosen: {}\n", chosen(&verbs.choice)))?,
+        None if node.devices.is_empty() => output::note("no RDMA device there"),
+        None => (),
+    }
+    Ok(Exit::Done)
+}
+
+/// What libibverbs says here, and what would be chosen of it.
+struct Verbs {
+    settings: Settings,
+    rdma: Rdma,
+    choice: Result<Choice, String>,
+}
+
+impl Verbs {
+    fn ask(global: &Global) -> Result<Self, Failure> {
+        let settings = Settings::load(global)?.settings;
+        logging::start(global, &settings);
+        let rdma = Rdma::look_with(global, &settings);
+        let choice = rdma.choice(&settings);
+        Ok(Verbs { settings, rdma, choice })
+    }
+}
+
+/// The answer in JSON.
+#[derive(Serialize)]
+struct Report<'r> {
+    host: &'r Host,
+    devices: Vec<Both<'r>>,
+    netdevs: &'r [NetDev],
+    pci: &'r BTreeMap<Address, Function>,
+    rdma: Option<RdmaReport<'r>>,
+    choice: Option<ChoiceReport>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    libfabric: Option<Libfabric>,
+}
+
+/// A device by its files, with what libibverbs says of it beside.
+#[derive(Serialize)]
+struct Both<'r> {
+    #[serde(flatten)]
+    device: &'r Device,
+    verbs: Option<DeviceReport<'r>>,
+}
+
+impl<'r> Report<'r> {
+    fn new(node: &'r Node, verbs: Option<&'r Verbs>, libfabric: Option<Libfabric>) -> Self {
+        let both = |device: &'r Device| {
+            let asked = verbs.and_then(|verbs| verbs.rdma.device(&device.name));
+            Both { device, verbs: asked.map(DeviceReport::new) }
+        };
+        Report {
+            host: &node.host,
+            devices: node.devices.iter().map(both).collect(),
+            netdevs: &node.netdevs,
+            pci: &node.pci,
+            rdma: verbs.map(|verbs| verbs.rdma.report()),
+            choice: verbs.map(|verbs| verbs.choice.clone().into()),
+            libfabric,
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! `wirelane doctor`: what is wrong with a machine's fabric, with evidence and remedy.
+
+mod document;
+mod libfabric;
+pub(crate) mod paint;
+mod peer;
+mod text;
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use doctor::checklist::{self, State};
+use doctor::{self, CHECKS, Case, Check, Report, Settings, since};
+use node::{Node, Seen, Tree};
+
+use crate::arguments::host::HostArgs;
+use crate::output;
+use crate::output::{Exit, Failure};
+use crate::settings::Global;
+use document::Document;
+use paint::Paint;
+pub(crate) use text::evidence;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit codes: 0 no problem (no RDMA at all is none), 1 a problem, 3 could not look.
+`--all` shows everything that was looked at; `--quiet` is one line for scripts.")]
+pub(crate) struct DoctorArgs {
+    /// Only these checks, and all that they find; `--list` names them
+    #[arg(value_name = "CHECK")]
+    checks: Vec<String>,
+
+    #[command(flatten)]
+    host: HostArgs,
+
+    /// Print JSON: every finding with its evidence and remedy
+    #[arg(long)]
+    json: bool,
+
+    /// Show what is as it should be, too
+    #[arg(long)]
+    all: bool,
+
+    /// One line
+    #[arg(long, conflicts_with_all = ["all", "json"])]
+    quiet: bool,
+
+    /// Warnings count as problems
+    #[arg(long)]
+    strict: bool,
+
+    /// What must be there: without it, the answer is no
+    #[arg(long, value_name = "WHAT")]
+    require: Option<Required>,
+
+    /// What every active port should run at: 100, 100G, 2.5Gb/s
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    expect_rate: Option<u64>,
+
+    /// Say what changed since this snapshot of `wirelane snapshot`
+    #[arg(long, value_name = "SNAPSHOT")]
+    since: Option<PathBuf>,
+
+    /// Compare with this host, by ssh; or with a snapshot of it
+    #[arg(long, value_name = "HOST")]
+    peer: Option<String>,
+
+    /// Go through the list of what a machine in production should have
+    #[arg(long, conflicts_with = "checks")]
+    checklist: bool,
+
+    /// List the checks
+    #[arg(long)]
+    list: bool,
+}
+
+/// What must be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Required {
+    /// An RDMA device
+    Rdma,
+}
+
+pub(crate) fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Failure> {
+    if args.list {
+        return list(args.json);
+    }
+    let only = named(&args.checks)?;
+    let tree = args.host.tree()?;
+    can_look(&tree)?;
+    let node = Node::read(&tree);
+    let libfabric = libfabric::look(global, &tree, &only)?;
+    let case =
+        Case { settings: args.settings(), libfabric: libfabric.as_ref(), ..Case::of(&node, &tree) };
+    let mut report = doctor::examine(&case, &only);
+    let since = args.since.as_deref().map(|path| changed(path, &case, &only)).transpose()?;
+    let peer = args.peer.as_deref().map(|host| compare(host, &case, &mut report)).transpose()?;
+    let checklist = args.checklist.then(|| checklist::go_through(&case, &report));
+    let document = Document { report: &report, peer, since, checklist };
+    args.show(&document)?;
+    Ok(args.verdict(&document))
+}
+
+impl DoctorArgs {
+    fn settings(&self) -> Settings {
+        Settings { expect_rate_mbps: self.expect_rate }
+    }
+
+    fn show(&self, document: &Document<'_>) -> Result<(), Failure> {
+        if self.json {
+            return output::json(document);
+        }
+        if self.quiet {
+            return output::answer(&format!("{}\n", document.report.line()));
+        }
+        output::answer(&text::render(
+            document,
+            self.all || !self.checks.is_empty(),
+            Paint::of_stdout(),
+        ))
+    }
+
+    fn verdict(&self, document: &Document<'_>) -> Exit {
+        let missing = self.require == Some(Required::Rdma) && document.report.devices.is_empty();
+        let undone =
+            |items: &Vec<checklist::Item>| items.iter().any(|item| item.state == State::NotDone);
+        let strict = self.strict && document.checklist.as_ref().is_some_and(undone);
+        if missing || strict || document.report.is_bad(self.strict) { Exit::No } else { Exit::Done }
+    }
+}
+
+fn named(names: &[String]) -> Result<Vec<&'static Check>, Failure> {
+    let check = |name: &String| {
+        doctor::check(name).ok_or_else(|| {
+            let near = CHECKS.iter().map(|check| check.name);
+            let near = near
+                .max_by(|one, other| strsim::jaro(one, name).total_cmp(&strsim::jaro(other, name)));
+            let near = near.unwrap_or_default();
+            Failure::usage(format!(
+                "no check `{name}`; did you mean `{near}`? `wirelane doctor --list` names all"
+            ))
+        })
+    };
+    names.iter().map(check).collect()
+}
+
+/// Where there is no /sys at all, silence would look like health.
+fn can_look(tree: &Tree) -> Result<(), Failure> {
+    match tree.names("/sys/class/infiniband") {
+        Seen::Refused(errno) => {
+            Err(Failure::failed(format!("look at /sys/class/infiniband: errno {errno}")))
+        }
+        Seen::Absent if !tree.exists("/sys") => Err(Failure::failed(
+            "there is no /sys to look at: is this the root of a machine, or a snapshot of one?",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn compare(host: &str, ours: &Case<'_>, report: &mut Report) -> Result<document::Peer, Failure> {
+    let tree = peer::fetch(host)?;
+    let node = Node::read(&tree);
+    let theirs = Case { settings: ours.settings, ..Case::of(&node, &tree) };
+    report.add(doctor::peer::compare(ours, &theirs));
+    let own = doctor::examine(&theirs, &[]);
+    Ok(document::Peer { name: host.to_owned(), summary: own.line(), counts: own.counts })
+}
+
+/// Compared is what files tell: nobody asked libfabric then.
+fn changed(path: &Path, now: &Case<'_>, only: &[&Check]) -> Result<since::Since, Failure> {
+    let tree = Tree::at(path).map_err(|error| Failure::failed(format!("--since {error}")))?;
+    let before = Node::read(&tree);
+    let then = Case { settings: now.settings, ..Case::of(&before, &tree) };
+    let earlier = doctor::examine(&then, only);
+    let report = doctor::examine(&Case { libfabric: None, ..*now }, only);
+    Ok(since::compare((&before, &earlier), (now.node, &report)))
+}
+
+fn list(json: bool) -> Result<Exit, Failure> {
+    if json {
+        let rows: Vec<_> = CHECKS.iter().map(document::Listed::of).collect();
+        output::json(&rows)?;
+        return Ok(Exit::Done);
+    }
+    let rows: Vec<[String; 2]> =
+        CHECKS.iter().map(|check| [check.name.to_owned(), check.title.to_owned()]).collect();
+    output::answer(&output::columns(&rows))?;
+    Ok(Exit::Done)
+}
+
+/// Reads Gb/s: `40`, `100G`, `2.5Gb/s`.
+fn rate(text: &str) -> Result<u64, String> {
+    let number = ["Gb/sec", "Gb/s", "Gbps", "Gbit/s", "G"]
+        .iter()
+        .find_map(|unit| text.strip_suffix(unit))
+        .unwrap_or(text);
+    let gbps = number.trim().parse::<f64>().ok().filter(|gbps| (0.001..=100_000.0).contains(gbps));
+    gbps.map(|gbps| (gbps * 1000.0).round() as u64)
+        .ok_or_else(|| "write a rate in Gb/s such as 100, 40G or 2.5Gb/s".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_as_people_write_them() {
+        assert_eq!(rate("40"), Ok(40_000));
+        assert_eq!(rate("100G"), Ok(100_000));
+        assert_eq!(rate("2.5Gb/s"), Ok(2_500));
+        assert_eq!(rate("400 Gb/sec"), Ok(400_000));
+        for wrong in ["", "fast", "-1", "0", "1e99", "NaN", "40M"] {
+            assert!(rate(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The peer's snapshot: from a file, or by the user's own ssh.
+
+use std::path::Path;
+
+use node::Tree;
+
+use crate::output::Failure;
+use crate::{output, remote};
+
+/// What the peer is like.
+pub(super) fn fetch(host: &str) -> Result<Tree, Failure> {
+    if remote::is_file(host) {
+        return Tree::at(Path::new(host))
+            .map_err(|error| Failure::failed(format!("--peer {error}")));
+    }
+    let shell = remote::Shell::on(host)
+        .map_err(|failure| Failure::usage(format!("--peer {failure}, nor a snapshot's file")))?;
+    output::progress(&format!("asking {host} by ssh…"));
+    remote::snapshot(&shell)
+}

@@ -1,0 +1,60 @@
+//! Raises this process's limit on locked memory before the command takes its place.
+
+use jobs::job::Standing;
+use node::Limit;
+use rustix::io::Result;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set,
+    configure_capability_in_ambient_set, no_new_privs, set_capabilities,
+};
+
+use crate::commands::env::Place;
+
+/// As far as it may be raised, and what is then so.
+pub(super) fn raise(place: Place) -> Standing {
+    let none = CapabilitySet::empty();
+    let nothing = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    let sets = capabilities(None).unwrap_or(nothing);
+    raise_limit(sets.effective);
+    let uid = rustix::process::geteuid().as_raw();
+    let after = getrlimit(Resource::Memlock);
+    Standing {
+        uid,
+        effective: sets.effective.bits(),
+        keeps_lock: keeps_lock(uid, sets),
+        may_have_lock: capability_is_in_bounding_set(CapabilitySet::IPC_LOCK).unwrap_or(false),
+        no_new_privileges: no_new_privs().unwrap_or(false),
+        is_container: place.is_container,
+        is_hosts: place.is_hosts,
+        limit: Limit { soft: after.current, hard: after.maximum },
+    }
+}
+
+/// To no limit where that is allowed, else to the hard one.
+fn raise_limit(effective: CapabilitySet) {
+    let unlimited = Rlimit { current: None, maximum: None };
+    // A container may have the capability and still be refused: it counts in the host's namespace alone.
+    let is_lifted = effective.contains(CapabilitySet::SYS_RESOURCE)
+        && setrlimit(Resource::Memlock, unlimited).is_ok();
+    if !is_lifted {
+        let hard = getrlimit(Resource::Memlock).maximum;
+        // Nobody may refuse this; what came of it is read afterwards.
+        let _ = setrlimit(Resource::Memlock, Rlimit { current: hard, maximum: hard });
+    }
+}
+
+/// Whether the command will have IPC_LOCK. Root's programs have what root has; another user's only what is
+/// handed on, which this program can do if its file was given the capability.
+fn keeps_lock(uid: u32, sets: CapabilitySets) -> bool {
+    if uid == 0 {
+        return sets.effective.contains(CapabilitySet::IPC_LOCK);
+    }
+    sets.permitted.contains(CapabilitySet::IPC_LOCK) && hand_on(sets).is_ok()
+}
+
+fn hand_on(mut sets: CapabilitySets) -> Result<()> {
+    sets.inheritable |= CapabilitySet::IPC_LOCK;
+    set_capabilities(None, sets)?;
+    configure_capability_in_ambient_set(CapabilitySet::IPC_LOCK, true)
+}

@@ -1,0 +1,146 @@
+//! `wirelane explain`: what an error line means, and what of its causes is seen here.
+
+use std::io::{BufRead, IsTerminal, Read};
+
+use clap::Args;
+use doctor::Case;
+use doctor::explain::{self, Explained, Log, Reading, State, Suspect};
+use node::Node;
+use serde::Serialize;
+
+use crate::arguments::host::HostArgs;
+use crate::commands::doctor::evidence;
+use crate::commands::doctor::paint::{Paint, paragraph};
+use crate::output;
+use crate::output::{Exit, Failure};
+use crate::settings::Global;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Without LINE, lines are read from stdin: `wirelane explain < job.log`. Causes are looked for on this machine, or on
+the one of `--root`; run it at both ends of a connection.
+Exit codes: 0 something was explained, 1 nothing in the text is known.")]
+pub(crate) struct ExplainArgs {
+    /// The line, as NCCL, UCX, libfabric, perftest, the kernel or Wirelane printed it
+    #[arg(value_name = "LINE")]
+    line: Vec<String>,
+
+    #[command(flatten)]
+    host: HostArgs,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(_global: &Global, args: &ExplainArgs) -> Result<Exit, Failure> {
+    let readings =
+        if args.line.is_empty() { from_stdin()? } else { explain::read(&args.line.join(" ")) };
+    let tree = args.host.tree()?;
+    let node = Node::read(&tree);
+    let case = Case::of(&node, &tree);
+    let explained = explain::explain(readings, &case);
+    if args.json {
+        output::json(&Document { format: "wirelane explain 1", explained: &explained })?;
+    } else if explained.is_empty() {
+        output::note(UNKNOWN);
+    } else {
+        let paint = Paint::of_stdout();
+        let rdma = !node.devices.is_empty();
+        let texts: Vec<String> = explained.iter().map(|one| render(one, rdma, paint)).collect();
+        output::answer(&texts.join("\n"))?;
+        if !rdma {
+            output::note(
+                "This machine has no RDMA device: run this on the node of the error, or with \
+                 --root SNAPSHOT.",
+            );
+        }
+    }
+    Ok(if explained.is_empty() { Exit::No } else { Exit::Done })
+}
+
+/// To the end, line by line: the error that matters may be the last of a long log.
+fn from_stdin() -> Result<Vec<Reading>, Failure> {
+    let stdin = std::io::stdin();
+    if stdin.is_terminal() {
+        output::note("Paste the lines, then press Ctrl-D.");
+    }
+    let mut input = stdin.lock().take(LONGEST_LOG);
+    let readings =
+        read_log(&mut input).map_err(|error| Failure::failed(format!("read stdin: {error}")))?;
+    if input.limit() == 0 {
+        output::warning(&"only the first 64 GiB of the text were looked at");
+    }
+    Ok(readings)
+}
+
+fn read_log(input: &mut impl BufRead) -> std::io::Result<Vec<Reading>> {
+    let mut log = Log::default();
+    let mut line = Vec::new();
+    while input.take(LONGEST_LINE).read_until(b'\n', &mut line)? > 0 {
+        log.add(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']));
+        if line.last() != Some(&b'\n') {
+            input.skip_until(b'\n')?;
+        }
+        line.clear();
+    }
+    Ok(log.into_readings())
+}
+
+#[derive(Serialize)]
+struct Document<'d> {
+    format: &'static str,
+    explained: &'d [Explained],
+}
+
+fn render(explained: &Explained, rdma: bool, paint: Paint) -> String {
+    let reading = &explained.reading;
+    let times =
+        if reading.times > 1 { format!("  ({} lines)", reading.times) } else { String::new() };
+    let mut text = format!("{}: {}{times}\n", reading.source.name(), paint.strong(&reading.title));
+    for sentence in &reading.meaning {
+        text.push_str(&paragraph("  ", sentence));
+    }
+    if !explained.causes.is_empty() {
+        text.push_str("  Causes, the likeliest first:\n");
+    }
+    for (number, suspect) in explained.causes.iter().enumerate() {
+        text.push_str(&cause(number + 1, suspect, rdma, paint));
+    }
+    text
+}
+
+fn cause(number: usize, suspect: &Suspect, rdma: bool, paint: Paint) -> String {
+    let state = match (suspect.state, suspect.check) {
+        (State::Seen, _) => paint.bad("  SEEN HERE"),
+        (State::NotHere, _) => paint.good("  not here"),
+        (State::CannotTell, Some(_)) if rdma => paint.faint("  cannot be told from here"),
+        (State::CannotTell, _) => String::new(),
+    };
+    let mut text = format!("  {number}. {}{state}\n", suspect.cause);
+    // The worst that the check found is its answer; the others are the doctor's matter.
+    if let Some(finding) = suspect.findings.first() {
+        text.push_str(&paragraph(
+            "       ",
+            &format!("{}: {}", finding.subject(), finding.summary),
+        ));
+        let shown = finding.evidence.len().min(MOST_SHOWN);
+        text.push_str(&evidence(&finding.evidence[..shown], "             "));
+    }
+    if suspect.state != State::NotHere {
+        text.push_str(&paragraph("       fix:  ", suspect.remedy));
+    }
+    text
+}
+
+const UNKNOWN: &str = "\
+Nothing in this text is an error line that Wirelane knows. It knows completions (status and vendor error) of NCCL, UCX
+and perftest, messages of libfabric's EFA provider, and the kernel's lines on mlx5, PCIe, the IOMMU and GPUs. Try the
+first error of the log, whole; and `wirelane doctor`, which needs no line.";
+
+/// Bytes of a line that are looked at.
+const LONGEST_LINE: u64 = 16 << 10;
+/// An input without end is left here.
+const LONGEST_LOG: u64 = 64 << 30;
+/// Lines of evidence for a cause.
+const MOST_SHOWN: usize = 3;

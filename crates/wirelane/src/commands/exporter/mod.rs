@@ -1,0 +1,95 @@
+//! `wirelane exporter`: the machine's metrics for Prometheus, over HTTP, as a text file, or once to stdout.
+
+mod args;
+mod pages;
+mod runtime;
+mod teller;
+mod textfile;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kv_server::Phase;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::commands::serve;
+use crate::output::exit::{self, Exit, Failure};
+use crate::settings::Global;
+use crate::settings::Settings;
+use crate::signals::Signals;
+use crate::watch::Watcher;
+use crate::web::{self, Gate, Gated};
+use crate::{logging, output};
+pub(crate) use args::ExporterArgs;
+use pages::ExporterPages;
+use teller::Teller;
+use textfile::TextFile;
+
+pub(crate) fn run(global: &Global, args: &ExporterArgs) -> Result<Exit, Failure> {
+    if args.once {
+        let watcher = Watcher::start(|| args.host.tree(), args.plan())?;
+        let teller = Teller::new(watcher, args.compat, true);
+        output::answer(&teller.print(ONCE))?;
+        return Ok(Exit::Done);
+    }
+    let settings = Settings::load(global)?.settings;
+    let log = logging::start_aside(global, &settings)
+        .map_err(|error| Failure::failed(format!("start a thread for the log: {error}")))?;
+    let gate = Gate::open(args.web_config.as_deref())?;
+    let runtime = runtime::start()
+        .map_err(|error| Failure::failed(format!("start the event loop: {error}")))?;
+    let served = runtime.block_on(serve(args, gate));
+    log.flush();
+    // A thread may still wait for a library that does not answer, which an ordinary exit would wait for too.
+    exit::at_once(served.map(|()| Exit::Done))
+}
+
+async fn serve(args: &ExporterArgs, gate: Gate) -> Result<(), Failure> {
+    // Before the first line is printed: a signal that answers it must find us listening.
+    let mut signals = Signals::new()?;
+    Signals::outlive_file_limit()?;
+    let listener = match args.listen() {
+        Some(address) => Some(serve::bind(address, "--listen").await?),
+        None => None,
+    };
+    let watcher = Watcher::start(|| args.host.tree(), args.plan())?;
+    let teller = Arc::new(Teller::new(watcher, args.compat, false));
+    let (tell, life) = watch::channel(Phase::Serving);
+    let file = args.textfile.as_deref().map(|folder| TextFile::new(folder, teller.clone()));
+    let writing = file.map(|file| {
+        output::note(&format!(
+            "text   {}, every {:?}",
+            file.path().display(),
+            args.rdma_interval()
+        ));
+        tokio::spawn(file.write_until(args.rdma_interval(), life.clone()))
+    });
+    let serving = listener.map(|listener| {
+        if let Ok(address) = listener.local_addr() {
+            output::note(&format!("HTTP   {}://{address}/metrics", gate.scheme()));
+        }
+        tokio::spawn(web::serve(listener, Gated::new(ExporterPages::new(teller), gate), life))
+    });
+    signals.next().await;
+    let _ = tell.send(Phase::Stopping);
+    let ended = async {
+        if let Some(writing) = writing {
+            let _ = writing.await;
+        }
+        if let Some(serving) = serving {
+            let _ = serving.await;
+        }
+    };
+    tokio::select! {
+        _ = timeout(GRACE, ended) => {}
+        () = signals.next() => {}
+    }
+    Ok(())
+}
+
+/// How long collectors may take where no Prometheus waits: on a slow machine the first look takes longest.
+const ONCE: Duration = Duration::from_secs(60);
+
+/// How long callers may take to let go, and the text file to be finished.
+const GRACE: Duration = Duration::from_secs(1);

@@ -1,0 +1,70 @@
+//! `wirelane hosts check`: all hosts of a job in one table.
+
+use std::path::Path;
+
+use clap::Args;
+use doctor::Case;
+use jobs::inventory::{Host, Table};
+use node::{Node, Tree};
+
+use super::{NamedArgs, text};
+use crate::output::{Exit, Failure};
+use crate::{output, remote};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Hosts are reached by your own ssh, with your keys and your ssh configuration; nobody is asked for a password. Where a host
+has no wirelane, this one is sent along and removed. Instead of a host, the file of a snapshot of it may be named.
+
+Exit codes: 0 nothing differs that matters, 1 something does, 3 a host could not be reached.")]
+pub(super) struct CheckArgs {
+    #[command(flatten)]
+    named: NamedArgs,
+
+    /// Print JSON: every host with its facts, and the differences
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
+    let hosts = args.named.inventory()?.hosts;
+    output::progress(&format!("looking at {} hosts…", hosts.len()));
+    let found = remote::all_at_once(&hosts, |host| look(host).map_err(|why| why.to_string()));
+    let table = compare(&hosts, &found);
+    if args.json {
+        output::json(&table)?;
+    } else {
+        output::answer(&text::render(&table))?;
+    }
+    match table.unreached() {
+        0 if table.matters() => Ok(Exit::No),
+        0 => Ok(Exit::Done),
+        some => Err(Failure::failed(format!(
+            "{some} of {} hosts could not be looked at, see above",
+            hosts.len()
+        ))),
+    }
+}
+
+/// What a host is like: by ssh, or by a snapshot of it.
+fn look(host: &Host) -> Result<(Tree, Node), Failure> {
+    let name = host.destination();
+    let tree = if remote::is_file(name) {
+        Tree::at(Path::new(name)).map_err(|error| Failure::failed(error.to_string()))?
+    } else {
+        remote::snapshot(&remote::Shell::on(name)?)?
+    };
+    let node = Node::read(&tree);
+    Ok((tree, node))
+}
+
+fn compare(hosts: &[Host], found: &[Result<(Tree, Node), String>]) -> Table {
+    let named = hosts.iter().zip(found);
+    let rows: Vec<_> = named.map(|(host, found)| (host.name.clone(), case(found))).collect();
+    Table::new(&rows)
+}
+
+fn case(found: &Result<(Tree, Node), String>) -> Result<Case<'_>, String> {
+    let (tree, node) = found.as_ref().map_err(Clone::clone)?;
+    Ok(Case::of(node, tree))
+}

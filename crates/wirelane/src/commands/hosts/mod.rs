@@ -1,0 +1,30 @@
+//! `wirelane hosts`: the hosts of a job, looked at before it starts.
+
+mod check;
+mod named;
+mod text;
+mod yaml;
+
+use clap::{Args, Subcommand};
+
+use crate::output::{Exit, Failure};
+use crate::settings::Global;
+pub(crate) use named::NamedArgs;
+
+#[derive(Debug, Args)]
+pub(crate) struct HostsArgs {
+    #[command(subcommand)]
+    command: HostsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum HostsCommand {
+    /// Reach each host, look at it, and show all in one table with the differences marked
+    Check(check::CheckArgs),
+}
+
+pub(crate) fn run(_global: &Global, args: &HostsArgs) -> Result<Exit, Failure> {
+    match &args.command {
+        HostsCommand::Check(args) => check::run(args),
+    }
+}

@@ -1,0 +1,202 @@
+//! `wirelane install`: units, rules and dashboards, placed on this machine.
+
+mod start;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use change::install::{self, Kept, Part, Program};
+use change::{self, Applied, Machine, Plan};
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+
+use crate::commands::changed::{agreed, now, refused, report};
+use crate::output;
+use crate::output::{Exit, Failure};
+use crate::settings::Global;
+
+#[derive(Debug, Args)]
+pub(crate) struct InstallArgs {
+    #[command(subcommand)]
+    command: InstallCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum InstallCommand {
+    /// Show which files would be placed, as a diff; changes nothing
+    Plan(What),
+    /// Place them; `wirelane revert` takes them away again
+    Apply(ApplyArgs),
+}
+
+#[derive(Debug, Args)]
+struct ApplyArgs {
+    #[command(flatten)]
+    what: What,
+
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+
+    /// Only say what would be done, as `install plan`
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Then have systemd start the units, now and with the machine
+    #[arg(long)]
+    start: bool,
+}
+
+/// What is installed, and where.
+#[derive(Debug, Args)]
+struct What {
+    /// What to install
+    #[arg(value_name = "PART", default_value = "all")]
+    parts: Vec<PartArg>,
+
+    /// Where units find the program (default: where it runs from now)
+    #[arg(long, value_name = "PATH")]
+    program: Option<String>,
+
+    /// Also over files that others wrote or changed; `wirelane revert` brings them back
+    #[arg(long)]
+    force: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Place files in this folder instead of the running machine: for packages and images
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    root: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PartArg {
+    /// The exporter as a service
+    Exporter,
+    /// The store as a service
+    Serve,
+    /// Alert rules and an example of what to scrape
+    Prometheus,
+    /// Dashboards
+    Grafana,
+    All,
+}
+
+pub(crate) fn run(_global: &Global, args: &InstallArgs) -> Result<Exit, Failure> {
+    match &args.command {
+        InstallCommand::Plan(what) => show(what),
+        InstallCommand::Apply(args) if args.dry_run => show(&args.what),
+        InstallCommand::Apply(args) => apply(args),
+    }
+}
+
+fn show(what: &What) -> Result<Exit, Failure> {
+    let machine = Machine::at(&what.root).map_err(refused)?;
+    let (plan, kept) = what.plan(&machine)?;
+    let look = machine.look().map_err(refused)?;
+    Report { kept: &kept, plan: report::Report::new(&plan, &look) }.print(what)?;
+    Ok(Exit::Done)
+}
+
+fn apply(args: &ApplyArgs) -> Result<Exit, Failure> {
+    let what = &args.what;
+    let machine = Machine::at(&what.root).map_err(refused)?;
+    if args.start {
+        start::check(&machine)?;
+    }
+    let (plan, kept) = what.plan(&machine)?;
+    let look = machine.look().map_err(refused)?;
+    let report = Report { kept: &kept, plan: report::Report::new(&plan, &look) };
+    if !what.json {
+        report.print(what)?;
+    }
+    let changes = report.plan.changes();
+    if changes > 0 && !args.yes && !agreed("install apply", changes)? {
+        return Err(Failure::no("nothing was changed"));
+    }
+    let applied = change::apply(&machine, &plan, &what.command(), now()).map_err(refused)?;
+    if args.start {
+        start::units(&what.parts())?;
+    }
+    done(what, report, &applied)
+}
+
+fn done(what: &What, report: Report<'_>, applied: &Applied) -> Result<Exit, Failure> {
+    if what.json {
+        output::json(&Report { plan: report.plan.with(applied), ..report })?;
+    } else {
+        output::note(&report::applied(applied));
+    }
+    Ok(Exit::Done)
+}
+
+impl What {
+    fn parts(&self) -> Vec<Part> {
+        let part = |arg: &PartArg| match arg {
+            PartArg::Exporter => vec![Part::Exporter],
+            PartArg::Serve => vec![Part::Serve],
+            PartArg::Prometheus => vec![Part::Prometheus],
+            PartArg::Grafana => vec![Part::Grafana],
+            PartArg::All => Part::ALL.to_vec(),
+        };
+        self.parts.iter().flat_map(part).collect()
+    }
+
+    /// As the journal tells it.
+    fn command(&self) -> String {
+        let parts = self.parts();
+        let names: Vec<&str> = parts.iter().map(|part| part.name()).collect();
+        format!("install apply {}", names.join(" "))
+    }
+
+    /// What is to be placed, and what is kept instead.
+    fn plan(&self, machine: &Machine) -> Result<(Plan, Vec<Kept>), Failure> {
+        let mut plan = install::plan(&self.parts(), &self.program()?);
+        let kept = match self.force {
+            true => Vec::new(),
+            false => install::keep(machine, &mut plan).map_err(refused)?,
+        };
+        Ok((plan, kept))
+    }
+
+    fn program(&self) -> Result<Program, Failure> {
+        let program = match &self.program {
+            Some(path) => Program::at(path),
+            None => {
+                let path = std::env::current_exe()
+                    .map_err(|error| Failure::failed(format!("find this program: {error}")))?;
+                Program::running(&path.to_string_lossy())
+            }
+        };
+        program.map_err(|unfit| Failure::usage(format!("install: {unfit}")))
+    }
+}
+
+#[derive(Serialize)]
+struct Report<'p> {
+    #[serde(flatten)]
+    plan: report::Report<'p>,
+    kept: &'p [Kept],
+}
+
+impl Report<'_> {
+    fn print(&self, what: &What) -> Result<(), Failure> {
+        if what.json { output::json(self) } else { output::answer(&self.text()) }
+    }
+
+    fn text(&self) -> String {
+        let mut text = self.plan.steps();
+        for Kept { path, why, diff } in self.kept {
+            let _ = writeln!(text, "kept: {path}\n  {why}; --force puts ours there:");
+            report::write_diff(&mut text, diff);
+        }
+        text += &self.plan.advice("then");
+        let mut counts = self.plan.counts();
+        if !self.kept.is_empty() {
+            counts.push(format!("{} kept", self.kept.len()));
+        }
+        format!("{text}\n{}\n", counts.join(", "))
+    }
+}

@@ -1,0 +1,133 @@
+//! `wirelane k8s`: manifests for Kubernetes and OpenShift, from what is found on a node. Nothing is applied.
+
+mod cards;
+mod workload;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use jobs::k8s::{self, Image, MachineConfigRequest, Name, Platform, Printed};
+use node::Node;
+
+use crate::arguments::host::HostArgs;
+use crate::output;
+use crate::output::{Exit, Failure};
+use crate::settings::Global;
+use cards::{NetworkArgs, PolicyArgs};
+use workload::{JobArgs, VerifyArgs};
+
+#[derive(Debug, Args)]
+pub(crate) struct K8sArgs {
+    /// Look at this folder or snapshot file of a node instead of the running machine
+    #[arg(long, value_name = "PATH", default_value = "/", global = true)]
+    root: PathBuf,
+
+    /// In a pod: where the host's /sys is mounted
+    #[arg(long, value_name = "DIR", global = true)]
+    host_sys: Option<PathBuf>,
+
+    #[command(subcommand)]
+    command: K8sCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum K8sCommand {
+    /// OpenShift: pass-through for the IOMMU by kernel argument, and CRI-O's limit on locked memory
+    Machineconfig(MachineConfigArgs),
+    /// SR-IOV operator: virtual functions on the cards that this node has
+    Policy(PolicyArgs),
+    /// SR-IOV operator: the networks that pods attach to
+    Network(NetworkArgs),
+    /// A job on one node or several, started by `wirelane exec`
+    Job(JobArgs),
+    /// A check from inside pods: the doctor, and data from one node to another
+    Verify(VerifyArgs),
+    /// The exporter on every node, and a PodMonitor for it
+    Exporter(ExporterArgs),
+}
+
+#[derive(Debug, Args)]
+struct MachineConfigArgs {
+    /// The pool whose nodes get it
+    #[arg(long, value_name = "ROLE", default_value = "worker")]
+    role: Name,
+
+    /// Switch an IOMMU on that is off (for devices that are handed to virtual machines)
+    #[arg(long)]
+    enable_iommu: bool,
+
+    /// Let containers lock any amount of memory, also of users other than root
+    #[arg(long)]
+    memlock: bool,
+}
+
+#[derive(Debug, Args)]
+struct ExporterArgs {
+    /// Where it runs
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    namespace: Name,
+
+    /// What it is called
+    #[arg(long, value_name = "NAME", default_value = "wirelane-exporter")]
+    name: Name,
+
+    /// An image that has this program
+    #[arg(long, value_name = "IMAGE")]
+    image: Image,
+
+    /// What runs the cluster
+    #[arg(long, value_name = "PLATFORM", default_value = "openshift")]
+    platform: PlatformArg,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PlatformArg {
+    Openshift,
+    Kubernetes,
+}
+
+pub(crate) fn run(_global: &Global, args: &K8sArgs) -> Result<Exit, Failure> {
+    let printed = match &args.command {
+        K8sCommand::Machineconfig(config) => {
+            let MachineConfigArgs { role, enable_iommu, memlock } = config;
+            let request =
+                MachineConfigRequest { role, enable_iommu: *enable_iommu, memlock: *memlock };
+            k8s::machine_config(&args.node()?, &request)
+        }
+        K8sCommand::Policy(policy) => policy.print(&args.node()?)?,
+        K8sCommand::Network(network) => network.print(&args.node()?)?,
+        K8sCommand::Job(job) => job.print(&args.node()?)?,
+        K8sCommand::Verify(verify) => verify.print(),
+        K8sCommand::Exporter(exporter) => k8s::exporter(
+            &exporter.name,
+            &exporter.namespace,
+            &exporter.image,
+            exporter.platform.into(),
+        ),
+    };
+    print(&printed)
+}
+
+fn print(printed: &Printed) -> Result<Exit, Failure> {
+    for note in &printed.notes {
+        output::warning(note);
+    }
+    output::answer(&k8s::text(&printed.manifests))?;
+    Ok(Exit::Done)
+}
+
+impl K8sArgs {
+    fn node(&self) -> Result<Node, Failure> {
+        let host = HostArgs { root: self.root.clone(), host_sys: self.host_sys.clone() };
+        Ok(Node::read(&host.tree()?))
+    }
+}
+
+impl From<PlatformArg> for Platform {
+    fn from(platform: PlatformArg) -> Platform {
+        match platform {
+            PlatformArg::Openshift => Platform::OpenShift,
+            PlatformArg::Kubernetes => Platform::Kubernetes,
+        }
+    }
+}

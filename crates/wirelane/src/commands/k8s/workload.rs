@@ -1,0 +1,162 @@
+//! `job` and `verify`: what runs in pods.
+
+use clap::{Args, ValueEnum};
+use jobs::k8s::{
+    self, Image, JobRequest, JobType, Name, Platform, PodLaunch, Printed, Resource, VerifyRequest,
+    Workload,
+};
+use node::Node;
+
+use super::PlatformArg;
+use crate::output::Failure;
+
+#[derive(Debug, Args)]
+pub(super) struct JobArgs {
+    #[command(flatten)]
+    workload: WorkloadArgs,
+
+    /// What it is called
+    #[arg(long, value_name = "NAME", default_value = "wirelane-job")]
+    name: Name,
+
+    /// The command's image, if it is another than the one that has this program
+    #[arg(long, value_name = "IMAGE")]
+    job_image: Option<Image>,
+
+    /// On one node (a Job) or several (a StatefulSet, whose ranks find each other)
+    #[arg(long = "type", value_name = "TYPE", default_value = "single")]
+    kind: TypeArg,
+
+    /// How many nodes, where it is several
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    replicas: u32,
+
+    /// Make one job of several pods: by torchrun in each, or by TensorFlow's TF_CONFIG
+    #[arg(long, value_name = "FRAMEWORK")]
+    launch: Option<LaunchArg>,
+
+    /// GPUs for each pod (default: as many as this node has of NVIDIA's)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=64))]
+    gpus: Option<u32>,
+
+    /// The command and its arguments (default: wait, to be looked into)
+    #[arg(value_name = "CMD", last = true)]
+    command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct VerifyArgs {
+    #[command(flatten)]
+    workload: WorkloadArgs,
+
+    /// What it is called
+    #[arg(long, value_name = "NAME", default_value = "wirelane-verify")]
+    name: Name,
+}
+
+/// What both say.
+#[derive(Debug, Args)]
+struct WorkloadArgs {
+    /// Where it runs
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    namespace: Name,
+
+    /// With RDMA devices or without
+    #[arg(long, value_name = "MODE", default_value = "rdma")]
+    mode: ModeArg,
+
+    /// An image that has this program: an init container copies it from there
+    #[arg(long, value_name = "IMAGE")]
+    image: Image,
+
+    /// What its RDMA devices are called
+    #[arg(long, value_name = "RESOURCE", default_value = "openshift.io/wirelane_rdma")]
+    resource: Resource,
+
+    /// How many RDMA devices a pod gets
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    devices: u32,
+
+    /// The network that they are attached to
+    #[arg(long, value_name = "NAME", default_value = "wirelane-rdma")]
+    network: Name,
+
+    /// What runs the cluster; OpenShift has security context constraints
+    #[arg(long, value_name = "PLATFORM", default_value = "openshift")]
+    platform: PlatformArg,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ModeArg {
+    Rdma,
+    Tcp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TypeArg {
+    Single,
+    Multi,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LaunchArg {
+    Torch,
+    Tensorflow,
+}
+
+impl JobArgs {
+    pub(super) fn print(&self, node: &Node) -> Result<Printed, Failure> {
+        if self.launch.is_some() && (self.kind == TypeArg::Single || self.command.is_empty()) {
+            return Err(Failure::usage(
+                "--launch makes one job of several pods: it needs --type multi and a command",
+            ));
+        }
+        let is_nvidia = |gpu: &&node::Gpu| gpu.vendor.as_deref() == Some("NVIDIA");
+        let found = || u32::try_from(node.gpus.iter().filter(is_nvidia).count()).unwrap_or(0);
+        let wait = ["sleep".to_owned(), "infinity".to_owned()];
+        let command = if self.command.is_empty() { &wait[..] } else { &self.command };
+        let mut workload = self.workload.workload(&self.name, command);
+        workload.gpus = self.gpus.unwrap_or_else(found);
+        workload.job_image = self.job_image.as_ref();
+        Ok(k8s::job(&JobRequest {
+            workload,
+            kind: match self.kind {
+                TypeArg::Single => JobType::Single,
+                TypeArg::Multi => JobType::Multi(self.replicas),
+            },
+            launch: self.launch.map(|launch| match launch {
+                LaunchArg::Torch => PodLaunch::Torch,
+                LaunchArg::Tensorflow => PodLaunch::Tensorflow,
+            }),
+            platform: self.workload.platform(),
+        }))
+    }
+}
+
+impl VerifyArgs {
+    pub(super) fn print(&self) -> Printed {
+        let workload = self.workload.workload(&self.name, &[]);
+        k8s::verify(&VerifyRequest { workload, platform: self.workload.platform() })
+    }
+}
+
+impl WorkloadArgs {
+    fn workload<'w>(&'w self, name: &'w Name, command: &'w [String]) -> Workload<'w> {
+        Workload {
+            name,
+            namespace: &self.namespace,
+            image: &self.image,
+            job_image: None,
+            with_rdma: self.mode == ModeArg::Rdma,
+            resource: &self.resource,
+            devices: self.devices,
+            network: &self.network,
+            gpus: 0,
+            command,
+        }
+    }
+
+    fn platform(&self) -> Platform {
+        self.platform.into()
+    }
+}

@@ -1,0 +1,54 @@
+//! Stores every key before anything is measured.
+
+use std::time::Instant;
+
+use kv_client::{Client, PutOptions};
+
+use super::plan::Plan;
+use super::proof::Proof;
+use crate::output;
+use crate::output::Failure;
+
+/// The name of a key.
+pub(super) fn key(number: u32) -> [u8; KEY] {
+    let mut key = *b"bench/0000000000";
+    let mut rest = number;
+    for digit in key[KEY - DIGITS..].iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    key
+}
+
+/// Stores all of them. Says how many seconds it took.
+pub(super) fn load(client: &mut Client, plan: &Plan) -> Result<f64, Failure> {
+    let begun = Instant::now();
+    let bar = output::steps(plan.keys.into(), "loading");
+    let (proof, mut value) = (Proof::new(plan.value_size), Vec::new());
+    let together = (TOGETHER / plan.value_size.max(1)).clamp(1, 64) as u32;
+    let mut tokens = Vec::new();
+    let mut next = 0;
+    while next < plan.keys {
+        let end = plan.keys.min(next.saturating_add(together));
+        for number in next..end {
+            proof.fill(number, 0, &mut value);
+            tokens.push((number, client.begin_put(&key(number), &value, &PutOptions::default())?));
+        }
+        for (number, token) in tokens.drain(..) {
+            client.finish_put(&key(number), token)?;
+        }
+        next = end;
+        if let Some(bar) = &bar {
+            bar.set_position(next.into());
+        }
+    }
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    Ok(begun.elapsed().as_secs_f64())
+}
+
+const DIGITS: usize = 10;
+const KEY: usize = 16;
+/// Bytes under way at once.
+const TOGETHER: usize = 4 << 20;

@@ -1,0 +1,155 @@
+//! What is measured: as the user says it, and checked.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use kv_client::Client;
+
+use super::choice::Dist;
+use super::cpu::HttpUrl;
+use crate::arguments::size::{self, Size, seconds};
+use crate::output::Failure;
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchArgs {
+    /// How many requests, of all clients together
+    #[arg(long, value_name = "N", default_value = "100000", conflicts_with = "duration")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    ops: u64,
+
+    /// How long to ask, instead of how often
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    duration: Option<Duration>,
+
+    /// How long to ask before anything counts
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    warmup: Option<Duration>,
+
+    /// How long each value is
+    #[arg(long, value_name = "SIZE", default_value = "4096")]
+    value_size: Size,
+
+    /// How many of the requests read, from 0.0 (all store) to 1.0 (all fetch)
+    #[arg(long, value_name = "R", default_value = "0.95", value_parser = ratio)]
+    read_ratio: f64,
+
+    /// How many requests each client has under way at once
+    #[arg(long, value_name = "D", default_value = "1")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=4096))]
+    depth: u32,
+
+    /// How many clients, each a thread with a connection of its own
+    #[arg(long, value_name = "C", default_value = "1")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
+    clients: u32,
+
+    /// How many keys
+    #[arg(long, value_name = "K", default_value = "1000")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    keys: u32,
+
+    /// Which keys are asked for: all alike, or few of them most of the time
+    #[arg(long, value_name = "KIND", default_value = "uniform")]
+    dist: DistArg,
+
+    /// Store the keys, and leave it at that
+    #[arg(long)]
+    pub(super) fill_only: bool,
+
+    /// Where the store serves HTTP: its processor time is read there [default: from /proc, if it runs here]
+    #[arg(long, value_name = "URL")]
+    pub(super) http: Option<HttpUrl>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DistArg {
+    Uniform,
+    /// With theta 0.99, as YCSB has it
+    Zipf,
+}
+
+/// The same, to be measured by.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) ops: u64,
+    pub(super) duration: Option<Duration>,
+    pub(super) warmup: Option<Duration>,
+    pub(super) value_size: usize,
+    pub(super) read_ratio: f64,
+    pub(super) depth: usize,
+    pub(super) clients: usize,
+    pub(super) keys: u32,
+    pub(super) dist: Dist,
+}
+
+impl Plan {
+    pub(super) fn new(args: &BenchArgs) -> Result<Self, Failure> {
+        let dist = match args.dist {
+            DistArg::Uniform => Dist::Uniform,
+            DistArg::Zipf => Dist::Zipf,
+        };
+        Ok(Plan {
+            ops: args.ops,
+            duration: args.duration,
+            warmup: args.warmup,
+            value_size: args.value_size.0,
+            read_ratio: args.read_ratio,
+            depth: args.depth as usize,
+            clients: args.clients as usize,
+            keys: args.keys,
+            dist,
+        })
+    }
+
+    /// A larger buffer than usual, if values under way need one.
+    pub(super) fn buffer(&self) -> Option<usize> {
+        let wanted = self.value_size.saturating_mul(self.depth.max(2)).saturating_mul(3);
+        (wanted > 64 << 20).then_some(wanted.min(MOST_BUFFER))
+    }
+
+    /// Whether the store takes such values, and by one request.
+    pub(super) fn fits(&self, client: &Client) -> Result<(), Failure> {
+        let most = client.most_at_once();
+        if self.value_size > most {
+            let (given, most) = (size::shown(self.value_size), size::shown(most));
+            return Err(Failure::usage(format!(
+                "--value-size {given}: {most} are the most that one request moves with this store and \
+                 --buffer — measure shorter values"
+            )));
+        }
+        Ok(())
+    }
+
+    /// What a progress bar counts: requests, or milliseconds.
+    pub(super) fn steps(&self) -> u64 {
+        self.duration.map_or(self.ops, |time| time.as_millis() as u64)
+    }
+
+    /// How many requests are this client's.
+    pub(super) fn share(&self, client: usize) -> u64 {
+        let clients = self.clients as u64;
+        match self.duration {
+            Some(_) => u64::MAX,
+            None => self.ops / clients + u64::from((client as u64) < self.ops % clients),
+        }
+    }
+
+    pub(super) fn op(&self) -> &'static str {
+        match self.read_ratio {
+            1.0 => "get",
+            0.0 => "put",
+            _ => "mixed",
+        }
+    }
+}
+
+fn ratio(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (0.0..=1.0).contains(number));
+    number.ok_or_else(|| "write a number from 0.0 (all store) to 1.0 (all fetch)".to_owned())
+}
+
+const MOST_BUFFER: usize = 4 << 30;

@@ -1,0 +1,96 @@
+//! What was measured: for people, and as JSON.
+
+use fabric::link::Explanation;
+use serde::Serialize;
+
+use super::plan::Plan;
+use super::tally::Tally;
+use crate::arguments::size;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    transport: &'static str,
+    why: String,
+    op: &'static str,
+    value_size: usize,
+    depth: usize,
+    clients: usize,
+    keys: u32,
+    dist: &'static str,
+    read_ratio: f64,
+    ops: u64,
+    seconds: f64,
+    ops_per_s: f64,
+    /// Of values, either way.
+    bytes_per_s: f64,
+    latency_us: Latency,
+    verified: u64,
+    errors: u64,
+    /// `null`: the store runs elsewhere, and its HTTP was not named.
+    server_cpu_s: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Latency {
+    p50: f64,
+    p99: f64,
+    p999: f64,
+    max: f64,
+}
+
+impl Report {
+    pub(super) fn new(
+        plan: &Plan,
+        tally: &Tally,
+        seconds: f64,
+        server_cpu_s: Option<f64>,
+        link: Option<Explanation>,
+    ) -> Self {
+        let (transport, why) = match link {
+            Some(link) => (link.lane.unwrap_or("none"), link.why),
+            None => ("none", "the line was lost".to_owned()),
+        };
+        let ops_per_s = tally.ops as f64 / seconds.max(1e-9);
+        let [p50, p99, p999, max] = [0.5, 0.99, 0.999, 1.0].map(|part| tally.quantile_us(part));
+        Report {
+            transport,
+            why,
+            op: plan.op(),
+            value_size: plan.value_size,
+            depth: plan.depth,
+            clients: plan.clients,
+            keys: plan.keys,
+            dist: plan.dist.name(),
+            read_ratio: plan.read_ratio,
+            ops: tally.ops,
+            seconds,
+            ops_per_s,
+            bytes_per_s: ops_per_s * plan.value_size as f64,
+            latency_us: Latency { p50, p99, p999, max },
+            verified: tally.verified,
+            errors: tally.errors,
+            server_cpu_s,
+        }
+    }
+
+    /// The same for people.
+    pub(super) fn text(&self) -> String {
+        let Report { transport, why, op, depth, clients, keys, dist, ops, seconds, .. } = self;
+        let Latency { p50, p99, p999, max } = &self.latency_us;
+        let size = size::shown(self.value_size);
+        let cpu = self.server_cpu_s.map_or(String::new(), |spent| {
+            format!("; the store's processors were busy for {spent:.2} s")
+        });
+        format!(
+            "{op} of {size}, {depth} at a time by {clients} clients, {keys} keys {dist}, by {transport} \
+             ({why})\n\
+             {:.0} ops/s, {:.3} GB/s ({ops} in {seconds:.2} s)\n\
+             latency  p50 {p50:.1} µs  p99 {p99:.1} µs  p99.9 {p999:.1} µs  max {max:.1} µs\n\
+             {} values checked, {} errors{cpu}\n",
+            self.ops_per_s,
+            self.bytes_per_s / 1e9,
+            self.verified,
+            self.errors,
+        )
+    }
+}

@@ -1,0 +1,113 @@
+//! `wirelane kv fsck|backup|restore`: what is on the disk of a store that was started with `--data-dir`. No store is
+//! asked: these look at the directory itself, on the machine where it is.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::key::Key;
+use crate::output;
+use crate::output::{Exit, Failure};
+
+#[derive(Debug, Args)]
+pub(super) struct FsckArgs {
+    /// The directory that the store was given; it may be in use
+    data_dir: PathBuf,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BackupArgs {
+    /// The directory that the store was given; it may be in use
+    data_dir: PathBuf,
+
+    /// Where the copy goes: a file that does not exist yet
+    file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RestoreArgs {
+    /// The copy
+    file: PathBuf,
+
+    /// The directory to make from it, with no store in it
+    data_dir: PathBuf,
+}
+
+/// What `fsck` found, as JSON has it.
+#[derive(Debug, Serialize)]
+struct Report {
+    sound: bool,
+    values: u64,
+    bytes: u64,
+    damaged: Vec<Key>,
+    problems: Vec<String>,
+}
+
+pub(super) fn fsck(args: &FsckArgs) -> Result<Exit, Failure> {
+    let mut bar = None;
+    let checked = kv_disk::check(&args.data_dir, |done, of| {
+        let bar = bar.get_or_insert_with(|| output::steps(of, "values looked at"));
+        bar.iter().for_each(|bar| bar.set_position(done));
+    });
+    bar.flatten().iter().for_each(|bar| bar.finish_and_clear());
+    let checked = checked?;
+    let report = Report {
+        sound: checked.is_sound(),
+        values: checked.sound,
+        bytes: checked.bytes,
+        damaged: checked.damaged.into_iter().map(|key| Key::of_store(Vec::from(key))).collect(),
+        problems: checked.problems,
+    };
+    let sound = report.sound;
+    match args.json {
+        true => output::json(&report)?,
+        false => output::answer(&report.text())?,
+    }
+    Ok(if sound { Exit::Done } else { Exit::No })
+}
+
+impl Report {
+    fn text(&self) -> String {
+        let Report { values, bytes, damaged, problems, .. } = self;
+        let mut text = format!("{values} values of {bytes} bytes are sound\n");
+        for key in damaged {
+            text += &format!("damaged: {} — put it again, or delete it\n", key.name());
+        }
+        for problem in problems {
+            text += &format!("the database: {problem} — restore a backup\n");
+        }
+        text
+    }
+}
+
+pub(super) fn backup(args: &BackupArgs) -> Result<Exit, Failure> {
+    copied("pages copied", |told| kv_disk::back_up(&args.data_dir, &args.file, told))?;
+    let length = args.file.metadata().map_or(0, |file| file.len());
+    output::note(&format!("{} has {length} bytes", args.file.display()));
+    Ok(Exit::Done)
+}
+
+pub(super) fn restore(args: &RestoreArgs) -> Result<Exit, Failure> {
+    copied("pages copied", |told| kv_disk::restore(&args.file, &args.data_dir, told))?;
+    output::note(&format!("{0} is ready: wirelane serve --data-dir {0}", args.data_dir.display()));
+    Ok(Exit::Done)
+}
+
+/// Copies with a bar.
+fn copied(
+    what: &'static str,
+    copy: impl FnOnce(&mut dyn FnMut(u64, u64)) -> Result<(), kv_disk::Error>,
+) -> Result<(), Failure> {
+    let mut bar = None;
+    let done = copy(&mut |done, of| {
+        let bar = bar.get_or_insert_with(|| output::steps(of, what));
+        bar.iter().for_each(|bar| bar.set_position(done));
+    });
+    bar.flatten().iter().for_each(|bar| bar.finish_and_clear());
+    Ok(done?)
+}

@@ -1,0 +1,41 @@
+//! `wirelane kv exists`: whether there is a key.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::key::Key;
+use super::way::WayArgs;
+use crate::output;
+use crate::output::{Exit, Failure};
+use crate::settings::Global;
+
+#[derive(Debug, Args)]
+pub(super) struct ExistsArgs {
+    /// The key
+    key: OsString,
+
+    /// Print one JSON object too
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    #[serde(flatten)]
+    key: Key,
+    exists: bool,
+}
+
+pub(super) fn run(global: &Global, way: &WayArgs, args: &ExistsArgs) -> Result<Exit, Failure> {
+    let key = way.key(&args.key)?;
+    let (way, mut client) = way.reach(global)?;
+    let exists = client.stat(key.bytes())?.is_some();
+    let word = if exists { "exists" } else { "does not exist" };
+    way.tell(&client, &format!("{} {word}", key.name()));
+    if args.json {
+        output::json(&Report { key, exists })?;
+    }
+    Ok(if exists { Exit::Done } else { Exit::No })
+}

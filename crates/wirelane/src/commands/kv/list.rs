@@ -1,0 +1,102 @@
+//! `wirelane kv ls`: keys, page by page.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use kv_client::{Client, Facts};
+
+use super::expiry;
+use super::key::Key;
+use super::stat::Row;
+use super::way::WayArgs;
+use crate::output;
+use crate::output::{Exit, Failure};
+use crate::settings::Global;
+
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    /// Only keys that begin so
+    #[arg(default_value = "")]
+    prefix: OsString,
+
+    /// Length, version and expiry too
+    #[arg(short, long)]
+    long: bool,
+
+    /// As they come, at once: for more keys than one likes to keep in memory
+    #[arg(long)]
+    unsorted: bool,
+
+    /// Print a JSON array (with --unsorted: one object a line)
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(global: &Global, way: &WayArgs, args: &ListArgs) -> Result<Exit, Failure> {
+    let prefix = match args.prefix.is_empty() {
+        true => Vec::new(),
+        false => way.key(args.prefix.as_os_str())?.bytes().to_vec(),
+    };
+    let (way, mut client) = way.reach(global)?;
+    let mut all = Vec::new();
+    let count = pages(&mut client, &prefix, |page| match args.unsorted {
+        true => args.print_page(page),
+        false => {
+            all.extend(page);
+            Ok(true)
+        }
+    })?;
+    way.tell(&client, &format!("listed {count} keys"));
+    all.sort_by(|one, other| one.0.cmp(&other.0));
+    match (args.unsorted, args.json) {
+        (true, _) => {}
+        (false, true) => {
+            output::json(
+                &all.into_iter().map(|(key, facts)| Row::new(key, &facts)).collect::<Vec<_>>(),
+            )?;
+        }
+        (false, false) => output::answer(&args.text(&all))?,
+    }
+    Ok(Exit::Done)
+}
+
+/// Every page in turn, until there are no more or nobody wants any.
+fn pages(
+    client: &mut Client,
+    prefix: &[u8],
+    mut each: impl FnMut(Vec<(Key, Facts)>) -> Result<bool, Failure>,
+) -> Result<usize, Failure> {
+    let (mut count, mut next) = (0, Some(0));
+    while let Some(from) = next {
+        let page = client.list(prefix, from)?;
+        let keys: Vec<_> =
+            page.keys.into_iter().map(|(key, facts)| (Key::of_store(key), facts)).collect();
+        count += keys.len();
+        next = if each(keys)? { page.next } else { None };
+    }
+    Ok(count)
+}
+
+impl ListArgs {
+    fn print_page(&self, page: Vec<(Key, Facts)>) -> Result<bool, Failure> {
+        let text = match self.json {
+            false => self.text(&page),
+            true => {
+                let line = |(key, facts)| format!("{}\n", serde_json::json!(Row::new(key, &facts)));
+                page.into_iter().map(line).collect()
+            }
+        };
+        output::bytes(text.as_bytes())
+    }
+
+    fn text(&self, keys: &[(Key, Facts)]) -> String {
+        if !self.long {
+            return keys.iter().map(|(key, _)| format!("{key}\n")).collect();
+        }
+        let row = |(key, facts): &(Key, Facts)| {
+            let Facts { length, version, expires_in } = *facts;
+            [length.to_string(), version.to_string(), expiry::left(expires_in), key.to_string()]
+        };
+        output::columns(&keys.iter().map(row).collect::<Vec<_>>())
+    }
+}

@@ -1,0 +1,127 @@
+//! `wirelane kv mget`: several values by one request.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use clap::Args;
+use kv_client::{Client, Kind};
+use serde::Serialize;
+
+use super::get::missing;
+use super::key::Key;
+use super::sink::Sink;
+use super::way::WayArgs;
+use crate::output;
+use crate::output::{Exit, Failure};
+use crate::settings::Global;
+
+#[derive(Debug, Args)]
+pub(super) struct MgetArgs {
+    /// The keys
+    #[arg(required = true, value_name = "KEY")]
+    keys: Vec<OsString>,
+
+    /// Write each value into a file of this folder, named by its key (`%XX` for what is no letter or digit)
+    #[arg(short, long, value_name = "DIR", conflicts_with = "json")]
+    directory: Option<PathBuf>,
+
+    /// Print a JSON array, with values in base64; `null` for keys that are missing
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    #[serde(flatten)]
+    key: Key,
+    version: Option<u64>,
+    value_base64: Option<String>,
+}
+
+/// A value and its version, if there is one.
+type Found = Option<(Vec<u8>, u64)>;
+
+pub(super) fn run(global: &Global, way: &WayArgs, args: &MgetArgs) -> Result<Exit, Failure> {
+    let keys = way.keys(&args.keys)?;
+    let (way, mut client) = way.reach(global)?;
+    let found = fetch(&mut client, &keys)?;
+    way.tell(
+        &client,
+        &format!("fetched {} of {} values", found.iter().flatten().count(), keys.len()),
+    );
+    let all = found.iter().all(Option::is_some);
+    let absent = keys.iter().zip(&found).filter(|(_, found)| found.is_none());
+    absent.for_each(|(key, _)| output::error(&missing(key)));
+    match (&args.directory, args.json) {
+        (Some(folder), _) => into_files(folder, &keys, &found)?,
+        (None, true) => output::json(&rows(keys, found))?,
+        (None, false) => as_text(&keys, &found)?,
+    }
+    Ok(if all { Exit::Done } else { Exit::No })
+}
+
+/// All at once, or one after the other where that is more than the buffer holds.
+fn fetch(client: &mut Client, keys: &[Key]) -> Result<Vec<Found>, Failure> {
+    let asked: Vec<&[u8]> = keys.iter().map(Key::bytes).collect();
+    match client.get_many(&asked) {
+        Ok(values) => {
+            let found = values.into_iter();
+            let found = found.map(|value| value.map(|it| (it.to_vec(), it.facts().version)));
+            Ok(found.collect())
+        }
+        Err(error) if matches!(error.kind(), Kind::Busy | Kind::TooLong) => {
+            asked.iter().map(|key| alone(client, key)).collect()
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn alone(client: &mut Client, key: &[u8]) -> Result<Found, Failure> {
+    let Some(mut reader) = client.open(key, 0, None)? else { return Ok(None) };
+    let version = reader.facts().version;
+    let mut bytes = Vec::new();
+    while let Some(piece) = reader.next_piece()? {
+        bytes.extend(piece.to_vec());
+    }
+    Ok(Some((bytes, version)))
+}
+
+fn into_files(folder: &Path, keys: &[Key], found: &[Found]) -> Result<(), Failure> {
+    for (key, found) in keys.iter().zip(found) {
+        let Some((bytes, _)) = found else { continue };
+        let mut sink = Sink::create(&folder.join(key.file_name()))?;
+        sink.write(bytes)?;
+        sink.finish()?;
+    }
+    Ok(())
+}
+
+fn rows(keys: Vec<Key>, found: Vec<Found>) -> Vec<Row> {
+    let row = |(key, found): (Key, Found)| match found {
+        Some((bytes, version)) => {
+            Row { key, version: Some(version), value_base64: Some(STANDARD.encode(bytes)) }
+        }
+        None => Row { key, version: None, value_base64: None },
+    };
+    keys.into_iter().zip(found).map(row).collect()
+}
+
+/// One a line, if all of them are text.
+fn as_text(keys: &[Key], found: &[Found]) -> Result<(), Failure> {
+    let mut text = String::new();
+    for (key, found) in keys.iter().zip(found) {
+        let Some((bytes, _)) = found else { continue };
+        let value = std::str::from_utf8(bytes).ok().filter(|value| !value.contains('\0'));
+        let Some(value) = value else {
+            return Err(Failure::usage(format!(
+                "print the value of {}: it is not text — use --json, or -d DIR",
+                key.name()
+            )));
+        };
+        text.push_str(value);
+        text.push('\n');
+    }
+    output::answer(&text)
+}

@@ -1,0 +1,71 @@
+//! `wirelane kv mput`: several values by one request.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::key::Key;
+use super::terms::TermsArgs;
+use super::way::WayArgs;
+use crate::output;
+use crate::output::{Exit, Failure};
+use crate::settings::Global;
+
+#[derive(Debug, Args)]
+pub(super) struct MputArgs {
+    /// Keys and values; the first `=` parts them
+    #[arg(required = true, value_name = "KEY=VALUE")]
+    items: Vec<OsString>,
+
+    #[command(flatten)]
+    terms: TermsArgs,
+
+    /// Print a JSON array: each key with its version, or why it was not stored
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    #[serde(flatten)]
+    key: Key,
+    version: Option<u64>,
+    error: Option<String>,
+}
+
+pub(super) fn run(global: &Global, way: &WayArgs, args: &MputArgs) -> Result<Exit, Failure> {
+    let mut items = Vec::new();
+    for item in &args.items {
+        let (key, value) = split(item)?;
+        items.push((way.key(key)?, value));
+    }
+    let (way, mut client) = way.reach(global)?;
+    let asked: Vec<_> = items.iter().map(|(key, value)| (key.bytes(), *value)).collect();
+    let outcomes = client.put_many(&asked, &args.terms.options())?;
+    let (mut rows, mut worst) = (Vec::new(), None);
+    for ((key, _), outcome) in items.into_iter().zip(outcomes) {
+        let (version, error) = match outcome {
+            Ok(stored) => (Some(stored.version), None),
+            Err(error) => (None, Some(Failure::from(error))),
+        };
+        rows.push(Row { key, version, error: error.as_ref().map(Failure::to_string) });
+        worst = Failure::worse(worst, error);
+    }
+    let stored = rows.iter().filter(|row| row.version.is_some()).count();
+    way.tell_people(&client, &format!("stored {stored} of {} values", rows.len()));
+    if args.json {
+        output::json(&rows)?;
+    }
+    worst.map_or(Ok(Exit::Done), Err)
+}
+
+fn split(item: &OsStr) -> Result<(&OsStr, &[u8]), Failure> {
+    let bytes = item.as_bytes();
+    let Some(at) = bytes.iter().position(|byte| *byte == b'=') else {
+        let shown = item.to_string_lossy();
+        return Err(Failure::usage(format!("`{shown}` has no value — write KEY=VALUE")));
+    };
+    Ok((OsStr::from_bytes(&bytes[..at]), &bytes[at + 1..]))
+}

@@ -1,0 +1,66 @@
+//! `wirelane kv put`: stores a value.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::source::Source;
+use super::terms::TermsArgs;
+use super::way::WayArgs;
+use crate::output;
+use crate::output::{Exit, Failure};
+use crate::settings::Global;
+
+#[derive(Debug, Args)]
+pub(super) struct PutArgs {
+    /// The key
+    key: OsString,
+
+    /// The value; `-` reads it from stdin (after `--` it may begin with a dash)
+    #[arg(
+        required_unless_present = "file",
+        conflicts_with = "file",
+        allow_negative_numbers = true
+    )]
+    value: Option<OsString>,
+
+    /// Take the value from this file
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    #[command(flatten)]
+    terms: TermsArgs,
+
+    /// Print one JSON object: version, length, whether a value was replaced
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    version: u64,
+    length: u64,
+    replaced: bool,
+}
+
+pub(super) fn run(global: &Global, way: &WayArgs, args: &PutArgs) -> Result<Exit, Failure> {
+    let key = way.key(&args.key)?;
+    let source = match (&args.file, &args.value) {
+        (Some(file), _) => Source::open(file)?,
+        (None, Some(value)) if value == "-" => Source::stdin()?,
+        (None, value) => Source::Bytes(value.clone().unwrap_or_default().into_vec()),
+    };
+    let (way, mut client) = way.reach(global)?;
+    let length = source.length();
+    let stored = source.store(&mut client, &key, &args.terms.options())?;
+    let report = Report { version: stored.version, length, replaced: stored.replaced };
+    let name = key.name();
+    way.tell_people(&client, &format!("stored {name}: {length} bytes, version {}", report.version));
+    if args.json {
+        output::json(&report)?;
+    }
+    Ok(Exit::Done)
+}

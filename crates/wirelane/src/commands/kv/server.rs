@@ -1,0 +1,56 @@
+//! Where a store listens, as people write it: HOST:PORT, or the URL that older scripts have.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::arguments::peer::Peer;
+
+/// A store's address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Server(pub(super) Peer);
+
+impl FromStr for Server {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse().map(Server)
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The same as a URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ServerUrl(pub(super) Server);
+
+impl FromStr for ServerUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let rest = text.strip_prefix("http://").unwrap_or(text);
+        if rest.contains("://") {
+            return Err("write http://HOST:PORT, or HOST:PORT: nothing else is spoken".to_owned());
+        }
+        rest.strip_suffix('/').unwrap_or(rest).parse().map(ServerUrl)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_and_addresses_are_the_same_server() {
+        let url = |text: &str| text.parse::<ServerUrl>().ok().map(|url| url.0.to_string());
+        assert_eq!(url("http://node7:50051").as_deref(), Some("node7:50051"));
+        assert_eq!(url("http://127.0.0.1:7/").as_deref(), Some("127.0.0.1:7"));
+        assert_eq!(url("node7").as_deref(), Some("node7:50051"));
+        for wrong in ["https://node7:50051", "http://", "http://node7:50051/path"] {
+            assert_eq!(url(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `wirelane kv stat`: what is known of a value, without moving it.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use kv_client::Facts;
+use serde::Serialize;
+
+use super::expiry;
+use super::get::missing;
+use super::key::Key;
+use super::way::WayArgs;
+use crate::output;
+use crate::output::{Exit, Failure};
+use crate::settings::Global;
+
+#[derive(Debug, Args)]
+pub(super) struct StatArgs {
+    /// The key
+    key: OsString,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// One key and what is known of it, as JSON has it here and in listings.
+#[derive(Debug, Serialize)]
+pub(super) struct Row {
+    #[serde(flatten)]
+    key: Key,
+    length: u64,
+    version: u64,
+    /// `null`: never.
+    expires_in_ms: Option<u64>,
+}
+
+impl Row {
+    pub(super) fn new(key: Key, facts: &Facts) -> Self {
+        let Facts { length, version, expires_in } = *facts;
+        Row { key, length, version, expires_in_ms: expiry::milliseconds(expires_in) }
+    }
+}
+
+pub(super) fn run(global: &Global, way: &WayArgs, args: &StatArgs) -> Result<Exit, Failure> {
+    let key = way.key(&args.key)?;
+    let (way, mut client) = way.reach(global)?;
+    let facts = client.stat(key.bytes())?.ok_or_else(|| missing(&key))?;
+    way.tell(&client, &format!("looked at {}", key.name()));
+    match args.json {
+        true => output::json(&Row::new(key, &facts))?,
+        false => output::answer(&text(&key, &facts))?,
+    }
+    Ok(Exit::Done)
+}
+
+fn text(key: &Key, facts: &Facts) -> String {
+    output::columns(&[
+        ["key".to_owned(), key.to_string()],
+        ["length".to_owned(), facts.length.to_string()],
+        ["version".to_owned(), facts.version.to_string()],
+        ["expires".to_owned(), expiry::left(facts.expires_in)],
+    ])
+}

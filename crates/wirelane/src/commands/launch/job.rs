@@ -1,0 +1,180 @@
+//! A planned job, carried out: started everywhere, heard out, ended everywhere, proven.
+
+use std::time::Duration;
+
+use jobs::job::{Mode, shell_word};
+use jobs::launch::{Head, Launch, OnHost};
+use jobs::proof::{Look, Proof, Wanted, Witness, prove};
+use serde::Serialize;
+
+use super::crew::{Crew, Waited};
+use super::gather::{self, Found};
+use super::voice::{Voice, head_name};
+use crate::output::Failure;
+use crate::remote::Shell;
+
+/// What is to be carried out.
+pub(super) struct Planned<'p> {
+    pub(super) launch: &'p Launch,
+    pub(super) found: &'p [Found],
+    /// With RDMA or without, as the user asked.
+    pub(super) asked: Mode,
+    /// How many hosts, the first ones, end by themselves; the others serve them.
+    pub(super) awaited: usize,
+}
+
+/// What became of it.
+pub(super) struct Ended {
+    pub(super) outcome: Outcome,
+    pub(super) proof: Proof,
+    /// Hosts that did not say in time that all has ended there.
+    pub(super) left: Vec<String>,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Outcome {
+    /// Well.
+    Done,
+    /// The first that failed, and its code.
+    Failed { who: String, code: i32 },
+    /// A host was lost.
+    Lost { why: String },
+    /// By Ctrl-C.
+    Stopped,
+}
+
+/// Counters of every host before and after.
+#[derive(Default)]
+struct Looks {
+    before: Vec<Option<Look>>,
+    after: Vec<Option<Look>>,
+}
+
+impl Planned<'_> {
+    /// Runs it to its end.
+    pub(super) fn run(&self, voice: &mut Voice) -> Result<Ended, Failure> {
+        let mut looks = Looks::default();
+        let mut crew = Crew::new(voice)?;
+        let outcome = self.play(&mut crew, &mut looks);
+        // Whatever happened: nothing is left running anywhere.
+        let left = crew.end();
+        Ok(Ended { outcome: outcome?, proof: self.proof(&looks), left })
+    }
+
+    fn play(&self, crew: &mut Crew<'_>, looks: &mut Looks) -> Result<Outcome, Failure> {
+        let hosts = self.launch.hosts.len();
+        self.gather(crew)?;
+        if !crew.is_stopped {
+            looks.before = crew.look(hosts);
+        }
+        if crew.is_stopped {
+            return Ok(Outcome::Stopped);
+        }
+        match &self.launch.head {
+            Some(_) => crew.run(hosts, HEAD),
+            None => (0..hosts).for_each(|host| crew.run(host, OnHost::SCRIPT)),
+        }
+        let waited = crew.wait(None, |crew| self.is_over(crew));
+        if self.awaited < hosts && waited == Waited::Done {
+            // Some end when all they served have.
+            crew.wait(Some(GRACE), |crew| crew.members.iter().all(|member| member.exit.is_some()));
+        }
+        if crew.failed.as_ref().is_some_and(|(_, code)| is_signal(*code)) {
+            // What ends ranks may be the loss of another host, which is heard of a moment later.
+            crew.wait(Some(GRACE), |crew| crew.lost().is_some());
+        }
+        let outcome = outcome(crew, &waited);
+        looks.after = crew.look(hosts);
+        Ok(outcome)
+    }
+
+    /// A keeper with its files for each host, and one for what starts the ranks here.
+    fn gather(&self, crew: &mut Crew<'_>) -> Result<(), Failure> {
+        let id = &self.launch.id;
+        for (host, found) in self.launch.hosts.iter().zip(self.found) {
+            crew.add(&host.host, &found.shell, id, &host.folder)?;
+        }
+        if let Some(head) = &self.launch.head {
+            let here = Shell::on("localhost")?;
+            crew.add(&head_name(&head.command), &here, id, &head_folder(id))?;
+        }
+        crew.get_ready()?;
+        for (number, host) in self.launch.hosts.iter().enumerate() {
+            crew.file(number, OnHost::SCRIPT, &host.script());
+        }
+        if let Some(head) = &self.launch.head {
+            crew.file(self.launch.hosts.len(), HEAD, &head_script(head));
+            if let Some(agent) = gather::agent(self.found) {
+                crew.file(self.launch.hosts.len(), AGENT, &agent);
+            }
+        }
+        Ok(())
+    }
+
+    /// All that end by themselves have ended well, or one has not.
+    fn is_over(&self, crew: &Crew<'_>) -> bool {
+        let hosts = self.launch.hosts.len();
+        let awaited = match &self.launch.head {
+            Some(_) => &crew.members[hosts..],
+            None => &crew.members[..self.awaited],
+        };
+        crew.failed.is_some()
+            || crew.lost().is_some()
+            || awaited.iter().all(|member| member.exit.is_some())
+    }
+
+    fn proof(&self, looks: &Looks) -> Proof {
+        let hosts = self.launch.hosts.iter().zip(self.found).enumerate();
+        let witnesses: Vec<Witness> = hosts
+            .map(|(number, (host, found))| Witness {
+                name: &host.host,
+                node: &found.node,
+                before: looks.before.get(number).and_then(Option::as_ref),
+                after: looks.after.get(number).and_then(Option::as_ref),
+            })
+            .collect();
+        prove(&witnesses, Wanted { asked: self.asked, planned: self.launch.mode })
+    }
+}
+
+fn outcome(crew: &Crew<'_>, waited: &Waited) -> Outcome {
+    if *waited == Waited::Stopped {
+        return Outcome::Stopped;
+    }
+    match (&crew.failed, crew.lost()) {
+        (Some((who, code)), lost) if lost.is_none() || !is_signal(*code) => {
+            Outcome::Failed { who: who.clone(), code: *code }
+        }
+        (_, Some(lost)) => Outcome::Lost { why: lost.why_lost() },
+        _ => Outcome::Done,
+    }
+}
+
+/// Whether a shell's code says that the command was ended from outside.
+fn is_signal(code: i32) -> bool {
+    code > 128
+}
+
+/// What starts the ranks, as a script.
+pub(super) fn head_script(head: &Head) -> String {
+    let mut text = "#!/bin/sh\n".to_owned();
+    for (name, value) in &head.environment {
+        text.push_str(&format!("export {name}={}\n", shell_word(value)));
+    }
+    let words: Vec<String> = head.command.iter().map(|word| shell_word(word)).collect();
+    text.push_str(&format!("exec {}\n", words.join(" ")));
+    text
+}
+
+/// Where what starts the ranks has its folder, beside those of hosts.
+pub(super) fn head_folder(id: &str) -> String {
+    format!("/tmp/wirelane-{id}-here")
+}
+
+const HEAD: &str = "head";
+/// What leads to the other hosts, in the folder of what starts the ranks.
+pub(super) const AGENT: &str = "agent";
+/// How long servers may take to end by themselves.
+const GRACE: Duration = Duration::from_secs(3);

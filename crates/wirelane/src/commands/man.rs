@@ -1,0 +1,26 @@
+//! `wirelane man`: one manual page per command, from the definitions in `cli`.
+
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory};
+
+use crate::commands::Cli;
+use crate::output::{Exit, Failure};
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Where to write wirelane.1 and the pages of its commands; made if absent
+    folder: PathBuf,
+}
+
+pub(crate) fn run(args: &ManArgs) -> Result<Exit, Failure> {
+    let folder = &args.folder;
+    let written = std::fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
+    match written {
+        Ok(()) => Ok(Exit::Done),
+        Err(error) => {
+            Err(Failure::failed(format!("write manual pages into {}: {error}", folder.display())))
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! `wirelane nfs remove`: takes back what was made here, the newest first.
+
+use std::path::PathBuf;
+
+use change::nfs::folder;
+use change::{Entry, Journal, Machine, Manner, Pick, Target, revert};
+use clap::Args;
+
+use super::COMMAND;
+use crate::commands::changed::{now, refused};
+use crate::commands::revert::told;
+use crate::output::{Exit, Failure};
+
+#[derive(Debug, Args)]
+pub(super) struct RemoveArgs {
+    /// Only what was made for these folders and mount points (default: all)
+    #[arg(value_name = "PATH", value_parser = folder)]
+    paths: Vec<String>,
+
+    /// Restart an nfsd that serves other exports too: its RDMA listener goes only so
+    #[arg(long)]
+    restart_nfsd: bool,
+
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Also what somebody else has changed since
+    #[arg(long)]
+    force: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Take back changes of this folder instead of the running machine
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    root: PathBuf,
+}
+
+pub(super) fn run(args: &RemoveArgs) -> Result<Exit, Failure> {
+    let machine = Machine::at(&args.root).map_err(refused)?.with_restarts(args.restart_nfsd);
+    let history = Journal::read(&machine).map_err(refused)?;
+    let picked = args.pick(&history.entries);
+    if !args.restart_nfsd {
+        disturbs_nobody(&machine, &picked)?;
+    }
+    let ids: Vec<u64> = picked.iter().map(|entry| entry.id).collect();
+    let manner = Manner { force: args.force, rehearse: args.dry_run };
+    let outcomes = revert(&machine, &Pick::Numbers(ids), manner, now()).map_err(refused)?;
+    told(&outcomes, args.dry_run, args.json)
+}
+
+impl RemoveArgs {
+    /// What is to be taken back. The module and the server are of use to what stays, and go with the last of it.
+    fn pick<'e>(&self, entries: &'e [Entry]) -> Vec<&'e Entry> {
+        let ours = |entry: &&Entry| {
+            let mut words = entry.planned.command.split(' ');
+            entry.reverted.is_none() && words.next() == Some(COMMAND)
+        };
+        let named = |entry: &Entry| {
+            let mut words = entry.planned.command.split(' ');
+            self.paths.is_empty() || words.any(|word| self.paths.iter().any(|path| path == word))
+        };
+        let (picked, stays): (Vec<&Entry>, Vec<&Entry>) =
+            entries.iter().filter(ours).partition(|entry| named(entry));
+        let shared = |entry: &&Entry| matches!(entry.planned.item.as_str(), "module" | "server");
+        match stays.is_empty() {
+            true => picked,
+            false => picked.into_iter().filter(|entry| !shared(entry)).collect(),
+        }
+    }
+}
+
+/// Said before anything is touched.
+fn disturbs_nobody(machine: &Machine, picked: &[&Entry]) -> Result<(), Failure> {
+    let look = machine.look().map_err(refused)?;
+    let goes = |dir: &String| {
+        let is_it = |entry: &&Entry| matches!(&entry.planned.change.target, Target::Export { dir: of, .. } if of == dir);
+        picked.iter().any(is_it)
+    };
+    let mut others: Vec<String> = picked.iter().flat_map(|entry| entry.disturbs(&look)).collect();
+    others.retain(|dir| !goes(dir));
+    if others.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::no(format!(
+        "nothing was changed: nfsd also serves {}, and its RDMA listener goes only by restarting it, which holds up its \
+         clients for seconds; --restart-nfsd allows that",
+        others.join(", ")
+    )))
+}

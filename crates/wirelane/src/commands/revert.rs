@@ -1,0 +1,125 @@
+//! `wirelane revert`: takes changes back, the newest first.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use change::{Fate, Machine, Manner, Outcome, Pick, revert};
+use clap::Args;
+use serde::Deserialize;
+
+use crate::commands::changed::{now, refused};
+use crate::output;
+use crate::output::{Exit, Failure};
+use crate::remote::{self, Limits, Told};
+use crate::settings::Global;
+
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("which").required(true).args(["ids", "all", "last"])))]
+pub(crate) struct RevertArgs {
+    /// Numbers of changes, as `wirelane changes` lists them
+    #[arg(value_name = "ID")]
+    ids: Vec<u64>,
+
+    /// All changes
+    #[arg(long)]
+    all: bool,
+
+    /// Those of the last command that changed something
+    #[arg(long)]
+    last: bool,
+
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Also what somebody else has changed since
+    #[arg(long)]
+    force: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Take back changes of this folder instead of the running machine
+    #[arg(long, value_name = "DIR", default_value = "/")]
+    root: PathBuf,
+
+    /// On these hosts, each by ssh, instead of this one: a,b or gpu[001-032]; numbers of changes are each host's own
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["ids", "root"])]
+    hosts: Option<String>,
+}
+
+/// What is left as it is makes the answer a no; what cannot be set back is a failure.
+pub(crate) fn run(_global: &Global, args: &RevertArgs) -> Result<Exit, Failure> {
+    if let Some(list) = &args.hosts {
+        return elsewhere(args, list);
+    }
+    let machine = Machine::at(&args.root).map_err(refused)?;
+    let pick = match (args.all, args.last) {
+        (true, _) => Pick::All,
+        (_, true) => Pick::Last,
+        _ => Pick::Numbers(args.ids.clone()),
+    };
+    let manner = Manner { force: args.force, rehearse: args.dry_run };
+    let outcomes = revert(&machine, &pick, manner, now()).map_err(refused)?;
+    told(&outcomes, args.dry_run, args.json)
+}
+
+/// The same on several hosts: this program does it on each, and the answers are told together.
+fn elsewhere(args: &RevertArgs, list: &str) -> Result<Exit, Failure> {
+    let which = if args.all { "--all" } else { "--last" };
+    let optional = [(args.dry_run, "--dry-run"), (args.force, "--force")];
+    let optional = optional.into_iter().filter_map(|(is_set, word)| is_set.then_some(word));
+    let words: Vec<String> =
+        ["revert", "--json", which].into_iter().chain(optional).map(str::to_owned).collect();
+    let places = remote::places(remote::hosts("revert", list)?)?;
+    let told = Told::by_all(&places, LIMITS, |_| words.clone());
+    if args.json {
+        output::json(&serde_json::json!({ "hosts": told }))?;
+    } else {
+        told.iter().try_for_each(|one| output::answer(&one_host(one, args.dry_run)))?;
+    }
+    Told::exit(&told, "revert: not all was taken back")
+}
+
+fn one_host(told: &Told, rehearsed: bool) -> String {
+    let outcomes = told.answer.as_ref().map(Vec::<Outcome>::deserialize);
+    let said = match (outcomes, &told.error) {
+        (Some(Ok(outcomes)), _) => text(&outcomes, rehearsed),
+        (_, Some(error)) => format!("{error}\n"),
+        (_, None) => "what it said is no answer: is it of another version?\n".to_owned(),
+    };
+    format!("{}\n{said}", told.host)
+}
+
+/// Prints what became of each change, and says how it ends.
+pub(crate) fn told(outcomes: &[Outcome], rehearsed: bool, json: bool) -> Result<Exit, Failure> {
+    if json {
+        output::json(&outcomes)?;
+    } else {
+        output::answer(&text(outcomes, rehearsed))?;
+    }
+    let failed = outcomes.iter().filter(|outcome| matches!(outcome.fate, Fate::Failed(_))).count();
+    if failed > 0 {
+        return Err(Failure::failed(format!("revert: {failed} changes could not be taken back")));
+    }
+    let left = outcomes.iter().any(|outcome| matches!(outcome.fate, Fate::Left(_)));
+    Ok(if left { Exit::No } else { Exit::Done })
+}
+
+fn text(outcomes: &[Outcome], rehearsed: bool) -> String {
+    if outcomes.is_empty() {
+        return "nothing to take back\n".to_owned();
+    }
+    let taken = if rehearsed { "would be taken back" } else { "taken back" };
+    let line = |Outcome { id, target, fate }: &Outcome| match fate {
+        Fate::TakenBack(values) => format!("{id:4}  {target}  {taken}: {values}\n"),
+        Fate::Nothing(why) => format!("{id:4}  {target}  nothing to do: {why}\n"),
+        Fate::Left(why) => format!("{id:4}  {target}  left: {why}\n"),
+        Fate::Failed(why) => format!("{id:4}  {target}  not taken back: {why}\n"),
+    };
+    outcomes.iter().map(line).collect()
+}
+
+/// Packages are removed there.
+const LIMITS: Limits = Limits { time: Duration::from_secs(1800), bytes: 16 << 20 };

@@ -1,0 +1,214 @@
+//! What can be typed after `wirelane serve`, and what it makes of the settings.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use fabric::Pages;
+use fabric::link;
+use kv_store::WhenFull;
+use metric::Prefix;
+
+use super::address::{HttpAddress, LinkAddress};
+use super::security::{Security, SecurityArgs};
+use crate::arguments::size::{Size, seconds_or_none};
+use crate::arguments::transport::Transport;
+use crate::links::endpoint;
+use crate::output::Failure;
+use crate::settings::Global;
+use crate::settings::Settings;
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Where clients call, by links and by gRPC; others than loopback addresses need credentials, see below
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:50051")]
+    #[arg(alias = "listen-addr")]
+    pub(super) listen: LinkAddress,
+
+    /// Where to serve /metrics, /healthz, /readyz and /api/v1/transport/status; others than loopback
+    /// addresses need credentials
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8080")]
+    pub(super) http: HttpAddress,
+
+    /// Where to serve /metrics alone, to everybody who reaches it (default: nowhere)
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(super) metrics: Option<HttpAddress>,
+
+    /// How much memory values may take
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    memory: Size,
+
+    /// The same in MiB, as older scripts have it
+    #[arg(long, value_name = "N", hide = true, conflicts_with = "memory")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    memory_mb: Option<u32>,
+
+    /// Bring all of the memory in at the start, not page by page as values come
+    #[arg(long)]
+    pub(super) prefault: bool,
+
+    /// When the memory is full: evict what nobody read of late, or refuse what is new
+    #[arg(long, value_name = "WHAT", default_value = "evict")]
+    when_full: WhenFullArg,
+
+    /// The longest value taken (default: what fits into the memory)
+    #[arg(long, value_name = "SIZE")]
+    max_value: Option<Size>,
+
+    /// Keep what was acknowledged in this directory, over restarts and power losses; the memory then has what is
+    /// read of late (default: keep nothing)
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+
+    /// Which kind of links to offer: the best that both ends have, or only this one
+    #[arg(long, value_name = "KIND", default_value = "auto")]
+    transport: Transport,
+
+    /// How many RDMA devices one link uses at most (default: the setting rdma_rails)
+    #[arg(long, value_name = "N", alias = "num-domains")]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=16))]
+    domains: Option<u8>,
+
+    /// How many threads serve links (default: as many as there are processors)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    workers: Option<u16>,
+
+    /// How many clients may have links at once (default: 4096)
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(super) max_clients: Option<u32>,
+
+    /// How many bytes of values may be on their way in at once, of one client at most half of them (default: half of
+    /// the memory)
+    #[arg(long, value_name = "SIZE")]
+    max_in_flight: Option<Size>,
+
+    /// How long what is under way may take to finish once a signal came; a second signal ends at once
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds_or_none)]
+    pub(super) drain: Duration,
+
+    /// What the names of metrics begin with
+    #[arg(long, value_name = "WORD", default_value = "wirelane")]
+    pub(super) metrics_prefix: Prefix,
+
+    #[command(flatten)]
+    pub(super) security: SecurityArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum WhenFullArg {
+    Evict,
+    Refuse,
+}
+
+impl ServeArgs {
+    /// Who may call.
+    pub(super) fn security(&self, settings: &Settings) -> Result<Security, Failure> {
+        self.security.judge(settings, self.listen.0, self.http.0)
+    }
+
+    /// What links may do.
+    pub(super) fn links(
+        &self,
+        global: &Global,
+        settings: &Settings,
+        security: &Security,
+    ) -> Result<link::Settings, Failure> {
+        let mut links = endpoint::settings(global, settings, security.known())?;
+        self.transport.narrow(None, &mut links)?;
+        links.most_peers = self.max_clients() as usize;
+        links.most_rails = self.domains.map_or(links.most_rails, usize::from);
+        links.require_authentication = !security.anonymous;
+        Ok(links)
+    }
+
+    /// What the store is made of.
+    pub(super) fn store(&self) -> Result<kv_server::Settings, Failure> {
+        let memory = self.memory_mb.map_or(self.memory.0, |mib| (mib as usize) << 20);
+        let most_value = self.max_value.map(|size| size.0 as u64);
+        if most_value.is_some_and(|most| most > memory as u64) {
+            let text =
+                "--max-value is more than --memory, and no such value would ever fit: change one";
+            return Err(Failure::usage(text));
+        }
+        if self.data_dir.is_some() && self.when_full == WhenFullArg::Refuse {
+            let text = "--when-full refuse contradicts --data-dir: what is on the disk can always leave the \
+                        memory, so that nothing is refused for want of it; drop one of them";
+            return Err(Failure::usage(text));
+        }
+        Ok(kv_server::Settings {
+            data_dir: self.data_dir.clone(),
+            memory,
+            pages: Pages::Auto,
+            when_full: match self.when_full {
+                WhenFullArg::Evict => WhenFull::Evict,
+                WhenFullArg::Refuse => WhenFull::Refuse,
+            },
+            most_value,
+            most_in_flight: self.max_in_flight.map(|size| size.0 as u64),
+            idle: IDLE,
+        })
+    }
+
+    /// How many links there may be.
+    pub(super) fn max_clients(&self) -> u32 {
+        self.max_clients.unwrap_or(MAX_CLIENTS)
+    }
+
+    /// How many threads serve links.
+    pub(super) fn workers(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.workers.map_or_else(cores, usize::from)
+    }
+}
+
+const MAX_CLIENTS: u32 = 4096;
+/// How long a client may stand still with something that holds memory.
+const IDLE: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ServeArgs,
+    }
+
+    fn typed(words: &[&str]) -> Result<ServeArgs, clap::Error> {
+        Line::try_parse_from([&["serve"], words].concat()).map(|line| line.args)
+    }
+
+    #[test]
+    fn older_spellings_mean_the_same() {
+        let new = ["--listen", "127.0.0.1:7", "--memory", "64MiB", "--domains", "2"];
+        let old = ["--listen-addr", "127.0.0.1:7", "--memory-mb", "64", "--num-domains", "2"];
+        let [new, old] = [new, old].map(|words| typed(&words).unwrap());
+        assert_eq!((new.listen, new.domains), (old.listen, old.domains));
+        assert_eq!(new.store().unwrap().memory, old.store().unwrap().memory);
+        assert!(typed(&["--memory", "1GiB", "--memory-mb", "64"]).is_err());
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        for wrong in [
+            &["--memory-mb", "0"][..],
+            &["--domains", "0"],
+            &["--workers", "0"],
+            &["--when-full", "panic"],
+            &["--metrics-prefix", "a-b"],
+            &["--max-clients", "0"],
+            &["--max-in-flight", "0"],
+            &["--drain", "-1"],
+        ] {
+            assert!(typed(wrong).is_err(), "{wrong:?}");
+        }
+        let wrong = typed(&["--memory", "1MiB", "--max-value", "2MiB"]).unwrap();
+        assert!(wrong.store().is_err());
+        let usual = typed(&[]).unwrap().store().unwrap();
+        assert_eq!((usual.memory, usual.when_full), (1 << 30, WhenFull::Evict));
+    }
+}

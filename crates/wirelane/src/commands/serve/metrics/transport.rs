@@ -1,0 +1,152 @@
+//! RDMA, links and the door they come in by.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use fabric::link::{Class, Explanation};
+use fabric::session::Reason;
+use fabric::{OpKind, Stats};
+use metric::{Exposition, Total, Value};
+
+use super::rows;
+use crate::commands::serve::status::Status;
+
+pub(super) fn add(answer: &mut Exposition, status: &Status) {
+    let endpoint = &status.parts.endpoint;
+    rdma(answer, &endpoint.carried_by_rdma());
+    let links = endpoint.links();
+    connected(answer, status, &links);
+    for class in Class::ALL {
+        let up = links.iter().filter(|link| link.state == "up" && link.lane == Some(class.name()));
+        answer.add(&rows::LINKS, &[("lane", class.name())], up.count() as u64);
+        let below = links.iter().filter(|link| is_below_best(link, class)).count();
+        answer.add(&rows::LINKS_BELOW_BEST, &[("lane", class.name())], below as u64);
+    }
+    for (what, count) in status.parts.events.counts() {
+        answer.add(&rows::LINK_EVENTS, &[("event", what.name())], count);
+    }
+    if let Some(door) = status.door() {
+        let counts = door.counts();
+        answer.add(&rows::DOOR_ACCEPTED, &[], counts.accepted());
+        for reason in Reason::ALL {
+            answer.add(&rows::DOOR_REFUSED, &[("reason", reason.name())], counts.refused(reason));
+        }
+        answer.add(&rows::DOOR_OTHERS, &[], counts.others());
+        answer.add(&rows::DOOR_STARVED, &[], counts.starved());
+        answer.add(&rows::DOOR_HALF_OPEN, &[], counts.half_open() as u64);
+    }
+}
+
+/// Whether a link goes by this kind of lane, and a rail of a better kind is planned for it.
+fn is_below_best(link: &Explanation, class: Class) -> bool {
+    let better = Class::ALL.iter().take_while(|other| **other != class);
+    link.state == "up"
+        && link.lane == Some(class.name())
+        && better.into_iter().any(|better| link.rails.iter().any(|rail| rail.lane == better.name()))
+}
+
+/// What all lanes by devices did, those included that are gone.
+fn rdma(answer: &mut Exposition, stats: &Stats) {
+    let latency = stats.latency();
+    let quantiles: Vec<(f64, Value)> = QUANTILES
+        .into_iter()
+        .filter_map(|share| Some((share, Value::Whole(latency.quantile(share)?.as_nanos() as u64))))
+        .collect();
+    answer.summary(
+        &rows::SEND_LATENCY,
+        &[],
+        &quantiles,
+        Total { count: latency.count(), sum: None },
+    );
+    super::durations(answer, &rows::SEND_LATENCY_SECONDS, latency, LATENCIES);
+    let bytes = |kinds: [OpKind; 2]| kinds.map(|kind| stats.bytes(kind)).iter().sum::<u64>();
+    answer.add(&rows::RDMA_SENT, &[], bytes([OpKind::Send, OpKind::Write]));
+    answer.add(&rows::RDMA_RECEIVED, &[], bytes([OpKind::Receive, OpKind::Read]));
+    for (operations, bytes, kind) in [
+        (&rows::RDMA_SENDS, &rows::RDMA_SEND_BYTES, OpKind::Send),
+        (&rows::RDMA_RECEIVES, &rows::RDMA_RECEIVE_BYTES, OpKind::Receive),
+        (&rows::RDMA_WRITES, &rows::RDMA_WRITE_BYTES, OpKind::Write),
+        (&rows::RDMA_READS, &rows::RDMA_READ_BYTES, OpKind::Read),
+    ] {
+        answer.add(operations, &[], stats.operations(kind));
+        answer.add(bytes, &[], stats.bytes(kind));
+    }
+    let sending = [OpKind::Send, OpKind::Write, OpKind::Read, OpKind::Atomic];
+    let failed: u64 = sending.iter().map(|kind| stats.failed(*kind)).sum();
+    answer.add(&rows::RDMA_SEND_ERRORS, &[], failed);
+    answer.add(&rows::RDMA_RECV_ERRORS, &[], stats.failed(OpKind::Receive));
+}
+
+/// Rails that are up, of every device that was seen to be there.
+fn connected(answer: &mut Exposition, status: &Status, links: &[Explanation]) {
+    let seen = status.parts.offers.seen();
+    let names = seen.iter().flat_map(|rdma| rdma.devices.iter().map(|device| device.name.as_str()));
+    let mut up: BTreeMap<&str, u64> = names.map(|name| (name, 0)).collect();
+    let rails = links.iter().flat_map(|link| &link.rails);
+    for rail in rails.filter(|rail| rail.lane == Class::Verbs.name() && rail.state == "up") {
+        if let Some(port) = &rail.ours {
+            *up.entry(&port.device).or_default() += 1;
+        }
+    }
+    for (device, rails) in up {
+        answer.add(&rows::RDMA_CONNECTED, &[("device", device)], rails);
+    }
+}
+
+/// Bounds in doublings of a nanosecond: 255 ns to 1 s.
+const LATENCIES: RangeInclusive<u32> = 8..=30;
+
+const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
+
+#[cfg(test)]
+mod tests {
+    use fabric::link::RailReport;
+
+    use super::*;
+
+    fn rail(lane: &'static str) -> RailReport {
+        RailReport {
+            name: lane.to_owned(),
+            lane,
+            state: "resting",
+            in_use: false,
+            why: String::new(),
+            weight: 1,
+            attempts: 1,
+            ours: None,
+            theirs: None,
+            bytes: 0,
+            operations: 0,
+        }
+    }
+
+    /// A link that has rails of these kinds and goes by one of them.
+    fn link(rails: &[&'static str], lane: &'static str) -> Explanation {
+        Explanation {
+            peer: ([10, 0, 0, 1], 50051).into(),
+            host: String::new(),
+            identity: String::new(),
+            encrypted: false,
+            dialled: true,
+            policy: "prefer",
+            state: "up",
+            lane: Some(lane),
+            why: String::new(),
+            rails: rails.iter().map(|lane| rail(lane)).collect(),
+            left_out: Vec::new(),
+            counts: BTreeMap::new(),
+            events: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_link_that_fell_back_to_tcp_is_below_its_best() {
+        let below = |rails: &[&'static str], lane| is_below_best(&link(rails, lane), Class::Tcp);
+        assert!(below(&["verbs", "verbs", "tcp"], "tcp"));
+        assert!(!below(&["verbs", "tcp"], "verbs"), "it goes by RDMA");
+        assert!(!below(&["tcp"], "tcp"), "there was never anything better");
+        assert!(is_below_best(&link(&["shm", "verbs", "tcp"], "verbs"), Class::Verbs));
+        let over = Explanation { state: "ended", ..link(&["verbs", "tcp"], "tcp") };
+        assert!(!is_below_best(&over, Class::Tcp));
+    }
+}

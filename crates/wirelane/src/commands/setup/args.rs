@@ -1,0 +1,208 @@
+//! What can be typed after `wirelane setup`.
+
+use std::path::PathBuf;
+
+use change::setup::{self, AddressOf, IpoibMode, Purpose, Wish};
+use clap::{Args, Subcommand, ValueEnum};
+use jobs::inventory::Host;
+
+use crate::commands::tune::ProfileArg;
+use crate::output::Failure;
+use crate::remote;
+
+#[derive(Debug, Args)]
+pub(crate) struct SetupArgs {
+    #[command(subcommand)]
+    purpose: PurposeCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PurposeCommand {
+    /// For programs that use RDMA: packages, modules, limits, and the fabric's ports
+    Rdma(ActArgs),
+    /// The same, and Open MPI with UCX
+    Mpi(ActArgs),
+}
+
+#[derive(Debug, Args)]
+struct ActArgs {
+    #[command(subcommand)]
+    act: ActCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ActCommand {
+    /// Show what would be changed, as a diff, and why; changes nothing
+    Plan(What),
+    /// Make these changes, which needs root; `wirelane revert` takes them back
+    Apply(ApplyArgs),
+}
+
+#[derive(Debug, Args)]
+struct ApplyArgs {
+    #[command(flatten)]
+    what: What,
+
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+}
+
+/// What is set up, and where.
+#[derive(Debug, Args)]
+pub(super) struct What {
+    /// On these hosts, each by ssh, instead of this one: a,b or gpu[001-032]; it needs root there, as by root@HOST
+    #[arg(long, value_name = "HOST,…")]
+    hosts: Option<String>,
+
+    /// An address for a fabric port, as mlx5_0=10.0.0.1/24; may be repeated
+    #[arg(long, value_name = "DEVICE=ADDRESS", long_help = ADDRESS_HELP)]
+    address: Vec<AddressOf>,
+
+    /// How IP over InfiniBand sends, where the driver has both
+    #[arg(long, value_name = "MODE")]
+    ipoib: Option<IpoibArg>,
+
+    /// What rings and interrupts are to be good at
+    #[arg(long, value_name = "PROFILE", default_value = "throughput")]
+    profile: ProfileArg,
+
+    /// These items and no others
+    #[arg(long, value_name = "ITEM", value_delimiter = ',', long_help = items_help())]
+    only: Vec<String>,
+
+    /// Not these items
+    #[arg(long, value_name = "ITEM", value_delimiter = ',')]
+    skip: Vec<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+
+    /// Look at this folder or snapshot file instead of the running machine, and change nothing outside of it
+    #[arg(long, value_name = "PATH", default_value = "/")]
+    pub(super) root: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum IpoibArg {
+    Datagram,
+    Connected,
+}
+
+/// What is to be done.
+pub(super) struct Task<'a> {
+    pub(super) purpose: Purpose,
+    pub(super) act: Act,
+    pub(super) what: &'a What,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    Plan,
+    Apply { yes: bool },
+}
+
+impl SetupArgs {
+    pub(super) fn task(&self) -> Task<'_> {
+        let (purpose, act) = match &self.purpose {
+            PurposeCommand::Rdma(args) => (Purpose::Rdma, &args.act),
+            PurposeCommand::Mpi(args) => (Purpose::Mpi, &args.act),
+        };
+        let (act, what) = match act {
+            ActCommand::Plan(what) => (Act::Plan, what),
+            ActCommand::Apply(args) => (Act::Apply { yes: args.yes }, &args.what),
+        };
+        Task { purpose, act, what }
+    }
+}
+
+impl Task<'_> {
+    pub(super) fn wish(&self) -> Wish {
+        let what = self.what;
+        Wish {
+            profile: what.profile.into(),
+            only: what.only.clone(),
+            skip: what.skip.clone(),
+            addresses: what.address.clone(),
+            ipoib: what.ipoib.map(IpoibArg::mode),
+            ..Wish::of(self.purpose)
+        }
+    }
+
+    /// The other hosts that are meant, if any are. Each address must be for one of them, or for this one alone.
+    pub(super) fn hosts(&self) -> Result<Vec<Host>, Failure> {
+        let list = self.what.hosts.as_deref().map(|list| remote::hosts("setup", list));
+        let hosts = list.transpose()?.unwrap_or_default();
+        for address in &self.what.address {
+            let shown = address.without_host();
+            match &address.host {
+                Some(name) if hosts.iter().all(|host| host.name != *name) => {
+                    return Err(Failure::usage(format!(
+                        "setup: --address {shown} is for the host {name:?}, and --hosts does not name it"
+                    )));
+                }
+                None if hosts.len() > 1 => {
+                    return Err(Failure::usage(format!(
+                        "setup: --address {shown} would be the address of several hosts: say whose it is, as {}/{shown}",
+                        hosts[0].name
+                    )));
+                }
+                _ => {}
+            }
+        }
+        Ok(hosts)
+    }
+
+    /// The words that do this on one of the hosts, after `wirelane`.
+    pub(super) fn words(&self, host: &str, act: Act) -> Vec<String> {
+        let what = self.what;
+        let mut words: Vec<String> = ["setup", self.purpose.name()].map(str::to_owned).to_vec();
+        words.push(if act == Act::Plan { "plan" } else { "apply" }.to_owned());
+        words.push("--json".to_owned());
+        if act != Act::Plan {
+            words.push("--yes".to_owned());
+        }
+        let mut word = |flag: &str, value: String| words.push(format!("--{flag}={value}"));
+        for address in &what.address {
+            if address.host.as_deref().is_none_or(|of| of == host) {
+                word("address", address.without_host());
+            }
+        }
+        if let Some(mode) = what.ipoib {
+            word("ipoib", mode.mode().name().to_owned());
+        }
+        word("profile", change::tune::Profile::from(what.profile).name().to_owned());
+        what.only.iter().for_each(|item| word("only", item.clone()));
+        what.skip.iter().for_each(|item| word("skip", item.clone()));
+        word("root", what.root.display().to_string());
+        words
+    }
+}
+
+impl IpoibArg {
+    fn mode(self) -> IpoibMode {
+        match self {
+            IpoibArg::Datagram => IpoibMode::Datagram,
+            IpoibArg::Connected => IpoibMode::Connected,
+        }
+    }
+}
+
+/// Every item in a line, for `--help`.
+fn items_help() -> String {
+    let line = |item: &setup::Item| format!("\n  {:12}{}", item.name, item.what);
+    let items: String = setup::ITEMS.iter().map(line).collect();
+    format!("These items and no others:{items}")
+}
+
+const ADDRESS_HELP: &str = "\
+An address for a fabric port: [HOST/]DEVICE[:PORT][@VLAN]=ADDRESS/PREFIX; may be repeated
+
+DEVICE is an RDMA device, which has its address by its net device, or a net device. It is set now, and kept over a
+restart by systemd-networkd, NetworkManager or ifupdown, whichever this machine uses; where that is not certain, or
+somebody has settings for the device already, you are told what to do instead.
+
+  --address mlx5_0=10.0.0.1/24
+  --address mlx4_0:2@100=10.0.1.1/24           port 2, on VLAN 100
+  --hosts a,b --address a/mlx5_0=10.0.0.1/24 --address b/mlx5_0=10.0.0.2/24";

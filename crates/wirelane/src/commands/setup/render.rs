@@ -1,0 +1,73 @@
+//! A plan for people and as JSON.
+
+use change::setup::Purpose;
+use change::{Applied, Look, Plan};
+use node::Node;
+use serde::Serialize;
+
+use crate::commands::changed::report;
+use crate::output;
+use crate::output::Failure;
+
+/// A plan and how it stands on the machine.
+#[derive(Serialize)]
+pub(super) struct Report<'p> {
+    purpose: Purpose,
+    /// `debian 12`.
+    system: Option<&'p str>,
+    /// Whether the machine has RDMA devices.
+    rdma: bool,
+    #[serde(flatten)]
+    plan: report::Report<'p>,
+    #[serde(skip)]
+    to_decide: usize,
+}
+
+impl<'p> Report<'p> {
+    pub(super) fn new(
+        purpose: Purpose,
+        node: &'p Node,
+        plan: &'p Plan,
+        look: &Look<'_>,
+    ) -> Report<'p> {
+        Report {
+            purpose,
+            system: node.host.system.as_deref(),
+            rdma: !node.devices.is_empty(),
+            plan: report::Report::new(plan, look),
+            to_decide: plan.advice.len(),
+        }
+    }
+
+    pub(super) fn with(mut self, applied: &'p Applied) -> Self {
+        self.plan = self.plan.with(applied);
+        self
+    }
+
+    /// How many steps would change something.
+    pub(super) fn changes(&self) -> usize {
+        self.plan.changes()
+    }
+
+    pub(super) fn print(&self, json: bool) -> Result<(), Failure> {
+        if json { output::json(self) } else { output::answer(&self.text()) }
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        if !self.rdma {
+            text.push_str(NO_RDMA);
+        }
+        text += &self.plan.steps();
+        text += &self.plan.advice("advice");
+        let mut counts = self.plan.counts();
+        if self.to_decide > 0 {
+            counts.push(format!("{} for you to decide", self.to_decide));
+        }
+        let system = self.system.unwrap_or("a system of no name");
+        format!("{text}\n{} on {system}: {}\n", self.purpose.name(), counts.join(", "))
+    }
+}
+
+const NO_RDMA: &str = "There is no RDMA device here: what its ports need is planned when it is there. Its driver may be \
+                       missing, or not loaded (`wirelane doctor`).\n\n";

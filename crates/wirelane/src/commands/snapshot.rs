@@ -1,0 +1,114 @@
+//! `wirelane snapshot`: everything that is read on this machine, in one file, to look at it elsewhere.
+
+pub(crate) mod date;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use clap::Args;
+use jobs::job;
+use node::watch::Usage;
+use node::{About, Node, Tree};
+
+use crate::arguments::host::HostArgs;
+use crate::output;
+use crate::output::{Exit, Failure};
+use crate::settings::Global;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Every command that has --root reads it. It holds no environment but the fabric's variables, no serial number, and of
+the kernel's command line only the words that matter; it does hold names and network addresses of this machine, and names of
+processes that use RDMA.")]
+pub(crate) struct SnapshotArgs {
+    /// Where to write it; `-` is stdout
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// What to say of it, for who reads it later
+    #[arg(long, value_name = "TEXT")]
+    about: Option<String>,
+
+    #[command(flatten)]
+    host: HostArgs,
+}
+
+pub(crate) fn run(_global: &Global, args: &SnapshotArgs) -> Result<Exit, Failure> {
+    let tree = args.host.tree()?;
+    let node = look(&tree);
+    // What is taken of a snapshot is of the time and the program that took that one.
+    let earlier = tree.about().cloned().unwrap_or_else(|| About {
+        taken: Some(date::rfc3339(SystemTime::now())),
+        wirelane: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        about: None,
+    });
+    let about = About { about: args.about.clone().or(earlier.about), ..earlier };
+    let mut document = tree
+        .snapshot(&about)
+        .map_err(|error| Failure::failed(format!("write the snapshot as JSON: {error}")))?;
+    document.push('\n');
+    if args.file == Path::new("-") {
+        output::answer(&document)?;
+    } else {
+        write(&args.file, document.as_bytes())?;
+    }
+    output::note(&summary(&args.file, &node, &tree, document.len()));
+    Ok(Exit::Done)
+}
+
+/// Looks at everything once: the facts, and what those who judge them look at besides.
+fn look(tree: &Tree) -> Node {
+    let node = Node::read(tree);
+    Usage::read(tree);
+    let case = doctor::Case::of(&node, tree);
+    doctor::examine(&case, &doctor::CHECKS.iter().collect::<Vec<_>>());
+    // What hosts are compared by.
+    jobs::inventory::Table::new(&[(String::new(), Ok(case))]);
+    let environment = tree.environment();
+    let request = job::Request { environment, mode: job::Mode::Auto, peers: &[], nccl: None };
+    // What comes of it is asked for by others.
+    let _ = job::plan(&node, tree, &request);
+    node
+}
+
+/// A file that is there only when it is whole, for its owner alone.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let wrong = |error: std::io::Error| {
+        Failure::failed(format!("write {}: {error}; `-` writes to stdout", path.display()))
+    };
+    if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        let text = format!("write {}: it is no file; `-` writes to stdout", path.display());
+        return Err(Failure::usage(text));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut file = tempfile::Builder::new()
+        .prefix(".wirelane-")
+        .tempfile_in(folder.unwrap_or(Path::new(".")))
+        .map_err(wrong)?;
+    file.write_all(bytes).map_err(wrong)?;
+    file.as_file().sync_all().map_err(wrong)?;
+    file.persist(path).map_err(|error| wrong(error.error))?;
+    Ok(())
+}
+
+fn summary(file: &Path, node: &Node, tree: &Tree, bytes: usize) -> String {
+    let name = node.host.name.value().map_or("a machine without a name", String::as_str);
+    let mut text = format!(
+        "snapshot of {name}: {} RDMA devices, {} net devices, {} GPUs, {} files, {} KiB\n",
+        node.devices.len(),
+        node.netdevs.len(),
+        node.gpus.len(),
+        tree.files_read(),
+        bytes.div_ceil(1024),
+    );
+    let scrubbed: Vec<String> = tree.scrubbed().into_iter().collect();
+    if !scrubbed.is_empty() {
+        text += &format!("left out for the secrets in it: parts of {}\n", scrubbed.join(", "));
+    }
+    text += "it holds this machine's name, its network and hardware addresses, and lines of the kernel's log\n";
+    if file != Path::new("-") {
+        text += &format!("look at it by: wirelane devices --root {}\n", file.display());
+    }
+    text
+}

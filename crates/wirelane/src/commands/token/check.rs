@@ -1,0 +1,51 @@
+//! `wirelane token check`: who is in a token file.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use kv_server::access::{Holder, Proof};
+use serde_json::json;
+
+use crate::output;
+use crate::output::{Exit, Failure};
+use crate::secrets::token::{file, line};
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    /// The file, as for `serve --token-file`
+    file: PathBuf,
+
+    /// Print a JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
+    let holders = file::holders(&args.file)?;
+    if args.json {
+        output::json(&holders.iter().map(object).collect::<Vec<_>>())?;
+    } else {
+        output::answer(&output::columns(&holders.iter().map(row).collect::<Vec<_>>()))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn row(holder: &Holder) -> [String; 3] {
+    let words = line::words(&holder.scope).join(" ");
+    let may = if words.is_empty() { "everything".to_owned() } else { words };
+    [holder.name.clone(), by(holder).to_owned(), may]
+}
+
+fn object(holder: &Holder) -> serde_json::Value {
+    let scope = &holder.scope;
+    let prefix = crate::secrets::token::escape::escaped(scope.prefix());
+    json!({"name": holder.name, "by": by(holder), "writes": scope.writes(), "prefix": prefix})
+}
+
+fn by(holder: &Holder) -> &'static str {
+    match holder.proof {
+        Proof::Certificate => "certificate",
+        Proof::Key(_) => "token",
+        Proof::Nothing => "nothing",
+    }
+}

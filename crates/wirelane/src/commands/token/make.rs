@@ -1,0 +1,53 @@
+//! `wirelane token new`: a line with 32 random bytes.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use clap::Args;
+use kv_server::access::Scope;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::output;
+use crate::output::{Exit, Failure};
+use crate::secrets::token::line;
+
+#[derive(Debug, Args)]
+pub(super) struct NewArgs {
+    /// Who it is for: what reports and logs show
+    name: String,
+
+    /// It may not change anything
+    #[arg(long)]
+    read_only: bool,
+
+    /// It may only use keys that begin so
+    #[arg(long, value_name = "PREFIX")]
+    prefix: Option<OsString>,
+}
+
+pub(super) fn run(args: &NewArgs) -> Result<Exit, Failure> {
+    let prefix = args.prefix.as_ref().map_or(&[][..], |prefix| prefix.as_bytes());
+    let scope = Scope::new(!args.read_only, prefix);
+    let line = line::render(&args.name, &random()?, &scope);
+    // What is printed can be read back: a name with a space in it is no name.
+    match line::parse(&line) {
+        Some(Ok(holder)) if holder.name == args.name && holder.scope == scope => {}
+        Some(Err(wrong)) => return Err(Failure::usage(format!("make a token: {wrong}"))),
+        _ => return Err(Failure::usage("make a token: give a name of one word, without `#`")),
+    }
+    output::answer(&format!("{line}\n"))?;
+    Ok(Exit::Done)
+}
+
+/// A mark by which tokens are found where they should not be, and 256 random bits.
+fn random() -> Result<String, Failure> {
+    let mut bytes = [0; 32];
+    match getrandom(&mut bytes, GetRandomFlags::empty()) {
+        Ok(32) => Ok(format!("wlt_{}", BASE64_URL_SAFE_NO_PAD.encode(bytes))),
+        _ => Err(Failure::failed(
+            "make a token: the system gives no random numbers — see getrandom(2)",
+        )),
+    }
+}

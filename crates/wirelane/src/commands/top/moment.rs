@@ -1,0 +1,271 @@
+//! What is shown of one interval: two frames, and what lies between them. The screen and `--json` are views of it.
+
+use doctor::watch::{Device, Frame, Port, Probe, Run, Store};
+use node::answers::NvmlGpu;
+use serde::Serialize;
+
+use super::rates::{self, Rates};
+use crate::commands::snapshot::date;
+
+/// One interval. As JSON it is a line of `top --json`; docs/top.md tells its fields.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Moment {
+    /// `2026-11-15T17:04:05Z`.
+    pub(super) time: String,
+    pub(super) at_ms: u64,
+    pub(super) host: Option<String>,
+    /// How long ago the frame before was; none of the first.
+    pub(super) seconds: Option<f64>,
+    pub(super) ports: Vec<PortMoment>,
+    /// Devices that were there and are not.
+    pub(super) gone: Vec<String>,
+    pub(super) gpus: Vec<GpuMoment>,
+    pub(super) usage: UsageMoment,
+    pub(super) store: Option<StoreMoment>,
+    pub(super) probe: Option<Probe>,
+    /// Collectors that could not tell all.
+    pub(super) faults: Vec<Run>,
+}
+
+/// A port.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(super) struct PortMoment {
+    pub(super) device: String,
+    pub(super) port: u32,
+    pub(super) netdev: Option<String>,
+    pub(super) link_layer: Option<String>,
+    pub(super) state: Option<&'static str>,
+    pub(super) rate_mbps: Option<u64>,
+    pub(super) expected_mbps: Option<u64>,
+    pub(super) expected_by: Option<String>,
+    #[serde(flatten)]
+    pub(super) rates: Rates,
+    /// Counters that are there and cannot be read.
+    pub(super) unreadable: Vec<String>,
+}
+
+/// A GPU, as NVML tells it, and what is known only over time.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct GpuMoment {
+    #[serde(flatten)]
+    pub(super) gpu: NvmlGpu,
+    pub(super) nvlink_receive_bytes_per_second: Option<f64>,
+    pub(super) nvlink_transmit_bytes_per_second: Option<f64>,
+}
+
+/// Processors and memory.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(super) struct UsageMoment {
+    pub(super) cpus: Option<u32>,
+    /// Part of all processors' time in which they did something.
+    pub(super) cpu_busy: Option<f64>,
+    pub(super) load1: Option<f64>,
+    pub(super) memory_total_bytes: Option<u64>,
+    pub(super) memory_available_bytes: Option<u64>,
+}
+
+/// The store of this machine.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(super) struct StoreMoment {
+    pub(super) address: String,
+    pub(super) keys: Option<f64>,
+    pub(super) hits_per_second: Option<f64>,
+    pub(super) misses_per_second: Option<f64>,
+    pub(super) puts_per_second: Option<f64>,
+    pub(super) read_bytes_per_second: Option<f64>,
+    pub(super) written_bytes_per_second: Option<f64>,
+    pub(super) pool_bytes: Option<f64>,
+    pub(super) pool_used_bytes: Option<f64>,
+    /// 99 of 100 operations over RDMA were over within this.
+    pub(super) p99_ns: Option<f64>,
+    /// Links that are up, by lane.
+    pub(super) links: std::collections::BTreeMap<String, f64>,
+}
+
+impl Moment {
+    /// What lies between two frames.
+    pub(super) fn between(before: Option<&Frame>, now: &Frame) -> Moment {
+        let span = |collector| before.map_or(0.0, |before| apart(before, now, collector));
+        let (rdma, gpu_span) = (span("rdma"), span("gpu"));
+        let ports = now.devices.iter().flat_map(|device| {
+            let earlier = before.and_then(|before| find(before, &device.name));
+            device.ports.iter().map(move |port| PortMoment::of(earlier, device, port, rdma))
+        });
+        let seconds = Some(span("frame")).filter(|seconds| *seconds > 0.0);
+        Moment {
+            time: date::rfc3339(
+                std::time::UNIX_EPOCH + std::time::Duration::from_millis(now.at_ms),
+            ),
+            at_ms: now.at_ms,
+            host: now.host.clone(),
+            seconds,
+            ports: ports.collect(),
+            gone: now.gone.clone(),
+            gpus: now.gpus.iter().map(|gpu| GpuMoment::of(before, gpu, gpu_span)).collect(),
+            usage: UsageMoment::of(before, now),
+            store: now.store.as_ref().map(|store| StoreMoment::of(before, store, span("store"))),
+            probe: now.probe.clone(),
+            faults: now.runs.iter().filter(|run| !run.success).cloned().collect(),
+        }
+    }
+
+    /// Without the devices that were not asked for.
+    pub(super) fn keep(&mut self, wanted: impl Fn(&str) -> bool) {
+        self.ports.retain(|port| wanted(&port.device));
+        self.gone.retain(|device| wanted(device));
+    }
+}
+
+impl PortMoment {
+    fn of(earlier: Option<&Device>, device: &Device, port: &Port, seconds: f64) -> Self {
+        let before = earlier
+            .and_then(|device| device.ports.iter().find(|before| before.number == port.number));
+        let unreadable = port.counters.iter().filter(|count| count.fault.is_some());
+        PortMoment {
+            device: device.name.clone(),
+            port: port.number,
+            netdev: port.netdev.clone(),
+            link_layer: port.link_layer.clone(),
+            state: port.state.map(state),
+            rate_mbps: port.rate_mbps,
+            expected_mbps: port.expected_mbps,
+            expected_by: port.expected_by.clone(),
+            rates: rates::port(before, port, seconds),
+            unreadable: unreadable.map(|count| count.name.clone()).collect(),
+        }
+    }
+
+    /// What it is called here: `mlx5_0/1`.
+    pub(super) fn name(&self) -> String {
+        format!("{}/{}", self.device, self.port)
+    }
+
+    /// Bits in a second, both ways together.
+    pub(super) fn bits(&self) -> Option<f64> {
+        let ways = [&self.rates.receive, &self.rates.transmit];
+        let known = ways.iter().filter_map(|way| way.bytes_per_second);
+        let bytes = known.fold(None, |sum: Option<f64>, one| Some(sum.unwrap_or(0.0) + one));
+        bytes.map(|bytes| bytes * 8.0)
+    }
+
+    /// Events of a full network; where nothing counts such, ticks of waiting.
+    pub(super) fn congestion(&self) -> Option<f64> {
+        self.rates.congestion_per_second.or(self.rates.wait_ticks_per_second)
+    }
+
+    /// Whether it carries traffic; what is not known is let pass.
+    pub(super) fn is_active(&self) -> bool {
+        self.state.is_none_or(|state| state.starts_with("active"))
+    }
+
+    /// Whether it runs slower than it should.
+    pub(super) fn is_slow(&self) -> bool {
+        let rates = self.rate_mbps.zip(self.expected_mbps);
+        self.is_active() && rates.is_some_and(|(rate, expected)| rate < expected)
+    }
+}
+
+impl GpuMoment {
+    fn of(before: Option<&Frame>, gpu: &NvmlGpu, seconds: f64) -> Self {
+        let same = |other: &&NvmlGpu| other.index == gpu.index && other.uuid == gpu.uuid;
+        let earlier = before.and_then(|before| before.gpus.iter().find(same));
+        let sum = |gpu: &NvmlGpu, received: bool| {
+            let bytes =
+                gpu.reading.nvlinks.values().filter_map(|link| {
+                    if received { link.receive_bytes } else { link.transmit_bytes }
+                });
+            bytes.fold(None, |sum: Option<u64>, one| Some(sum.unwrap_or(0).saturating_add(one)))
+        };
+        let rate = |received| rates::growth(sum(earlier?, received)?, sum(gpu, received)?, seconds);
+        GpuMoment {
+            nvlink_receive_bytes_per_second: rate(true),
+            nvlink_transmit_bytes_per_second: rate(false),
+            gpu: gpu.clone(),
+        }
+    }
+
+    /// Why its clocks are lower than they could be; that it has nothing to do is no reason to name.
+    pub(super) fn throttled(&self) -> Vec<&str> {
+        let holds = self.gpu.reading.throttle.iter().filter(|(_, holds)| **holds);
+        holds.map(|(name, _)| name.as_str()).filter(|name| !HARMLESS.contains(name)).collect()
+    }
+}
+
+impl UsageMoment {
+    fn of(before: Option<&Frame>, now: &Frame) -> Self {
+        let Some(usage) = &now.usage else { return UsageMoment::default() };
+        let earlier = before.and_then(|before| before.usage.as_ref());
+        let idle = |name: &str| matches!(name, "idle" | "iowait");
+        let time = |only_idle: bool| {
+            let spent = usage.cpu_seconds.iter().filter(|(name, _)| !only_idle || idle(name));
+            let spent = spent.map(|(name, now)| {
+                now - earlier.and_then(|before| before.cpu_seconds.get(name)).unwrap_or(now)
+            });
+            spent.sum::<f64>()
+        };
+        let (all, idle) = (time(false), time(true));
+        UsageMoment {
+            cpus: usage.cpus,
+            cpu_busy: (all > 0.0).then(|| (1.0 - idle / all).clamp(0.0, 1.0)),
+            load1: usage.load1,
+            memory_total_bytes: usage.memory_bytes.get("total").copied(),
+            memory_available_bytes: usage.memory_bytes.get("available").copied(),
+        }
+    }
+}
+
+impl StoreMoment {
+    fn of(before: Option<&Frame>, store: &Store, seconds: f64) -> Self {
+        let same = |other: &&Store| other.address == store.address;
+        let earlier = before.and_then(|before| before.store.as_ref()).filter(same);
+        let number = |name: &str| store.numbers.get(name).copied();
+        let rate = |name: &str| {
+            let grown = number(name)? - earlier?.numbers.get(name)?;
+            (grown >= 0.0 && seconds > 0.0).then(|| grown / seconds)
+        };
+        StoreMoment {
+            address: store.address.clone(),
+            keys: number("store_keys"),
+            hits_per_second: rate("store_hits_total"),
+            misses_per_second: rate("store_misses_total"),
+            puts_per_second: rate("store_puts_total"),
+            read_bytes_per_second: rate("store_read_bytes_total"),
+            written_bytes_per_second: rate("store_written_bytes_total"),
+            pool_bytes: number("pool_bytes"),
+            pool_used_bytes: number("pool_used_bytes"),
+            p99_ns: number("rdma_send_latency_ns_p99"),
+            links: store.links.clone(),
+        }
+    }
+}
+
+fn find<'f>(frame: &'f Frame, device: &str) -> Option<&'f Device> {
+    frame.devices.iter().find(|known| known.name == device)
+}
+
+/// How many seconds lie between what a collector told in two frames; nothing, if the clock was set back.
+fn apart(before: &Frame, now: &Frame, collector: &str) -> f64 {
+    let when = |frame: &Frame| {
+        let run = frame.runs.iter().find(|run| run.collector == collector);
+        frame.at_ms as f64 / 1e3 - run.map_or(0.0, |run| run.age_seconds)
+    };
+    // In whole milliseconds: finer is no more than how numbers are kept.
+    ((when(now) - when(before)) * 1e3).round().max(0.0) / 1e3
+}
+
+/// The kernel's number in a word.
+fn state(number: u32) -> &'static str {
+    match number {
+        0 => "nop",
+        1 => "down",
+        2 => "init",
+        3 => "armed",
+        4 => "active",
+        5 => "active_defer",
+        _ => "unknown",
+    }
+}
+
+/// Reasons for a lower clock that are no fault: nothing to do, or somebody's wish.
+const HARMLESS: &[&str] =
+    &["gpu_idle", "applications_clocks_setting", "display_clock_setting", "sync_boost"];

@@ -1,0 +1,164 @@
+//! The table of GPUs.
+
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Rect};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Text};
+use ratatui::widgets::{Cell, Row, Table};
+
+use super::app::App;
+use super::columns::{self, Column};
+use super::look::{Level, Look};
+use crate::commands::top::moment::GpuMoment;
+use crate::commands::top::number::{bytes, short};
+use crate::commands::top::trouble::{self, Trouble};
+
+/// What a column shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Gpu,
+    Name,
+    Temperature,
+    Utilization,
+    Memory,
+    Power,
+    Clock,
+    Throttle,
+    PcieReceive,
+    PcieTransmit,
+    NvlinkReceive,
+    NvlinkTransmit,
+    Xid,
+}
+
+/// Draws the GPUs; `chosen` is the row that is chosen, if it is one of theirs.
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, app: &mut App, chosen: Option<usize>) {
+    let Some(moment) = &app.moment else { return };
+    let look = app.look;
+    let gpus = app.view.gpus(moment);
+    let columns = columns::fit(COLUMNS, area.width);
+    let title = |column: &Column<Kind>| {
+        let side = if is_left(column.kind) { Alignment::Left } else { Alignment::Right };
+        Cell::new(Text::from(Line::from(column.title).alignment(side)))
+    };
+    let titles: Vec<Cell<'_>> = columns.iter().map(|(column, _)| title(column)).collect();
+    let rows = gpus.iter().map(|gpu| {
+        let cells = columns.iter().map(|(column, width)| cell(look, column.kind, *width, gpu));
+        Row::new(cells.collect::<Vec<_>>())
+    });
+    let table = Table::new(rows.collect::<Vec<_>>(), columns::constraints(&columns))
+        .header(Row::new(titles).style(Style::new().add_modifier(Modifier::BOLD)))
+        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
+    app.gpus.select(chosen);
+    frame.render_stateful_widget(table, area, &mut app.gpus);
+}
+
+fn is_left(kind: Kind) -> bool {
+    matches!(kind, Kind::Gpu | Kind::Name | Kind::Throttle | Kind::Xid)
+}
+
+fn cell(look: Look, kind: Kind, width: u16, gpu: &GpuMoment) -> Cell<'static> {
+    let reading = &gpu.gpu.reading;
+    let troubles = trouble::of_gpu(gpu);
+    let level = |of: Trouble| match troubles.contains(&of) {
+        false => Level::Plain,
+        true if of.is_bad() => Level::Bad,
+        true => Level::Notable,
+    };
+    let width = usize::from(width);
+    let none = || look.none().to_owned();
+    let (text, level) = match kind {
+        Kind::Gpu => (gpu.gpu.index.to_string(), Level::Plain),
+        Kind::Name => (gpu.gpu.name.as_deref().map_or_else(none, name), Level::Plain),
+        Kind::Temperature => {
+            let degrees = reading.temperature_c.map(|degrees| format!("{degrees}C"));
+            (degrees.unwrap_or_else(none), level(Trouble::Hot))
+        }
+        Kind::Utilization => {
+            let part = reading.utilization_percent.map(|percent| f64::from(percent) / 100.0);
+            let number = reading.utilization_percent.map(|percent| format!("{percent}%"));
+            (bar(look, part, &number.unwrap_or_else(none), 4, width), Level::Plain)
+        }
+        Kind::Memory => (memory(look, gpu, width), Level::Plain),
+        Kind::Power => {
+            let power = |mw: Option<u64>| mw.map_or_else(none, |mw| (mw / 1000).to_string());
+            let most = power(reading.power_limit_mw);
+            (format!("{}/{most}W", power(reading.power_mw)), Level::Plain)
+        }
+        Kind::Clock => {
+            let clock = reading.clocks_mhz.get("sm").or(reading.clocks_mhz.get("graphics"));
+            (clock.map_or_else(none, u32::to_string), Level::Plain)
+        }
+        Kind::Throttle => {
+            let reasons = gpu.throttled();
+            let text =
+                if reasons.is_empty() { none() } else { doctor::one_line(&reasons.join(",")) };
+            (text, level(Trouble::Throttled))
+        }
+        Kind::PcieReceive => (whole(look, reading.pcie_receive_bytes_per_second), Level::Plain),
+        Kind::PcieTransmit => (whole(look, reading.pcie_transmit_bytes_per_second), Level::Plain),
+        Kind::NvlinkReceive => (figure(look, gpu.nvlink_receive_bytes_per_second), Level::Plain),
+        Kind::NvlinkTransmit => (figure(look, gpu.nvlink_transmit_bytes_per_second), Level::Plain),
+        Kind::Xid => {
+            let numbers: Vec<String> = reading.xids.keys().map(u64::to_string).collect();
+            let text = if numbers.is_empty() { none() } else { numbers.join(",") };
+            (text, level(Trouble::Xid))
+        }
+    };
+    let text = look.cut(&text, width);
+    let side = if is_left(kind) { Alignment::Left } else { Alignment::Right };
+    Cell::new(Text::from(Line::from(look.told(text, level)).alignment(side)))
+}
+
+/// Every name begins with the maker's.
+fn name(name: &str) -> String {
+    doctor::one_line(name.strip_prefix("NVIDIA ").unwrap_or(name))
+}
+
+fn memory(look: Look, gpu: &GpuMoment, width: usize) -> String {
+    let reading = &gpu.gpu.reading;
+    let total = reading.memory_total_bytes.or(gpu.gpu.memory_bytes);
+    let Some((used, total)) = reading.memory_used_bytes.zip(total) else {
+        return look.none().to_owned();
+    };
+    let (used, total) = (used as f64, total as f64);
+    let number = format!("{}/{}", bytes(used), bytes(total));
+    bar(look, (total > 0.0).then(|| used / total), &number, 10, width)
+}
+
+/// A bar and a number of so many letters.
+fn bar(look: Look, share: Option<f64>, number: &str, letters: usize, width: usize) -> String {
+    match width.checked_sub(letters + 1) {
+        Some(bar) if bar > 0 => format!("{} {number:>letters$}", look.bar(share, bar)),
+        _ => number.to_owned(),
+    }
+}
+
+fn whole(look: Look, number: Option<u64>) -> String {
+    figure(look, number.map(|number| number as f64))
+}
+
+/// Bits in a second, as of ports.
+fn figure(look: Look, bytes: Option<f64>) -> String {
+    bytes.map_or(look.none().to_owned(), |bytes| short(bytes * 8.0))
+}
+
+const fn column(kind: Kind, title: &'static str, least: u16, most: u16, rank: u8) -> Column<Kind> {
+    Column { kind, title, least, most, rank }
+}
+
+const COLUMNS: &[Column<Kind>] = &[
+    column(Kind::Gpu, "gpu", 3, 3, 0),
+    column(Kind::Name, "name", 10, 24, 8),
+    column(Kind::Temperature, "temp", 4, 4, 2),
+    column(Kind::Utilization, "busy", 10, 20, 1),
+    column(Kind::Memory, "memory", 16, 26, 1),
+    column(Kind::Power, "power", 9, 9, 4),
+    column(Kind::Clock, "MHz", 5, 5, 7),
+    column(Kind::Throttle, "held down by", 12, 30, 6),
+    column(Kind::PcieReceive, "pci rx", 6, 6, 9),
+    column(Kind::PcieTransmit, "pci tx", 6, 6, 10),
+    column(Kind::NvlinkReceive, "nvl rx", 6, 6, 11),
+    column(Kind::NvlinkTransmit, "nvl tx", 6, 6, 12),
+    column(Kind::Xid, "xid", 6, 16, 5),
+];

@@ -1,0 +1,160 @@
+//! How things look: letters for bars and lines, and colours where they mean something.
+
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::symbols::border;
+use ratatui::text::Span;
+
+use crate::commands::top::history::Ring;
+
+/// What the terminal can show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Look {
+    pub(super) colours: bool,
+    pub(super) unicode: bool,
+}
+
+/// How bad something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Level {
+    Plain,
+    Notable,
+    Bad,
+}
+
+impl Look {
+    /// By the environment: `NO_COLOR`, `TERM=dumb`, and what the locale's letters are.
+    pub(super) fn of_environment() -> Look {
+        let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let dumb = set("TERM").is_some_and(|term| term == "dumb");
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(set);
+        let locale = locale.map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+        Look {
+            colours: set("NO_COLOR").is_none() && !dumb,
+            unicode: locale.contains("utf-8") || locale.contains("utf8"),
+        }
+    }
+
+    /// Text of a level. Without colours what is bad has a mark in front.
+    pub(super) fn told(self, text: impl Into<String>, level: Level) -> Span<'static> {
+        let text = text.into();
+        match (level, self.colours) {
+            (Level::Plain, _) => Span::raw(text),
+            (Level::Notable, true) => Span::styled(text, Style::new().fg(Color::Yellow)),
+            (Level::Bad, true) => {
+                Span::styled(text, Style::new().fg(Color::Red).add_modifier(Modifier::BOLD))
+            }
+            (Level::Notable, false) => Span::raw(text),
+            (Level::Bad, false) => Span::raw(format!("!{text}")),
+        }
+    }
+
+    /// Missing.
+    pub(super) fn none(self) -> &'static str {
+        if self.unicode { "–" } else { "-" }
+    }
+
+    /// Text of at most so many letters.
+    pub(super) fn cut(self, text: &str, most: usize) -> String {
+        if text.chars().count() <= most {
+            return text.to_owned();
+        }
+        let end = if self.unicode { "…" } else { "~" };
+        let mut kept: String = text.chars().take(most.saturating_sub(1)).collect();
+        kept.push_str(end);
+        kept
+    }
+
+    /// A part of a whole, as a bar.
+    pub(super) fn bar(self, share: Option<f64>, width: usize) -> String {
+        let Some(share) = share.filter(|share| share.is_finite()) else { return " ".repeat(width) };
+        let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
+        let (rest, steps) = if self.unicode { ('·', PARTS) } else { ('.', PLAIN_PARTS) };
+        let (full, part) = (eighths / 8, eighths % 8);
+        let mut bar: String = std::iter::repeat_n(steps[8], full).collect();
+        if part > 0 {
+            bar.push(steps[part]);
+        }
+        let left = width - bar.chars().count();
+        bar.extend(std::iter::repeat_n(rest, left));
+        bar
+    }
+
+    /// The last figures as a line, the newest at its right, the highest of them at the top.
+    pub(super) fn spark(self, ring: Option<&Ring>, width: usize) -> String {
+        let nothing = Ring::new();
+        let ring = ring.unwrap_or(&nothing);
+        let shown: Vec<Option<f64>> =
+            ring.iter().skip(ring.len().saturating_sub(width)).copied().collect();
+        let most = shown.iter().flatten().fold(0.0_f64, |most, one| most.max(*one));
+        let steps = if self.unicode { STEPS } else { PLAIN_STEPS };
+        let step = |figure: &Option<f64>| match figure {
+            None => ' ',
+            Some(_) if most <= 0.0 => steps[0],
+            Some(figure) => steps[(figure / most * 7.0).round().clamp(0.0, 7.0) as usize],
+        };
+        let line: String = shown.iter().map(step).collect();
+        format!("{line:>width$}")
+    }
+
+    /// Which way a column is sorted.
+    pub(super) fn arrow(self, descending: bool) -> &'static str {
+        match (self.unicode, descending) {
+            (true, true) => "▼",
+            (true, false) => "▲",
+            (false, true) => "v",
+            (false, false) => "^",
+        }
+    }
+
+    /// The frame of a window.
+    pub(super) fn border(self) -> border::Set<'static> {
+        if self.unicode { border::PLAIN } else { PLAIN_BORDER }
+    }
+}
+
+const PARTS: [char; 9] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
+const PLAIN_PARTS: [char; 9] = ['.', '.', '.', '.', '#', '#', '#', '#', '#'];
+const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const PLAIN_STEPS: [char; 8] = ['_', '.', ':', '-', '=', '+', '*', '#'];
+const PLAIN_BORDER: border::Set<'static> = border::Set {
+    top_left: "+",
+    top_right: "+",
+    bottom_left: "+",
+    bottom_right: "+",
+    vertical_left: "|",
+    vertical_right: "|",
+    horizontal_top: "-",
+    horizontal_bottom: "-",
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FULL: Look = Look { colours: true, unicode: true };
+    const PLAIN: Look = Look { colours: false, unicode: false };
+
+    #[test]
+    fn a_bar_is_as_long_as_its_part() {
+        assert_eq!(FULL.bar(Some(0.5), 4), "██··");
+        assert_eq!(FULL.bar(Some(0.3), 4), "█▎··");
+        assert_eq!(FULL.bar(Some(7.0), 3), "███");
+        assert_eq!(FULL.bar(None, 3), "   ");
+        assert_eq!(PLAIN.bar(Some(0.5), 4), "##..");
+        assert_eq!(PLAIN.bar(Some(f64::NAN), 2), "  ");
+    }
+
+    #[test]
+    fn a_line_shows_the_newest_at_its_right_and_gaps_as_gaps() {
+        let ring: Ring = [Some(0.0), None, Some(7.0), Some(3.5)].into();
+        assert_eq!(FULL.spark(Some(&ring), 6), "  ▁ █▅");
+        assert_eq!(FULL.spark(Some(&ring), 2), "█▅");
+        assert_eq!(PLAIN.spark(None, 3), "   ");
+    }
+
+    #[test]
+    fn what_is_bad_is_seen_without_colours() {
+        assert_eq!(PLAIN.told("5", Level::Bad).content, "!5");
+        assert_eq!(FULL.told("5", Level::Bad).style.fg, Some(Color::Red));
+    }
+}

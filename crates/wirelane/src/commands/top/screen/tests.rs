@@ -1,0 +1,300 @@
+//! The screen as it is drawn: of a tree, in three sizes, against files in `tests/printed`; and what keys do.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use doctor::watch::{Frame, Probe, Store};
+use node::Tree;
+use node::answers::{GpuReading, NvLink, NvmlGpu};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use super::app::{Act, App};
+use super::draw;
+use super::look::Look;
+use crate::commands::top::feed::{Order, Told};
+use crate::output::Failure;
+use crate::watch::{Plan, Watcher};
+
+const FULL: Look = Look { colours: true, unicode: true };
+const DOWN: u64 = 4;
+const PLAIN: Look = Look { colours: false, unicode: false };
+
+/// A machine of the tests, with times and numbers that stay the same.
+fn look_at(tree: &str) -> Frame {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/trees").join(tree);
+    let open = || Tree::at(&path).map_err(|error| Failure::failed(error.to_string()));
+    let watcher = Watcher::start(open, Plan::default()).expect("collectors");
+    let mut frame = watcher.frame(Duration::from_secs(60));
+    frame.at_ms = 1_794_772_800_000;
+    frame.runs.clear();
+    frame
+}
+
+/// The same machine some seconds later: traffic that grows, on each port more than on the one before it; errors on the
+/// second, the third slower than it should be, the fifth down, congestion on the last.
+fn later(frame: &Frame, second: u64) -> Frame {
+    let mut frame = frame.clone();
+    frame.at_ms += second * 1000;
+    let last = frame.devices.len() as u64 - 1;
+    let grown = second * (second + 1) / 2;
+    for (number, device) in (0..).zip(&mut frame.devices) {
+        for count in device.ports.iter_mut().flat_map(|port| &mut port.counters) {
+            let more = match count.name.as_str() {
+                _ if number == DOWN => 0,
+                "port_rcv_data" => 100_000_000 * (number % last + 1) * grown,
+                "port_xmit_data" => 50_000_000 * (number % last + 1) * grown,
+                "port_rcv_packets" | "port_xmit_packets" => 1_200_000 * second,
+                "symbol_error" if number == 1 => 12 * second,
+                "np_ecn_marked_roce_packets" | "np_cnp_sent" if number == last => 450 * second,
+                _ => 0,
+            };
+            count.value = count.value.map(|value| value + more);
+        }
+    }
+    frame.devices[2].ports[0].expected_mbps = Some(800_000);
+    frame.devices[DOWN as usize].ports[0].state = Some(1);
+    frame.gpus = (0..2).map(|index| gpu(index, second)).collect();
+    frame.usage = Some(usage(second));
+    frame
+}
+
+fn gpu(index: u32, second: u64) -> NvmlGpu {
+    let xids = if index == 1 { [(79, 1)].into() } else { Default::default() };
+    let bytes = Some(20_000_000_000 * second);
+    let link = NvLink { receive_bytes: bytes, transmit_bytes: bytes, ..NvLink::default() };
+    let reading = GpuReading {
+        temperature_c: Some(61 + index),
+        slowdown_temperature_c: Some(87),
+        utilization_percent: Some(98 - 40 * index),
+        memory_used_bytes: Some(100 << 30),
+        memory_total_bytes: Some(141 << 30),
+        power_mw: Some(612_000),
+        power_limit_mw: Some(700_000),
+        clocks_mhz: [("sm".to_owned(), 1980)].into(),
+        throttle: [("sw_power_cap".to_owned(), index == 0), ("gpu_idle".to_owned(), true)].into(),
+        pcie_receive_bytes_per_second: Some(3_000_000_000),
+        pcie_transmit_bytes_per_second: Some(1_000_000_000),
+        nvlinks: [(0, link)].into(),
+        xids,
+        ..GpuReading::default()
+    };
+    let name = Some("NVIDIA H200".to_owned());
+    NvmlGpu { index, name, reading, ..NvmlGpu::default() }
+}
+
+fn usage(second: u64) -> node::watch::Usage {
+    let spent = |part: f64| 96.0 * second as f64 * part;
+    node::watch::Usage {
+        cpus: Some(96),
+        cpu_seconds: [("user".to_owned(), spent(0.25)), ("idle".to_owned(), spent(0.75))].into(),
+        load1: Some(24.5),
+        memory_bytes: [("total".to_owned(), 1 << 40), ("available".to_owned(), 3 << 38)].into(),
+    }
+}
+
+fn store(second: u64) -> Store {
+    let number = |name: &str, value: f64| (name.to_owned(), value);
+    let second = second as f64;
+    Store {
+        address: "127.0.0.1:8080".to_owned(),
+        numbers: [
+            number("store_keys", 12_300.0),
+            number("store_hits_total", 5_000.0 * second),
+            number("store_misses_total", 40.0 * second),
+            number("store_puts_total", 700.0 * second),
+            number("pool_bytes", 4.0 * 1073741824.0),
+            number("pool_used_bytes", 1073741824.0),
+            number("rdma_send_latency_ns_p99", 8_200.0),
+        ]
+        .into(),
+        links: [number("verbs", 7.0), number("tcp", 1.0), number("shm", 0.0)].into(),
+    }
+}
+
+/// Eight ports and a ninth, seen for some seconds.
+fn watched(look: Look) -> App {
+    let mut app = App::new(look, Duration::from_secs(1), false);
+    let first = look_at("ndr8.json");
+    for second in 1..=12 {
+        let mut frame = later(&first, second);
+        frame.store = Some(store(second));
+        frame.probe = Some(Probe {
+            peer: "node7:50051".to_owned(),
+            lane: Some("verbs".to_owned()),
+            sent: 98,
+            median_ns: Some(5_120),
+            p99_ns: Some(9_300),
+            jitter_ns: Some(410),
+            ..Probe::default()
+        });
+        app.take(Told::Frame(Box::new(frame)), |_| true);
+    }
+    app
+}
+
+fn drawn(app: &mut App, width: u16, height: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
+    terminal.draw(|frame| draw::draw(frame, app)).expect("drawn");
+    let buffer = terminal.backend().buffer().clone();
+    let mut text = String::new();
+    for y in 0..height {
+        let line: String = (0..width).map(|x| buffer[(x, y)].symbol()).collect();
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// What is drawn is what the file holds; `WIRELANE_GOLDEN=write` writes it instead, to be looked through.
+fn is_as_in(file: &str, drawn: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/printed").join(file);
+    if std::env::var_os("WIRELANE_GOLDEN").is_some_and(|value| value == "write") {
+        std::fs::write(&path, drawn).expect("is written");
+        return;
+    }
+    let known = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        drawn == known,
+        "printed/{file} is not what is drawn; if it is right, renew the file by WIRELANE_GOLDEN=write \
+         cargo nextest run -p wirelane --lib top:\n{drawn}"
+    );
+}
+
+fn press(app: &mut App, keys: &str) -> Act {
+    let mut act = Act::Nothing;
+    for key in keys.chars() {
+        let code = match key {
+            '\n' => KeyCode::Enter,
+            '\u{1b}' => KeyCode::Esc,
+            '↓' => KeyCode::Down,
+            '↑' => KeyCode::Up,
+            '→' => KeyCode::Right,
+            '⇟' => KeyCode::End,
+            letter => KeyCode::Char(letter),
+        };
+        act = app.key(KeyEvent::new(code, KeyModifiers::NONE));
+    }
+    act
+}
+
+#[test]
+fn a_machine_with_nine_ports_is_drawn_in_three_sizes() {
+    for (width, height) in [(80, 24), (120, 40), (200, 50)] {
+        let text = drawn(&mut watched(FULL), width, height);
+        is_as_in(&format!("ndr8.top.{width}x{height}.txt"), &text);
+    }
+    is_as_in("ndr8.top.80x24.plain.txt", &drawn(&mut watched(PLAIN), 80, 24));
+}
+
+#[test]
+fn a_small_terminal_shows_what_matters_and_one_too_small_says_so() {
+    let text = drawn(&mut watched(FULL), 40, 10);
+    assert!(text.contains("mlx5_0/1") && text.contains("rx b/s"), "{text}");
+    for (width, height) in [(39, 10), (40, 9), (10, 2), (1, 1)] {
+        let text = drawn(&mut watched(FULL), width, height);
+        assert!(text.starts_with("too small"[..9.min(usize::from(width))].trim_end()), "{text}");
+    }
+}
+
+#[test]
+fn before_the_first_frame_and_without_ports_there_are_words() {
+    let mut app = App::new(FULL, Duration::from_secs(1), false);
+    assert!(drawn(&mut app, 80, 24).contains("looking"));
+    app.take(Told::Frame(Box::default()), |_| true);
+    assert!(drawn(&mut app, 80, 24).contains("no RDMA port"));
+}
+
+/// The names of the ports from the top.
+fn names(app: &mut App) -> Vec<String> {
+    let text = drawn(app, 120, 40);
+    let names = text.lines().filter_map(|line| line.split_whitespace().next());
+    names.filter(|name| name.starts_with("mlx5_")).map(str::to_owned).collect()
+}
+
+#[test]
+fn keys_sort_and_filter_and_the_chosen_row_stays_chosen() {
+    let mut app = watched(FULL);
+    assert_eq!(names(&mut app)[..2], ["mlx5_0/1", "mlx5_1/1"]);
+    press(&mut app, "↓ss");
+    let sorted = names(&mut app);
+    assert_eq!(sorted[..2], ["mlx5_7/1", "mlx5_6/1"], "by what is received, the most first");
+    let Act::Ask(_, question) = press(&mut app, "\n") else { panic!("no question") };
+    assert_eq!(question.title, "mlx5_1/1", "wherever it went");
+    press(&mut app, "\u{1b}S");
+    assert_eq!(names(&mut app)[0], "mlx5_4/1", "the least first");
+    press(&mut app, "/IB3\n");
+    assert_eq!(names(&mut app), ["mlx5_3/1"], "by the net device's name");
+    press(&mut app, "/\u{1b}");
+    assert_eq!(names(&mut app).len(), 9);
+}
+
+#[test]
+fn a_row_asks_the_doctor_about_what_is_wrong_with_it() {
+    let mut app = watched(FULL);
+    let ask = |app: &mut App, keys: &str| match press(app, keys) {
+        Act::Ask(number, question) => (number, question),
+        other => panic!("{other:?}"),
+    };
+    let (number, question) = ask(&mut app, "↓↓\n");
+    assert_eq!(question.subjects, ["mlx5_2 port 1", "mlx5_2"]);
+    assert!(question.troubles.contains(&crate::commands::top::trouble::Trouble::Rate));
+    assert!(drawn(&mut app, 80, 24).contains("The doctor looks"));
+    app.answer(number + 1, vec!["of another".to_owned()]);
+    app.answer(number, vec!["PROBLEM  reseat the cable".to_owned()]);
+    let text = drawn(&mut app, 80, 24);
+    assert!(text.contains("reseat the cable") && !text.contains("of another"), "{text}");
+    press(&mut app, "\u{1b}");
+    let (_, question) = ask(&mut app, "⇟\n");
+    assert_eq!((question.title.as_str(), &question.xids[..]), ("GPU 1", &[79][..]));
+}
+
+#[test]
+fn keys_give_orders() {
+    let mut app = watched(FULL);
+    assert_eq!(press(&mut app, "p"), Act::Order(Order::Pause(true)));
+    assert!(drawn(&mut app, 80, 24).contains("PAUSED"));
+    assert_eq!(press(&mut app, " "), Act::Order(Order::Pause(false)));
+    assert_eq!(press(&mut app, "+"), Act::Order(Order::Every(Duration::from_secs(2))));
+    assert_eq!(press(&mut app, "--"), Act::Order(Order::Every(Duration::from_millis(500))));
+    assert_eq!(press(&mut app, "→"), Act::Nothing, "this is no recording");
+    assert!(matches!(press(&mut app, "r"), Act::Order(Order::Record(Some(_)))));
+    app.take(Told::Recording(Some(("frames".into(), 2048)), None), |_| true);
+    assert!(drawn(&mut app, 80, 24).contains("REC 2K frames"));
+    assert_eq!(press(&mut app, "r"), Act::Order(Order::Record(None)));
+    app.take(Told::Recording(None, Some("no space left".to_owned())), |_| true);
+    assert!(drawn(&mut app, 80, 24).contains("no space left"));
+    assert_eq!(press(&mut app, "h"), Act::Nothing);
+    assert!(drawn(&mut app, 80, 24).contains("quit"));
+    assert_eq!(press(&mut app, "q"), Act::Nothing, "closes the window");
+    assert_eq!(press(&mut app, "q"), Act::Quit);
+    let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    press(&mut app, "/ab");
+    assert_eq!(app.key(interrupt), Act::Quit, "wherever one is");
+}
+
+#[test]
+fn a_recording_is_gone_through_step_by_step() {
+    let mut app = App::new(FULL, Duration::from_secs(1), true);
+    app.take(Told::Place(3, 60), |_| true);
+    assert_eq!(press(&mut app, "→"), Act::Order(Order::Step(1)));
+    let text = drawn(&mut app, 80, 24);
+    assert!(text.contains("replay 3/60") && text.contains("PAUSED"), "{text}");
+    assert_eq!(press(&mut app, "r"), Act::Nothing);
+}
+
+/// Whoever wrote the recording must not write on the terminal.
+#[test]
+fn hostile_names_draw_no_harm() {
+    let mut frame = look_at("ndr8.json");
+    frame.host = Some("\u{1b}[2J\u{1b}]0;x\u{7}".repeat(50));
+    frame.devices[0].name = format!("{}\u{1b}[31m\n", "名".repeat(300));
+    frame.devices[1].ports[0].netdev = Some("\u{200b}\u{202e}".repeat(100));
+    let mut app = App::new(FULL, Duration::from_secs(1), true);
+    app.take(Told::Frame(Box::new(frame)), |_| true);
+    for (width, height) in [(40, 10), (80, 24), (200, 50)] {
+        let text = drawn(&mut app, width, height);
+        assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'), "{text}");
+    }
+}

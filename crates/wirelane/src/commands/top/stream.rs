@@ -1,0 +1,175 @@
+//! `top` for scripts: a line of JSON for each interval, or one table.
+
+use std::sync::mpsc;
+
+use doctor::watch::Frame;
+
+use super::TopArgs;
+use super::feed::Told;
+use super::moment::{GpuMoment, Moment, PortMoment};
+use super::number::{bytes, gbps, short, time};
+use crate::output;
+use crate::output::{Exit, Failure};
+use crate::settings::Global;
+
+pub(super) fn run(global: &Global, args: &TopArgs) -> Result<Exit, Failure> {
+    let (tell, told) = mpsc::channel();
+    // As long as it can be given orders the feed goes on.
+    let _orders = args.feed(global, move |message| tell.send(message).is_ok())?;
+    let most = if args.once { Some(1) } else { args.count };
+    let (mut before, mut printed) = (None, 0);
+    for message in told {
+        match message {
+            Told::Frame(frame) => {
+                // The first has nothing to be compared with.
+                if before.is_some() {
+                    if !print(args, before.as_ref(), &frame)? {
+                        return Ok(Exit::Done);
+                    }
+                    printed += 1;
+                }
+                before = Some(*frame);
+            }
+            Told::End => break,
+            Told::Fault(failure) => return Err(failure),
+            Told::Recording(_, Some(why)) => output::warning(&why),
+            Told::Recording(..) | Told::Anew | Told::Place(..) => {}
+        }
+        if most == Some(printed) {
+            return Ok(Exit::Done);
+        }
+    }
+    // A recording of one frame.
+    if let (0, Some(frame)) = (printed, &before) {
+        print(args, None, frame)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Whether anybody still reads.
+fn print(args: &TopArgs, before: Option<&Frame>, frame: &Frame) -> Result<bool, Failure> {
+    let mut moment = Moment::between(before, frame);
+    moment.keep(|device| args.wants(device));
+    if !args.json {
+        return output::bytes(table(&moment).as_bytes());
+    }
+    let mut line = serde_json::to_vec(&moment)
+        .map_err(|error| Failure::failed(format!("render JSON: {error}")))?;
+    line.push(b'\n');
+    output::bytes(&line)
+}
+
+fn table(moment: &Moment) -> String {
+    let host = doctor::one_line(moment.host.as_deref().unwrap_or("this machine"));
+    let mut text = format!("{host}  {}\n", moment.time);
+    let titles = ["PORT", "NETDEV", "STATE", "GB/S", "RX B/S", "TX B/S", "RX P/S", "TX P/S"];
+    let titles = titles.into_iter().chain(["ERR/S", "CONG/S", "RETRY/S"]).map(str::to_owned);
+    let mut rows: Vec<[String; 11]> = vec![std::array::from_fn(|_| String::new())];
+    rows[0].iter_mut().zip(titles).for_each(|(cell, title)| *cell = title);
+    rows.extend(moment.ports.iter().map(port));
+    match moment.ports.is_empty() {
+        true => text.push_str("no RDMA port\n"),
+        false => text.push_str(&output::columns(&rows)),
+    }
+    for name in &moment.gone {
+        text.push_str(&format!("{} is gone\n", doctor::one_line(name)));
+    }
+    if !moment.gpus.is_empty() {
+        let titles = ["GPU", "NAME", "TEMP", "UTIL", "MEMORY", "POWER", "THROTTLE", "XID"];
+        let rows = std::iter::once(titles.map(str::to_owned));
+        let rows: Vec<_> = rows.chain(moment.gpus.iter().map(gpu)).collect();
+        text.push_str(&output::columns(&rows));
+    }
+    text.push_str(&rest(moment));
+    text
+}
+
+fn port(port: &PortMoment) -> [String; 11] {
+    let word = |text: &Option<String>| text.as_deref().map_or(none(), doctor::one_line);
+    let bits = |bytes: Option<f64>| rate(bytes.map(|bytes| bytes * 8.0));
+    let speed = match (port.rate_mbps, port.expected_mbps) {
+        (Some(rate), Some(expected)) if rate < expected => {
+            format!("{} of {}", gbps(rate), gbps(expected))
+        }
+        (speed, _) => speed.map_or(none(), gbps),
+    };
+    let rates = &port.rates;
+    [
+        doctor::one_line(&port.name()),
+        word(&port.netdev),
+        port.state.map_or(none(), str::to_owned),
+        speed,
+        bits(rates.receive.bytes_per_second),
+        bits(rates.transmit.bytes_per_second),
+        rate(rates.receive.packets_per_second),
+        rate(rates.transmit.packets_per_second),
+        rate(rates.errors_per_second),
+        rate(port.congestion()),
+        rate(rates.retries_per_second),
+    ]
+}
+
+fn gpu(gpu: &GpuMoment) -> [String; 8] {
+    let reading = &gpu.gpu.reading;
+    let memory = reading.memory_used_bytes.zip(reading.memory_total_bytes);
+    let memory =
+        memory.map(|(used, total)| format!("{} of {}", bytes(used as f64), bytes(total as f64)));
+    let list = |words: Vec<String>| if words.is_empty() { none() } else { words.join(",") };
+    [
+        gpu.gpu.index.to_string(),
+        gpu.gpu.name.as_deref().map_or(none(), doctor::one_line),
+        reading.temperature_c.map_or(none(), |degrees| format!("{degrees} C")),
+        reading.utilization_percent.map_or(none(), |percent| format!("{percent} %")),
+        memory.unwrap_or_else(none),
+        reading.power_mw.map_or(none(), |power| format!("{} W", power / 1000)),
+        list(gpu.throttled().into_iter().map(doctor::one_line).collect()),
+        list(reading.xids.keys().map(u64::to_string).collect()),
+    ]
+}
+
+/// The machine, the store, the probe, and what could not be told.
+fn rest(moment: &Moment) -> String {
+    let usage = &moment.usage;
+    let busy = usage.cpu_busy.map_or(none(), |busy| format!("{:.0} %", busy * 100.0));
+    let free = usage.memory_available_bytes.zip(usage.memory_total_bytes);
+    let free =
+        free.map(|(free, all)| format!("{} free of {}", bytes(free as f64), bytes(all as f64)));
+    let mut text = format!("cpu {busy}, memory {}\n", free.unwrap_or_else(none));
+    if let Some(store) = &moment.store {
+        let pool = store.pool_used_bytes.zip(store.pool_bytes);
+        let pool = pool.map(|(used, all)| format!("{} of {}", bytes(used), bytes(all)));
+        text.push_str(&format!(
+            "store {}: {} hits/s, {} puts/s, pool {}\n",
+            store.address,
+            rate(store.hits_per_second),
+            rate(store.puts_per_second),
+            pool.unwrap_or_else(none)
+        ));
+    }
+    if let Some(probe) = &moment.probe {
+        let took = |time_ns: Option<u64>| time_ns.map_or(none(), |ns| time(ns as f64, true));
+        let (half, tail, jitter) =
+            (took(probe.median_ns), took(probe.p99_ns), took(probe.jitter_ns));
+        let told = match &probe.why {
+            Some(why) => why.clone(),
+            None => format!(
+                "p50 {half}, p99 {tail}, jitter {jitter}, {} of {} lost",
+                probe.lost, probe.sent
+            ),
+        };
+        text.push_str(&format!("peer {}: {told}\n", probe.peer));
+    }
+    for run in &moment.faults {
+        let why = run.why.as_deref().unwrap_or("it could not tell all");
+        text.push_str(&format!("{}: {}\n", run.collector, doctor::one_line(why)));
+    }
+    text
+}
+
+fn rate(number: Option<f64>) -> String {
+    number.map_or(none(), short)
+}
+
+fn none() -> String {
+    "–".to_owned()
+}

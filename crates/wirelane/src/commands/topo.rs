@@ -1,0 +1,52 @@
+//! `wirelane topo`: how far GPUs and RDMA devices are from each other, and which belongs to which.
+
+mod matrix;
+mod picture;
+mod text;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use node::Node;
+
+use crate::arguments::host::HostArgs;
+use crate::output;
+use crate::output::{Exit, Failure};
+use crate::settings::Global;
+use matrix::Matrix;
+
+#[derive(Debug, Args)]
+pub(crate) struct TopoArgs {
+    #[command(flatten)]
+    host: HostArgs,
+
+    /// Print JSON, as docs/devices.md describes it
+    #[arg(long, conflicts_with = "svg")]
+    json: bool,
+
+    /// Draw a picture into this file; `-` is stdout
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// Having neither GPU nor RDMA device is an answer, not a failure.
+pub(crate) fn run(_global: &Global, args: &TopoArgs) -> Result<Exit, Failure> {
+    let tree = args.host.tree()?;
+    let matrix = Matrix::new(&Node::read(&tree));
+    match &args.svg {
+        _ if args.json => output::json(&matrix)?,
+        Some(file) if file.as_os_str() == "-" => output::answer(&picture::draw(&matrix))?,
+        Some(file) => {
+            std::fs::write(file, picture::draw(&matrix))
+                .map_err(|error| Failure::failed(format!("--svg {}: {error}", file.display())))?;
+            output::note(&format!("drawn into {}", file.display()));
+        }
+        None => output::answer(&text::render(&matrix))?,
+    }
+    if matrix.nics.is_empty() {
+        output::note("no RDMA device there");
+    } else if matrix.gpus.is_empty() {
+        output::note("no GPU there");
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,59 @@
+//! A plan for people and as JSON.
+
+use change::tune::Profile;
+use change::{Applied, Look, Plan};
+use serde::Serialize;
+
+use crate::commands::changed::report;
+
+/// A plan and how it stands on the machine.
+#[derive(Serialize)]
+pub(super) struct Report<'p> {
+    profile: Profile,
+    /// Whether the machine has RDMA devices.
+    rdma: bool,
+    #[serde(flatten)]
+    plan: report::Report<'p>,
+    #[serde(skip)]
+    to_decide: usize,
+}
+
+impl<'p> Report<'p> {
+    pub(super) fn new(plan: &'p Plan, look: &Look<'_>, profile: Profile, no_rdma: bool) -> Self {
+        let to_decide = plan.advice.len();
+        Report { profile, rdma: !no_rdma, plan: report::Report::new(plan, look), to_decide }
+    }
+
+    pub(super) fn with(mut self, applied: &'p Applied) -> Self {
+        self.plan = self.plan.with(applied);
+        self
+    }
+
+    /// How many steps would change something.
+    pub(super) fn changes(&self) -> usize {
+        self.plan.changes()
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut text = String::new();
+        if !self.rdma {
+            text.push_str(
+                "There is no RDMA device here: only what is good for any host is looked at.\n\n",
+            );
+        }
+        text += &self.plan.steps();
+        text += &self.plan.advice("advice");
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text + &self.summary()
+    }
+
+    fn summary(&self) -> String {
+        let mut parts = self.plan.counts();
+        if self.to_decide > 0 {
+            parts.push(format!("{} for you to decide", self.to_decide));
+        }
+        format!("profile {}: {}\n", self.profile.name(), parts.join(", "))
+    }
+}

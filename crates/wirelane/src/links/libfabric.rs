@@ -1,0 +1,130 @@
+//! libfabric on this machine: what it has, and whether it is worth loading where nobody asked for it.
+
+use std::fmt::Write;
+
+use fabric::ofi::{self, Survey};
+use node::Tree;
+use serde::Serialize;
+
+use crate::links::rdma::Off;
+use crate::settings::Global;
+use crate::settings::Settings;
+
+/// What libfabric has for lanes here, in JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct Libfabric {
+    usable: bool,
+    #[serde(flatten)]
+    off: Option<Off>,
+    #[serde(flatten)]
+    found: Option<Found>,
+}
+
+#[derive(Debug, Serialize)]
+struct Found {
+    version: String,
+    abi: &'static str,
+    file: String,
+    providers: Vec<Provider>,
+    /// What `--transport ofi` takes, and why; or why nothing.
+    choice: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Provider {
+    name: String,
+    version: String,
+    network: String,
+    interface: String,
+}
+
+impl Libfabric {
+    /// Loads it and asks.
+    pub(crate) fn look(global: &Global, settings: &Settings) -> Self {
+        match ofi::survey(global.libfabric.as_deref()) {
+            Ok(survey) => {
+                let found = Found::new(&survey, &settings.ofi_provider);
+                Libfabric { usable: true, off: None, found: Some(found) }
+            }
+            Err(off) => {
+                let (reason, remedy) = (off.to_string(), off.remedy().to_owned());
+                let off = Off { why: off.kind(), reason, remedy };
+                Libfabric { usable: false, off: Some(off), found: None }
+            }
+        }
+    }
+
+    /// The same for people.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        if let Some(Off { reason, remedy, .. }) = &self.off {
+            let _ = writeln!(text, "libfabric is off: {reason} — {remedy}");
+        }
+        if let Some(Found { version, abi, file, providers, choice }) = &self.found {
+            let _ = writeln!(text, "libfabric {version}  {abi}  {file}");
+            for Provider { name, network, interface, .. } in providers {
+                let _ = writeln!(text, "  {name}  {interface}  {network}");
+            }
+            let _ = writeln!(text, "  with --transport ofi: {choice}");
+        }
+        text
+    }
+}
+
+impl Found {
+    fn new(survey: &Survey, wish: &str) -> Self {
+        let dotted = |(major, minor): (u32, u32)| format!("{major}.{minor}");
+        let provider = |provider: &ofi::Provider| Provider {
+            name: provider.name.clone(),
+            version: dotted(provider.version),
+            network: provider.fabric.clone(),
+            interface: provider.domain.clone(),
+        };
+        Found {
+            version: dotted(survey.version),
+            abi: survey.abi,
+            file: survey.file.display().to_string(),
+            providers: survey.providers.iter().map(provider).collect(),
+            choice: choice(survey, Some(wish).filter(|wish| !wish.is_empty())),
+        }
+    }
+}
+
+/// What `--transport ofi` takes, and why; or why nothing.
+pub(crate) fn choice(survey: &Survey, wish: Option<&str>) -> String {
+    match ofi::choose(survey, wish) {
+        Ok(choice) => format!("{}: {}", choice.provider.name, choice.why),
+        Err(refusal) => format!("none: {refusal}"),
+    }
+}
+
+/// Why libfabric is not loaded on most hosts.
+pub(crate) const UNASKED: &str =
+    "there is no EFA device, and neither ofi_provider nor --transport asks for it";
+
+/// Whether this host has an EFA device: what libfabric drives and verbs lanes cannot use.
+pub(crate) fn is_called_for(tree: &Tree) -> bool {
+    let driver = |device: &String| {
+        tree.link_name(&format!("/sys/class/infiniband/{device}/device/driver")).into_value()
+    };
+    tree.list("/sys/class/infiniband").iter().filter_map(driver).any(|driver| driver == "efa")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn an_efa_device_is_known_by_its_driver() {
+        let root = tempfile::tempdir().unwrap();
+        let device = root.path().join("sys/class/infiniband/rdmap0s6/device");
+        std::fs::create_dir_all(&device).unwrap();
+        assert!(!is_called_for(&Tree::at(root.path()).unwrap()));
+        let drivers = root.path().join("sys/bus/pci/drivers/efa");
+        std::fs::create_dir_all(&drivers).unwrap();
+        symlink("../../../../bus/pci/drivers/efa", device.join("driver")).unwrap();
+        assert!(is_called_for(&Tree::at(root.path()).unwrap()));
+    }
+}

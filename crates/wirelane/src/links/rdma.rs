@@ -1,0 +1,169 @@
+//! Whether RDMA can be used here, as every command says it.
+
+use fabric::verbs::{self, Choice, Device, DeviceFacts, Guid, Unavailable};
+use serde::Serialize;
+
+use crate::links::endpoint::{library, wish};
+use crate::settings::Global;
+use crate::settings::Settings;
+
+/// What a look at the machine found.
+#[derive(Debug)]
+pub(crate) struct Rdma {
+    pub(crate) devices: Vec<Device>,
+    /// Why RDMA is off; `None` when some device can carry data.
+    pub(crate) off: Option<Off>,
+}
+
+/// Why RDMA is off, for people and for scripts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Off {
+    /// One word, for scripts.
+    pub(crate) why: &'static str,
+    pub(crate) reason: String,
+    pub(crate) remedy: String,
+}
+
+impl Rdma {
+    /// Asks libibverbs: the one the user named, else the system's.
+    pub(crate) fn look(global: &Global) -> Self {
+        match verbs::survey(library(global)) {
+            Ok(survey) => {
+                let off = survey.obstacle().map(Off::from);
+                Rdma { devices: survey.devices, off }
+            }
+            Err(unavailable) => Rdma { devices: Vec::new(), off: Some(unavailable.into()) },
+        }
+    }
+
+    /// The same under these settings: off if the user says so, with the devices still shown.
+    pub(crate) fn look_with(global: &Global, settings: &Settings) -> Self {
+        let rdma = Rdma::look(global);
+        if settings.enable_rdma {
+            return rdma;
+        }
+        let off = Off {
+            why: DISABLED,
+            reason: "transport.enable_rdma is false".to_owned(),
+            remedy: "set it to true".to_owned(),
+        };
+        Rdma { off: Some(off), ..rdma }
+    }
+
+    /// "on: rxe0, rxe1" or "off: REASON — REMEDY".
+    pub(crate) fn sentence(&self) -> String {
+        match &self.off {
+            Some(off) => format!("off: {} — {}", off.reason, off.remedy),
+            None => {
+                let names: Vec<&str> = self.usable().map(|device| device.name.as_str()).collect();
+                format!("on: {}", names.join(", "))
+            }
+        }
+    }
+
+    /// The part of every JSON answer that says whether RDMA is on.
+    pub(crate) fn report(&self) -> RdmaReport<'_> {
+        let usable = match self.off {
+            Some(_) => Vec::new(),
+            None => self.usable().map(|device| device.name.as_str()).collect(),
+        };
+        RdmaReport { usable: self.off.is_none(), off: self.off.as_ref(), usable_devices: usable }
+    }
+
+    /// What these settings choose of the devices here, or why nothing.
+    pub(crate) fn choice(&self, settings: &Settings) -> Result<Choice, String> {
+        match &self.off {
+            Some(off) if self.devices.is_empty() => Err(off.reason.clone()),
+            Some(off) if off.why == DISABLED => Err(off.reason.clone()),
+            _ => verbs::choose(&self.devices, &wish(settings)).map_err(|error| error.to_string()),
+        }
+    }
+
+    /// Every device with its facts, for JSON.
+    pub(crate) fn device_reports(&self) -> Vec<DeviceReport<'_>> {
+        self.devices.iter().map(DeviceReport::new).collect()
+    }
+
+    /// The device of a name.
+    pub(crate) fn device(&self, name: &str) -> Option<&Device> {
+        self.devices.iter().find(|device| device.name == name)
+    }
+
+    fn usable(&self) -> impl Iterator<Item = &Device> {
+        self.devices.iter().filter(|device| device.usable().is_ok())
+    }
+}
+
+const DISABLED: &str = "disabled";
+
+/// A choice as a line: what and why, or why nothing.
+pub(crate) fn chosen(choice: &Result<Choice, String>) -> String {
+    match choice {
+        Ok(choice) => {
+            let gid = choice.gid.as_ref().map(|gid| format!(" GID {}", gid.index));
+            let gid = gid.unwrap_or_default();
+            format!("{} port {}{gid} ({})", choice.device, choice.port, choice.why)
+        }
+        Err(why) => format!("none: {why}"),
+    }
+}
+
+/// A choice in JSON: what, or why nothing.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum ChoiceReport {
+    Chosen(Choice),
+    Refused { refused: String },
+}
+
+impl From<Result<Choice, String>> for ChoiceReport {
+    fn from(choice: Result<Choice, String>) -> Self {
+        match choice {
+            Ok(choice) => ChoiceReport::Chosen(choice),
+            Err(refused) => ChoiceReport::Refused { refused },
+        }
+    }
+}
+
+impl From<Unavailable> for Off {
+    fn from(unavailable: Unavailable) -> Self {
+        Off {
+            why: unavailable.kind(),
+            reason: unavailable.to_string(),
+            remedy: unavailable.remedy().to_owned(),
+        }
+    }
+}
+
+/// Whether RDMA is on, in JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct RdmaReport<'r> {
+    usable: bool,
+    #[serde(flatten)]
+    off: Option<&'r Off>,
+    usable_devices: Vec<&'r str>,
+}
+
+/// A device in JSON: its facts, or the reason there are none.
+#[derive(Debug, Serialize)]
+pub(crate) struct DeviceReport<'r> {
+    name: &'r str,
+    transport: &'r str,
+    node_guid: Guid,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(flatten)]
+    facts: Option<&'r DeviceFacts>,
+}
+
+impl<'r> DeviceReport<'r> {
+    pub(crate) fn new(device: &'r Device) -> Self {
+        DeviceReport {
+            name: &device.name,
+            transport: device.transport,
+            node_guid: device.node_guid,
+            error: device.facts.as_ref().err().map(ToString::to_string),
+            facts: device.facts.as_ref().ok(),
+        }
+    }
+}
