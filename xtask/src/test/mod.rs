@@ -198,16 +198,19 @@ fn tests_in_the_lab(external: &External, full: bool, log: &Mutex<File>) -> Resul
 /// One machine in which these run one after the other, since its wires are shared.
 fn in_a_machine(programs: &[Program], full: bool) -> Command {
     // A busy machine takes three times as long as a quiet one.
-    let mut lab = task_command(&["lab", "--built", "--timeout", "3000", "--", "sh", "-c"]);
+    let mut lab = task_command(&["lab", "--built", "--timeout", "3000"]);
+    if full {
+        // A gibibyte in flight is there twice, in the memories of both ends.
+        lab.args(["--memory", "6144"]);
+        lab.envs([("WIRELANE_TEST_SECONDS", "60"), ("WIRELANE_TEST_MIB", "1024")]);
+    }
+    lab.args(["--", "sh", "-c"]);
     // As `fabric::ofi::ENVIRONMENT` has it; the program sets it by itself.
     lab.arg(
         "export FI_UNIVERSE_SIZE=16 FI_MR_CACHE_MAX_COUNT=0 FI_OFI_RXM_USE_SRX=1 FI_OFI_RXM_MSG_RX_SIZE=256; \
          failed=0; for program; do \"$program\" --test-threads=1 || failed=1; done; exit $failed",
     );
     lab.arg("sh").args(programs.iter().map(|program| &program.path));
-    if full {
-        lab.envs([("WIRELANE_TEST_SECONDS", "60"), ("WIRELANE_TEST_MIB", "1024")]);
-    }
     lab
 }
 
