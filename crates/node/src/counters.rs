@@ -1,6 +1,5 @@
 //! Counters of ports and devices, and THE table of what they mean.
 
-mod statistics;
 mod table;
 
 use std::collections::{HashMap, HashSet};
@@ -9,8 +8,8 @@ use std::sync::LazyLock;
 use metric::Row;
 use serde::{Deserialize, Serialize};
 
+pub use crate::statistics::{Labels, STATISTICS, Statistic, statistic};
 use crate::{Seen, Tree};
-pub use statistics::{Labels, STATISTICS, Statistic, statistic};
 use table::SUMS;
 pub use table::TABLE;
 

@@ -28,6 +28,7 @@ mod process;
 mod product;
 mod rate;
 mod seen;
+mod statistics;
 mod system;
 mod tree;
 pub mod watch;

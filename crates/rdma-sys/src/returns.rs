@@ -5,8 +5,6 @@ use std::fmt;
 use std::io;
 use std::ptr::NonNull;
 
-use crate::ofi::consts;
-
 /// A reading of a C return value of type `C`.
 pub trait Convention<C> {
     /// What the caller sees instead.
@@ -181,7 +179,8 @@ impl Errno {
 
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some((_, words)) = FABRIC.iter().find(|(number, _)| *number == self.0) {
+        let of_fabric = usize::try_from(self.0 - FIRST_OF_FABRIC).ok();
+        if let Some(words) = of_fabric.and_then(|at| FABRIC.get(at)) {
             return write!(f, "{words} (errno {})", self.0);
         }
         // std appends " (os error N)"; the field says errno.
@@ -199,29 +198,33 @@ impl fmt::Debug for Errno {
 
 impl std::error::Error for Errno {}
 
-/// The words for libfabric's own numbers.
-const FABRIC: &[(c_int, &str)] = &[
-    (consts::FI_EOTHER, "the provider gave no reason"),
-    (consts::FI_ETOOSMALL, "the buffer is too small for the answer"),
-    (consts::FI_EOPBADSTATE, "not possible in this state"),
-    (consts::FI_EAVAIL, "an error waits in the queue"),
-    (consts::FI_EBADFLAGS, "flags that the provider does not know"),
-    (consts::FI_ENOEQ, "no event queue is bound"),
-    (consts::FI_EDOMAIN, "objects of different domains"),
-    (consts::FI_ENOCQ, "no completion queue is bound"),
-    (consts::FI_ECRC, "the checksum does not match"),
-    (consts::FI_ETRUNC, "the message is longer than the place for it"),
-    (consts::FI_ENOKEY, "no such key"),
-    (consts::FI_ENOAV, "no address vector is bound"),
-    (consts::FI_EOVERRUN, "the queue overflowed"),
-    (consts::FI_ENORX, "the peer has no place for a message"),
-    (consts::FI_ENOMR, "no room for more registrations"),
-    (consts::FI_EFIREWALLADDR, "the peer is behind a firewall"),
+/// The words for libfabric's own numbers, from `FI_EOTHER` on, in their order.
+const FABRIC: [&str; 16] = [
+    "the provider gave no reason",
+    "the buffer is too small for the answer",
+    "not possible in this state",
+    "an error waits in the queue",
+    "flags that the provider does not know",
+    "no event queue is bound",
+    "objects of different domains",
+    "no completion queue is bound",
+    "the checksum does not match",
+    "the message is longer than the place for it",
+    "no such key",
+    "no address vector is bound",
+    "the queue overflowed",
+    "the peer has no place for a message",
+    "no room for more registrations",
+    "the peer is behind a firewall",
 ];
+
+/// `FI_EOTHER`.
+const FIRST_OF_FABRIC: c_int = 256;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ofi::consts;
 
     #[test]
     fn errno_as_value() {
@@ -259,5 +262,8 @@ mod tests {
     fn an_errno_reads_as_words_and_number() {
         assert_eq!(Errno(libc::EPERM).to_string(), "operation not permitted (errno 1)");
         assert_eq!(Errno(consts::FI_ENOKEY).to_string(), "no such key (errno 266)");
+        assert_eq!(FIRST_OF_FABRIC, consts::FI_EOTHER);
+        let last = Errno(consts::FI_EFIREWALLADDR).to_string();
+        assert_eq!(last, "the peer is behind a firewall (errno 271)");
     }
 }

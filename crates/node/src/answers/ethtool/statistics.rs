@@ -1,7 +1,7 @@
 //! What a net device's driver counts, of which what is known.
 
 use super::driver::{Asker, Driver};
-use crate::counters::statistic;
+use crate::statistics::statistic;
 
 /// A socket to ask drivers for what they count, again and again.
 #[derive(Debug)]

@@ -134,7 +134,7 @@ mod tests {
             let has_number = row.labels.iter().any(|(_, value)| *value == "#");
             assert_eq!(row.name.contains('#'), has_number, "{}", row.name);
         }
-        let of_files = super::super::TABLE.iter().map(|row| row.row.name());
+        let of_files = crate::counters::TABLE.iter().map(|row| row.row.name());
         assert!(of_files.into_iter().all(|name| !known.contains_key(name)), "files have it too");
     }
 }
