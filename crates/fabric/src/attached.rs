@@ -5,7 +5,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::region::{Keys, Region, Registration, WeakRegion};
+use crate::region::{Region, WeakRegion};
+use crate::registration::{Keys, Registration};
 
 pub(crate) struct Attached {
     /// The domain's number.

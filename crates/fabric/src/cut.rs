@@ -83,7 +83,8 @@ impl Cut {
 mod tests {
     use super::*;
     use crate::memory::{Memory, Pages};
-    use crate::region::{Region, Registration, Rights};
+    use crate::region::{Region, Rights};
+    use crate::registration::Registration;
 
     fn slices(ranges: &[std::ops::Range<usize>]) -> Vec<Slice> {
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();

@@ -51,10 +51,11 @@ mod engine_door {
     use std::io;
     use std::time::Duration;
 
-    use crate::engine::{Engine, Part, Stream};
+    use crate::engine::{Engine, Stream};
+    use crate::half::register_software;
     use crate::memory::{Memory, Pages, copy::copy};
     use crate::op::{Op, Work};
-    use crate::open::register_software;
+    use crate::part::Part;
     use crate::region::{Region, Rights};
     use crate::remote::{Reach, Window};
 

@@ -98,7 +98,7 @@ const MOST: usize = 1 << INDEX_BITS;
 mod tests {
     use super::*;
     use crate::memory::{Memory, Pages};
-    use crate::region::Registration;
+    use crate::registration::Registration;
 
     fn region(rights: Rights) -> Region {
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();

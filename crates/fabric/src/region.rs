@@ -5,7 +5,7 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::memory::Memory;
-use crate::{ofi, verbs};
+use crate::registration::Registration;
 
 /// What peers may do with a region. Its owner may always read and write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -58,30 +58,6 @@ struct Inner {
     /// Who must learn that the region is gone, and under which key.
     granted: Mutex<Vec<(Weak<dyn Granter>, u128)>>,
 }
-
-/// By whom it is registered.
-pub(crate) enum Registration {
-    /// With a device.
-    Verbs(Arc<verbs::Mr>),
-    /// With a provider of libfabric.
-    Ofi(Arc<ofi::Mr>),
-    /// With any number of devices, at the moment maybe none; software lanes look at the region itself. In a
-    /// box, so that the others, which are looked at for every operation, stay two words.
-    Several(Box<Keys>),
-    /// With nobody: software lanes look at the region itself.
-    Software,
-    /// With nobody, and links let peers of this host reach it alone.
-    Near,
-}
-
-/// What any number of devices know one memory by.
-#[derive(Debug, Default)]
-pub(crate) struct Keys {
-    pub(crate) verbs: verbs::Keyring,
-    pub(crate) ofi: ofi::Keyring,
-}
-
-const _: () = assert!(size_of::<Registration>() == 2 * size_of::<usize>());
 
 /// A lane that gave a region away in a manner that it must take back itself.
 pub(crate) trait Granter: Send + Sync {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Kind};
 use crate::region::Rights;
-use crate::shm;
+use crate::segment::mapping::PeerMapping;
 
 /// What a peer must know to use a region over one lane. Opaque: send its bytes to the peer, whose
 /// lane makes a [`Window`] of them.
@@ -130,7 +130,7 @@ pub(crate) enum Reach {
     /// By asking the peer, with the key it gave.
     Ask { key: u128 },
     /// By a mapping of the peer's pages.
-    Mapped(shm::PeerMapping),
+    Mapped(PeerMapping),
     /// By the kernel, at this address of the peer's process; by asking where that fails.
     Process { address: u64, key: u128 },
     /// By whatever lane the link has, under this id.

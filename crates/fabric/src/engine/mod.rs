@@ -10,7 +10,6 @@ mod channel;
 mod core;
 mod flights;
 mod frame;
-mod part;
 mod stream;
 
 use std::time::Duration;
@@ -21,7 +20,6 @@ use crate::remote::Reach;
 use channel::Channel;
 pub(crate) use core::Core;
 use frame::{Header, Kind};
-pub(crate) use part::Part;
 pub(crate) use stream::Stream;
 
 pub(crate) struct Engine<S> {

@@ -107,8 +107,8 @@ pub(super) fn runs(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::half::register_software;
     use crate::memory::{Memory, Pages};
-    use crate::open::register_software;
     use crate::region::Rights;
 
     #[test]

@@ -106,7 +106,7 @@ impl Link {
 
     /// Works until a rail is up, or the time is over, or the link.
     pub(super) fn come_up(&mut self, limit: Duration) -> Result<(), String> {
-        let deadline = crate::open::deadline(limit);
+        let deadline = crate::half::deadline(limit);
         loop {
             let mut done = Vec::new();
             self.poll(&mut done);

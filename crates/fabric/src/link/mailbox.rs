@@ -8,9 +8,9 @@ use super::config::NOTES;
 use super::flights::runs;
 use super::header::{Header, Stream};
 use crate::error::Error;
+use crate::half::Fabric;
 use crate::memory::{Memory, Pages};
 use crate::op::Op;
-use crate::open::Fabric;
 use crate::region::{Region, Rights, Slice};
 
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use super::config::Policy;
 use super::control::Class;
 use super::settings::Settings;
 use crate::error::Error;
+use crate::half::Fabric;
 use crate::ofi::{self, Choice, Config, Domain, Provider, Way};
-use crate::open::Fabric;
 use crate::region::Region;
 
 pub(super) struct Providers {
@@ -157,7 +157,7 @@ mod tests {
     #[cfg(feature = "external-tests")]
     #[test]
     fn one_that_did_not_work_is_opened_anew_unless_it_is_used() {
-        use crate::open::Side;
+        use crate::half::Side;
 
         let providers =
             Providers::new(&Settings { classes: vec![Class::Ofi], ..Settings::default() });

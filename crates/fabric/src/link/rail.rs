@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::control::Plan;
 use super::mailbox::Mailbox;
 use super::parts::Part;
+use crate::half::{Fabric, Half};
 use crate::lane::Lane;
 use crate::op::{Failure, Op, Work};
-use crate::open::{Fabric, Half};
 use crate::region::Region;
 use crate::remote::{RemoteRegion, Window};
 

@@ -11,9 +11,10 @@ use super::regions::Standing;
 use super::shop::{Finished, Job, Make, Product, Task};
 use crate::error::{Error, Kind};
 use crate::grants::random;
+use crate::half::Side;
 use crate::op::{Failure, Work};
-use crate::open::Side;
-use crate::region::{Region, Registration};
+use crate::region::Region;
+use crate::registration::Registration;
 use crate::remote::{LaneKind, Reach, RemoteRegion, Target, Window};
 
 impl Core {

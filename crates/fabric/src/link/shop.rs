@@ -11,9 +11,9 @@ use super::control::Class;
 use super::mailbox::Mailbox;
 use super::rail::{PROBE, Probe, Track};
 use crate::error::{Error, Kind};
+use crate::half::{Fabric, Half, Side};
 use crate::lane::Lane;
 use crate::memory::{Memory, Pages};
-use crate::open::{Fabric, Half, Side};
 use crate::region::Rights;
 
 /// Opens ways by their names.

@@ -15,7 +15,6 @@ use super::fetches::Fetch;
 use super::frame::{Frame, HEADER, PART, Progress, opened};
 use super::granted::Granted;
 use super::inbox::{Inbox, Part, Place, TooLong, scatter};
-use super::mr::Mr;
 use super::outgoing::Use;
 use super::sends::Sends;
 use super::slots::Slots;
@@ -23,6 +22,7 @@ use super::watch::Watch;
 use crate::op::{Completion, Done, Failure};
 use crate::over::Over;
 use crate::region::{Rights, Slice};
+use crate::registration::ofi::Mr;
 use crate::stats::Stats;
 
 pub(super) struct Core {

@@ -11,13 +11,15 @@ use super::failure::error;
 use super::half::OfiHalf;
 use super::info::{Facts, Query};
 use super::library::library;
-use super::mr::{Mr, registration};
+use super::mr::{self, registration};
 use super::survey::Unavailable;
 use crate::attached::Attached;
 use crate::error::{Error, Kind};
+use crate::half::{Fabric, Half, Side};
 use crate::memory::Memory;
-use crate::open::{Fabric, Half, Side};
-use crate::region::{Region, Registration, Rights};
+use crate::region::{Region, Rights};
+use crate::registration::Registration;
+use crate::registration::ofi::Mr;
 
 /// A provider in use: a [`Fabric`].
 #[derive(Debug)]
@@ -105,7 +107,7 @@ impl Domain {
         if let Some(mr) = registered.get(&key).and_then(Weak::upgrade) {
             return Ok(mr);
         }
-        let mr = Arc::new(Mr::new(self.shared.device.clone(), memory, rights)?);
+        let mr = Arc::new(mr::register(self.shared.device.clone(), memory, rights)?);
         // What has ended meanwhile makes room.
         registered.retain(|_, mr| mr.strong_count() > 0);
         registered.insert(key, Arc::downgrade(&mr));

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use libc::iovec;
 
-use super::mr::{Mr, registration};
+use super::mr::registration;
 use crate::region::Slice;
+use crate::registration::ofi::Mr;
 
 /// Places with their descriptors, in order; the first is left free for a header.
 pub(super) struct Gather {

@@ -92,8 +92,8 @@ impl Granted {
 mod tests {
     use super::super::trouble;
     use super::*;
+    use crate::half::Fabric;
     use crate::memory::Pages;
-    use crate::open::Fabric;
 
     #[test]
     fn key_bounds_rights_and_life_are_looked_at() {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::contexts::Contexts;
 use super::endpoint::Endpoint;
-use super::mr::Mr;
+use crate::registration::ofi::Mr;
 
 /// Which lane an end belongs to: both ends' addresses, the lesser first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

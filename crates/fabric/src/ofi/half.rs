@@ -28,8 +28,8 @@ use super::sleeper::Sleeper;
 use super::slots::{self, Slots};
 use crate::error::{Error, Kind};
 use crate::grants::random;
+use crate::half::Half;
 use crate::lane::Lane;
-use crate::open::Half;
 
 pub(super) struct OfiHalf {
     // Dropped in this order: the endpoint first.

@@ -270,7 +270,8 @@ mod tests {
     use super::*;
     use crate::memory::Pages;
     use crate::op::Pieces;
-    use crate::region::{Region, Registration, Rights};
+    use crate::region::{Region, Rights};
+    use crate::registration::Registration;
     use crate::stats::Stats;
 
     fn part(offset: u64, length: u64) -> Part {

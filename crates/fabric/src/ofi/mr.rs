@@ -1,10 +1,9 @@
 //! Memory registered with a provider, as its mode asks for.
 //!
-//! Unsafe here: `Mr` owns the C object and holds both the device and the memory it was made of, so that a
-//! provider never writes into pages that are somebody else's by then.
+//! Unsafe here: `Object` owns the C object and holds its device; the `Mr` around it holds the memory it was made of, and
+//! drops it last, so that a provider never writes into pages that are somebody else's by then.
 #![allow(unsafe_code, reason = "owns a memory registration")]
 
-use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
@@ -19,96 +18,65 @@ use super::info::Facts;
 use crate::error::Error;
 use crate::grants::random;
 use crate::memory::{Memory, size};
-use crate::region::{Region, Registration, Rights};
+use crate::region::{Region, Rights};
+use crate::registration::Registration;
+use crate::registration::ofi::Mr;
 
-/// A registration.
-pub(crate) struct Mr {
-    device: Arc<Device>,
+/// What the provider has of a registration.
+struct Object {
     mr: NonNull<fid_mr>,
-    key: u64,
-    memory: Memory,
+    /// Must outlive it.
+    _device: Arc<Device>,
 }
 
 // SAFETY: the device was opened with `FI_THREAD_SAFE`, and a registration is not changed after it was made.
-unsafe impl Send for Mr {}
+unsafe impl Send for Object {}
 // SAFETY: as above.
-unsafe impl Sync for Mr {}
+unsafe impl Sync for Object {}
 
-impl Mr {
-    pub(super) fn new(device: Arc<Device>, memory: &Memory, rights: Rights) -> Result<Self, Error> {
-        let mut tries = 0;
-        let mr = loop {
-            tries += 1;
-            match register(&device, memory, rights, choose_key(device.facts())?) {
-                // Somebody has the number that we drew.
-                Err(Errno(FI_ENOKEY)) if tries < 8 => {}
-                other => break other,
-            }
-        };
-        let mr = mr.map_err(|errno| {
-            error(device.facts(), &format!("register {}", size(memory.len() as u64)), errno)
-        })?;
-        // SAFETY: made just now.
-        let key = unsafe { fi_mr_key(mr.as_ptr()) };
-        Ok(Mr { device, mr, key, memory: memory.clone() })
-    }
-
-    /// By which operations of ours name it.
-    #[inline]
-    pub(super) fn desc(&self) -> *mut c_void {
-        // SAFETY: alive until `Drop`.
-        unsafe { fi_mr_desc(self.mr.as_ptr()) }
-    }
-
-    /// By which peers name it.
-    pub(super) fn key(&self) -> u64 {
-        self.key
-    }
-
-    /// What peers count from.
-    pub(super) fn start(&self) -> u64 {
-        let by_address = self.device.facts().is_virtual();
-        if by_address { self.memory.address().addr() as u64 } else { 0 }
-    }
-
-    pub(super) fn memory(&self) -> &Memory {
-        &self.memory
-    }
-
-    /// The number of its device.
-    #[inline]
-    pub(super) fn domain(&self) -> u32 {
-        self.device.number()
+impl Drop for Object {
+    fn drop(&mut self) {
+        // SAFETY: made in `register`, closed here only. Where that fails nothing is left to be done.
+        let _ = unsafe { fi_close(self.mr.as_ptr().cast()) };
     }
 }
 
-fn register(
+/// Registers memory with a device.
+pub(super) fn register(device: Arc<Device>, memory: &Memory, rights: Rights) -> Result<Mr, Error> {
+    let mut tries = 0;
+    let mr = loop {
+        tries += 1;
+        match register_as(&device, memory, rights, choose_key(device.facts())?) {
+            // Somebody has the number that we drew.
+            Err(Errno(FI_ENOKEY)) if tries < 8 => {}
+            other => break other,
+        }
+    };
+    let mr = mr.map_err(|errno| {
+        error(device.facts(), &format!("register {}", size(memory.len() as u64)), errno)
+    })?;
+    // SAFETY: made just now.
+    let (desc, key) = unsafe { (fi_mr_desc(mr.as_ptr()), fi_mr_key(mr.as_ptr())) };
+    // What peers count from.
+    let start = if device.facts().is_virtual() { memory.address().addr() as u64 } else { 0 };
+    let domain = device.number();
+    Ok(Mr::new(Box::new(Object { mr, _device: device }), domain, desc, (start, key), memory))
+}
+
+fn register_as(
     device: &Device,
     memory: &Memory,
     rights: Rights,
     key: u64,
 ) -> Result<NonNull<fid_mr>, Errno> {
     let mut mr = null_mut();
-    // SAFETY: the memory lives and is all of one allocation; `Mr` holds it and the device until `Drop`.
+    // SAFETY: the memory lives and is all of one allocation; the `Mr` that is made of this holds it, and the device by its object.
     unsafe {
         let start = memory.address().cast();
         let access = access(rights);
         fi_mr_reg(device.as_ptr(), start, memory.len(), access, 0, key, 0, &mut mr, null_mut())
     }?;
     NonNull::new(mr).ok_or(Errno(libc::EIO))
-}
-
-impl std::fmt::Debug for Mr {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Mr")
-    }
-}
-
-impl Drop for Mr {
-    fn drop(&mut self) {
-        // SAFETY: made in `new`, closed here only. Where that fails nothing is left to be done.
-        let _ = unsafe { fi_close(self.mr.as_ptr().cast()) };
-    }
 }
 
 /// A region's registration with this device. It may be taken off the region at any time.

@@ -14,10 +14,11 @@ use super::device::Device;
 use super::endpoint::{Direction, Endpoint, Remote};
 use super::frame::{Frame, HEADER, Progress, sealed};
 use super::gather::{Gather, Held};
-use super::mr::Mr;
+use super::mr;
 use crate::error::Error;
 use crate::memory::{Memory, Pages};
 use crate::region::{Rights, Slice};
+use crate::registration::ofi::Mr;
 
 pub(super) struct Outgoing {
     /// A buffer for each context: a frame, and room for bytes that are copied behind it.
@@ -72,7 +73,7 @@ impl Outgoing {
         let room = HEADER + room;
         let memory = Memory::allocate(window * room, Pages::Plain)?;
         Ok(Outgoing {
-            buffers: Arc::new(Mr::new(device.clone(), &memory, Rights::NONE)?),
+            buffers: Arc::new(mr::register(device.clone(), &memory, Rights::NONE)?),
             room,
             token,
             progress: Progress::default(),

@@ -9,10 +9,11 @@ use std::sync::Arc;
 use super::device::Device;
 use super::endpoint::Remote;
 use super::frame::PART;
-use super::mr::Mr;
+use super::mr;
 use crate::cut::{Cut, Most};
 use crate::memory::{Memory, Pages};
 use crate::region::{Rights, Slice};
+use crate::registration::ofi::Mr;
 
 pub(super) struct Shelf {
     device: Arc<Device>,
@@ -51,7 +52,7 @@ impl Shelf {
         if matches!(self.state, State::Unmade) {
             let memory = Memory::allocate(PLACES * PLACE, Pages::Plain);
             let readable = Rights { read: true, ..Rights::NONE };
-            let mr = memory.and_then(|memory| Mr::new(self.device.clone(), &memory, readable));
+            let mr = memory.and_then(|memory| mr::register(self.device.clone(), &memory, readable));
             self.state = mr.map_or(State::Refused, |mr| State::Made(Arc::new(mr)));
         }
         matches!(self.state, State::Made(_))

@@ -13,10 +13,11 @@ use super::device::Device;
 use super::endpoint::Endpoint;
 use super::failure::error;
 use super::frame::HEADER;
-use super::mr::Mr;
+use super::mr;
 use crate::error::Error;
 use crate::memory::{Memory, Pages};
 use crate::region::Rights;
+use crate::registration::ofi::Mr;
 
 pub(super) struct Slots {
     mr: Arc<Mr>,
@@ -33,7 +34,7 @@ impl Slots {
 
     pub(super) fn new(device: &Arc<Device>, count: usize) -> Result<Self, Error> {
         let memory = Memory::allocate(count * Self::SIZE, Pages::Plain)?;
-        let mr = Arc::new(Mr::new(device.clone(), &memory, Rights::NONE)?);
+        let mr = Arc::new(mr::register(device.clone(), &memory, Rights::NONE)?);
         Ok(Slots {
             mr,
             contexts: Arc::new(Contexts::new(count)),

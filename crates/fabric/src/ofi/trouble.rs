@@ -15,7 +15,7 @@ use super::offer::Offer;
 use super::outgoing::{Outgoing, Use};
 use super::slots::Slots;
 use super::{choose, survey};
-use crate::open::{Fabric, Side};
+use crate::half::{Fabric, Side};
 use crate::region::Slice;
 use crate::remote::{LaneKind, RemoteRegion};
 use crate::{Completion, Done, Failure, Lane, Memory, Op, Pages, Region, Rights, Work};

@@ -13,7 +13,7 @@ use super::key::Key;
 use super::outgoing::Outgoing;
 use super::ticket::Ticket;
 use crate::error::{Error, Kind};
-use crate::open::deadline;
+use crate::half::deadline;
 
 /// By what a caller is known. With a key or a ticket both ends are authenticated and all is encrypted;
 /// without, nothing is.

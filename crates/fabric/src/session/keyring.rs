@@ -10,7 +10,7 @@ use super::key::{Key, KeyId, NAME_REMEDY, Secret, check_name};
 use super::noise::EPHEMERAL;
 use super::ticket::Ticket;
 use crate::error::{Error, Kind};
-use crate::open::deadline;
+use crate::half::deadline;
 
 /// Keys and tickets. Clones are the same ring: what is added later, doors know at once.
 #[derive(Clone, Default)]

@@ -13,8 +13,8 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-use super::board::{GrantId, PeerBoard};
 use crate::region::Rights;
+use crate::segment::board::{GrantId, PeerBoard};
 
 /// Brings grants from one process to the other.
 #[derive(Debug)]
@@ -172,7 +172,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     };
     if let Some((_, granted)) = parse(bytes, vec![file]) {
         // Not sealed: whatever the message says, it is not mapped.
-        let mapped = super::mapping::Pages::map_sealed(
+        let mapped = crate::segment::mapping::Pages::map_sealed(
             &granted.file,
             usize::try_from(granted.length).unwrap_or(usize::MAX),
             rustix::mm::ProtFlags::READ,

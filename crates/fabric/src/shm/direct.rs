@@ -2,13 +2,13 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use super::board::GrantId;
 use super::lane::Connection;
-use super::mapping::PeerMapping;
 use super::process::Direction;
 use crate::op::{Failure, Work};
 use crate::region::{Rights, Slice};
 use crate::remote::{Reach, Target, Window};
+use crate::segment::board::GrantId;
+use crate::segment::mapping::PeerMapping;
 
 /// What came of an attempt. Small, so that it stays in registers on its way up.
 #[derive(Clone, Copy, PartialEq, Eq)]

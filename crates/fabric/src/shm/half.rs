@@ -16,15 +16,15 @@ use rustix::net::{
 };
 
 use super::Config;
-use super::board::{Board, PeerBoard};
 use super::courier::{Courier, Received, receive, send};
 use super::lane::{Connection, ShmLane};
 use super::offer::{Offer, boot_id};
 use super::process::{Credentials, Process};
 use crate::error::{Error, Kind};
 use crate::grants::random;
+use crate::half::{Half, Side, deadline};
 use crate::lane::Lane;
-use crate::open::{Half, Side, deadline};
+use crate::segment::board::{Board, PeerBoard};
 
 pub(super) struct ShmHalf {
     config: Config,

@@ -7,12 +7,9 @@ use std::time::Duration;
 
 use rustix::event::epoll;
 
-use super::board::{Board, GrantId, PeerBoard};
 use super::courier::{Courier, Granted};
 use super::direct::{Verdict, direct, peek, poke};
-use super::doorbell::{ASLEEP, ASLEEP_FOR_ROOM, AWAKE, Flag, announce, must_wake};
 use super::fence::Fence;
-use super::mapping::{PeerMapping, is_huge};
 use super::process::Process;
 use super::ring::Ring;
 use super::share::shareable;
@@ -23,6 +20,9 @@ use crate::lane::{Caps, Lane, LentPath, number};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Granter, Region, Slice};
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
+use crate::segment::board::{Board, GrantId, PeerBoard};
+use crate::segment::doorbell::{ASLEEP, ASLEEP_FOR_ROOM, AWAKE, Flag, announce, must_wake};
+use crate::segment::mapping::{PeerMapping, is_huge};
 use crate::stats::Stats;
 
 /// What two ends have when they have met.

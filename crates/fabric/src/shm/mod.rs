@@ -3,16 +3,13 @@
 //!
 //! The mapping is the right: a region is granted as a memfd that nobody can shorten, read-only where
 //! peers may only read. Everything lives in descriptors, so a crash leaves nothing behind. Each end
-//! writes only its own board (`board.rs`), which the other maps read-only.
+//! writes only its own board (`segment/board.rs`), which the other maps read-only.
 
-mod board;
 mod courier;
 mod direct;
-mod doorbell;
 mod fence;
 mod half;
 mod lane;
-mod mapping;
 mod offer;
 mod process;
 mod ring;
@@ -23,11 +20,10 @@ mod trouble;
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::half::{Fabric, Half, Side, register_software};
 use crate::memory::Memory;
-use crate::open::{Fabric, Half, Side, register_software};
 use crate::region::{Region, Rights};
 
-pub(crate) use mapping::PeerMapping;
 pub(crate) use offer::boot_id;
 
 /// Makes lanes to other processes of this host.

@@ -10,8 +10,9 @@
 use std::io;
 use std::sync::Arc;
 
-use super::board::{Board, PeerBoard, RING};
-use crate::engine::{Part, Stream};
+use crate::engine::Stream;
+use crate::part::Part;
+use crate::segment::board::{Board, PeerBoard, RING};
 
 pub(super) struct Ring {
     board: Arc<Board>,

@@ -14,7 +14,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use super::half::ShmHalf;
 use super::offer::Offer;
 use super::{Config, Shm};
-use crate::open::{Fabric, Half, Side};
+use crate::half::{Fabric, Half, Side};
 use crate::remote::Reach;
 use crate::{Done, Failure, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights};
 

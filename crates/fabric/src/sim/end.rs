@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::call::{Answer, Change, Request, scatter};
 use crate::grants::Grants;
+use crate::half::Side;
 use crate::op::{Completion, Done, Failure, Op, OpKind, Work};
-use crate::open::Side;
 use crate::region::Rights;
 
 /// One end of a lane.

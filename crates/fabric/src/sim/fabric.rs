@@ -10,9 +10,9 @@ use super::lane::SimLane;
 use super::offer::Offer;
 use super::world::World;
 use crate::error::{Error, Kind};
+use crate::half::{Fabric, Half, Side, register_software};
 use crate::lane::Lane;
 use crate::memory::Memory;
-use crate::open::{Fabric, Half, Side, register_software};
 use crate::region::{Region, Rights};
 
 /// A host's end of a rail. Made by [`World::fabric`].

@@ -9,7 +9,7 @@ use snow::TransportState;
 use super::hello::HELLO;
 use super::noise;
 use super::terms::{Met, Terms};
-use crate::open::Side;
+use crate::half::Side;
 
 pub(super) struct Caller {
     socket: TcpStream,

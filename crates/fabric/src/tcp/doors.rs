@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::hello::hello;
 use super::offer::Offer;
 use super::{Callers, Config, HELLO, MOST_STREAMS, Tcp};
-use crate::open::{Fabric, Half, Side};
+use crate::half::{Fabric, Half, Side};
 use crate::{Error, Lane};
 
 /// Delivers every connection it can, as long as the process lives.

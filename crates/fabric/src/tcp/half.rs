@@ -19,9 +19,9 @@ use super::terms::{Met, Terms, refused};
 use super::{Config, MOST_STREAMS};
 use crate::error::{Error, Kind};
 use crate::grants::random;
+use crate::half::{Half, Side, deadline};
 use crate::keepalive;
 use crate::lane::Lane;
-use crate::open::{Half, Side, deadline};
 
 pub(super) struct TcpHalf {
     config: Config,

@@ -26,8 +26,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::half::{Fabric, Half, Side, register_software};
 use crate::memory::Memory;
-use crate::open::{Fabric, Half, Side, register_software};
 use crate::region::{Region, Rights};
 
 pub use callers::Callers;

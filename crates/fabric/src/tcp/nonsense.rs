@@ -11,7 +11,7 @@ use super::half::TcpHalf;
 use super::hello::hello;
 use super::offer::{Offer, Way};
 use super::{Config, Tcp};
-use crate::open::{Fabric, Half, Side};
+use crate::half::{Fabric, Half, Side};
 use crate::{Failure, Lane, Memory, Op, Pages, Rights};
 
 /// A lane, and a socket at the other end of it that may say anything.

@@ -16,8 +16,9 @@ use snow::TransportState;
 
 use super::noise::{LENGTH, TAG};
 use super::socket::Socket;
-use crate::engine::{Part, Stream};
+use crate::engine::Stream;
 use crate::memory::copy::copy;
+use crate::part::Part;
 
 pub(super) struct Sealed {
     socket: Socket,

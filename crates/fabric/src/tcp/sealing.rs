@@ -18,7 +18,7 @@ use super::sealed::{RECORD, Sealed};
 use super::terms::Terms;
 use super::{Config, Tcp};
 use crate::engine::Stream;
-use crate::open::{Fabric, Half, Side};
+use crate::half::{Fabric, Half, Side};
 use crate::{Completion, Done, Failure, Lane, Memory, Op, Pages, Region, Rights, wait};
 
 fn encrypted() -> Tcp {

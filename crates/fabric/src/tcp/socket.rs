@@ -8,7 +8,8 @@ use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use crate::engine::{Part, Stream};
+use crate::engine::Stream;
+use crate::part::Part;
 
 pub(super) struct Socket(TcpStream);
 

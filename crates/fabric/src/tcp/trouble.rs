@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::offer::{Offer, Way};
 use super::{Config, Tcp};
-use crate::open::{Fabric, Side};
+use crate::half::{Fabric, Side};
 use crate::{Completion, Done, Failure, Lane, Memory, Op, Pages, Region, Rights};
 
 const LIMIT: Duration = Duration::from_secs(20);

@@ -17,14 +17,16 @@ use super::context::Context;
 use super::device::AskError;
 use super::events::Incidents;
 use super::half::VerbsHalf;
-use super::keyring::Keyring;
-use super::mr::{Mr, is_registered};
+use super::mr::{self, is_registered};
 use super::rail::Rail;
 use super::survey::list;
 use crate::error::{Error, Kind};
+use crate::half::{Fabric, Half, Side};
 use crate::memory::Memory;
-use crate::open::{Fabric, Half, Side};
-use crate::region::{Region, Registration, Rights};
+use crate::region::{Region, Rights};
+use crate::registration::Registration;
+use crate::registration::verbs::Keyring;
+use crate::registration::verbs::Mr;
 
 /// A device in use: a [`Fabric`].
 #[derive(Debug)]
@@ -101,7 +103,7 @@ impl Domain {
             return Ok(mr);
         }
         let Rail { pd, choice, .. } = &*self.rail;
-        let mr = Arc::new(Mr::new(&choice.device, pd.clone(), memory, rights)?);
+        let mr = Arc::new(mr::register(&choice.device, pd.clone(), memory, rights)?);
         // What has ended meanwhile makes room.
         registered.retain(|_, mr| mr.strong_count() > 0);
         registered.insert(key, Arc::downgrade(&mr));

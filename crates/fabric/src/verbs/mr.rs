@@ -1,7 +1,7 @@
 //! Memory registered with a device.
 //!
-//! Unsafe here: `Mr` owns the C object and holds both the domain and the memory it was made of, so
-//! that a device never writes into pages that are somebody else's by then.
+//! Unsafe here: `Object` owns the C object and holds its domain; the `Mr` around it holds the memory it was made of, and
+//! drops it last, so that a device never writes into pages that are somebody else's by then.
 #![allow(unsafe_code, reason = "owns a memory registration")]
 
 use std::ffi::c_void;
@@ -16,94 +16,61 @@ use rustix::process::{Resource, getrlimit};
 use super::domain::Pd;
 use crate::error::{Error, Kind};
 use crate::memory::{Memory, size};
-use crate::region::{Region, Registration, Rights, Slice};
+use crate::region::{Region, Rights, Slice};
+use crate::registration::Registration;
+use crate::registration::verbs::Mr;
 
-/// A registration.
-pub(crate) struct Mr {
+/// What the device has of a registration.
+struct Object {
     pd: Arc<Pd>,
     mr: NonNull<ibv_mr>,
-    lkey: u32,
-    rkey: u32,
-    memory: Memory,
 }
 
 // SAFETY: libibverbs' objects may be used from any thread, and from several at once.
-unsafe impl Send for Mr {}
+unsafe impl Send for Object {}
 // SAFETY: as above.
-unsafe impl Sync for Mr {}
+unsafe impl Sync for Object {}
 
-impl Mr {
-    pub(super) fn new(
-        device: &str,
-        pd: Arc<Pd>,
-        memory: &Memory,
-        rights: Rights,
-    ) -> Result<Self, Error> {
-        let verbs = pd.context().verbs();
-        let (address, length) = (memory.address().cast::<c_void>(), memory.len());
-        let access = access(rights);
-        // SAFETY: `Mr` holds the domain and the memory until `Drop`.
-        let relaxed = unsafe {
-            let iova = address.addr() as u64;
-            verbs.ibv_reg_mr_iova2(pd.as_ptr(), address, length, iova, access | RELAXED)
-        };
-        let mr = relaxed.unwrap_or_else(|| {
-            let access = access.cast_signed();
-            // SAFETY: as above.
-            unsafe { verbs.ibv_reg_mr(pd.as_ptr(), address, length, access) }
-        });
-        let mr = mr.map_err(|errno| explain(device, length as u64, errno))?;
-        // SAFETY: made just now.
-        let (lkey, rkey) = unsafe { ((*mr.as_ptr()).lkey, (*mr.as_ptr()).rkey) };
-        Ok(Mr { pd, mr, lkey, rkey, memory: memory.clone() })
-    }
-
-    /// The key by which our own work requests name this memory.
-    #[inline]
-    pub(super) fn lkey(&self) -> u32 {
-        self.lkey
-    }
-
-    /// The key by which peers name it.
-    pub(super) fn rkey(&self) -> u32 {
-        self.rkey
-    }
-
-    pub(super) fn memory(&self) -> &Memory {
-        &self.memory
-    }
-
-    /// Whether queue pairs of this domain may use it.
-    #[inline]
-    pub(super) fn is_of(&self, pd: &Arc<Pd>) -> bool {
-        Arc::ptr_eq(&self.pd, pd)
-    }
-
-    /// The number of its domain.
-    pub(super) fn domain(&self) -> u32 {
-        self.pd.number()
-    }
-}
-
-impl std::fmt::Debug for Mr {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Mr")
-    }
-}
-
-impl Drop for Mr {
+impl Drop for Object {
     fn drop(&mut self) {
-        // SAFETY: made in `new`, freed here only. After the device went away this may fail, and
+        // SAFETY: made in `register`, freed here only. After the device went away this may fail, and
         // leaves nothing to be done.
         let _ = unsafe { self.pd.context().verbs().ibv_dereg_mr(self.mr.as_ptr()) };
     }
+}
+
+/// Registers memory with a domain.
+pub(super) fn register(
+    device: &str,
+    pd: Arc<Pd>,
+    memory: &Memory,
+    rights: Rights,
+) -> Result<Mr, Error> {
+    let verbs = pd.context().verbs();
+    let (address, length) = (memory.address().cast::<c_void>(), memory.len());
+    let access = access(rights);
+    // SAFETY: the `Mr` made below holds the domain, by its object, and the memory until both are gone.
+    let relaxed = unsafe {
+        let iova = address.addr() as u64;
+        verbs.ibv_reg_mr_iova2(pd.as_ptr(), address, length, iova, access | RELAXED)
+    };
+    let mr = relaxed.unwrap_or_else(|| {
+        let access = access.cast_signed();
+        // SAFETY: as above.
+        unsafe { verbs.ibv_reg_mr(pd.as_ptr(), address, length, access) }
+    });
+    let mr = mr.map_err(|errno| explain(device, length as u64, errno))?;
+    // SAFETY: made just now.
+    let keys = unsafe { ((*mr.as_ptr()).lkey, (*mr.as_ptr()).rkey) };
+    let domain = pd.number();
+    Ok(Mr::new(Box::new(Object { pd, mr }), domain, keys, memory))
 }
 
 /// Whether a region is registered with this domain.
 #[inline]
 pub(super) fn is_registered(region: &Region, pd: &Arc<Pd>) -> bool {
     match region.registration() {
-        Registration::Verbs(mr) => mr.is_of(pd),
+        Registration::Verbs(mr) => mr.domain() == pd.number(),
         Registration::Several(keys) => keys.verbs.lkey(pd.number()).is_some(),
         Registration::Ofi(_) | Registration::Software | Registration::Near => false,
     }
@@ -123,8 +90,8 @@ pub(super) fn lkey(slice: &Slice, domain: u32) -> u32 {
 /// The key for peers of this domain's lanes, if the region is registered with it.
 pub(super) fn rkey(region: &Region, pd: &Arc<Pd>) -> Option<u32> {
     match region.registration() {
-        Registration::Verbs(mr) => mr.is_of(pd).then(|| mr.rkey()),
-        Registration::Several(keys) => keys.verbs.rkey(pd),
+        Registration::Verbs(mr) => (mr.domain() == pd.number()).then(|| mr.rkey()),
+        Registration::Several(keys) => keys.verbs.rkey(pd.number()),
         Registration::Ofi(_) | Registration::Software | Registration::Near => None,
     }
 }

@@ -13,13 +13,14 @@ use super::context::Context;
 use super::device::Limits;
 use super::domain::Pd;
 use super::events::Events;
-use super::mr::Mr;
+use super::mr;
 use super::port::{LinkLayer, Port};
 use super::receives::SharedReceives;
 use crate::attached::Attached;
 use crate::error::{Error, Kind};
 use crate::memory::{Memory, Pages};
 use crate::region::Rights;
+use crate::registration::verbs::Mr;
 
 pub(super) struct Rail {
     pub(super) pd: Arc<Pd>,
@@ -124,7 +125,7 @@ fn check(
 
 fn scrap(pd: &Arc<Pd>, choice: &Choice) -> Result<Arc<Mr>, Error> {
     let memory = Memory::allocate(4096, Pages::Plain)?;
-    Ok(Arc::new(Mr::new(&choice.device, pd.clone(), &memory, Rights::NONE)?))
+    Ok(Arc::new(mr::register(&choice.device, pd.clone(), &memory, Rights::NONE)?))
 }
 
 fn events(context: Arc<Context>, choice: &Choice) -> Result<Events, Error> {

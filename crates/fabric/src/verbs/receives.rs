@@ -15,11 +15,12 @@ use super::chain::Chain;
 use super::config::Sizes;
 use super::datagram::HEADER;
 use super::domain::Pd;
-use super::mr::{Mr, lkey};
+use super::mr::lkey;
 use super::qp::Qp;
 use super::srq::Srq;
 use crate::op::{Failure, Op};
 use crate::over::Over;
+use crate::registration::verbs::Mr;
 use crate::slab::Slab;
 
 /// Marks the numbers of receives: the kind of a request that failed is known by its number only.

@@ -235,7 +235,8 @@ mod tests {
     use super::*;
     use crate::memory::{Memory, Pages};
     use crate::op::Completion;
-    use crate::region::{Region, Registration, Rights};
+    use crate::region::{Region, Rights};
+    use crate::registration::Registration;
     use crate::remote::{Reach, Target, Window};
 
     use crate::stats::Stats;

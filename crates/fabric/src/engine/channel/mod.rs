@@ -7,9 +7,9 @@ use std::collections::VecDeque;
 
 use super::core::Core;
 use super::frame::{Header, Kind, reason, reason_number};
-use super::part::Part;
 use super::stream::Stream;
 use crate::op::Failure;
+use crate::part::Part;
 use incoming::{Incoming, Sink};
 use outgoing::{Outgoing, PARTS, Payload};
 

@@ -9,9 +9,9 @@ use std::io::ErrorKind;
 use super::Channel;
 use crate::engine::core::Core;
 use crate::engine::frame::{Header, Kind};
-use crate::engine::part::{Part, append};
 use crate::engine::stream::Stream;
 use crate::op::Failure;
+use crate::part::{Part, append};
 use crate::region::Slice;
 
 pub(super) struct Outgoing {

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::history::small;
 use super::{RAILS, Stage};
+use crate::half::register_software;
 use crate::link::Config;
 use crate::memory::{Memory, Pages};
 use crate::op::{Completion, Done, Failure, Op, Work};
-use crate::open::register_software;
 use crate::region::{Region, Rights};
 use crate::remote::Window;
 use crate::sim::Faults;

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::super::core::Core;
 use super::Dice;
+use crate::half::register_software;
 use crate::memory::{Memory, Pages};
 use crate::op::{Completion, Done, Failure, Op, Work};
-use crate::open::register_software;
 use crate::region::{Region, Rights, Slice};
 use crate::remote::Window;
 

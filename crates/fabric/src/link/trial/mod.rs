@@ -19,7 +19,7 @@ use super::control::{Class, Plan};
 use super::core::{Connection, Core, Parts};
 use super::shop::{Finished, Job, Shop, Ways};
 use crate::error::Error;
-use crate::open::Fabric;
+use crate::half::Fabric;
 use crate::sim::{self, World};
 
 /// Two ends of a link, and the world between them.

@@ -13,7 +13,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 
 use super::Shared;
 use super::half_open::{HalfOpen, Next, slow, too_many};
-use crate::open::deadline;
+use crate::half::deadline;
 use crate::session::connection::{Opened, Session};
 use crate::session::host::{No, Rules};
 use crate::session::refusal::Reason;

@@ -22,7 +22,7 @@ use self::queue::Queue;
 use super::connection::Session;
 use super::host::Rules;
 use crate::error::{Error, Kind};
-use crate::open::deadline;
+use crate::half::deadline;
 
 /// A listening address, with a thread of its own that shakes hands with all callers at once. Dropping
 /// it ends the thread; sessions that came through stay.

@@ -16,19 +16,19 @@ use rustix::mm::ProtFlags;
 
 use super::doorbell::Flag;
 use super::mapping::{Pages, is_huge};
-use crate::engine::Part;
 use crate::memory::copy::copy;
+use crate::part::Part;
 
 /// Our own board.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(crate) struct Board {
     file: OwnedFd,
     pages: Pages,
 }
 
 impl Board {
     /// `probe`: any number that is unlikely elsewhere.
-    pub(super) fn new(probe: u64) -> io::Result<Self> {
+    pub(crate) fn new(probe: u64) -> io::Result<Self> {
         let file = memfd_create("wirelane-board", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&file, SIZE as u64)?;
         let pages = Pages::map(&file, SIZE, ProtFlags::READ | ProtFlags::WRITE)?;
@@ -39,58 +39,58 @@ impl Board {
         Ok(Board { file, pages })
     }
 
-    pub(super) fn file(&self) -> BorrowedFd<'_> {
+    pub(crate) fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
     /// Sets the mark of the record at this position, which is one of a line.
     #[inline]
-    pub(super) fn set_mark(&self, at: u64, mark: u64) {
+    pub(crate) fn set_mark(&self, at: u64, mark: u64) {
         self.pages.number(DATA + line(at)).store(mark, Ordering::Release);
     }
 
-    pub(super) fn set_head(&self, head: u64) {
+    pub(crate) fn set_head(&self, head: u64) {
         self.pages.number(HEAD).store(head, Ordering::Release);
     }
 
     /// Nothing more will be written.
-    pub(super) fn set_ended(&self) {
+    pub(crate) fn set_ended(&self) {
         self.pages.number(ENDED).store(1, Ordering::Release);
     }
 
-    pub(super) fn sleeping(&self) -> Sleeping<'_> {
+    pub(crate) fn sleeping(&self) -> Sleeping<'_> {
         Sleeping(self.pages.word(SLEEPING))
     }
 
     /// From now on the grant holds.
-    pub(super) fn set_granted(&self, grant: GrantId) {
+    pub(crate) fn set_granted(&self, grant: GrantId) {
         self.pages.word(SLOT + 4 * grant.slot).store(grant.generation, Ordering::SeqCst);
     }
 
     /// The grant does not hold any more; a later one in its slot is left alone.
-    pub(super) fn revoke(&self, grant: GrantId) {
+    pub(crate) fn revoke(&self, grant: GrantId) {
         let word = self.pages.word(SLOT + 4 * grant.slot);
         let _ = word.compare_exchange(grant.generation, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    pub(super) fn still_holds(&self, grant: GrantId) -> bool {
+    pub(crate) fn still_holds(&self, grant: GrantId) -> bool {
         let word = self.pages.word(SLOT + 4 * grant.slot);
         word.load(Ordering::Relaxed) == grant.generation
     }
 
     /// Where the peer's kernel finds a number that the peer can read in the board too.
-    pub(super) fn probe_address(&self) -> u64 {
+    pub(crate) fn probe_address(&self) -> u64 {
         self.pages.at(PROBE).addr() as u64
     }
 
     /// Says which grant of the peer's we touch right now. Its owner takes it back only in between.
     #[inline]
-    pub(super) fn touch(&self, grant: GrantId) {
+    pub(crate) fn touch(&self, grant: GrantId) {
         self.pages.number(TOUCHING).store(grant.mark(), Ordering::SeqCst);
     }
 
     #[inline]
-    pub(super) fn let_go(&self) {
+    pub(crate) fn let_go(&self) {
         self.pages.number(TOUCHING).store(0, Ordering::Release);
     }
 
@@ -98,7 +98,7 @@ impl Board {
     ///
     /// # Safety
     /// The parts are readable during the call.
-    pub(super) unsafe fn fill(&self, at: u64, parts: &[Part], length: usize) {
+    pub(crate) unsafe fn fill(&self, at: u64, parts: &[Part], length: usize) {
         walk(at, parts, length, |place, part, count| {
             // SAFETY: within the ring, up to its end; the part is readable by the caller's word.
             unsafe { copy(self.pages.at(DATA + place), part, count) };
@@ -108,20 +108,20 @@ impl Board {
 
 #[cfg(test)]
 impl Board {
-    pub(super) fn head_for_test(&self) -> *mut u8 {
+    pub(crate) fn head_for_test(&self) -> *mut u8 {
         self.pages.at(HEAD)
     }
 }
 
 /// The peer's board.
 #[derive(Debug)]
-pub(super) struct PeerBoard {
+pub(crate) struct PeerBoard {
     pages: Pages,
 }
 
 impl PeerBoard {
     /// Maps it for reading, if nobody can shorten it.
-    pub(super) fn new(file: &OwnedFd) -> io::Result<Self> {
+    pub(crate) fn new(file: &OwnedFd) -> io::Result<Self> {
         if is_huge(file)? {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "huge pages can be torn out"));
         }
@@ -129,39 +129,39 @@ impl PeerBoard {
     }
 
     #[inline]
-    pub(super) fn mark(&self, at: u64) -> u64 {
+    pub(crate) fn mark(&self, at: u64) -> u64 {
         self.pages.number(DATA + line(at)).load(Ordering::Acquire)
     }
 
-    pub(super) fn head(&self) -> u64 {
+    pub(crate) fn head(&self) -> u64 {
         self.pages.number(HEAD).load(Ordering::Acquire)
     }
 
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.pages.number(ENDED).load(Ordering::Acquire) != 0
     }
 
-    pub(super) fn sleeping(&self) -> Sleeping<'_> {
+    pub(crate) fn sleeping(&self) -> Sleeping<'_> {
         Sleeping(self.pages.word(SLEEPING))
     }
 
     /// Whether a grant still holds.
     #[inline]
-    pub(super) fn holds(&self, grant: GrantId) -> bool {
+    pub(crate) fn holds(&self, grant: GrantId) -> bool {
         self.pages.word(SLOT + 4 * grant.slot).load(Ordering::SeqCst) == grant.generation
     }
 
     /// Whether the peer touches this grant of ours right now.
-    pub(super) fn touches(&self, grant: GrantId) -> bool {
+    pub(crate) fn touches(&self, grant: GrantId) -> bool {
         self.touching() == grant.mark()
     }
 
     /// Which grant of ours the peer touches right now: none if zero.
-    pub(super) fn touching(&self) -> u64 {
+    pub(crate) fn touching(&self) -> u64 {
         self.pages.number(TOUCHING).load(Ordering::SeqCst)
     }
 
-    pub(super) fn probe(&self) -> u64 {
+    pub(crate) fn probe(&self) -> u64 {
         self.pages.number(PROBE).load(Ordering::Relaxed)
     }
 
@@ -169,7 +169,7 @@ impl PeerBoard {
     ///
     /// # Safety
     /// The parts are writable during the call.
-    pub(super) unsafe fn drain(&self, at: u64, parts: &[Part], length: usize) {
+    pub(crate) unsafe fn drain(&self, at: u64, parts: &[Part], length: usize) {
         walk(at, parts, length, |place, part, count| {
             // SAFETY: within the ring, up to its end; the part is writable by the caller's word.
             unsafe { copy(part, self.pages.at(DATA + place), count) };
@@ -203,14 +203,14 @@ fn walk(
 
 /// Which slot of a board tells whether a grant holds, and what stands there while it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct GrantId {
+pub(crate) struct GrantId {
     slot: usize,
     generation: u32,
 }
 
 impl GrantId {
     /// By the grant's key; `None` if boards have no such slot.
-    pub(super) fn of(key: u128) -> Option<Self> {
+    pub(crate) fn of(key: u128) -> Option<Self> {
         let slot = usize::from(key as u16);
         // Zero stands in slots of grants that do not hold.
         let generation = (key >> 16) as u32 | 1;
@@ -224,7 +224,7 @@ impl GrantId {
 }
 
 /// The word that tells whether an end sleeps.
-pub(super) struct Sleeping<'b>(&'b AtomicU32);
+pub(crate) struct Sleeping<'b>(&'b AtomicU32);
 
 impl Flag for Sleeping<'_> {
     fn store(&self, value: u32) {
@@ -271,5 +271,5 @@ const SLOT: usize = 4096;
 const SLOTS: usize = 4096;
 const DATA: usize = SLOT + 4 * SLOTS + 4096 - (SLOT + 4 * SLOTS) % 4096;
 /// Bytes of the ring: a few of the pieces that large messages are cut into, and small beside a cache.
-pub(super) const RING: usize = 256 << 10;
+pub(crate) const RING: usize = 256 << 10;
 const SIZE: usize = DATA + RING;

@@ -5,7 +5,7 @@
 //! tries every order.
 
 /// A word of an end's board that tells whether it sleeps.
-pub(super) trait Flag {
+pub(crate) trait Flag {
     fn store(&self, value: u32);
     fn load(&self) -> u32;
     /// Orders what was written before it and what is read after it, for everybody.
@@ -13,21 +13,21 @@ pub(super) trait Flag {
 }
 
 /// Awake.
-pub(super) const AWAKE: u32 = 0;
+pub(crate) const AWAKE: u32 = 0;
 /// Asleep until there is something to read.
-pub(super) const ASLEEP: u32 = 1;
+pub(crate) const ASLEEP: u32 = 1;
 /// Asleep until there is something to read, or room to write.
-pub(super) const ASLEEP_FOR_ROOM: u32 = 2;
+pub(crate) const ASLEEP_FOR_ROOM: u32 = 2;
 
 /// Says that its owner is about to sleep. It must look for news after this, and sleep if there is none.
-pub(super) fn announce<F: Flag>(own: &F, state: u32) {
+pub(crate) fn announce<F: Flag>(own: &F, state: u32) {
     own.store(state);
     F::fence();
 }
 
 /// Whether the peer must be woken, after something was written for it to read (`news`), or room was
 /// made for it to write.
-pub(super) fn must_wake<F: Flag>(peer: &F, news: bool) -> bool {
+pub(crate) fn must_wake<F: Flag>(peer: &F, news: bool) -> bool {
     F::fence();
     match peer.load() {
         AWAKE => false,

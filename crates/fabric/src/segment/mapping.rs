@@ -20,7 +20,7 @@ use crate::region::Slice;
 
 /// Mapped pages.
 #[derive(Debug)]
-pub(super) struct Pages {
+pub(crate) struct Pages {
     address: NonNull<u8>,
     length: usize,
 }
@@ -31,7 +31,7 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    pub(super) fn map(file: impl AsFd, length: usize, rights: ProtFlags) -> io::Result<Self> {
+    pub(crate) fn map(file: impl AsFd, length: usize, rights: ProtFlags) -> io::Result<Self> {
         // SAFETY: the kernel chooses the place, so no mapping of anybody's is replaced.
         let address = unsafe { mmap(null_mut(), length, rights, MapFlags::SHARED, file, 0) }?;
         let address = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -39,7 +39,7 @@ impl Pages {
     }
 
     /// Maps a file of somebody else's, which must be long enough and stay so.
-    pub(super) fn map_sealed(file: &OwnedFd, least: usize, rights: ProtFlags) -> io::Result<Self> {
+    pub(crate) fn map_sealed(file: &OwnedFd, least: usize, rights: ProtFlags) -> io::Result<Self> {
         let wrong = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
         let needed = SealFlags::SHRINK | SealFlags::GROW;
         let seals = fcntl_get_seals(file).map_err(|_| wrong("it is no memfd"))?;
@@ -54,7 +54,7 @@ impl Pages {
     }
 
     #[inline]
-    pub(super) fn at(&self, offset: usize) -> *mut u8 {
+    pub(crate) fn at(&self, offset: usize) -> *mut u8 {
         debug_assert!(offset < self.length);
         self.address.as_ptr().wrapping_add(offset)
     }
@@ -62,7 +62,7 @@ impl Pages {
 
 /// Whether a file has huge pages. Who may write such a file can give its pages back to the system, and if
 /// there is none left, whoever touches them next dies.
-pub(super) fn is_huge(file: &OwnedFd) -> io::Result<bool> {
+pub(crate) fn is_huge(file: &OwnedFd) -> io::Result<bool> {
     const HUGETLBFS: i64 = 0x9584_58f6;
     Ok(rustix::fs::fstatfs(file)?.f_type & 0xffff_ffff == HUGETLBFS)
 }
@@ -83,7 +83,7 @@ pub(crate) struct PeerMapping {
 }
 
 impl PeerMapping {
-    pub(super) fn new(
+    pub(crate) fn new(
         file: &OwnedFd,
         length: usize,
         writable: bool,
@@ -95,20 +95,20 @@ impl PeerMapping {
         Ok(PeerMapping { pages, board, grant })
     }
 
-    pub(super) fn grant(&self) -> GrantId {
+    pub(crate) fn grant(&self) -> GrantId {
         self.grant
     }
 
     /// Whether its owner still has it. To be asked after `Board::touch`.
     #[inline]
-    pub(super) fn is_granted(&self) -> bool {
+    pub(crate) fn is_granted(&self) -> bool {
         self.board.holds(self.grant)
     }
 
     /// Copies slices of ours to `offset` on. The caller has checked the window's bounds, which lie
     /// within the pages.
     #[inline]
-    pub(super) fn write(&self, slices: &[Slice], mut offset: usize) {
+    pub(crate) fn write(&self, slices: &[Slice], mut offset: usize) {
         for slice in slices {
             assert!(offset + slice.len() <= self.pages.length);
             // SAFETY: just checked; the slice holds its bytes. If both are the same pages of one
@@ -122,7 +122,7 @@ impl PeerMapping {
 
     /// As [`PeerMapping::write`], of bytes of ours that nobody else writes.
     #[inline]
-    pub(super) fn write_bytes(&self, bytes: &[u8], offset: usize) {
+    pub(crate) fn write_bytes(&self, bytes: &[u8], offset: usize) {
         assert!(offset + bytes.len() <= self.pages.length);
         // SAFETY: just checked; `bytes` is borrowed, and no part of these pages.
         unsafe { copy(self.pages.at_end(offset), bytes.as_ptr(), bytes.len()) };
@@ -130,7 +130,7 @@ impl PeerMapping {
 
     /// Copies bytes from `offset` on into slices of ours.
     #[inline]
-    pub(super) fn read(&self, slices: &[Slice], mut offset: usize) {
+    pub(crate) fn read(&self, slices: &[Slice], mut offset: usize) {
         fence(Ordering::Acquire);
         for slice in slices {
             assert!(offset + slice.len() <= self.pages.length);
@@ -141,7 +141,7 @@ impl PeerMapping {
     }
 
     /// The number at an aligned offset, which the caller has checked to lie within the window.
-    pub(super) fn number(&self, offset: usize) -> &AtomicU64 {
+    pub(crate) fn number(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset + 8 <= self.pages.length);
         // SAFETY: eight aligned bytes within the pages, which live as long as `self`.
         unsafe { AtomicU64::from_ptr(self.pages.at(offset).cast()) }

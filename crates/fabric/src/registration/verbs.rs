@@ -8,11 +8,59 @@
 //! an operation makes the device refuse, which ends the lane, and nothing worse: a device checks addresses
 //! as well as keys, and at the addresses of memory that lives there is no other memory.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::domain::Pd;
-use super::mr::Mr;
+use crate::memory::Memory;
+
+/// A memory's registration with one domain.
+pub(crate) struct Mr {
+    /// The device's own object. It goes first: a device must not write into pages that are somebody else's by then.
+    _object: Box<dyn Send + Sync>,
+    domain: u32,
+    lkey: u32,
+    rkey: u32,
+    memory: Memory,
+}
+
+impl Mr {
+    pub(crate) fn new(
+        object: Box<dyn Send + Sync>,
+        domain: u32,
+        (lkey, rkey): (u32, u32),
+        memory: &Memory,
+    ) -> Self {
+        Mr { _object: object, domain, lkey, rkey, memory: memory.clone() }
+    }
+
+    /// The key by which our own work requests name this memory.
+    #[inline]
+    pub(crate) fn lkey(&self) -> u32 {
+        self.lkey
+    }
+
+    /// The key by which peers name it.
+    pub(crate) fn rkey(&self) -> u32 {
+        self.rkey
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// The number of its domain.
+    #[inline]
+    pub(crate) fn domain(&self) -> u32 {
+        self.domain
+    }
+}
+
+impl fmt::Debug for Mr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Mr")
+    }
+}
 
 /// A region's registrations, at most one with each domain.
 #[derive(Debug, Default)]
@@ -24,21 +72,21 @@ pub(crate) struct Keyring {
 
 impl Keyring {
     /// With how many domains a region can be registered at a time.
-    pub(super) const MOST: usize = 16;
+    pub(crate) const MOST: usize = 16;
 
     /// The key by which work requests of this domain name the memory.
     #[inline]
-    pub(super) fn lkey(&self, domain: u32) -> Option<u32> {
+    pub(crate) fn lkey(&self, domain: u32) -> Option<u32> {
         self.slots.get(domain)
     }
 
     /// The key by which peers name it over lanes of this domain.
-    pub(super) fn rkey(&self, pd: &Arc<Pd>) -> Option<u32> {
-        self.mrs().iter().find(|mr| mr.is_of(pd)).map(|mr| mr.rkey())
+    pub(crate) fn rkey(&self, domain: u32) -> Option<u32> {
+        self.mrs().iter().find(|mr| mr.domain() == domain).map(|mr| mr.rkey())
     }
 
     /// Adds a registration, unless one with its domain is there. `false`: there is no room.
-    pub(super) fn add(&self, mr: Arc<Mr>) -> bool {
+    pub(crate) fn add(&self, mr: Arc<Mr>) -> bool {
         let mut mrs = self.mrs();
         if self.slots.get(mr.domain()).is_some() {
             return true;
