@@ -6,29 +6,17 @@
 //!
 //! Start at [`Engine`], which is the store with its bytes, whatever door requests come in by. [`Crew`] is
 //! the fast door: threads that serve links. One link is a guest (`guest`). [`grpc`] is the door for everybody
-//! else: HTTP/2 connections, by any gRPC client. Who may do what, by either, is [`access`].
+//! else: HTTP/2 connections, by any gRPC client. Who may do what, by either, is [`access`]'s.
 
-pub mod access;
-mod budget;
-mod crew;
-mod desk;
 mod engine;
 pub mod grpc;
-mod guest;
-mod journal;
-mod news;
-mod outcome;
-mod phase;
 mod rows;
-mod session;
-pub mod tls;
-mod tools;
-mod worker;
+mod wakeup;
+mod workers;
 
-pub use budget::Budget;
-pub use crew::{Crew, Roster};
-pub use engine::{Counts, Durability, Engine, Held, Settings, Staged};
-pub use guest::SCRATCH;
-pub use journal::JournalCounts;
-pub use phase::Phase;
-pub use session::{Session, SessionId, Sessions, Turn};
+pub use engine::{
+    Budget, Counts, Durability, Engine, Held, JournalCounts, Session, SessionId, Sessions,
+    Settings, Staged, Turn,
+};
+pub use workers::crew::{Crew, Roster};
+pub use workers::guest::SCRATCH;

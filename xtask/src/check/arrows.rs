@@ -11,11 +11,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kv-disk", &[]),
     ("rdma-sys", &[]),
     ("fabric", &["rdma-sys"]),
+    ("access", &["fabric"]),
     ("report", &[]),
     ("measure", &["fabric", "report"]),
     ("kv-client", &["fabric", "kv-proto"]),
     // The client for tests only.
-    ("kv-server", &["fabric", "kv-client", "kv-disk", "kv-proto", "kv-store"]),
+    ("kv-server", &["access", "fabric", "kv-client", "kv-disk", "kv-proto", "kv-store"]),
     ("node", &["metric"]),
     ("doctor", &["metric", "node", "report"]),
     ("change", &["node"]),
@@ -23,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "wirelane",
         &[
+            "access",
             "change",
             "doctor",
             "fabric",

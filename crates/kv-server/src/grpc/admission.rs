@@ -8,9 +8,9 @@ use tonic::Status;
 
 use super::status;
 use super::strangers::Stranger;
-use crate::access::{Access, Pass, Refused};
-use crate::budget::{Budget, Share};
-use crate::tls::{Certified, Tls};
+use crate::engine::budget::{Budget, Share};
+use access::tls::{Certified, Tls};
+use access::{Access, Pass, Refused};
 
 /// What is known of who made a connection.
 #[derive(Clone)]

@@ -7,8 +7,8 @@ use kv_proto::{Attempt, v1};
 use tonic::Status;
 
 use super::status;
-use crate::access::Pass;
-use crate::session::{Session, Sessions, Turn, WINDOW};
+use crate::engine::session::{Session, Sessions, Turn, WINDOW};
+use access::Pass;
 
 /// Whether a write is to be done now, or was before.
 pub(super) enum Begun {

@@ -17,7 +17,7 @@ use super::admission::Caller;
 use super::counts::Counts;
 use super::gate::Gate;
 use super::strangers::Stranger;
-use crate::phase::Phase;
+use access::Phase;
 
 /// Gives a connection a place and a task, or closes it.
 pub(super) fn admit(

@@ -28,9 +28,9 @@ use super::seats::{Seat, Seats};
 use super::service::Service;
 use super::status;
 use super::strangers::Strangers;
-use crate::access::{Access, Pass, Refused};
-use crate::budget::Budget;
-use crate::tls::Tls;
+use crate::engine::budget::Budget;
+use access::tls::Tls;
+use access::{Access, Pass, Refused};
 
 pub(super) struct Gate {
     store: Answering,

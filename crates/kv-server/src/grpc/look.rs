@@ -12,9 +12,9 @@ use super::About;
 use super::admission::Admission;
 use super::read::{facts, valid};
 use super::status;
-use crate::access::{Holder, Pass, Refused};
+use crate::engine::session::{REMEMBERED, Sessions, WINDOW};
 use crate::engine::{Engine, SHARDS};
-use crate::session::{REMEMBERED, Sessions, WINDOW};
+use access::{Holder, Pass, Refused};
 
 pub(super) async fn stat(
     engine: &Arc<Engine>,

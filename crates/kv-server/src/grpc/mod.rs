@@ -33,9 +33,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::engine::Engine;
-use crate::phase::Phase;
-use crate::session::Sessions;
-use crate::tls::Tls;
+use crate::engine::session::Sessions;
+use access::Phase;
+use access::tls::Tls;
 use calls::Calls;
 pub use counts::Counts;
 use gate::Gate;

@@ -14,8 +14,8 @@ use tonic::Status;
 use tonic::codegen::tokio_stream::Stream;
 
 use super::status;
-use crate::access::Pass;
 use crate::engine::{Engine, Held, add};
+use access::Pass;
 
 /// What is known of a value, as callers hear it.
 pub(super) fn facts(facts: &Facts, now: Moment) -> v1::Facts {
@@ -217,7 +217,7 @@ mod tests {
     use prost::Message;
 
     use super::*;
-    use crate::access::Refused;
+    use access::Refused;
 
     #[test]
     fn a_result_without_its_value_takes_less_than_its_room() {

@@ -11,10 +11,10 @@ use super::admission::Admission;
 use super::counts::{Counts, Method};
 use super::read::{self, Reading};
 use super::{look, write};
-use crate::access::Access;
-use crate::budget::Budget;
 use crate::engine::Engine;
-use crate::session::Sessions;
+use crate::engine::budget::Budget;
+use crate::engine::session::Sessions;
+use access::Access;
 
 pub(super) struct Service {
     engine: Arc<Engine>,

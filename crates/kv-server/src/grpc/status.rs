@@ -7,7 +7,7 @@ use kv_proto::{NotMet, v1};
 use kv_store::{NoRoom, Refused as Unmet};
 use tonic::Status;
 
-use crate::access::Refused;
+use access::Refused;
 
 /// The reply to a put that was answered so, now or before.
 pub(super) fn put(answer: &Answer) -> Result<v1::PutReply, Status> {

@@ -16,11 +16,11 @@ use super::admission::Admission;
 use super::attempted::{Attempted, Begun};
 use super::read::{AT_ONCE, valid};
 use super::status;
-use crate::access::Pass;
-use crate::budget::Share;
+use crate::engine::budget::Share;
+use crate::engine::journal::What;
+use crate::engine::session::Sessions;
 use crate::engine::{Engine, Staged, add};
-use crate::journal::What;
-use crate::session::Sessions;
+use access::Pass;
 
 pub(super) async fn put(
     engine: &Arc<Engine>,

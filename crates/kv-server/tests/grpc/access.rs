@@ -3,9 +3,9 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use access::{Access, Holder, Refused, Scope};
 use fabric::session::{Key, Keyring};
 use kv_proto::v1::{self, get_result, put_result};
-use kv_server::access::{Access, Holder, Refused, Scope};
 use tonic::{Code, Request};
 
 use crate::place::{Place, put, settings};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use access::Phase;
 use kv_proto::v1::{self, write_request::Part};
-use kv_server::Phase;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tonic::Code;

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use access::{Access, Holder, Scope};
 use fabric::session::{Key, Keyring};
 use kv_proto::limits::{MOST_MESSAGE_BYTES, MOST_UNARY_BYTES};
 use kv_proto::v1::{self, kv_client::KvClient, write_request::Part};
-use kv_server::access::{Access, Holder, Scope};
 use kv_store::WhenFull;
 use tokio::task::JoinHandle;
 use tokio_stream::StreamExt;

@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use access::Access;
+use access::Phase;
 use fabric::Pages;
 use fabric::link::{self, Class, Endpoint, Listener};
 use kv_proto::v1::kv_client::KvClient;
 use kv_proto::v1::{PutRequest, Transport};
-use kv_server::access::Access;
 use kv_server::grpc::{About, Counts, Grpc};
-use kv_server::{Engine, Phase, Settings};
+use kv_server::{Engine, Settings};
 use kv_store::{Usage, WhenFull};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use access::{Access, Holder, Refused, Scope};
 use fabric::link::{self, Class, Endpoint};
 use fabric::session::{Credentials, Key, Keyring};
 use kv_client::{Client, Condition, Kind, PutOptions};
-use kv_server::access::{Access, Holder, Refused, Scope};
 
 use crate::durable::Directory;
 use crate::hostile::Liar;

@@ -226,7 +226,7 @@ impl Vault for Puppet {
 fn with_strings(settings: &Settings) -> (Place, Arc<Strings>) {
     let strings = Arc::new(Strings::default());
     let pulled = strings.clone();
-    let engine = Engine::with_vault(settings, kv_server::access::Access::open(), |disk| {
+    let engine = Engine::with_vault(settings, access::Access::open(), |disk| {
         Box::new(Puppet { disk, strings: pulled })
     })
     .unwrap();

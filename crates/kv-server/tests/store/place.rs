@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use access::Access;
 use fabric::Pages;
 use fabric::link::{self, Class, Endpoint};
 use kv_client::Client;
-use kv_server::access::Access;
 use kv_server::{Crew, Engine, Settings};
 use kv_store::WhenFull;
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use access::tls::{Wrong, certificates, private_key, roots};
 use fabric::session::Ticket;
 use fabric::{Error, Kind};
 use hyper::body::Incoming;
@@ -17,7 +18,6 @@ use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kv_proto::v1::TicketRequest;
 use kv_proto::v1::kv_client::KvClient;
-use kv_server::tls::{Wrong, certificates, private_key, roots};
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, ClientConfig};
 use tokio::io::AsyncBufRead;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use kv_server::tls::{Files, Wrong};
+use access::tls::{Files, Wrong};
 
 use crate::output::Failure;
 use crate::secrets::secret_file::{self, Kind, OTHERS};

@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use kv_server::Phase;
+use access::Phase;
 
 use super::{Reply, Stream};
 

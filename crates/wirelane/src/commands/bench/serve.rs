@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use access::Proof;
 use clap::Args;
 use fabric::session::{Credentials, Key, Keyring};
-use kv_server::access::Proof;
 use measure::{Onward, Server, ServerSettings, Told, Ways};
 
 use super::{PORT, facts, ways};

@@ -9,7 +9,7 @@ mod textfile;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kv_server::Phase;
+use access::Phase;
 use tokio::sync::watch;
 use tokio::time::timeout;
 

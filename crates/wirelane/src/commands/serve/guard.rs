@@ -4,12 +4,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use access::tls::{Certified, Tls};
+use access::{Access, Holder, Refused, Scope};
 use fabric::link;
 use fabric::session::{Credentials, Key};
 use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
-use kv_server::access::{Access, Holder, Refused, Scope};
-use kv_server::tls::{Certified, Tls};
 
 use super::security::{Security, SecurityArgs};
 use crate::output::Failure;

@@ -7,8 +7,8 @@ use hyper::StatusCode;
 use hyper::header::WWW_AUTHENTICATE;
 use tokio::net::TcpStream;
 
-use kv_server::access::Refused;
-use kv_server::tls::{Certified, Tls};
+use access::Refused;
+use access::tls::{Certified, Tls};
 
 use super::guard::Guard;
 use super::metrics;

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use access::Access;
+use access::Phase;
 use fabric::link::{Listener, Report};
-use kv_server::access::Access;
-use kv_server::{Crew, Phase};
+use kv_server::Crew;
 use tokio::sync::watch;
 
 /// Takes links until the end begins, then lets what is under way finish and each say goodbye. Waiting for callers

@@ -24,9 +24,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use access::Phase;
 use fabric::link::{self, Endpoint, Listener};
 use kv_server::grpc::{About, Grpc};
-use kv_server::{Crew, Engine, Phase};
+use kv_server::{Crew, Engine};
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, spawn_blocking};

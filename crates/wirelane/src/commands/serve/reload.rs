@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kv_server::Phase;
+use access::Phase;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;

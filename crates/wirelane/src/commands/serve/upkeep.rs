@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kv_server::{Engine, Phase};
+use access::Phase;
+use kv_server::Engine;
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use access::{Holder, Proof};
 use clap::Args;
-use kv_server::access::{Holder, Proof};
 use serde_json::json;
 
 use crate::output;

@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
+use access::Scope;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use clap::Args;
-use kv_server::access::Scope;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::output;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use access::{Holder, Proof};
 use fabric::session::Key;
-use kv_server::access::{Holder, Proof};
 
 use super::line;
 use crate::output::Failure;

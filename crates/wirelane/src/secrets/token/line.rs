@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use access::{Holder, Proof, Scope};
 use fabric::session::Key;
-use kv_server::access::{Holder, Proof, Scope};
 
 use super::escape::{escaped, unescaped};
 

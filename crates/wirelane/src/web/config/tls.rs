@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kv_server::tls::{Wrong, certificates, private_key, roots};
+use access::tls::{Wrong, certificates, private_key, roots};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, ring};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};

@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering::Relaxed;
 
+use access::Refused;
 use kv_server::Durability;
-use kv_server::access::Refused;
 use kv_store::Usage;
 use metric::Exposition;
 

@@ -9,13 +9,12 @@ use std::time::{Duration, Instant};
 
 use fabric::Error;
 use fabric::link::{Endpoint, Link};
-use rustix::event::{EventfdFlags, eventfd};
-use rustix::fd::{AsFd, OwnedFd};
 
 use crate::engine::Engine;
-use crate::guest::{Loans, News};
-use crate::tools::Tools;
-use crate::worker::Worker;
+use crate::wakeup::Wakeup;
+use crate::workers::guest::{Loans, News};
+use crate::workers::tools::Tools;
+use crate::workers::worker::Worker;
 
 /// Threads that serve links.
 pub struct Crew {
@@ -43,7 +42,7 @@ pub(crate) struct Shared {
 
 /// One worker, as others see it.
 struct Post {
-    bell: OwnedFd,
+    wakeup: Wakeup,
     coming: Mutex<Vec<Link>>,
     /// What came back for its guests, and whether something did.
     news: Mutex<Vec<(u32, News)>>,
@@ -173,7 +172,7 @@ fn bury(links: &Receiver<(Link, Loans)>) {
 impl Post {
     fn new() -> rustix::io::Result<Self> {
         Ok(Post {
-            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            wakeup: Wakeup::new()?,
             coming: Mutex::default(),
             news: Mutex::default(),
             has_news: AtomicBool::new(false),
@@ -184,14 +183,13 @@ impl Post {
     }
 
     fn ring(&self) {
-        // It is full only when it has not been heard for long, and then it will be heard.
-        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        self.wakeup.wake();
     }
 }
 
 impl Shared {
     pub(crate) fn bell(&self, number: usize) -> BorrowedFd<'_> {
-        self.posts[number].bell.as_fd()
+        self.posts[number].wakeup.fd()
     }
 
     pub(crate) fn is_closing(&self) -> bool {
@@ -205,8 +203,7 @@ impl Shared {
     /// Links for this worker.
     pub(crate) fn take(&self, number: usize) -> Vec<Link> {
         let post = &self.posts[number];
-        let mut rung = [0; 8];
-        let _ = rustix::io::read(&post.bell, &mut rung);
+        post.wakeup.clear();
         std::mem::take(&mut *lock(&post.coming))
     }
 
@@ -222,8 +219,8 @@ impl Shared {
         !post.has_news.swap(true, Ordering::SeqCst)
     }
 
-    pub(crate) fn ring(&self, number: usize) {
-        self.posts[number].ring();
+    pub(crate) fn wakeup(&self, number: usize) -> Wakeup {
+        self.posts[number].wakeup.clone()
     }
 
     /// What came back, if anything did.

@@ -8,11 +8,11 @@ use kv_store::Key;
 
 use super::serve::keys_wanted;
 use super::{Client, Guest, State};
+use crate::engine::journal::{Load, Loaded, Wanted, What, Write};
+use crate::engine::session::Session;
 use crate::engine::{Engine, Held};
-use crate::journal::{Load, Loaded, Wanted, What, Write};
-use crate::news::Bell;
-use crate::session::Session;
-use crate::tools::Tools;
+use crate::wakeup::Wakeup;
+use crate::workers::tools::Tools;
 
 /// What a guest hears from the disk.
 pub(crate) enum News {
@@ -83,7 +83,8 @@ impl Guest {
         tools.away += missing;
         for Cold { index, key, wanted } in cold {
             let news = tools.news(self.row);
-            let done = move |loaded| Bell::ring(news.tell(News::Loaded { parked, index, loaded }));
+            let done =
+                move |loaded| Wakeup::wake_all(news.tell(News::Loaded { parked, index, loaded }));
             if let Some(journal) = tools.engine.journal() {
                 journal.load(Load { key, wanted, done: Box::new(done) });
             }

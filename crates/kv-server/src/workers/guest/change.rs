@@ -12,9 +12,9 @@ use super::fetch::{Plan, Purpose, Terms};
 use super::handles::Staging;
 use super::serve::{Serving, reaches};
 use crate::engine::Staged;
-use crate::journal::What;
-use crate::outcome::no_room;
-use crate::session::Turn;
+use crate::engine::journal::What;
+use crate::engine::outcome::no_room;
+use crate::engine::session::Turn;
 
 impl Serving<'_> {
     pub(super) fn put(

@@ -9,9 +9,11 @@
 mod header;
 mod holder;
 mod pass;
+mod phase;
 mod rate;
 mod refused;
 mod scope;
+pub mod tls;
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
@@ -24,6 +26,7 @@ use fabric::session::Keyring;
 
 pub use holder::{Holder, Proof};
 pub use pass::Pass;
+pub use phase::Phase;
 pub use refused::{Refusals, Refused};
 pub use scope::Scope;
 

@@ -10,9 +10,9 @@ use kv_store::Ranges;
 use super::durable::Submission;
 use super::handles::Staging;
 use super::{FETCH, Guest};
+use crate::engine::journal::What;
 use crate::engine::{Staged, within};
-use crate::journal::What;
-use crate::tools::Tools;
+use crate::workers::tools::Tools;
 
 /// Bytes on their way here.
 pub(super) struct Fetch {

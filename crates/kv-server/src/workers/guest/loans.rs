@@ -13,7 +13,7 @@ use kv_store::Pin;
 
 use super::{Guest, State};
 use crate::engine::Engine;
-use crate::tools::Tools;
+use crate::workers::tools::Tools;
 
 /// What a client has and has not given back, oldest first.
 pub(crate) struct Loans {

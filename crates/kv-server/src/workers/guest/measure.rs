@@ -3,7 +3,7 @@
 use fabric::link::{Endpoint, Link};
 use fabric::{Error, Lane, Memory, Pages, Region, Rights};
 
-use crate::access::Pass;
+use access::Pass;
 
 /// What a measured link has.
 pub(super) struct Measure {

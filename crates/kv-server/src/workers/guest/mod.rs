@@ -24,12 +24,12 @@ use fabric::link::Link;
 use fabric::{Completion, Done, Lane, Op, RemoteRegion, Rights, Window};
 use kv_proto::wire::{Board, Limits, Message, Opening, Welcome};
 
-use crate::access::Pass;
-use crate::budget::Share;
-use crate::desk::Slot;
+use crate::engine::budget::Share;
+use crate::engine::session::Session;
 use crate::rows::Rows;
-use crate::session::Session;
-use crate::tools::{MESSAGE, RECEIVES, Room, Tools};
+use crate::workers::desk::Slot;
+use crate::workers::tools::{MESSAGE, RECEIVES, Room, Tools};
+use access::Pass;
 pub(crate) use draft::{Draft, Hold};
 pub(crate) use durable::News;
 use durable::Parked;

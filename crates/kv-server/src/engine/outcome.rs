@@ -6,8 +6,8 @@ use kv_proto::wire::{Answer, Status};
 use kv_store::{Cursor, Facts, Key, Moment, NoRoom, Refused, Reservation};
 use tokio::sync::oneshot;
 
+use crate::engine::journal::{Load, Loaded, Wanted, What, Write};
 use crate::engine::{Engine, Held};
-use crate::journal::{Load, Loaded, Wanted, What, Write};
 
 impl Engine {
     /// A value becomes a key's, if the condition holds.

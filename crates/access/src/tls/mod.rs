@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::access::{Access, Refused, Vouched};
+use crate::{Access, Refused, Vouched};
 pub use certified::Certified;
 pub use pem::{Wrong, certificates, private_key, roots};
 

@@ -7,11 +7,11 @@ use fabric::link::Endpoint;
 use fabric::{Error, Memory, Op, Pages, Region, Rights, Slice};
 use kv_proto::wire::{Answer, Board};
 
-use crate::crew::Shared;
-use crate::desk::{Desk, Slot};
 use crate::engine::{Engine, add};
-use crate::guest::{Draft, Hold};
-use crate::news::Teller;
+use crate::workers::crew::Shared;
+use crate::workers::desk::{Desk, Slot};
+use crate::workers::guest::{Draft, Hold};
+use crate::workers::news::Teller;
 
 pub(crate) struct Tools {
     shared: Arc<Shared>,

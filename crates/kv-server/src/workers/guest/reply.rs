@@ -7,8 +7,8 @@ use kv_proto::wire::{Answer, Board, Parts};
 
 use super::draft::{Behind, Draft, Hold};
 use super::{BATCHES, Guest, REPLY, State};
-use crate::desk::Slot;
-use crate::tools::Tools;
+use crate::workers::desk::Slot;
+use crate::workers::tools::Tools;
 
 /// Answers on their way.
 pub(super) struct Reply {

@@ -23,7 +23,7 @@ use kv_disk::{Disk, Vault};
 use kv_proto::wire::{Answer, Status};
 
 use crate::engine::{Engine, Held, Staged};
-use crate::news::Bell;
+use crate::wakeup::Wakeup;
 pub use counts::JournalCounts;
 use loading::Loading;
 use marks::Marks;
@@ -57,7 +57,7 @@ pub(crate) struct Write {
     pub(crate) key: Box<[u8]>,
     pub(crate) what: What,
     pub(crate) condition: kv_proto::Condition,
-    pub(crate) done: Box<dyn FnOnce(Answer) -> Option<Bell> + Send>,
+    pub(crate) done: Box<dyn FnOnce(Answer) -> Option<Wakeup> + Send>,
 }
 
 pub(crate) enum What {
@@ -144,7 +144,7 @@ impl Journal {
     pub(crate) fn write(&self, write: Write) {
         self.books.counts.waiting(1);
         if let Err(SendError(Order::Write(unsent))) = self.orders.send(Order::Write(write)) {
-            Bell::ring((unsent.done)(Answer::new(Status::DiskFailed)));
+            Wakeup::wake_all((unsent.done)(Answer::new(Status::DiskFailed)));
         }
     }
 

@@ -13,8 +13,8 @@ use kv_store::Key;
 
 use super::{Books, Order, What, Write};
 use crate::engine::Engine;
-use crate::news::Bell;
-use crate::outcome::unmet;
+use crate::engine::outcome::unmet;
+use crate::wakeup::Wakeup;
 
 /// Writes until nobody has anything to write any more.
 pub(super) fn run(
@@ -225,7 +225,7 @@ impl Scribe {
                 long.saved = last.end;
             }
             // All are told before anybody is woken.
-            Bell::ring(judged.into_iter().filter_map(|judged| judged.apply(engine)));
+            Wakeup::wake_all(judged.into_iter().filter_map(|judged| judged.apply(engine)));
             return false;
         };
         if news {
@@ -237,7 +237,7 @@ impl Scribe {
             && let Some(Long { write, owner, .. }) = self.long.pop_front()
         {
             self.vault.forsake(owner);
-            Bell::ring((write.done)(Answer::new(status)));
+            Wakeup::wake_all((write.done)(Answer::new(status)));
         }
         // A disk that fails at once should not be asked as fast as it can say so.
         std::thread::sleep(BREATH);
@@ -249,7 +249,7 @@ impl Scribe {
         if let Verdict::Put { place: Place::Pieces { owner }, .. } = verdict {
             self.vault.forsake(owner);
         }
-        Bell::ring((write.done)(Answer::new(status)));
+        Wakeup::wake_all((write.done)(Answer::new(status)));
     }
 
     /// Whether a write is to be done, as things stand after those before it.
@@ -361,7 +361,7 @@ impl Scribe {
     /// Nobody is left who could be told otherwise.
     fn give_up(&mut self) {
         for Long { write, .. } in self.long.drain(..) {
-            Bell::ring((write.done)(Answer::new(Status::DiskFailed)));
+            Wakeup::wake_all((write.done)(Answer::new(Status::DiskFailed)));
         }
     }
 }
@@ -432,7 +432,7 @@ impl Judged {
     }
 
     /// It is durable: now it is so for everybody.
-    fn apply(self, engine: &Arc<Engine>) -> Option<Bell> {
+    fn apply(self, engine: &Arc<Engine>) -> Option<Wakeup> {
         let Judged { write: Write { key: name, what, done, .. }, verdict } = self;
         let Ok(key) = Key::new(&name) else { return done(Answer::new(Status::Denied)) };
         let now = engine.now();

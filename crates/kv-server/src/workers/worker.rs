@@ -11,10 +11,10 @@ use fabric::link::Link;
 use fabric::{Lane, linger};
 use rustix::event::epoll;
 
-use crate::crew::Shared;
-use crate::guest::Guest;
 use crate::rows::Rows;
-use crate::tools::Tools;
+use crate::workers::crew::Shared;
+use crate::workers::guest::Guest;
+use crate::workers::tools::Tools;
 
 pub(crate) struct Worker {
     shared: Arc<Shared>,

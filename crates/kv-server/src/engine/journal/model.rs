@@ -312,11 +312,7 @@ fn begin(disk: &Fake) -> (Arc<Engine>, Arc<Books>, Arc<Mutex<Scribe>>) {
         state.runs += 1;
         state.runs
     };
-    (
-        Engine::of_run(&settings, crate::access::Access::open(), None, run).unwrap(),
-        Arc::default(),
-        scribe,
-    )
+    (Engine::of_run(&settings, access::Access::open(), None, run).unwrap(), Arc::default(), scribe)
 }
 
 fn value(key: u8, stamp: u64, length: usize) -> Vec<u8> {

@@ -1,5 +1,10 @@
 //! The store with its bytes and its clock: what every door to it uses, whatever comes in by it.
 
+pub(crate) mod budget;
+pub(crate) mod journal;
+pub(crate) mod outcome;
+pub(crate) mod session;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -8,10 +13,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use fabric::{Error, Memory, Pages};
 use kv_store::{Facts, Moment, NoRoom, Pinned, Ranges, Reservation, Store, WhenFull};
 
-use crate::access::Access;
-use crate::budget::{Budget, Claim};
-use crate::journal::{Journal, JournalCounts, Opened};
-use crate::session::Sessions;
+use access::Access;
+pub use budget::Budget;
+use budget::Claim;
+pub use journal::JournalCounts;
+use journal::{Journal, Opened};
+pub use session::{Session, SessionId, Sessions, Turn};
 
 /// What a store is made of.
 #[derive(Debug, Clone)]

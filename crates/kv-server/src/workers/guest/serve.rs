@@ -11,12 +11,12 @@ use super::draft::{Behind, Draft, Hold};
 use super::durable::Submission;
 use super::fetch::{Plan, Purpose, Terms};
 use super::{Client, Guest, State};
-use crate::access::Refused;
-use crate::desk::LARGEST;
+use crate::engine::journal::{Loaded, What};
+use crate::engine::session::Session;
 use crate::engine::{Held, within};
-use crate::journal::{Loaded, What};
-use crate::session::Session;
-use crate::tools::Tools;
+use crate::workers::desk::LARGEST;
+use crate::workers::tools::Tools;
+use access::Refused;
 
 impl Guest {
     /// Answers a batch, at once or when everything for it is there.
@@ -464,7 +464,7 @@ mod tests {
     use kv_proto::wire::Message;
 
     use super::*;
-    use crate::session::{Sessions, Turn};
+    use crate::engine::session::{Sessions, Turn};
 
     #[test]
     fn a_store_that_ends_answers_for_what_it_has_done() {
