@@ -11,7 +11,7 @@ pub(super) struct Shown {
 
 impl Shown {
     pub(super) fn parse(header: &[u8]) -> Option<Self> {
-        let header = std::str::from_utf8(header).ok().filter(|header| header.len() <= MOST)?;
+        let header = std::str::from_utf8(header).ok().filter(|header| header.len() <= MAX)?;
         let (scheme, shown) = header.split_once(' ')?;
         let shown = shown.trim_matches(' ');
         if scheme.eq_ignore_ascii_case("bearer") {
@@ -27,7 +27,7 @@ impl Shown {
 }
 
 /// Longer than any token and name.
-const MOST: usize = 1024;
+const MAX: usize = 1024;
 
 #[cfg(test)]
 mod tests {

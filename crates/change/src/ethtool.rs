@@ -77,7 +77,7 @@ pub(super) fn read<W: Words>(tree: &Tree, netdev: &str) -> Result<State, Error> 
 
 /// Sets those values that are given; all else stays as the driver tells it.
 pub(super) fn set<W: Words>(netdev: &str, values: &[Option<String>]) -> Result<(), Error> {
-    let mut words = [0; MOST];
+    let mut words = [0; MAX];
     words[0] = W::COMMANDS.0;
     ask::<W>(netdev, &mut words, "read")?;
     for (at, value) in values.iter().enumerate() {
@@ -106,8 +106,8 @@ fn word(value: &str) -> Option<u32> {
     }
 }
 
-fn ask<W: Words>(netdev: &str, words: &mut [u32; MOST], verb: &str) -> Result<(), Error> {
-    const { assert!(W::LENGTH <= MOST) }
+fn ask<W: Words>(netdev: &str, words: &mut [u32; MAX], verb: &str) -> Result<(), Error> {
+    const { assert!(W::LENGTH <= MAX) }
     let call =
         |error: std::io::Error| Error::call(verb, &format!("{} of {netdev}", W::NAME), error);
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
@@ -123,10 +123,10 @@ fn ask<W: Words>(netdev: &str, words: &mut [u32; MOST], verb: &str) -> Result<()
     let mut request = libc::ifreq { ifr_name: name, ifr_ifru: data };
     // SAFETY: `request` is a whole `ifreq` with a name that ends in a zero (checked above), and its pointer is
     // to `words`, which outlives the call and is at least as long as the structure that its command names:
-    // `Words::LENGTH` is that length, and the assertion above keeps it within `MOST`.
+    // `Words::LENGTH` is that length, and the assertion above keeps it within `MAX`.
     let answer = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
     if answer == 0 { Ok(()) } else { Err(call(std::io::Error::last_os_error())) }
 }
 
 /// Words of the longest structure.
-const MOST: usize = 24;
+const MAX: usize = 24;

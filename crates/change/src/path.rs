@@ -37,7 +37,7 @@ pub(super) fn spot(root: &OwnedFd, path: &str, last: Last) -> Result<Spot, Errno
             Ok(_) if left.is_empty() && last == Last::Refuse => return Err(Errno::LOOP),
             Ok(target) => {
                 links += 1;
-                if links > MOST_LINKS {
+                if links > MAX_LINKS {
                     return Err(Errno::LOOP);
                 }
                 let target = target.into_string().map_err(|_| Errno::ILSEQ)?;
@@ -71,4 +71,4 @@ pub(super) const FOLDER: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// As many as the kernel follows.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;

@@ -116,10 +116,10 @@ impl Finding {
     /// Its subjects on one line.
     pub fn subject(&self) -> String {
         match self.subjects.len() {
-            0..=MOST_NAMED => self.subjects.join(", "),
+            0..=MAX_NAMED => self.subjects.join(", "),
             many => {
                 let (named, rest) =
-                    (self.subjects[..MOST_NAMED - 1].join(", "), many - (MOST_NAMED - 1));
+                    (self.subjects[..MAX_NAMED - 1].join(", "), many - (MAX_NAMED - 1));
                 format!("{named} and {rest} more")
             }
         }
@@ -176,7 +176,7 @@ pub fn plain(text: &str) -> String {
 }
 
 /// More subjects than these are counted.
-const MOST_NAMED: usize = 4;
+const MAX_NAMED: usize = 4;
 /// The longest line.
 const LONGEST: usize = 400;
 

@@ -137,7 +137,7 @@ fn only_what_is_wanted_is_read_and_what_is_too_much_is_counted() {
     for number in 0..9 {
         machine.put("mlx5_0", &format!("hw_counters/Pio Reserved {number}"), "1");
     }
-    let mut settings = Settings { most_unlisted: 3, ..Settings::default() };
+    let mut settings = Settings { max_unlisted: 3, ..Settings::default() };
     settings.devices.include = vec!["mlx5_*".parse().expect("a pattern")];
     settings.counters.exclude = vec!["rdma_port_*_bytes_total".parse().expect("a pattern")];
     let told = text(machine.look(&mut machine.watch(settings), 0));

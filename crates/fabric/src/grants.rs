@@ -23,11 +23,11 @@ impl Grants {
     pub(crate) fn add(&mut self, region: &Region) -> Result<u128, Error> {
         let free = self.rows.iter().position(|row| row.region.is_gone());
         let at = free.unwrap_or(self.rows.len());
-        if at >= MOST {
+        if at >= MAX {
             return Err(Error::new(
                 Kind::Full,
                 "grant a region",
-                format!("{MOST} regions are granted on this lane already"),
+                format!("{MAX} regions are granted on this lane already"),
                 "drop regions that are not used, or grant fewer and larger ones",
             ));
         }
@@ -92,7 +92,7 @@ pub(crate) fn random() -> Result<u128, Error> {
 
 const INDEX_BITS: u32 = 16;
 const INDEX_MASK: u128 = (1 << INDEX_BITS) - 1;
-const MOST: usize = 1 << INDEX_BITS;
+const MAX: usize = 1 << INDEX_BITS;
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! Requests as every client makes them, whatever way it waits.
 
-use kv_proto::limits::MOST_KEY_BYTES;
+use kv_proto::limits::MAX_KEY_BYTES;
 use kv_proto::wire::{Request, Source};
 
 use crate::client::{PutOptions, milliseconds};
@@ -41,7 +41,7 @@ impl Core {
     }
 
     /// How long a value may be to be stored by one request.
-    pub(crate) fn most_at_once(&self) -> usize {
+    pub(crate) fn max_at_once(&self) -> usize {
         let moved = self.limits().map_or(usize::MAX, |limits| limits.moved as usize);
         (self.landing().len() / 4).min(moved)
     }
@@ -50,10 +50,10 @@ impl Core {
 /// Whether a store takes such a key.
 pub(crate) fn check(key: &[u8]) -> Result<(), Error> {
     let text = match key.len() {
-        1..=MOST_KEY_BYTES => return Ok(()),
+        1..=MAX_KEY_BYTES => return Ok(()),
         0 => "the key is empty — give it at least one byte".to_owned(),
         length => {
-            format!("the key has {length} bytes, more than {MOST_KEY_BYTES} — use a shorter one")
+            format!("the key has {length} bytes, more than {MAX_KEY_BYTES} — use a shorter one")
         }
     };
     Err(Error::new(Kind::Misuse, text))

@@ -132,7 +132,7 @@ impl AsyncClient {
     ) -> Result<Stored, Error> {
         check(key)?;
         let (what, value, options) = (|| named("put", key), value.into(), *options);
-        if value.len() > self.seen.most_at_once {
+        if value.len() > self.seen.max_at_once {
             return self.put_in_pieces(key, value, options).await;
         }
         let value = Arc::new(value);

@@ -82,7 +82,7 @@ impl Client {
         loop {
             match self.fetch_once(key, length, checksum) {
                 // A cursor goes with its line; on the next one it is begun anew.
-                Err(error) if error.kind() == Kind::Gone && tries < MOST_TRIES => tries += 1,
+                Err(error) if error.kind() == Kind::Gone && tries < MAX_TRIES => tries += 1,
                 done => return done,
             }
         }
@@ -153,7 +153,7 @@ impl Client {
     /// Stores a value.
     pub fn put(&mut self, key: &[u8], value: &[u8], options: &PutOptions) -> Result<Stored, Error> {
         check(key)?;
-        if value.len() > self.most_at_once() {
+        if value.len() > self.max_at_once() {
             let mut writer = self.create(key, value.len() as u64, options)?;
             writer.write(value)?;
             return writer.commit();
@@ -186,8 +186,8 @@ impl Client {
     }
 
     /// How long a value may be to be stored by one request.
-    pub fn most_at_once(&self) -> usize {
-        self.core.most_at_once()
+    pub fn max_at_once(&self) -> usize {
+        self.core.max_at_once()
     }
 
     /// Deletes a key; says which version it had, if it was there.
@@ -257,7 +257,7 @@ impl Client {
         let mut tokens = Vec::with_capacity(items.len());
         for (key, value) in items {
             check(key)?;
-            tokens.push(match value.len() > self.most_at_once() {
+            tokens.push(match value.len() > self.max_at_once() {
                 true => None,
                 false => Some(self.begin_put(key, value, options)?),
             });
@@ -476,4 +476,4 @@ pub(crate) fn milliseconds(time: Duration) -> u64 {
 }
 
 /// How often a value is asked for anew when lines break one after the other.
-const MOST_TRIES: u32 = 8;
+const MAX_TRIES: u32 = 8;

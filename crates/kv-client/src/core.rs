@@ -46,7 +46,7 @@ impl Core {
             return Err(Error::new(Kind::Misuse, "connect to a store: no address given"));
         }
         let endpoint = Endpoint::new(settings.link.clone())?;
-        let memory = Memory::allocate(settings.buffer.max(LEAST_BUFFER), Pages::Auto)?;
+        let memory = Memory::allocate(settings.buffer.max(MIN_BUFFER), Pages::Auto)?;
         let rights = Rights { read: true, write: true, atomic: false };
         let landing = Landing::new(endpoint.register(&memory, rights)?);
         let deadline = Instant::now() + settings.deadline;
@@ -320,4 +320,4 @@ pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(20);
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const ONE_SERVER: Duration = Duration::from_secs(5);
 /// Less would not hold the answers of a few batches.
-const LEAST_BUFFER: usize = 1 << 20;
+const MIN_BUFFER: usize = 1 << 20;

@@ -31,7 +31,7 @@ pub(crate) struct Seen {
     /// How long the landing is.
     pub(crate) landing: usize,
     /// The longest value that one request stores.
-    pub(crate) most_at_once: usize,
+    pub(crate) max_at_once: usize,
     report: Mutex<Option<Arc<fabric::link::Report>>>,
 }
 
@@ -68,7 +68,7 @@ impl Driver {
     pub(crate) fn new(core: Core, asks: mpsc::Receiver<Ask>) -> (Self, Arc<Seen>) {
         let seen = Arc::new(Seen {
             landing: core.landing().len(),
-            most_at_once: core.most_at_once(),
+            max_at_once: core.max_at_once(),
             report: Mutex::new(core.report()),
         });
         let (waiting, refused) = (HashMap::new(), VecDeque::new());
@@ -154,7 +154,7 @@ impl Driver {
             }
             let waits = !self.refused.is_empty() || self.core.has_unsent();
             tokio::select! {
-                ask = self.asks.recv(), if self.refused.len() < MOST_REFUSED => match ask {
+                ask = self.asks.recv(), if self.refused.len() < MAX_REFUSED => match ask {
                     Some(ask) => self.ask(ask),
                     None => return Ok(End::Alone),
                 },
@@ -168,7 +168,7 @@ impl Driver {
 
     fn take_asks(&mut self) -> bool {
         let mut any = false;
-        while self.refused.len() < MOST_REFUSED
+        while self.refused.len() < MAX_REFUSED
             && let Ok(ask) = self.asks.try_recv()
         {
             self.ask(ask);
@@ -239,6 +239,6 @@ fn is_readable(fd: &impl AsFd) -> bool {
 }
 
 /// How many may wait for room; more wait at the door.
-const MOST_REFUSED: usize = 1024;
+const MAX_REFUSED: usize = 1024;
 /// How soon those are tried again.
 const RETRY: Duration = Duration::from_millis(5);

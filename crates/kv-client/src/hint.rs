@@ -8,7 +8,7 @@ pub(crate) struct Hint(AtomicUsize);
 
 impl Default for Hint {
     fn default() -> Self {
-        Hint(AtomicUsize::new(LEAST))
+        Hint(AtomicUsize::new(MIN))
     }
 }
 
@@ -22,7 +22,7 @@ impl Hint {
     /// lesson, and no more.
     #[inline]
     pub(crate) fn learn(&self, length: u64) {
-        let length = (length as usize).clamp(LEAST, MOST);
+        let length = (length as usize).clamp(MIN, MAX);
         let now = self.get();
         let next = length.next_power_of_two().max(now - now / 8);
         if next != now {
@@ -31,8 +31,8 @@ impl Hint {
     }
 }
 
-const LEAST: usize = 4 << 10;
-const MOST: usize = 1 << 20;
+const MIN: usize = 4 << 10;
+const MAX: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -46,8 +46,8 @@ mod tests {
         hint.learn(10);
         assert_eq!(hint.get(), 131_072 - 131_072 / 8);
         (0..100).for_each(|_| hint.learn(10));
-        assert!(hint.get() < 2 * LEAST);
+        assert!(hint.get() < 2 * MIN);
         hint.learn(u64::MAX);
-        assert_eq!(hint.get(), MOST);
+        assert_eq!(hint.get(), MAX);
     }
 }

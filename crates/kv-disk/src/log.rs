@@ -66,7 +66,7 @@ fn judge(mut log: impl Read, length: u64) -> io::Result<Verdict> {
     log.read_exact(&mut head)?;
     let Some((page, mut sum)) = read_head(&head) else {
         // Its head is synced before anything is written behind it.
-        let alone = length < (HEAD + FRAME + LEAST_PAGE) as u64;
+        let alone = length < (HEAD + FRAME + MIN_PAGE) as u64;
         return Ok(if alone { Verdict::Sound } else { Verdict::Headless });
     };
     let mut frame = vec![0; FRAME + page];
@@ -102,7 +102,7 @@ fn read_head(head: &[u8; HEAD]) -> Option<(usize, Sum)> {
     };
     let sum = Sum { words: [0; 2], big }.with(&head[..24]);
     let page = word(8) as usize;
-    let possible = page.is_power_of_two() && (LEAST_PAGE..=65_536).contains(&page);
+    let possible = page.is_power_of_two() && (MIN_PAGE..=65_536).contains(&page);
     (possible && sum.is(&head[24..])).then_some((page, sum))
 }
 
@@ -135,4 +135,4 @@ impl Sum {
 const HEAD: usize = 32;
 /// What stands before a page.
 const FRAME: usize = 24;
-const LEAST_PAGE: usize = 512;
+const MIN_PAGE: usize = 512;

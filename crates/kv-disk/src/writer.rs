@@ -91,7 +91,7 @@ impl Writer {
         let call = || format!("write to {}", self.path.display());
         let whole = whole.map_err(|error| Error::of(&call(), &error))?;
         // Somebody reads what is older, or is at it already: soon again.
-        self.logged = if whole { 0 } else { self.logged.min(MOST_LOG - AGAIN) };
+        self.logged = if whole { 0 } else { self.logged.min(MAX_LOG - AGAIN) };
         Ok(whole)
     }
 
@@ -246,8 +246,8 @@ impl Vault for Writer {
         // the keeper meanwhile; but only the writer can find that all of it is done, and begin the log anew.
         if (WRITE_BACK..QUIET).contains(&self.logged) {
             self.keeper.nudge();
-        } else if self.logged >= MOST_LOG && self.write_back().is_err() {
-            self.logged = MOST_LOG - AGAIN;
+        } else if self.logged >= MAX_LOG && self.write_back().is_err() {
+            self.logged = MAX_LOG - AGAIN;
         }
         Ok(())
     }
@@ -302,7 +302,7 @@ const PUT: &str = "INSERT INTO kv (key, version, expires, length, pieces, sum, v
 /// Shortly before that the keeper is left alone, so that it is not in the way.
 const WRITE_BACK: u64 = 32 << 20;
 const QUIET: u64 = 96 << 20;
-const MOST_LOG: u64 = 128 << 20;
+const MAX_LOG: u64 = 128 << 20;
 /// After how much more it is tried again.
 const AGAIN: u64 = 8 << 20;
 /// How long what has expired may stay on the disk; nobody sees it.

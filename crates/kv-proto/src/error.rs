@@ -5,7 +5,7 @@ use std::fmt;
 use tonic::{Code, Status};
 
 use crate::SESSION_ID_BYTES;
-use crate::limits::{MOST_ITEMS, MOST_KEY_BYTES, MOST_TTL_MS};
+use crate::limits::{MAX_ITEMS, MAX_KEY_BYTES, MAX_TTL_MS};
 
 /// A request that cannot be meant. As a [`Status`] it tells the caller what to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,13 +47,13 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::KeyEmpty => write!(f, "the key is empty — give it 1 to {MOST_KEY_BYTES} bytes"),
+            Error::KeyEmpty => write!(f, "the key is empty — give it 1 to {MAX_KEY_BYTES} bytes"),
             Error::KeyTooLong(bytes) => {
-                write!(f, "the key has {bytes} bytes — {MOST_KEY_BYTES} are the most")
+                write!(f, "the key has {bytes} bytes — {MAX_KEY_BYTES} are the most")
             }
             Error::Ttl(ttl) => write!(
                 f,
-                "ttl_ms is {ttl} — choose 1 to {MOST_TTL_MS} milliseconds, or leave it out for a key \
+                "ttl_ms is {ttl} — choose 1 to {MAX_TTL_MS} milliseconds, or leave it out for a key \
                  that does not expire"
             ),
             Error::VersionZero => {
@@ -72,7 +72,7 @@ impl fmt::Display for Error {
                 "offset {offset} is behind the value's end — the value has {length} bytes; Stat tells"
             ),
             Error::TooManyItems(items) => {
-                write!(f, "{items} items in one request — {MOST_ITEMS} are the most; send several")
+                write!(f, "{items} items in one request — {MAX_ITEMS} are the most; send several")
             }
         }
     }

@@ -5,9 +5,9 @@ use std::fmt;
 use bytes::Bytes;
 
 use crate::Error;
-use crate::limits::MOST_KEY_BYTES;
+use crate::limits::MAX_KEY_BYTES;
 
-/// 1 to [`MOST_KEY_BYTES`] bytes, any bytes.
+/// 1 to [`MAX_KEY_BYTES`] bytes, any bytes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(Bytes);
 
@@ -17,7 +17,7 @@ impl Key {
         let bytes = bytes.into();
         match bytes.len() {
             0 => Err(Error::KeyEmpty),
-            1..=MOST_KEY_BYTES => Ok(Key(bytes)),
+            1..=MAX_KEY_BYTES => Ok(Key(bytes)),
             more => Err(Error::KeyTooLong(more)),
         }
     }
@@ -43,13 +43,13 @@ impl std::borrow::Borrow<[u8]> for Key {
 /// For messages and logs: printable, and not long.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = &self.0[..self.0.len().min(MOST_SHOWN)];
-        let rest = if self.0.len() > MOST_SHOWN { "…" } else { "" };
+        let shown = &self.0[..self.0.len().min(MAX_SHOWN)];
+        let rest = if self.0.len() > MAX_SHOWN { "…" } else { "" };
         write!(f, "{}{rest}", shown.escape_ascii())
     }
 }
 
-const MOST_SHOWN: usize = 64;
+const MAX_SHOWN: usize = 64;
 
 #[cfg(test)]
 mod tests {

@@ -1,38 +1,38 @@
 //! What one message carries at most, as [`Limits`](crate::v1::Limits) tells clients.
 
 /// Bytes of a key; at least one.
-pub const MOST_KEY_BYTES: usize = 4096;
+pub const MAX_KEY_BYTES: usize = 4096;
 
 /// Bytes of one gRPC message. It is what gRPC's libraries receive unless told otherwise, so that nobody
 /// has to tell them.
-pub const MOST_MESSAGE_BYTES: usize = 4 << 20;
+pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
 /// Bytes of a value in one message: what the longest key and everything else around it leave.
-pub const MOST_UNARY_BYTES: usize = MOST_MESSAGE_BYTES - (8 << 10);
+pub const MAX_UNARY_BYTES: usize = MAX_MESSAGE_BYTES - (8 << 10);
 
 /// Bytes of a piece of `Read`, if the caller does not say.
 pub const PIECE_BYTES: usize = 256 << 10;
 
 /// Bytes of a piece of `Read`, whatever the caller says.
-pub const MOST_PIECE_BYTES: usize = 1 << 20;
+pub const MAX_PIECE_BYTES: usize = 1 << 20;
 
 /// Keys of one `ListReply`: so many of the longest fit in a message.
-pub const MOST_LIST_KEYS: usize = 1000;
+pub const MAX_LIST_KEYS: usize = 1000;
 
 /// Keys of `MultiGet`, items of `MultiPut`.
-pub const MOST_ITEMS: usize = 1000;
+pub const MAX_ITEMS: usize = 1000;
 
 /// The longest time to live, a hundred years. More is a mistake in units.
-pub const MOST_TTL_MS: u64 = 36_525 * 24 * 3_600 * 1000;
+pub const MAX_TTL_MS: u64 = 36_525 * 24 * 3_600 * 1000;
 
 /// How large the pieces of a `Read` are, from what was asked for.
 pub fn piece_bytes(asked: u32) -> usize {
-    chosen(asked, PIECE_BYTES, MOST_PIECE_BYTES)
+    chosen(asked, PIECE_BYTES, MAX_PIECE_BYTES)
 }
 
 /// How many keys a `ListReply` has at most, from what was asked for.
 pub fn list_keys(asked: u32) -> usize {
-    chosen(asked, MOST_LIST_KEYS, MOST_LIST_KEYS)
+    chosen(asked, MAX_LIST_KEYS, MAX_LIST_KEYS)
 }
 
 fn chosen(asked: u32, usual: usize, most: usize) -> usize {
@@ -60,29 +60,29 @@ mod tests {
     fn nothing_asked_is_the_usual_and_too_much_is_lowered() {
         assert_eq!(piece_bytes(0), PIECE_BYTES);
         assert_eq!(piece_bytes(1000), 1000);
-        assert_eq!(piece_bytes(u32::MAX), MOST_PIECE_BYTES);
-        assert_eq!((list_keys(0), list_keys(7)), (MOST_LIST_KEYS, 7));
+        assert_eq!(piece_bytes(u32::MAX), MAX_PIECE_BYTES);
+        assert_eq!((list_keys(0), list_keys(7)), (MAX_LIST_KEYS, 7));
     }
 
     #[test]
     fn the_largest_put_and_get_fit_in_a_message() {
-        let value = Bytes::from(vec![0; MOST_UNARY_BYTES]);
+        let value = Bytes::from(vec![0; MAX_UNARY_BYTES]);
         let condition = Some(put_options::Condition::IfVersion(u64::MAX));
         let put = PutRequest {
-            key: vec![0; MOST_KEY_BYTES].into(),
+            key: vec![0; MAX_KEY_BYTES].into(),
             value: value.clone(),
             options: Some(PutOptions { ttl_ms: Some(u64::MAX), condition }),
             attempt: Some(Attempt { session: vec![0; 16].into(), sequence: u64::MAX }),
         };
-        assert!(put.encoded_len() <= MOST_MESSAGE_BYTES);
+        assert!(put.encoded_len() <= MAX_MESSAGE_BYTES);
         let get = GetReply { found: true, value, facts: Some(facts()), crc32c: Some(u32::MAX) };
-        assert!(get.encoded_len() <= MOST_MESSAGE_BYTES);
+        assert!(get.encoded_len() <= MAX_MESSAGE_BYTES);
     }
 
     #[test]
     fn the_longest_list_fits_in_a_message() {
-        let key = KeyFacts { key: vec![0; MOST_KEY_BYTES].into(), facts: Some(facts()) };
-        let list = ListReply { keys: vec![key; MOST_LIST_KEYS], next_cursor: u64::MAX };
-        assert!(list.encoded_len() <= MOST_MESSAGE_BYTES);
+        let key = KeyFacts { key: vec![0; MAX_KEY_BYTES].into(), facts: Some(facts()) };
+        let list = ListReply { keys: vec![key; MAX_LIST_KEYS], next_cursor: u64::MAX };
+        assert!(list.encoded_len() <= MAX_MESSAGE_BYTES);
     }
 }

@@ -1,6 +1,6 @@
 //! How a value is put.
 
-use crate::limits::MOST_TTL_MS;
+use crate::limits::MAX_TTL_MS;
 use crate::v1::{PutOptions, put_options};
 use crate::{Condition, Error};
 
@@ -18,7 +18,7 @@ impl TryFrom<Option<PutOptions>> for PutTerms {
 
     fn try_from(options: Option<PutOptions>) -> Result<Self, Error> {
         let PutOptions { ttl_ms, condition } = options.unwrap_or_default();
-        if let Some(ttl) = ttl_ms.filter(|ttl| !(1..=MOST_TTL_MS).contains(ttl)) {
+        if let Some(ttl) = ttl_ms.filter(|ttl| !(1..=MAX_TTL_MS).contains(ttl)) {
             return Err(Error::Ttl(ttl));
         }
         let condition = match condition {
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn terms_survive_the_way_there() {
         for condition in [Condition::Always, Condition::IfAbsent, Condition::IfVersion(7)] {
-            for ttl_ms in [None, Some(1), Some(MOST_TTL_MS)] {
+            for ttl_ms in [None, Some(1), Some(MAX_TTL_MS)] {
                 let terms = PutTerms { ttl_ms, condition };
                 assert_eq!(PutTerms::try_from(Some(terms.into())), Ok(terms));
             }
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_refused() {
         assert_eq!(checked(Some(0), None), Err(Error::Ttl(0)));
-        assert_eq!(checked(Some(MOST_TTL_MS + 1), None), Err(Error::Ttl(MOST_TTL_MS + 1)));
+        assert_eq!(checked(Some(MAX_TTL_MS + 1), None), Err(Error::Ttl(MAX_TTL_MS + 1)));
         let zero = Some(put_options::Condition::IfVersion(0));
         assert_eq!(checked(None, zero), Err(Error::VersionZero));
     }

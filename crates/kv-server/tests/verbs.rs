@@ -29,8 +29,8 @@ fn values_go_by_verbs_then_by_tcp_and_by_verbs_again() {
         memory: 64 << 20,
         pages: Pages::Plain,
         when_full: WhenFull::Evict,
-        most_value: None,
-        most_in_flight: None,
+        max_value: None,
+        max_in_flight: None,
         idle: Duration::from_secs(60),
         data_dir: None,
     })

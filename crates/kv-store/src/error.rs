@@ -9,7 +9,7 @@ use crate::Key;
 pub enum BadKey {
     /// A key has at least one byte.
     Empty,
-    /// It is longer than [`Key::MOST`].
+    /// It is longer than [`Key::MAX`].
     TooLong {
         /// How long it is, in bytes.
         length: usize,
@@ -61,7 +61,7 @@ impl fmt::Display for BadKey {
             BadKey::TooLong { length } => write!(
                 f,
                 "the key has {length} bytes, more than {} — use a shorter one, such as a digest",
-                Key::MOST
+                Key::MAX
             ),
         }
     }

@@ -4,19 +4,19 @@ use std::fmt;
 
 use crate::BadKey;
 
-/// A key as a caller hands it in: 1 to [`Key::MOST`] bytes of any kind.
+/// A key as a caller hands it in: 1 to [`Key::MAX`] bytes of any kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key<'k>(&'k [u8]);
 
 impl<'k> Key<'k> {
     /// The longest key, in bytes.
-    pub const MOST: usize = 4096;
+    pub const MAX: usize = 4096;
 
     /// The one door for keys: what is inside the crate need not check again.
     pub fn new(bytes: &'k [u8]) -> Result<Key<'k>, BadKey> {
         match bytes.len() {
             0 => Err(BadKey::Empty),
-            length if length > Key::MOST => Err(BadKey::TooLong { length }),
+            length if length > Key::MAX => Err(BadKey::TooLong { length }),
             _ => Ok(Key(bytes)),
         }
     }

@@ -47,18 +47,18 @@ impl Store {
     /// the last is listed exactly once, however often it is overwritten; one that comes or goes
     /// meanwhile may or may not be.
     ///
-    /// A page ends at `most_keys` keys, or before the keys have more than `most_bytes` bytes; but
+    /// A page ends at `max_keys` keys, or before the keys have more than `max_bytes` bytes; but
     /// one key it may always have, so that the list goes on. It also ends after so much work, and
     /// may then have few keys or none.
     pub fn list(
         &self,
         prefix: &[u8],
         from: Cursor,
-        most_keys: usize,
-        most_bytes: usize,
+        max_keys: usize,
+        max_bytes: usize,
         now: Moment,
     ) -> Page {
-        let mut draft = Draft { prefix, now, keys: Vec::new(), most_keys, most_bytes };
+        let mut draft = Draft { prefix, now, keys: Vec::new(), max_keys, max_bytes };
         let (mut seat, mut id) = from.parts();
         let mut visits = 0..VISITS;
         while seat < self.seats.len() && visits.next().is_some() {
@@ -80,8 +80,8 @@ struct Draft<'p> {
     prefix: &'p [u8],
     now: Moment,
     keys: Vec<(Box<[u8]>, Facts)>,
-    most_keys: usize,
-    most_bytes: usize,
+    max_keys: usize,
+    max_bytes: usize,
 }
 
 /// Why no more was taken from a shard, and where it goes on.
@@ -102,7 +102,7 @@ impl Draft<'_> {
                 if !self.has_room(key.len()) {
                     return Stop::Full(id);
                 }
-                self.most_bytes = self.most_bytes.saturating_sub(key.len());
+                self.max_bytes = self.max_bytes.saturating_sub(key.len());
                 self.keys.push((key.into(), facts));
             }
         }
@@ -110,7 +110,7 @@ impl Draft<'_> {
     }
 
     fn has_room(&self, bytes: usize) -> bool {
-        self.keys.is_empty() || (self.keys.len() < self.most_keys && bytes <= self.most_bytes)
+        self.keys.is_empty() || (self.keys.len() < self.max_keys && bytes <= self.max_bytes)
     }
 }
 

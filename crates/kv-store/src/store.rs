@@ -22,7 +22,7 @@ pub struct Store {
     pub(crate) seats: Box<[Seat]>,
     pub(crate) when_full: WhenFull,
     /// How much memory the index of one shard may take.
-    most_index: u64,
+    max_index: u64,
     hashing: Hashing,
     pool: Mutex<Pool>,
     pub(crate) shared: Shared,
@@ -49,7 +49,7 @@ impl Store {
         Store {
             seats: (0..settings.shard_count()).map(seat).collect(),
             when_full: settings.when_full,
-            most_index: settings.index_bytes / settings.shard_count() as u64,
+            max_index: settings.index_bytes / settings.shard_count() as u64,
             hashing,
             pool: Mutex::new(Pool::new(settings.pool_bytes)),
             shared: Shared {
@@ -216,7 +216,7 @@ impl Store {
 
     /// Removes entries until the shard's index has room for one more; `false` if none may go.
     fn make_place(&self, shard: &mut Shard, now: Moment, spent: &mut Vec<Block>) -> bool {
-        while shard.weight() >= self.most_index {
+        while shard.weight() >= self.max_index {
             let due = shard.first_alarm().filter(|(when, _)| *when <= now);
             let gone = match (due, self.when_full) {
                 (Some((_, id)), _) => shard.expire(id),

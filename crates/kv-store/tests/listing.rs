@@ -13,11 +13,11 @@ fn put(store: &Store, name: &str, expires: Option<Moment>) {
     store.commit(key, reservation, expires, Condition::Always, NOW).unwrap();
 }
 
-fn pages(store: &Store, prefix: &str, most_keys: usize, most_bytes: usize) -> Vec<Page> {
+fn pages(store: &Store, prefix: &str, max_keys: usize, max_bytes: usize) -> Vec<Page> {
     let mut pages = Vec::new();
     let mut next = Some(Cursor::START);
     while let Some(from) = next {
-        let page = store.list(prefix.as_bytes(), from, most_keys, most_bytes, NOW);
+        let page = store.list(prefix.as_bytes(), from, max_keys, max_bytes, NOW);
         next = page.next;
         pages.push(page);
     }

@@ -32,9 +32,9 @@ pub struct ServerSettings {
     /// Whether it serves only those.
     pub require_authentication: bool,
     /// How many measure at once.
-    pub most_clients: usize,
+    pub max_clients: usize,
     /// How much memory one measurement may take.
-    pub most_memory: u64,
+    pub max_memory: u64,
     /// What this host has.
     pub ways: Ways,
     /// Whether RDMA can be used, as it is said to those who come.
@@ -68,7 +68,7 @@ impl Server {
         let config = DoorConfig {
             keyring: settings.keyring.clone(),
             require_authentication: settings.require_authentication,
-            most_sessions: settings.most_clients,
+            max_sessions: settings.max_clients,
             lanes: Some(Arc::new(move |hello, socket| deliver.deliver(hello, socket))),
             ..DoorConfig::new(judge)
         };
@@ -156,7 +156,7 @@ impl Attendance {
         plan: &Plan,
         choose: bool,
     ) -> Result<(), Error> {
-        plan.check(self.settings.most_memory)?;
+        plan.check(self.settings.max_memory)?;
         let settings = self.settings.clone();
         let (credentials, to, plan) = ((settings.onward)(identity), to.to_owned(), plan.clone());
         let asked = move || onward(&settings, &credentials, &to, plan, choose);
@@ -178,7 +178,7 @@ impl Attendance {
         plan: &Plan,
         theirs: &[crate::message::Bytes],
     ) -> Result<(), Error> {
-        plan.check(self.settings.most_memory)?;
+        plan.check(self.settings.max_memory)?;
         let theirs = ways::from_bytes(theirs)?;
         let ours = self.settings.ways.ports(plan, plan.peer_device.as_ref())?;
         talk.say(&Message::Agreed { ways: ways::to_bytes(&ours) })?;
@@ -241,7 +241,7 @@ fn onward(
         Error::refused(format!("look up {to}: {error} — check the name, or give an address"))
     })?;
     let mut last = Error::refused(format!("look up {to}: it has no address"));
-    for address in addresses.take(MOST_ADDRESSES) {
+    for address in addresses.take(MAX_ADDRESSES) {
         let (ways, facts) = (settings.ways.clone(), settings.facts.clone());
         match Client::connect(address, credentials, ways, facts, REACH) {
             Ok(mut client) => {
@@ -276,6 +276,6 @@ pub(crate) fn moved(
 
 /// How long a third end may take to answer.
 const REACH: Duration = Duration::from_secs(10);
-const MOST_ADDRESSES: usize = 4;
+const MAX_ADDRESSES: usize = 4;
 /// How long a client may stay without asking for anything.
 const IDLE: Duration = Duration::from_secs(600);

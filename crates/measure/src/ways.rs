@@ -170,7 +170,7 @@ pub(crate) fn pairs(ours: &[Choice], theirs: &[ShownPort]) -> Result<Vec<PortPai
     let mine: Vec<Way> = ours.iter().map(Way::of).collect();
     let ways: Vec<Bytes> = theirs.iter().map(|port| port.way.clone()).collect();
     let ways = from_bytes(&ways)?;
-    let (pairs, _) = verbs::pair(&mine, &ways, MOST_PORTS);
+    let (pairs, _) = verbs::pair(&mine, &ways, MAX_PORTS);
     let pair = |pair: &Pair| {
         let (here, there) = (&ours[pair.ours], &ways[pair.theirs]);
         PortPair {
@@ -222,7 +222,7 @@ pub(crate) fn to_bytes(ports: &[Choice]) -> Vec<Bytes> {
 
 /// Ports of the other end.
 pub(crate) fn from_bytes(ways: &[Bytes]) -> Result<Vec<Way>, Error> {
-    if ways.len() > MOST_PORTS {
+    if ways.len() > MAX_PORTS {
         return Err(Error::gone("the other end says that it has more ports than any host"));
     }
     Ok(ways.iter().map(|way| Way::from_bytes(&way.0)).collect::<Result<_, _>>()?)
@@ -231,4 +231,4 @@ pub(crate) fn from_bytes(ways: &[Bytes]) -> Result<Vec<Way>, Error> {
 /// What a way by the kernel is called at the end that measures; counters are asked by it.
 pub const KERNEL: &str = "kernel";
 const SMALLEST_QUEUE: u32 = 16;
-const MOST_PORTS: usize = 256;
+const MAX_PORTS: usize = 256;

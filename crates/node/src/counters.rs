@@ -147,7 +147,7 @@ pub(crate) fn read_device(tree: &Tree, device: &str) -> Vec<Counter> {
 fn read_folder(tree: &Tree, of: &str, folder: Folder) -> Vec<Counter> {
     let path = format!("{of}/{}", folder.name());
     let names = tree.list(&path);
-    let names = names.into_iter().filter(|name| is_counter(name)).take(MOST);
+    let names = names.into_iter().filter(|name| is_counter(name)).take(MAX);
     names
         .map(|name| Counter { value: tree.number(&format!("{path}/{name}")), name, folder })
         .collect()
@@ -159,7 +159,7 @@ pub(crate) fn is_counter(name: &str) -> bool {
 }
 
 /// hfi1 has some hundreds.
-pub(crate) const MOST: usize = 4096;
+pub(crate) const MAX: usize = 4096;
 const LONGEST_NAME: usize = 128;
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ pub enum Role {
         /// Now.
         vfs: Option<u32>,
         /// At most.
-        vfs_most: Option<u32>,
+        vfs_max: Option<u32>,
     },
     /// A virtual function of the card at this address.
     Virtual {
@@ -122,7 +122,7 @@ impl NodeType {
 pub(crate) fn read_all(tree: &Tree, netdevs: &[NetDev]) -> Vec<Device> {
     let uverbs = read_uverbs(tree);
     let names = tree.list(CLASS);
-    let names = names.iter().filter(|name| is_name(name)).take(MOST);
+    let names = names.iter().filter(|name| is_name(name)).take(MAX);
     names.map(|name| read(tree, netdevs, &uverbs, name)).collect()
 }
 
@@ -194,7 +194,7 @@ fn role(tree: &Tree, address: Address) -> Role {
         }
         None => {
             let count = |name| tree.number(&format!("{}/{name}", address.folder())).into_value();
-            Role::Physical { vfs: count("sriov_numvfs"), vfs_most: count("sriov_totalvfs") }
+            Role::Physical { vfs: count("sriov_numvfs"), vfs_max: count("sriov_totalvfs") }
         }
     }
 }
@@ -222,6 +222,6 @@ fn one_line(text: Seen<String>) -> Seen<String> {
 const CLASS: &str = "/sys/class/infiniband";
 const VERBS_CLASS: &str = "/sys/class/infiniband_verbs";
 /// No machine has more, with all its virtual functions.
-const MOST: usize = 4096;
+const MAX: usize = 4096;
 /// The longest is a node's description, of 64 bytes.
 const LONGEST_LINE: usize = 128;

@@ -99,7 +99,7 @@ fn card(function: &Function) -> (u32, u8, u8) {
 pub(crate) fn read_all(tree: &Tree) -> Vec<Gpu> {
     let names = tree.list("/sys/bus/pci/devices");
     let mut addresses: Vec<Address> =
-        names.iter().filter_map(|name| Address::parse(name)).take(MOST_FUNCTIONS).collect();
+        names.iter().filter_map(|name| Address::parse(name)).take(MAX_FUNCTIONS).collect();
     addresses.retain(|address| is_gpu(tree, *address));
     addresses.sort();
     (0..).zip(addresses).map(|(index, address)| read(tree, index, address)).collect()
@@ -146,4 +146,4 @@ const DISPLAY_3D: u64 = 0x0302;
 const DISPLAY_OTHER: u64 = 0x0380;
 const ACCELERATOR: u64 = 0x1200;
 /// Functions that are looked at most.
-const MOST_FUNCTIONS: usize = 8192;
+const MAX_FUNCTIONS: usize = 8192;

@@ -23,7 +23,7 @@ impl Mount {
     /// Everything that this process sees mounted, in the order of mounting.
     pub fn read_all(tree: &Tree) -> Vec<Mount> {
         let table = tree.text("/proc/self/mountinfo").into_value().unwrap_or_default();
-        table.lines().take(MOST).filter_map(parse).collect()
+        table.lines().take(MAX).filter_map(parse).collect()
     }
 
     /// The mount that a path is in: of those above it the longest, and of equals the last.
@@ -85,7 +85,7 @@ fn unescaped(word: &str) -> String {
 }
 
 /// A host of many pods has thousands.
-const MOST: usize = 100_000;
+const MAX: usize = 100_000;
 
 #[cfg(test)]
 mod tests {

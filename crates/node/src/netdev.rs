@@ -56,7 +56,7 @@ pub struct Bonding {
 /// Every net device of this network namespace.
 pub(crate) fn read_all(tree: &Tree) -> Vec<NetDev> {
     let names = tree.list(CLASS);
-    let names = names.iter().filter(|name| is_name(name)).take(MOST);
+    let names = names.iter().filter(|name| is_name(name)).take(MAX);
     names.filter_map(|name| read(tree, name)).collect()
 }
 
@@ -122,7 +122,7 @@ fn read_bonding(tree: &Tree, folder: &str) -> Option<Bonding> {
     let members = tree.text(&format!("{folder}/bonding/slaves")).into_value().unwrap_or_default();
     let members = members.split_whitespace().filter(|name| is_name(name)).map(str::to_owned);
     let plain = |text: &str| (!text.contains(char::is_control)).then(|| text.to_owned());
-    Some(Bonding { mode: mode.parse(plain), members: members.take(MOST).collect() })
+    Some(Bonding { mode: mode.parse(plain), members: members.take(MAX).collect() })
 }
 
 /// `-1` is unknown, and so is what some drivers make of it: 4294967295.
@@ -139,7 +139,7 @@ const CLASS: &str = "/sys/class/net";
 /// ARPHRD_INFINIBAND.
 const INFINIBAND: u32 = 32;
 /// Net devices that are read at most; a node with thousands of pods has as many.
-const MOST: usize = 16384;
+const MAX: usize = 16384;
 
 #[cfg(test)]
 mod tests {

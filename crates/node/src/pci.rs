@@ -56,7 +56,7 @@ pub struct Function {
     /// Of a physical function: its virtual ones, by number.
     pub virtual_functions: BTreeMap<u32, Address>,
     /// How many virtual functions it could have.
-    pub virtual_functions_most: Option<u32>,
+    pub virtual_functions_max: Option<u32>,
     /// The most that it asks for in one read, in bytes; from its configuration space.
     pub max_read_request: Option<u32>,
     /// Access control, where configuration space is readable (root) and the function has it.
@@ -168,7 +168,7 @@ pub(crate) fn read_with_hops(tree: &Tree, of: &[Address]) -> BTreeMap<Address, F
     let mut functions = BTreeMap::new();
     let mut left: Vec<Address> = of.to_vec();
     while let Some(address) = left.pop() {
-        if functions.contains_key(&address) || functions.len() == MOST {
+        if functions.contains_key(&address) || functions.len() == MAX {
             continue;
         }
         let Some(function) = read(tree, address) else { continue };
@@ -182,7 +182,7 @@ pub(crate) fn read_with_hops(tree: &Tree, of: &[Address]) -> BTreeMap<Address, F
 /// EFA devices. One that no driver has taken is in no other list.
 pub(crate) fn find_efa(tree: &Tree) -> Vec<Address> {
     let names = tree.list("/sys/bus/pci/devices");
-    let addresses = names.iter().filter_map(|name| Address::parse(name)).take(MOST);
+    let addresses = names.iter().filter_map(|name| Address::parse(name)).take(MAX);
     let is_efa = |address: &Address| {
         let id = |name: &str| tree.hex(&format!("{}/{name}", address.folder())).and_then(short);
         id("vendor") == Seen::Value(AMAZON) && id("device").value().is_some_and(is_efa)
@@ -223,7 +223,7 @@ fn read(tree: &Tree, address: Address) -> Option<Function> {
         host_bridge: host_bridge_in(&place),
         physical_function: read_physical_function(tree, address),
         virtual_functions: read_virtual_functions(tree, address),
-        virtual_functions_most: tree.number(&format!("{folder}/sriov_totalvfs")).into_value(),
+        virtual_functions_max: tree.number(&format!("{folder}/sriov_totalvfs")).into_value(),
         max_read_request: config.value().and_then(|config| config_space::max_read_request(config)),
         acs: config.and_then(|config| config_space::acs(&config)),
         errors: read_errors(tree, &folder),
@@ -299,7 +299,7 @@ fn parse_errors(severity: &'static str, text: &str) -> Vec<ErrorCount> {
         let kept = count > 0 && !name.starts_with("TOTAL_") && name.len() <= LONGEST_ERROR;
         kept.then(|| ErrorCount { severity, name: name.trim().to_owned(), count })
     };
-    text.lines().filter_map(count).take(MOST_ERRORS).collect()
+    text.lines().filter_map(count).take(MAX_ERRORS).collect()
 }
 
 /// The function that a path is of or below: the last one in it.
@@ -324,9 +324,9 @@ fn host_bridge_in(path: &str) -> Option<String> {
 /// Amazon's number among makers of PCI devices.
 const AMAZON: u16 = 0x1d0f;
 /// Functions that are read at most: a large machine has hundreds, with virtual ones thousands.
-const MOST: usize = 8192;
+const MAX: usize = 8192;
 /// Kinds of errors of one severity; PCIe has fewer than 32.
-const MOST_ERRORS: usize = 64;
+const MAX_ERRORS: usize = 64;
 const LONGEST_ERROR: usize = 64;
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ pub(crate) struct Of<'d> {
 /// A device's ports, from the first.
 pub(crate) fn read_all(tree: &Tree, of: &Of, netdevs: &[NetDev]) -> Vec<Port> {
     let names = tree.list(&format!("{}/ports", of.folder));
-    let numbers = names.iter().filter_map(|name| name.parse().ok()).take(MOST_PORTS);
+    let numbers = names.iter().filter_map(|name| name.parse().ok()).take(MAX_PORTS);
     numbers.map(|number| read(tree, of, netdevs, number)).collect()
 }
 
@@ -252,7 +252,7 @@ const ROCE_HEADERS: u32 = 96;
 /// So many empty entries of the partition table in a row are its end.
 const EMPTY_PKEYS: u32 = 8;
 /// No device has more; a switch has up to 254.
-const MOST_PORTS: usize = 256;
+const MAX_PORTS: usize = 256;
 
 #[cfg(test)]
 mod tests {

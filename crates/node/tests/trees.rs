@@ -184,7 +184,7 @@ fn a_pod_sees_which_function_is_its_own() {
     assert_eq!(own.uverbs.as_deref(), Some("uverbs4"));
     assert_eq!(own.ports[0].netdev.as_deref(), Some("net1"));
     let other = node.device("mlx5_0").expect("the host's");
-    assert_eq!(other.role, Role::Physical { vfs: Some(6), vfs_most: Some(8) });
+    assert_eq!(other.role, Role::Physical { vfs: Some(6), vfs_max: Some(8) });
     assert!(other.ports[0].gids.iter().all(|gid| gid.kind == Seen::Refused(22)));
     assert_eq!(other.ports[0].netdev, None);
     let nodes: Vec<&str> = node.char_devices.iter().map(|device| device.path.as_str()).collect();

@@ -123,14 +123,14 @@ impl Plan {
     }
 
     /// What cannot be meant, or cannot be done with so much memory at either end.
-    pub fn check(&self, most_memory: u64) -> Result<(), PlanError> {
+    pub fn check(&self, max_memory: u64) -> Result<(), PlanError> {
         let wrong = |text: &str| Err(PlanError::Invalid(text.to_owned()));
         match self {
             _ if self.size == 0 => return wrong("a size of 0 moves nothing: take 1 or more"),
-            _ if self.depth == 0 || self.depth > MOST_DEPTH => {
+            _ if self.depth == 0 || self.depth > MAX_DEPTH => {
                 return wrong("operations under way are 1 to 4096");
             }
-            _ if self.lanes == 0 || self.rails == 0 || self.lanes * self.rails > MOST_LANES => {
+            _ if self.lanes == 0 || self.rails == 0 || self.lanes * self.rails > MAX_LANES => {
                 return wrong("there are 1 to 64 lanes, over all rails");
             }
             _ if self.test == Test::Latency && (self.depth > 1 || self.lanes * self.rails > 1) => {
@@ -163,9 +163,9 @@ impl Plan {
             _ => {}
         }
         let needs = self.memory();
-        if needs > most_memory {
+        if needs > max_memory {
             return Err(PlanError::TooLarge(format!(
-                "a size of {} bytes needs {needs} bytes of memory at each end, and {most_memory} are allowed: take \
+                "a size of {} bytes needs {needs} bytes of memory at each end, and {max_memory} are allowed: take \
                  a smaller size, or give the end that serves more",
                 self.size
             )));
@@ -263,8 +263,8 @@ impl fmt::Display for PlanError {
 
 impl std::error::Error for PlanError {}
 
-const MOST_DEPTH: u32 = 4096;
-const MOST_LANES: u32 = 64;
+const MAX_DEPTH: u32 = 4096;
+const MAX_LANES: u32 = 64;
 const LONGEST: Duration = Duration::from_secs(3600);
 /// What many operations under way are spread over. More than caches hold, so that memory is part of what is measured.
 const WORKING_SET: u64 = 64 << 20;

@@ -157,7 +157,7 @@ const MEMORY: &[Panel] = &[
         "Values that are being written, and how much there may be.",
         &[
             ("wirelane_store_in_flight_bytes{@}", "{{instance}}"),
-            ("wirelane_store_in_flight_most_bytes{@}", "{{instance}} most"),
+            ("wirelane_store_in_flight_max_bytes{@}", "{{instance}} most"),
         ],
     ),
 ];

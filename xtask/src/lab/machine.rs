@@ -56,7 +56,7 @@ impl Machine<'_> {
         }
         // An emulated kernel was seen to panic before our first script (6.12 on QEMU 7.2; rare, the
         // cause unknown). The command has not started then: booting again changes nothing for it.
-        for _ in 1..MOST_BOOTS {
+        for _ in 1..MAX_BOOTS {
             let (ending, spoke) =
                 self.boot(&folder, disk.as_deref(), Accelerator::Emulation, quiet)?;
             if spoke {
@@ -411,5 +411,5 @@ const DISK_BYTES: u64 = 1 << 30;
 const KVM_PATIENCE: Duration = Duration::from_secs(15);
 /// Emulated on a busy machine; ten seconds is usual.
 const BOOT_PATIENCE: Duration = Duration::from_secs(120);
-const MOST_BOOTS: usize = 4;
+const MAX_BOOTS: usize = 4;
 const POWER_OFF: Duration = Duration::from_secs(10);

@@ -9,7 +9,7 @@ pub(super) fn of(certificate: &CertificateDer<'_>) -> Option<String> {
     let common = common_name(certificate.subject());
     let common = common.or_else(|| certificate.valid_dns_names().next().map(str::to_owned));
     let name = common.or_else(|| certificate.valid_uri_names().next().map(str::to_owned))?;
-    let good = !name.is_empty() && name.len() <= MOST && !name.contains(char::is_control);
+    let good = !name.is_empty() && name.len() <= MAX && !name.contains(char::is_control);
     good.then_some(name)
 }
 
@@ -53,7 +53,7 @@ const TEXTS: [u8; 3] = [0x0c, 0x13, 0x16];
 /// 2.5.4.3
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 /// As long as names of identities are anywhere.
-const MOST: usize = 128;
+const MAX: usize = 128;
 
 #[cfg(test)]
 mod tests {

@@ -35,8 +35,8 @@ impl FromStr for Clients {
                 names.push(name.to_owned());
             }
         }
-        if names.len() > MOST {
-            return Err(Unfit(format!("more than {MOST} clients: name their network")));
+        if names.len() > MAX {
+            return Err(Unfit(format!("more than {MAX} clients: name their network")));
         }
         Ok(Clients(names))
     }
@@ -106,7 +106,7 @@ pub(super) fn first(address: IpAddr, prefix: u8) -> IpAddr {
     }
 }
 
-const MOST: usize = 256;
+const MAX: usize = 256;
 /// Of a name in DNS.
 const LONGEST: usize = 253;
 

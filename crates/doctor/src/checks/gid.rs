@@ -121,8 +121,8 @@ fn table(case: &Case<'_>, device: &Device, port: &Port) -> Vec<Evidence> {
             format!("{} (type {kind}; net device {netdev})", gid.gid),
         )
     };
-    port.gids.iter().take(MOST_SHOWN).map(entry).collect()
+    port.gids.iter().take(MAX_SHOWN).map(entry).collect()
 }
 
 /// Ports may have hundreds.
-const MOST_SHOWN: usize = 8;
+const MAX_SHOWN: usize = 8;

@@ -45,7 +45,7 @@ fn of_kind(case: &Case<'_>, lines: &[LogLine], kind: LogKind) -> Vec<Finding> {
     let (what, remedy) = words(kind, worst);
     let worst_lines: Vec<&LogLine> =
         graded.iter().filter(|(verdict, _)| *verdict == worst).map(|(_, line)| *line).collect();
-    let last = worst_lines.iter().rev().take(MOST_SHOWN).rev();
+    let last = worst_lines.iter().rev().take(MAX_SHOWN).rev();
     let finding =
         Finding::new(worst, "host", format!("{what}: {} of it", count(worst_lines.len())));
     let finding = finding.read_all(last.map(|line| {
@@ -156,4 +156,4 @@ fn words(kind: LogKind, verdict: Verdict) -> (&'static str, &'static str) {
 const LOST_GPU: &[u32] = &[48, 74, 79, 94, 95, 119, 120];
 const KINDS: &[LogKind] =
     &[LogKind::Health, LogKind::PcieError, LogKind::Iommu, LogKind::Xid, LogKind::Link];
-const MOST_SHOWN: usize = 3;
+const MAX_SHOWN: usize = 3;

@@ -99,7 +99,7 @@ impl Log {
         };
         match self.readings.iter().position(same) {
             Some(earlier) => self.readings[earlier].times += 1,
-            None if self.readings.len() < MOST_READINGS => self.readings.push(reading),
+            None if self.readings.len() < MAX_READINGS => self.readings.push(reading),
             None => {}
         }
     }
@@ -190,7 +190,7 @@ fn cut(line: &str) -> &str {
 /// Letters of a line that are looked at.
 const LONGEST_LINE: usize = 4096;
 /// Different things that are told of one text.
-const MOST_READINGS: usize = 64;
+const MAX_READINGS: usize = 64;
 
 #[cfg(test)]
 mod tests;

@@ -170,7 +170,7 @@ fn gid_evidence(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Evidence> {
         let gids =
             end.port.gids.iter().filter(|gid| !gid.is_link_local() || end.kind == Kind::InfiniBand);
         let gids: Vec<String> = gids
-            .take(MOST_SHOWN)
+            .take(MAX_SHOWN)
             .map(|gid| format!("{} {}", gid.gid, gid.kind.value().map_or("", |kind| kind.name())))
             .collect();
         let value = if gids.is_empty() { "none".to_owned() } else { gids.join(", ") };
@@ -196,4 +196,4 @@ fn named(mut finding: Finding) -> Finding {
     finding
 }
 
-const MOST_SHOWN: usize = 4;
+const MAX_SHOWN: usize = 4;

@@ -85,12 +85,11 @@ pub struct Trouble {
 impl Side {
     /// Of a machine.
     pub fn of(case: &Case<'_>) -> Side {
-        let ports =
-            case.active_ports().take(MOST).map(|(device, port)| port_of(case, device, port));
+        let ports = case.active_ports().take(MAX).map(|(device, port)| port_of(case, device, port));
         let netdevs = case.node.netdevs.iter().filter(|netdev| !netdev.ips.is_empty());
-        let netdevs = netdevs.take(MOST).map(|netdev| NetSide {
+        let netdevs = netdevs.take(MAX).map(|netdev| NetSide {
             name: netdev.name.clone(),
-            ips: netdev.ips.iter().copied().take(MOST_ADDRESSES).collect(),
+            ips: netdev.ips.iter().copied().take(MAX_ADDRESSES).collect(),
             mbps: netdev.speed_mbps.map(u64::from),
             mtu: netdev.mtu.value().copied(),
         });
@@ -172,7 +171,7 @@ fn hops(case: &Case<'_>, device: &Device) -> Vec<Hop> {
             evidence: format!("{} GT/s x{}", link.speed_gts?, link.width?),
         })
     };
-    lower.filter_map(hop).take(MOST_HOPS).collect()
+    lower.filter_map(hop).take(MAX_HOPS).collect()
 }
 
 fn is_virtual(case: &Case<'_>) -> bool {
@@ -191,11 +190,11 @@ fn troubles(case: &Case<'_>) -> Vec<Trouble> {
     let slows = bad.filter(|finding| SLOWING.contains(&finding.check));
     let trouble = |finding: &crate::Finding| Trouble {
         check: finding.check.to_owned(),
-        subjects: finding.subjects.iter().take(MOST_ADDRESSES).cloned().collect(),
+        subjects: finding.subjects.iter().take(MAX_ADDRESSES).cloned().collect(),
         summary: finding.summary.clone(),
         remedy: finding.remedy.first().cloned(),
     };
-    slows.take(MOST_TROUBLES).map(trouble).collect()
+    slows.take(MAX_TROUBLES).map(trouble).collect()
 }
 
 fn is_within(address: IpAddr, network: IpAddr, bits: u8) -> bool {
@@ -231,10 +230,10 @@ const SLOWING: &[&str] = &[
     "aer",
 ];
 /// All of it must fit a card of 64 KiB.
-const MOST: usize = 32;
-const MOST_ADDRESSES: usize = 8;
-const MOST_HOPS: usize = 4;
-const MOST_TROUBLES: usize = 16;
+const MAX: usize = 32;
+const MAX_ADDRESSES: usize = 8;
+const MAX_HOPS: usize = 4;
+const MAX_TROUBLES: usize = 16;
 
 #[cfg(test)]
 mod tests {

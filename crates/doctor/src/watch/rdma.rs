@@ -21,12 +21,12 @@ pub struct Settings {
     /// Counters, by their file's name, or their metric's with or without `rdma_`.
     pub counters: List,
     /// How many counters of one device may have no row in the table; hfi1 has hundreds.
-    pub most_unlisted: usize,
+    pub max_unlisted: usize,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { devices: List::default(), counters: List::default(), most_unlisted: 128 }
+        Settings { devices: List::default(), counters: List::default(), max_unlisted: 128 }
     }
 }
 
@@ -89,7 +89,7 @@ impl RdmaWatch {
         let mut devices: Vec<Device> = looks.iter().map(|look| self.device(look)).collect();
         for device in &mut devices {
             let seen = unlisted.get(&device.name).copied().unwrap_or(0);
-            device.left_out = seen.saturating_sub(self.settings.most_unlisted) as u64;
+            device.left_out = seen.saturating_sub(self.settings.max_unlisted) as u64;
         }
         self.add_statistics(&mut devices, now);
         self.count_what_went_back(&mut devices);
@@ -199,7 +199,7 @@ impl Choice for Chooser<'_> {
         }
         let unlisted = self.unlisted.entry(device.to_owned()).or_default();
         *unlisted += 1;
-        *unlisted <= self.settings.most_unlisted
+        *unlisted <= self.settings.max_unlisted
     }
 }
 

@@ -54,7 +54,7 @@ rows! { OWN:
     GPU_POWER_LIMIT = gauge("gpu_power_limit_watts", "watts", "Power that it may draw");
     GPU_ENERGY = counter("gpu_energy_joules_total", "joules", "Energy since the driver was loaded");
     GPU_CLOCK = gauge("gpu_clock_hertz", "hertz", "Clocks by name");
-    GPU_CLOCK_MOST = gauge("gpu_clock_max_hertz", "hertz", "Highest clocks by name");
+    GPU_CLOCK_MAX = gauge("gpu_clock_max_hertz", "hertz", "Highest clocks by name");
     GPU_THROTTLED = gauge("gpu_throttled", "", "Whether clocks are lower than they could be, by reason");
     GPU_XIDS = counter("gpu_xid_errors_total", "", "XID errors since the exporter started, by number");
     GPU_PCIE_RECEIVE = gauge("gpu_pcie_receive_bytes_per_second", "bytes", "What comes in by PCIe, over 20 ms");

@@ -125,7 +125,7 @@ impl Core {
             self.peer_posted = credit;
         }
         let left = self.peer_posted.wrapping_sub(self.peer_used);
-        if left > MOST_RECEIVES { Err(Failure::Nonsense) } else { Ok(()) }
+        if left > MAX_RECEIVES { Err(Failure::Nonsense) } else { Ok(()) }
     }
 
     /// Takes one of the peer's receives, if it has any left.
@@ -226,4 +226,4 @@ impl Core {
 }
 
 /// More receives than any peer of ours posts.
-const MOST_RECEIVES: u32 = 1 << 20;
+const MAX_RECEIVES: u32 = 1 << 20;

@@ -105,7 +105,7 @@ impl<S: Stream> Engine<S> {
         let possible = header.offset.checked_add(header.length).is_some();
         let divisible =
             possible && (header.kind == Kind::Read || header.kind == Kind::Write && !header.flag);
-        let most = (header.length / LEAST_PART).max(1) as usize;
+        let most = (header.length / MIN_PART).max(1) as usize;
         if divisible { self.channels.len().min(most) } else { 1 }
     }
 
@@ -224,4 +224,4 @@ fn header(work: &Work, flight: u32) -> Header {
 }
 
 /// Parts smaller than this are not worth another stream's attention.
-const LEAST_PART: u64 = 128 << 10;
+const MIN_PART: u64 = 128 << 10;

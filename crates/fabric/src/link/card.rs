@@ -44,25 +44,25 @@ impl Card {
         let mut bytes = vec![if with_ofi { Self::WITH_OFI } else { Self::PLAIN }];
         bytes.extend(self.epoch.to_le_bytes());
         bytes.extend(self.boot);
-        put_text(&mut bytes, &self.host, MOST_HOST);
+        put_text(&mut bytes, &self.host, MAX_HOST);
         bytes.push(self.policy as u8);
         bytes.push(self.classes.iter().fold(0, |bits, class| bits | 1 << class.code()));
         bytes.push(u8::from(self.encrypt));
         bytes.extend(self.room.to_le_bytes());
         bytes.extend(self.regions.to_le_bytes());
-        let ways = &self.ways[..self.ways.len().min(MOST_WAYS)];
+        let ways = &self.ways[..self.ways.len().min(MAX_WAYS)];
         bytes.push(ways.len() as u8);
         for way in ways {
             put_bytes(&mut bytes, &way.to_bytes());
         }
-        put_text(&mut bytes, &self.no_rdma, MOST_TEXT);
+        put_text(&mut bytes, &self.no_rdma, MAX_TEXT);
         if with_ofi {
-            let ways = &self.ofi[..self.ofi.len().min(MOST_WAYS)];
+            let ways = &self.ofi[..self.ofi.len().min(MAX_WAYS)];
             bytes.push(ways.len() as u8);
             for text in ways.iter().flat_map(|way| [&way.provider, &way.network, &way.interface]) {
-                put_text(&mut bytes, text, MOST_NAME);
+                put_text(&mut bytes, text, MAX_NAME);
             }
-            put_text(&mut bytes, &self.no_ofi, MOST_TEXT);
+            put_text(&mut bytes, &self.no_ofi, MAX_TEXT);
         }
         bytes
     }
@@ -76,7 +76,7 @@ impl Card {
             _ => return None,
         };
         let (epoch, boot) = (reader.u64()?, reader.array()?);
-        let host = reader.text(MOST_HOST)?;
+        let host = reader.text(MAX_HOST)?;
         let policy = *Policy::ALL.get(usize::from(reader.u8()?))?;
         let bits = reader.u8()?;
         let has = |class: &Class| bits & 1 << class.code() != 0;
@@ -91,12 +91,12 @@ impl Card {
         };
         let (room, regions) = (reader.u32()?, reader.u32()?);
         let count = usize::from(reader.u8()?);
-        if count > MOST_WAYS || !(LEAST_ROOM..=MOST_ROOM).contains(&room) {
+        if count > MAX_WAYS || !(MIN_ROOM..=MAX_ROOM).contains(&room) {
             return None;
         }
-        let way = |_| Way::from_bytes(reader.bytes(Way::MOST_BYTES)?).ok();
+        let way = |_| Way::from_bytes(reader.bytes(Way::MAX_BYTES)?).ok();
         let ways = (0..count).map(way).collect::<Option<Vec<Way>>>()?;
-        let no_rdma = reader.text(MOST_TEXT)?;
+        let no_rdma = reader.text(MAX_TEXT)?;
         let (ofi, no_ofi) = if with_ofi { take_ofi(&mut reader)? } else { Default::default() };
         reader.end()?;
         Some(Card {
@@ -118,18 +118,18 @@ impl Card {
 
 fn take_ofi(reader: &mut Reader<'_>) -> Option<(Vec<ofi::Way>, String)> {
     let count = usize::from(reader.u8()?);
-    if count > MOST_WAYS {
+    if count > MAX_WAYS {
         return None;
     }
     let way = |_| {
         Some(ofi::Way {
-            provider: reader.text(MOST_NAME)?,
-            network: reader.text(MOST_NAME)?,
-            interface: reader.text(MOST_NAME)?,
+            provider: reader.text(MAX_NAME)?,
+            network: reader.text(MAX_NAME)?,
+            interface: reader.text(MAX_NAME)?,
         })
     };
     let ways = (0..count).map(way).collect::<Option<Vec<_>>>()?;
-    Some((ways, reader.text(MOST_TEXT)?))
+    Some((ways, reader.text(MAX_TEXT)?))
 }
 
 /// A port's name among the ways of a host.
@@ -137,13 +137,13 @@ pub(super) fn way_name(way: &Way) -> String {
     format!("{}/{}", way.device, way.port)
 }
 
-const MOST_HOST: usize = 255;
-const MOST_TEXT: usize = 1024;
-const MOST_WAYS: usize = 64;
+const MAX_HOST: usize = 255;
+const MAX_TEXT: usize = 1024;
+const MAX_WAYS: usize = 64;
 /// A provider's name for itself, a network or a device.
-const MOST_NAME: usize = 64;
-const LEAST_ROOM: u32 = 64;
-const MOST_ROOM: u32 = 1 << 20;
+const MAX_NAME: usize = 64;
+const MIN_ROOM: u32 = 64;
+const MAX_ROOM: u32 = 1 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -116,7 +116,7 @@ impl Control {
             Control::Fenced { rail, generation, received, why } => {
                 lane(&mut bytes, 5, rail, generation);
                 bytes.extend(received.to_le_bytes());
-                put_text(&mut bytes, why, MOST_TEXT);
+                put_text(&mut bytes, why, MAX_TEXT);
             }
             Control::Key { rail, generation, region, key } => {
                 lane(&mut bytes, 6, rail, generation);
@@ -139,7 +139,7 @@ impl Control {
             Control::Beat => bytes.push(9),
             Control::Bye { orderly, why } => {
                 bytes.extend([10, u8::from(*orderly)]);
-                put_text(&mut bytes, why, MOST_TEXT);
+                put_text(&mut bytes, why, MAX_TEXT);
             }
         }
         bytes
@@ -156,10 +156,10 @@ impl Control {
         let message = match kind {
             1 => {
                 let plan = Plan::take(&mut reader)?;
-                let offer = reader.bytes(MOST_OFFER)?.to_vec();
+                let offer = reader.bytes(MAX_OFFER)?.to_vec();
                 Control::Open { rail, generation, plan, offer }
             }
-            2 => Control::Opened { rail, generation, offer: reader.bytes(MOST_OFFER)?.to_vec() },
+            2 => Control::Opened { rail, generation, offer: reader.bytes(MAX_OFFER)?.to_vec() },
             3 => {
                 let slots = [reader.u16()?, reader.u16()?];
                 let probe = take_region(&mut reader)?;
@@ -168,7 +168,7 @@ impl Control {
             4 => Control::Proven { rail, generation },
             5 => {
                 let received = reader.u64()?;
-                Control::Fenced { rail, generation, received, why: reader.text(MOST_TEXT)? }
+                Control::Fenced { rail, generation, received, why: reader.text(MAX_TEXT)? }
             }
             6 => {
                 let region = reader.u64()?;
@@ -188,7 +188,7 @@ impl Control {
                     1 => true,
                     _ => return None,
                 };
-                Control::Bye { orderly, why: reader.text(MOST_TEXT)? }
+                Control::Bye { orderly, why: reader.text(MAX_TEXT)? }
             }
             11 => {
                 let freed = [reader.u32()?, reader.u32()?];
@@ -212,16 +212,16 @@ impl Plan {
         bytes.push(self.class.code());
         bytes.extend(self.weight.to_le_bytes());
         for way in &self.ways {
-            put_text(bytes, way, MOST_NAME);
+            put_text(bytes, way, MAX_NAME);
         }
-        put_text(bytes, &self.why, MOST_TEXT);
+        put_text(bytes, &self.why, MAX_TEXT);
     }
 
     fn take(reader: &mut Reader<'_>) -> Option<Self> {
         let class = Class::of_code(reader.u8()?)?;
         let weight = reader.u32()?.max(1);
-        let ways = [reader.text(MOST_NAME)?, reader.text(MOST_NAME)?];
-        Some(Plan { class, ways, weight, why: reader.text(MOST_TEXT)? })
+        let ways = [reader.text(MAX_NAME)?, reader.text(MAX_NAME)?];
+        Some(Plan { class, ways, weight, why: reader.text(MAX_TEXT)? })
     }
 }
 
@@ -229,9 +229,9 @@ fn take_region(reader: &mut Reader<'_>) -> Option<RemoteRegion> {
     RemoteRegion::from_bytes(&reader.array::<{ RemoteRegion::ENCODED }>()?).ok()
 }
 
-const MOST_TEXT: usize = 1024;
-const MOST_NAME: usize = 128;
-const MOST_OFFER: usize = 1024;
+const MAX_TEXT: usize = 1024;
+const MAX_NAME: usize = 128;
+const MAX_OFFER: usize = 1024;
 
 #[cfg(test)]
 mod tests {

@@ -176,7 +176,7 @@ impl Endpoint {
         })?;
         let settings = &inner.settings;
         let gids = &settings.verbs.allowed_gids;
-        let plans = plan(&ours, &theirs, settings.most_rails, gids, session.is_encrypted());
+        let plans = plan(&ours, &theirs, settings.max_rails, gids, session.is_encrypted());
         let plans = plans.map_err(|why| {
             let remedy =
                 "see `wirelane devices` at both ends, or prefer RDMA instead of requiring it";
@@ -225,7 +225,7 @@ impl Endpoint {
             DoorConfig {
                 keyring: settings.keyring.clone(),
                 require_authentication: settings.require_authentication,
-                most_sessions: settings.most_peers,
+                max_sessions: settings.max_peers,
                 session: session::Config { silence: settings.link.silence },
                 lanes: Some(Arc::new(move |hello, socket| callers.deliver(hello, socket))),
                 others,

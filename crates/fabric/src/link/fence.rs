@@ -184,7 +184,7 @@ impl Core {
                     flight.refusals += u8::from(failure == Failure::Local);
                     flight.refusals
                 });
-                if hopeless || refusals >= MOST_REFUSALS {
+                if hopeless || refusals >= MAX_REFUSALS {
                     return self.abandon(&piece, failure);
                 }
                 self.again.push_back(piece);
@@ -371,4 +371,4 @@ fn rest(class: Class, flaps: u32, config: &super::config::Config) -> Duration {
 }
 
 /// How often a device may refuse an operation before it is the operation's fault.
-const MOST_REFUSALS: u8 = 3;
+const MAX_REFUSALS: u8 = 3;

@@ -58,7 +58,7 @@ pub(crate) fn peer(bytes: &[u8]) {
             2 => {
                 let mut letter = vec![Header::VERSION];
                 letter.extend(said);
-                letter.resize(letter.len().max(Header::LEAST), 0);
+                letter.resize(letter.len().max(Header::MIN), 0);
                 letter[3] = 0;
                 link.says().letters.push_back(letter);
             }

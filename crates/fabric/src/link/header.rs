@@ -59,7 +59,7 @@ impl Body {
 
 impl Header {
     /// The shortest, and the longest.
-    pub(super) const LEAST: usize = 32;
+    pub(super) const MIN: usize = 32;
     pub(super) const LONGEST: usize = 56;
     pub(super) const VERSION: u8 = 2;
 
@@ -135,10 +135,10 @@ impl Header {
     /// How long the header of such a message is.
     fn length(kind: u8) -> usize {
         match kind {
-            REST => Self::LEAST + 8,
-            ADD => Self::LEAST + 16,
-            SWAP => Self::LEAST + 24,
-            _ => Self::LEAST,
+            REST => Self::MIN + 8,
+            ADD => Self::MIN + 16,
+            SWAP => Self::MIN + 24,
+            _ => Self::MIN,
         }
     }
 }

@@ -213,7 +213,7 @@ impl Core {
                 self.incoming[stream as usize].keep(*header, payload.unwrap_or_default());
                 self.free(rail, slot, stream);
                 let kept = self.incoming[stream as usize].early() + self.inbox.kept();
-                if kept > MOST_KEPT {
+                if kept > MAX_KEPT {
                     let why = "the peer sends more than it may before it is taken";
                     self.fail_link(Failure::Nonsense, why);
                 }
@@ -251,7 +251,7 @@ impl Core {
                 });
                 let notes = &mut self.outgoing[Stream::Notes as usize];
                 notes.push(Draft::Old { request, old });
-                if notes.drafts() > MOST_ANSWERS {
+                if notes.drafts() > MAX_ANSWERS {
                     let why = "the peer asks for more atomic operations than a link has";
                     self.fail_link(Failure::Nonsense, why);
                 }
@@ -361,6 +361,6 @@ fn change(number: u32, at: &crate::remote::Target, change: Change) -> Body {
 }
 
 /// Letters that may wait in memory of their own: as many as may be on their way and not taken.
-const MOST_KEPT: usize = 2 * super::outgoing::WINDOW as usize;
+const MAX_KEPT: usize = 2 * super::outgoing::WINDOW as usize;
 /// Answers that may wait for room at a peer that asks: more than a link has operations.
-const MOST_ANSWERS: usize = 1 << 16;
+const MAX_ANSWERS: usize = 1 << 16;

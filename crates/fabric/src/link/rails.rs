@@ -49,7 +49,7 @@ impl Core {
     /// What the peer said; not all at once, so that a talkative one does not keep us from our work.
     fn listen(&mut self) {
         self.more_said = true;
-        for _ in 0..MOST_HEARD {
+        for _ in 0..MAX_HEARD {
             if self.ended.is_some() {
                 self.more_said = false;
                 return;
@@ -193,7 +193,7 @@ impl Core {
     // The other end follows.
 
     fn hear_open(&mut self, at: u8, generation: u32, plan: Plan, offer: Vec<u8>) {
-        if self.leads || usize::from(at) >= MOST_RAILS {
+        if self.leads || usize::from(at) >= MAX_RAILS {
             return self.fail_link(Failure::Nonsense, "the peer opens a rail that it cannot");
         }
         // They need not come in order: those between are yet to be opened.
@@ -466,10 +466,10 @@ impl Core {
 }
 
 /// Messages of the peer's that are heard at a time.
-const MOST_HEARD: usize = 256;
+const MAX_HEARD: usize = 256;
 /// How long a rail may take from the first step to the last.
 const SETUP: Duration = Duration::from_secs(5);
 /// How long worse rails wait for better ones that are being tried.
 pub(super) const HEDGE: Duration = Duration::from_secs(1);
 /// More rails than any machine has ports; a peer cannot make us keep more.
-const MOST_RAILS: usize = 32;
+const MAX_RAILS: usize = 32;

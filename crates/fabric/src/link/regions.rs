@@ -35,7 +35,7 @@ impl Granted {
     pub(super) fn add(&mut self, region: &Region, most: usize) -> Result<u64, Error> {
         let at = self.rows.iter().position(|(_, region)| region.is_gone());
         let at = at.unwrap_or(self.rows.len());
-        if at >= most.min(MOST) {
+        if at >= most.min(MAX) {
             let why = format!("{} regions are granted on this link already", self.rows.len());
             let remedy = "drop regions that are not used, or grant fewer and larger ones";
             return Err(Error::new(Kind::Full, "grant a region", why, remedy));
@@ -109,7 +109,7 @@ impl Heard {
     /// `false`: there are too many.
     pub(super) fn set(&mut self, id: u64, standing: Standing, most: usize) -> bool {
         let at = index(id);
-        if at >= most.min(MOST) {
+        if at >= most.min(MAX) {
             return false;
         }
         if self.rows.len() <= at {
@@ -128,4 +128,4 @@ impl Heard {
     }
 }
 
-const MOST: usize = 1 << 16;
+const MAX: usize = 1 << 16;

@@ -28,7 +28,7 @@ pub struct Settings {
     /// Which device, port, GID and MTU to use.
     pub wish: verbs::Wish,
     /// How many RDMA devices one link uses at most.
-    pub most_rails: usize,
+    pub max_rails: usize,
     /// How queue pairs are made.
     pub verbs: verbs::Config,
     /// Which provider of libfabric; none: those that drive RDMA devices, and software only if nothing but
@@ -47,7 +47,7 @@ pub struct Settings {
     /// As whom we call.
     pub credentials: Credentials,
     /// How many peers may have called at once.
-    pub most_peers: usize,
+    pub max_peers: usize,
     /// Hears of everything that happens to links, on the threads that own them: it must not take long.
     pub on_event: Option<Listening>,
 }
@@ -72,7 +72,7 @@ impl Default for Settings {
             library: PathBuf::from(verbs::LIBRARY),
             devices: Vec::new(),
             wish: verbs::Wish { device: None, port: None, gid_index: None, mtu: 4096 },
-            most_rails: 4,
+            max_rails: 4,
             verbs: verbs::Config::default(),
             ofi_provider: None,
             ofi: ofi::Config {
@@ -85,7 +85,7 @@ impl Default for Settings {
             keyring: Keyring::new(),
             require_authentication: false,
             credentials: Credentials::None,
-            most_peers: 1024,
+            max_peers: 1024,
             on_event: None,
         }
     }

@@ -59,17 +59,17 @@ impl Drop for Av {
 
 /// An endpoint's address, with zeroes behind it: a provider reads as many bytes as its own addresses have,
 /// or up to a zero, whatever the peer sent.
-pub(super) struct Address([u64; Address::MOST / 8 + 1]);
+pub(super) struct Address([u64; Address::MAX / 8 + 1]);
 
 impl Address {
-    pub(super) const MOST: usize = 256;
+    pub(super) const MAX: usize = 256;
 
     /// `None`: it is too long to be one.
     pub(super) fn new(bytes: &[u8]) -> Option<Self> {
-        if bytes.len() > Self::MOST {
+        if bytes.len() > Self::MAX {
             return None;
         }
-        let mut words = [0; Self::MOST / 8 + 1];
+        let mut words = [0; Self::MAX / 8 + 1];
         for (word, bytes) in words.iter_mut().zip(bytes.chunks(8)) {
             let mut whole = [0; 8];
             whole[..bytes.len()].copy_from_slice(bytes);

@@ -377,7 +377,7 @@ impl Core {
     }
 
     fn reply(&mut self, frame: Frame, bytes: Option<Slice>) -> Result<(), Failure> {
-        if self.answers.len() >= MOST_ANSWERS {
+        if self.answers.len() >= MAX_ANSWERS {
             return Err(Failure::Nonsense);
         }
         self.answers.push_back(Answer { frame, bytes });
@@ -553,7 +553,7 @@ const WRITE: Rights = Rights { write: true, ..Rights::NONE };
 /// How a question about a key is numbered; operations count from 0.
 const DOUBT: u64 = u64::MAX;
 /// Honest peers ask no more at a time than they have buffers.
-const MOST_ANSWERS: usize = 1024;
+const MAX_ANSWERS: usize = 1024;
 /// How soon what the provider did not take is tried again.
 const RETRY: Duration = Duration::from_millis(1);
 /// How long a lane that ends tries to say so. A peer that hears nothing finds out by its time-out.

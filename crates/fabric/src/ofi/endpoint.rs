@@ -53,7 +53,7 @@ impl Endpoint {
 
     /// The address by which a peer finds it.
     pub(super) fn name(&self) -> Result<Vec<u8>, Errno> {
-        let mut name = vec![0; Address::MOST];
+        let mut name = vec![0; Address::MAX];
         let mut length = name.len();
         // SAFETY: the endpoint is enabled; `name` has `length` writable bytes.
         unsafe { fi_getname(self.ep.as_ptr(), name.as_mut_ptr().cast(), &mut length) }?;

@@ -12,8 +12,8 @@ use crate::registration::ofi::Mr;
 
 /// Places with their descriptors, in order; the first is left free for a header.
 pub(super) struct Gather {
-    iov: [iovec; Gather::MOST],
-    desc: [*mut c_void; Gather::MOST],
+    iov: [iovec; Gather::MAX],
+    desc: [*mut c_void; Gather::MAX],
     held: Held,
     first: usize,
     end: usize,
@@ -22,15 +22,15 @@ pub(super) struct Gather {
 /// The registrations that pieces lie in. A descriptor is a pointer to one of them, so that they stay as long as the
 /// provider works with it, whoever takes them off their regions meanwhile.
 #[derive(Default)]
-pub(super) struct Held([Option<Arc<Mr>>; Gather::MOST]);
+pub(super) struct Held([Option<Arc<Mr>>; Gather::MAX]);
 
 impl Gather {
     /// The most pieces, header and all.
-    pub(super) const MOST: usize = 8;
+    pub(super) const MAX: usize = 8;
 
     pub(super) fn new() -> Self {
         let none = iovec { iov_base: null_mut(), iov_len: 0 };
-        let (iov, desc) = ([none; Self::MOST], [null_mut(); Self::MOST]);
+        let (iov, desc) = ([none; Self::MAX], [null_mut(); Self::MAX]);
         Gather { iov, desc, held: Held::default(), first: 1, end: 1 }
     }
 

@@ -70,7 +70,7 @@ impl OfiHalf {
             domain: self.shared.device.number(),
             transfer: u32::try_from(facts.max_message).unwrap_or(u32::MAX).min(LONGEST_TRANSFER),
             payload: self.ours.frame.min(peer.frame) - HEADER as u32,
-            pieces: facts.pieces.min(Gather::MOST),
+            pieces: facts.pieces.min(Gather::MAX),
             buffers: peer.buffers.into(),
             asks: facts.is_trustful(),
         }
@@ -133,5 +133,5 @@ fn window(facts: &Facts) -> usize {
 /// Longer messages are what writes are for.
 const MAX_MESSAGE: u32 = 16 << 20;
 /// Long enough to cost nothing by itself, short enough that its end is a sign of life in time, and that two make a
-/// device busy without flooding what is between (`MOST_READ`).
+/// device busy without flooding what is between (`MAX_READ`).
 const LONGEST_TRANSFER: u32 = 1 << 20;

@@ -137,7 +137,7 @@ impl Inbox {
     }
 
     fn place(&mut self, id: u64) -> Result<&mut Option<Message>, Failure> {
-        let at = id.checked_sub(self.first).filter(|at| *at < MOST).ok_or(Failure::Nonsense)?;
+        let at = id.checked_sub(self.first).filter(|at| *at < MAX).ok_or(Failure::Nonsense)?;
         let at = at as usize;
         if self.messages.len() <= at {
             self.messages.resize_with(at + 1, || None);
@@ -263,7 +263,7 @@ pub(super) fn scatter(into: &[Slice], offset: usize, length: usize, from: &Memor
 }
 
 /// How far ahead of what was received a sender may number; none of ours has so many under way.
-const MOST: u64 = 4096;
+const MAX: u64 = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(inbox.message(0, 100, None, part(95, 10)), nonsense, "beyond its end");
         assert_eq!(inbox.message(0, 100, None, part(u64::MAX, 10)), nonsense, "far beyond");
         assert_eq!(inbox.message(0, 100, None, part(5, 0)), nonsense, "a part of nothing");
-        assert_eq!(inbox.message(MOST, 100, None, part(0, 10)), nonsense, "far ahead");
+        assert_eq!(inbox.message(MAX, 100, None, part(0, 10)), nonsense, "far ahead");
         assert_eq!(inbox.message(0, 100, None, part(0, 60)), Ok(()));
         assert_eq!(inbox.message(0, 90, None, part(60, 10)), nonsense, "another length");
         assert_eq!(inbox.message(0, 100, Some(1), part(60, 10)), nonsense, "another number");

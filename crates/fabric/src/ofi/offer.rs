@@ -64,7 +64,7 @@ impl Offer {
         let (token, rest) = rest.split_first_chunk()?;
         let (home, rest) = rest.split_first_chunk()?;
         let (provider, rest) = part(rest, Self::LONGEST_NAME)?;
-        let (address, rest) = part(rest, Address::MOST)?;
+        let (address, rest) = part(rest, Address::MAX)?;
         let offer = Offer {
             buffers: u16::from_le_bytes(*buffers),
             frame: u32::from_le_bytes(*frame),
@@ -128,7 +128,7 @@ mod tests {
             Offer::from_bytes(&good[..end]).expect_err("too short");
         }
         Offer::from_bytes(&[&good[..], &[0]].concat()).expect_err("too long");
-        let long = Offer { address: vec![1; Address::MOST + 1], ..example() };
+        let long = Offer { address: vec![1; Address::MAX + 1], ..example() };
         let nameless = Offer { address: Vec::new(), ..example() };
         let closed = Offer { buffers: 0, ..example() };
         for bad in [long, nameless, closed] {

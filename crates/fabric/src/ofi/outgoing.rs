@@ -222,7 +222,7 @@ impl Outgoing {
     ) -> Result<bool, Errno> {
         let Some(context) = self.free.last().copied() else { return Ok(false) };
         let reads = if direction == Direction::Read { pieces.total() } else { 0 };
-        if reads > 0 && self.reading > 0 && self.reading + reads > MOST_READ {
+        if reads > 0 && self.reading > 0 && self.reading + reads > MAX_READ {
             return Ok(false);
         }
         let note = self.contexts.at(context as usize);
@@ -280,6 +280,6 @@ impl Outgoing {
 
 /// How many bytes are read at a time. What is written is held up by the network, but a device that is asked for more
 /// sends it all at once, and whatever is between loses what it has no room for: soft-RoCE lost most of 32 MiB.
-const MOST_READ: usize = 2 << 20;
+const MAX_READ: usize = 2 << 20;
 /// Contexts that operations leave for the lane's own words.
 const RESERVED: usize = 2;

@@ -72,7 +72,7 @@ pub(crate) struct Keyring {
 
 impl Keyring {
     /// With how many domains a region can be registered at a time.
-    pub(crate) const MOST: usize = 16;
+    pub(crate) const MAX: usize = 16;
 
     /// The key by which work requests of this domain name the memory.
     #[inline]
@@ -127,7 +127,7 @@ impl Keyring {
 /// Keys by domain: the domain's number in the upper half, its key in the lower. Domains have numbers from
 /// 1, so that 0 is a free slot.
 #[derive(Debug, Default)]
-struct Slots([AtomicU64; Keyring::MOST]);
+struct Slots([AtomicU64; Keyring::MAX]);
 
 impl Slots {
     #[inline]
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn domains_come_and_go_but_only_so_many_at_a_time() {
         let slots = Slots::default();
-        for domain in 1..=Keyring::MOST as u32 {
+        for domain in 1..=Keyring::MAX as u32 {
             assert!(slots.put(domain, domain));
         }
         for domain in 100..200 {

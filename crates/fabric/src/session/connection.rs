@@ -9,7 +9,7 @@ use super::framing::Framing;
 use super::host::Place;
 use super::lost::{Lost, LostKind};
 use super::outgoing::Outgoing;
-use super::{Config, MOST_MESSAGE};
+use super::{Config, MAX_MESSAGE};
 use crate::keepalive;
 
 /// An authenticated control connection. Whole messages go in and come out; nothing blocks.
@@ -89,11 +89,11 @@ impl Session {
     /// is queued the peer does not read: then the session is lost.
     pub fn send(&mut self, message: &[u8]) -> Result<(), Lost> {
         self.flush()?;
-        if message.len() > MOST_MESSAGE {
+        if message.len() > MAX_MESSAGE {
             let why = format!("a message of {} bytes is too long to be sent", message.len());
             return Err(self.give_up(Lost::new(LostKind::Full, why)));
         }
-        if self.outgoing.len() + message.len() > MOST_QUEUED {
+        if self.outgoing.len() + message.len() > MAX_QUEUED {
             let why = format!("the peer does not read: {} bytes wait for it", self.outgoing.len());
             return Err(self.give_up(Lost::new(LostKind::Full, why)));
         }
@@ -194,5 +194,5 @@ impl fmt::Debug for Session {
 }
 
 /// How much may wait for the peer to read.
-const MOST_QUEUED: usize = 4 << 20;
+const MAX_QUEUED: usize = 4 << 20;
 const READ: usize = 16 << 10;

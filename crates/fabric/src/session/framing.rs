@@ -4,7 +4,7 @@ use std::fmt;
 
 use snow::TransportState;
 
-use super::noise::{MOST_RECORD, TAG};
+use super::noise::{MAX_RECORD, TAG};
 
 /// Makes bytes of messages and messages of bytes.
 pub(super) struct Framing {
@@ -57,7 +57,7 @@ impl Framing {
             out.extend(message);
             return;
         };
-        for piece in [&length, message].concat().chunks(MOST_RECORD - TAG) {
+        for piece in [&length, message].concat().chunks(MAX_RECORD - TAG) {
             seal_record(cipher, piece, out);
         }
     }

@@ -13,7 +13,7 @@ use super::host::{Host, Rules, Step};
 use super::key::Key;
 use super::noise::{FIRST, initiator};
 use super::preface::Preface;
-use super::{ANONYMOUS, MOST_MESSAGE};
+use super::{ANONYMOUS, MAX_MESSAGE};
 
 /// The first byte says who speaks, and in how large pieces; the others are what is said.
 pub(crate) fn handshake(bytes: &[u8]) {
@@ -52,7 +52,7 @@ fn key_holder<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
     talk.say(&[&preface[..], &first].concat());
     let answer = Answer::parse(&talk.heard).expect("ours").expect("whole").0;
     noise.read_message(&answer.body, &mut [0; 64]).expect("the door knows the key");
-    let mut framing = Framing::new(noise.into_transport_mode().ok(), MOST_MESSAGE);
+    let mut framing = Framing::new(noise.into_transport_mode().ok(), MAX_MESSAGE);
     for piece in pieces {
         let mut record = Vec::new();
         framing.seal_raw(piece, &mut record);
@@ -96,7 +96,7 @@ impl Talk {
         if let Some(opened) = &mut self.opened {
             opened.framing.feed(bytes);
             while let Ok(Some(message)) = opened.framing.next() {
-                assert!(message.len() <= MOST_MESSAGE);
+                assert!(message.len() <= MAX_MESSAGE);
             }
             return;
         }

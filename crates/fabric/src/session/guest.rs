@@ -12,7 +12,7 @@ use super::key::{KeyId, Secret};
 use super::noise::{FIRST, TAG, initiator};
 use super::preface::{Preface, Versions};
 use super::refusal::{Reason, SHUTTING_DOWN, printable};
-use super::{ANONYMOUS, MOST_MESSAGE};
+use super::{ANONYMOUS, MAX_MESSAGE};
 use crate::error::Kind;
 
 /// One handshake.
@@ -43,7 +43,7 @@ impl Guest {
         card: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<Self, Trouble> {
-        if card.len() > MOST_MESSAGE {
+        if card.len() > MAX_MESSAGE {
             let why = format!("we have {} bytes to say of ourselves, too many", card.len());
             return Err(Trouble::new(Kind::Misuse, why, "say less: 32 KiB is what doors take"));
         }
@@ -95,7 +95,7 @@ impl Guest {
             None if answer.body.is_empty() => None,
             None => return Err(Trouble::tampered()),
         };
-        let mut framing = Framing::new(cipher, MOST_MESSAGE);
+        let mut framing = Framing::new(cipher, MAX_MESSAGE);
         framing.feed(&said[length..]);
         framing.seal(&self.card, out);
         self.stage = Stage::Card(framing);

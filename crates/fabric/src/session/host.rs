@@ -15,7 +15,7 @@ use super::noise::{EPHEMERAL, TAG, responder};
 use super::preface::{BadPreface, MAGIC, PREFACE, Preface, Versions, versions};
 use super::refusal::{Reason, Refusal, shortened};
 use super::ticket::random_secret;
-use super::{ANONYMOUS, MOST_MESSAGE};
+use super::{ANONYMOUS, MAX_MESSAGE};
 use crate::error::Error;
 
 /// What all handshakes of a door go by.
@@ -66,7 +66,7 @@ pub(super) struct No {
 
 impl Rules {
     pub(super) fn new(mut config: DoorConfig) -> Result<Arc<Self>, Error> {
-        config.most_card = config.most_card.min(MOST_MESSAGE);
+        config.max_card = config.max_card.min(MAX_MESSAGE);
         let alive = Arc::new(AtomicUsize::new(0));
         Ok(Arc::new(Rules { config, alive, decoy: random_secret()? }))
     }
@@ -135,7 +135,7 @@ impl Host {
 
     fn meet_anonymous(&self, chosen: u8, out: &mut Vec<u8>) -> Known {
         out.extend(Answer::go_on(chosen, Vec::new()).to_bytes());
-        let framing = Framing::new(None, self.rules.config.most_card);
+        let framing = Framing::new(None, self.rules.config.max_card);
         let withdrawals = self.rules.config.keyring.withdrawals();
         Known { framing, identity: ANONYMOUS.to_owned(), withdrawals, ticket: None }
     }
@@ -168,7 +168,7 @@ impl Host {
         noise.write_message(&summary, &mut answer.body).map_err(|_| No::broken())?;
         let cipher = noise.into_transport_mode().map_err(|_| No::broken())?;
         out.extend(answer.to_bytes());
-        let framing = Framing::new(Some(cipher), self.rules.config.most_card);
+        let framing = Framing::new(Some(cipher), self.rules.config.max_card);
         Ok(Known { framing, identity, withdrawals, ticket: once.then_some(id) })
     }
 
@@ -176,8 +176,8 @@ impl Host {
         let Stage::Card(known) = &mut self.stage else { return Ok(None) };
         let Some(card) = known.framing.next()? else { return Ok(None) };
         let config = &self.rules.config;
-        let place = Place::take(&self.rules.alive, config.most_sessions).ok_or_else(|| {
-            let most = config.most_sessions;
+        let place = Place::take(&self.rules.alive, config.max_sessions).ok_or_else(|| {
+            let most = config.max_sessions;
             let text = format!(
                 "this peer serves {most} clients, as many as it allows: try later, or raise its limit \
                  (`wirelane serve --max-clients N`)"
@@ -191,7 +191,7 @@ impl Host {
         let caller = Caller { address: self.address, identity: known.identity.clone() };
         let ours = (config.judge)(&caller, &card).and_then(within_a_message)?;
         known.framing.seal(&[&[0], &ours[..]].concat(), out);
-        known.framing.allow(MOST_MESSAGE);
+        known.framing.allow(MAX_MESSAGE);
         let Stage::Card(known) = std::mem::replace(&mut self.stage, Stage::Over) else {
             return Ok(None);
         };
@@ -213,7 +213,7 @@ fn choose(theirs: Versions) -> Result<u8, No> {
 
 /// A card travels behind one byte.
 fn within_a_message(card: Vec<u8>) -> Result<Vec<u8>, Refusal> {
-    if card.len() < MOST_MESSAGE {
+    if card.len() < MAX_MESSAGE {
         return Ok(card);
     }
     let text = format!("this peer has {} bytes to say of itself, too many", card.len());

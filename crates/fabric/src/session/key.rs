@@ -113,7 +113,7 @@ pub(super) fn check_name(name: &str) -> Result<(), &'static str> {
     match name {
         "" => Err("the name is empty"),
         ANONYMOUS => Err("the name `anonymous` is for those who show no key"),
-        _ if name.len() > MOST_NAME => Err("the name is longer than 128 bytes"),
+        _ if name.len() > MAX_NAME => Err("the name is longer than 128 bytes"),
         _ if name.contains(char::is_control) => Err("the name has control characters"),
         _ => Ok(()),
     }
@@ -130,7 +130,7 @@ fn parse(digits: &[u8]) -> Option<Secret> {
 }
 
 pub(super) const NAME_REMEDY: &str = "give a short name, of letters and digits";
-const MOST_NAME: usize = 128;
+const MAX_NAME: usize = 128;
 /// What the id is a digest of begins with this, so that it is a digest for nothing else.
 const LABEL: &[u8] = b"wirelane key id, version 1";
 /// The same for the key of a token.

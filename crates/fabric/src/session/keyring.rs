@@ -118,8 +118,8 @@ impl Keyring {
         let ticket = Ticket::random()?;
         let mut ring = self.lock();
         ring.forget_ended(Instant::now());
-        if ring.tickets.len() >= MOST_TICKETS {
-            let why = format!("{MOST_TICKETS} tickets are out that were neither used nor ended");
+        if ring.tickets.len() >= MAX_TICKETS {
+            let why = format!("{MAX_TICKETS} tickets are out that were neither used nor ended");
             let remedy = "issue tickets only when they are needed, and for a shorter time";
             return Err(Error::new(Kind::Full, call(), why, remedy));
         }
@@ -193,7 +193,7 @@ impl Seen {
             return false;
         }
         self.order.push_back(ephemeral);
-        if self.order.len() > MOST_SEEN {
+        if self.order.len() > MAX_SEEN {
             let oldest = self.order.pop_front();
             oldest.map(|oldest| self.all.remove(&oldest));
         }
@@ -201,9 +201,9 @@ impl Seen {
     }
 }
 
-const MOST_TICKETS: usize = 65_536;
+const MAX_TICKETS: usize = 65_536;
 /// Beyond that a recorded caller fails one step later, where it lacks the keys.
-const MOST_SEEN: usize = 65_536;
+const MAX_SEEN: usize = 65_536;
 
 #[cfg(test)]
 mod tests {
@@ -259,12 +259,12 @@ mod tests {
         let ring = Keyring::new();
         let hour = Duration::from_secs(3600);
         let ended = ring.issue("early", Duration::ZERO).unwrap();
-        for _ in 0..MOST_TICKETS {
+        for _ in 0..MAX_TICKETS {
             ring.issue("many", hour).unwrap();
         }
         assert_eq!(ring.issue("one more", hour).unwrap_err().kind(), Kind::Full);
         assert!(!ring.lock().tickets.contains_key(&ended.id));
-        assert_eq!(ring.lock().ends.len(), MOST_TICKETS);
+        assert_eq!(ring.lock().ends.len(), MAX_TICKETS);
         ring.lock().forget_ended(Instant::now() + 2 * hour);
         ring.issue("one more", hour).unwrap();
     }
@@ -277,9 +277,9 @@ mod tests {
             ephemeral[..8].copy_from_slice(&number.to_le_bytes());
             ephemeral
         };
-        assert!((0..=MOST_SEEN).all(|number| ring.remember(caller(number))));
-        assert!(!ring.remember(caller(1)) && !ring.remember(caller(MOST_SEEN)));
+        assert!((0..=MAX_SEEN).all(|number| ring.remember(caller(number))));
+        assert!(!ring.remember(caller(1)) && !ring.remember(caller(MAX_SEEN)));
         assert!(ring.remember(caller(0)), "forgotten long ago");
-        assert_eq!(ring.lock().seen.all.len(), MOST_SEEN);
+        assert_eq!(ring.lock().seen.all.len(), MAX_SEEN);
     }
 }

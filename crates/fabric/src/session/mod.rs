@@ -58,7 +58,7 @@ impl Default for Config {
 }
 
 /// The longest message, and the longest card.
-pub(crate) const MOST_MESSAGE: usize = 64 << 10;
+pub(crate) const MAX_MESSAGE: usize = 64 << 10;
 
 /// Whom no key and no ticket authenticated.
 const ANONYMOUS: &str = "anonymous";

@@ -33,4 +33,4 @@ pub(super) const FIRST: usize = EPHEMERAL + TAG;
 pub(super) const EPHEMERAL: usize = 32;
 pub(super) const TAG: usize = 16;
 /// The longest message of Noise.
-pub(super) const MOST_RECORD: usize = 65_535;
+pub(super) const MAX_RECORD: usize = 65_535;

@@ -95,17 +95,17 @@ pub(crate) const SHUTTING_DOWN: &str = "shutting_down";
 
 /// What somebody else says, fit to be shown: not too long, and nothing that moves a terminal's cursor.
 pub(super) fn printable(said: &[u8]) -> String {
-    let said = &said[..said.len().min(MOST_TEXT)];
+    let said = &said[..said.len().min(MAX_TEXT)];
     String::from_utf8_lossy(said).chars().filter(|letter| !letter.is_control()).collect()
 }
 
 /// As much of a text as is sent, cut between two characters.
 pub(super) fn shortened(text: &str) -> &str {
     let ends = text.char_indices().map(|(at, letter)| at + letter.len_utf8());
-    &text[..ends.take_while(|end| *end <= MOST_TEXT).last().unwrap_or(0)]
+    &text[..ends.take_while(|end| *end <= MAX_TEXT).last().unwrap_or(0)]
 }
 
-const MOST_TEXT: usize = 1024;
+const MAX_TEXT: usize = 1024;
 
 #[cfg(test)]
 mod tests {

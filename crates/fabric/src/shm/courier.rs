@@ -68,7 +68,7 @@ impl Courier {
 
     /// Takes in what has come, without blocking.
     pub(super) fn collect(&mut self, board: &PeerBoard) {
-        for _ in 0..MOST_AT_ONCE {
+        for _ in 0..MAX_AT_ONCE {
             if self.gone || self.nonsense {
                 return;
             }
@@ -95,11 +95,11 @@ impl Courier {
     /// Keeps a grant until it is imported. Those that were taken back meanwhile make room.
     fn keep(&mut self, key: u128, granted: Granted, board: &PeerBoard) {
         // Now and then, so that a peer that grants and takes back costs few descriptors.
-        if self.waiting.len() % 64 == 63 || self.waiting.len() >= MOST_WAITING {
+        if self.waiting.len() % 64 == 63 || self.waiting.len() >= MAX_WAITING {
             self.waiting.retain(|key, _| GrantId::of(*key).is_some_and(|grant| board.holds(grant)));
         }
         // What finds no room is lost, and its import will say so.
-        if self.waiting.len() < MOST_WAITING {
+        if self.waiting.len() < MAX_WAITING {
             self.waiting.insert(key, granted);
         }
     }
@@ -121,7 +121,7 @@ fn parse(message: &[u8], files: Vec<OwnedFd>) -> Option<(u128, Granted)> {
 
 /// Sends a message with descriptors, whole or not at all.
 pub(super) fn send(socket: impl AsFd, bytes: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !files.is_empty() {
         ancillary.push(SendAncillaryMessage::ScmRights(files));
@@ -142,7 +142,7 @@ pub(super) struct Received {
 
 /// Receives a message and its descriptors, without blocking.
 pub(super) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Received> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
     let got = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut ancillary, flags)?;
@@ -157,11 +157,11 @@ pub(super) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> io::Result<Receive
 const MESSAGE: usize = 25;
 /// Says nothing but that there is something to look for.
 const RING: [u8; 1] = [1];
-const MOST_FILES: usize = 1;
+const MAX_FILES: usize = 1;
 /// How many grants may wait to be imported, each with a descriptor: as many as hold at once.
-const MOST_WAITING: usize = 4096;
+const MAX_WAITING: usize = 4096;
 /// How many messages are taken in at a time: a peer that never stops must not keep us.
-const MOST_AT_ONCE: usize = 4096;
+const MAX_AT_ONCE: usize = 4096;
 
 /// What a peer's process says on the socket, with and without a descriptor: a grant, or nothing.
 #[cfg(any(test, feature = "fuzz"))]

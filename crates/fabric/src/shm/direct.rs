@@ -149,7 +149,7 @@ fn by_kernel(
         Work::Read { into, .. } => (into.as_slice(), Direction::Read),
         _ => return None,
     };
-    let process = connection.process.as_ref().filter(|_| work.total() >= LEAST_BY_KERNEL)?;
+    let process = connection.process.as_ref().filter(|_| work.total() >= MIN_BY_KERNEL)?;
     if !permitted(work, target) {
         return Some(Verdict::Failed(Failure::Access));
     }
@@ -167,4 +167,4 @@ fn by_kernel(
 }
 
 /// From here on a call of the kernel's is cheaper than a copy more.
-const LEAST_BY_KERNEL: usize = 4096;
+const MIN_BY_KERNEL: usize = 4096;

@@ -166,7 +166,7 @@ impl ShmHalf {
                 }
             }
             // After all were heard: the peer speaks as soon as it is there, so the oldest is not it.
-            if callers.len() > MOST_CALLERS {
+            if callers.len() > MAX_CALLERS {
                 callers.remove(0);
             }
         }
@@ -234,7 +234,7 @@ const FAMILY: AddressFamily = AddressFamily::UNIX;
 const MAGIC: &[u8; 4] = b"WLS1";
 const HELLO: usize = 28;
 /// How many may be connected before they have said who they are.
-const MOST_CALLERS: usize = 16;
+const MAX_CALLERS: usize = 16;
 
 #[cfg(test)]
 impl ShmHalf {

@@ -57,7 +57,7 @@ impl Entrance {
             }
             // After all were heard: the peer speaks as soon as it is there, so the oldest of those who
             // said least is not it.
-            if callers.len() > MOST_CALLERS {
+            if callers.len() > MAX_CALLERS {
                 let least = (0..callers.len()).min_by_key(|at| callers[*at].progress());
                 callers.remove(least.unwrap_or(0));
             }
@@ -113,4 +113,4 @@ impl AsFd for Entrance {
 }
 
 /// How many may be connected before they have said who they are.
-const MOST_CALLERS: usize = 64;
+const MAX_CALLERS: usize = 64;

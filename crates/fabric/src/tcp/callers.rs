@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::MOST_STREAMS;
+use super::MAX_STREAMS;
 use super::hello::{HELLO, id};
 use crate::error::{Error, Kind};
 
@@ -35,7 +35,7 @@ impl Callers {
     pub fn deliver(&self, hello: [u8; HELLO], socket: TcpStream) -> bool {
         let mut expected = self.lock();
         let waiting = id(&hello).and_then(|id| expected.get_mut(&id));
-        let room = waiting.filter(|waiting| waiting.sockets.len() < usize::from(MOST_STREAMS));
+        let room = waiting.filter(|waiting| waiting.sockets.len() < usize::from(MAX_STREAMS));
         let Some(waiting) = room else { return false };
         waiting.sockets.push((hello, socket));
         // Cannot fail short of 2^64 rings without a reader.

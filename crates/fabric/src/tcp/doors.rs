@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::hello::hello;
 use super::offer::Offer;
-use super::{Callers, Config, HELLO, MOST_STREAMS, Tcp};
+use super::{Callers, Config, HELLO, MAX_STREAMS, Tcp};
 use crate::half::{Fabric, Half, Side};
 use crate::{Error, Lane};
 
@@ -85,7 +85,7 @@ fn only_who_is_expected_is_delivered_and_only_so_many() {
     let mut other = hello(0, id);
     other[3] ^= 1;
     assert!(!callers.deliver(other, socket()), "no hello");
-    for _ in 0..MOST_STREAMS {
+    for _ in 0..MAX_STREAMS {
         assert!(callers.deliver(hello(0, id), socket()));
     }
     assert!(!callers.deliver(hello(0, id), socket()), "enough wait");

@@ -16,7 +16,7 @@ use super::offer::{Offer, Way};
 use super::sealed::Sealed;
 use super::socket::Socket;
 use super::terms::{Met, Terms, refused};
-use super::{Config, MOST_STREAMS};
+use super::{Config, MAX_STREAMS};
 use crate::error::{Error, Kind};
 use crate::grants::random;
 use crate::half::{Half, Side, deadline};
@@ -43,7 +43,7 @@ impl TcpHalf {
             Some(Entrance::Door(_)) => Way::Door,
             Some(Entrance::Listener(listener)) => Way::Listens(address(listener)?),
         };
-        let streams = config.streams.clamp(1, MOST_STREAMS);
+        let streams = config.streams.clamp(1, MAX_STREAMS);
         let offer = Offer { streams, way, encrypted: config.encrypt, id, token: random()? };
         Ok(TcpHalf { config: config.clone(), offer, entrance })
     }

@@ -97,7 +97,7 @@ impl Fabric for Tcp {
 }
 
 /// The most connections of one lane.
-const MOST_STREAMS: u8 = 16;
+const MAX_STREAMS: u8 = 16;
 
 /// What a peer offers: well formed and the same again as bytes, or refused.
 #[cfg(any(test, feature = "fuzz"))]

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::MOST_STREAMS;
+use super::MAX_STREAMS;
 use crate::error::{Error, Kind};
 
 /// Version 2: version, number of streams, flags, id, token, and the address of an end that listens.
@@ -67,7 +67,7 @@ impl Offer {
         let (&[version, streams, flags], rest) = bytes.split_first_chunk()?;
         let (id, rest) = rest.split_first_chunk()?;
         let (token, rest) = rest.split_first_chunk()?;
-        if version != Self::VERSION || streams == 0 || streams > MOST_STREAMS {
+        if version != Self::VERSION || streams == 0 || streams > MAX_STREAMS {
             return None;
         }
         let way = match (flags & !ENCRYPTED, rest.len()) {
@@ -122,7 +122,7 @@ mod tests {
             for bad in [&good[..good.len() - 1], &[&good[..], &[1]].concat()] {
                 Offer::from_bytes(bad).expect_err("too short or too long");
             }
-            for (at, value) in [(1, 0), (1, MOST_STREAMS + 1), (2, good[2] ^ 128), (2, DOOR)] {
+            for (at, value) in [(1, 0), (1, MAX_STREAMS + 1), (2, good[2] ^ 128), (2, DOOR)] {
                 let mut bad = good.clone();
                 bad[at] = value;
                 Offer::from_bytes(&bad).expect_err("a number that cannot be");

@@ -177,7 +177,7 @@ fn gid<'p>(port: &'p Port, wish: &Wish) -> Result<(Option<&'p GidEntry>, String)
             Ok((port.gids.first(), why))
         }
         LinkLayer::Ethernet => {
-            let nameable = port.gids.iter().filter(|entry| entry.index <= MOST_INDEX);
+            let nameable = port.gids.iter().filter(|entry| entry.index <= MAX_INDEX);
             let best = nameable.max_by_key(|entry| rank(entry));
             let best = best.ok_or("has an empty GID table: give its net device an address")?;
             Ok((Some(best), format!("GID {}: {}", best.index, description(best))))
@@ -193,7 +193,7 @@ fn no_gid(port: &Port, index: u32) -> String {
 }
 
 /// An address handle has eight bits for the index.
-const MOST_INDEX: u32 = 255;
+const MAX_INDEX: u32 = 255;
 
 /// Better entries rank higher: RoCE v2 before v1, further before nearer. Of equals the first counts,
 /// so that an address added later does not move the choice; but where the library cannot tell types

@@ -122,23 +122,23 @@ impl Sizes {
         let at_most = |wished: u32, limit: i32| wished.min(limit.max(1).unsigned_abs());
         // Every completion under way has a place in the queue, so that it cannot overflow.
         let entries = limits.max_cqe.max(2).unsigned_abs();
-        let (most_wr, most_sge) = match config.use_srq {
+        let (max_wr, max_sge) = match config.use_srq {
             true => (limits.max_srq_wr, limits.max_srq_sge),
             false => (limits.max_qp_wr, limits.max_sge),
         };
-        let recv_wr = at_most(config.max_recv_wr, most_wr).min(entries / 2);
+        let recv_wr = at_most(config.max_recv_wr, max_wr).min(entries / 2);
         let send_wr = at_most(config.max_send_wr, limits.max_qp_wr).min(entries - recv_wr);
         let header = u32::from(config.qp_type == QpType::Ud);
         let send_sge = at_most(config.max_sge, limits.max_sge);
-        let recv_sge = at_most(config.max_sge.saturating_add(header), most_sge);
+        let recv_sge = at_most(config.max_sge.saturating_add(header), max_sge);
         // Some devices do not say; then reads are as any other.
-        let most_read = if limits.max_sge_rd > 0 { limits.max_sge_rd } else { limits.max_sge };
+        let max_read = if limits.max_sge_rd > 0 { limits.max_sge_rd } else { limits.max_sge };
         Sizes {
             send_wr,
             recv_wr,
             send_sge,
             recv_sge,
-            read_sge: at_most(send_sge, most_read),
+            read_sge: at_most(send_sge, max_read),
             inline: config.max_inline_data,
             pieces: send_sge.min(recv_sge.saturating_sub(header)),
         }

@@ -182,7 +182,7 @@ fn ports(context: &Context, count: u8) -> Result<Vec<Port>, AskError> {
         .iter()
         .map(|(_, attr)| usize::try_from(attr.gid_tbl_len).unwrap_or(0))
         .fold(0, usize::saturating_add)
-        .min(MOST_GIDS);
+        .min(MAX_GIDS);
     let table = context.gid_table(entries).and_then(Result::ok);
     let gids = |port: u8, length: i32| match &table {
         Some(table) => table
@@ -205,7 +205,7 @@ fn ports(context: &Context, count: u8) -> Result<Vec<Port>, AskError> {
 
 /// The GID table entry by entry, without types: all that libraries before rdma-core 32 can tell.
 fn bare_gids(context: &Context, port: u8, length: i32) -> Vec<GidEntry> {
-    (0..length.clamp(0, MOST_GIDS as i32))
+    (0..length.clamp(0, MAX_GIDS as i32))
         .filter_map(|index| {
             let gid = Gid(context.gid(port, index).ok()?);
             let index = index.unsigned_abs();
@@ -373,7 +373,7 @@ fn c_text(array: &[std::ffi::c_char]) -> String {
 const INFINIBAND: &str = "InfiniBand";
 const IWARP: &str = "iWARP";
 /// More than any known device has (1024 on soft-RoCE, 256 on ConnectX).
-const MOST_GIDS: usize = 65_536;
+const MAX_GIDS: usize = 65_536;
 
 #[cfg(test)]
 mod tests {

@@ -132,7 +132,7 @@ impl Fabric for Domain {
             return Err(refused(Kind::Misuse, why, "make it with `Region::shared`"));
         };
         if !keys.verbs.add(self.mr(region.memory(), region.rights())?) {
-            let why = format!("{} domains have it already", Keyring::MOST);
+            let why = format!("{} domains have it already", Keyring::MAX);
             return Err(refused(Kind::Full, &why, "detach it from those that are not used"));
         }
         self.rail.attached.add(region);

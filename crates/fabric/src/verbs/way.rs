@@ -50,7 +50,7 @@ impl Way {
     }
 
     /// The most bytes one is.
-    pub const MOST_BYTES: usize = FIXED + MOST_NAME;
+    pub const MAX_BYTES: usize = FIXED + MAX_NAME;
     const VERSION: u8 = 1;
 
     /// As bytes, for the peer.
@@ -84,7 +84,7 @@ impl Way {
             .split_first_chunk::<FIXED>()
             .ok_or_else(|| format!("{} bytes, not {FIXED} and a name", bytes.len()))?;
         let [_, layer, gid_type, mtu, port, prefix, length, rest, ..] = *fixed;
-        let named = (1..=MOST_NAME).contains(&name.len())
+        let named = (1..=MAX_NAME).contains(&name.len())
             && name.len() == usize::from(length)
             && name.iter().all(u8::is_ascii_graphic);
         if !named {
@@ -159,7 +159,7 @@ impl fmt::Display for Subnet {
 /// The kernel's names are; another one is made so.
 fn printable(name: &str) -> String {
     let one = |char: char| if char.is_ascii_graphic() { char } else { '?' };
-    let name: String = name.chars().map(one).take(MOST_NAME).collect();
+    let name: String = name.chars().map(one).take(MAX_NAME).collect();
     if name.is_empty() { "?".to_owned() } else { name }
 }
 
@@ -184,7 +184,7 @@ fn link_layer(number: u8) -> Result<LinkLayer, String> {
 /// Bytes before the name.
 const FIXED: usize = 32;
 /// The kernel allows 63.
-const MOST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 /// Instead of a prefix's length.
 const UNKNOWN: u8 = 255;
 
@@ -217,7 +217,7 @@ pub(super) mod tests {
             Way { link_layer: LinkLayer::Unknown, rate_mbps: u64::MAX, ..way("c", "fe80::1", 64) },
         ] {
             let bytes = way.to_bytes();
-            assert!(bytes.len() <= Way::MOST_BYTES);
+            assert!(bytes.len() <= Way::MAX_BYTES);
             assert_eq!(Way::from_bytes(&bytes), Ok(way));
         }
     }

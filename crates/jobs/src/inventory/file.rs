@@ -8,8 +8,8 @@ impl Inventory {
         let mut hosts = Vec::new();
         for (at, line) in text.lines().enumerate() {
             hosts.extend(read_line(line).map_err(|wrong| wrong.on_line(at + 1))?);
-            if hosts.len() > MOST_ENTRIES {
-                return Err(Wrong::new(format!("has more than {MOST_ENTRIES} entries")));
+            if hosts.len() > MAX_ENTRIES {
+                return Err(Wrong::new(format!("has more than {MAX_ENTRIES} entries")));
             }
         }
         Inventory::with_repeated(hosts)
@@ -43,7 +43,7 @@ fn read_line(line: &str) -> Result<Vec<Host>, Wrong> {
 }
 
 /// Schedulers write one line a process.
-const MOST_ENTRIES: usize = 1 << 16;
+const MAX_ENTRIES: usize = 1 << 16;
 
 #[cfg(test)]
 mod tests {

@@ -105,11 +105,10 @@ impl Host {
             check_name(name)?;
         }
         for (what, count) in [("slots", self.slots), ("GPUs", self.gpus)] {
-            if count.is_some_and(|count| count > MOST_SLOTS) || (what, count) == ("slots", Some(0))
-            {
+            if count.is_some_and(|count| count > MAX_SLOTS) || (what, count) == ("slots", Some(0)) {
                 let (name, count) = (&self.name, count.unwrap_or(0));
                 return Err(Wrong::new(format!(
-                    "gives {name} {count} {what}; a host has 1 to {MOST_SLOTS}"
+                    "gives {name} {count} {what}; a host has 1 to {MAX_SLOTS}"
                 )));
             }
         }
@@ -148,8 +147,8 @@ fn check_name(name: &str) -> Result<(), Wrong> {
 }
 
 fn within_limit(count: usize) -> Result<(), Wrong> {
-    match count > MOST_HOSTS {
-        true => Err(Wrong::new(format!("names more than {MOST_HOSTS} hosts"))),
+    match count > MAX_HOSTS {
+        true => Err(Wrong::new(format!("names more than {MAX_HOSTS} hosts"))),
         false => Ok(()),
     }
 }
@@ -160,9 +159,9 @@ fn number(text: &str) -> Option<u32> {
 }
 
 /// More hosts than a job of ours has.
-const MOST_HOSTS: usize = 4096;
+const MAX_HOSTS: usize = 4096;
 /// More than any machine has processors.
-const MOST_SLOTS: u32 = 4096;
+const MAX_SLOTS: u32 = 4096;
 /// `USER@` and what a resolver takes.
 const LONGEST_NAME: usize = 300;
 
@@ -198,7 +197,7 @@ mod tests {
 
     #[test]
     fn there_is_an_end_to_hosts() {
-        let many = (0..=MOST_HOSTS).map(|at| Host::named(format!("n{at}")));
+        let many = (0..=MAX_HOSTS).map(|at| Host::named(format!("n{at}")));
         let wrong = Inventory::new(many.collect()).unwrap_err().to_string();
         assert_eq!(wrong, "names more than 4096 hosts");
     }

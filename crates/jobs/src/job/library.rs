@@ -68,7 +68,7 @@ impl Library {
 fn search(tree: &Tree, environment: &BTreeMap<String, String>) -> Vec<(String, Option<Version>)> {
     let mut found = Vec::new();
     let told = environment.get("LD_LIBRARY_PATH").map_or("", String::as_str);
-    let told = told.split(':').filter(|folder| folder.starts_with('/')).take(MOST_FOLDERS);
+    let told = told.split(':').filter(|folder| folder.starts_with('/')).take(MAX_FOLDERS);
     found.extend(told.filter_map(|folder| linked(tree, folder)));
     found.extend(wheels(tree, environment));
     found.extend(LINKER.iter().filter_map(|folder| linked(tree, folder)));
@@ -133,7 +133,7 @@ const LINKER: [&str; 7] = [
     "/usr/local/nccl/lib",
     "/opt/nccl/build/lib",
 ];
-const MOST_FOLDERS: usize = 64;
+const MAX_FOLDERS: usize = 64;
 
 #[cfg(test)]
 mod tests {

@@ -235,8 +235,8 @@ fn efa_plugin(tree: &Tree) -> Option<String> {
 }
 
 fn cautions(rails: &[Rail]) -> Option<String> {
-    let many = rails.len() > NCCL_MOST;
-    many.then(|| format!("NCCL uses {NCCL_MOST} ports at most, and there are {}", rails.len()))
+    let many = rails.len() > NCCL_MAX;
+    many.then(|| format!("NCCL uses {NCCL_MAX} ports at most, and there are {}", rails.len()))
 }
 
 fn hints(node: &Node, rails: &[Rail]) -> Vec<String> {
@@ -247,7 +247,7 @@ fn hints(node: &Node, rails: &[Rail]) -> Vec<String> {
 }
 
 /// MAX_IB_DEVS.
-const NCCL_MOST: usize = 32;
+const NCCL_MAX: usize = 32;
 const EFA_PLUGIN: [&str; 4] = [
     "/opt/amazon/ofi-nccl/lib/libnccl-net.so",
     "/opt/amazon/ofi-nccl/lib/x86_64-linux-gnu/libnccl-net.so",

@@ -26,7 +26,7 @@ struct Route {
 
 fn read(tree: &Tree, path: &str, parse: fn(&str) -> Option<Route>) -> Vec<Route> {
     let text = tree.text(path).into_value().unwrap_or_default();
-    text.lines().take(MOST).filter_map(parse).collect()
+    text.lines().take(MAX).filter_map(parse).collect()
 }
 
 /// `eth0 0000FEA9 00000000 0001 0 0 100 0000FFFF 0 0 0`: numbers as the processor keeps them, which is with the
@@ -64,7 +64,7 @@ fn is_usable(flags: u32) -> bool {
 }
 
 /// Routes that are read at most: a router's full table is longer and tells nothing more of peers.
-const MOST: usize = 20_000;
+const MAX: usize = 20_000;
 
 #[cfg(test)]
 mod tests {

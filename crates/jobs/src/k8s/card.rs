@@ -18,7 +18,7 @@ pub struct Card {
     /// The MTU of all their net devices, if it is one.
     pub mtu: Option<u32>,
     /// How many virtual functions each can have at least.
-    pub vfs_most: u32,
+    pub vfs_max: u32,
 }
 
 /// What is below the transport.
@@ -58,8 +58,8 @@ impl Card {
     }
 
     fn of(node: &Node, device: &Device) -> Result<Card, &'static str> {
-        let vfs_most = match device.role {
-            Role::Physical { vfs_most: Some(most), .. } if most > 0 => most,
+        let vfs_max = match device.role {
+            Role::Physical { vfs_max: Some(most), .. } if most > 0 => most,
             Role::Physical { .. } => {
                 return Err("it can have no virtual functions (sriov_totalvfs)");
             }
@@ -79,7 +79,7 @@ impl Card {
             pf_names: netdev.map(|netdev| netdev.name.clone()).into_iter().collect(),
             addresses: vec![address.to_string()],
             mtu: netdev.and_then(|netdev| netdev.mtu.value().copied()),
-            vfs_most,
+            vfs_max,
         })
     }
 
@@ -97,7 +97,7 @@ impl Card {
         }
         self.addresses.extend(other.addresses);
         self.mtu = self.mtu.filter(|mtu| other.mtu == Some(*mtu));
-        self.vfs_most = self.vfs_most.min(other.vfs_most);
+        self.vfs_max = self.vfs_max.min(other.vfs_max);
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
             pf_names: names.iter().map(|name| (*name).to_owned()).collect(),
             addresses: vec!["0000:01:00.0".to_owned()],
             mtu: Some(mtu),
-            vfs_most: 16,
+            vfs_max: 16,
         }
     }
 

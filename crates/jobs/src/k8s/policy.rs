@@ -23,12 +23,12 @@ pub fn policy(cards: &[Card], request: &PolicyRequest) -> Result<Printed, String
     for (at, card) in cards.iter().enumerate() {
         let suffix = suffix(cards, at);
         let resource = request.resource.for_operator(&suffix.replace('-', "_"))?;
-        let vfs = request.vfs.unwrap_or_else(|| card.vfs_most.min(USUAL_VFS));
-        if vfs > card.vfs_most {
+        let vfs = request.vfs.unwrap_or_else(|| card.vfs_max.min(USUAL_VFS));
+        if vfs > card.vfs_max {
             return Err(format!(
                 "--vfs {vfs}: {} can have {} at most",
                 card.addresses.join(", "),
-                card.vfs_most
+                card.vfs_max
             ));
         }
         let object = object(card, request, &format!("{}{suffix}", request.name), &resource, vfs);

@@ -117,7 +117,7 @@ fn dropped(devices: &[job::Judged]) -> String {
     let told: Vec<String> = devices
         .iter()
         .filter(|device| device.verdict == Verdict::Dropped)
-        .take(MOST_TOLD)
+        .take(MAX_TOLD)
         .map(|device| {
             let port = device.port.map(|port| format!(":{port}")).unwrap_or_default();
             format!("{}{port}: {}", device.device, device.why)
@@ -177,7 +177,7 @@ fn rates(sites: &[Site], plans: &[Plan]) -> Vec<String> {
     let totals: Vec<f64> = sites.iter().zip(plans).map(|(site, plan)| total(site, plan)).collect();
     let most = totals.iter().copied().fold(0.0, f64::max);
     let slow = sites.iter().zip(&totals).filter(|(_, total)| **total < most);
-    slow.take(MOST_TOLD)
+    slow.take(MAX_TOLD)
         .map(|(site, total)| {
             format!(
                 "{} has {total} Gb/s, others {most}: the job goes at the slowest's pace",
@@ -214,4 +214,4 @@ fn kind(site: &Site, plan: &Plan) -> Option<Kind> {
 }
 
 /// So many devices or hosts are named in one message.
-const MOST_TOLD: usize = 3;
+const MAX_TOLD: usize = 3;

@@ -61,7 +61,7 @@ impl Tools {
         lines.next()?;
         let (mut tools, mut mpi) = (Tools::default(), Mpi::default());
         let (mut torch, mut torchrun) = (None, None);
-        for line in lines.take(MOST_LINES) {
+        for line in lines.take(MAX_LINES) {
             let Some((name, value)) = line.split_once(' ') else { continue };
             let value = value.trim().to_owned();
             match name {
@@ -103,7 +103,7 @@ fn open_mpi(says: &str) -> Option<Version> {
 /// Where the answer begins.
 const FIRST_LINE: &str = "wirelane tools 1";
 const UNKNOWN: &str = "unknown";
-const MOST_LINES: usize = 4096;
+const MAX_LINES: usize = 4096;
 
 /// A version is read from a package's own notes: to import torch takes seconds.
 const PROBE: &str = r#"echo 'wirelane tools 1'

@@ -35,7 +35,7 @@ impl Look {
     /// Reads what [`COMMAND`](Self::COMMAND) printed; lines that are none of it are left out.
     pub fn parse(text: &str) -> Look {
         let mut look = Look::default();
-        for line in text.lines().take(MOST_LINES) {
+        for line in text.lines().take(MAX_LINES) {
             if let Some((path, value)) = line.rsplit_once(':')
                 && let Ok(value) = value.trim().parse()
             {
@@ -73,4 +73,4 @@ fn folder_of(name: &str) -> Option<Folder> {
 }
 
 /// A thousand virtual functions with a hundred counters each.
-const MOST_LINES: usize = 200_000;
+const MAX_LINES: usize = 200_000;

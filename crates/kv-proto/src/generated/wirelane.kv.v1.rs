@@ -51,7 +51,7 @@ pub struct ReadRequest {
     /// As in GetRequest.
     #[prost(uint64, optional, tag = "3")]
     pub length: ::core::option::Option<u64>,
-    /// How large the pieces shall be; 0 leaves it to the server. More than Limits.most_piece_bytes is lowered to it.
+    /// How large the pieces shall be; 0 leaves it to the server. More than Limits.max_piece_bytes is lowered to it.
     #[prost(uint32, tag = "4")]
     pub piece_bytes: u32,
     /// Whether `end` shall have `crc32c`.
@@ -101,7 +101,7 @@ pub struct ReadEnd {
 /// How a value shall be put.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PutOptions {
-    /// After how many milliseconds the key shall be gone, 1 to Limits.most_ttl_ms. Absent: never.
+    /// After how many milliseconds the key shall be gone, 1 to Limits.max_ttl_ms. Absent: never.
     #[prost(uint64, optional, tag = "1")]
     pub ttl_ms: ::core::option::Option<u64>,
     /// When to put at all. Not set: always. Else FAILED_PRECONDITION if it does not hold.
@@ -166,7 +166,7 @@ pub mod write_request {
     pub enum Part {
         #[prost(message, tag = "1")]
         Start(super::WriteStart),
-        /// The next bytes; pieces of 64 KiB to 1 MiB are best. At most Limits.most_message_bytes with all around it.
+        /// The next bytes; pieces of 64 KiB to 1 MiB are best. At most Limits.max_message_bytes with all around it.
         #[prost(bytes, tag = "2")]
         Data(::prost::bytes::Bytes),
     }
@@ -225,7 +225,7 @@ pub struct ListRequest {
     /// not know is INVALID_ARGUMENT.
     #[prost(uint64, tag = "2")]
     pub cursor: u64,
-    /// How many keys at most; 0 leaves it to the server. More than Limits.most_list_keys is lowered to it.
+    /// How many keys at most; 0 leaves it to the server. More than Limits.max_list_keys is lowered to it.
     #[prost(uint32, tag = "3")]
     pub most: u32,
 }
@@ -248,7 +248,7 @@ pub struct KeyFacts {
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct MultiGetRequest {
-    /// At most Limits.most_items.
+    /// At most Limits.max_items.
     #[prost(bytes = "bytes", repeated, tag = "1")]
     pub keys: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
     /// Whether each reply shall have `crc32c`.
@@ -280,7 +280,7 @@ pub mod get_result {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct MultiPutRequest {
-    /// At most Limits.most_items. Each may have an attempt of its own.
+    /// At most Limits.max_items. Each may have an attempt of its own.
     #[prost(message, repeated, tag = "1")]
     pub items: ::prost::alloc::vec::Vec<PutRequest>,
 }
@@ -371,26 +371,26 @@ pub struct InfoReply {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Limits {
     #[prost(uint64, tag = "1")]
-    pub most_key_bytes: u64,
+    pub max_key_bytes: u64,
     #[prost(uint64, tag = "2")]
-    pub most_value_bytes: u64,
+    pub max_value_bytes: u64,
     /// Of one gRPC message, requests and replies, with keys and all.
     #[prost(uint64, tag = "3")]
-    pub most_message_bytes: u64,
+    pub max_message_bytes: u64,
     /// Of a value in Get and Put, and of the values of MultiGet and MultiPut together.
     #[prost(uint64, tag = "4")]
-    pub most_unary_bytes: u64,
+    pub max_unary_bytes: u64,
     /// Of a piece of Read.
     #[prost(uint64, tag = "5")]
-    pub most_piece_bytes: u64,
+    pub max_piece_bytes: u64,
     /// Of one ListReply.
     #[prost(uint64, tag = "6")]
-    pub most_list_keys: u64,
+    pub max_list_keys: u64,
     /// Of MultiGet and MultiPut.
     #[prost(uint64, tag = "7")]
-    pub most_items: u64,
+    pub max_items: u64,
     #[prost(uint64, tag = "8")]
-    pub most_ttl_ms: u64,
+    pub max_ttl_ms: u64,
 }
 /// The memory that values live in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -499,7 +499,7 @@ pub mod kv_client {
             self
         }
         /// Reads a value, or a part of it, in one message. For values that one message carries
-        /// (Limits.most_unary_bytes); others are OUT_OF_RANGE, and Read has no limit.
+        /// (Limits.max_unary_bytes); others are OUT_OF_RANGE, and Read has no limit.
         pub async fn get(
             &mut self,
             request: impl tonic::IntoRequest<super::GetRequest>,
@@ -763,7 +763,7 @@ pub mod kv_server {
     #[async_trait]
     pub trait Kv: std::marker::Send + std::marker::Sync + 'static {
         /// Reads a value, or a part of it, in one message. For values that one message carries
-        /// (Limits.most_unary_bytes); others are OUT_OF_RANGE, and Read has no limit.
+        /// (Limits.max_unary_bytes); others are OUT_OF_RANGE, and Read has no limit.
         async fn get(
             &self,
             request: tonic::Request<super::GetRequest>,

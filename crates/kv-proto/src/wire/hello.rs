@@ -33,7 +33,7 @@ pub enum Service {
 
 impl Opening {
     /// The longest it can be.
-    pub const MOST: usize = 8 + 16 + REGION;
+    pub const MAX: usize = 8 + 16 + REGION;
 
     /// As a message.
     pub fn to_bytes(&self) -> Vec<u8> {
@@ -191,7 +191,7 @@ mod tests {
         ] {
             let bytes = opening.to_bytes();
             assert_eq!(Opening::parse(&bytes), Ok(opening));
-            assert!(bytes.len() <= Opening::MOST);
+            assert!(bytes.len() <= Opening::MAX);
             for cut in 0..bytes.len() {
                 Opening::parse(&bytes[..cut]).expect_err("cut short");
             }

@@ -6,7 +6,7 @@
 pub struct Parts {
     /// The batch's tag, below [`Parts::TAGS`].
     pub tag: u32,
-    /// How many writes there are, at least one, at most [`Parts::MOST`].
+    /// How many writes there are, at least one, at most [`Parts::MAX`].
     pub count: u32,
 }
 
@@ -14,12 +14,12 @@ impl Parts {
     /// How many tags there are.
     pub const TAGS: u32 = 1 << 20;
     /// The most writes that answer one batch.
-    pub const MOST: u32 = (1 << 12) - 1;
+    pub const MAX: u32 = (1 << 12) - 1;
 
     /// As the number of a write.
     #[inline]
     pub fn to_number(self) -> u32 {
-        debug_assert!(self.tag < Self::TAGS && (1..=Self::MOST).contains(&self.count));
+        debug_assert!(self.tag < Self::TAGS && (1..=Self::MAX).contains(&self.count));
         self.count << 20 | self.tag
     }
 
@@ -39,7 +39,7 @@ mod tests {
     fn numbers_come_back() {
         for parts in [
             Parts { tag: 0, count: 1 },
-            Parts { tag: Parts::TAGS - 1, count: Parts::MOST },
+            Parts { tag: Parts::TAGS - 1, count: Parts::MAX },
             Parts { tag: 77, count: 2 },
         ] {
             assert_eq!(Parts::from_number(parts.to_number()), Some(parts));

@@ -30,9 +30,9 @@ pub struct Settings {
     /// What to do when it is full.
     pub when_full: WhenFull,
     /// The longest value taken; none: what fits into the pool.
-    pub most_value: Option<u64>,
+    pub max_value: Option<u64>,
     /// How many bytes may be on their way in at once; none: half of the memory.
-    pub most_in_flight: Option<u64>,
+    pub max_in_flight: Option<u64>,
     /// How long a cursor or a staged value may stand unused.
     pub idle: Duration,
     /// Where what was acknowledged is kept; none: nowhere, this is a cache.
@@ -45,7 +45,7 @@ pub struct Engine {
     pub store: Store,
     /// The pool.
     memory: Memory,
-    most_value: u64,
+    max_value: u64,
     idle: Duration,
     began: Instant,
     epoch: u64,
@@ -121,18 +121,18 @@ impl Engine {
         let store = Store::new(kv_store::Settings {
             pool_bytes: settings.memory as u64,
             // Keys may take as much as values, so that a store has twice its memory at the very most.
-            index_bytes: (settings.memory as u64).max(LEAST_INDEX),
+            index_bytes: (settings.memory as u64).max(MIN_INDEX),
             shards: SHARDS,
             // What is on the disk can always leave the memory.
             when_full: if opened.is_some() { WhenFull::Evict } else { settings.when_full },
             first_version,
             seed,
         });
-        let most_in_flight = settings.most_in_flight.unwrap_or(settings.memory as u64 / 2);
-        let budget = Arc::new(Budget::new(most_in_flight));
+        let max_in_flight = settings.max_in_flight.unwrap_or(settings.memory as u64 / 2);
+        let budget = Arc::new(Budget::new(max_in_flight));
         let engine = Arc::new(Engine {
             store,
-            most_value: settings.most_value.unwrap_or(u64::MAX).min(settings.memory as u64),
+            max_value: settings.max_value.unwrap_or(u64::MAX).min(settings.memory as u64),
             memory,
             idle: settings.idle,
             began: Instant::now(),
@@ -201,8 +201,8 @@ impl Engine {
     }
 
     /// The longest value taken.
-    pub fn most_value(&self) -> u64 {
-        self.most_value
+    pub fn max_value(&self) -> u64 {
+        self.max_value
     }
 
     /// What is on its way in, and how much of it there may be.
@@ -243,8 +243,8 @@ impl Engine {
 
     /// Room for a value, if it is not too long.
     pub fn reserve(&self, length: u64) -> Result<Reservation, NoRoom> {
-        if length > self.most_value {
-            return Err(NoRoom::TooLong { most: self.most_value });
+        if length > self.max_value {
+            return Err(NoRoom::TooLong { most: self.max_value });
         }
         self.store.reserve(length, self.now())
     }
@@ -293,7 +293,7 @@ impl Engine {
     /// Removes what has expired and sessions nobody came back to; says when to look again.
     pub fn tidy(&self) -> Option<Duration> {
         let now = self.now();
-        self.store.expire(now, MOST_EXPIRED);
+        self.store.expire(now, MAX_EXPIRED);
         let sessions = self.sessions.tidy(Instant::now());
         let expiry = self.store.next_expiry();
         let expiry = expiry.map(|at| Duration::from_millis(at.0.saturating_sub(now.0)));
@@ -408,8 +408,8 @@ pub(crate) fn random() -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-const LEAST_INDEX: u64 = 16 << 20;
+const MIN_INDEX: u64 = 16 << 20;
 /// So many that threads seldom meet, so few that each is worth its lock.
 pub(crate) const SHARDS: usize = 64;
 /// At most so many at once, so that others get their turn.
-const MOST_EXPIRED: usize = 10_000;
+const MAX_EXPIRED: usize = 10_000;

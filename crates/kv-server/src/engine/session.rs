@@ -66,7 +66,7 @@ pub enum Turn {
 
 impl Default for Sessions {
     fn default() -> Self {
-        Sessions::new(MOST_SESSIONS)
+        Sessions::new(MAX_SESSIONS)
     }
 }
 
@@ -227,7 +227,7 @@ pub(crate) const REMEMBERED: Duration = Duration::from_secs(300);
 const REMEMBERED_WRITES: u64 = 4096;
 /// How far apart the numbers of writes may be that come out of order, from the first on.
 pub(crate) const WINDOW: u64 = REMEMBERED_WRITES / 2;
-const MOST_SESSIONS: usize = 65_536;
+const MAX_SESSIONS: usize = 65_536;
 
 #[cfg(test)]
 mod tests {

@@ -103,11 +103,11 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
-        .max_concurrent_streams(MOST_STREAMS)
+        .max_concurrent_streams(MAX_STREAMS)
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(4 * WINDOW)
         .max_send_buf_size(SEND_BUFFER)
-        .max_header_list_size(MOST_HEADER_BYTES)
+        .max_header_list_size(MAX_HEADER_BYTES)
         .keep_alive_interval(KEEP_ALIVE)
         .keep_alive_timeout(PATIENCE)
         .serve_connection(TokioIo::new(stream), service);
@@ -161,9 +161,9 @@ const MOMENT: Duration = Duration::from_millis(200);
 /// How often a silent peer is asked whether it is there.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// Calls at once.
-const MOST_STREAMS: u32 = 128;
+const MAX_STREAMS: u32 = 128;
 /// What a caller may send before we have read it, for each call; four times so much for all together.
 const WINDOW: u32 = 1 << 20;
 /// What is handed to the network before the peer has taken it, for each call.
 const SEND_BUFFER: usize = 128 << 10;
-const MOST_HEADER_BYTES: u32 = 16 << 10;
+const MAX_HEADER_BYTES: u32 = 16 << 10;

@@ -42,7 +42,7 @@ impl Default for Counts {
             failures: Default::default(),
             turned_away: AtomicU64::new(0),
             hung_up: AtomicU64::new(0),
-            places: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
+            places: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
         }
     }
 }
@@ -61,7 +61,7 @@ impl Counts {
 
     /// How many connections there are.
     pub fn connections(&self) -> usize {
-        MOST_CONNECTIONS - self.places.available_permits()
+        MAX_CONNECTIONS - self.places.available_permits()
     }
 
     /// How many connections were closed because there were too many, or because they spoke no HTTP/2, or made no
@@ -105,12 +105,12 @@ impl Counts {
 
     /// Waits until there is no connection any more.
     pub(super) async fn empty(&self) {
-        let _ = self.places.acquire_many(MOST_CONNECTIONS as u32).await;
+        let _ = self.places.acquire_many(MAX_CONNECTIONS as u32).await;
     }
 }
 
 /// Each client has one, mostly.
-const MOST_CONNECTIONS: usize = 512;
+const MAX_CONNECTIONS: usize = 512;
 
 /// In the order of [`Method`].
 const METHODS: [&str; 12] = [

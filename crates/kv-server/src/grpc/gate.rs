@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::{Request, Response};
-use kv_proto::limits::MOST_MESSAGE_BYTES;
+use kv_proto::limits::MAX_MESSAGE_BYTES;
 use kv_proto::v1::kv_server::KvServer;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -63,17 +63,17 @@ impl Gate {
     ) -> Self {
         let (access, budget) = (service.access().clone(), service.budget().clone());
         let store = KvServer::new(service)
-            .max_decoding_message_size(MOST_MESSAGE_BYTES)
-            .max_encoding_message_size(MOST_MESSAGE_BYTES);
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(MAX_MESSAGE_BYTES);
         let (reporter, health) = health_reporter();
         reporter.set_service_status(kv_proto::SERVICE, ServingStatus::Serving).await;
-        let health = health.max_decoding_message_size(MOST_QUESTION);
+        let health = health.max_decoding_message_size(MAX_QUESTION);
         let reflection = tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(kv_proto::FILE_DESCRIPTOR_SET)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
             .build_v1()
             .expect("our own descriptors are good, as a test of kv-proto shows")
-            .max_decoding_message_size(MOST_QUESTION);
+            .max_decoding_message_size(MAX_QUESTION);
         Gate {
             store: Box::new(move |request| store.clone().call(request)),
             others: [
@@ -81,7 +81,7 @@ impl Gate {
                 (REFLECTION, Box::new(move |request| reflection.clone().call(request))),
             ],
             health: reporter,
-            seats: Arc::new(Seats::new(MOST_CALLS)),
+            seats: Arc::new(Seats::new(MAX_CALLS)),
             strangers: Arc::default(),
             budget,
             calls,
@@ -211,6 +211,6 @@ fn infallible<T>(result: Result<T, Infallible>) -> T {
 const HEALTH: &str = "grpc.health.v1.Health";
 const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
 /// Requests that wait for their bytes and answers that wait for their readers: each may have a message.
-const MOST_CALLS: usize = 512;
+const MAX_CALLS: usize = 512;
 /// The name of a service or a symbol.
-const MOST_QUESTION: usize = 16 << 10;
+const MAX_QUESTION: usize = 16 << 10;

@@ -99,14 +99,14 @@ pub(super) fn info(engine: &Engine, pass: &Pass, about: &About) -> Result<v1::In
         version: about.version.to_owned(),
         epoch: engine.epoch(),
         limits: Some(v1::Limits {
-            most_key_bytes: limits::MOST_KEY_BYTES as u64,
-            most_value_bytes: engine.most_value(),
-            most_message_bytes: limits::MOST_MESSAGE_BYTES as u64,
-            most_unary_bytes: limits::MOST_UNARY_BYTES as u64,
-            most_piece_bytes: limits::MOST_PIECE_BYTES as u64,
-            most_list_keys: limits::MOST_LIST_KEYS as u64,
-            most_items: limits::MOST_ITEMS as u64,
-            most_ttl_ms: limits::MOST_TTL_MS,
+            max_key_bytes: limits::MAX_KEY_BYTES as u64,
+            max_value_bytes: engine.max_value(),
+            max_message_bytes: limits::MAX_MESSAGE_BYTES as u64,
+            max_unary_bytes: limits::MAX_UNARY_BYTES as u64,
+            max_piece_bytes: limits::MAX_PIECE_BYTES as u64,
+            max_list_keys: limits::MAX_LIST_KEYS as u64,
+            max_items: limits::MAX_ITEMS as u64,
+            max_ttl_ms: limits::MAX_TTL_MS,
         }),
         // It tells of all keys.
         pool: pass.reads_everything().then(|| v1::PoolUsage {

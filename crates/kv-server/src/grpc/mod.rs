@@ -63,7 +63,7 @@ pub struct Grpc {
 impl Grpc {
     /// The store of this engine.
     pub fn new(engine: Arc<Engine>, about: About) -> Self {
-        let (door, arrivals) = mpsc::channel(MOST_WAITING);
+        let (door, arrivals) = mpsc::channel(MAX_WAITING);
         let counts = Arc::new(Counts::default());
         let idle = engine.idle();
         let service = Service::new(engine, about, counts.clone());
@@ -136,6 +136,6 @@ impl Grpc {
 }
 
 /// Connections that were accepted and wait for their task.
-const MOST_WAITING: usize = 256;
+const MAX_WAITING: usize = 256;
 /// How often to look for who stands still.
 const ROUND: Duration = Duration::from_secs(15);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
-use kv_proto::limits::{MOST_ITEMS, MOST_MESSAGE_BYTES, MOST_UNARY_BYTES, piece_bytes};
+use kv_proto::limits::{MAX_ITEMS, MAX_MESSAGE_BYTES, MAX_UNARY_BYTES, piece_bytes};
 use kv_proto::{Span, v1};
 use kv_store::{Facts, Key, Moment};
 use tokio::task::yield_now;
@@ -47,7 +47,7 @@ pub(super) async fn get(
     };
     let span = Span::from(&request).within(held.value().facts.length)?;
     let wanted = span.end - span.start;
-    if wanted > MOST_UNARY_BYTES as u64 {
+    if wanted > MAX_UNARY_BYTES as u64 {
         return Err(status::too_much_for_one_message(wanted, "Read, or ask for a part"));
     }
     Ok(reply(engine, &held, span, request.checksum).await)
@@ -59,12 +59,12 @@ pub(super) async fn multi_get(
     request: v1::MultiGetRequest,
 ) -> Result<v1::MultiGetReply, Status> {
     let v1::MultiGetRequest { keys, checksum } = request;
-    if keys.len() > MOST_ITEMS {
+    if keys.len() > MAX_ITEMS {
         return Err(kv_proto::Error::TooManyItems(keys.len()).into());
     }
     // What stands around the values has its room first, so that the rest can be given away freely.
     let around = keys.len() * AROUND_RESULT;
-    let mut room = (MOST_MESSAGE_BYTES - around).min(MOST_UNARY_BYTES) as u64;
+    let mut room = (MAX_MESSAGE_BYTES - around).min(MAX_UNARY_BYTES) as u64;
     let mut results = Vec::with_capacity(keys.len());
     for key in keys {
         let outcome = match one_of_several(engine, pass, &key, &mut room, checksum).await {

@@ -26,7 +26,7 @@ pub(super) struct Service {
 
 impl Service {
     pub(super) fn new(engine: Arc<Engine>, about: About, counts: Arc<Counts>) -> Self {
-        Service { engine, about, counts, sessions: Arc::new(Sessions::new(MOST_SESSIONS)) }
+        Service { engine, about, counts, sessions: Arc::new(Sessions::new(MAX_SESSIONS)) }
     }
 
     pub(super) fn sessions(&self) -> &Arc<Sessions> {
@@ -161,4 +161,4 @@ impl Kv for Service {
 }
 
 /// Each may remember thousands of writes, and costs nobody anything to open.
-const MOST_SESSIONS: usize = 4096;
+const MAX_SESSIONS: usize = 4096;

@@ -1,7 +1,7 @@
 //! How the store says no by gRPC: every status is made here, but for those of messages that cannot be meant
 //! (`kv_proto::Error`) and of conditions that do not hold (`kv_proto::NotMet`). The .proto has the table.
 
-use kv_proto::limits::{MOST_MESSAGE_BYTES, MOST_UNARY_BYTES};
+use kv_proto::limits::{MAX_MESSAGE_BYTES, MAX_UNARY_BYTES};
 use kv_proto::wire::{Answer, Status as Said};
 use kv_proto::{NotMet, v1};
 use kv_store::{NoRoom, Refused as Unmet};
@@ -79,7 +79,7 @@ pub(super) fn too_much_in_flight() -> Status {
 /// A value that needs a stream.
 pub(super) fn too_much_for_one_message(bytes: u64, instead: &str) -> Status {
     Status::out_of_range(format!(
-        "{bytes} bytes, and one message carries {MOST_UNARY_BYTES} — use {instead}"
+        "{bytes} bytes, and one message carries {MAX_UNARY_BYTES} — use {instead}"
     ))
 }
 
@@ -218,7 +218,7 @@ pub(super) fn no_service() -> Status {
     Status::unimplemented("there is no such service — ask reflection for those there are")
 }
 
-const _: () = assert!(MOST_UNARY_BYTES < MOST_MESSAGE_BYTES);
+const _: () = assert!(MAX_UNARY_BYTES < MAX_MESSAGE_BYTES);
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kv_proto::limits::{MOST_ITEMS, MOST_UNARY_BYTES};
+use kv_proto::limits::{MAX_ITEMS, MAX_UNARY_BYTES};
 use kv_proto::wire::Answer;
 use kv_proto::{Condition, PutTerms, v1};
 use kv_store::NoRoom;
@@ -32,7 +32,7 @@ pub(super) async fn put(
     let v1::PutRequest { key, value, options, attempt } = request;
     let key = valid(&key)?.as_bytes();
     let PutTerms { ttl_ms, condition } = options.try_into()?;
-    if value.len() > MOST_UNARY_BYTES {
+    if value.len() > MAX_UNARY_BYTES {
         return Err(status::too_much_for_one_message(value.len() as u64, "Write"));
     }
     let attempted = match Attempted::begin(sessions, pass, attempt)? {
@@ -52,7 +52,7 @@ pub(super) async fn multi_put(
     caller: &Admission,
     request: v1::MultiPutRequest,
 ) -> Result<v1::MultiPutReply, Status> {
-    if request.items.len() > MOST_ITEMS {
+    if request.items.len() > MAX_ITEMS {
         return Err(kv_proto::Error::TooManyItems(request.items.len()).into());
     }
     let mut results = Vec::with_capacity(request.items.len());
@@ -159,7 +159,7 @@ async fn judge(engine: &Arc<Engine>, key: &[u8], condition: Condition) -> Result
 }
 
 fn stage(engine: &Arc<Engine>, share: &Arc<Share>, length: u64) -> Result<Staged, Status> {
-    let most = engine.most_value();
+    let most = engine.max_value();
     if length > most {
         return Err(status::no_room(&NoRoom::TooLong { most }));
     }

@@ -33,7 +33,7 @@ pub(crate) struct Shared {
     posts: Vec<Post>,
     /// How many spin now, and how many may.
     spinning: AtomicUsize,
-    most_spinning: usize,
+    max_spinning: usize,
     /// What is under way is finished, and nothing is begun.
     closing: AtomicBool,
     stopping: AtomicBool,
@@ -69,7 +69,7 @@ impl Crew {
             posts,
             spinning: AtomicUsize::new(0),
             // Clients on this machine spin too.
-            most_spinning: (cores / 2).max(1),
+            max_spinning: (cores / 2).max(1),
             closing: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             graves: Mutex::new(graves),
@@ -249,7 +249,7 @@ impl Shared {
         if spins.load(Ordering::Relaxed) {
             return true;
         }
-        let most = self.most_spinning;
+        let most = self.max_spinning;
         let more = |now: usize| (now < most).then_some(now + 1);
         let may = self.spinning.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
         spins.store(may, Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! What the calls do.
 
 use kv_proto::NotMet;
-use kv_proto::limits::MOST_UNARY_BYTES;
+use kv_proto::limits::MAX_UNARY_BYTES;
 use kv_proto::v1::{self, put_options::Condition};
 use tonic::Code;
 
@@ -21,7 +21,7 @@ async fn get_returns_the_last_put() {
     let mut client = place.client().await;
     assert!(!client.get(get("a")).await.unwrap().into_inner().found);
     let mut last = 0;
-    for length in [0, 1, 4096, 1 << 20, (1 << 20) + 1, MOST_UNARY_BYTES] {
+    for length in [0, 1, 4096, 1 << 20, (1 << 20) + 1, MAX_UNARY_BYTES] {
         let value = pattern(length);
         let stored = client.put(put("a", value.clone())).await.unwrap().into_inner();
         assert!(stored.version > last);
@@ -36,8 +36,8 @@ async fn get_returns_the_last_put() {
     }
     let part = v1::GetRequest { offset: 100, length: Some(7), ..get("a") };
     let part = client.get(part).await.unwrap().into_inner();
-    assert_eq!(part.value, pattern(MOST_UNARY_BYTES)[100..107]);
-    assert_eq!(part.facts.unwrap().length, MOST_UNARY_BYTES as u64);
+    assert_eq!(part.value, pattern(MAX_UNARY_BYTES)[100..107]);
+    assert_eq!(part.facts.unwrap().length, MAX_UNARY_BYTES as u64);
     let behind = v1::GetRequest { offset: u64::MAX, ..get("a") };
     assert_eq!(client.get(behind).await.unwrap_err().code(), Code::OutOfRange);
     place.until("nothing is pinned", |usage| usage.pins == 0 && usage.reserved_bytes == 0).await;
@@ -143,8 +143,8 @@ async fn several_values_come_in_one_message_as_far_as_they_fit() {
     use v1::get_result::Outcome;
     let place = Place::open(&settings(64 << 20));
     let mut client = place.client().await;
-    client.put(put("half", pattern(MOST_UNARY_BYTES / 2))).await.unwrap();
-    client.put(put("most", pattern(MOST_UNARY_BYTES - 10))).await.unwrap();
+    client.put(put("half", pattern(MAX_UNARY_BYTES / 2))).await.unwrap();
+    client.put(put("most", pattern(MAX_UNARY_BYTES - 10))).await.unwrap();
     client.put(put("small", "x")).await.unwrap();
     let keys = ["small", "half", "most", "none", "small"].map(key).to_vec();
     let got = client.multi_get(v1::MultiGetRequest { keys, checksum: true }).await.unwrap();
@@ -152,7 +152,7 @@ async fn several_values_come_in_one_message_as_far_as_they_fit() {
     let Some(Outcome::Reply(small)) = outcomes.next() else { panic!() };
     assert_eq!((small.value, small.crc32c), ("x".into(), Some(crc32c::crc32c(b"x"))));
     let Some(Outcome::Reply(half)) = outcomes.next() else { panic!() };
-    assert_eq!(half.value.len(), MOST_UNARY_BYTES / 2);
+    assert_eq!(half.value.len(), MAX_UNARY_BYTES / 2);
     let Some(Outcome::Refusal(most)) = outcomes.next() else { panic!() };
     assert_eq!(most.code, Code::OutOfRange as u32);
     let Some(Outcome::Reply(none)) = outcomes.next() else { panic!() };
@@ -191,7 +191,7 @@ async fn the_server_says_what_it_is() {
     let info = client.info(v1::InfoRequest {}).await.unwrap().into_inner();
     assert_eq!((info.version.as_str(), info.epoch), ("9.9", place.engine.epoch()));
     let limits = info.limits.unwrap();
-    assert_eq!((limits.most_value_bytes, limits.most_items), (16 << 20, 1000));
+    assert_eq!((limits.max_value_bytes, limits.max_items), (16 << 20, 1000));
     let pool = info.pool.unwrap();
     assert_eq!((pool.capacity_bytes, pool.keys), (16 << 20, 1));
     assert_eq!(info.transports[0].name, "tcp");

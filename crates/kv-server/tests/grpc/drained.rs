@@ -58,7 +58,7 @@ async fn calls_under_way_finish_and_others_hear_that_nothing_was_done() {
 #[tokio::test]
 async fn streams_have_a_budget() {
     let mut settings = settings(16 << 20);
-    settings.most_in_flight = Some(2 << 20);
+    settings.max_in_flight = Some(2 << 20);
     let place = Place::open(&settings);
     let mut client = place.client().await;
     // By the same connection, which has half of it.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use access::{Access, Holder, Scope};
 use fabric::session::{Key, Keyring};
-use kv_proto::limits::{MOST_MESSAGE_BYTES, MOST_UNARY_BYTES};
+use kv_proto::limits::{MAX_MESSAGE_BYTES, MAX_UNARY_BYTES};
 use kv_proto::v1::{self, kv_client::KvClient, write_request::Part};
 use kv_store::WhenFull;
 use tokio::task::JoinHandle;
@@ -40,7 +40,7 @@ async fn a_full_store_that_loses_nothing_refuses() {
 #[tokio::test]
 async fn a_value_too_long_is_refused_before_it_comes() {
     let mut settings = settings(16 << 20);
-    settings.most_value = Some(3 << 20);
+    settings.max_value = Some(3 << 20);
     let place = Place::open(&settings);
     let mut client = place.client().await;
     let long = client.put(put("k", pattern((3 << 20) + 1))).await.unwrap_err();
@@ -56,10 +56,10 @@ async fn a_value_too_long_is_refused_before_it_comes() {
 async fn a_message_too_long_is_refused_with_what_to_use() {
     let place = Place::open(&settings(64 << 20));
     let mut client = place.client().await;
-    let long = client.put(put("k", pattern(MOST_UNARY_BYTES + 1))).await.unwrap_err();
+    let long = client.put(put("k", pattern(MAX_UNARY_BYTES + 1))).await.unwrap_err();
     assert_eq!(long.code(), Code::OutOfRange);
     assert!(long.message().contains("use Write"), "{}", long.message());
-    let long = client.put(put("k", pattern(MOST_MESSAGE_BYTES + 1))).await.unwrap_err();
+    let long = client.put(put("k", pattern(MAX_MESSAGE_BYTES + 1))).await.unwrap_err();
     assert_eq!(long.code(), Code::OutOfRange, "{long}");
 }
 

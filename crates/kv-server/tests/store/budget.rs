@@ -12,7 +12,7 @@ use crate::proof::{examine, value};
 fn a_client_that_stages_too_much_is_told_and_others_write_on() {
     for class in [Class::Shm, Class::Tcp] {
         let mut settings = settings(64 << 20);
-        settings.most_in_flight = Some(8 << 20);
+        settings.max_in_flight = Some(8 << 20);
         let place = Place::open(&settings, by(class));
         let mut greedy = Settings::new(place.address);
         (greedy.link, greedy.deadline) = (by(class), Duration::from_millis(300));
@@ -40,7 +40,7 @@ fn a_client_that_stages_too_much_is_told_and_others_write_on() {
 #[test]
 fn who_is_told_to_wait_asks_again_and_nothing_is_lost() {
     let mut settings = settings(128 << 20);
-    settings.most_in_flight = Some(2 << 20);
+    settings.max_in_flight = Some(2 << 20);
     let place = Place::open(&settings, by(Class::Tcp));
     std::thread::scope(|scope| {
         for number in 0..6_u64 {

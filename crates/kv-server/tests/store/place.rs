@@ -29,8 +29,8 @@ pub(crate) fn settings(memory: usize) -> Settings {
         memory,
         pages: Pages::Plain,
         when_full: WhenFull::Evict,
-        most_value: None,
-        most_in_flight: None,
+        max_value: None,
+        max_in_flight: None,
         idle: Duration::from_secs(60),
         data_dir: None,
     }

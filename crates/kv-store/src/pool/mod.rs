@@ -41,7 +41,7 @@ pub(crate) enum Lack {
 
 impl Pool {
     pub(crate) fn new(bytes: u64) -> Pool {
-        let units = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX).min(Runs::MOST);
+        let units = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX).min(Runs::MAX);
         Pool { runs: Runs::new(units), slabs: Slabs::new(), extents_heap: 0 }
     }
 

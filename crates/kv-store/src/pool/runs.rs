@@ -28,7 +28,7 @@ pub(super) struct Runs {
 
 impl Runs {
     /// The most units there may be.
-    pub(super) const MOST: u32 = NONE - 1;
+    pub(super) const MAX: u32 = NONE - 1;
 
     pub(super) fn new(units: u32) -> Runs {
         let side = || vec![0; units as usize];

@@ -23,11 +23,11 @@ pub(super) struct Slab {
 
 impl Slab {
     /// The most slots a slab may have: one bit for each fits into the words of `free`.
-    pub(super) const MOST: u32 = 128 * 64;
+    pub(super) const MAX: u32 = 128 * 64;
 
     pub(super) fn new(run: Run, class: u8, slot_bytes: u32) -> Slab {
         let slots = run.units * UNIT as u32 / slot_bytes;
-        debug_assert!((1..=Slab::MOST).contains(&slots));
+        debug_assert!((1..=Slab::MAX).contains(&slots));
         let mut free = vec![!0; slots.div_ceil(64) as usize].into_boxed_slice();
         if !slots.is_multiple_of(64) {
             free[slots as usize / 64] = (1 << (slots % 64)) - 1;

@@ -76,7 +76,7 @@ impl Rules {
             "tcp" => &mut self.tcp,
             _ => return,
         };
-        list.extend(ports.into_iter().take(MOST_PORTS.saturating_sub(list.len())));
+        list.extend(ports.into_iter().take(MAX_PORTS.saturating_sub(list.len())));
     }
 }
 
@@ -87,7 +87,7 @@ pub(super) fn fuzz(text: &str) {
     iptables::parse(text);
 }
 
-const MOST_PORTS: usize = 4096;
+const MAX_PORTS: usize = 4096;
 
 #[cfg(test)]
 mod tests {

@@ -33,7 +33,7 @@ pub struct GpuReading {
     /// Clocks in MHz by name: `graphics`, `sm`, `memory`, `video`.
     pub clocks_mhz: BTreeMap<String, u32>,
     /// The highest clocks in MHz by the same names.
-    pub most_clocks_mhz: BTreeMap<String, u32>,
+    pub max_clocks_mhz: BTreeMap<String, u32>,
     /// Every reason for a lower clock that this GPU knows, and whether it holds now: `sw_power_cap`, `hw_slowdown`.
     pub throttle: BTreeMap<String, bool>,
     /// How often each XID was reported since the watch began, by its number.

@@ -50,9 +50,9 @@ pub(crate) fn ask() -> Option<Holders> {
     let mut tally = Tally::default();
     let why = devices.iter().filter_map(|device| tally.ask(device, until)).last();
     let crowd = tally.0.len();
-    let crowded = || format!("{crowd} hold something, and only {MOST_HOLDERS} are told");
-    let list = tally.0.into_iter().take(MOST_HOLDERS).map(|(who, holds)| holder(who, holds));
-    Some(Holders { list: list.collect(), why: (crowd > MOST_HOLDERS).then(crowded).or(why) })
+    let crowded = || format!("{crowd} hold something, and only {MAX_HOLDERS} are told");
+    let list = tally.0.into_iter().take(MAX_HOLDERS).map(|(who, holds)| holder(who, holds));
+    Some(Holders { list: list.collect(), why: (crowd > MAX_HOLDERS).then(crowded).or(why) })
 }
 
 /// Whatever the bytes are.
@@ -165,7 +165,7 @@ const REGION_LENGTH: u16 = 45;
 /// All devices together. A kind of one device has its own limit in `netlink`.
 const PATIENCE: Duration = Duration::from_secs(4);
 /// A machine with more is told in part.
-const MOST_HOLDERS: usize = 4096;
+const MAX_HOLDERS: usize = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -214,6 +214,6 @@ mod tests {
 
     #[test]
     fn a_kernel_with_no_rdma_gives_no_answer_or_an_empty_one() {
-        assert!(ask().is_none_or(|holders| holders.list.len() <= MOST_HOLDERS));
+        assert!(ask().is_none_or(|holders| holders.list.len() <= MAX_HOLDERS));
     }
 }

@@ -54,7 +54,7 @@ pub(crate) fn ask() -> Option<KernelLog> {
     };
     let mut newest = Newest::default();
     let mut record = [0; LONGEST_RECORD];
-    for _ in 0..MOST_RECORDS {
+    for _ in 0..MAX_RECORDS {
         match rustix::io::read(&log, &mut record) {
             Ok(0) | Err(Errno::AGAIN) => break,
             Ok(length) => newest.extend(parse(&record[..length])),
@@ -84,7 +84,7 @@ impl Extend<LogLine> for Newest {
     fn extend<T: IntoIterator<Item = LogLine>>(&mut self, lines: T) {
         for line in lines {
             let kept = &mut self.0[line.kind as usize];
-            if kept.len() == MOST_OF_A_KIND {
+            if kept.len() == MAX_OF_A_KIND {
                 kept.pop_front();
             }
             kept.push_back(line);
@@ -177,9 +177,9 @@ const DRIVERS: &[&str] = &[
 
 const LONGEST_RECORD: usize = 8192;
 const LONGEST_LINE: usize = 400;
-const MOST_OF_A_KIND: usize = 200;
+const MAX_OF_A_KIND: usize = 200;
 /// The kernel's largest buffer has no more; one that is written as fast as we read ends here.
-const MOST_RECORDS: usize = 200_000;
+const MAX_RECORDS: usize = 200_000;
 
 #[cfg(test)]
 mod tests {

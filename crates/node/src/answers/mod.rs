@@ -97,7 +97,7 @@ impl Answers {
     /// The net devices whose drivers are asked: a host of thousands of pods has as many that tell nothing.
     fn netdevs(&self) -> &[Interface] {
         let all = self.interfaces().map_or(&[][..], Vec::as_slice);
-        &all[..all.len().min(MOST_ASKED)]
+        &all[..all.len().min(MAX_ASKED)]
     }
 
     /// NVIDIA GPUs, by NVML.
@@ -192,7 +192,7 @@ struct Kept {
     firewall: Option<Firewall>,
 }
 
-const MOST_ASKED: usize = 512;
+const MAX_ASKED: usize = 512;
 
 #[cfg(test)]
 mod tests {

@@ -63,7 +63,7 @@ impl Socket {
             let (length, whole) =
                 rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::TRUNC)?;
             total += whole;
-            if whole > length || total > MOST_BYTES {
+            if whole > length || total > MAX_BYTES {
                 return Err(Errno::MSGSIZE);
             }
             // What answers an earlier question that was given up is not for us.
@@ -187,7 +187,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The kernel sends no more at a time.
 const BUFFER: usize = 64 << 10;
 /// More than a thousand net devices with all their attributes.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 const HEADER: usize = 16;
 const ATTRIBUTE: usize = 4;

@@ -81,7 +81,7 @@ pub(crate) fn start() -> Result<nvml_wrapper::Nvml, NvmlError> {
 /// One look at every GPU.
 pub(crate) fn look(library: &nvml_wrapper::Nvml) -> Result<Nvml, NvmlError> {
     let cuda = library.sys_cuda_driver_version().ok();
-    let count = library.device_count()?.min(MOST_GPUS);
+    let count = library.device_count()?.min(MAX_GPUS);
     Ok(Nvml {
         driver: library.sys_driver_version().ok(),
         cuda: cuda.map(|number| format!("{}.{}", number / 1000, number % 1000 / 10)),
@@ -115,4 +115,4 @@ fn gpu(library: &nvml_wrapper::Nvml, index: u32) -> NvmlGpu {
 /// Eight GPUs that nothing keeps awake take this long at worst.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// No machine has more.
-pub(crate) const MOST_GPUS: u32 = 256;
+pub(crate) const MAX_GPUS: u32 = 256;

@@ -49,7 +49,7 @@ pub(super) fn ask() -> Option<RdmaSystem> {
 /// Every device that this network namespace sees.
 pub(super) fn devices(socket: &mut Socket) -> Option<Vec<Device>> {
     let bodies = socket.ask(kind(GET), Want::All, &[]).ok()?;
-    Some(bodies.iter().filter_map(|body| Device::parse(body)).take(MOST_DEVICES).collect())
+    Some(bodies.iter().filter_map(|body| Device::parse(body)).take(MAX_DEVICES).collect())
 }
 
 /// A device, as the dump of all of them tells.
@@ -114,7 +114,7 @@ const NETNS_MODE: u16 = 66;
 const PROTOCOL: u16 = 67;
 
 /// No machine has more.
-const MOST_DEVICES: usize = 4096;
+const MAX_DEVICES: usize = 4096;
 
 #[cfg(test)]
 mod tests {

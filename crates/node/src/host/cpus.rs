@@ -55,7 +55,7 @@ fn cpu_list(text: &str) -> Option<Vec<u32>> {
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        if first > last || last >= MOST_CPUS || all.len() >= MOST_CPUS as usize {
+        if first > last || last >= MAX_CPUS || all.len() >= MAX_CPUS as usize {
             return None;
         }
         all.extend(first..=last);
@@ -65,7 +65,7 @@ fn cpu_list(text: &str) -> Option<Vec<u32>> {
 
 const FOLDER: &str = "/sys/devices/system/cpu";
 /// What Linux can be built for.
-const MOST_CPUS: u32 = 8192;
+const MAX_CPUS: u32 = 8192;
 
 #[cfg(test)]
 mod tests {

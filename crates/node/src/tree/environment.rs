@@ -13,7 +13,7 @@ pub(super) fn keep(
     for (name, value) in variables.into_iter().filter(|(name, _)| is_of_the_fabric(name)) {
         if scrub::is_secret(&format!("{name}={value}")) || value.len() > LONGEST {
             scrubbed.insert(format!("${name}"));
-        } else if kept.len() < MOST {
+        } else if kept.len() < MAX {
             kept.insert(name, value);
         }
     }
@@ -25,7 +25,7 @@ fn is_of_the_fabric(name: &str) -> bool {
     name == "CUDA_VISIBLE_DEVICES" || prefixes.iter().any(|prefix| name.starts_with(prefix))
 }
 
-const MOST: usize = 4096;
+const MAX: usize = 4096;
 const LONGEST: usize = 64 << 10;
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ impl Folder {
     pub(super) fn names(&self, path: &str) -> Result<Vec<String>, Errno> {
         let entries = std::fs::read_dir(self.place(path)?).map_err(number)?;
         let names =
-            entries.take(MOST_NAMES).filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+            entries.take(MAX_NAMES).filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let mut names: Vec<String> = names.collect();
         sort_names(&mut names);
         Ok(names)
@@ -166,7 +166,7 @@ fn walk(root: &Path, path: &str) -> Result<(String, Place), Errno> {
             continue;
         }
         links += 1;
-        if links > MOST_LINKS {
+        if links > MAX_LINKS {
             return Err(Errno::LOOP);
         }
         let target = std::fs::read_link(&place).map_err(number)?;
@@ -200,9 +200,9 @@ fn number(error: std::io::Error) -> Errno {
 /// `/proc/net` tables and `modules.builtin`, all below this.
 pub(super) const LONGEST: u64 = 1 << 20;
 /// More links than the kernel follows.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 /// The most names that a folder is asked for.
-const MOST_NAMES: usize = 65536;
+const MAX_NAMES: usize = 65536;
 
 #[cfg(test)]
 mod tests {

@@ -142,7 +142,7 @@ impl Looks {
     fn follow(&self, path: &str) -> Seen<(String, bool)> {
         let mut path = path.trim_end_matches('/').to_owned();
         let mut by_link = false;
-        for _ in 0..MOST_LINKS {
+        for _ in 0..MAX_LINKS {
             if path.len() > LONGEST_PATH {
                 return Seen::Refused(Errno::NAMETOOLONG.raw_os_error());
             }
@@ -272,7 +272,7 @@ impl Contents {
     }
 }
 
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 /// As the kernel has it.
 const LONGEST_PATH: usize = 4096;
 

@@ -103,7 +103,7 @@ impl Tree {
             source,
             answers,
             looks: RefCell::default(),
-            left: Cell::new(MOST_LOOKS),
+            left: Cell::new(MAX_LOOKS),
             scrubbed: RefCell::default(),
             environment: BTreeMap::new(),
             about: None,
@@ -141,7 +141,7 @@ impl Tree {
     /// EINVAL stays so: a driver that does not have it writes to the kernel's log each time it is asked.
     pub fn renew(&mut self) {
         self.looks.get_mut().forget();
-        self.left.set(MOST_LOOKS);
+        self.left.set(MAX_LOOKS);
         self.answers.renew();
     }
 
@@ -184,7 +184,7 @@ impl Tree {
         let Source::Folder(folder) = &self.source else { return Vec::new() };
         let head = folder.head(path, SEARCHED).unwrap_or_default();
         let at_mark = |rest: &[u8]| rest.starts_with(mark.as_bytes());
-        let starts = (0..head.len()).filter(|start| at_mark(&head[*start..])).take(MOST_MARKS);
+        let starts = (0..head.len()).filter(|start| at_mark(&head[*start..])).take(MAX_MARKS);
         let text = |start: usize| {
             let rest = head[start + mark.len()..].iter().take(LONGEST_WORD);
             rest.take_while(|byte| byte.is_ascii_graphic()).map(|byte| char::from(*byte)).collect()
@@ -309,10 +309,10 @@ fn seen<T>(answer: Result<T, Errno>) -> Seen<T> {
 }
 
 /// More than a host with a thousand virtual functions needs.
-const MOST_LOOKS: u32 = 1_000_000;
+const MAX_LOOKS: u32 = 1_000_000;
 /// How much of a long file is searched: the constants of a library are in front of what it has for GPUs.
 const SEARCHED: u64 = 32 << 20;
-const MOST_MARKS: usize = 16;
+const MAX_MARKS: usize = 16;
 const LONGEST_WORD: usize = 64;
 
 /// Where the host's files are for one of this tree's paths.

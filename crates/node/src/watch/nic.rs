@@ -47,7 +47,7 @@ impl NicWatch {
         self.names.remove(netdev);
         let names = socket.names(netdev)?;
         let values = socket.values(netdev, &names);
-        if self.names.len() < MOST_NETDEVS {
+        if self.names.len() < MAX_NETDEVS {
             self.names.insert(netdev.to_owned(), Known { names, until: now + NAMES_LAST });
         }
         values
@@ -63,7 +63,7 @@ fn kept(tree: &Tree, netdev: &str) -> Option<Vec<(String, u64)>> {
 /// priority.
 const NAMES_LAST: Duration = Duration::from_secs(60);
 /// Net devices come and go; ports do not become more than this.
-const MOST_NETDEVS: usize = 1024;
+const MAX_NETDEVS: usize = 1024;
 
 #[cfg(test)]
 mod tests {

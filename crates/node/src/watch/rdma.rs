@@ -47,9 +47,9 @@ pub trait Choice {
 /// Looks at all devices that are wanted, in the order of their names.
 pub fn look(tree: &Tree, choice: &mut impl Choice) -> Vec<DeviceLook> {
     let Some(class) = Fresh::open(tree, CLASS.to_owned()) else { return Vec::new() };
-    let mut names = class.names(MOST_DEVICES);
+    let mut names = class.names(MAX_DEVICES);
     sort_names(&mut names);
-    let mut left = MOST_FILES;
+    let mut left = MAX_FILES;
     let wanted = names.into_iter().filter(|name| is_name(name));
     let mut devices = Vec::new();
     for name in wanted {
@@ -75,7 +75,7 @@ impl<C: Choice> Looker<'_, C> {
     fn ports(&mut self) -> Vec<PortLook> {
         let path = format!("{CLASS}/{}/ports", self.device);
         let Some(folder) = Fresh::open(self.tree, path.clone()) else { return Vec::new() };
-        let names = folder.names(MOST_PORTS);
+        let names = folder.names(MAX_PORTS);
         let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
         numbers.sort_unstable();
         numbers.into_iter().filter_map(|number| self.port(&path, number)).collect()
@@ -99,7 +99,7 @@ impl<C: Choice> Looker<'_, C> {
     fn counters(&mut self, of: &str, folder: Folder) -> Vec<Counter> {
         let path = format!("{of}/{}", folder.name());
         let Some(files) = Fresh::open(self.tree, path) else { return Vec::new() };
-        let mut names = files.names(counters::MOST);
+        let mut names = files.names(counters::MAX);
         // In one order each time, for who chooses so many and no more.
         names.sort_unstable();
         names.retain(|name| {
@@ -124,11 +124,11 @@ fn is_without(text: &Seen<String>) -> bool {
 
 const CLASS: &str = "/sys/class/infiniband";
 /// No machine has more, with all its virtual functions.
-const MOST_DEVICES: usize = 4096;
+const MAX_DEVICES: usize = 4096;
 /// No device has more; a switch has up to 254.
-const MOST_PORTS: usize = 256;
+const MAX_PORTS: usize = 256;
 /// A thousand virtual functions with a hundred counters each.
-const MOST_FILES: usize = 200_000;
+const MAX_FILES: usize = 200_000;
 
 #[cfg(test)]
 mod tests {

@@ -87,7 +87,7 @@ impl Shared {
 fn register(library: &Nvml) -> Option<(EventSet<'_>, BTreeMap<usize, u32>)> {
     let mut set = library.create_event_set().ok()?;
     let mut gpus = BTreeMap::new();
-    for index in 0..library.device_count().ok()?.min(nvml::MOST_GPUS) {
+    for index in 0..library.device_count().ok()?.min(nvml::MAX_GPUS) {
         let Ok(device) = library.device_by_index(index) else { continue };
         set = device.register_events(EventTypes::CRITICAL_XID_ERROR, set).ok()?;
         gpus.insert(nvml::identity(&device), index);

@@ -12,7 +12,7 @@ pub(super) fn scrub<'e>(
         let fits = name.len() <= LONGEST && name.bytes().all(|byte| byte.is_ascii_graphic());
         (ours && fits).then(|| (name.to_owned(), safe(name, value)))
     });
-    kept.take(MOST).collect()
+    kept.take(MAX).collect()
 }
 
 fn safe(name: &str, value: &str) -> Option<String> {
@@ -46,7 +46,7 @@ const SAFE: &[&str] = &[
     "UCX_TLS",
 ];
 const LONGEST: usize = 200;
-const MOST: usize = 200;
+const MAX: usize = 200;
 
 #[cfg(test)]
 mod tests {

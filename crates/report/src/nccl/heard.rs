@@ -81,7 +81,7 @@ impl Heard {
         for part in ports.split('/') {
             let word = part.rsplit([' ', ']', '{', '+', ',']).next().unwrap_or_default();
             let Some((device, port)) = word.split_once(':') else { continue };
-            if port.parse::<u8>().is_ok() && !device.is_empty() && self.ports.len() < MOST_PORTS {
+            if port.parse::<u8>().is_ok() && !device.is_empty() && self.ports.len() < MAX_PORTS {
                 self.ports.insert(brief(word));
             }
         }
@@ -125,7 +125,7 @@ fn brief(word: &str) -> String {
 }
 
 /// NCCL uses 32 at most, of each host.
-const MOST_PORTS: usize = 1024;
+const MAX_PORTS: usize = 1024;
 
 #[cfg(test)]
 mod tests {

@@ -172,7 +172,7 @@ impl Rank {
             pci: self.device_hex,
             name: self.device_info,
         };
-        (0..each.min(MOST_EACH)).map(move |place| Gpu {
+        (0..each.min(MAX_EACH)).map(move |place| Gpu {
             rank: first.rank.saturating_add(place),
             device: first.device.saturating_add(place),
             pci: first.pci.clone().filter(|_| place == 0),
@@ -223,4 +223,4 @@ fn number(value: &Value) -> Option<f64> {
 /// The version whose fields these are.
 const KNOWN: u32 = 3;
 /// GPUs of a process.
-const MOST_EACH: u32 = 1024;
+const MAX_EACH: u32 = 1024;

@@ -73,7 +73,7 @@ impl Said {
             Said::Start(start) => start.tell(run),
             Said::Row(row) => {
                 let rows = &mut run.collective.rows;
-                if rows.len() < MOST_ROWS {
+                if rows.len() < MAX_ROWS {
                     rows.push(row.read());
                 }
             }
@@ -136,4 +136,4 @@ impl Row {
     }
 }
 
-const MOST_ROWS: usize = 10_000;
+const MAX_ROWS: usize = 10_000;

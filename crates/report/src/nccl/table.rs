@@ -170,7 +170,7 @@ impl Columns {
 /// Whether figures are numbers that a clock can give.
 pub(super) fn is_sound(half: &Half) -> bool {
     let figures = [half.time_us, half.algorithm_gb_per_second, half.bus_gb_per_second];
-    figures.iter().all(|figure| (0.0..MOST).contains(figure))
+    figures.iter().all(|figure| (0.0..MAX).contains(figure))
 }
 
 /// A count that may be written `1e+06`.
@@ -216,7 +216,7 @@ impl<'l> Words<'l> {
 const BLANK: usize = 24;
 const LONGEST_NAME: usize = 32;
 /// No clock and no link gives more.
-const MOST: f64 = 1e15;
+const MAX: f64 = 1e15;
 
 #[cfg(test)]
 mod tests {

@@ -30,7 +30,7 @@ struct Reader {
     /// Halves without figures.
     empty: usize,
     /// What the head says will be measured at most.
-    most_bytes: Option<u64>,
+    max_bytes: Option<u64>,
     /// Runs before this one.
     earlier: usize,
     /// The head of a run has been seen.
@@ -70,7 +70,7 @@ impl Reader {
     }
 
     fn add_gpu(&mut self, gpu: Gpu) {
-        if self.run.gpus.len() < MOST_GPUS {
+        if self.run.gpus.len() < MAX_GPUS {
             self.run.gpus.push(gpu);
         }
     }
@@ -109,7 +109,7 @@ impl Reader {
         }
         match columns.row(line).filter(|_| !self.is_cut) {
             None => self.broken += 1,
-            Some(_) if self.run.collective.rows.len() == MOST_ROWS => self.beyond += 1,
+            Some(_) if self.run.collective.rows.len() == MAX_ROWS => self.beyond += 1,
             Some(row) => {
                 let is_empty = row.in_place.is_none() && row.out_of_place.is_none();
                 self.empty += usize::from(is_empty);
@@ -130,10 +130,10 @@ impl Reader {
         if let Some(head) = line.strip_prefix("# nThread ") {
             let mut words = head.split_whitespace();
             let most = words.find(|word| *word == "maxBytes").and_then(|_| words.next());
-            self.most_bytes = most.and_then(|bytes| bytes.parse().ok());
+            self.max_bytes = most.and_then(|bytes| bytes.parse().ok());
         }
         if let Some(bytes) = line.strip_prefix("# Reducing maxBytes to ") {
-            self.most_bytes = bytes.split_whitespace().next().and_then(|bytes| bytes.parse().ok());
+            self.max_bytes = bytes.split_whitespace().next().and_then(|bytes| bytes.parse().ok());
         }
         if collective.operation.is_none() {
             // The head of newer versions names it, and so does the command where a script echoes it.
@@ -154,7 +154,7 @@ impl Reader {
     fn complain(&mut self, line: &str) {
         let line: String = line.chars().take(LONGEST_COMPLAINT).collect();
         let complaints = &mut self.run.complaints;
-        if complaints.len() < MOST_COMPLAINTS && !complaints.contains(&line) {
+        if complaints.len() < MAX_COMPLAINTS && !complaints.contains(&line) {
             complaints.push(line);
         }
     }
@@ -196,8 +196,8 @@ impl Reader {
         }
         if self.beyond > 0 {
             doubts.push(format!(
-                "only the first {MOST_ROWS} rows are kept of {}",
-                MOST_ROWS + self.beyond
+                "only the first {MAX_ROWS} rows are kept of {}",
+                MAX_ROWS + self.beyond
             ));
         }
         if self.empty > 0 {
@@ -205,7 +205,7 @@ impl Reader {
         }
         if !self.run.is_whole && !rows.is_empty() {
             let largest = rows.iter().map(|row| row.size_bytes).max().unwrap_or_default();
-            let of = match self.most_bytes {
+            let of = match self.max_bytes {
                 Some(most) if most > largest => format!(" of {most}"),
                 _ => String::new(),
             };
@@ -267,7 +267,7 @@ const DEVICES: &str = "# Using devices";
 
 const NO_TABLE: &str = "there is no table of nccl-tests in it, nor lines of `wirelane bench torch`, nor a failure of either; \
      give the whole output of all_reduce_perf, or what it wrote with -J";
-const MOST_GPUS: usize = 65_536;
-const MOST_ROWS: usize = 10_000;
-const MOST_COMPLAINTS: usize = 64;
+const MAX_GPUS: usize = 65_536;
+const MAX_ROWS: usize = 10_000;
+const MAX_COMPLAINTS: usize = 64;
 const LONGEST_COMPLAINT: usize = 400;

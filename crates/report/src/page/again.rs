@@ -70,7 +70,7 @@ fn sizes(document: &Document) -> String {
     sizes.sort_unstable();
     sizes.dedup();
     let typed = |size: &u64| number::size(*size).replace(" B", "").replace(' ', "");
-    let typed: Vec<String> = sizes.iter().take(MOST_SIZES).map(typed).collect();
+    let typed: Vec<String> = sizes.iter().take(MAX_SIZES).map(typed).collect();
     match &typed[..] {
         [size] => format!("--size {size}"),
         sizes => format!("--sizes {}", sizes.join(",")),
@@ -86,4 +86,4 @@ fn quoted(name: &str) -> String {
     }
 }
 
-const MOST_SIZES: usize = 40;
+const MAX_SIZES: usize = 40;

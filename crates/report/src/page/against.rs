@@ -24,12 +24,12 @@ pub(super) fn baseline(document: &Document, baseline: &Document) -> Markup {
         ),
     };
     about += &format!(" than on {} ({}).", baseline.when, baseline.host);
-    if changes.len() > MOST_BARS {
-        about += &format!(" The {MOST_BARS} that changed most are drawn.");
+    if changes.len() > MAX_BARS {
+        about += &format!(" The {MAX_BARS} that changed most are drawn.");
     }
     let mut drawn: Vec<(usize, &Change)> = changes.iter().enumerate().collect();
     drawn.sort_by(|one, other| other.1.part().abs().total_cmp(&one.1.part().abs()));
-    drawn.truncate(MOST_BARS);
+    drawn.truncate(MAX_BARS);
     drawn.sort_by_key(|(place, _)| *place);
     let bars = drawn.into_iter().map(|(_, change)| bar(change)).collect();
     let caption = Caption { plot: "baseline", title: "Against the baseline".to_owned(), about };
@@ -109,4 +109,4 @@ fn marks(figure: &Figure, figures: &[Vec<Figure>], runs: &[&Document]) -> Vec<Ma
 
 /// A change that is worth a colour.
 const NOTABLE: f64 = 0.05;
-const MOST_BARS: usize = 8;
+const MAX_BARS: usize = 8;

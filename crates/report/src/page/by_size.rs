@@ -37,7 +37,7 @@ impl Plot<'_> {
         match (is_sweep(&self.groups), self.groups.len()) {
             (true, _) => self.lines(baseline).render(),
             // A rate by way says what the bandwidth by way has said.
-            (false, 2..=MOST_BARS) if !is_rate || document.kind == RunKind::Rate => {
+            (false, 2..=MAX_BARS) if !is_rate || document.kind == RunKind::Rate => {
                 self.bars().render()
             }
             _ => Markup::default(),
@@ -161,4 +161,4 @@ fn quantiles(group: &Group<'_>) -> Vec<Series> {
     known.iter().map(series).collect()
 }
 
-const MOST_BARS: usize = 24;
+const MAX_BARS: usize = 24;

@@ -14,7 +14,7 @@ pub(super) fn ways(document: &Document) -> Markup {
         let rails = if point.rails.is_empty() { std::slice::from_ref(&none) } else { &point.rails };
         for rail in rails {
             let row = way(point, rail);
-            if rows.len() < MOST_ROWS && !rows.contains(&row) {
+            if rows.len() < MAX_ROWS && !rows.contains(&row) {
                 rows.push(row);
             }
         }
@@ -55,7 +55,7 @@ pub(super) fn counters(document: &Document) -> Markup {
         let shown = |by: u64| if by == 0 { String::new() } else { grouped(by) };
         [name.to_owned(), shown(here), shown(there)]
     };
-    let rows: Vec<[String; 3]> = moved.into_iter().take(MOST_ROWS).map(row).collect();
+    let rows: Vec<[String; 3]> = moved.into_iter().take(MAX_ROWS).map(row).collect();
     table("Counters that moved", &["Counter", "Here", "There"], &rows)
 }
 
@@ -117,6 +117,6 @@ pub(super) fn grouped(number: u64) -> String {
     text
 }
 
-const MOST_ROWS: usize = 200;
+const MAX_ROWS: usize = 200;
 /// Letters of a sentence rather than a name.
 const LONG: usize = 44;

@@ -45,7 +45,7 @@ impl Markup {
     /// Text, escaped, and cut where it is longer than anybody reads.
     pub(super) fn text(&mut self, text: impl Display) -> &mut Self {
         // Writing into a string cannot fail, and text that is cut says so in itself.
-        let _ = write!(Escaped { into: &mut self.0, left: MOST_LETTERS }, "{text}");
+        let _ = write!(Escaped { into: &mut self.0, left: MAX_LETTERS }, "{text}");
         self
     }
 
@@ -115,7 +115,7 @@ fn is_direction(letter: char) -> bool {
     matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-const MOST_LETTERS: usize = 1000;
+const MAX_LETTERS: usize = 1000;
 
 #[cfg(test)]
 mod tests {
@@ -138,7 +138,7 @@ mod tests {
         let mut markup = Markup::default();
         markup.text("é".repeat(1_000_000));
         let text = markup.into_string();
-        assert_eq!(text.chars().count(), MOST_LETTERS + 1);
+        assert_eq!(text.chars().count(), MAX_LETTERS + 1);
         assert!(text.ends_with('…'));
     }
 }

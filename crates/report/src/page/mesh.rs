@@ -46,7 +46,7 @@ const LATENCY: Kind = Kind {
 };
 
 fn heat(matrix: &Matrix, figures: &[Vec<Option<f64>>], kind: &Kind) -> Markup {
-    let hosts = &matrix.hosts[..matrix.hosts.len().min(MOST_HOSTS)];
+    let hosts = &matrix.hosts[..matrix.hosts.len().min(MAX_HOSTS)];
     let mut known: Vec<f64> = figures.iter().flatten().flatten().copied().collect();
     known.sort_by(f64::total_cmp);
     let Some(median) = known.get(known.len() / 2).copied() else { return Markup::default() };
@@ -65,7 +65,7 @@ fn heat(matrix: &Matrix, figures: &[Vec<Option<f64>>], kind: &Kind) -> Markup {
         about += &format!("; pairs reach from {} to {}.", (kind.told)(*low), (kind.told)(*high));
     }
     if hosts.len() < matrix.hosts.len() {
-        about += &format!(" The first {MOST_HOSTS} of {} hosts are shown.", matrix.hosts.len());
+        about += &format!(" The first {MAX_HOSTS} of {} hosts are shown.", matrix.hosts.len());
     }
     Heat {
         caption: Caption { plot: kind.plot, title: kind.title.to_owned(), about },
@@ -82,4 +82,4 @@ fn failure(matrix: &Matrix, from: &str, to: &str) -> Option<String> {
 }
 
 /// More would be a page of its own.
-const MOST_HOSTS: usize = 40;
+const MAX_HOSTS: usize = 40;

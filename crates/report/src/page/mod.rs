@@ -41,7 +41,7 @@ pub fn render(documents: &[Document], baseline: Option<&Document>) -> String {
     let mut left_out = 0;
     for (number, document) in documents.iter().enumerate() {
         let section = section(number, document, baseline);
-        if page.len() + section.len() < MOST_BYTES {
+        if page.len() + section.len() < MAX_BYTES {
             page.append(section);
         } else {
             left_out += 1;
@@ -63,7 +63,7 @@ fn overview(documents: &[Document]) -> Markup {
     overview.raw("<section class=\"run\"><header>");
     overview.element("h1", &[], format!("{} benchmark runs", documents.len()));
     overview.raw("</header><ol class=\"runs\">");
-    for (number, document) in documents.iter().enumerate().take(MOST_LISTED) {
+    for (number, document) in documents.iter().enumerate().take(MAX_LISTED) {
         let verdict = document.verdict.as_ref().map_or("", |verdict| verdict.summary.as_str());
         overview.raw("<li>").open("a", &[("href", &format!("#run{number}"))]);
         overview.text(summary::title(document)).raw("</a> ");
@@ -116,5 +116,5 @@ const FOOT: &str = "<footer>Made by wirelane. This page is whole in itself: it l
     Figures appear when you point at marks and cells.</footer>\n</main></body></html>\n";
 
 /// A page is below a megabyte, with what frames it.
-const MOST_BYTES: usize = 900_000;
-const MOST_LISTED: usize = 100;
+const MAX_BYTES: usize = 900_000;
+const MAX_LISTED: usize = 100;

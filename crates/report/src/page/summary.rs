@@ -41,7 +41,7 @@ pub(super) fn render(document: &Document) -> Markup {
     let tiles = tiles(document);
     if !tiles.is_empty() {
         summary.raw("<dl class=\"tiles\">");
-        for (name, value, more) in tiles.into_iter().take(MOST_TILES) {
+        for (name, value, more) in tiles.into_iter().take(MAX_TILES) {
             summary.raw("<div>").element("dt", &[], name).element("dd", &[], value);
             summary.element("dd", &[("class", &"more")], more).raw("</div>");
         }
@@ -102,11 +102,11 @@ fn meter(card: &mut Markup, verdict: &Verdict, part: f64) {
 /// What likely limits it, what caps it, and what else to know.
 fn limits(verdict: &Verdict) -> Markup {
     let mut limits = Markup::default();
-    let likely = verdict.likely.iter().take(MOST_LINES).map(limit);
+    let likely = verdict.likely.iter().take(MAX_LINES).map(limit);
     limits.append(list("What likely limits it", likely));
-    let caps = verdict.caps.iter().take(MOST_LINES).map(cap);
+    let caps = verdict.caps.iter().take(MAX_LINES).map(cap);
     limits.append(list("What the way should give", caps));
-    let notes = verdict.notes.iter().take(MOST_LINES).map(|note| {
+    let notes = verdict.notes.iter().take(MAX_LINES).map(|note| {
         let mut line = Markup::default();
         line.text(note);
         line
@@ -279,5 +279,5 @@ fn other(document: &Document) -> Vec<Tile> {
 
 const GOOD: f64 = 0.9;
 const FAIR: f64 = 0.7;
-const MOST_TILES: usize = 8;
-const MOST_LINES: usize = 20;
+const MAX_TILES: usize = 8;
+const MAX_LINES: usize = 20;

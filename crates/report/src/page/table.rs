@@ -16,7 +16,7 @@ pub(super) fn figures(document: &Document) -> Markup {
     if let Some(matrix) = &document.matrix {
         let row =
             |failed: &crate::Failed| [failed.from.clone(), failed.to.clone(), failed.why.clone()];
-        let rows: Vec<[String; 3]> = matrix.failed.iter().take(MOST_ROWS).map(row).collect();
+        let rows: Vec<[String; 3]> = matrix.failed.iter().take(MAX_ROWS).map(row).collect();
         figures.append(table("Pairs that could not be measured", &["From", "To", "Why"], &rows));
     }
     figures
@@ -47,15 +47,15 @@ fn points(points: &[Point]) -> Markup {
         "Sent again",
         "Bytes",
     ];
-    let mut rows: Vec<[String; 22]> = points.iter().take(MOST_ROWS).map(row).collect();
+    let mut rows: Vec<[String; 22]> = points.iter().take(MAX_ROWS).map(row).collect();
     let same = take_same(&head, &mut rows);
     let mut figures = table("All figures", &head, &rows);
     if !same.is_empty() {
         figures.element("p", &[("class", &"muted note")], format!("Of all: {same}."));
     }
-    if points.len() > MOST_ROWS {
+    if points.len() > MAX_ROWS {
         let text =
-            format!("The first {MOST_ROWS} of {} measurements; --json has all.", points.len());
+            format!("The first {MAX_ROWS} of {} measurements; --json has all.", points.len());
         figures.element("p", &[("class", &"muted")], text);
     }
     figures
@@ -147,7 +147,7 @@ fn collective(run: &Collective) -> Markup {
             wrong_in,
         ]
     };
-    let rows: Vec<[String; 12]> = run.rows.iter().take(MOST_ROWS).map(row).collect();
+    let rows: Vec<[String; 12]> = run.rows.iter().take(MAX_ROWS).map(row).collect();
     table("All figures", &head, &rows)
 }
 
@@ -165,4 +165,4 @@ fn known(figure: Option<f64>) -> String {
     figure.map_or(String::new(), number::digits)
 }
 
-const MOST_ROWS: usize = 500;
+const MAX_ROWS: usize = 500;

@@ -124,7 +124,7 @@ fn cause(number: usize, suspect: &Suspect, rdma: bool, paint: Paint) -> String {
             "       ",
             &format!("{}: {}", finding.subject(), finding.summary),
         ));
-        let shown = finding.evidence.len().min(MOST_SHOWN);
+        let shown = finding.evidence.len().min(MAX_SHOWN);
         text.push_str(&evidence(&finding.evidence[..shown], "             "));
     }
     if suspect.state != State::NotHere {
@@ -143,4 +143,4 @@ const LONGEST_LINE: u64 = 16 << 10;
 /// An input without end is left here.
 const LONGEST_LOG: u64 = 64 << 30;
 /// Lines of evidence for a cause.
-const MOST_SHOWN: usize = 3;
+const MAX_SHOWN: usize = 3;

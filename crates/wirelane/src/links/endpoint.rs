@@ -42,7 +42,7 @@ pub(crate) fn settings(
         library: library(global).to_owned(),
         devices: Vec::new(),
         wish: wish(settings),
-        most_rails: settings.rdma_rails.into(),
+        max_rails: settings.rdma_rails.into(),
         verbs: queue_pair(settings),
         ofi_provider: Some(settings.ofi_provider.clone()).filter(|name| !name.is_empty()),
         ofi: ofi::Config {

@@ -51,7 +51,7 @@ impl<T: Send + 'static> Outbox<T> {
     /// Takes it, to be written in its turn; gives it back when too much waits already.
     pub(crate) fn put(&self, what: T) -> Result<(), T> {
         let mut state = self.0.lock();
-        if state.waiting.len() >= MOST {
+        if state.waiting.len() >= MAX {
             return Err(what);
         }
         state.waiting.push_back(what);
@@ -93,7 +93,7 @@ impl<T> Clone for Outbox<T> {
 }
 
 /// How much may wait.
-const MOST: usize = 4096;
+const MAX: usize = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn nobody_waits_and_what_fits_is_written_in_order() {
         let outbox = Outbox::new();
-        let refused = (0..MOST + 2).filter_map(|number| outbox.put(number).err());
-        assert_eq!(refused.collect::<Vec<_>>(), [MOST, MOST + 1]);
+        let refused = (0..MAX + 2).filter_map(|number| outbox.put(number).err());
+        assert_eq!(refused.collect::<Vec<_>>(), [MAX, MAX + 1]);
         let mut written = Vec::new();
         outbox.0.write_one(&mut |number| written.push(number));
         outbox.0.write_one(&mut |number| written.push(number));

@@ -8,7 +8,7 @@ pub(crate) fn all_at_once<T: Sync, R: Send>(hosts: &[T], work: impl Fn(&T) -> R 
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(hosts.len()));
     std::thread::scope(|scope| {
-        for _ in 0..hosts.len().min(MOST) {
+        for _ in 0..hosts.len().min(MAX) {
             scope.spawn(|| {
                 while let Some((at, host)) = take(hosts, &next) {
                     let result = work(host);
@@ -28,7 +28,7 @@ fn take<'a, T>(hosts: &'a [T], next: &AtomicUsize) -> Option<(usize, &'a T)> {
 }
 
 /// Each is a process of ssh here, and may be the program on its way.
-const MOST: usize = 32;
+const MAX: usize = 32;
 
 #[cfg(test)]
 mod tests {

@@ -20,5 +20,5 @@ const KIND: Kind = Kind {
     given: "security.rdma.key_file",
     open_to: OTHERS,
     // 64 digits and some room for line ends.
-    most_bytes: 1024,
+    max_bytes: 1024,
 };

@@ -15,7 +15,7 @@ pub(crate) struct Kind {
     pub(crate) given: &'static str,
     /// Modes that it must not have, and whose they are.
     pub(crate) open_to: (u32, &'static str),
-    pub(crate) most_bytes: u64,
+    pub(crate) max_bytes: u64,
 }
 
 /// Reads the file. One that others may read is no secret, and refused.
@@ -36,9 +36,9 @@ pub(crate) fn read(path: &Path, kind: &Kind) -> Result<String, Failure> {
         )));
     }
     let mut text = String::new();
-    file.take(kind.most_bytes + 1).read_to_string(&mut text).map_err(unreadable)?;
-    if text.len() as u64 > kind.most_bytes {
-        let most = kind.most_bytes;
+    file.take(kind.max_bytes + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if text.len() as u64 > kind.max_bytes {
+        let most = kind.max_bytes;
         let text = format!("{}: it has more than {most} bytes — is it another file?", call());
         return Err(Failure::usage(text));
     }

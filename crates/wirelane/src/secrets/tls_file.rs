@@ -57,7 +57,7 @@ impl Contents {
 /// A file with certificates, which are no secret.
 pub(crate) fn certificate(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes));
+    let read = File::open(path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes));
     match read {
         Ok(_) => Ok(bytes),
         Err(error) => {
@@ -73,6 +73,6 @@ pub(crate) fn key(path: &Path) -> Result<String, Failure> {
 }
 
 const KEY: Kind =
-    Kind { name: "private key", given: "--tls-key", open_to: OTHERS, most_bytes: MOST_BYTES };
+    Kind { name: "private key", given: "--tls-key", open_to: OTHERS, max_bytes: MAX_BYTES };
 /// All roots that a system trusts take less.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;

@@ -66,8 +66,8 @@ pub(crate) fn read(file: &Path) -> Result<Vec<Assignment>, Unread> {
         return Ok(reader.assignments);
     }
     reader.problems.sort_by_key(Problem::line);
-    let more = reader.problems.len().saturating_sub(MOST_PROBLEMS);
-    reader.problems.truncate(MOST_PROBLEMS);
+    let more = reader.problems.len().saturating_sub(MAX_PROBLEMS);
+    reader.problems.truncate(MAX_PROBLEMS);
     if let Some(last) = reader.problems.last().filter(|_| more > 0) {
         let text = format!("and {more} more problems further down");
         reader.problems.push(Problem::at(file, last.line(), text));
@@ -85,12 +85,12 @@ fn text(file: &Path) -> Result<String, Unread> {
     };
     let mut bytes = Vec::new();
     let opened = File::open(file).map_err(unreadable)?;
-    opened.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    opened.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     let wrong = |line: usize, text: String| Unread::Wrong(vec![Problem::at(file, line, text)]);
     let line_at = |offset: usize| 1 + bytes[..offset].iter().filter(|b| **b == b'\n').count();
     if let Err(error) = std::str::from_utf8(&bytes) {
         let offset = error.valid_up_to();
-        let cut_off = bytes.len() - offset < 4 && bytes.len() as u64 > MOST_BYTES;
+        let cut_off = bytes.len() - offset < 4 && bytes.len() as u64 > MAX_BYTES;
         if !cut_off {
             return Err(wrong(
                 line_at(offset),
@@ -102,13 +102,13 @@ fn text(file: &Path) -> Result<String, Unread> {
             ));
         }
     }
-    if bytes.len() as u64 > MOST_BYTES {
+    if bytes.len() as u64 > MAX_BYTES {
         return Err(wrong(
             line_at(bytes.len()),
             format!(
                 "the file is larger than {} MiB, which no settings file is. Give the YAML file \
                  with the settings; `wirelane config show --format yaml` prints one to start from.",
-                MOST_BYTES >> 20
+                MAX_BYTES >> 20
             ),
         ));
     }
@@ -232,5 +232,5 @@ fn dotted(path: &str) -> String {
 }
 
 /// A settings file with every key and its documentation has under 10 KiB.
-const MOST_BYTES: u64 = 1 << 20;
-const MOST_PROBLEMS: usize = 20;
+const MAX_BYTES: u64 = 1 << 20;
+const MAX_PROBLEMS: usize = 20;

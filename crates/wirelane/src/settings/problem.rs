@@ -29,9 +29,9 @@ impl fmt::Display for Problem {
 
 /// Foreign text quoted in an error: short, and without characters that would move the cursor.
 pub(crate) fn quoted(text: &str) -> String {
-    const MOST: usize = 60;
-    let mut short: String = text.chars().take(MOST).flat_map(char::escape_default).collect();
-    if text.chars().nth(MOST).is_some() {
+    const MAX: usize = 60;
+    let mut short: String = text.chars().take(MAX).flat_map(char::escape_default).collect();
+    if text.chars().nth(MAX).is_some() {
         short.push('…');
     }
     format!("`{short}`")

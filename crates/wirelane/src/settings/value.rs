@@ -73,10 +73,10 @@ impl Kind {
                 let known = words.iter().find(|word| **word == text);
                 known.map(|word| Value::Text((*word).to_owned())).ok_or_else(is)
             }
-            Kind::Name if text.len() <= MOST_NAME && !text.contains(char::is_control) => {
+            Kind::Name if text.len() <= MAX_NAME && !text.contains(char::is_control) => {
                 Ok(Value::Text(text.to_owned()))
             }
-            Kind::Path if text.len() <= MOST_PATH && !text.contains(char::is_control) => {
+            Kind::Path if text.len() <= MAX_PATH && !text.contains(char::is_control) => {
                 Ok(Value::Text(text.to_owned()))
             }
             Kind::Name | Kind::Path | Kind::Gids | Kind::PeerPolicies => Err(is()),
@@ -91,11 +91,11 @@ impl Kind {
             Kind::Range(low, high) => format!("a whole number from {low} to {high}"),
             Kind::Numbers(numbers) => list(numbers.iter().map(i64::to_string).collect()),
             Kind::Words(words) => list(words.iter().map(|word| shown(word)).collect()),
-            Kind::Name => format!("a name of at most {MOST_NAME} bytes, or \"\""),
-            Kind::Path => format!("a path of at most {MOST_PATH} bytes, or \"\""),
-            Kind::Gids => format!("a list of at most {MOST_ITEMS} GIDs, such as [\"fe80::1\"]"),
+            Kind::Name => format!("a name of at most {MAX_NAME} bytes, or \"\""),
+            Kind::Path => format!("a path of at most {MAX_PATH} bytes, or \"\""),
+            Kind::Gids => format!("a list of at most {MAX_ITEMS} GIDs, such as [\"fe80::1\"]"),
             Kind::PeerPolicies => format!(
-                "a list of at most {MOST_ITEMS} of ADDRESS[/PREFIX]=POLICY, such as \
+                "a list of at most {MAX_ITEMS} of ADDRESS[/PREFIX]=POLICY, such as \
                  [\"10.1.0.0/16=require\"]"
             ),
         }
@@ -108,13 +108,13 @@ impl Kind {
             Kind::Range(low, high) => json!({"type": "integer", "minimum": low, "maximum": high}),
             Kind::Numbers(numbers) => json!({"type": "integer", "enum": numbers}),
             Kind::Words(words) => json!({"type": "string", "enum": words}),
-            Kind::Name => json!({"type": "string", "maxLength": MOST_NAME}),
-            Kind::Path => json!({"type": "string", "maxLength": MOST_PATH}),
+            Kind::Name => json!({"type": "string", "maxLength": MAX_NAME}),
+            Kind::Path => json!({"type": "string", "maxLength": MAX_PATH}),
             Kind::Gids => json!({
-                "type": "array", "maxItems": MOST_ITEMS, "items": {"type": "string", "format": "ipv6"}
+                "type": "array", "maxItems": MAX_ITEMS, "items": {"type": "string", "format": "ipv6"}
             }),
             Kind::PeerPolicies => json!({
-                "type": "array", "maxItems": MOST_ITEMS,
+                "type": "array", "maxItems": MAX_ITEMS,
                 "items": {"type": "string", "pattern": "^[0-9A-Fa-f.:]+(/[0-9]+)?=(require|prefer|off)$"}
             }),
         }
@@ -128,7 +128,7 @@ fn number(text: &str) -> Option<i64> {
 
 /// A list whose items are texts that `read` makes canonical.
 fn list(items: &[Node], read: fn(&str) -> Option<String>) -> Result<Value, String> {
-    if items.len() > MOST_ITEMS {
+    if items.len() > MAX_ITEMS {
         return Err(format!("has {} entries", items.len()));
     }
     let item = |item: &Node| match &item.shape {
@@ -188,7 +188,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// A kernel device name is shorter than 64 bytes (IBV_SYSFS_NAME_MAX).
-const MOST_NAME: usize = 63;
+const MAX_NAME: usize = 63;
 /// As the kernel has it (PATH_MAX).
-const MOST_PATH: usize = 4095;
-const MOST_ITEMS: usize = 1024;
+const MAX_PATH: usize = 4095;
+const MAX_ITEMS: usize = 1024;

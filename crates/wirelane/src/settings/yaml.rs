@@ -114,7 +114,7 @@ fn node(
     line: usize,
     depth: usize,
 ) -> Result<Node, NotYaml> {
-    if depth > MOST_DEPTH {
+    if depth > MAX_DEPTH {
         return Err(NotYaml::new(line, "nested deeper than any setting. Remove this part."));
     }
     let shape = match event {
@@ -184,10 +184,10 @@ fn map(events: &mut Events<'_>, depth: usize) -> Result<Vec<(Key, Node)>, NotYam
 }
 
 fn bounded(entries: usize, line: usize) -> Result<(), NotYaml> {
-    if entries < MOST_ENTRIES {
+    if entries < MAX_ENTRIES {
         return Ok(());
     }
-    let text = format!("more than {MOST_ENTRIES} entries in one group. Remove what is no setting.");
+    let text = format!("more than {MAX_ENTRIES} entries in one group. Remove what is no setting.");
     Err(NotYaml::new(line, text))
 }
 
@@ -201,9 +201,9 @@ fn tab_in_indentation(text: &str) -> Option<usize> {
 }
 
 /// Settings are at most five deep (`dwcp.transport.amst.NAME`, and a list's items).
-const MOST_DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 /// The longest legal list has 1024 entries.
-const MOST_ENTRIES: usize = 2000;
+const MAX_ENTRIES: usize = 2000;
 
 #[cfg(test)]
 mod tests {

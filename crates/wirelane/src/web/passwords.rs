@@ -38,7 +38,7 @@ impl Passwords {
         Some(Passwords {
             memory: Arc::new(Memory { key, answers: Mutex::default() }),
             turn: Arc::new(Semaphore::new(1)),
-            waiting: Semaphore::new(MOST_WAITING),
+            waiting: Semaphore::new(MAX_WAITING),
         })
     }
 
@@ -103,8 +103,8 @@ struct Memory {
 
 #[derive(Debug, Default)]
 struct Answers {
-    right: Bounded<MOST_RIGHT>,
-    wrong: Bounded<MOST_WRONG>,
+    right: Bounded<MAX_RIGHT>,
+    wrong: Bounded<MAX_WRONG>,
 }
 
 type Tag = [u8; 32];
@@ -134,14 +134,14 @@ impl Memory {
     }
 }
 
-/// The last `MOST` tags.
+/// The last `MAX` tags.
 #[derive(Debug, Default)]
-struct Bounded<const MOST: usize> {
+struct Bounded<const MAX: usize> {
     tags: HashSet<Tag>,
     order: VecDeque<Tag>,
 }
 
-impl<const MOST: usize> Bounded<MOST> {
+impl<const MAX: usize> Bounded<MAX> {
     fn has(&self, tag: &Tag) -> bool {
         self.tags.contains(tag)
     }
@@ -151,7 +151,7 @@ impl<const MOST: usize> Bounded<MOST> {
             return;
         }
         self.order.push_back(tag);
-        if self.order.len() > MOST
+        if self.order.len() > MAX
             && let Some(oldest) = self.order.pop_front()
         {
             self.tags.remove(&oldest);
@@ -160,11 +160,11 @@ impl<const MOST: usize> Bounded<MOST> {
 }
 
 /// A second of work at the usual cost, for who comes last.
-const MOST_WAITING: usize = 16;
+const MAX_WAITING: usize = 16;
 /// More users than such a file is meant for.
-const MOST_RIGHT: usize = 1000;
+const MAX_RIGHT: usize = 1000;
 /// Scrapers with an old password ask the same again and again; who tries many is not remembered for long.
-const MOST_WRONG: usize = 1000;
+const MAX_WRONG: usize = 1000;
 
 #[cfg(test)]
 mod tests {
@@ -192,10 +192,10 @@ mod tests {
         for wrong in [shown("ops", "other"), shown("root", "fakepassword"), shown("", "")] {
             assert_eq!(passwords.check(&users, &wrong).await, Verdict::Wrong);
         }
-        for number in 0..2 * MOST_WRONG {
+        for number in 0..2 * MAX_WRONG {
             passwords.memory.remember([number as u8; 32], false);
         }
-        let _all_places = passwords.waiting.acquire_many(MOST_WAITING as u32).await.unwrap();
+        let _all_places = passwords.waiting.acquire_many(MAX_WAITING as u32).await.unwrap();
         assert_eq!(passwords.check(&users, &right).await, Verdict::Right);
         assert_eq!(passwords.check(&users, &shown("ops", "new")).await, Verdict::Busy);
         let none = Users::new(HashMap::new());

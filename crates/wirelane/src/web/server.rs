@@ -45,7 +45,7 @@ pub(crate) async fn serve(
     site: impl Site,
     mut life: watch::Receiver<Phase>,
 ) {
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -62,7 +62,7 @@ pub(crate) async fn serve(
         }
     }
     drop(listener);
-    let _ = places.acquire_many(MOST_CONNECTIONS as u32).await;
+    let _ = places.acquire_many(MAX_CONNECTIONS as u32).await;
 }
 
 /// Gives the connection a place and a task, or closes it when all places are taken.
@@ -73,7 +73,7 @@ fn admit(
     life: &watch::Receiver<Phase>,
 ) {
     let Ok(place) = places.clone().try_acquire_owned() else {
-        tracing::warn!(most = MOST_CONNECTIONS, "too many HTTP connections, one was closed");
+        tracing::warn!(most = MAX_CONNECTIONS, "too many HTTP connections, one was closed");
         return;
     };
     let (site, life) = (site.clone(), life.clone());
@@ -103,7 +103,7 @@ async fn converse<S: Site>(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
-        .max_buf_size(MOST_HEADER_BYTES)
+        .max_buf_size(MAX_HEADER_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
@@ -119,8 +119,8 @@ async fn converse<S: Site>(
 }
 
 /// Enough for every scraper and dashboard of a site, few enough to need little memory.
-const MOST_CONNECTIONS: usize = 256;
-const MOST_HEADER_BYTES: usize = 16 * 1024;
+const MAX_CONNECTIONS: usize = 256;
+const MAX_HEADER_BYTES: usize = 16 * 1024;
 /// How long a caller may take to send a request's head.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Also for a caller that does not read its answer: its place comes back.

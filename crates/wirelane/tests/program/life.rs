@@ -132,7 +132,7 @@ fn one_client_too_many_is_told_the_limit_and_others_go_on() {
     assert_eq!(two.get(b"k").expect("an answer").expect("a value").to_vec(), b"v");
     let seen = scrape(&server);
     assert!(seen.value("wirelane_door_refused_total{reason=\"too_many_sessions\"}") >= 1.0);
-    assert_eq!(seen.value("wirelane_store_clients_most"), 2.0);
+    assert_eq!(seen.value("wirelane_store_clients_max"), 2.0);
     drop(one);
     let again = run(&["kv", "--server", &server.links, "get", "k"]);
     assert_eq!((again.status.code(), &stdout(&again)[..]), (Some(0), "v"), "{}", stderr(&again));

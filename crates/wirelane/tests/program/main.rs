@@ -397,7 +397,7 @@ mod serve {
         let status = server.status();
         let store = &status["store"];
         assert_eq!(
-            (&store["memory_bytes"], &store["most_value_bytes"], &store["when_full"]),
+            (&store["memory_bytes"], &store["max_value_bytes"], &store["when_full"]),
             (&(8 << 20).into(), &(1 << 20).into(), &"refuse".into())
         );
         assert_eq!((&store["workers"], &store["keys"]), (&3.into(), &0.into()));

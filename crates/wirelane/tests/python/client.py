@@ -45,7 +45,7 @@ def main():
     store = kv_pb2_grpc.KvStub(channel)
 
     info = store.Info(kv.InfoRequest())
-    assert info.pool.capacity_bytes == 256 << 20 and info.limits.most_items == 1000
+    assert info.pool.capacity_bytes == 256 << 20 and info.limits.max_items == 1000
     assert {transport.name for transport in info.transports} == {"shm", "verbs", "ofi", "tcp"}
 
     assert not store.Get(kv.GetRequest(key=b"a")).found
@@ -62,7 +62,7 @@ def main():
     assert dict(error.trailing_metadata())["wirelane-version"] == str(first.version)
 
     # As large as one message may be, and larger.
-    largest = bytes(info.limits.most_unary_bytes)
+    largest = bytes(info.limits.max_unary_bytes)
     store.Put(kv.PutRequest(key=b"large", value=largest))
     assert store.Get(kv.GetRequest(key=b"large")).value == largest
     long = bytes(range(256)) * (50 << 12)

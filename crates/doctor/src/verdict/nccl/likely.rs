@@ -111,7 +111,7 @@ fn idle_rails(ports: &Ports) -> Option<Likely> {
 fn found(case: &Case<'_>, checks: &[&str]) -> Vec<Likely> {
     let looked = checks.iter().filter_map(|name| check(name)).flat_map(|check| check.look(case));
     let bad = looked.filter(|finding| finding.verdict >= Verdict::Warning);
-    bad.map(|finding| told(&finding)).take(MOST_FOUND).collect()
+    bad.map(|finding| told(&finding)).take(MAX_FOUND).collect()
 }
 
 fn told(finding: &Finding) -> Likely {
@@ -142,7 +142,7 @@ const WHY_NOT_RDMA: [&str; 6] = ["ports", "modules", "rights", "memlock", "gid",
 
 const GPU_DIRECT: &str = "modprobe nvidia-peermem, or NVIDIA's open kernel modules, which give DMA-BUF; see \
                           `wirelane doctor gpudirect`";
-const MOST_FOUND: usize = 4;
+const MAX_FOUND: usize = 4;
 
 #[cfg(test)]
 mod tests {

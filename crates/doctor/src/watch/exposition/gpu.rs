@@ -79,7 +79,7 @@ impl Of<'_> {
 
     fn by_name(&mut self, now: &GpuReading) {
         for (row, clocks) in
-            [(&rows::GPU_CLOCK, &now.clocks_mhz), (&rows::GPU_CLOCK_MOST, &now.most_clocks_mhz)]
+            [(&rows::GPU_CLOCK, &now.clocks_mhz), (&rows::GPU_CLOCK_MAX, &now.max_clocks_mhz)]
         {
             for (clock, mhz) in clocks {
                 self.with("clock", clock, row, u64::from(*mhz) * 1_000_000);

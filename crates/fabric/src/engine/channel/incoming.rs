@@ -251,7 +251,7 @@ impl<S: Stream> Channel<S> {
 
     fn answer(&mut self, header: Header, payload: Payload) -> Result<(), Failure> {
         self.answers += 1;
-        if self.answers > MOST_ANSWERS {
+        if self.answers > MAX_ANSWERS {
             return Err(Failure::Nonsense);
         }
         self.push(header, payload);
@@ -316,4 +316,4 @@ fn old(header: Header, core: &mut Core) -> Result<(), Failure> {
 /// becomes of the rest.
 const BUDGET: usize = if cfg!(test) { 64 << 10 } else { 4 << 20 };
 /// More questions at once than any peer of ours asks.
-const MOST_ANSWERS: usize = 1 << 16;
+const MAX_ANSWERS: usize = 1 << 16;

@@ -37,13 +37,13 @@ pub struct DoorConfig {
     pub require_authentication: bool,
     /// How many handshakes may be unfinished; beyond that the oldest is given up. More stands a larger
     /// flood of silent callers, and costs a descriptor each.
-    pub most_half_open: usize,
+    pub max_half_open: usize,
     /// How long a handshake may take. Shorter sends away callers on slow networks.
     pub handshake: Duration,
     /// How many sessions of this door may be alive at once.
-    pub most_sessions: usize,
+    pub max_sessions: usize,
     /// How many bytes a caller may say of itself, at most 64 KiB.
-    pub most_card: usize,
+    pub max_card: usize,
     /// How sessions are kept.
     pub session: Config,
     /// Looks at every caller's card.
@@ -62,10 +62,10 @@ impl DoorConfig {
         DoorConfig {
             keyring: Keyring::new(),
             require_authentication: true,
-            most_half_open: 256,
+            max_half_open: 256,
             handshake: Duration::from_secs(5),
-            most_sessions: 4096,
-            most_card: 32 << 10,
+            max_sessions: 4096,
+            max_card: 32 << 10,
             session: Config::default(),
             judge: Arc::new(judge),
             lanes: None,
@@ -79,10 +79,10 @@ impl fmt::Debug for DoorConfig {
         f.debug_struct("DoorConfig")
             .field("keyring", &self.keyring)
             .field("require_authentication", &self.require_authentication)
-            .field("most_half_open", &self.most_half_open)
+            .field("max_half_open", &self.max_half_open)
             .field("handshake", &self.handshake)
-            .field("most_sessions", &self.most_sessions)
-            .field("most_card", &self.most_card)
+            .field("max_sessions", &self.max_sessions)
+            .field("max_card", &self.max_card)
             .field("session", &self.session)
             .finish_non_exhaustive()
     }

@@ -156,7 +156,7 @@ fn leave(mut socket: &TcpStream, heard: &mut usize, outgoing: &mut Outgoing) -> 
         Ok(0) => Some(Next::Gone),
         Ok(count) => {
             *heard += count;
-            (*heard > MOST_HEARD).then_some(Next::Gone)
+            (*heard > MAX_HEARD).then_some(Next::Gone)
         }
         Err(error) => match stopped(&error) {
             Some(Next::Truncated) => Some(Next::Gone),
@@ -188,4 +188,4 @@ pub(super) fn too_many() -> No {
 const LANE_MAGIC: &[u8; 4] = b"WLT1";
 const GREETING: usize = 21;
 /// Who says more after a refusal does not listen.
-const MOST_HEARD: usize = 1 << 20;
+const MAX_HEARD: usize = 1 << 20;

@@ -117,7 +117,7 @@ impl Keeper {
             return;
         }
         self.next += 1;
-        while self.half_open.len() >= self.rules.config.most_half_open.max(1) {
+        while self.half_open.len() >= self.rules.config.max_half_open.max(1) {
             self.give_up_oldest(&too_many());
         }
         let deadline = deadline(self.rules.config.handshake);

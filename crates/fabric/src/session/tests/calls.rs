@@ -8,7 +8,7 @@ use crate::error::Kind;
 use crate::session::answer::Answer;
 use crate::session::key::Secret;
 use crate::session::preface::Versions;
-use crate::session::{MOST_MESSAGE, Refusal, Ticket};
+use crate::session::{MAX_MESSAGE, Refusal, Ticket};
 
 fn other_key() -> Credentials {
     Credentials::Key(Key::from_hex("cluster", &"0e".repeat(32)).unwrap())
@@ -137,15 +137,15 @@ fn long_texts_and_cards_of_judges_are_held_in_bounds() {
     let mut config = lenient();
     config.judge = std::sync::Arc::new(|_, card| match card {
         b"the caller" => Err(Refusal { code: "no", text: "why? ".repeat(10_000) }),
-        b"most" => Ok(vec![1; MOST_MESSAGE - 1]),
-        _ => Ok(vec![1; MOST_MESSAGE]),
+        b"most" => Ok(vec![1; MAX_MESSAGE - 1]),
+        _ => Ok(vec![1; MAX_MESSAGE]),
     });
     let door = open(config);
     for credentials in [Credentials::None, with_key()] {
         let error = call(&door, &credentials).unwrap_err();
         assert!(error.to_string().len() < 1400, "{error}");
         let dial = |card| dial(door.address(), &credentials, card, &Config::default(), LIMIT);
-        assert_eq!(dial(b"most").unwrap().card(), vec![1; MOST_MESSAGE - 1]);
+        assert_eq!(dial(b"most").unwrap().card(), vec![1; MAX_MESSAGE - 1]);
         assert!(dial(b"more").unwrap_err().to_string().contains("card_too_long"));
     }
     assert_eq!(door.counts().judged(), [("card_too_long", 2), ("no", 2)]);
@@ -159,12 +159,12 @@ fn cards_have_a_limit_at_both_ends() {
             dial(door.address(), &credentials, &vec![1; card], &Config::default(), LIMIT)
         };
         assert_eq!(dial(32 << 10).unwrap().card(), b"the door");
-        for more in [(32 << 10) + 1, 40_000, MOST_MESSAGE] {
+        for more in [(32 << 10) + 1, 40_000, MAX_MESSAGE] {
             let error = dial(more).unwrap_err();
             assert_eq!(error.kind(), Kind::Misuse);
             assert!(error.to_string().contains("oversized"), "{error}");
         }
-        let error = dial(MOST_MESSAGE + 1).unwrap_err();
+        let error = dial(MAX_MESSAGE + 1).unwrap_err();
         assert!(error.kind() == Kind::Misuse && !error.to_string().contains("oversized"));
     }
     assert_eq!(refusals(&door), [("oversized", 6)]);
@@ -172,7 +172,7 @@ fn cards_have_a_limit_at_both_ends() {
 
 #[test]
 fn sessions_have_a_limit_and_those_that_end_make_room() {
-    let door = open(DoorConfig { most_sessions: 2, ..config() });
+    let door = open(DoorConfig { max_sessions: 2, ..config() });
     let kept = [pair(&door, &with_key()), pair(&door, &with_key())];
     assert_eq!(door.counts().alive(), 2);
     let error = call(&door, &with_key()).unwrap_err();

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::*;
-use crate::session::{LostKind, MOST_MESSAGE};
+use crate::session::{LostKind, MAX_MESSAGE};
 
 #[test]
 fn peers_know_each_other_and_talk() {
@@ -35,14 +35,14 @@ fn messages_of_every_length_travel_whole() {
         let (mut caller, mut host) = pair(&door, &credentials);
         // Around the length of a record, with and without what else is in it.
         let around = 65_510..=65_540;
-        for length in [0, 1, 4, 1000].into_iter().chain(around.filter(|l| *l <= MOST_MESSAGE)) {
+        for length in [0, 1, 4, 1000].into_iter().chain(around.filter(|l| *l <= MAX_MESSAGE)) {
             let message: Vec<u8> = (0..length).map(|at| (at * 31 + length) as u8).collect();
             caller.send(&message).unwrap();
             host.send(&message).unwrap();
             assert!(receive_while_flushing(&mut host, &mut caller) == message, "{length}");
             assert!(receive_while_flushing(&mut caller, &mut host) == message, "{length}");
         }
-        let longest = vec![1; MOST_MESSAGE];
+        let longest = vec![1; MAX_MESSAGE];
         caller.send(&longest).unwrap();
         assert!(receive_while_flushing(&mut host, &mut caller) == longest);
     }
@@ -64,7 +64,7 @@ fn receive_while_flushing(to: &mut Session, from: &mut Session) -> Vec<u8> {
 fn a_message_too_long_is_not_sent() {
     let door = open(lenient());
     let (mut caller, mut host) = pair(&door, &Credentials::None);
-    let lost = caller.send(&vec![0; MOST_MESSAGE + 1]).unwrap_err();
+    let lost = caller.send(&vec![0; MAX_MESSAGE + 1]).unwrap_err();
     assert_eq!(lost.kind(), LostKind::Full);
     assert!(lost.to_string().contains("65537 bytes"), "{lost}");
     assert_eq!(caller.flush().unwrap_err(), lost, "lost is lost");
@@ -75,7 +75,7 @@ fn a_message_too_long_is_not_sent() {
 fn a_peer_that_does_not_read_loses_the_session_with_a_reason() {
     let door = open(lenient());
     let (mut caller, mut host) = pair(&door, &Credentials::None);
-    let message = vec![7; MOST_MESSAGE];
+    let message = vec![7; MAX_MESSAGE];
     // Buffers of the system may be tens of megabytes.
     let lost = (0..10_000).find_map(|_| caller.send(&message).err()).expect("a limit");
     assert_eq!(lost.kind(), LostKind::Full);
@@ -84,7 +84,7 @@ fn a_peer_that_does_not_read_loses_the_session_with_a_reason() {
     assert_eq!(caller.receive().unwrap_err(), lost, "for the first reason");
     let ended = loop {
         match next(&mut host) {
-            Ok(message) => assert_eq!(message.len(), MOST_MESSAGE),
+            Ok(message) => assert_eq!(message.len(), MAX_MESSAGE),
             Err(lost) => break lost,
         }
     };
@@ -126,7 +126,7 @@ fn a_length_beyond_the_limit_is_nonsense() {
     let mut raw = Raw::new(&door, &Credentials::None);
     raw.shake_hands(usize::MAX).expect("in");
     let mut host = door.accept(LIMIT).unwrap();
-    raw.socket.write_all(&(MOST_MESSAGE as u32 + 1).to_le_bytes()).unwrap();
+    raw.socket.write_all(&(MAX_MESSAGE as u32 + 1).to_le_bytes()).unwrap();
     let lost = next(&mut host).unwrap_err();
     assert_eq!(lost.kind(), LostKind::Nonsense);
     assert!(lost.to_string().contains("65537"), "{lost}");
@@ -151,7 +151,7 @@ fn records_that_are_changed_repeated_or_malformed_are_nonsense() {
         }),
         ("empty", |_| [&[16, 0][..], &[1; 16]].concat()),
         ("without a length", |opened| record(opened, &[1, 2, 3])),
-        ("too long", |opened| record(opened, &(MOST_MESSAGE as u32 + 1).to_le_bytes())),
+        ("too long", |opened| record(opened, &(MAX_MESSAGE as u32 + 1).to_le_bytes())),
         ("beyond its end", |opened| record(opened, &[2, 0, 0, 0, b'a', b'b', b'c'])),
     ];
     let door = open(config());

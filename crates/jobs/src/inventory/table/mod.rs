@@ -192,14 +192,14 @@ fn fit(hosts: &[(String, Result<Case<'_>, String>)]) -> Vec<Difference> {
 /// Hosts for people: the first few by name.
 fn list(hosts: &[String]) -> String {
     match hosts.len() {
-        0..=MOST_NAMED => hosts.join(", "),
+        0..=MAX_NAMED => hosts.join(", "),
         many => {
-            format!("{} and {} more", hosts[..MOST_NAMED - 1].join(", "), many - MOST_NAMED + 1)
+            format!("{} and {} more", hosts[..MAX_NAMED - 1].join(", "), many - MAX_NAMED + 1)
         }
     }
 }
 
-const MOST_NAMED: usize = 4;
+const MAX_NAMED: usize = 4;
 
 #[cfg(test)]
 mod tests {

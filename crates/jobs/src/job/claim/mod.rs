@@ -59,10 +59,10 @@ impl Claims {
     /// Adds a claim to what others say of the same function. Two that differ cannot both be right.
     fn add(&mut self, claim: Claim) {
         let Some(known) = self.claims.iter_mut().find(|known| known.id == claim.id) else {
-            if self.claims.len() < MOST {
+            if self.claims.len() < MAX {
                 self.claims.push(claim);
-            } else if self.claims.len() == MOST {
-                self.wrong.push(format!("{}: more than {MOST} devices are claimed", claim.source));
+            } else if self.claims.len() == MAX {
+                self.wrong.push(format!("{}: more than {MAX} devices are claimed", claim.source));
             }
             return;
         };
@@ -178,6 +178,6 @@ fn node_name(path: &str) -> Option<String> {
 }
 
 /// No pod has more.
-const MOST: usize = 256;
+const MAX: usize = 256;
 /// IB_DEVICE_NAME_MAX.
 const LONGEST_NAME: usize = 64;

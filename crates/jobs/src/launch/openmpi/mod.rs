@@ -140,7 +140,7 @@ fn own(way: &Way, sites: &[Site], site: &Site, plan: &crate::job::Plan) -> Vec<(
     if let Way::Ofi { kind: Kind::SoftRoce } = way {
         // libfabric makes queues for 256 peers, and soft-RoCE's are shorter than that.
         let ranks: u32 = sites.iter().map(Site::ranks).sum();
-        set("FI_UNIVERSE_SIZE", ranks.clamp(2, MOST_SOFT).to_string());
+        set("FI_UNIVERSE_SIZE", ranks.clamp(2, MAX_SOFT).to_string());
     }
     // Without a network that all are in, each host is told its own interface.
     if *way == Way::Tcp
@@ -154,4 +154,4 @@ fn own(way: &Way, sites: &[Site], site: &Site, plan: &crate::job::Plan) -> Vec<(
 }
 
 /// More peers than this, and a queue for them is longer than soft-RoCE has.
-const MOST_SOFT: u32 = 32;
+const MAX_SOFT: u32 = 32;

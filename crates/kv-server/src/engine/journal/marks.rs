@@ -25,7 +25,7 @@ impl Marks {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.keys.insert(number, key.into());
         inner.order.push_back(number);
-        if inner.order.len() > MOST
+        if inner.order.len() > MAX
             && let Some(oldest) = inner.order.pop_front()
         {
             inner.keys.remove(&oldest);
@@ -44,4 +44,4 @@ impl Marks {
 }
 
 /// Keys of 4 KiB: 16 MiB at the most.
-const MOST: usize = 4096;
+const MAX: usize = 4096;

@@ -301,9 +301,9 @@ fn begin(disk: &Fake) -> (Arc<Engine>, Arc<Books>, Arc<Mutex<Scribe>>) {
         memory: 1 << 20,
         pages: fabric::Pages::Plain,
         when_full: WhenFull::Evict,
-        most_value: None,
+        max_value: None,
         idle: Duration::from_secs(60),
-        most_in_flight: None,
+        max_in_flight: None,
         data_dir: None,
     };
     let scribe = Arc::new(Mutex::new(Scribe::new(Box::new(disk.clone()))));

@@ -117,7 +117,7 @@ impl Serving<'_> {
 
     /// The answer to a value that would never fit, however long its client waits.
     fn too_long(&self, length: u64) -> Option<Answer> {
-        let most = self.tools.engine.most_value();
+        let most = self.tools.engine.max_value();
         (length > most).then(|| Answer { length: most, ..Answer::new(Status::TooLong) })
     }
 

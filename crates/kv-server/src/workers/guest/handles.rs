@@ -52,7 +52,7 @@ impl Staging {
     /// Whether it is in so many parts that finding the place of another takes long.
     pub(super) fn is_scattered(&self) -> bool {
         let covered = self.covered.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        covered.len() > MOST_PARTS
+        covered.len() > MAX_PARTS
     }
 
     /// Whether all of it is there.
@@ -87,7 +87,7 @@ impl Handles {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.open.len() >= MOST
+        self.open.len() >= MAX
     }
 
     pub(super) fn cursor(&mut self, handle: u64, now: Instant) -> Option<Arc<Held>> {
@@ -146,6 +146,6 @@ impl Handles {
 }
 
 /// Parts of a value that do not touch each other: pieces that come out of order.
-const MOST_PARTS: usize = 4096;
+const MAX_PARTS: usize = 4096;
 /// Each pins memory, so a client has few.
-const MOST: usize = 256;
+const MAX: usize = 256;

@@ -59,10 +59,10 @@ impl Drop for Loans {
 impl Guest {
     /// Whether more may be lent. Now and then this looks at what was given back.
     pub(super) fn may_lend(&mut self, tools: &mut Tools) -> bool {
-        if self.loans.lent.len() >= OFTEN || self.loans.bytes >= MOST / 2 {
+        if self.loans.lent.len() >= OFTEN || self.loans.bytes >= MAX / 2 {
             self.reclaim(tools);
         }
-        self.loans.bytes < MOST
+        self.loans.bytes < MAX
     }
 
     /// The pins move here; what they came in is given back empty.
@@ -105,4 +105,4 @@ impl Guest {
 /// How many batches may be lent before the board is looked at: that costs as much as a short answer.
 const OFTEN: usize = 8;
 /// How many bytes one client may have at a time; the rest is written to it.
-const MOST: u64 = 8 << 20;
+const MAX: u64 = 8 << 20;

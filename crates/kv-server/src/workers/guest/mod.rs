@@ -334,7 +334,7 @@ impl Guest {
             State::Measured(measure) => {
                 measure.renew()?;
                 // Whoever sends and takes nothing is not told more and more.
-                if self.letters.len() >= MOST_LETTERS {
+                if self.letters.len() >= MAX_LETTERS {
                     return Err("it does not take what it is told");
                 }
                 let answer = measure.echo(message);
@@ -370,7 +370,7 @@ impl Guest {
                     requests: REQUESTS,
                     batches: BATCHES,
                     regions: REGIONS,
-                    value: engine.most_value(),
+                    value: engine.max_value(),
                     moved: MOVED,
                 };
                 let (epoch, id) = (engine.epoch(), session.id());
@@ -419,7 +419,7 @@ fn import(link: &mut Link, region: &[u8]) -> Result<Window, &'static str> {
 }
 
 /// Echoes that wait to be taken: more than a measure has under way.
-const MOST_LETTERS: usize = 64;
+const MAX_LETTERS: usize = 64;
 /// How many requests one batch may have, how many batches a client may have under way, how many regions
 /// beside its landing, and how many bytes of values one batch may name.
 const REQUESTS: u16 = 256;

@@ -43,7 +43,7 @@ impl Guest {
             tools.recycle(draft);
             return true;
         };
-        if self.replies.len() >= usize::from(BATCHES) || self.large >= MOST_LARGE {
+        if self.replies.len() >= usize::from(BATCHES) || self.large >= MAX_LARGE {
             self.unsent.push_front(draft);
             return false;
         }
@@ -144,7 +144,7 @@ impl Guest {
 }
 
 /// How many long answers of copied bytes may be on their way.
-const MOST_LARGE: usize = 2;
+const MAX_LARGE: usize = 2;
 
 /// The answers and what stands behind them, as pieces.
 fn compose(pieces: &mut Vec<Slice>, draft: &mut Draft, slot: &Slot, tools: &Tools) {

@@ -313,7 +313,7 @@ impl Serving<'_> {
             }
             Place::Packed => {
                 let places = within(ranges, part.offset, wanted);
-                for (at, length) in places.take(MOST_PIECES.saturating_sub(draft.pieces)) {
+                for (at, length) in places.take(MAX_PIECES.saturating_sub(draft.pieces)) {
                     let slice = tools.pool.slice(at as usize..(at + length) as usize);
                     draft.behind.push(Behind::Pool(slice));
                     draft.pieces += 1;
@@ -332,7 +332,7 @@ impl Serving<'_> {
                 }
                 let mut slices = tools.spare.pop().unwrap_or_default();
                 let places = within(ranges, part.offset, wanted);
-                for (at, length) in places.take(MOST_PIECES.saturating_sub(draft.pieces)) {
+                for (at, length) in places.take(MAX_PIECES.saturating_sub(draft.pieces)) {
                     slices.push(tools.pool.slice(at as usize..(at + length) as usize));
                     draft.pieces += 1;
                     answer.written += length;
@@ -356,7 +356,7 @@ impl Serving<'_> {
 
     fn list(&mut self, prefix: &[u8], cursor: u64, length: u64) -> Answer {
         let Some((keys, bytes)) = keys_wanted(length) else {
-            return Answer { length: LEAST_LISTING as u64, ..Answer::new(Status::TooLong) };
+            return Answer { length: MIN_LISTING as u64, ..Answer::new(Status::TooLong) };
         };
         let (keys, next) = match self.fetched() {
             Some(Loaded::Keys(keys, next)) => (keys, next),
@@ -438,7 +438,7 @@ impl Client {
 /// for what stands beside them.
 pub(super) fn keys_wanted(length: u64) -> Option<(usize, usize)> {
     let room = (length as usize).min(LARGEST / 4);
-    (room >= LEAST_LISTING).then_some((room / 2 / Entry::OVERHEAD, room / 2))
+    (room >= MIN_LISTING).then_some((room / 2 / Entry::OVERHEAD, room / 2))
 }
 
 pub(super) fn reaches(window: &Window, at: u64, length: u64) -> bool {
@@ -454,9 +454,9 @@ const LENT: u64 = 64 << 10;
 /// Values up to this size are copied into the answer: cheaper than a piece of their own.
 const COPIED: usize = 1024;
 /// The most pieces of the pool that answer one batch; who asked for more asks again.
-const MOST_PIECES: usize = 32_768;
+const MAX_PIECES: usize = 32_768;
 /// A listing has room for the longest key at least.
-const LEAST_LISTING: usize = 2 * (Key::MOST + Entry::OVERHEAD);
+const MIN_LISTING: usize = 2 * (Key::MAX + Entry::OVERHEAD);
 
 #[cfg(test)]
 mod tests {

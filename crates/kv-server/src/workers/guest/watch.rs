@@ -52,7 +52,7 @@ impl Guest {
     pub(super) fn watch(&mut self, tools: &mut Tools) {
         let State::Client(client) = &self.state else { return };
         let may = client.board && self.watch.state == Watching::No && self.link.is_near();
-        if may && tools.watched < MOST_WATCHED {
+        if may && tools.watched < MAX_WATCHED {
             tools.watched += 1;
             self.watch.state = Watching::Begins;
             self.tell_watching(Board::YES);
@@ -244,7 +244,7 @@ fn has_bell(answers: u64) -> bool {
 }
 
 /// How many boards a worker watches: each costs a look in every round.
-const MOST_WATCHED: usize = 8;
+const MAX_WATCHED: usize = 8;
 
 /// What an operation is for; notes have their sequence in the low bits.
 const LINE: u64 = BOARD | 1 << 48;

@@ -93,7 +93,7 @@ impl Driver<'_> {
     /// What the cable or transceiver has written about itself. Needs CAP_NET_ADMIN.
     pub(super) fn module_memory(&self) -> Option<Vec<u8>> {
         let information = self.words::<11>(0x42)?;
-        let length = information[2].min(MOST_MODULE_BYTES);
+        let length = information[2].min(MAX_MODULE_BYTES);
         let mut answer = vec![0; 4 + length.div_ceil(4) as usize];
         answer[0] = 0x43;
         answer[3] = length;
@@ -124,13 +124,13 @@ impl Driver<'_> {
         self.ask(&mut answer)?;
         let known = u64::from(answer[2]) | u64::from(answer[3]) << 32;
         let count = answer[4] as usize;
-        (known != 0 && count <= MOST_STATISTICS).then_some(count)
+        (known != 0 && count <= MAX_STATISTICS).then_some(count)
     }
 
     /// An answer whose length the driver chooses. It was asked for just before; should the driver have more by
     /// now, old kernels write them all, so there is room for as many again as any driver has.
     fn counted(&self, command: u32, head: &[u32], count: usize, size: usize) -> Option<Vec<u32>> {
-        let mut answer = vec![0; 3 + (count + MOST_STATISTICS) * size / 4];
+        let mut answer = vec![0; 3 + (count + MAX_STATISTICS) * size / 4];
         answer[0] = command;
         answer[1..=head.len()].copy_from_slice(head);
         self.ask(&mut answer)?;
@@ -183,6 +183,6 @@ const NAME: usize = 32;
 /// Bytes of its value.
 const VALUE: usize = 8;
 /// Drivers with counters for each of hundreds of queues have a few thousand.
-const MOST_STATISTICS: usize = 16384;
+const MAX_STATISTICS: usize = 16384;
 /// Two pages and the lower half of them.
-const MOST_MODULE_BYTES: u32 = 640;
+const MAX_MODULE_BYTES: u32 = 640;

@@ -41,7 +41,7 @@ fn names(driver: &Driver<'_>) -> Option<Names> {
     let names = driver.statistic_names()?;
     let count = names.len();
     let known = names.into_iter().enumerate().filter_map(|(at, name)| Some((at, name?)));
-    let known = known.filter(|(_, name)| is_known(name)).take(MOST_KNOWN).collect();
+    let known = known.filter(|(_, name)| is_known(name)).take(MAX_KNOWN).collect();
     Some(Names { count, known })
 }
 
@@ -62,7 +62,7 @@ fn is_known(name: &str) -> bool {
 }
 
 /// More than a port has, with all its priorities.
-const MOST_KNOWN: usize = 512;
+const MAX_KNOWN: usize = 512;
 
 #[cfg(test)]
 mod tests {

@@ -22,7 +22,7 @@ use crate::answers::NvLink;
 /// All that the GPU has, up or not; none, on one that has no NVLink.
 pub(super) fn read(device: &Device<'_>) -> BTreeMap<u32, NvLink> {
     let state = |link| Some((link, device.link_wrapper_for(link).is_active().ok()?));
-    (0..MOST_LINKS).map_while(state).map(|(link, up)| (link, read_one(device, link, up))).collect()
+    (0..MAX_LINKS).map_while(state).map(|(link, up)| (link, read_one(device, link, up))).collect()
 }
 
 /// What is counted has other names since Blackwell, and had others before Hopper.
@@ -92,4 +92,4 @@ const NEW_ERRORS: [(&str, u32); 8] = [
     ("symbol", NVML_FI_DEV_NVLINK_COUNT_SYMBOL_ERRORS),
 ];
 
-const MOST_LINKS: u32 = 64;
+const MAX_LINKS: u32 = 64;

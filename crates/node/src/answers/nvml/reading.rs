@@ -37,7 +37,7 @@ pub(super) fn read(device: &Device<'_>) -> GpuReading {
         power_limit_mw: device.enforced_power_limit().ok().map(u64::from),
         energy_mj: device.total_energy_consumption().ok(),
         clocks_mhz: clocks(|clock| device.clock_info(clock).ok()),
-        most_clocks_mhz: clocks(|clock| device.max_clock_info(clock).ok()),
+        max_clocks_mhz: clocks(|clock| device.max_clock_info(clock).ok()),
         throttle: throttle(device),
         xids: BTreeMap::new(),
         pcie_receive_bytes_per_second: pcie(device, PcieUtilCounter::Receive),
@@ -86,7 +86,7 @@ fn ecc(device: &Device<'_>, since: EccCounter) -> BTreeMap<String, u64> {
 }
 
 fn fans(device: &Device<'_>) -> Vec<u32> {
-    let count = device.num_fans().unwrap_or(0).min(MOST_FANS);
+    let count = device.num_fans().unwrap_or(0).min(MAX_FANS);
     (0..count).filter_map(|fan| device.fan_speed(fan).ok()).collect()
 }
 
@@ -121,6 +121,6 @@ const REASONS: &[(&str, ThrottleReasons)] = &[
     ("display_clock_setting", ThrottleReasons::DISPLAY_CLOCK_SETTING),
 ];
 
-const MOST_FANS: u32 = 16;
+const MAX_FANS: u32 = 16;
 /// Behind it is NVML's number for an unknown state.
 const SLOWEST: u32 = 15;

@@ -83,11 +83,11 @@ impl Scale {
         if base == 10.0 {
             let round = |power| [1.0, 2.0, 5.0].map(|round| round * base.powi(power));
             let ticks: Vec<f64> = (first..=last).flat_map(round).filter(within).collect();
-            if ticks.len() < MOST_TICKS as usize {
+            if ticks.len() < MAX_TICKS as usize {
                 return ticks;
             }
         }
-        let every = count.div_ceil(MOST_TICKS).max(1) as usize;
+        let every = count.div_ceil(MAX_TICKS).max(1) as usize;
         (first..=last).step_by(every).map(|power| base.powi(power)).filter(within).collect()
     }
 }
@@ -118,7 +118,7 @@ fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-const MOST_TICKS: u32 = 8;
+const MAX_TICKS: u32 = 8;
 
 #[cfg(test)]
 mod tests {

@@ -29,7 +29,7 @@ pub(super) struct KeepArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
     /// Documents that --json printed, or that the history keeps
-    #[arg(value_name = "FILE", required = true, num_args = 1..=MOST_FILES)]
+    #[arg(value_name = "FILE", required = true, num_args = 1..=MAX_FILES)]
     files: Vec<PathBuf>,
 
     /// Where to write the page
@@ -119,8 +119,8 @@ pub(super) fn read(path: &Path) -> Result<Document, Failure> {
 /// A file's text; of one that is larger than any document nothing.
 pub(super) fn read_limited(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
-    match text.len() as u64 > MOST_BYTES {
+    File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > MAX_BYTES {
         true => Err(io::Error::other("it is larger than 16 MiB: no result of `wirelane bench` is")),
         false => Ok(text),
     }
@@ -147,6 +147,6 @@ fn wrong(path: &Path, error: &io::Error) -> Failure {
     Failure::failed(format!("write {}: {error}", path.display()))
 }
 
-const MOST_FILES: usize = 100;
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_FILES: usize = 100;
+const MAX_BYTES: u64 = 16 << 20;
 const READABLE: u32 = 0o666;

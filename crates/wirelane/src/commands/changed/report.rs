@@ -169,7 +169,7 @@ impl<'p> StepReport<'p> {
 
 /// The lines of a diff, as many as people read.
 pub(crate) fn write_diff(text: &mut String, diff: &[String]) {
-    let (shown, more) = diff.split_at(diff.len().min(MOST_LINES));
+    let (shown, more) = diff.split_at(diff.len().min(MAX_LINES));
     for line in shown {
         let _ = writeln!(text, "    {line}");
     }
@@ -194,4 +194,4 @@ pub(crate) fn applied(applied: &Applied) -> String {
 }
 
 /// A unit's lines are shown; nobody reads thousands of a dashboard's.
-const MOST_LINES: usize = 100;
+const MAX_LINES: usize = 100;

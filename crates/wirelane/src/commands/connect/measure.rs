@@ -91,7 +91,7 @@ struct Bench<'l> {
 
 impl<'l> Bench<'l> {
     fn new(link: &'l mut Link, endpoint: &Endpoint, plan: &Plan) -> Result<Self, Failure> {
-        let depth = (UNDER_WAY / plan.size).clamp(LEAST_DEPTH, MOST_DEPTH);
+        let depth = (UNDER_WAY / plan.size).clamp(MIN_DEPTH, MAX_DEPTH);
         let memory = Memory::allocate(plan.size * depth + MESSAGES, Pages::Plain)?;
         // Bringing pages in is not what is measured.
         memory.prefault(1, |_| ())?;
@@ -169,7 +169,7 @@ impl<'l> Bench<'l> {
         let mut samples = Vec::new();
         let begun = Instant::now();
         let mut last = begun;
-        while samples.is_empty() || (last - begun < self.time && samples.len() < MOST_SAMPLES) {
+        while samples.is_empty() || (last - begun < self.time && samples.len() < MAX_SAMPLES) {
             once(self)?;
             let now = Instant::now();
             samples.push((now - last).as_nanos() as u64);
@@ -245,7 +245,7 @@ const SMALL: usize = 64;
 const FIGURES: u32 = 4;
 /// How many bytes may be under way when bandwidth is measured, within these numbers of operations.
 const UNDER_WAY: usize = 16 << 20;
-const LEAST_DEPTH: usize = 4;
-const MOST_DEPTH: usize = 32;
-const MOST_SAMPLES: usize = 1 << 20;
+const MIN_DEPTH: usize = 4;
+const MAX_DEPTH: usize = 32;
+const MAX_SAMPLES: usize = 1 << 20;
 const TELLING: Duration = Duration::from_secs(2);

@@ -63,14 +63,14 @@ pub(super) fn of_finding(finding: &Finding, paint: Paint) -> String {
 /// What was read: `    read: file: value`, a line each.
 pub(crate) fn evidence(evidence: &[Evidence], indent: &str) -> String {
     let mut text = String::new();
-    for (number, Evidence { source, value }) in evidence.iter().take(MOST_SHOWN).enumerate() {
+    for (number, Evidence { source, value }) in evidence.iter().take(MAX_SHOWN).enumerate() {
         let head = if number == 0 { "read: " } else { "      " };
         text.push_str(&format!("{}{head}{source}: {value}\n", &indent[6..]));
     }
-    if evidence.len() > MOST_SHOWN {
+    if evidence.len() > MAX_SHOWN {
         text.push_str(&format!(
             "{indent}and {} more (--json shows all)\n",
-            evidence.len() - MOST_SHOWN
+            evidence.len() - MAX_SHOWN
         ));
     }
     text
@@ -171,4 +171,4 @@ NETDEV`.
 ";
 
 /// Lines of evidence; more are counted.
-const MOST_SHOWN: usize = 6;
+const MAX_SHOWN: usize = 6;

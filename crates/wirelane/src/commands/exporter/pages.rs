@@ -47,7 +47,7 @@ impl Pages for ExporterPages {
 fn patience(head: &Head) -> Duration {
     let told = head.headers.get(TIMEOUT_HEADER).and_then(|value| value.to_str().ok()?.parse().ok());
     let Some(seconds) = told.filter(|seconds: &f64| seconds.is_finite()) else { return PATIENCE };
-    Duration::from_secs_f64((seconds - OFFSET).clamp(LEAST, MOST))
+    Duration::from_secs_f64((seconds - OFFSET).clamp(MIN, MAX))
 }
 
 const ROOT: &str = "/";
@@ -57,8 +57,8 @@ const HEALTH: &str = "/healthz";
 const TIMEOUT_HEADER: &str = "x-prometheus-scrape-timeout-seconds";
 /// For the way there and back.
 const OFFSET: f64 = 0.5;
-const LEAST: f64 = 0.1;
-const MOST: f64 = 50.0;
+const MIN: f64 = 0.1;
+const MAX: f64 = 50.0;
 const LANDING: &str = "<!doctype html>
 <html lang=\"en\"><head><meta charset=\"utf-8\"><title>wirelane exporter</title></head>
 <body><h1>wirelane exporter</h1>

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use kv_proto::limits::MOST_TTL_MS;
+use kv_proto::limits::MAX_TTL_MS;
 
 /// At least a millisecond, at most what a store takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl FromStr for Ttl {
             _ => return Err(wrong()),
         };
         let number: u64 = digits.parse().map_err(|_| wrong())?;
-        let time = number.checked_mul(unit).filter(|time| *time <= MOST_TTL_MS);
+        let time = number.checked_mul(unit).filter(|time| *time <= MAX_TTL_MS);
         match time {
             Some(0) => Err("a value that lives for no time is none: give at least 1ms".to_owned()),
             Some(time) => Ok(Ttl(Duration::from_millis(time))),

@@ -116,8 +116,8 @@ impl ServeArgs {
     ) -> Result<link::Settings, Failure> {
         let mut links = endpoint::settings(global, settings, security.known())?;
         self.transport.narrow(None, &mut links)?;
-        links.most_peers = self.max_clients() as usize;
-        links.most_rails = self.domains.map_or(links.most_rails, usize::from);
+        links.max_peers = self.max_clients() as usize;
+        links.max_rails = self.domains.map_or(links.max_rails, usize::from);
         links.require_authentication = !security.anonymous;
         Ok(links)
     }
@@ -125,8 +125,8 @@ impl ServeArgs {
     /// What the store is made of.
     pub(super) fn store(&self) -> Result<kv_server::Settings, Failure> {
         let memory = self.memory_mb.map_or(self.memory.0, |mib| (mib as usize) << 20);
-        let most_value = self.max_value.map(|size| size.0 as u64);
-        if most_value.is_some_and(|most| most > memory as u64) {
+        let max_value = self.max_value.map(|size| size.0 as u64);
+        if max_value.is_some_and(|most| most > memory as u64) {
             let text =
                 "--max-value is more than --memory, and no such value would ever fit: change one";
             return Err(Failure::usage(text));
@@ -144,8 +144,8 @@ impl ServeArgs {
                 WhenFullArg::Evict => WhenFull::Evict,
                 WhenFullArg::Refuse => WhenFull::Refuse,
             },
-            most_value,
-            most_in_flight: self.max_in_flight.map(|size| size.0 as u64),
+            max_value,
+            max_in_flight: self.max_in_flight.map(|size| size.0 as u64),
             idle: IDLE,
         })
     }

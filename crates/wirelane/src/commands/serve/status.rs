@@ -167,7 +167,7 @@ impl Status {
         StoreReport {
             memory_bytes: engine.pool().len(),
             page_bytes: engine.pool().page_size(),
-            most_value_bytes: engine.most_value(),
+            max_value_bytes: engine.max_value(),
             when_full: match when_full {
                 WhenFull::Evict => "evict",
                 WhenFull::Refuse => "refuse",
@@ -207,7 +207,7 @@ struct Report<'r> {
 struct StoreReport {
     memory_bytes: usize,
     page_bytes: usize,
-    most_value_bytes: u64,
+    max_value_bytes: u64,
     when_full: &'static str,
     /// `null`: nothing is kept.
     data_dir: Option<String>,

@@ -51,7 +51,7 @@ pub(super) struct Live {
     pub(super) every: Duration,
     pub(super) recording: Option<Recording>,
     /// The longest file that is recorded.
-    pub(super) record_most: u64,
+    pub(super) record_max: u64,
 }
 
 /// Frames of a recording.
@@ -114,7 +114,7 @@ impl Source for Live {
 
 impl Live {
     fn frame(&mut self) -> Frame {
-        let patience = self.every.clamp(LEAST_PATIENCE, MOST_PATIENCE);
+        let patience = self.every.clamp(MIN_PATIENCE, MAX_PATIENCE);
         self.store.ask();
         let mut frame = self.watcher.frame(patience);
         let (store, run) = self.store.told(patience);
@@ -125,7 +125,7 @@ impl Live {
     }
 
     fn record(&mut self, path: Option<PathBuf>) -> Told {
-        let begun = path.map(|path| Recording::create(&path, self.record_most)).transpose();
+        let begun = path.map(|path| Recording::create(&path, self.record_max)).transpose();
         let (recording, why) = match begun {
             Ok(recording) => (recording, None),
             Err(failure) => (None, Some(failure.to_string())),
@@ -225,7 +225,7 @@ fn say(tell: &impl Fn(Told) -> bool, told: Told) -> Option<()> {
 }
 
 /// How long a collector may take before a frame goes without it.
-const LEAST_PATIENCE: Duration = Duration::from_millis(500);
-const MOST_PATIENCE: Duration = Duration::from_secs(2);
+const MIN_PATIENCE: Duration = Duration::from_millis(500);
+const MAX_PATIENCE: Duration = Duration::from_secs(2);
 /// A machine that slept in the middle of a recording need not be waited for.
 const LONGEST_GAP: Duration = Duration::from_secs(60);

@@ -85,7 +85,7 @@ pub(crate) struct TopArgs {
 
     /// How long that file may become
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
-    record_most: Size,
+    record_max: Size,
 
     /// Show a recording instead of this machine
     #[arg(long, value_name = "FILE", conflicts_with_all = ["root", "host_sys"])]
@@ -124,7 +124,7 @@ impl TopArgs {
         let every = Duration::ZERO;
         let plan = Plan { rdma_every: every, gpu_every: every, ..Plan::default() };
         let host = self.host.clone();
-        let most = self.record_most.0 as u64;
+        let most = self.record_max.0 as u64;
         let record = |path: &PathBuf| Recording::create(path, most);
         let live = Live {
             watcher: Watcher::start(move || host.tree(), plan)?,
@@ -132,7 +132,7 @@ impl TopArgs {
             prober: self.prober(global)?,
             every: self.interval,
             recording: self.record.as_ref().map(record).transpose()?,
-            record_most: most,
+            record_max: most,
         };
         feed::start(live, tell)
     }

@@ -116,7 +116,7 @@ impl Shared {
         tally.sent += 1;
         match answered {
             None => tally.lost += 1,
-            Some(time) if tally.times_ns.len() < MOST => {
+            Some(time) if tally.times_ns.len() < MAX => {
                 tally.times_ns.push(time.as_nanos() as u64);
             }
             // Nobody has asked for long: what came first stays.
@@ -245,7 +245,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Before the next try.
 const PAUSE: Duration = Duration::from_secs(1);
 /// An hour of them.
-const MOST: usize = 360_000;
+const MAX: usize = 360_000;
 
 #[cfg(test)]
 mod tests {

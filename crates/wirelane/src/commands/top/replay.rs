@@ -74,8 +74,8 @@ fn index(file: &File) -> Result<Vec<(u64, usize)>, String> {
             return Err(format!("line {}: it is longer than 16 MiB", lines.len() + 1));
         }
         if end.is_some() {
-            if lines.len() > MOST_FRAMES {
-                return Err(format!("it has more than {MOST_FRAMES} frames"));
+            if lines.len() > MAX_FRAMES {
+                return Err(format!("it has more than {MAX_FRAMES} frames"));
             }
             lines.push((start, length));
             start += length as u64;
@@ -106,7 +106,7 @@ fn read(mut file: &File, start: u64, length: usize) -> Result<Vec<u8>, String> {
 /// A machine with a thousand functions has frames of some megabytes.
 const LONGEST_LINE: usize = 16 << 20;
 /// Eleven days of seconds.
-const MOST_FRAMES: usize = 1_000_000;
+const MAX_FRAMES: usize = 1_000_000;
 
 #[cfg(test)]
 mod tests {

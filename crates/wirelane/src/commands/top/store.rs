@@ -108,7 +108,7 @@ fn fetch(address: SocketAddr) -> Result<String, String> {
             0 => break,
             read => bytes.extend_from_slice(&part[..read]),
         }
-        if bytes.len() > MOST_BYTES {
+        if bytes.len() > MAX_BYTES {
             return Err("it is longer than 4 MiB".to_owned());
         }
     }
@@ -176,7 +176,7 @@ fn label<'t>(labels: &'t str, name: &str) -> Option<&'t str> {
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long until one that nobody named is tried again.
 const PAUSE: Duration = Duration::from_secs(5);
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 #[cfg(test)]
 mod tests {

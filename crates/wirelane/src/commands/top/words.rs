@@ -108,7 +108,7 @@ fn told(finding: &Finding, question: &Question) -> Vec<String> {
         let named = |subject| one.source.split('/').any(|part| part == name(subject));
         alone || question.subjects.iter().any(named) || !one.source.starts_with("/sys/class")
     };
-    let read = evidence.iter().filter(names).take(MOST_SHOWN);
+    let read = evidence.iter().filter(names).take(MAX_SHOWN);
     lines.extend(read.map(|Evidence { source, value }| format!("  read: {source}: {value}")));
     if *verdict != Verdict::Ok {
         lines.push(format!("  why:  {}", finding.why));
@@ -119,4 +119,4 @@ fn told(finding: &Finding, question: &Question) -> Vec<String> {
 }
 
 /// Lines of evidence of one finding.
-const MOST_SHOWN: usize = 6;
+const MAX_SHOWN: usize = 6;

@@ -117,7 +117,7 @@ impl Page {
             x += NODE_WIDTH + GAP;
         }
         Page {
-            width: (x - GAP + MARGIN).max(LEAST_WIDTH),
+            width: (x - GAP + MARGIN).max(MIN_WIDTH),
             height: lowest.max(TOP) + LEGEND_HEIGHT,
             frames,
             gpus,
@@ -292,4 +292,4 @@ const FIRST: usize = 30;
 /// Letters of any text.
 const LONGEST: usize = 80;
 /// Room for the title.
-const LEAST_WIDTH: u32 = 480;
+const MIN_WIDTH: u32 = 480;

@@ -49,8 +49,8 @@ fn read(text: &str) -> Result<Vec<Holder>, (usize, String)> {
             );
             return Err((number, why));
         }
-        if holders.len() == MOST_HOLDERS {
-            return Err((number, format!("more than {MOST_HOLDERS} names — are they all needed?")));
+        if holders.len() == MAX_HOLDERS {
+            return Err((number, format!("more than {MAX_HOLDERS} names — are they all needed?")));
         }
         holders.push(holder);
     }
@@ -65,9 +65,9 @@ const KIND: Kind = Kind {
     name: "token file",
     given: "--token-file",
     open_to: GROUP_OR_OTHERS,
-    most_bytes: 1 << 20,
+    max_bytes: 1 << 20,
 };
-const MOST_HOLDERS: usize = 4096;
+const MAX_HOLDERS: usize = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -90,6 +90,6 @@ mod tests {
         let (number, why) = read(&format!("ann {TOKEN}\nann {TOKEN}2\n")).unwrap_err();
         assert!(number == 2 && why.contains("line 1"), "{why}");
         let many: String = (0..5000).map(|n| format!("n{n} cert\n")).collect();
-        assert_eq!(read(&many).unwrap_err().0, MOST_HOLDERS + 1);
+        assert_eq!(read(&many).unwrap_err().0, MAX_HOLDERS + 1);
     }
 }

@@ -64,7 +64,7 @@ fn scope<'l>(words: impl Iterator<Item = &'l str>) -> Result<Scope, Wrong> {
 fn read_prefix(escaped: &str) -> Result<Vec<u8>, Wrong> {
     match unescaped(escaped) {
         Some(prefix) if prefix.is_empty() => wrong("prefix= is empty — leave it out for all keys"),
-        Some(prefix) if prefix.len() > kv_proto::limits::MOST_KEY_BYTES => {
+        Some(prefix) if prefix.len() > kv_proto::limits::MAX_KEY_BYTES => {
             wrong("prefix= is longer than a key may be")
         }
         Some(prefix) => Ok(prefix),
@@ -79,7 +79,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), Wrong> {
     let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
     match name {
         Holder::ANONYMOUS => wrong("the name `anonymous` is for those who show nothing"),
-        _ if name.len() > MOST_NAME => wrong("the name is longer than 128 bytes"),
+        _ if name.len() > MAX_NAME => wrong("the name is longer than 128 bytes"),
         _ if !name.bytes().all(plain) => wrong("the name is not of letters, digits and signs"),
         _ => Ok(()),
     }
@@ -91,10 +91,10 @@ fn check_token(token: &str) -> Result<(), Wrong> {
         _ if !token.bytes().all(known) => {
             wrong("the token has signs that no header takes — make one with `wirelane token new`")
         }
-        ..LEAST_TOKEN => wrong(
+        ..MIN_TOKEN => wrong(
             "the token is so short that it can be guessed — make one with `wirelane token new`",
         ),
-        LEAST_TOKEN..=MOST_TOKEN => Ok(()),
+        MIN_TOKEN..=MAX_TOKEN => Ok(()),
         _ => wrong("the token is longer than 256 bytes"),
     }
 }
@@ -124,10 +124,10 @@ fn wrong<T>(why: &str) -> Result<T, Wrong> {
 const CERTIFICATE: &str = "cert";
 const READ_ONLY: &str = "read-only";
 const PREFIX: &str = "prefix=";
-const MOST_NAME: usize = 128;
+const MAX_NAME: usize = 128;
 /// Of random letters and digits so many cannot be guessed.
-const LEAST_TOKEN: usize = 32;
-const MOST_TOKEN: usize = 256;
+const MIN_TOKEN: usize = 32;
+const MAX_TOKEN: usize = 256;
 
 #[cfg(test)]
 mod tests {

@@ -104,9 +104,9 @@ fn text(path: &Path) -> Result<String, Failure> {
         Failure::failed(format!("read the web config file {}: {why}", path.display()))
     };
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
+    let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
     read.map_err(|error| failed(&error))?;
-    if bytes.len() as u64 > MOST_BYTES {
+    if bytes.len() as u64 > MAX_BYTES {
         return Err(failed(&"it is larger than 1 MiB; is it another file?"));
     }
     String::from_utf8(bytes).map_err(|_| failed(&"it is no text in UTF-8; is it another file?"))
@@ -128,7 +128,7 @@ const HEADERS: &[(&str, &[&str])] = &[
     ("Content-Security-Policy", &[]),
 ];
 /// Thousands of users fit.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {

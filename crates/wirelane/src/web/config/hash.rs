@@ -24,9 +24,9 @@ impl Hash {
             ["$2a$", "$2b$", "$2x$", "$2y$"].iter().find_map(|begin| text.strip_prefix(begin));
         let (cost, rest) = rest.and_then(|rest| rest.split_once('$')).ok_or(form)?;
         let cost: u32 = cost.parse().ok().filter(|_| cost.len() == 2).ok_or(form)?;
-        if !(LEAST_COST..=MOST_COST).contains(&cost) {
+        if !(MIN_COST..=MAX_COST).contains(&cost) {
             return Err(format!(
-                "has the cost {cost}: {LEAST_COST} to {MOST_COST} are taken, as above a check takes minutes; \
+                "has the cost {cost}: {MIN_COST} to {MAX_COST} are taken, as above a check takes minutes; \
                  10 is usual"
             ));
         }
@@ -67,9 +67,9 @@ fn decoded<const N: usize>(text: &str) -> Option<[u8; N]> {
     GeneralPurpose::new(&BCRYPT, config).decode(text).ok()?.try_into().ok()
 }
 
-const LEAST_COST: u32 = 4;
+const MIN_COST: u32 = 4;
 /// A second or so for each step above 14, doubled by each.
-const MOST_COST: u32 = 20;
+const MAX_COST: u32 = 20;
 const LONGEST: usize = 72;
 
 #[cfg(test)]

@@ -250,7 +250,7 @@ const KEY: Kind = Kind {
     name: "private key",
     given: "key_file in the web config file",
     open_to: OTHERS,
-    most_bytes: 1 << 20,
+    max_bytes: 1 << 20,
 };
 
 pub(super) const FIELDS: &[&str] = &[

@@ -58,7 +58,7 @@ impl Store {
     pub(in crate::commands::bench) fn save(&self, document: &Document) -> Result<String, String> {
         let text =
             serde_json::to_string(document).map_err(|error| format!("keep the result: {error}"))?;
-        if text.len() > MOST_KEPT {
+        if text.len() > MAX_KEPT {
             return Err("keep the result: it is larger than 4 MiB".to_owned());
         }
         let kept = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
@@ -106,7 +106,7 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(self.failed("read", &error)),
         };
-        let paths = entries.take(MOST_LOOKED_AT).filter_map(|entry| Some(entry.ok()?.path()));
+        let paths = entries.take(MAX_LOOKED_AT).filter_map(|entry| Some(entry.ok()?.path()));
         let mut files: Vec<(String, PathBuf)> =
             paths.filter_map(|path| Some((id_of(&path)?, path))).collect();
         files.sort();
@@ -135,7 +135,7 @@ impl Store {
         let mut bytes: u64 = files.iter().map(|(_, path)| size(path)).sum();
         let mut count = files.len();
         for (_, path) in files.iter().filter(|(id, _)| !baselines.contains(id)) {
-            if count <= MOST_RUNS && bytes <= MOST_BYTES {
+            if count <= MAX_RUNS && bytes <= MAX_BYTES {
                 break;
             }
             bytes -= size(path).min(bytes);
@@ -181,10 +181,10 @@ fn id_of(path: &Path) -> Option<String> {
 }
 
 const BASELINES: &str = "baselines";
-const MOST_RUNS: usize = 500;
-const MOST_BYTES: u64 = 64 << 20;
-const MOST_KEPT: usize = 4 << 20;
-const MOST_LOOKED_AT: usize = 10_000;
+const MAX_RUNS: usize = 500;
+const MAX_BYTES: u64 = 64 << 20;
+const MAX_KEPT: usize = 4 << 20;
+const MAX_LOOKED_AT: usize = 10_000;
 
 #[cfg(test)]
 mod tests {
@@ -224,11 +224,11 @@ mod tests {
         let (_folder, store) = store();
         let first = store.save(&run(0)).expect("kept");
         store.set_baselines(&[&first]).expect("set");
-        for second in 1..=MOST_RUNS + 1 {
+        for second in 1..=MAX_RUNS + 1 {
             store.save(&run(second)).expect("kept");
         }
         let past = store.load().expect("runs");
-        assert_eq!(past.runs.len(), MOST_RUNS);
+        assert_eq!(past.runs.len(), MAX_RUNS);
         assert!(past.runs[0].is_baseline && past.runs[0].document == run(0));
         assert_eq!(past.runs[1].document, run(3));
     }

@@ -110,8 +110,8 @@ pub(super) fn run(global: &Global, args: &MeshArgs) -> Result<Exit, Failure> {
 
 /// So many that a matrix can be read, and each once.
 fn check(names: &[String]) -> Result<(), Failure> {
-    if names.len() < 2 || names.len() > MOST_HOSTS {
-        return Err(Failure::usage(format!("--hosts: a mesh has 2 to {MOST_HOSTS} hosts")));
+    if names.len() < 2 || names.len() > MAX_HOSTS {
+        return Err(Failure::usage(format!("--hosts: a mesh has 2 to {MAX_HOSTS} hosts")));
     }
     let twice = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name));
     match twice {
@@ -189,6 +189,6 @@ fn relay(
     Ok(point)
 }
 
-const MOST_HOSTS: usize = 256;
+const MAX_HOSTS: usize = 256;
 /// What latency is measured with.
 const SMALL: u64 = 64;

@@ -15,7 +15,7 @@ impl FromStr for Hosts {
             let (name, count) = word.split_once(':').unwrap_or((word, "1"));
             let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
             let named = !name.is_empty() && !name.starts_with('-') && name.chars().all(fits);
-            let count = count.parse().ok().filter(|count| (1..=MOST_EACH).contains(count));
+            let count = count.parse().ok().filter(|count| (1..=MAX_EACH).contains(count));
             count.filter(|_| named).map(|count| (name.to_owned(), count)).ok_or_else(wrong)
         };
         text.split(',').map(|word| host(word.trim())).collect::<Result<_, _>>().map(Hosts)
@@ -45,7 +45,7 @@ impl Hosts {
 }
 
 /// Processes on a host.
-const MOST_EACH: u32 = 1024;
+const MAX_EACH: u32 = 1024;
 
 #[cfg(test)]
 mod tests {

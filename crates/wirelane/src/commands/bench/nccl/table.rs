@@ -29,7 +29,7 @@ pub(super) fn show(run: &Run, verdict: &Verdict) -> String {
         let _ =
             writeln!(shown, "efficiency: {:.1} % of the ports' {rate} Gb/s", efficiency * 100.0);
     }
-    for complaint in run.complaints.iter().take(MOST_COMPLAINTS) {
+    for complaint in run.complaints.iter().take(MAX_COMPLAINTS) {
         let _ = writeln!(shown, "it said: {complaint}");
     }
     shown.push_str(&text::verdict(verdict));
@@ -42,7 +42,7 @@ fn head(run: &Run) -> String {
     let ranks = collective.ranks.map_or_else(String::new, |ranks| format!(", ranks: {ranks}"));
     let hosts = match collective.hosts.as_slice() {
         [] => String::new(),
-        few if few.len() <= MOST_HOSTS => format!(" on {}", few.join(", ")),
+        few if few.len() <= MAX_HOSTS => format!(" on {}", few.join(", ")),
         many => format!(" on {} hosts", many.len()),
     };
     let gpu = run.gpus.first().map_or_else(String::new, |gpu| format!(" ({})", gpu.name));
@@ -92,5 +92,5 @@ fn line(cells: impl Iterator<Item = String>) -> String {
 const NAMES: [&str; 7] = ["size", "µs", "alg GB/s", "bus GB/s", "in place", "of ports", "wrong"];
 const WIDTH: usize = 12;
 const NONE: &str = "–";
-const MOST_HOSTS: usize = 8;
-const MOST_COMPLAINTS: usize = 8;
+const MAX_HOSTS: usize = 8;
+const MAX_COMPLAINTS: usize = 8;

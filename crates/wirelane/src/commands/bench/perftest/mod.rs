@@ -131,7 +131,7 @@ impl Commands {
         let mut child = command.spawn().map_err(|error| self.missing(&error))?;
         let mut printed = String::new();
         if let Some(stdout) = child.stdout.take() {
-            let _ = stdout.take(MOST_PRINTED).read_to_string(&mut printed);
+            let _ = stdout.take(MAX_PRINTED).read_to_string(&mut printed);
         }
         let ended = child.wait_with_output().map_err(|error| self.missing(&error))?;
         let complaint = String::from_utf8_lossy(&ended.stderr).into_owned();
@@ -260,6 +260,6 @@ fn spread(row: Row) -> Option<Spread> {
 
 /// How long the other end may take to be started.
 const PATIENCE: Duration = Duration::from_secs(60);
-const MOST_PRINTED: u64 = 1 << 20;
+const MAX_PRINTED: u64 = 1 << 20;
 /// Enough for one in a thousand to be told.
 const LATENCIES: &str = "5000";

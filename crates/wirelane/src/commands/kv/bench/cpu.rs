@@ -64,7 +64,7 @@ fn told(address: SocketAddr) -> Option<f64> {
     socket.set_read_timeout(Some(PATIENCE)).ok()?;
     write!(socket, "GET /metrics HTTP/1.0\r\nHost: {address}\r\n\r\n").ok()?;
     let mut text = String::new();
-    socket.take(MOST_BYTES).read_to_string(&mut text).ok()?;
+    socket.take(MAX_BYTES).read_to_string(&mut text).ok()?;
     cpu_seconds(&text)
 }
 
@@ -115,7 +115,7 @@ fn listening(table: &str, port: u16) -> Option<String> {
 }
 
 const PATIENCE: Duration = Duration::from_secs(2);
-const MOST_BYTES: u64 = 4 << 20;
+const MAX_BYTES: u64 = 4 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -108,12 +108,12 @@ impl Plan {
     /// A larger buffer than usual, if values under way need one.
     pub(super) fn buffer(&self) -> Option<usize> {
         let wanted = self.value_size.saturating_mul(self.depth.max(2)).saturating_mul(3);
-        (wanted > 64 << 20).then_some(wanted.min(MOST_BUFFER))
+        (wanted > 64 << 20).then_some(wanted.min(MAX_BUFFER))
     }
 
     /// Whether the store takes such values, and by one request.
     pub(super) fn fits(&self, client: &Client) -> Result<(), Failure> {
-        let most = client.most_at_once();
+        let most = client.max_at_once();
         if self.value_size > most {
             let (given, most) = (size::shown(self.value_size), size::shown(most));
             return Err(Failure::usage(format!(
@@ -152,4 +152,4 @@ fn ratio(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "write a number from 0.0 (all store) to 1.0 (all fetch)".to_owned())
 }
 
-const MOST_BUFFER: usize = 4 << 30;
+const MAX_BUFFER: usize = 4 << 30;

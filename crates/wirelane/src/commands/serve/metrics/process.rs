@@ -21,7 +21,7 @@ pub(super) fn add(answer: &mut Exposition) {
         answer.add(&rows::DESCRIPTORS, &[], open.count() as u64);
     }
     if let Some(most) = getrlimit(Resource::Nofile).current {
-        answer.add(&rows::DESCRIPTORS_MOST, &[], most);
+        answer.add(&rows::DESCRIPTORS_MAX, &[], most);
     }
     if let Ok(threads) = fs::read_dir("/proc/self/task") {
         answer.add(&rows::THREADS, &[], threads.count() as u64);

@@ -62,9 +62,9 @@ rows! {
         "Batches on links that came when the server was shutting down: nothing of them was done");
     IN_FLIGHT = gauge("store_in_flight_bytes", "bytes",
         "Bytes of values on their way in, reserved or staged");
-    IN_FLIGHT_MOST = gauge("store_in_flight_most_bytes", "bytes", "How many there may be (--max-in-flight)");
+    IN_FLIGHT_MAX = gauge("store_in_flight_max_bytes", "bytes", "How many there may be (--max-in-flight)");
     BUSY = counter("store_busy_total", "", "Writes put off since there were as many");
-    CLIENTS_MOST = gauge("store_clients_most", "", "How many links there may be (--max-clients)");
+    CLIENTS_MAX = gauge("store_clients_max", "", "How many links there may be (--max-clients)");
     DRAINING = gauge("draining", "", "1 from the first signal on, when nothing more is begun");
     SESSIONS = gauge("store_sessions", "", "Sessions that are remembered, by the door they came in by");
     CLIENTS = gauge("store_clients", "", "Links served");
@@ -114,7 +114,7 @@ rows! {
     RESIDENT = gauge("process_resident_memory_bytes", "bytes", "Memory of this process that is there");
     CPU = counter("process_cpu_seconds_total", "seconds", "Processor time");
     DESCRIPTORS = gauge("process_open_fds", "", "Open descriptors");
-    DESCRIPTORS_MOST = gauge("process_max_fds", "", "How many there may be");
+    DESCRIPTORS_MAX = gauge("process_max_fds", "", "How many there may be");
     THREADS = gauge("process_threads", "", "Threads");
 }
 

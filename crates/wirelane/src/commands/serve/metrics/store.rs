@@ -37,9 +37,9 @@ pub(super) fn add(answer: &mut Exposition, status: &Status) {
     }
     let budget = engine.budget();
     answer.add(&rows::IN_FLIGHT, &[], budget.used());
-    answer.add(&rows::IN_FLIGHT_MOST, &[], budget.most());
+    answer.add(&rows::IN_FLIGHT_MAX, &[], budget.most());
     answer.add(&rows::BUSY, &[], budget.refused());
-    answer.add(&rows::CLIENTS_MOST, &[], u64::from(status.parts.max_clients));
+    answer.add(&rows::CLIENTS_MAX, &[], u64::from(status.parts.max_clients));
     answer.add(&rows::DRAINING, &[], u64::from(status.is_draining()));
     answer.add(&rows::SESSIONS, &[("by", "links")], engine.sessions() as u64);
     answer.add(&rows::SESSIONS, &[("by", "grpc")], status.parts.grpc_sessions.len() as u64);

@@ -15,11 +15,9 @@ use crate::commands::top::number::{bytes, short, time};
 /// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, app: &mut App) {
     let area = frame.area();
-    if area.width < LEAST_WIDTH || area.height < LEAST_HEIGHT {
-        let text = format!(
-            "too small: {}x{}, needs {LEAST_WIDTH}x{LEAST_HEIGHT}",
-            area.width, area.height
-        );
+    if area.width < MIN_WIDTH || area.height < MIN_HEIGHT {
+        let text =
+            format!("too small: {}x{}, needs {MIN_WIDTH}x{MIN_HEIGHT}", area.width, area.height);
         return frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
     }
     let look = app.look;
@@ -126,7 +124,7 @@ fn about_machine(look: Look, moment: &Moment, width: u16) -> Vec<Line<'static>> 
         let names = doctor::one_line(&moment.gone.join(", "));
         lines.push(Line::from(look.told(format!("gone: {names}"), Level::Bad)));
     }
-    for run in moment.faults.iter().take(MOST_FAULTS) {
+    for run in moment.faults.iter().take(MAX_FAULTS) {
         let why = run.why.as_deref().unwrap_or("it could not tell all");
         let text = doctor::one_line(&format!("{}: {why}", run.collector));
         lines.push(Line::from(look.told(text, Level::Notable)));
@@ -206,6 +204,6 @@ fn footer(app: &App) -> Line<'static> {
 }
 
 /// Smaller, nothing of use can be shown.
-const LEAST_WIDTH: u16 = 40;
-const LEAST_HEIGHT: u16 = 10;
-const MOST_FAULTS: usize = 3;
+const MIN_WIDTH: u16 = 40;
+const MIN_HEIGHT: u16 = 10;
+const MAX_FAULTS: usize = 3;

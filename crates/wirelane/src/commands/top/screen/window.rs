@@ -21,8 +21,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, look: Look, window: &Windo
             fold(line, inside).into_iter().map(move |part| told(look, part, level))
         })
         .collect();
-    let height = (text.len().min(MOST_LINES) as u16 + 2).min(area.height.saturating_sub(2));
-    let last = (text.len().min(MOST_LINES) as u16 + 2).saturating_sub(height);
+    let height = (text.len().min(MAX_LINES) as u16 + 2).min(area.height.saturating_sub(2));
+    let last = (text.len().min(MAX_LINES) as u16 + 2).saturating_sub(height);
     let block = Block::bordered()
         .border_set(look.border())
         .title(format!(" {} ", window.title))
@@ -76,7 +76,7 @@ fn fold(line: &str, width: usize) -> Vec<String> {
 const WIDEST: u16 = 110;
 /// As deep as `  why:  ` is long.
 const INDENT: usize = 8;
-const MOST_LINES: usize = 10_000;
+const MAX_LINES: usize = 10_000;
 
 #[cfg(test)]
 mod tests {
