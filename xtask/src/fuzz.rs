@@ -59,7 +59,7 @@ pub(crate) fn run(args: &FuzzArgs) -> Result<(), Failed> {
         return Err(format!("no target {unknown}; there is {}", TARGETS.join(", ")));
     }
     let program = build()?;
-    // One on each processor.
+    // One on each CPU.
     let at_a_time = std::thread::available_parallelism().map_or(1, usize::from);
     let waiting = Mutex::new(targets.into_iter());
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();

@@ -112,7 +112,7 @@ pub(crate) const COMPARE: &[Need] = &[
     need("ucx-utils", "command -v ucx_perftest", "to compare with"),
     need("iperf3", "command -v iperf3", "to compare with"),
     need("libfabric-bin", "command -v fi_pingpong", "to compare with"),
-    need("util-linux", "command -v taskset", "to bind both ends to processors"),
+    need("util-linux", "command -v taskset", "to bind both ends to CPUs"),
 ];
 
 /// To compare the exporter with node_exporter.
@@ -120,22 +120,15 @@ pub(crate) const COMPARE_EXPORTER: &[Need] =
     &[need("prometheus-node-exporter", "command -v prometheus-node-exporter", "to compare with")];
 
 /// To compare with an earlier commit.
-pub(crate) const COMPARE_BEFORE: &[Need] = &[need(
-    "util-linux",
-    "command -v taskset && command -v setpriv",
-    "to bind programs to processors",
-)];
+pub(crate) const COMPARE_BEFORE: &[Need] =
+    &[need("util-linux", "command -v taskset && command -v setpriv", "to bind programs to CPUs")];
 
 /// To compare the store with others.
 pub(crate) const COMPARE_KV: &[Need] = &[
     need("redis-server", "command -v redis-server", "to compare with"),
     need("redis-tools", "command -v redis-benchmark && command -v redis-cli", "to compare with"),
     need("memcached", "command -v memcached", "to compare with"),
-    need(
-        "util-linux",
-        "command -v taskset && command -v setpriv",
-        "to bind programs to processors",
-    ),
+    need("util-linux", "command -v taskset && command -v setpriv", "to bind programs to CPUs"),
 ];
 
 /// To compare with Mooncake in the lab.
@@ -241,9 +234,9 @@ fn install(names: &[&str]) -> Result<(), Failed> {
     });
     installed.map_err(|error| {
         // Seen with a qemu-utils from backports. Removing it is not ours to decide.
-        let remedy = "if another QEMU stands in the way, this removes it: apt-get install \
+        let fix = "if another QEMU stands in the way, this removes it: apt-get install \
                       qemu-system-x86 qemu-utils-";
-        if names.contains(&"qemu-system-x86") { format!("{error} ({remedy})") } else { error }
+        if names.contains(&"qemu-system-x86") { format!("{error} ({fix})") } else { error }
     })?;
     let mut brought = SERVICES.iter().filter(|(package, _)| names.contains(package));
     brought.try_for_each(|(_, service)| as_root(&["update-rc.d", service, "disable"]))

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why something could not be done. The text names the thing, the cause and the remedy.
+/// Why something could not be done. The text names the thing, the cause and the fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     refused: bool,

@@ -147,7 +147,7 @@ fn plan(
     }
     Ok(match entry.standing_at(now.clone()) {
         Standing::Undone => Way::Nothing("it is as it was".to_owned()),
-        // A net device that went, a processor that was taken out.
+        // A net device that went, a CPU that was taken out.
         Standing::Changed(State::Values(values)) if values.iter().all(Option::is_none) => {
             Way::Nothing("it is not there any more".to_owned())
         }

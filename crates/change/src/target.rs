@@ -313,7 +313,7 @@ impl Target {
             Target::File { path } => machine.set_file(path, state),
             Target::Values { paths } => {
                 let set = paths.iter().zip(values).filter_map(|(path, value)| {
-                    // What is gone, as a processor that was taken out, has nothing to be set; whoever needs it looks.
+                    // What is gone, as a CPU that was taken out, has nothing to be set; whoever needs it looks.
                     let value = value.as_ref().filter(|_| machine.is_there(path))?;
                     Some(machine.set_value(path, value))
                 });

@@ -145,7 +145,7 @@ fn a_bridge_and_what_is_no_roce_keep_their_mtu() {
 }
 
 #[test]
-fn for_latency_processors_stay_awake_and_interrupts_come_at_once() {
+fn for_latency_cpus_stay_awake_and_interrupts_come_at_once() {
     let plan = planned(&machine(), Profile::Latency, &Choice::default());
     let deep = "/sys/devices/system/cpu/cpu0/cpuidle/state3/disable and 3 more";
     assert_eq!(wanted(&plan, deep), Some(&State::all("1", 4)));

@@ -103,7 +103,7 @@ impl<'n> Case<'n> {
         nodes.any(|file| file.path == path && file.node.value().is_some())
     }
 
-    /// By driver and class: cards for screens, and AMD's and Intel's within processors, are VGA controllers.
+    /// By driver and class: cards for screens, and AMD's and Intel's within CPUs, are VGA controllers.
     fn computes(&self, gpu: &Gpu) -> bool {
         let Some(function) = self.function(gpu.pci) else { return false };
         let class = function.class.value().map(|class| class >> 8);

@@ -106,7 +106,7 @@ const LINES: &[Line] = &[
         Verdict::Warning,
     ),
     line("one firmware for each model", &["versions"], Verdict::Note),
-    line("processors at full speed", &["governor", "idle"], Verdict::Note),
+    line("CPUs at full speed", &["governor", "idle"], Verdict::Note),
     line("packet filter lets RoCE in", &["firewall"], Verdict::Warning),
     line("control group's limits are large enough", &["cgroup"], Verdict::Warning),
     line("counters can be read, for monitoring", &["restricted", "saturated"], Verdict::Note),

@@ -34,7 +34,7 @@ pub struct Finding {
     /// Why it matters.
     pub why: &'static str,
     /// What to do: commands and sentences, a line each.
-    pub remedy: Vec<String>,
+    pub fix: Vec<String>,
 }
 
 /// One thing that was read.
@@ -59,7 +59,7 @@ impl Finding {
             summary: plain(&summary.into()),
             evidence: Vec::new(),
             why: "",
-            remedy: Vec::new(),
+            fix: Vec::new(),
         }
     }
 
@@ -97,7 +97,7 @@ impl Finding {
 
     /// With a line of what to do.
     pub(super) fn fix(mut self, line: impl Into<String>) -> Self {
-        self.remedy.push(plain(&line.into()));
+        self.fix.push(plain(&line.into()));
         self
     }
 
@@ -110,7 +110,7 @@ impl Finding {
     pub(super) fn join(&mut self, other: Finding) {
         take_in(&mut self.subjects, other.subjects);
         take_in(&mut self.evidence, other.evidence);
-        take_in_order(&mut self.remedy, other.remedy);
+        take_in_order(&mut self.fix, other.fix);
     }
 
     /// Its subjects on one line.
@@ -195,7 +195,7 @@ mod tests {
         let finding = |command: &str| Finding::note("x", "same").fix(command).fix("In general: …");
         let mut one = finding("first");
         one.join(finding("second"));
-        assert_eq!(one.remedy, ["first", "second", "In general: …"]);
+        assert_eq!(one.fix, ["first", "second", "In general: …"]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! What is wrong with a machine's fabric: checks, each with a verdict, the evidence it read, why it matters, and
-//! the exact remedy.
+//! the exact fix.
 //!
 //! One check, one file in `checks/`, one line in [`CHECKS`]. A check looks at a [`Case`] and gives findings;
 //! it is silent where it does not apply. It has no list of boards: what a link should be is told by its other

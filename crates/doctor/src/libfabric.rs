@@ -22,7 +22,7 @@ pub enum Answer {
         /// Why.
         reason: String,
         /// What to do.
-        remedy: String,
+        fix: String,
     },
     /// It is there.
     Here(Here),

@@ -81,7 +81,7 @@ fn mellanox_cards_are_captured_by_ibdump_and_others_by_the_sniffer() {
 }
 
 #[test]
-fn where_there_is_no_way_the_reason_and_the_remedy_are_told() {
+fn where_there_is_no_way_the_reason_and_the_fix_are_told() {
     let why = |driver, layer, tools| way(driver, layer, tools).expect_err("no way");
     let bypass = why("mlx5_core", "Ethernet", NONE);
     assert!(bypass.contains("past the kernel") && bypass.contains("ibdump"), "{bypass}");

@@ -121,8 +121,8 @@ impl AsyncLane {
         answered: oneshot::Receiver<Result<T, Error>>,
     ) -> Result<T, Error> {
         let gone = || {
-            let remedy = "spawn the task that `drive` gave, and keep its runtime running";
-            Error::new(Kind::Gone, "ask the lane", "the task that drives it is gone", remedy)
+            let fix = "spawn the task that `drive` gave, and keep its runtime running";
+            Error::new(Kind::Gone, "ask the lane", "the task that drives it is gone", fix)
         };
         self.requests_to.send(request).await.map_err(|_| gone())?;
         answered.await.unwrap_or_else(|_| Err(gone()))

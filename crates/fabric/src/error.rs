@@ -8,7 +8,7 @@ pub struct Error {
     kind: Kind,
     call: String,
     why: String,
-    remedy: String,
+    fix: String,
 }
 
 /// What a caller can do about an error.
@@ -34,9 +34,9 @@ impl Error {
         kind: Kind,
         call: impl Into<String>,
         why: impl fmt::Display,
-        remedy: impl Into<String>,
+        fix: impl Into<String>,
     ) -> Self {
-        Error { kind, call: call.into(), why: why.to_string(), remedy: remedy.into() }
+        Error { kind, call: call.into(), why: why.to_string(), fix: fix.into() }
     }
 
     /// What to do about it, for code.
@@ -47,7 +47,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {} — {}", self.call, self.why, self.remedy)
+        write!(f, "{}: {} — {}", self.call, self.why, self.fix)
     }
 }
 

@@ -82,8 +82,8 @@ pub(crate) fn random() -> Result<u128, Error> {
             Ok(count) => filled += count,
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => {
-                let remedy = "getrandom must be allowed: see the seccomp profile";
-                return Err(Error::new(Kind::System, "make a key", error, remedy));
+                let fix = "getrandom must be allowed: see the seccomp profile";
+                return Err(Error::new(Kind::System, "make a key", error, fix));
             }
         }
     }

@@ -172,7 +172,7 @@ pub(crate) fn sleep(fd: BorrowedFd<'_>, limit: Duration) {
 
 /// Passes a moment of looking for something, `waited` so far; `false`: it is time to sleep.
 ///
-/// First the processor is kept, then it is offered to others at every look. Two ends that wait for each other
+/// First the CPU is kept, then it is offered to others at every look. Two ends that wait for each other
 /// must look for longer than both need to wake up: else one sleeps whenever the other has just woken, and every
 /// message costs two wake-ups.
 #[inline]

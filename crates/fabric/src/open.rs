@@ -27,11 +27,11 @@ pub fn open(name: &str) -> Result<Box<dyn Fabric>, Error> {
 }
 
 fn open_verbs() -> Result<Box<dyn Fabric>, Error> {
-    let unsupported = |why: &dyn std::fmt::Display, remedy: &str| {
-        Error::new(Kind::Unsupported, "open verbs", why, remedy)
+    let unsupported = |why: &dyn std::fmt::Display, fix: &str| {
+        Error::new(Kind::Unsupported, "open verbs", why, fix)
     };
     let library = Path::new(verbs::LIBRARY);
-    let survey = verbs::survey(library).map_err(|off| unsupported(&off, off.remedy()))?;
+    let survey = verbs::survey(library).map_err(|off| unsupported(&off, off.fix()))?;
     let wish = verbs::Wish { device: None, port: None, gid_index: None, mtu: 4096 };
     let choice = verbs::choose(&survey.devices, &wish)
         .map_err(|why| unsupported(&why, "see `wirelane devices`"))?;
@@ -39,10 +39,10 @@ fn open_verbs() -> Result<Box<dyn Fabric>, Error> {
 }
 
 fn open_ofi() -> Result<Box<dyn Fabric>, Error> {
-    let unsupported = |why: &dyn std::fmt::Display, remedy: &str| {
-        Error::new(Kind::Unsupported, "open ofi", why, remedy)
+    let unsupported = |why: &dyn std::fmt::Display, fix: &str| {
+        Error::new(Kind::Unsupported, "open ofi", why, fix)
     };
-    let survey = ofi::survey(None).map_err(|off| unsupported(&off, off.remedy()))?;
+    let survey = ofi::survey(None).map_err(|off| unsupported(&off, off.fix()))?;
     let choice = ofi::choose(&survey, None)
         .map_err(|why| unsupported(&why, "see what `fi_info -t FI_EP_RDM` lists"))?;
     Ok(Box::new(ofi::Domain::open(&choice, ofi::Config::default())?))

@@ -58,16 +58,16 @@ impl RemoteRegion {
             return Ok(());
         }
         let why = format!("it was granted on a lane of kind {:?}, this one is {lane:?}", self.lane);
-        let remedy = "import a region on the lane it was granted on";
-        Err(Error::new(Kind::Misuse, "import a region", why, remedy))
+        let fix = "import a region on the lane it was granted on";
+        Err(Error::new(Kind::Misuse, "import a region", why, fix))
     }
 
     /// From a peer's bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let wrong = |why: String| {
-            let remedy = "pass on the peer's bytes as they are; both ends must run versions that \
+            let fix = "pass on the peer's bytes as they are; both ends must run versions that \
                           know each other";
-            Error::new(Kind::Misuse, "read a remote region", why, remedy)
+            Error::new(Kind::Misuse, "read a remote region", why, fix)
         };
         let bytes: &[u8; Self::ENCODED] = bytes
             .try_into()

@@ -218,7 +218,7 @@ fn huge_pages_register() {
 }
 
 #[test]
-fn a_device_that_may_not_be_opened_is_said_with_the_remedy() {
+fn a_device_that_may_not_be_opened_is_said_with_the_fix() {
     if std::env::var_os(CHILD).is_some() {
         let Err(error) = fabric::open("verbs") else { panic!("it may not be opened") };
         assert_eq!(error.kind(), Kind::Unsupported);
@@ -232,14 +232,14 @@ fn a_device_that_may_not_be_opened_is_said_with_the_remedy() {
         assert!(Command::new("sh").args(["-c", &command]).status().expect("sh runs").success());
     };
     nodes("600");
-    let output = unprivileged("a_device_that_may_not_be_opened_is_said_with_the_remedy");
+    let output = unprivileged("a_device_that_may_not_be_opened_is_said_with_the_fix");
     nodes("666");
     assert!(output.is_ok(), "{output:?}");
 }
 
 /// With little memory to lock.
 #[test]
-fn too_low_a_memlock_is_said_with_its_value_and_the_remedy() {
+fn too_low_a_memlock_is_said_with_its_value_and_the_fix() {
     if std::env::var_os(CHILD).is_some() {
         let memory = Memory::allocate(MIB, Pages::Plain).unwrap();
         let error = open().unwrap().register(&memory, Rights::ALL).unwrap_err();
@@ -250,7 +250,7 @@ fn too_low_a_memlock_is_said_with_its_value_and_the_remedy() {
         assert!(text.contains("ulimit -l unlimited"), "{text}");
         return;
     }
-    let output = unprivileged("too_low_a_memlock_is_said_with_its_value_and_the_remedy");
+    let output = unprivileged("too_low_a_memlock_is_said_with_its_value_and_the_fix");
     assert!(output.is_ok(), "{output:?}");
 }
 

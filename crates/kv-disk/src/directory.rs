@@ -25,8 +25,8 @@ impl Disk {
     pub fn take(path: &Path) -> Result<Self, Error> {
         let call = format!("use {} for data", path.display());
         let refused = |error: &io::Error| {
-            let remedy = "choose another directory, or see who owns it";
-            Error::new(Kind::Refused, format!("{call}: {error} — {remedy}"))
+            let fix = "choose another directory, or see who owns it";
+            Error::new(Kind::Refused, format!("{call}: {error} — {fix}"))
         };
         let is_new = |level: &&Path| !level.as_os_str().is_empty() && !level.exists();
         let new = path.ancestors().take_while(is_new).count();

@@ -34,7 +34,7 @@ impl Error {
         use rusqlite::ErrorCode::{
             CannotOpen, DatabaseCorrupt, DiskFull, NotADatabase, PermissionDenied, ReadOnly,
         };
-        let (kind, remedy) = match error.sqlite_error_code() {
+        let (kind, fix) = match error.sqlite_error_code() {
             Some(DiskFull) => (Kind::Full, "make room on the disk"),
             Some(DatabaseCorrupt | NotADatabase) => {
                 (Kind::Damaged, "look with `wirelane kv fsck`, and restore a backup if need be")
@@ -44,7 +44,7 @@ impl Error {
             }
             _ => (Kind::Failed, "see the kernel's log for faults of the disk"),
         };
-        Error::new(kind, format!("{call}: {error} — {remedy}"))
+        Error::new(kind, format!("{call}: {error} — {fix}"))
     }
 
     /// An error that did not happen: for tests that let disks fail.

@@ -35,17 +35,16 @@ pub(crate) fn examine(database: &Path) -> Result<(), Error> {
         Ok(Verdict::Sound) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => {
-            let remedy = "see who owns it, and the kernel's log for faults of the disk";
-            return Err(Error::new(Kind::Failed, format!("{call}: {error} — {remedy}")));
+            let fix = "see who owns it, and the kernel's log for faults of the disk";
+            return Err(Error::new(Kind::Failed, format!("{call}: {error} — {fix}")));
         }
         Ok(Verdict::Orphaned) => "the database it belongs to is empty or gone".to_owned(),
         Ok(Verdict::Headless) => "its head is damaged, and there is something behind it".to_owned(),
         Ok(Verdict::Broken { at }) => format!("it is damaged at byte {at}, and not at its end"),
     };
-    let remedy = "nothing was changed. `wirelane kv backup DIR FILE` saves what can still be read, `wirelane kv \
+    let fix = "nothing was changed. `wirelane kv backup DIR FILE` saves what can still be read, `wirelane kv \
                   restore FILE DIR` makes a new directory of it; or restore an older backup";
-    let text =
-        format!("{call}: {lost}, so that writes which were acknowledged are lost — {remedy}");
+    let text = format!("{call}: {lost}, so that writes which were acknowledged are lost — {fix}");
     Err(Error::new(Kind::Damaged, text))
 }
 

@@ -1,4 +1,4 @@
-//! What can be refused, with its cause and remedy.
+//! What can be refused, with its cause and fix.
 
 use std::fmt;
 

@@ -53,7 +53,7 @@ impl Clock {
     }
 }
 
-/// A minute and more, of ticks of any processor.
+/// A minute and more, of ticks of any CPU.
 const LONGEST: u64 = 600_000_000_000;
 /// Steps to each halving of what is left above.
 const STEPS: u32 = 8;

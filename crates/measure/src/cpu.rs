@@ -1,8 +1,8 @@
-//! Processor time.
+//! CPU time.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Seconds of processor time that this thread has had, in and out of the kernel.
+/// Seconds of CPU time that this thread has had, in and out of the kernel.
 pub(crate) fn seconds() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

@@ -15,7 +15,7 @@ pub enum Kind {
     Gone,
 }
 
-/// Why, in one line: the thing, the cause and the remedy.
+/// Why, in one line: the thing, the cause and the fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// For code.

@@ -81,7 +81,7 @@ pub(crate) enum Message {
     Totals {
         /// Messages received.
         received: u64,
-        /// Processor time.
+        /// CPU time.
         cpu_seconds: f64,
         /// Whether the bytes are right, if that was asked.
         verified: Option<bool>,

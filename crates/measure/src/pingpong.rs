@@ -19,7 +19,7 @@ pub(crate) struct Exchanged {
     pub(crate) took: Duration,
     /// Datagrams that no answer came for.
     pub(crate) lost: u64,
-    /// Processor time of what was counted.
+    /// CPU time of what was counted.
     pub(crate) cpu_seconds: f64,
 }
 
@@ -149,7 +149,7 @@ impl Pace {
     }
 }
 
-/// An operation that the other end's processor has no part in.
+/// An operation that the other end's CPU has no part in.
 fn alone(track: &mut Track, op: &mut VecDeque<Op>, tend: Tend<'_>) -> Result<(), Error> {
     track.lane.post(op);
     let mut wait = Wait::new();
@@ -323,7 +323,7 @@ impl Wait {
     #[inline]
     fn look(&mut self, tend: Tend<'_>) -> Result<(), Error> {
         self.looks = self.looks.wrapping_add(1);
-        // No hint that we spin: it lasts 140 cycles on processors of today, which would be part of every answer's time.
+        // No hint that we spin: it lasts 140 cycles on CPUs of today, which would be part of every answer's time.
         match self.looks.is_multiple_of(MANY) {
             false => Ok(()),
             true => self.look_up(tend),
@@ -332,7 +332,7 @@ impl Wait {
 
     #[cold]
     fn look_up(&mut self, tend: Tend<'_>) -> Result<(), Error> {
-        // Where both ends share a processor, the other needs it now.
+        // Where both ends share a CPU, the other needs it now.
         std::thread::yield_now();
         if !self.looks.is_multiple_of(MANY_MORE) {
             return Ok(());
@@ -355,7 +355,7 @@ impl Wait {
 const END: u64 = u64::MAX;
 /// The number beside the last message.
 const OVER: u32 = u32::MAX;
-/// Looks after which a lane is polled that need not be, after which the processor is given away for a moment, and after
+/// Looks after which a lane is polled that need not be, after which the CPU is given away for a moment, and after
 /// which the other end is listened to.
 const FEW: u32 = 32;
 const MANY: u32 = 1024;

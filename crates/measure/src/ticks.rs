@@ -1,11 +1,11 @@
-//! The processor's own counter of time, which costs nothing to read.
+//! The CPU's own counter of time, which costs nothing to read.
 //!
 //! A system clock that is not read from this very counter (HPET, the ACPI timer, an old Xen) takes microseconds, which is
 //! more than what is measured. Which rate it has is found by the system clock over the whole measurement, so means are the
-//! system clock's; quantiles rely on a steady rate, which x86 processors have since 2008.
+//! system clock's; quantiles rely on a steady rate, which x86 CPUs have since 2008.
 //!
 //! This file may use `unsafe`: an instruction that reads a register, and has no other effect.
-#![allow(unsafe_code, reason = "reads the counter of the processor")]
+#![allow(unsafe_code, reason = "reads the counter of the CPU")]
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use std::time::Instant;
 #[inline]
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn ticks() -> u64 {
-    // SAFETY: every processor of this architecture has the instruction, and Linux lets programs use it unless they ask not
+    // SAFETY: every CPU of this architecture has the instruction, and Linux lets programs use it unless they ask not
     // to (`prctl(PR_SET_TSC)`), which nothing of ours does.
     unsafe { std::arch::x86_64::_rdtsc() }
 }

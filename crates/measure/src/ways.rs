@@ -83,10 +83,10 @@ impl Ways {
 
     /// All of one device, or of all.
     pub(crate) fn rdma_ports(&self, device: Option<&String>) -> Result<Vec<Choice>, Error> {
-        let off = |why: &dyn std::fmt::Display, remedy: &str| {
-            Error::refused(format!("RDMA cannot be used: {why} — {remedy}"))
+        let off = |why: &dyn std::fmt::Display, fix: &str| {
+            Error::refused(format!("RDMA cannot be used: {why} — {fix}"))
         };
-        let survey = verbs::survey(&self.library).map_err(|why| off(&why, why.remedy()))?;
+        let survey = verbs::survey(&self.library).map_err(|why| off(&why, why.fix()))?;
         let mut wish = self.wish.clone();
         wish.device = device.cloned().or(wish.device);
         let (ports, refused) = verbs::candidates(&survey.devices, &wish);
@@ -128,11 +128,11 @@ impl Ways {
 
     /// Each end by its own choice; two that are not alike refuse each other.
     fn open_ofi(&self) -> Result<Opened, Error> {
-        let off = |why: &dyn std::fmt::Display, remedy: &str| {
-            Error::refused(format!("libfabric cannot be used: {why} — {remedy}"))
+        let off = |why: &dyn std::fmt::Display, fix: &str| {
+            Error::refused(format!("libfabric cannot be used: {why} — {fix}"))
         };
         let survey = ofi::survey(self.ofi.library.as_deref());
-        let survey = survey.map_err(|why| off(&why, why.remedy()))?;
+        let survey = survey.map_err(|why| off(&why, why.fix()))?;
         let choice = ofi::choose(&survey, self.ofi_provider.as_deref())
             .map_err(|why| off(&why, "see what `fi_info -t FI_EP_RDM` lists"))?;
         let domain = ofi::Domain::open(&choice, self.ofi.clone())?;

@@ -33,7 +33,7 @@ pub struct Device {
     pub pci: Option<Address>,
     /// Its NUMA node, if the machine tells.
     pub numa_node: Option<u32>,
-    /// The processors near it, as the kernel writes them: `0-15,32-47`.
+    /// The CPUs near it, as the kernel writes them: `0-15,32-47`.
     pub local_cpus: Option<String>,
     /// Physical function, virtual function of one, or unknown.
     pub role: Role,

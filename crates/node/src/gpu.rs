@@ -105,7 +105,7 @@ pub(crate) fn read_all(tree: &Tree) -> Vec<Gpu> {
     (0..).zip(addresses).map(|(index, address)| read(tree, index, address)).collect()
 }
 
-/// Chips that only drive a screen (ASPEED, Matrox) are of other vendors; Intel's in a processor are of the
+/// Chips that only drive a screen (ASPEED, Matrox) are of other vendors; Intel's in a CPU are of the
 /// first class of displays, and its cards of others.
 fn is_gpu(tree: &Tree, address: Address) -> bool {
     let read = |name: &str| tree.hex(&format!("{}/{name}", address.folder())).into_value();

@@ -25,7 +25,7 @@ pub struct Host {
     pub kernel_arguments: Vec<String>,
     /// Seconds since the machine started.
     pub uptime_s: Option<u64>,
-    /// Its processors.
+    /// Its CPUs.
     pub cpus: Cpus,
     /// Its NUMA nodes.
     pub numa_nodes: Vec<NumaNode>,
@@ -37,7 +37,7 @@ pub struct Host {
     pub container: Option<String>,
 }
 
-/// The processors.
+/// The CPUs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Cpus {
     /// How many are online.
@@ -52,7 +52,7 @@ pub struct Cpus {
     pub idle_states: BTreeMap<String, u32>,
 }
 
-/// A frequency governor and how many processors it has.
+/// A frequency governor and how many CPUs it has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Governor {
     /// `performance`, `powersave`.
@@ -66,7 +66,7 @@ pub struct Governor {
 pub struct NumaNode {
     /// Its number.
     pub number: u32,
-    /// Its processors: `0-15,32-47`.
+    /// Its CPUs: `0-15,32-47`.
     pub cpus: Seen<String>,
     /// Bytes of its memory.
     pub memory_bytes: Option<u64>,
@@ -103,7 +103,7 @@ pub(crate) fn read(tree: &Tree) -> Host {
     }
 }
 
-/// How many processors are online.
+/// How many CPUs are online.
 pub(crate) fn online_cpus(tree: &Tree) -> Option<u32> {
     cpus::online(tree).map(|online| online.len() as u32)
 }
@@ -124,7 +124,7 @@ fn system(tree: &Tree) -> Option<String> {
     Some(value("VERSION_ID").map_or(id.clone(), |version| format!("{id} {version}")))
 }
 
-/// Kernels before 6.1 have no file for it; what processors say of themselves tells as well.
+/// Kernels before 6.1 have no file for it; what CPUs say of themselves tells as well.
 fn architecture(tree: &Tree) -> Option<String> {
     if let Seen::Value(architecture) = tree.text("/proc/sys/kernel/arch") {
         return Some(architecture);

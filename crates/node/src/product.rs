@@ -169,7 +169,7 @@ const PRODUCTS: &[(u16, u16, &str)] = &[
     (0x8086, 0x1593, "E810-C"),
     (0x8086, 0x1889, "E800 virtual function"),
     (0x8086, 0x24f0, "Omni-Path 100"),
-    (0x8086, 0x24f1, "Omni-Path 100 in the processor"),
+    (0x8086, 0x24f1, "Omni-Path 100 in the CPU"),
     (0x8086, 0x37d2, "X722"),
 ];
 

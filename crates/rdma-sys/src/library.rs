@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(error.to_string(), "libc.so.6 has no ibv_open_device@IBVERBS_1.1");
     }
 
-    /// The first version of glibc on this kind of processor.
+    /// The first version of glibc on this kind of CPU.
     #[cfg(target_arch = "x86_64")]
     const GLIBC: &CStr = c"GLIBC_2.2.5";
     #[cfg(not(target_arch = "x86_64"))]

@@ -21,9 +21,9 @@ pub struct Outcome {
     pub bytes: u64,
     /// How long each took: of writes and sends in a latency test half of there and back, else from post to completion.
     pub latency: Latency,
-    /// Processor time of the thread that measured here.
+    /// CPU time of the thread that measured here.
     pub cpu_seconds: f64,
-    /// Processor time of the thread that served there.
+    /// CPU time of the thread that served there.
     pub peer_cpu_seconds: f64,
     /// Of datagrams: how many did not arrive.
     pub lost: Option<u64>,
@@ -69,7 +69,7 @@ impl Outcome {
         self.operations as f64 / self.seconds
     }
 
-    /// Processor seconds of this end for a gigabyte (10^9 bytes).
+    /// CPU seconds of this end for a gigabyte (10^9 bytes).
     pub fn cpu_per_gb(&self) -> Option<f64> {
         (self.bytes > 0).then(|| self.cpu_seconds / (self.bytes as f64 / 1e9))
     }

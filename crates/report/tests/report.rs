@@ -28,7 +28,7 @@ fn the_page_says_what_a_reader_asks() {
         "40 % of what this link should give.",
         "should give 97.2 Gb/s",
         "x4 of x16 lanes are in use",
-        "Remedy: seat the card anew",
+        "Fix: seat the card anew",
         "::ffff:10.0.0.1",
         "4096, 100 Gb/s",
         "GID 3 is RoCE v2 and routable",

@@ -51,7 +51,7 @@ fn verdict() -> Verdict {
     let likely = Likely {
         what: "PCIe".to_owned(),
         evidence: "x4".to_owned(),
-        remedy: Some("seat it".to_owned()),
+        fix: Some("seat it".to_owned()),
     };
     let expectation = Expectation { asked: "90%".to_owned(), reached: "95%".to_owned(), met: true };
     Verdict {

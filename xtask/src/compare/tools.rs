@@ -1,6 +1,6 @@
 //! The programs that measure: ours, and those of the field. Each gives one number.
 //!
-//! The two processes of a run are bound to two different processors, the same for all programs, where
+//! The two processes of a run are bound to two different CPUs, the same for all programs, where
 //! there are two; so the scheduler's luck is the same for all.
 
 use std::net::TcpListener;
@@ -21,7 +21,7 @@ pub(super) fn perf(arguments: &[&str]) -> Result<f64, Failed> {
 pub(super) fn perf_of(build: &Build, arguments: &[&str]) -> Result<f64, Failed> {
     let mut command = bound(0, &build.program("examples/perf"));
     command.args(arguments);
-    if processors() > 1 {
+    if cpus() > 1 {
         command.env("PERF_PEER_CPU", "1");
     }
     if arguments[0].starts_with("ofi-") {
@@ -225,9 +225,9 @@ impl Drop for Running {
     }
 }
 
-/// On one processor, where there are several.
+/// On one CPU, where there are several.
 pub(super) fn bound(cpu: u32, program: &str) -> Command {
-    if processors() == 1 {
+    if cpus() == 1 {
         return Command::new(program);
     }
     let mut command = Command::new("taskset");
@@ -248,7 +248,7 @@ pub(super) fn limited(command: Command) -> Command {
     limited
 }
 
-fn processors() -> usize {
+fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
@@ -267,9 +267,9 @@ pub(super) fn number(text: &str) -> Result<f64, Failed> {
 pub(super) fn machine() -> String {
     let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    let model = model.map_or("unknown processor", |(_, model)| model);
+    let model = model.map_or("unknown CPU", |(_, model)| model);
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    format!("{} x {model}, Linux {}", processors(), kernel.trim())
+    format!("{} x {model}, Linux {}", cpus(), kernel.trim())
 }
 
 /// Rows of a comparison that are measured in the lab: one machine for all of them, in which this very program runs.

@@ -7,13 +7,13 @@ use super::{Board, Section};
 pub(super) const BOARD: Board = Board {
     file: "cluster",
     title: "Wirelane: GPU cluster",
-    about: "GPUs, processors and the fabric of each machine, by `wirelane exporter`.",
+    about: "GPUs, CPUs and the fabric of each machine, by `wirelane exporter`.",
     who: "wirelane_exporter_build_info",
     labels: &[("device", "rdma_device_present"), ("gpu", "wirelane_gpu_info")],
     sections: &[
         Section { title: "Now", panels: NOW },
         Section { title: "GPUs", panels: GPUS },
-        Section { title: "Processors and memory", panels: HOST },
+        Section { title: "CPUs and memory", panels: HOST },
         Section { title: "Fabric: traffic", panels: TRAFFIC },
         Section { title: "Fabric: health", panels: HEALTH },
         Section { title: "GPUs: health and links", panels: GPU_HEALTH },
@@ -111,7 +111,7 @@ const HOST: &[Panel] = &[
         "CPU",
         Lines,
         "percentunit",
-        "Part of the time in which processors were not idle.",
+        "Part of the time in which CPUs were not idle.",
         &[(
             r#"1 - sum by (instance) (rate(wirelane_host_cpu_seconds_total{@, mode=~"idle|iowait"}[$__rate_interval])) / sum by (instance) (rate(wirelane_host_cpu_seconds_total{@}[$__rate_interval]))"#,
             "{{instance}}",

@@ -235,7 +235,7 @@ const PROCESS: &[Panel] = &[
         "CPU",
         Lines,
         "none",
-        "Processors in use.",
+        "CPUs in use.",
         &[("rate(wirelane_process_cpu_seconds_total{@}[$__rate_interval])", "{{instance}}")],
     ),
     panel(

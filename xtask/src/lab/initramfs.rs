@@ -18,7 +18,7 @@ pub(super) struct Initramfs<'k> {
 
 impl Initramfs<'_> {
     /// The archive, in the format the kernel reads ("newc" cpio), uncompressed: an emulated
-    /// processor would take longer to uncompress it than the host to read it.
+    /// CPU would take longer to uncompress it than the host to read it.
     pub(super) fn archive(&self) -> Result<Vec<u8>, Failed> {
         let mut archive = Cpio::default();
         for folder in ["bin", "dev", "lab", "lab/bin", "layers", "modules", "new", "proc", "sys"] {

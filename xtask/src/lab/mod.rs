@@ -33,7 +33,7 @@ Examples:
 Exit codes: the command's own; 124 when the time limit ended it; 125 when the machine did not
 start or went down before the command ended (as after `echo b >/proc/sysrq-trigger`).")]
 pub(crate) struct LabArgs {
-    /// Processors of the machine
+    /// CPUs of the machine
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
     cpus: u32,
     /// Its memory in MiB

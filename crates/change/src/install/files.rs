@@ -62,7 +62,7 @@ const FILES: &[File] = &[
     },
     File {
         part: Part::Grafana,
-        what: "GPUs, processors and the fabric of each machine",
+        what: "GPUs, CPUs and the fabric of each machine",
         path: "/var/lib/grafana/dashboards/wirelane/cluster.json",
         text: include_str!("../../../../deploy/grafana/cluster.json"),
     },

@@ -21,7 +21,7 @@ pub use source::Source;
 
 use crate::Change;
 
-/// Why nothing is planned: the thing, the cause, the remedy.
+/// Why nothing is planned: the thing, the cause, the fix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal(pub(crate) String);
 

@@ -1,6 +1,6 @@
-//! Lists of processors as the kernel writes them: `0-3,8`.
+//! Lists of CPUs as the kernel writes them: `0-3,8`.
 
-/// Whether every processor of one list is in another. What is no list is in none.
+/// Whether every CPU of one list is in another. What is no list is in none.
 pub(super) fn is_within(list: &str, of: &str) -> bool {
     let (Some(list), Some(of)) = (ranges(list), ranges(of)) else { return false };
     let held =
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_compared_by_their_processors() {
+    fn lists_are_compared_by_their_cpus() {
         assert!(is_within("1,3-4", "0-7"));
         assert!(is_within("0-7", "0-3,4-7"));
         assert!(!is_within("0-8", "0-7"));

@@ -1,4 +1,4 @@
-//! Processors at full clock: a processor that speeds up first answers late.
+//! CPUs at full clock: a CPU that speeds up first answers late.
 
 use node::Seen;
 
@@ -11,14 +11,14 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
     if other == 0 {
         return;
     }
-    let why = format!("{other} of {} processors change their clock with their load", files.len());
+    let why = format!("{other} of {} CPUs change their clock with their load", files.len());
     let paths = files.into_iter().map(|(path, _)| path).collect();
     plan.step("governor", why, Change::values(paths, WANTED), false);
     let line = format!("w {FOLDER}/cpu*/cpufreq/scaling_governor - - - - {WANTED}");
     plan.step("governor", kept::WHY, kept::values("governor", &[line]), false);
 }
 
-/// Files of processors whose driver has the governor, with what they hold.
+/// Files of CPUs whose driver has the governor, with what they hold.
 fn files(ask: &Ask<'_>) -> Vec<(String, String)> {
     let tree = ask.tree;
     let governor = |name: String| {

@@ -1,4 +1,4 @@
-//! No deep sleep of processors: waking from it takes longer than a message takes over the wire.
+//! No deep sleep of CPUs: waking from it takes longer than a message takes over the wire.
 //!
 //! `/dev/cpu_dma_latency` would need a program that holds it open for ever, and a kernel argument a restart;
 //! each idle state can be switched off by a file, which is read, set and set back like any other.

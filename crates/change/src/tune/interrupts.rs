@@ -1,4 +1,4 @@
-//! Interrupts on processors near the device: elsewhere each one crosses the link between NUMA nodes.
+//! Interrupts on CPUs near the device: elsewhere each one crosses the link between NUMA nodes.
 
 use super::{Ask, cpu_list};
 use crate::{Change, Plan};
@@ -19,7 +19,7 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
             continue;
         }
         moved = true;
-        let why = format!("{} interrupts of {} may come to far processors", far.len(), device.name);
+        let why = format!("{} interrupts of {} may come to far CPUs", far.len(), device.name);
         plan.step("irq", why, Change::values(far, cpus.as_str()), false);
     }
     if moved {
@@ -34,7 +34,7 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
     }
 }
 
-/// The device's interrupts and the processors that each may come to.
+/// The device's interrupts and the CPUs that each may come to.
 fn files(ask: &Ask<'_>, folder: &str) -> Vec<(String, String)> {
     let interrupt = |number: String| {
         number.parse::<u32>().ok()?;

@@ -36,7 +36,7 @@ use crate::Plan;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Profile {
-    /// Short answers: processors that never sleep deeply, interrupts at once.
+    /// Short answers: CPUs that never sleep deeply, interrupts at once.
     Latency,
     /// Many bytes: large rings and reads, interrupts held back.
     Throughput,
@@ -86,8 +86,8 @@ pub const ITEMS: &[Item] = &[
     fabric("memlock", "how much memory may be locked", memlock::propose),
     host("hugepages", "large pages for memory pools", huge_pages::propose),
     host("sysctl", "socket buffers and NUMA reclaim", sysctl::propose),
-    host("governor", "processors at full clock", governor::propose),
-    host("cstates", "no deep sleep of processors (latency)", idle::propose),
+    host("governor", "CPUs at full clock", governor::propose),
+    host("cstates", "no deep sleep of CPUs (latency)", idle::propose),
     device("mtu", "packets of 4096 bytes on RoCE", mtu::propose),
     device("rings", "receive and send rings at most (throughput)", rings::propose),
     device("coalescing", "when interrupts come", coalescing::propose),

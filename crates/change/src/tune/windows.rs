@@ -48,7 +48,7 @@ Set-NetOffloadGlobalSetting -NetworkDirect Enabled
 # Frames of 9014 bytes: an MTU of 9000 and the Ethernet header. The switch must pass them.
 Set-NetAdapterAdvancedProperty -Name $adapters -RegistryKeyword '*JumboPacket' -RegistryValue 9014
 
-# Interrupts spread over processors, and held back or not.
+# Interrupts spread over CPUs, and held back or not.
 Enable-NetAdapterRss -Name $adapters
 Set-NetAdapterAdvancedProperty -Name $adapters -DisplayName 'Interrupt Moderation' -DisplayValue {moderation}
 

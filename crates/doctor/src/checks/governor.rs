@@ -1,11 +1,11 @@
-//! Processors that save power.
+//! CPUs that save power.
 
 use crate::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "governor",
-    title: "processors run at full speed",
-    why: "A processor that waits for completions looks idle to a governor that saves power, and \
+    title: "CPUs run at full speed",
+    why: "A CPU that waits for completions looks idle to a governor that saves power, and \
           is slowed down: latencies grow and vary, and benchmarks complain of conflicting \
           frequencies.",
     run,
@@ -23,9 +23,7 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     let evidence =
         Evidence::new("/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", words.join(", "));
     if governors.iter().all(|governor| governor.name == "performance") {
-        return vec![
-            Finding::ok("host", "all processors have the governor performance").read(evidence),
-        ];
+        return vec![Finding::ok("host", "all CPUs have the governor performance").read(evidence)];
     }
     let others: Vec<&str> = governors
         .iter()
@@ -35,7 +33,7 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     vec![
         Finding::note(
             "host",
-            format!("processors save power (governor {}): latencies will vary", others.join(", ")),
+            format!("CPUs save power (governor {}): latencies will vary", others.join(", ")),
         )
         .read(evidence)
         .fix(

@@ -4,8 +4,8 @@ use crate::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "idle",
-    title: "processors wake up soon",
-    why: "A processor in a deep idle state takes up to hundreds of microseconds to come back; an \
+    title: "CPUs wake up soon",
+    why: "A CPU in a deep idle state takes up to hundreds of microseconds to come back; an \
           interrupt that ends a wait for a completion pays for it.",
     run,
 };

@@ -8,7 +8,7 @@ pub(super) const CHECK: Check = Check {
     name: "iommu",
     title: "the IOMMU passes devices' accesses through",
     why: "With the IOMMU translating, every access of a card is looked up, and accesses between \
-          cards and GPUs fail or go round by the processor: NCCL then ends with \
+          cards and GPUs fail or go round by the CPU: NCCL then ends with \
           IBV_WC_LOC_PROT_ERR (4), vendor error 81 (0x51), or crawls over TCP. Without GPUs it \
           costs some speed and nothing breaks.",
     run,

@@ -42,7 +42,7 @@ fn of_kind(case: &Case<'_>, lines: &[LogLine], kind: LogKind) -> Vec<Finding> {
         .filter_map(|line| Some((grade(case, line)?, line)))
         .collect();
     let Some(worst) = graded.iter().map(|(verdict, _)| *verdict).max() else { return Vec::new() };
-    let (what, remedy) = words(kind, worst);
+    let (what, fix) = words(kind, worst);
     let worst_lines: Vec<&LogLine> =
         graded.iter().filter(|(verdict, _)| *verdict == worst).map(|(_, line)| *line).collect();
     let last = worst_lines.iter().rev().take(MAX_SHOWN).rev();
@@ -51,7 +51,7 @@ fn of_kind(case: &Case<'_>, lines: &[LogLine], kind: LogKind) -> Vec<Finding> {
     let finding = finding.read_all(last.map(|line| {
         Evidence::new(format!("kernel log, {:.3} s", line.at_us as f64 / 1e6), &line.text)
     }));
-    vec![finding.fix(remedy)]
+    vec![finding.fix(fix)]
 }
 
 fn count(lines: usize) -> String {

@@ -9,7 +9,7 @@ pub(super) const CHECK: Check = Check {
     name: "numa",
     title: "each GPU has an RDMA card on its own NUMA node",
     why: "What goes from a GPU to a card of another NUMA node crosses the link between \
-          processors, which is slower, shared, and on some machines not open to GPUDirect at all.",
+          CPUs, which is slower, shared, and on some machines not open to GPUDirect at all.",
     run,
 };
 
@@ -53,7 +53,7 @@ fn of_gpu(case: &Case<'_>, gpu: &Gpu, active: &[&Device], idle: &[&Device]) -> O
             .read(case.file(format!("{}/numa_node", gpu.pci.folder())))
             .read_all(nearest.pci.map(|card| case.file(format!("{}/numa_node", card.folder()))))
             .fix(
-                "Put a card into a slot of that processor, or bring up the one that is there; \
+                "Put a card into a slot of that CPU, or bring up the one that is there; \
                  `wirelane topo` shows the map.",
             ),
     )

@@ -88,7 +88,7 @@ fn down(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
     } else {
         Finding::problem(name, summary)
     };
-    remedies(finding, device, port)
+    fixes(finding, device, port)
 }
 
 /// Whether nothing says that this card ought to have a link: others of other models do the work.
@@ -122,7 +122,7 @@ fn cause(port: &Port) -> &'static str {
     }
 }
 
-fn remedies(finding: Finding, device: &Device, port: &Port) -> Finding {
+fn fixes(finding: Finding, device: &Device, port: &Port) -> Finding {
     let finding = match &port.netdev {
         Some(netdev) => finding.fix(format!("ip link set {netdev} up")),
         None => finding,

@@ -62,7 +62,7 @@ pub struct Suspect {
     /// The cause.
     pub cause: &'static str,
     /// What to do about it.
-    pub remedy: &'static str,
+    pub fix: &'static str,
     /// The doctor's check that looks for it.
     pub check: Option<&'static str>,
     /// Whether it is so on the machine that was looked at.
@@ -179,7 +179,7 @@ fn suspect(cause: &Cause, case: &Case<'_>) -> Suspect {
         Some(verdict) if verdict >= cause.from => State::Seen,
         Some(_) => State::NotHere,
     };
-    Suspect { cause: cause.text, remedy: cause.remedy, check: cause.check, state, findings }
+    Suspect { cause: cause.text, fix: cause.fix, check: cause.check, state, findings }
 }
 
 /// The beginning of a line that is too long.

@@ -66,7 +66,7 @@ pub enum Subject {
     Gpu,
     /// A port went down.
     PortDown,
-    /// Processors change their speed.
+    /// CPUs change their speed.
     Frequency,
     /// None of these.
     Other,

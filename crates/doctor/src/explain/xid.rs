@@ -29,7 +29,7 @@ const TABLE: &[(u32, &str)] = &[
         "GPU memory has an error of two bits, which cannot be corrected. The GPU must be reset, \
          and replaced if it comes again.",
     ),
-    (62, "The GPU's own processor halted."),
+    (62, "The GPU's own CPU halted."),
     (63, "A page or row of GPU memory was taken out of use; in force after a reset."),
     (
         64,
@@ -48,6 +48,6 @@ const TABLE: &[(u32, &str)] = &[
     ),
     (94, "A memory error hit one program, which was ended; others go on."),
     (95, "A memory error could not be contained: all programs on the GPU are ended. Reset it."),
-    (119, "The GPU's own processor (GSP) does not answer. Restart; update the driver."),
-    (120, "The GPU's own processor (GSP) failed. Restart; update the driver."),
+    (119, "The GPU's own CPU (GSP) does not answer. Restart; update the driver."),
+    (120, "The GPU's own CPU (GSP) failed. Restart; update the driver."),
 ];

@@ -24,7 +24,7 @@ pub(super) fn of(
         likely.extend(small(point));
         likely.extend(shallow(point, cap));
     }
-    likely.extend(processor(point, here));
+    likely.extend(cpu(point, here));
     likely.extend(mtu(point));
     likely.extend(troubles(point, here, "here"));
     likely.extend(there.into_iter().flat_map(|there| troubles(point, there, "there")));
@@ -32,7 +32,7 @@ pub(super) fn of(
         likely.push(Likely {
             what: "one queue pair".to_owned(),
             evidence: "cards of 100 Gb/s and more may need several".to_owned(),
-            remedy: Some("try --qps 4".to_owned()),
+            fix: Some("try --qps 4".to_owned()),
         });
     }
     likely
@@ -42,9 +42,9 @@ fn software(point: &Point, here: &Side) -> Option<Likely> {
     let mut ports = point.rails.iter().filter_map(|rail| here.port(&rail.here));
     let port = ports.find(|port| port.is_software)?;
     Some(Likely {
-        what: "the processor: RDMA is done in software here".to_owned(),
+        what: "the CPU: RDMA is done in software here".to_owned(),
         evidence: format!("{} is soft-RoCE or siw, no card", port.name),
-        remedy: None,
+        fix: None,
     })
 }
 
@@ -53,7 +53,7 @@ fn moved(point: &Point) -> Vec<Likely> {
     bad.map(|(name, count, meaning)| Likely {
         what: "losses on the way".to_owned(),
         evidence: format!("{name} went up by {count}: {}", meaning.row.help()),
-        remedy: Some("see `wirelane doctor`, and `wirelane explain` for the counter".to_owned()),
+        fix: Some("see `wirelane doctor`, and `wirelane explain` for the counter".to_owned()),
     })
     .take(3)
     .collect()
@@ -69,7 +69,7 @@ fn narrow_slot(caps: &[Cap]) -> Option<Likely> {
             "{}: {:.1} Gb/s, and the line could carry {:.1}",
             lowest.evidence, lowest.gbps, line.gbps
         ),
-        remedy: Some("see `wirelane doctor pcie`: another slot may be wider".to_owned()),
+        fix: Some("see `wirelane doctor pcie`: another slot may be wider".to_owned()),
     })
 }
 
@@ -82,9 +82,7 @@ fn small(point: &Point) -> Option<Likely> {
             rate / 1e6,
             point.size_bytes
         ),
-        remedy: Some(
-            "take --size 64KiB or more for bandwidth; `bench rate` for messages".to_owned(),
-        ),
+        fix: Some("take --size 64KiB or more for bandwidth; `bench rate` for messages".to_owned()),
     })
 }
 
@@ -100,12 +98,12 @@ fn shallow(point: &Point, cap: &Cap) -> Option<Likely> {
             "{under_way} bytes in {:.1} µs, the least that one takes, are {most:.1} Gb/s",
             fastest as f64 / 1e3
         ),
-        remedy: Some("raise --depth or --qps".to_owned()),
+        fix: Some("raise --depth or --qps".to_owned()),
     })
 }
 
 /// Of lanes by the kernel; who waits for a card looks at it all the time.
-fn processor(point: &Point, here: &Side) -> Option<Likely> {
+fn cpu(point: &Point, here: &Side) -> Option<Likely> {
     if point.transport == Transport::Verbs {
         return None;
     }
@@ -115,13 +113,11 @@ fn processor(point: &Point, here: &Side) -> Option<Likely> {
     let (end, part) = busy.max_by(|one, other| one.1.total_cmp(&other.1))?;
     let few = here.cpus.is_some_and(|cpus| cpus < FEW);
     Some(Likely {
-        what: format!("the processor {end}: one thread moves the bytes"),
+        what: format!("the CPU {end}: one thread moves the bytes"),
         evidence: format!("it was busy {:.0} % of the time", (part * 100.0).min(100.0)),
-        remedy: Some(match few {
-            true => "this machine has few processors: give it more".to_owned(),
-            false => {
-                "RDMA needs no processor; or spread the work over several connections".to_owned()
-            }
+        fix: Some(match few {
+            true => "this machine has few CPUs: give it more".to_owned(),
+            false => "RDMA needs no CPU; or spread the work over several connections".to_owned(),
         }),
     })
 }
@@ -131,7 +127,7 @@ fn mtu(point: &Point) -> Option<Likely> {
     Some(Likely {
         what: "the MTU is small: headers and packets cost".to_owned(),
         evidence: format!("{} uses {} bytes", rail.here, rail.mtu?),
-        remedy: Some("set the net device's and the switches' MTU to 9000".to_owned()),
+        fix: Some("set the net device's and the switches' MTU to 9000".to_owned()),
     })
 }
 
@@ -148,7 +144,7 @@ fn troubles(point: &Point, side: &Side, end: &str) -> Vec<Likely> {
     ours.map(|trouble| Likely {
         what: trouble.summary.clone(),
         evidence: format!("`wirelane doctor {}` {end}", trouble.check),
-        remedy: trouble.remedy.clone(),
+        fix: trouble.fix.clone(),
     })
     .take(3)
     .collect()

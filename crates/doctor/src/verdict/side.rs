@@ -16,7 +16,7 @@ pub struct Side {
     pub host: String,
     /// Whether it is a virtual machine.
     pub is_virtual: bool,
-    /// Processors online.
+    /// CPUs online.
     pub cpus: Option<u32>,
     /// RDMA ports that carry traffic.
     pub ports: Vec<PortSide>,
@@ -31,7 +31,7 @@ pub struct Side {
 pub struct PortSide {
     /// `mlx5_0 port 1`.
     pub name: String,
-    /// Whether the processor does a card's work: rxe, siw.
+    /// Whether the CPU does a card's work: rxe, siw.
     pub is_software: bool,
     /// Whether its cable carries Ethernet.
     pub is_ethernet: bool,
@@ -79,7 +79,7 @@ pub struct Trouble {
     /// One line.
     pub summary: String,
     /// What to do.
-    pub remedy: Option<String>,
+    pub fix: Option<String>,
 }
 
 impl Side {
@@ -192,7 +192,7 @@ fn troubles(case: &Case<'_>) -> Vec<Trouble> {
         check: finding.check.to_owned(),
         subjects: finding.subjects.iter().take(MAX_ADDRESSES).cloned().collect(),
         summary: finding.summary.clone(),
-        remedy: finding.remedy.first().cloned(),
+        fix: finding.fix.first().cloned(),
     };
     slows.take(MAX_TROUBLES).map(trouble).collect()
 }

@@ -55,12 +55,11 @@ fn excuse(points: &[Point], here: &Side, there: Option<&Side>) -> Option<String>
     let rails = points.iter().flat_map(|point| &point.rails);
     let mut ports = rails.filter_map(|rail| here.port(&rail.here));
     if ports.any(|port| port.is_software) {
-        return Some("soft-RoCE is the processor's work: targets are made for cards".to_owned());
+        return Some("soft-RoCE is the CPU's work: targets are made for cards".to_owned());
     }
     let is_virtual = here.is_virtual || there.is_some_and(|side| side.is_virtual);
-    is_virtual.then(|| {
-        "this is a virtual machine: its processors come and go as its host likes".to_owned()
-    })
+    is_virtual
+        .then(|| "this is a virtual machine: its CPUs come and go as its host likes".to_owned())
 }
 
 /// Targets for latency are for small messages.

@@ -22,7 +22,7 @@ pub struct Frame {
     pub gpus: Vec<NvmlGpu>,
     /// The version of their driver.
     pub gpu_driver: Option<String>,
-    /// Processors and memory.
+    /// CPUs and memory.
     pub usage: Option<Usage>,
     /// Who holds RDMA resources, where that was asked for.
     pub holders: Vec<Holder>,

@@ -1,4 +1,4 @@
-//! A machine that is watched: its ports, GPUs and processors from moment to moment.
+//! A machine that is watched: its ports, GPUs and CPUs from moment to moment.
 //!
 //! A [`Frame`] is one look, and everything that watches is a view of frames: the exporter's text, `wirelane top`, and what
 //! it records. Facts that stay (firmware, cables, which port belongs to which net device) are read now and then, numbers each

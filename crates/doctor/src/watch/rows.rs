@@ -75,8 +75,8 @@ rows! { OWN:
     GPU_PROCESSES = gauge("gpu_compute_processes", "", "Processes that compute on it");
 
     // The machine.
-    HOST_CPUS = gauge("host_cpus", "", "Processors");
-    HOST_CPU = counter("host_cpu_seconds_total", "seconds", "Time of all processors, by what they did");
+    HOST_CPUS = gauge("host_cpus", "", "CPUs");
+    HOST_CPU = counter("host_cpu_seconds_total", "seconds", "Time of all CPUs, by what they did");
     HOST_LOAD = gauge("host_load1", "", "Tasks that want to run, over the last minute");
     HOST_MEMORY = gauge("host_memory_bytes", "bytes", "Memory, by kind");
 

@@ -42,7 +42,7 @@ fn here(providers: &[&str], links: Result<bool, &str>) -> Libfabric {
 
 fn off() -> Libfabric {
     let reason = "libfabric.so.1 cannot be loaded: No such file".to_owned();
-    answered(Answer::Off { reason, remedy: "install it".to_owned() })
+    answered(Answer::Off { reason, fix: "install it".to_owned() })
 }
 
 /// The EFA host with these variables in its environment.
@@ -56,7 +56,7 @@ fn efa_with(variables: &[(&str, &str)]) -> Tree {
 fn fault(findings: &[Finding]) -> (Verdict, String) {
     let faults: Vec<_> = findings.iter().filter(|finding| finding.verdict != OK).collect();
     let [one] = &faults[..] else { panic!("{faults:?}") };
-    assert!(!one.evidence.is_empty() && !one.remedy.is_empty(), "{one:?}");
+    assert!(!one.evidence.is_empty() && !one.fix.is_empty(), "{one:?}");
     (one.verdict, one.summary.clone())
 }
 
@@ -150,10 +150,10 @@ fn a_libfabric_without_efa_is_a_problem_whose_cause_may_be_a_variable() {
     let words = "libfabric 1.22 has no provider efa here; it has tcp;ofi_rxm, shm".to_owned();
     let plain = look(&tree("efa"), Some(&told));
     assert_eq!(fault(&plain), (PROBLEM, words.clone()));
-    assert!(plain[0].remedy[0].contains("EFA's own libfabric"), "{:?}", plain[0].remedy);
+    assert!(plain[0].fix[0].contains("EFA's own libfabric"), "{:?}", plain[0].fix);
     let hidden = look(&efa_with(&[("FI_PROVIDER", "tcp,shm")]), Some(&told));
     assert_eq!(fault(&hidden), (PROBLEM, words));
-    assert!(hidden[0].remedy[0].contains("unset FI_PROVIDER"), "{:?}", hidden[0].remedy);
+    assert!(hidden[0].fix[0].contains("unset FI_PROVIDER"), "{:?}", hidden[0].fix);
     assert!(hidden[0].evidence.iter().any(|read| read.source == "$FI_PROVIDER"));
 }
 
@@ -239,10 +239,10 @@ fn an_efa_device_without_its_driver_is_a_problem_even_where_there_is_no_other() 
         })
     };
     let expected: &[Fault<'_>] = &[("libfabric", PROBLEM, "0000:00:1f.0")];
-    for (name, remedy) in [("empty", "modprobe efa"), ("efa", "The module efa is loaded")] {
+    for (name, fix) in [("empty", "modprobe efa"), ("efa", "The module efa is loaded")] {
         let report = whole(&plugged(name), None, &[]);
         has(&report, expected);
-        assert!(report.findings[0].remedy[0].starts_with(remedy), "{:?}", report.findings[0]);
+        assert!(report.findings[0].fix[0].starts_with(fix), "{:?}", report.findings[0]);
         let words = "first: 0000:00:1f.0: an EFA device without its driver";
         assert!(report.line().ends_with(words), "{}", report.line());
     }

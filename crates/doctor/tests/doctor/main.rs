@@ -124,7 +124,7 @@ fn broken_machines_have_just_their_fault() {
         has(&report, expected);
         assert!(report.is_bad(true), "{name}");
         let worst = &report.findings[0];
-        assert!(!worst.evidence.is_empty() && !worst.remedy.is_empty(), "{name}: {worst:?}");
+        assert!(!worst.evidence.is_empty() && !worst.fix.is_empty(), "{name}: {worst:?}");
     }
 }
 

@@ -322,7 +322,7 @@ fn what_a_control_group_allows() {
 }
 
 #[test]
-fn what_the_machine_does_with_its_processors_is_a_note() {
+fn what_the_machine_does_with_its_cpus_is_a_note() {
     let cpu = "/sys/devices/system/cpu/cpu0";
     files_give(
         "mlx5-roce",
@@ -377,8 +377,8 @@ fn a_port_without_an_address_is_a_fault_only_where_it_should_have_one() {
 #[track_caller]
 fn has_address_note(report: &Report, port: &str) {
     has(report, &[("gid", NOTE, port)]);
-    let remedies = &report.findings[0].remedy;
-    assert!(!remedies.iter().any(|remedy| remedy.contains("ip addr add")), "{remedies:?}");
+    let fixes = &report.findings[0].fix;
+    assert!(!fixes.iter().any(|fix| fix.contains("ip addr add")), "{fixes:?}");
 }
 
 const CARD: &str = "/sys/devices/pci0000:37/0000:37:01.0/0000:38:00.0";

@@ -62,8 +62,8 @@ impl Endpoint {
         if settings.verbs.qp_type != verbs::QpType::Rc {
             let why = "links need reliable connections: datagrams lose messages, and cannot write or \
                        read; DC is not built";
-            let remedy = "set rdma_qp_type to RC; UD is for bare lanes";
-            return Err(Error::new(Kind::Unsupported, call, why, remedy));
+            let fix = "set rdma_qp_type to RC; UD is for bare lanes";
+            return Err(Error::new(Kind::Unsupported, call, why, fix));
         }
         let can_rdma = |class: &Class| matches!(class, Class::Verbs | Class::Ofi);
         if settings.policy == Policy::Require && !settings.classes.iter().any(can_rdma) {
@@ -178,19 +178,18 @@ impl Endpoint {
         let gids = &settings.verbs.allowed_gids;
         let plans = plan(&ours, &theirs, settings.max_rails, gids, session.is_encrypted());
         let plans = plans.map_err(|why| {
-            let remedy =
-                "see `wirelane devices` at both ends, or prefer RDMA instead of requiring it";
-            Error::new(Kind::Unsupported, call(), why, remedy)
+            let fix = "see `wirelane devices` at both ends, or prefer RDMA instead of requiring it";
+            Error::new(Kind::Unsupported, call(), why, fix)
         })?;
         let mut link = inner.link(session, ours, theirs, plans, true)?;
         let left = limit.saturating_sub(begun.elapsed());
         let up = link.come_up(left);
         up.map_err(|why| {
-            let remedy = "see the peer's log for its side";
+            let fix = "see the peer's log for its side";
             // Where RDMA is required, that it does not work is an answer.
             let required = link.subject.policy == Policy::Require;
             let kind = if required { Kind::Unsupported } else { Kind::Gone };
-            Error::new(kind, call(), why, remedy)
+            Error::new(kind, call(), why, fix)
         })?;
         Ok(link)
     }
@@ -287,8 +286,8 @@ impl Listener {
         let session = self.door.accept(limit)?;
         let Some(theirs) = Card::parse(session.card()) else {
             let why = "the caller's card is none that we know";
-            let remedy = "run the same version at both ends";
-            return Some(Err(Error::new(Kind::Unsupported, "accept a link", why, remedy)));
+            let fix = "run the same version at both ends";
+            return Some(Err(Error::new(Kind::Unsupported, "accept a link", why, fix)));
         };
         let policy = self.inner.settings.policy_for(session.peer_address().ip());
         let ours = self.inner.card(policy, || self.inner.ports.glance());
@@ -369,8 +368,8 @@ impl Inner {
         leads: bool,
     ) -> Result<Link, Error> {
         let policy = agree(&ours, &theirs).map_err(|why| {
-            let remedy = "change the policy of one end";
-            Error::new(Kind::Unsupported, "make a link", why, remedy)
+            let fix = "change the policy of one end";
+            Error::new(Kind::Unsupported, "make a link", why, fix)
         })?;
         let ways = LinkWays {
             inner: self.clone(),
@@ -430,8 +429,8 @@ impl Inner {
     /// A provider of libfabric by the name of its way, opened once for all links.
     fn provider(&self, way: &str, demands: Demands) -> Result<Arc<ofi::Domain>, Error> {
         let refuse = |kind, why: &str| {
-            let remedy = "ask for what both ends have and allow";
-            Error::new(kind, format!("use {way}"), why, remedy)
+            let fix = "ask for what both ends have and allow";
+            Error::new(kind, format!("use {way}"), why, fix)
         };
         let allow = |provider: &str| match demands.obstacle(provider) {
             Some(why) => Err(refuse(Kind::Denied, why)),
@@ -462,8 +461,8 @@ impl Inner {
         }
         self.tidy(way);
         let unusable = |why: String| {
-            let remedy = "see `wirelane devices`";
-            Error::new(Kind::Unsupported, format!("use {way}"), why, remedy)
+            let fix = "see `wirelane devices`";
+            Error::new(Kind::Unsupported, format!("use {way}"), why, fix)
         };
         // Not under the lock, which others need to register memory: a device may not answer.
         let View { choices, ways, refused, .. } = self.ports.look();
@@ -527,8 +526,8 @@ impl Ways for LinkWays {
         };
         if unwanted {
             let call = format!("use {way}");
-            let remedy = "ask for what both ends allow";
-            return Err(Error::new(Kind::Denied, call, "it is not allowed at this end", remedy));
+            let fix = "ask for what both ends allow";
+            return Err(Error::new(Kind::Denied, call, "it is not allowed at this end", fix));
         }
         Ok(match class {
             Class::Shm => Arc::new(shm::Shm::new(settings.shm.clone())),

@@ -65,7 +65,7 @@ impl Core {
                 let Some(track) = &rail.track else { return };
                 let timeout = self.config.op_timeout;
                 let still = track.progress.is_some_and(|since| since + timeout <= self.now);
-                // Where the peer's own processor must help, a busy peer is no dead lane.
+                // Where the peer's own CPU must help, a busy peer is no dead lane.
                 if track.out > 0 && still && !track.lane.caps().peer_must_poll {
                     // Perhaps it was only us who did not look.
                     self.poll_rail(at);

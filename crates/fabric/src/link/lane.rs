@@ -25,7 +25,7 @@ use crate::stats::Stats;
 /// outcome nobody can tell comes back as [`Failure::Unknown`](crate::Failure::Unknown). Messages and numbers
 /// arrive in the order in which they were posted; writes and reads have no order. A message that is longer
 /// than the receive it meets gives that one back as too long, and waits for the next. Atomic operations
-/// are done by the peer's processor.
+/// are done by the peer's CPU.
 pub struct Link {
     core: Core,
     pub(super) subject: Subject,
@@ -51,8 +51,8 @@ pub struct Link {
 impl Link {
     pub(super) fn new(core: Core, subject: Subject, report: Arc<Report>) -> Result<Self, Error> {
         let system = |error| {
-            let remedy = "raise the limit of open files: `ulimit -n`";
-            Error::new(Kind::System, "prepare a link", error, remedy)
+            let fix = "raise the limit of open files: `ulimit -n`";
+            Error::new(Kind::System, "prepare a link", error, fix)
         };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system)?;
         let alarm = Alarm::new().map_err(system)?;

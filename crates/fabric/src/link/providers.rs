@@ -38,7 +38,7 @@ impl Providers {
     /// What is here, the best first, or why nothing is; may block.
     pub(super) fn look(&self) -> Result<Vec<Provider>, String> {
         let library = self.config.library.as_deref();
-        let survey = ofi::survey(library).map_err(|off| format!("{off} — {}", off.remedy()))?;
+        let survey = ofi::survey(library).map_err(|off| format!("{off} — {}", off.fix()))?;
         let found = ofi::candidates(&survey, self.wish.as_deref(), self.software);
         let mut found = found.map_err(|refusal| refusal.to_string())?;
         found.retain(|provider| self.allows(provider));

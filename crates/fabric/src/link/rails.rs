@@ -372,8 +372,8 @@ impl Core {
 
     pub(crate) fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {
         if let Some(ended) = &self.ended {
-            let remedy = "connect anew";
-            return Err(Error::new(Kind::Gone, "grant a region", &ended.why, remedy));
+            let fix = "connect anew";
+            return Err(Error::new(Kind::Gone, "grant a region", &ended.why, fix));
         }
         let id = self.granted.add(region, self.config.regions.min(self.their_regions))?;
         for at in 0..self.live.len() {

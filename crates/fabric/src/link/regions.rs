@@ -37,8 +37,8 @@ impl Granted {
         let at = at.unwrap_or(self.rows.len());
         if at >= most.min(MAX) {
             let why = format!("{} regions are granted on this link already", self.rows.len());
-            let remedy = "drop regions that are not used, or grant fewer and larger ones";
-            return Err(Error::new(Kind::Full, "grant a region", why, remedy));
+            let fix = "drop regions that are not used, or grant fewer and larger ones";
+            return Err(Error::new(Kind::Full, "grant a region", why, fix));
         }
         self.count += 1;
         let id = self.count << 16 | at as u64;

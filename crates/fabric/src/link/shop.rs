@@ -122,14 +122,14 @@ fn connect(
     let lane = half.connect(offer, make.limit)?;
     if lane.caps().datagram {
         let why = "unreliable datagrams lose messages, and cannot write or read";
-        let remedy = "set rdma_qp_type to RC; UD is for bare lanes";
-        return Err(Error::new(Kind::Unsupported, "make a link of a UD lane", why, remedy));
+        let fix = "set rdma_qp_type to RC; UD is for bare lanes";
+        return Err(Error::new(Kind::Unsupported, "make a link of a UD lane", why, fix));
     }
     let slots: usize = mail.slots().iter().map(|slots| usize::from(*slots)).sum();
     if lane.caps().receives < slots {
         let why = format!("it has {} receives, and a link needs {slots}", lane.caps().receives);
-        let remedy = "raise rdma_max_recv_wr, or lower the link's number of letters";
-        return Err(Error::new(Kind::Unsupported, "use a lane for a link", why, remedy));
+        let fix = "raise rdma_max_recv_wr, or lower the link's number of letters";
+        return Err(Error::new(Kind::Unsupported, "use a lane for a link", why, fix));
     }
     ways.made(&*lane);
     Ok(Product::Track(Box::new(Track::new(lane, mail, probe))))
@@ -153,8 +153,8 @@ pub(crate) struct Threads {
 impl Threads {
     pub(crate) fn new(ways: Arc<dyn Ways>) -> Result<Self, Error> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
-            let remedy = "raise the limit of open files: `ulimit -n`";
-            Error::new(Kind::System, "prepare a link", error, remedy)
+            let fix = "raise the limit of open files: `ulimit -n`";
+            Error::new(Kind::System, "prepare a link", error, fix)
         })?;
         let (done, results) = channel();
         Ok(Threads { ways, results, done, bell: Arc::new(bell) })
@@ -169,8 +169,8 @@ impl Shop for Threads {
             let run = std::panic::AssertUnwindSafe(|| job.run(&*ways));
             // A panic is reported where it happens; the rail must not wait for it for ever.
             let finished = std::panic::catch_unwind(run).unwrap_or_else(|_| {
-                let (why, remedy) = ("it panicked", "report this with the program's log");
-                let error = Error::new(Kind::System, "set up a rail", why, remedy);
+                let (why, fix) = ("it panicked", "report this with the program's log");
+                let error = Error::new(Kind::System, "set up a rail", why, fix);
                 Some(Finished { rail, generation, product: Err(error) })
             });
             if let Some(finished) = finished {
@@ -181,8 +181,8 @@ impl Shop for Threads {
         };
         let started = std::thread::Builder::new().name("wirelane-rail".to_owned()).spawn(work);
         if let Err(error) = started {
-            let remedy = "raise the limit of threads of this user or container";
-            let error = Error::new(Kind::System, "start a thread for a rail", error, remedy);
+            let fix = "raise the limit of threads of this user or container";
+            let error = Error::new(Kind::System, "start a thread for a rail", error, fix);
             let _ = self.done.send(Finished { rail, generation, product: Err(error) });
             let _ = rustix::io::write(&*self.bell, &1u64.to_ne_bytes());
         }

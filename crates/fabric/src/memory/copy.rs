@@ -18,7 +18,7 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
         // SAFETY: passed on from the caller.
         unsafe { string_copy(to, from, length) };
     } else if length >= 64 && std::arch::is_x86_feature_detected!("avx512f") {
-        // SAFETY: passed on from the caller; the processor has the instructions.
+        // SAFETY: passed on from the caller; the CPU has the instructions.
         unsafe { wide_copy(to, from, length) };
     } else {
         // SAFETY: passed on from the caller.

@@ -10,7 +10,7 @@ pub(super) struct Limit {
     pub(super) name: String,
     /// Bytes left under it.
     pub(super) left: u64,
-    pub(super) remedy: &'static str,
+    pub(super) fix: &'static str,
 }
 
 /// The tightest limit that `wanted` bytes would break, by the files below `root`. What cannot be
@@ -27,7 +27,7 @@ fn machine(root: &Path) -> Option<Limit> {
     Some(Limit {
         name: "MemAvailable in /proc/meminfo".to_owned(),
         left: kib.saturating_mul(1024),
-        remedy: "ask for less, or free memory on this machine",
+        fix: "ask for less, or free memory on this machine",
     })
 }
 
@@ -83,7 +83,7 @@ impl Group {
         Some(Limit {
             name: format!("{file} is {} in /{}", super::size(most), self.0.display()),
             left: most.saturating_sub(used),
-            remedy: "ask for less, or raise the limit (in Kubernetes: resources.limits.memory)",
+            fix: "ask for less, or raise the limit (in Kubernetes: resources.limits.memory)",
         })
     }
 

@@ -275,7 +275,7 @@ fn plain(length: usize, call: &impl Fn() -> String) -> Result<Mapping, Error> {
             Kind::Full,
             call(),
             format!("only {} are left ({})", size(limit.left), limit.name),
-            limit.remedy,
+            limit.fix,
         ));
     }
     Mapping::plain(length).map_err(|error| {
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn huge_pages_are_taken_or_refused_with_a_remedy() {
+    fn huge_pages_are_taken_or_refused_with_a_fix() {
         match Memory::allocate(2 * MIB, Pages::Huge) {
             Ok(memory) => assert_eq!(memory.page_size(), 2 * MIB),
             Err(error) => assert!(error.to_string().contains("vm.nr_hugepages"), "{error}"),

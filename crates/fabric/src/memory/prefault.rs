@@ -52,9 +52,9 @@ fn take(next: &AtomicUsize, length: usize) -> Option<(usize, usize)> {
 fn explain(error: &io::Error, done: usize, length: usize) -> Error {
     let call = format!("bring {} of memory in", size(length as u64));
     let why = format!("the kernel gave no more pages after {} ({error})", size(done as u64));
-    let remedy = "ask for less, free memory, or raise the control group's limits (memory.max, and \
+    let fix = "ask for less, free memory, or raise the control group's limits (memory.max, and \
                   hugetlb.2MB.max for huge pages)";
-    Error::new(Kind::Full, call, why, remedy)
+    Error::new(Kind::Full, call, why, fix)
 }
 
 /// Large enough that threads rarely meet, small enough to share the work and show progress; a

@@ -49,15 +49,15 @@ impl Domain {
         let call = || format!("open {} by libfabric", wanted.name);
         let ofi = library(config.library.as_deref()).map_err(|error| {
             let off = Unavailable::Library(error);
-            Error::new(Kind::Unsupported, call(), &off, off.remedy())
+            Error::new(Kind::Unsupported, call(), &off, off.fix())
         })?;
-        if let Some((why, remedy)) = obstacle(&wanted.name, variable) {
-            return Err(Error::new(Kind::Unsupported, call(), why, &remedy));
+        if let Some((why, fix)) = obstacle(&wanted.name, variable) {
+            return Err(Error::new(Kind::Unsupported, call(), why, &fix));
         }
         let query = Query { provider: Some(&wanted.name), address: config.address };
         let gone = |why: &dyn std::fmt::Display| {
-            let remedy = "see what `fi_info -t FI_EP_RDM` lists, and which addresses are here";
-            Error::new(Kind::Gone, call(), why, remedy)
+            let fix = "see what `fi_info -t FI_EP_RDM` lists, and which addresses are here";
+            Error::new(Kind::Gone, call(), why, fix)
         };
         let mut found = query.find(ofi).map_err(|errno| gone(&errno))?;
         // An address chooses the interface by itself.

@@ -31,16 +31,16 @@ pub(super) fn obstacle(
     told: impl Fn(&str) -> Option<String>,
 ) -> Option<(&'static str, String)> {
     let is_on = |value: &str| ["1", "yes", "true", "on"].contains(&value);
-    let remedy = |name: &str, value: &str| format!("set {name}={value} in the environment");
+    let fix = |name: &str, value: &str| format!("set {name}={value} in the environment");
     if keeps_registrations(provider) && told(CACHE).is_none_or(|most| most != "0") {
         let why = "libfabric keeps its registrations in a cache, which does not see our memory come and go: bytes \
                    would go where a region was before";
-        return Some((why, remedy(CACHE, "0")));
+        return Some((why, fix(CACHE, "0")));
     }
     let by_rxm = is_rdma(provider) && provider.ends_with(";ofi_rxm");
     if by_rxm && told(SHARED).is_none_or(|shared| !is_on(&shared)) {
         let why = "ofi_rxm uses receives of a connection after it was freed";
-        return Some((why, remedy(SHARED, "1")));
+        return Some((why, fix(SHARED, "1")));
     }
     // What is said for tcp goes before what is said for all.
     let waits = if provider.starts_with("tcp") { &WAITS[..] } else { &WAITS[1..] };
@@ -75,7 +75,7 @@ mod tests {
         };
         let without = |left_out: &str, provider: &str| {
             let obstacle = obstacle(provider, |name| all(name).filter(|_| name != left_out));
-            obstacle.map(|(_, remedy)| remedy)
+            obstacle.map(|(_, fix)| fix)
         };
         for provider in ["efa", "verbs;ofi_rxm", "cxi", "tcp;ofi_rxm", "tcp", "shm"] {
             assert_eq!(without("", provider), None);
@@ -93,13 +93,13 @@ mod tests {
             let set = |name: &str| Some(kinds[WAITS.iter().position(|wait| *wait == name)?]);
             let told =
                 |name: &str| set(name).unwrap_or(None).map(str::to_owned).or_else(|| all(name));
-            obstacle(provider, told).map(|(_, remedy)| remedy)
+            obstacle(provider, told).map(|(_, fix)| fix)
         };
-        let remedy = |name: &str| Some(format!("take {name} out of the environment"));
+        let fix = |name: &str| Some(format!("take {name} out of the environment"));
         let (fd, pollfd) = (Some("fd"), Some("PollFD"));
         for (provider, for_tcp, for_all, both) in [
-            ("tcp;ofi_rxm", remedy(WAITS[0]), remedy(WAITS[1]), None),
-            ("verbs;ofi_rxm", None, remedy(WAITS[1]), remedy(WAITS[1])),
+            ("tcp;ofi_rxm", fix(WAITS[0]), fix(WAITS[1]), None),
+            ("verbs;ofi_rxm", None, fix(WAITS[1]), fix(WAITS[1])),
             ("efa", None, None, None),
             ("tcp", None, None, None),
         ] {

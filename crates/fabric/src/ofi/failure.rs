@@ -15,7 +15,7 @@ pub(super) fn error(facts: &Facts, call: &str, errno: Errno) -> Error {
     let call = format!("{call} by {} of libfabric", facts.provider);
     // ofi_rxm makes a queue for as many peers as it is told to expect, and some devices have none so long.
     let is_crowded = facts.provider.starts_with("verbs") && call.starts_with("make an endpoint");
-    let (kind, remedy) = match errno.0 {
+    let (kind, fix) = match errno.0 {
         _ if is_crowded => (Kind::Full, "set FI_UNIVERSE_SIZE=16 in the environment"),
         libc::ENOMEM | libc::ENOSPC | libc::EMFILE => {
             (Kind::Full, "raise memlock and the number of open files, or ask for less")
@@ -29,7 +29,7 @@ pub(super) fn error(facts: &Facts, call: &str, errno: Errno) -> Error {
         _ if errno.is_denied() => (Kind::Denied, "run as a user who may use the device"),
         _ => (Kind::System, "FI_LOG_LEVEL=warn lets libfabric say more"),
     };
-    Error::new(kind, call, errno, remedy)
+    Error::new(kind, call, errno, fix)
 }
 
 /// How an operation ended, by its entry. Those over verbs say no more than "input/output error" for whatever a device

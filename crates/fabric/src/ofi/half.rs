@@ -120,9 +120,9 @@ fn check(ours: &Offer, peer: &Offer) -> Result<(), Error> {
         return Ok(());
     }
     let why = format!("the peer has {}, and we have {}", peer.provider, ours.provider);
-    let remedy = "give both ends the same provider, and libfabric of the same generation: before 1.18 \
+    let fix = "give both ends the same provider, and libfabric of the same generation: before 1.18 \
                   tcp was tcp;ofi_rxm";
-    Err(Error::new(Kind::Unsupported, "connect by libfabric", why, remedy))
+    Err(Error::new(Kind::Unsupported, "connect by libfabric", why, fix))
 }
 
 /// How many operations are with the provider at a time.

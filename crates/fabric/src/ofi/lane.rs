@@ -160,9 +160,8 @@ impl Lane for OfiLane {
     fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {
         let mr = registration(region, self.shared.device.number()).ok_or_else(|| {
             let why = "it is not registered with this lane's provider";
-            let remedy =
-                "register the memory with the fabric of the lane, or attach the region to it";
-            Error::new(Kind::Misuse, "grant a region", why, remedy)
+            let fix = "register the memory with the fabric of the lane, or attach the region to it";
+            Error::new(Kind::Misuse, "grant a region", why, fix)
         })?;
         self.core.granted.add(mr.key(), region);
         if self.endpoint.is_some() && !self.shared.device.facts().is_trustful() {

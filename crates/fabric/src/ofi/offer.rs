@@ -50,9 +50,9 @@ impl Offer {
                 }
                 _ => "it is none that we know".to_owned(),
             };
-            let remedy = "pass on the peer's offer as it is; both ends must run versions that know \
+            let fix = "pass on the peer's offer as it is; both ends must run versions that know \
                           each other";
-            Error::new(Kind::Misuse, "read a peer's libfabric offer", why, remedy)
+            Error::new(Kind::Misuse, "read a peer's libfabric offer", why, fix)
         })
     }
 

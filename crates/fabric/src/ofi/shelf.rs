@@ -119,7 +119,7 @@ impl Places {
 }
 
 /// Two parts of a long message, so that the peer reads one while the next is copied, or eight messages that are not so
-/// long. More of it would be slower: what is copied here should be in the processor's cache when the provider sends it.
+/// long. More of it would be slower: what is copied here should be in the CPU's cache when the provider sends it.
 const PLACES: usize = 8;
 const PLACE: usize = 64 << 10;
 

@@ -57,7 +57,7 @@ impl Provider {
     }
 }
 
-/// Why libfabric is off. An ordinary answer with a remedy, not a failure.
+/// Why libfabric is off. An ordinary answer with a fix, not a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unavailable {
     /// It is not installed, cannot be loaded, or is too old.
@@ -80,7 +80,7 @@ impl Unavailable {
     }
 
     /// What the reader can do about it.
-    pub fn remedy(&self) -> &'static str {
+    pub fn fix(&self) -> &'static str {
         match self {
             Unavailable::Library(LoadError::Absent { .. }) => {
                 "install it (Debian: `apt install libfabric1`, AWS: the EFA installer), or name its file"

@@ -39,7 +39,7 @@ pub fn dial(
     let deadline = deadline(limit);
     let opened = try_dial(address, credentials, card, config, deadline);
     opened.map_err(|trouble| {
-        Error::new(trouble.kind, format!("dial {address}"), trouble.why, trouble.remedy)
+        Error::new(trouble.kind, format!("dial {address}"), trouble.why, trouble.fix)
     })
 }
 
@@ -108,9 +108,9 @@ fn left(deadline: Instant) -> io::Result<Duration> {
 }
 
 fn unreachable(error: io::Error) -> Trouble {
-    let remedy = "see that the peer is up, that its address can be reached from here, and that no \
+    let fix = "see that the peer is up, that its address can be reached from here, and that no \
                   firewall stands between";
-    Trouble::new(Kind::Gone, error, remedy)
+    Trouble::new(Kind::Gone, error, fix)
 }
 
 fn too_slow(_: io::Error) -> Trouble {

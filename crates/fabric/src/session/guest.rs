@@ -33,7 +33,7 @@ enum Stage {
 pub(super) struct Trouble {
     pub(super) kind: Kind,
     pub(super) why: String,
-    pub(super) remedy: &'static str,
+    pub(super) fix: &'static str,
 }
 
 impl Guest {
@@ -123,8 +123,8 @@ impl Guest {
             Stage::Answer { .. } => "the peer closed the connection before it answered",
             _ => "the peer closed the connection before it looked at what we say of ourselves",
         };
-        let remedy = "see the peer's log; it may be stopping, or have too many callers";
-        Trouble::new(Kind::Gone, why, remedy)
+        let fix = "see the peer's log; it may be stopping, or have too many callers";
+        Trouble::new(Kind::Gone, why, fix)
     }
 }
 
@@ -136,8 +136,8 @@ fn greet(id: KeyId, secret: &Secret, out: &mut Vec<u8>) -> Result<Box<HandshakeS
         Ok(noise)
     });
     let noise = noise.map_err(|error| {
-        let remedy = "getrandom must be allowed: see the seccomp profile";
-        Trouble::new(Kind::System, format!("the handshake could not be made: {error}"), remedy)
+        let fix = "getrandom must be allowed: see the seccomp profile";
+        Trouble::new(Kind::System, format!("the handshake could not be made: {error}"), fix)
     })?;
     out.extend(preface);
     out.extend(first);
@@ -155,20 +155,20 @@ fn check(mut noise: HandshakeState, answer: &Answer) -> Result<snow::TransportSt
 }
 
 impl Trouble {
-    pub(super) fn new(kind: Kind, why: impl fmt::Display, remedy: &'static str) -> Self {
-        Trouble { kind, why: why.to_string(), remedy }
+    pub(super) fn new(kind: Kind, why: impl fmt::Display, fix: &'static str) -> Self {
+        Trouble { kind, why: why.to_string(), fix }
     }
 
     fn tampered() -> Self {
         let why = "the peer does not know our key, or somebody between us changed the handshake";
-        let remedy = "see that both ends have the same key, and that no proxy stands between";
-        Trouble::new(Kind::Denied, why, remedy)
+        let fix = "see that both ends have the same key, and that no proxy stands between";
+        Trouble::new(Kind::Denied, why, fix)
     }
 
     /// What the door said, which may be of a version that we do not know.
     fn refused(code: u8, word: Option<&[u8]>, text: &[u8]) -> Self {
         let reason = Reason::from_code(code);
-        let (kind, remedy) = match reason {
+        let (kind, fix) = match reason {
             Some(Reason::WrongVersion) => (Kind::Unsupported, "update the older one"),
             Some(Reason::Unauthenticated) => (Kind::Denied, "dial with a key or a ticket"),
             Some(Reason::WrongKey) => (Kind::Denied, "give both ends the same key"),
@@ -185,7 +185,7 @@ impl Trouble {
             (None, Some(reason)) => reason.name().to_owned(),
             (None, None) => format!("code {code}"),
         };
-        Trouble::new(kind, format!("the peer refuses ({word}): {}", printable(text)), remedy)
+        Trouble::new(kind, format!("the peer refuses ({word}): {}", printable(text)), fix)
     }
 
     fn refused_card(code: u8, rest: &[u8]) -> Self {
@@ -206,8 +206,8 @@ impl From<NotOurs> for Trouble {
 
 impl From<Fault> for Trouble {
     fn from(fault: Fault) -> Self {
-        let remedy = "see that both ends have the same key and run versions that know each other";
-        Trouble::new(Kind::Denied, format!("the peer sent {fault}"), remedy)
+        let fix = "see that both ends have the same key and run versions that know each other";
+        Trouble::new(Kind::Denied, format!("the peer sent {fault}"), fix)
     }
 }
 

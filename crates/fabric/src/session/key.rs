@@ -24,7 +24,7 @@ impl Key {
     /// them are not part of it.
     pub fn from_hex(name: &str, digits: &str) -> Result<Self, Error> {
         let call = || format!("read the key {name:?}");
-        check_name(name).map_err(|why| Error::new(Kind::Misuse, call(), why, NAME_REMEDY))?;
+        check_name(name).map_err(|why| Error::new(Kind::Misuse, call(), why, NAME_FIX))?;
         let secret = parse(digits.trim_ascii().as_bytes()).ok_or_else(|| {
             let why = "a key is 64 hexadecimal digits, this is not";
             Error::new(Kind::Misuse, call(), why, "make one with `openssl rand -hex 32`")
@@ -36,7 +36,7 @@ impl Key {
     /// The token must be random and long; this makes nothing of a password that can be guessed.
     pub fn from_token(name: &str, token: &str) -> Result<Self, Error> {
         check_name(name).map_err(|why| {
-            Error::new(Kind::Misuse, format!("take the token of {name:?}"), why, NAME_REMEDY)
+            Error::new(Kind::Misuse, format!("take the token of {name:?}"), why, NAME_FIX)
         })?;
         Ok(Key::new(name, Secret::of_token(token)))
     }
@@ -129,7 +129,7 @@ fn parse(digits: &[u8]) -> Option<Secret> {
     Some(secret)
 }
 
-pub(super) const NAME_REMEDY: &str = "give a short name, of letters and digits";
+pub(super) const NAME_FIX: &str = "give a short name, of letters and digits";
 const MAX_NAME: usize = 128;
 /// What the id is a digest of begins with this, so that it is a digest for nothing else.
 const LABEL: &[u8] = b"wirelane key id, version 1";

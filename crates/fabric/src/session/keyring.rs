@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::key::{Key, KeyId, NAME_REMEDY, Secret, check_name};
+use super::key::{Key, KeyId, NAME_FIX, Secret, check_name};
 use super::noise::EPHEMERAL;
 use super::ticket::Ticket;
 use crate::error::{Error, Kind};
@@ -56,8 +56,8 @@ impl Keyring {
         let mut ring = self.lock();
         if ring.keys.values().any(|old| old.name() == key.name() || old.id() == key.id()) {
             let why = "this name or this secret is on the ring already";
-            let remedy = "remove the old key first, or give another name";
-            return Err(Error::new(Kind::Misuse, format!("add key {}", key.name()), why, remedy));
+            let fix = "remove the old key first, or give another name";
+            return Err(Error::new(Kind::Misuse, format!("add key {}", key.name()), why, fix));
         }
         ring.keys.insert(key.id(), key);
         Ok(())
@@ -114,14 +114,14 @@ impl Keyring {
     /// Makes a ticket with which one session can be opened within `lifetime`, under the name `identity`.
     pub fn issue(&self, identity: &str, lifetime: Duration) -> Result<Ticket, Error> {
         let call = || format!("issue a ticket to {identity:?}");
-        check_name(identity).map_err(|why| Error::new(Kind::Misuse, call(), why, NAME_REMEDY))?;
+        check_name(identity).map_err(|why| Error::new(Kind::Misuse, call(), why, NAME_FIX))?;
         let ticket = Ticket::random()?;
         let mut ring = self.lock();
         ring.forget_ended(Instant::now());
         if ring.tickets.len() >= MAX_TICKETS {
             let why = format!("{MAX_TICKETS} tickets are out that were neither used nor ended");
-            let remedy = "issue tickets only when they are needed, and for a shorter time";
-            return Err(Error::new(Kind::Full, call(), why, remedy));
+            let fix = "issue tickets only when they are needed, and for a shorter time";
+            return Err(Error::new(Kind::Full, call(), why, fix));
         }
         let until = deadline(lifetime);
         let issued = Issued { secret: ticket.secret.clone(), identity: identity.to_owned(), until };

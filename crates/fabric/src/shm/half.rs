@@ -43,8 +43,8 @@ impl ShmHalf {
             Ok((listener, Board::new(probe)?))
         };
         let (listener, board) = prepared().map_err(|error: io::Error| {
-            let remedy = "see the limits of this process (`ulimit -n`) and its memory";
-            Error::new(Kind::System, "prepare a shared-memory lane", error, remedy)
+            let fix = "see the limits of this process (`ulimit -n`) and its memory";
+            Error::new(Kind::System, "prepare a shared-memory lane", error, fix)
         })?;
         Ok(ShmHalf { config: config.clone(), offer, listener, board })
     }
@@ -92,8 +92,8 @@ impl Half for ShmHalf {
         }
         if peer.accepts == self.offer.accepts {
             let why = "both ends dial, or both accept";
-            let remedy = "let one end dial and the other accept";
-            return Err(Error::new(Kind::Misuse, call, why, remedy));
+            let fix = "let one end dial and the other accept";
+            return Err(Error::new(Kind::Misuse, call, why, fix));
         }
         let deadline = deadline(limit);
         let (socket, introduction) = match &self.listener {
@@ -101,9 +101,9 @@ impl Half for ShmHalf {
             None => self.dial(&peer, deadline),
         }
         .map_err(|error| {
-            let remedy = "see that the peer is up, of the same user, and in the same network \
+            let fix = "see that the peer is up, of the same user, and in the same network \
                           namespace (containers often are not); else use TCP";
-            Error::new(Kind::Gone, call, error, remedy)
+            Error::new(Kind::Gone, call, error, fix)
         })?;
         self.lane(socket, introduction)
     }

@@ -57,8 +57,8 @@ pub(super) struct ShmLane {
 impl ShmLane {
     pub(super) fn new(connection: Connection, patience: Duration) -> Result<Self, Error> {
         let system = |error| {
-            let remedy = "see the limits of this process: `ulimit -n`";
-            Error::new(Kind::System, "prepare a shared-memory lane", error, remedy)
+            let fix = "see the limits of this process: `ulimit -n`";
+            Error::new(Kind::System, "prepare a shared-memory lane", error, fix)
         };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system)?;
         let alarm = Alarm::new().map_err(system)?;
@@ -192,8 +192,8 @@ impl ShmLane {
         // What counts is what came with the descriptor, not what the caller was told.
         let Granted { file, length, rights } = granted;
         let failed = |error: std::io::Error| {
-            let remedy = "both ends must run Wirelane, with enough address space (`ulimit -v`)";
-            Error::new(Kind::Denied, "map the peer's region", error, remedy)
+            let fix = "both ends must run Wirelane, with enough address space (`ulimit -v`)";
+            Error::new(Kind::Denied, "map the peer's region", error, fix)
         };
         if !self.connection.equal && is_huge(&file).map_err(failed)? {
             let why = "its huge pages can be torn out by a peer of another user";
@@ -354,18 +354,18 @@ fn too_many() -> Error {
 }
 
 fn not_granted() -> Error {
-    let remedy = "import each region once, on the lane it was granted on";
-    Error::new(Kind::Denied, "import a region", "the peer granted no such region here", remedy)
+    let fix = "import each region once, on the lane it was granted on";
+    Error::new(Kind::Denied, "import a region", "the peer granted no such region here", fix)
 }
 
 fn unsent(error: std::io::Error) -> Error {
-    let (kind, remedy) = match error.kind() {
+    let (kind, fix) = match error.kind() {
         std::io::ErrorKind::WouldBlock => {
             (Kind::Full, "let the peer poll its lane, which takes in what was granted")
         }
         _ => (Kind::Gone, "connect anew"),
     };
-    Error::new(kind, "grant a region", error, remedy)
+    Error::new(kind, "grant a region", error, fix)
 }
 
 const CAPS: Caps = Caps {

@@ -27,10 +27,10 @@ impl Offer {
 
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         Self::parse(bytes).ok_or_else(|| {
-            let remedy = "carry the peer's offer as it is; both ends must run versions that know \
+            let fix = "carry the peer's offer as it is; both ends must run versions that know \
                           each other";
             let why = "it is none that we know";
-            Error::new(Kind::Misuse, "read a shared-memory offer", why, remedy)
+            Error::new(Kind::Misuse, "read a shared-memory offer", why, fix)
         })
     }
 

@@ -17,8 +17,8 @@ pub(super) fn shareable(
     rights: Rights,
 ) -> Result<Option<OwnedFd>, Error> {
     let system = |error: std::io::Error| {
-        let remedy = "mount /proc; see the limits of this process: `ulimit -n`";
-        Error::new(Kind::System, "grant a region", error, remedy)
+        let fix = "mount /proc; see the limits of this process: `ulimit -n`";
+        Error::new(Kind::System, "grant a region", error, fix)
     };
     // Held to the end: two grants at once for different purposes must not each find the other not there.
     let Some(mut lent_for_writing) = memory.lent_for_writing() else { return Ok(None) };

@@ -36,8 +36,8 @@ impl Fabric for Sim {
 
     fn half(&self, side: Side) -> Result<Box<dyn Half>, Error> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
-            let remedy = "raise the limit of open files: `ulimit -n`";
-            Error::new(Kind::System, "prepare a simulated lane", error, remedy)
+            let fix = "raise the limit of open files: `ulimit -n`";
+            Error::new(Kind::System, "prepare a simulated lane", error, fix)
         })?;
         let bell = Arc::new(bell);
         let mut state = self.world.lock();

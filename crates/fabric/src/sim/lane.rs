@@ -61,8 +61,8 @@ impl Lane for SimLane {
     fn import(&mut self, remote: &RemoteRegion) -> Result<Window, Error> {
         if remote.lane != LaneKind::Sim {
             let why = format!("it was granted on a lane of another kind ({:?})", remote.lane);
-            let remedy = "grant it on the other end of this lane";
-            return Err(Error::new(Kind::Misuse, "import a region", why, remedy));
+            let fix = "grant it on the other end of this lane";
+            return Err(Error::new(Kind::Misuse, "import a region", why, fix));
         }
         let RemoteRegion { rights, length, key, .. } = *remote;
         let lane = self.end.world.lock().lane(self.end.number);

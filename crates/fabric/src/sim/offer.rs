@@ -37,9 +37,9 @@ impl Offer {
 
 /// An offer that cannot be meant.
 pub(super) fn misuse(why: impl std::fmt::Display) -> Error {
-    let remedy = "pass on the offer of the other half: same world, same rail, one dials and one \
+    let fix = "pass on the offer of the other half: same world, same rail, one dials and one \
                   accepts";
-    Error::new(Kind::Misuse, "connect a simulated lane", why, remedy)
+    Error::new(Kind::Misuse, "connect a simulated lane", why, fix)
 }
 
 #[cfg(test)]

@@ -125,8 +125,8 @@ impl State {
             return Err(misuse("the offer is of another world"));
         }
         let gone = |who: &str| {
-            let remedy = "open a new half at either end and exchange their offers";
-            Error::new(Kind::Gone, "connect a simulated lane", format!("{who} is gone"), remedy)
+            let fix = "open a new half at either end and exchange their offers";
+            Error::new(Kind::Gone, "connect a simulated lane", format!("{who} is gone"), fix)
         };
         let theirs = theirs.filter(|end| end.state != EndState::Killed);
         let theirs = theirs.ok_or_else(|| gone("the other half"))?;

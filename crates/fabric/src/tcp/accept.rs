@@ -28,8 +28,8 @@ impl Entrance {
             Ok(listener)
         });
         listener.map(Entrance::Listener).map_err(|error| {
-            let remedy = "give an address of this machine, see `ip address`";
-            Error::new(Kind::System, format!("listen on {}", config.address), error, remedy)
+            let fix = "give an address of this machine, see `ip address`";
+            Error::new(Kind::System, format!("listen on {}", config.address), error, fix)
         })
     }
 
@@ -98,8 +98,8 @@ impl Entrance {
             },
             Entrance::Door(_) => "accept by the door".to_owned(),
         };
-        let remedy = "see that the peer dials and that no firewall stands between";
-        Error::new(Kind::Gone, call, "the peer did not come in time", remedy)
+        let fix = "see that the peer dials and that no firewall stands between";
+        Error::new(Kind::Gone, call, "the peer did not come in time", fix)
     }
 }
 

@@ -46,8 +46,8 @@ impl Callers {
     /// Takes in who calls for this id, from now on.
     pub(super) fn expect(&self, id: u128) -> Result<Expected, Error> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
-            let remedy = "raise the limit of open files: `ulimit -n`";
-            Error::new(Kind::System, "wait for callers of a TCP lane", error, remedy)
+            let fix = "raise the limit of open files: `ulimit -n`";
+            Error::new(Kind::System, "wait for callers of a TCP lane", error, fix)
         })?;
         let bell = Arc::new(bell);
         self.lock().insert(id, Waiting { sockets: Vec::new(), bell: bell.clone() });

@@ -16,9 +16,9 @@ pub(super) fn dial_all(
 ) -> Result<Vec<Met>, Error> {
     let dial = |stream| {
         dial(address, stream, terms, deadline).map_err(|error| {
-            let remedy = "see that the peer is up, that its address can be reached from here, and \
+            let fix = "see that the peer is up, that its address can be reached from here, and \
                           that no firewall stands between";
-            Error::new(Kind::Gone, format!("connect to {address}"), error, remedy)
+            Error::new(Kind::Gone, format!("connect to {address}"), error, fix)
         })
     };
     (0..terms.streams).map(dial).collect()

@@ -30,8 +30,8 @@ pub(super) struct TcpLane<S> {
 impl<S: Stream + AsFd> TcpLane<S> {
     pub(super) fn new(sockets: Vec<S>, config: &Config) -> Result<Self, Error> {
         let system = |error| {
-            let remedy = "see the limits of this process: `ulimit -n`";
-            Error::new(Kind::System, "prepare a TCP lane", error, remedy)
+            let fix = "see the limits of this process: `ulimit -n`";
+            Error::new(Kind::System, "prepare a TCP lane", error, fix)
         };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system)?;
         let alarm = Alarm::new().map_err(system)?;

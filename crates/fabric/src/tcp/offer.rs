@@ -57,9 +57,9 @@ impl Offer {
                 }
                 _ => "it is none that we know".to_owned(),
             };
-            let remedy = "carry the peer's offer as it is; both ends must run versions that know \
+            let fix = "carry the peer's offer as it is; both ends must run versions that know \
                           each other";
-            Error::new(Kind::Misuse, "read a TCP offer", why, remedy)
+            Error::new(Kind::Misuse, "read a TCP offer", why, fix)
         })
     }
 

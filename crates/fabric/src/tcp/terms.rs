@@ -67,6 +67,6 @@ impl Terms {
     }
 }
 
-pub(super) fn refused(why: &str, remedy: &str) -> Error {
-    Error::new(Kind::Misuse, "connect a TCP lane", why, remedy)
+pub(super) fn refused(why: &str, fix: &str) -> Error {
+    Error::new(Kind::Misuse, "connect a TCP lane", why, fix)
 }

@@ -26,7 +26,7 @@ unsafe impl Send for Cq {}
 unsafe impl Sync for Cq {}
 
 impl Cq {
-    /// `vector` chooses the interrupt, and with it the processor that handles events.
+    /// `vector` chooses the interrupt, and with it the CPU that handles events.
     pub(super) fn new(context: Arc<Context>, entries: u32, vector: u32) -> Result<Self, Errno> {
         let channel = Channel::new(context.clone())?;
         let vectors = context.completion_vectors().max(1);

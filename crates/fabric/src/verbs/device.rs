@@ -228,7 +228,7 @@ fn netdev_name(index: u32) -> Option<String> {
 pub struct AskError {
     call: String,
     errno: Errno,
-    remedy: Option<&'static str>,
+    fix: Option<&'static str>,
 }
 
 impl AskError {
@@ -238,7 +238,7 @@ impl AskError {
     }
 
     fn query(what: &str, errno: Errno) -> Self {
-        AskError { call: format!("query {what}"), errno, remedy: None }
+        AskError { call: format!("query {what}"), errno, fix: None }
     }
 
     /// libibverbs tries several ways to the node and reports how the last one failed; the plain way
@@ -246,14 +246,14 @@ impl AskError {
     pub(super) fn open(node: &Path, errno: Errno) -> Self {
         let plain = File::options().read(true).write(true).open(node);
         let errno = plain.err().and_then(|error| error.raw_os_error()).map_or(errno, Errno);
-        let remedy = match errno {
+        let fix = match errno {
             errno if errno.is_denied() => {
                 Some("give this user access to it, by the file's group or a udev rule")
             }
             Errno(ENOENT) => Some("in a container, pass the device in"),
             _ => None,
         };
-        AskError { call: format!("open {}", node.display()), errno, remedy }
+        AskError { call: format!("open {}", node.display()), errno, fix }
     }
 }
 
@@ -262,7 +262,7 @@ const ENOENT: i32 = 2;
 impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "cannot {}: {}", self.call, self.errno)?;
-        self.remedy.map_or(Ok(()), |remedy| write!(f, " — {remedy}"))
+        self.fix.map_or(Ok(()), |fix| write!(f, " — {fix}"))
     }
 }
 
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_node_is_said_by_name_with_a_remedy() {
+    fn an_absent_node_is_said_by_name_with_a_fix() {
         assert_eq!(
             AskError::absent_example().to_string(),
             "cannot open /dev/infiniband/nowhere: no such file or directory (errno 2) — in a \

@@ -45,12 +45,12 @@ impl Domain {
     /// Opens the chosen device by `library`.
     pub fn open_with(library: &Path, choice: &Choice, config: Config) -> Result<Self, Error> {
         let call = || format!("open {}", choice.device);
-        let devices = list(library)
-            .map_err(|off| Error::new(Kind::Unsupported, call(), &off, off.remedy()))?;
+        let devices =
+            list(library).map_err(|off| Error::new(Kind::Unsupported, call(), &off, off.fix()))?;
         let listed = devices.iter().find(|device| device.name() == choice.device);
         let listed = listed.ok_or_else(|| {
-            let remedy = "look for it with `wirelane devices`";
-            Error::new(Kind::Gone, call(), "the device is not there any more", remedy)
+            let fix = "look for it with `wirelane devices`";
+            Error::new(Kind::Gone, call(), "the device is not there any more", fix)
         })?;
         let context = listed.open().map_err(|errno| {
             let why = AskError::open(&listed.node(), errno);
@@ -123,9 +123,9 @@ impl Fabric for Domain {
         if is_registered(region, pd) {
             return Ok(());
         }
-        let refused = |kind, why: &str, remedy: &str| {
+        let refused = |kind, why: &str, fix: &str| {
             let call = format!("attach a region to {}", self.rail.choice.device);
-            Error::new(kind, call, why, remedy)
+            Error::new(kind, call, why, fix)
         };
         let Registration::Several(keys) = region.registration() else {
             let why = "it was registered with another fabric, and for that one only";

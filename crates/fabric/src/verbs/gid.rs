@@ -37,8 +37,8 @@ impl FromStr for Gid {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let address = text.parse::<IpAddr>().map_err(|_| {
-            let remedy = "write it as `wirelane devices` does, such as ::ffff:10.0.0.1";
-            Error::new(Kind::Misuse, format!("read {text:?}"), "it is no GID", remedy)
+            let fix = "write it as `wirelane devices` does, such as ::ffff:10.0.0.1";
+            Error::new(Kind::Misuse, format!("read {text:?}"), "it is no GID", fix)
         })?;
         Ok(Gid(match address {
             IpAddr::V4(address) => address.to_ipv6_mapped().octets(),

@@ -70,8 +70,8 @@ impl Half for VerbsHalf {
         if !allowed(&peer.gid, &self.rail.config.allowed_gids) {
             let call = format!("connect by {}", self.rail.choice.device);
             let why = format!("the peer's GID {} is not allowed here", peer.gid);
-            let remedy = "add it to security.rdma.allowed_gids, if it is meant to be let in";
-            return Err(Error::new(Kind::Denied, call, why, remedy));
+            let fix = "add it to security.rdma.allowed_gids, if it is meant to be let in";
+            return Err(Error::new(Kind::Denied, call, why, fix));
         }
         let route = Route {
             config: &self.rail.config,

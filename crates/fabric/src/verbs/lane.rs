@@ -296,9 +296,8 @@ impl Lane for VerbsLane {
     fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {
         let key = rkey(region, &self.rail.pd).ok_or_else(|| {
             let why = "it is not registered with this lane's device";
-            let remedy =
-                "register the memory with the fabric of the lane, or attach the region to it";
-            misuse("grant a region", why, remedy)
+            let fix = "register the memory with the fabric of the lane, or attach the region to it";
+            misuse("grant a region", why, fix)
         })?;
         Ok(RemoteRegion {
             lane: LaneKind::Verbs,
@@ -413,8 +412,8 @@ fn caps(rail: &Rail, qp: &Qp, datagram: Option<&Datagram>, max_message: u32) -> 
     }
 }
 
-fn misuse(call: &str, why: &str, remedy: &str) -> Error {
-    Error::new(Kind::Misuse, call, why, remedy)
+fn misuse(call: &str, why: &str, fix: &str) -> Error {
+    Error::new(Kind::Misuse, call, why, fix)
 }
 
 /// Empty polls between two looks at the device's events: each look is a system call.

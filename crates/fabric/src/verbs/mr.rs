@@ -130,15 +130,15 @@ fn explain(device: &str, length: u64, errno: Errno) -> Error {
              the capability CAP_IPC_LOCK",
         ),
         (EINVAL | EOPNOTSUPP, _) => {
-            let remedy = "ask for fewer rights; the device may lack remote atomics";
-            Error::new(Kind::Unsupported, call, errno, remedy)
+            let fix = "ask for fewer rights; the device may lack remote atomics";
+            Error::new(Kind::Unsupported, call, errno, fix)
         }
         _ if errno.is_denied() => {
             Error::new(Kind::Denied, call, errno, "run as a user who may use the device")
         }
         _ => {
-            let remedy = "ask for less, or see the kernel's log for what the device refused";
-            Error::new(Kind::System, call, errno, remedy)
+            let fix = "ask for less, or see the kernel's log for what the device refused";
+            Error::new(Kind::System, call, errno, fix)
         }
     }
 }

@@ -47,9 +47,9 @@ impl Offer {
 
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         Self::parse(bytes).map_err(|why| {
-            let remedy = "pass on the peer's offer as it is; both ends must run versions that know \
+            let fix = "pass on the peer's offer as it is; both ends must run versions that know \
                           each other";
-            Error::new(Kind::Misuse, "read a peer's verbs offer", why, remedy)
+            Error::new(Kind::Misuse, "read a peer's verbs offer", why, fix)
         })
     }
 

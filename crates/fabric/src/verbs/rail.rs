@@ -74,7 +74,7 @@ impl Rail {
         })
     }
 
-    /// The interrupt for the next lane: each in turn, so that no processor handles all.
+    /// The interrupt for the next lane: each in turn, so that no CPU handles all.
     pub(super) fn next_vector(&self) -> u32 {
         self.vectors.fetch_add(1, Ordering::Relaxed)
     }
@@ -140,12 +140,12 @@ fn failed(choice: &Choice, what: &str, errno: Errno) -> Error {
     const EIO: i32 = 5;
     const ENOMEM: i32 = 12;
     const ENODEV: i32 = 19;
-    let (kind, remedy) = match errno.0 {
+    let (kind, fix) = match errno.0 {
         EIO | ENODEV => (Kind::Gone, "look for the device with `wirelane devices`"),
         ENOMEM => (Kind::Full, "lower max_send_wr and max_recv_wr, or have fewer lanes"),
         _ => (Kind::System, "see the kernel's log for what the device refused"),
     };
-    Error::new(kind, format!("{what} on {} port {}", choice.device, choice.port), errno, remedy)
+    Error::new(kind, format!("{what} on {} port {}", choice.device, choice.port), errno, fix)
 }
 
 /// The vendor of mlx4 and mlx5 devices, and where the part numbers of the latter begin (Connect-IB).

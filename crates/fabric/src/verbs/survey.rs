@@ -47,7 +47,7 @@ impl Survey {
     }
 }
 
-/// Why RDMA is off. An ordinary answer with a remedy, not a failure.
+/// Why RDMA is off. An ordinary answer with a fix, not a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unavailable {
     /// libibverbs is not installed, cannot be loaded, or is too old.
@@ -82,7 +82,7 @@ impl Unavailable {
     }
 
     /// What the reader can do about it.
-    pub fn remedy(&self) -> &'static str {
+    pub fn fix(&self) -> &'static str {
         match self {
             Unavailable::Library(LoadError::Absent { .. }) => {
                 "install it (Debian: `apt install ibverbs-providers`, RHEL: `dnf install \
@@ -128,11 +128,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_absent_library_is_said_by_name_with_a_remedy() {
+    fn an_absent_library_is_said_by_name_with_a_fix() {
         let off = survey(Path::new("/nowhere/libibverbs.so.1")).unwrap_err();
         assert_eq!(off.kind(), "no_library");
         assert!(off.to_string().contains("/nowhere/libibverbs.so.1"), "{off}");
-        assert!(off.remedy().contains("apt install"));
+        assert!(off.fix().contains("apt install"));
     }
 
     #[test]

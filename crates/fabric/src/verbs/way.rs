@@ -69,9 +69,9 @@ impl Way {
     /// From a peer's bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         Self::parse(bytes).map_err(|why| {
-            let remedy = "pass on the peer's bytes as they are; both ends must run versions that know \
+            let fix = "pass on the peer's bytes as they are; both ends must run versions that know \
                           each other";
-            Error::new(Kind::Misuse, "read a peer's port", why, remedy)
+            Error::new(Kind::Misuse, "read a peer's port", why, fix)
         })
     }
 

@@ -160,7 +160,7 @@ fn number(text: &str) -> Option<u32> {
 
 /// More hosts than a job of ours has.
 const MAX_HOSTS: usize = 4096;
-/// More than any machine has processors.
+/// More than any machine has CPUs.
 const MAX_SLOTS: u32 = 4096;
 /// `USER@` and what a resolver takes.
 const LONGEST_NAME: usize = 300;

@@ -28,7 +28,7 @@ pub(super) fn lines(node: &Node, rails: &[Rail]) -> Vec<String> {
     lines
 }
 
-/// Whether some GPU reaches every rail by the link between processors alone.
+/// Whether some GPU reaches every rail by the link between CPUs alone.
 pub(super) fn crosses_sockets(node: &Node, rails: &[Rail]) -> bool {
     node.gpus.iter().any(|gpu| {
         let mut distances =

@@ -88,17 +88,17 @@ impl Resolved<'_> {
 
 /// Where the peers' addresses do not tell which ports lead to them.
 fn unsure(rails: &[Rail], leading: &[Rail], peers: &[IpAddr]) -> Option<String> {
-    const REMEDY: &str =
+    const FIX: &str =
         "--peers with the addresses that they have on the fabric, or NCCL_IB_HCA, would tell";
     if !leading.is_empty() {
         return Some(format!(
             "WARNING: the peers' addresses are in a network of {} alone, which is much slower than the other ports \
-             and taken for the management network: the faster are used. Should they not lead to the peers: {REMEDY}",
+             and taken for the management network: the faster are used. Should they not lead to the peers: {FIX}",
             names(leading)
         ));
     }
     (rails.len() > 1 && !peers.is_empty()).then(|| {
-        format!("no RoCE port is in a network of the peers: whether all ports lead to them is not known; {REMEDY}")
+        format!("no RoCE port is in a network of the peers: whether all ports lead to them is not known; {FIX}")
     })
 }
 

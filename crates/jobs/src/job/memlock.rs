@@ -45,11 +45,11 @@ impl Standing {
             self.uid,
             size(soft),
             self.effective,
-            self.remedy()
+            self.fix()
         ))
     }
 
-    fn remedy(&self) -> String {
+    fn fix(&self) -> String {
         if !self.is_container {
             return "Put `* - memlock unlimited` into /etc/security/limits.d/ and log in again; for a service \
                     set LimitMEMLOCK=infinity"

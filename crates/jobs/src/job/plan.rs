@@ -220,11 +220,11 @@ impl<'d> Draft<'d> {
 }
 
 fn nothing_usable(resolved: &Resolved) -> String {
-    let remedy = "`wirelane doctor` says more; --mode tcp goes without RDMA";
+    let fix = "`wirelane doctor` says more; --mode tcp goes without RDMA";
     if resolved.is_promised {
-        return format!("RDMA was given to this pod, and none of it can be used; {remedy}");
+        return format!("RDMA was given to this pod, and none of it can be used; {fix}");
     }
-    format!("no RDMA device can be used here; {remedy}")
+    format!("no RDMA device can be used here; {fix}")
 }
 
 fn efa_plugin(tree: &Tree) -> Option<String> {

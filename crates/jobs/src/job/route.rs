@@ -29,7 +29,7 @@ fn read(tree: &Tree, path: &str, parse: fn(&str) -> Option<Route>) -> Vec<Route>
     text.lines().take(MAX).filter_map(parse).collect()
 }
 
-/// `eth0 0000FEA9 00000000 0001 0 0 100 0000FFFF 0 0 0`: numbers as the processor keeps them, which is with the
+/// `eth0 0000FEA9 00000000 0001 0 0 100 0000FFFF 0 0 0`: numbers as the CPU keeps them, which is with the
 /// first byte last on every machine that runs this.
 fn parse_v4(line: &str) -> Option<Route> {
     let fields: Vec<&str> = line.split_whitespace().collect();

@@ -63,7 +63,7 @@ pub(super) fn settle(job: &Job, sites: &[Site]) -> Result<Settled, Refusal> {
         return Ok(Settled { mode: Mode::Rdma, kind, plans, notes });
     };
     if job.mode == Mode::Rdma {
-        return Err(with_remedy(obstacle));
+        return Err(with_fix(obstacle));
     }
     plans = each(job, sites, Mode::Tcp)?;
     let notes = vec![format!("the whole job goes over TCP: {obstacle}")];
@@ -79,7 +79,7 @@ impl Settled {
         why: Refusal,
     ) -> Result<Self, Refusal> {
         if job.mode == Mode::Rdma {
-            return Err(with_remedy(why));
+            return Err(with_fix(why));
         }
         let mut notes = self.notes;
         notes.push(format!("the whole job goes over TCP: {why}"));
@@ -87,7 +87,7 @@ impl Settled {
     }
 }
 
-fn with_remedy(mut refusal: Refusal) -> Refusal {
+fn with_fix(mut refusal: Refusal) -> Refusal {
     refusal.reason.push_str("; --mode tcp goes without RDMA");
     refusal
 }

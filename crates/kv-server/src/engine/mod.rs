@@ -147,8 +147,8 @@ impl Engine {
         if let Some(opened) = opened {
             let started = opened.start(&engine);
             let journal = started.map_err(|error| {
-                let remedy = "raise the limit of processes: `ulimit -u`";
-                Error::new(fabric::Kind::System, "start the threads for the disk", error, remedy)
+                let fix = "raise the limit of processes: `ulimit -u`";
+                Error::new(fabric::Kind::System, "start the threads for the disk", error, fix)
             })?;
             let _ = engine.journal.set(journal);
         }
@@ -312,9 +312,9 @@ pub struct Durability<'e> {
 /// The disk's errors say what to do in their own words.
 fn unopened(error: &kv_disk::Error) -> Error {
     let text = error.to_string();
-    let (what, remedy) = text.rsplit_once(" — ").unwrap_or((&text, "choose another --data-dir"));
+    let (what, fix) = text.rsplit_once(" — ").unwrap_or((&text, "choose another --data-dir"));
     let (call, why) = what.split_once(": ").unwrap_or(("open the data directory", what));
-    Error::new(fabric::Kind::System, call, why, remedy)
+    Error::new(fabric::Kind::System, call, why, fix)
 }
 
 /// A pinned value that unpins itself, for whoever is not in a hurry.

@@ -57,9 +57,8 @@ impl Crew {
     /// Starts so many workers.
     pub fn start(engine: &Arc<Engine>, endpoint: &Endpoint, workers: usize) -> Result<Self, Error> {
         let system = |error: std::io::Error| {
-            let remedy =
-                "raise the limits of open files and of processes: `ulimit -n`, `ulimit -u`";
-            Error::new(fabric::Kind::System, "start the store's workers", error, remedy)
+            let fix = "raise the limits of open files and of processes: `ulimit -n`, `ulimit -u`";
+            Error::new(fabric::Kind::System, "start the store's workers", error, fix)
         };
         let posts = (0..workers.max(1)).map(|_| Post::new()).collect::<Result<Vec<_>, _>>();
         let posts = posts.map_err(|error| system(error.into()))?;
@@ -243,7 +242,7 @@ impl Shared {
         let _ = lock(&self.graves).send(link);
     }
 
-    /// Whether this worker may spin: so many at once that there are processors for them.
+    /// Whether this worker may spin: so many at once that there are CPUs for them.
     pub(crate) fn may_spin(&self, number: usize) -> bool {
         let spins = &self.posts[number].spins;
         if spins.load(Ordering::Relaxed) {

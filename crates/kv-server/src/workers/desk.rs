@@ -34,13 +34,8 @@ impl Desk {
         let step = length + ALIGNED;
         let memory = Memory::allocate(step * count, Pages::Plain)?;
         let region = u16::try_from(self.regions.len()).map_err(|_| {
-            let remedy = "answer fewer at once";
-            Error::new(
-                fabric::Kind::Full,
-                "make room for answers",
-                "there is too much of it",
-                remedy,
-            )
+            let fix = "answer fewer at once";
+            Error::new(fabric::Kind::Full, "make room for answers", "there is too much of it", fix)
         })?;
         self.regions.push(self.endpoint.register(&memory, Rights::NONE)?);
         let slot = |at| Slot { size: size as u8, region, offset: (at * step) as u32 };

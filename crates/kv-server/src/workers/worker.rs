@@ -98,7 +98,7 @@ impl Worker {
             }
             let now = Instant::now();
             let waited = now.duration_since(*busy.get_or_insert(now));
-            // Who waits for the disk leaves the processor to those who write to it.
+            // Who waits for the disk leaves the CPU to those who write to it.
             let looks_out = self.works && self.tools.away == 0;
             if looks_out && self.shared.may_spin(self.number) && linger(waited) {
                 continue;

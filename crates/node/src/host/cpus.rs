@@ -1,4 +1,4 @@
-//! The processors.
+//! The CPUs.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ fn governors(tree: &Tree, online: &[u32]) -> Vec<Governor> {
     counts.into_iter().map(|(name, cpus)| Governor { name, cpus }).collect()
 }
 
-/// Of the first processor; all have the same.
+/// Of the first CPU; all have the same.
 fn idle_states(tree: &Tree) -> BTreeMap<String, u32> {
     let folder = format!("{FOLDER}/cpu0/cpuidle");
     let state = |state: String| {
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_processors_are_counted_and_absurd_ones_refused() {
+    fn lists_of_cpus_are_counted_and_absurd_ones_refused() {
         assert_eq!(cpu_list("0-3,8\n"), Some(vec![0, 1, 2, 3, 8]));
         assert_eq!(cpu_list(""), Some(vec![]));
         for wrong in ["3-1", "0-4294967295", "x", "1,-2", &"0-8000,".repeat(100_000)] {

@@ -9,7 +9,7 @@ pub(super) struct Scrubbed {
     pub(super) withheld: bool,
 }
 
-/// How much of a file is enough, where it is endless for no use: each processor has its paragraph or line, and each
+/// How much of a file is enough, where it is endless for no use: each CPU has its paragraph or line, and each
 /// interrupt a number.
 pub(super) fn enough(path: &str) -> Option<u64> {
     match path {
@@ -35,7 +35,7 @@ pub(super) fn scrub(path: &str, bytes: Vec<u8>) -> Scrubbed {
     match path {
         "/proc/cmdline" => command_line(&bytes),
         "/proc/cpuinfo" => Scrubbed { bytes: up_to(bytes, b"\n\n"), withheld: false },
-        // All processors together.
+        // All CPUs together.
         "/proc/stat" => Scrubbed { bytes: up_to(bytes, b"\n"), withheld: false },
         // The kernel's files hold no secrets but those above; names such as `pkeys` are no such.
         _ if path.starts_with("/sys/") || path.starts_with("/proc/") => {
@@ -186,7 +186,7 @@ const MODULES: &[&str] = &[
     "nvidia",
     "nvidia_peermem",
     "pcie_aspm",
-    "processor",
+    "CPU",
     "rdma_rxe",
     "siw",
     "vfio_iommu_type1",

@@ -1,4 +1,4 @@
-//! Processors and memory in use.
+//! CPUs and memory in use.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::Tree;
 
-/// One look at processors and memory.
+/// One look at CPUs and memory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// How many processors are online.
+    /// How many CPUs are online.
     pub cpus: Option<u32>,
-    /// Seconds of all processors since the start, by what they did: `user`, `system`, `idle`, `iowait`. What guests
+    /// Seconds of all CPUs since the start, by what they did: `user`, `system`, `idle`, `iowait`. What guests
     /// used is in `user` and `nice`, so that all together are the time that has passed.
     pub cpu_seconds: BTreeMap<String, f64>,
     /// Tasks that want to run, over the last minute.
@@ -34,7 +34,7 @@ impl Usage {
     }
 }
 
-/// The line of all processors together: ticks by mode, of which kernels before 2.6.11 have fewer.
+/// The line of all CPUs together: ticks by mode, of which kernels before 2.6.11 have fewer.
 fn cpu_seconds(stat: &str, ticks_per_second: u64) -> BTreeMap<String, f64> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "));
     let ticks = line.unwrap_or_default().split_whitespace().map_while(|word| word.parse().ok());
@@ -63,7 +63,7 @@ fn memory_bytes(meminfo: &str) -> BTreeMap<String, u64> {
     kilobytes.chain(pages).filter_map(one).collect()
 }
 
-/// What processors do, in the order of the line.
+/// What CPUs do, in the order of the line.
 const MODES: &[&str] = &["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
 
 const MEMORY: &[(&str, &str)] = &[
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_and_memory_as_the_kernel_tells_them() {
+    fn cpus_and_memory_as_the_kernel_tells_them() {
         let usage = Usage::read(&tree(serde_json::json!({
             "/proc/stat": "cpu  6400 100 800 90000 50 0 20 30 400 0\ncpu0 6400 100 800 90000\n",
             "/proc/loadavg": "0.52 0.40 0.31 2/311 4242\n",

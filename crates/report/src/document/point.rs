@@ -50,9 +50,9 @@ pub struct Point {
     pub messages_per_second: Option<f64>,
     /// How long each took.
     pub latency: Option<Spread>,
-    /// Processor time of the thread that measured.
+    /// CPU time of the thread that measured.
     pub cpu_seconds: Option<f64>,
-    /// Processor time of the thread that served.
+    /// CPU time of the thread that served.
     pub peer_cpu_seconds: Option<f64>,
     /// The same for a gigabyte (10^9 bytes).
     pub cpu_seconds_per_gb: Option<f64>,

@@ -45,7 +45,7 @@ pub struct Likely {
     /// What speaks for it.
     pub evidence: String,
     /// What to do, if something can be done.
-    pub remedy: Option<String>,
+    pub fix: Option<String>,
 }
 
 /// What `--expect` asked, and what came.

@@ -1,4 +1,4 @@
-//! Bandwidth, message rate, latency and processor time by size; of one size, by way.
+//! Bandwidth, message rate, latency and CPU time by size; of one size, by way.
 
 use super::group::{Group, groups, is_sweep};
 use super::markup::Markup;

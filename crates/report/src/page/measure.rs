@@ -69,8 +69,8 @@ pub(super) const LATENCY: Measure = Measure {
 
 pub(super) const CPU: Measure = Measure {
     plot: "cpu",
-    title: "Processor time of both ends for a gigabyte",
-    axis: "processor time for a GB",
+    title: "CPU time of both ends for a gigabyte",
+    axis: "CPU time for a GB",
     figure: |point| {
         let both = point.cpu_seconds_per_gb? + point.peer_cpu_seconds_per_gb.unwrap_or(0.0);
         Some(both * 1e9).filter(|_| point.test == Test::Bandwidth)

@@ -137,8 +137,8 @@ fn list(heading: &'static str, lines: impl Iterator<Item = Markup>) -> Markup {
 fn limit(likely: &Likely) -> Markup {
     let mut line = Markup::default();
     line.element("b", &[], &likely.what).raw(": ").text(&likely.evidence);
-    if let Some(remedy) = &likely.remedy {
-        line.raw("<br>").element("span", &[("class", &"remedy")], format!("Remedy: {remedy}"));
+    if let Some(fix) = &likely.fix {
+        line.raw("<br>").element("span", &[("class", &"fix")], format!("Fix: {fix}"));
     }
     line
 }
@@ -170,7 +170,7 @@ fn tiles(document: &Document) -> Vec<Tile> {
         if let [Some(here), Some(there)] =
             both.map(|seconds| seconds.map(|seconds| number::time(seconds * 1e9)))
         {
-            tiles.push(("Processor time for a GB", here, format!("and {there} at the other end")));
+            tiles.push(("CPU time for a GB", here, format!("and {there} at the other end")));
         }
     }
     if let Some((point, rate)) =

@@ -141,7 +141,7 @@ pub(crate) fn collective() -> Document {
             what: "no GPUDirect".to_owned(),
             evidence: "nvidia_peermem is not loaded, and the kernel has no dma-buf for these GPUs"
                 .to_owned(),
-            remedy: Some("modprobe nvidia_peermem".to_owned()),
+            fix: Some("modprobe nvidia_peermem".to_owned()),
         }],
         ..Verdict::default()
     });
@@ -297,7 +297,7 @@ fn verdict(speed: f64) -> Verdict {
             false => vec![Likely {
                 what: "the PCIe slot".to_owned(),
                 evidence: "x4 of x16 lanes are in use".to_owned(),
-                remedy: Some("seat the card anew, or take another slot".to_owned()),
+                fix: Some("seat the card anew, or take another slot".to_owned()),
             }],
         },
         notes: vec!["jitter is 90 ns: within the target of 1 µs".to_owned()],

@@ -29,7 +29,7 @@ enum ConfigCommand {
         #[arg(long, conflicts_with = "format")]
         json: bool,
     },
-    /// Check a settings file; says what is wrong, with line and remedy
+    /// Check a settings file; says what is wrong, with line and fix
     Check {
         /// The file to check
         file: PathBuf,

@@ -1,4 +1,4 @@
-//! `wirelane doctor`: what is wrong with a machine's fabric, with evidence and remedy.
+//! `wirelane doctor`: what is wrong with a machine's fabric, with evidence and fix.
 
 mod document;
 mod libfabric;
@@ -33,7 +33,7 @@ pub(crate) struct DoctorArgs {
     #[command(flatten)]
     host: HostArgs,
 
-    /// Print JSON: every finding with its evidence and remedy
+    /// Print JSON: every finding with its evidence and fix
     #[arg(long)]
     json: bool,
 

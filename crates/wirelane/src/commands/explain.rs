@@ -128,7 +128,7 @@ fn cause(number: usize, suspect: &Suspect, rdma: bool, paint: Paint) -> String {
         text.push_str(&evidence(&finding.evidence[..shown], "             "));
     }
     if suspect.state != State::NotHere {
-        text.push_str(&paragraph("       fix:  ", suspect.remedy));
+        text.push_str(&paragraph("       fix:  ", suspect.fix));
     }
     text
 }

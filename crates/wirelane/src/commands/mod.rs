@@ -102,11 +102,11 @@ pub(crate) enum Command {
     Topo(TopoArgs),
     /// Save everything that is read on this machine, to look at it elsewhere
     Snapshot(SnapshotArgs),
-    /// Say what is wrong with this machine's fabric, with evidence and remedy
+    /// Say what is wrong with this machine's fabric, with evidence and fix
     Doctor(DoctorArgs),
     /// Say what an error line of NCCL, UCX, libfabric, perftest or the kernel means
     Explain(ExplainArgs),
-    /// Serve this machine's metrics to Prometheus: RDMA ports, GPUs, processors, memory
+    /// Serve this machine's metrics to Prometheus: RDMA ports, GPUs, CPUs, memory
     Exporter(ExporterArgs),
     /// Watch ports and GPUs live in the terminal
     Top(TopArgs),

@@ -21,7 +21,7 @@ pub(crate) struct Off {
     /// One word, for scripts.
     pub(crate) why: &'static str,
     pub(crate) reason: String,
-    pub(crate) remedy: String,
+    pub(crate) fix: String,
 }
 
 impl Rdma {
@@ -45,15 +45,15 @@ impl Rdma {
         let off = Off {
             why: DISABLED,
             reason: "transport.enable_rdma is false".to_owned(),
-            remedy: "set it to true".to_owned(),
+            fix: "set it to true".to_owned(),
         };
         Rdma { off: Some(off), ..rdma }
     }
 
-    /// "on: rxe0, rxe1" or "off: REASON — REMEDY".
+    /// "on: rxe0, rxe1" or "off: REASON — FIX".
     pub(crate) fn sentence(&self) -> String {
         match &self.off {
-            Some(off) => format!("off: {} — {}", off.reason, off.remedy),
+            Some(off) => format!("off: {} — {}", off.reason, off.fix),
             None => {
                 let names: Vec<&str> = self.usable().map(|device| device.name.as_str()).collect();
                 format!("on: {}", names.join(", "))
@@ -130,7 +130,7 @@ impl From<Unavailable> for Off {
         Off {
             why: unavailable.kind(),
             reason: unavailable.to_string(),
-            remedy: unavailable.remedy().to_owned(),
+            fix: unavailable.fix().to_owned(),
         }
     }
 }

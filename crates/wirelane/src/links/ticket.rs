@@ -64,7 +64,7 @@ impl Tickets {
             .block_on(async { tokio::time::timeout(limit, self.converse(host, address)).await });
         let bytes = match asked {
             Ok(asked) => {
-                asked.map_err(|No { kind, why, remedy }| Error::new(kind, call(), why, remedy))?
+                asked.map_err(|No { kind, why, fix }| Error::new(kind, call(), why, fix))?
             }
             Err(_) => {
                 let why = "it did not answer in time";
@@ -78,7 +78,7 @@ impl Tickets {
         let name = ServerName::try_from(host.to_owned()).map_err(|_| No {
             kind: Kind::Misuse,
             why: format!("{host} is no name that a certificate could have"),
-            remedy: "give the server's name or address",
+            fix: "give the server's name or address",
         })?;
         let stream = TcpStream::connect(address).await.map_err(|error| No::of(&error))?;
         let stream = TlsConnector::from(self.config.clone()).connect(name, stream).await;
@@ -100,13 +100,13 @@ impl Tickets {
 struct No {
     kind: Kind,
     why: String,
-    remedy: &'static str,
+    fix: &'static str,
 }
 
 impl No {
     /// Something between us failed.
     fn of(error: &(dyn StdError + 'static)) -> Self {
-        let (kind, why, remedy) = match in_tls(error) {
+        let (kind, why, fix) = match in_tls(error) {
             Some(rustls::Error::AlertReceived(alert)) => {
                 let why = match alert {
                     AlertDescription::CertificateExpired => {
@@ -140,7 +140,7 @@ impl No {
                 "see that the server is up, that it was started with --tls-cert, and that no firewall stands between",
             ),
         };
-        No { kind, why, remedy }
+        No { kind, why, fix }
     }
 
     /// The server says no.
@@ -151,8 +151,8 @@ impl No {
             Code::Unimplemented | Code::FailedPrecondition => Kind::Unsupported,
             _ => Kind::Gone,
         };
-        let remedy = "see who may call it, and that it is of this version";
-        No { kind, why: status.message().to_owned(), remedy }
+        let fix = "see who may call it, and that it is of this version";
+        No { kind, why: status.message().to_owned(), fix }
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn at_once(outcome: Result<Exit, Failure>) -> ! {
     unsafe { libc::_exit(code.into()) }
 }
 
-/// Why a command could not do its work. The text names the thing, the cause and the remedy.
+/// Why a command could not do its work. The text names the thing, the cause and the fix.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: u8,

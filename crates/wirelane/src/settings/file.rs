@@ -48,8 +48,8 @@ pub(crate) fn paragraphs(problems: &[Problem]) -> String {
 pub(crate) fn read(file: &Path) -> Result<Vec<Assignment>, Unread> {
     let text = text(file)?;
     let document = yaml::parse(&text).map_err(|error| {
-        let remedy = "`wirelane config show --format yaml` prints a file to start from.";
-        let text = format!("{} {remedy}", error.text);
+        let fix = "`wirelane config show --format yaml` prints a file to start from.";
+        let text = format!("{} {fix}", error.text);
         Unread::Wrong(vec![Problem::at(file, error.line, text)])
     })?;
     let mut reader = Reader { file, assignments: Vec::new(), problems: Vec::new() };

@@ -27,7 +27,7 @@ pub(crate) struct Plan {
     pub(crate) rdma: Settings,
     /// Whether GPUs are looked at.
     pub(crate) gpu: bool,
-    /// Whether processors and memory are.
+    /// Whether CPUs and memory are.
     pub(crate) host: bool,
     /// Whether it is asked who holds RDMA resources.
     pub(crate) processes: bool,

@@ -16,7 +16,7 @@ use super::config::{Hash, Users};
 #[derive(Debug)]
 pub(super) struct Passwords {
     memory: Arc<Memory>,
-    /// One comparison at a time: no caller can take more than one processor.
+    /// One comparison at a time: no caller can take more than one CPU.
     turn: Arc<Semaphore>,
     /// As many may wait for their turn.
     waiting: Semaphore,

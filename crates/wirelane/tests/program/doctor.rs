@@ -23,7 +23,7 @@ fn ends(output: &Output, code: i32) -> String {
 }
 
 #[test]
-fn a_fault_is_told_with_evidence_reason_and_remedy() {
+fn a_fault_is_told_with_evidence_reason_and_fix() {
     let text = ends(&doctor("cx3-10g", &[]), 1);
     assert!(text.starts_with("PROBLEM   mlx4_0 port 2: runs at 10 Gb/s of 40 Gb/s"), "{text}");
     assert!(text.contains("    read: /sys/class/net/enp3s0d1/speed: 10000\n"), "{text}");
@@ -154,7 +154,7 @@ fn json_is_whole_and_alone_on_stdout() {
         "{worst}"
     );
     assert!(
-        worst["remedy"][0].as_str().is_some_and(|line| line.starts_with("ip addr add")),
+        worst["fix"][0].as_str().is_some_and(|line| line.starts_with("ip addr add")),
         "{worst}"
     );
     let undone = answer["checklist"]

@@ -172,7 +172,7 @@ fn everybody_is_no_client() {
 }
 
 #[test]
-fn what_is_missing_is_said_in_a_line_with_its_remedy() {
+fn what_is_missing_is_said_in_a_line_with_its_fix() {
     let machine = machine();
     let root = path_of(&machine);
     let path = |path: &str| machine.path().join(path);

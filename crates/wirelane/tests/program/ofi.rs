@@ -197,7 +197,7 @@ fn the_doctor_leaves_libfabric_alone_unless_it_is_asked_for() {
         (&missing["verdict"], &missing["evidence"][0]["source"]),
         (&"warning".into(), &"--libfabric".into())
     );
-    assert!(missing["remedy"][0].as_str().is_some_and(|line| line.contains("apt install")));
+    assert!(missing["fix"][0].as_str().is_some_and(|line| line.contains("apt install")));
 }
 
 /// Whoever opens the file waits for its writer, for ever.

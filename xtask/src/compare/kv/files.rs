@@ -1,6 +1,6 @@
 //! Values in files of their own, opened, read and closed one after the other: what a store on a disk is measured by.
 //!
-//! It runs as a process of its own, optimised, bound to the clients' processor.
+//! It runs as a process of its own, optimised, bound to the clients' CPU.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -3,7 +3,7 @@
 //!
 //! It fills the keys, measures reads, measures writes, and reads all keys back. What a server answers is
 //! known to the byte, so replies are compared where they lie and never copied. It runs as a process of its
-//! own, optimised, bound to the clients' processor. Start at `Generator::drive`.
+//! own, optimised, bound to the clients' CPU. Start at `Generator::drive`.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};

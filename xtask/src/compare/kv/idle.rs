@@ -1,4 +1,4 @@
-//! What a server uses of a processor when nobody asks it anything.
+//! What a server uses of a CPU when nobody asks it anything.
 
 use std::thread::sleep;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! `cargo xtask compare kv`: the store beside Redis and memcached on this machine, and beside perftest and
 //! Mooncake in the lab.
 //!
-//! Servers run on one processor and clients on another, the same two for all. Values are checked wherever
+//! Servers run on one CPU and clients on another, the same two for all. Values are checked wherever
 //! a generator can. Start at `plan`, which says what is compared; `contest` runs it.
 
 mod contest;

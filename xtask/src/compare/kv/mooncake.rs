@@ -91,7 +91,7 @@ fn throughput(said: &str) -> Option<f64> {
 const PACKAGES: &[&str] = &["mooncake-transfer-engine-non-cuda==0.3.13.post1"];
 
 /// RoCE v2 of the IPv4 address; and one thread that polls instead of two, which is faster where it is
-/// bound to one processor (20.4 beside 15.6 MB/s for reads, two runs each, in the lab).
+/// bound to one CPU (20.4 beside 15.6 MB/s for reads, two runs each, in the lab).
 const SETTINGS: [(&str, &str); 2] = [("MC_GID_INDEX", "1"), ("MC_WORKERS_PER_CTX", "1")];
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ impl Plan {
             Plan::TcpRate => "4 KiB, tcp, sixteen in flight".to_owned(),
             Plan::TcpBandwidth => "1 MiB, tcp, sixteen in flight".to_owned(),
             Plan::Memory => "of a million values of 100 bytes".to_owned(),
-            Plan::Idle => "processor time in 10 s".to_owned(),
+            Plan::Idle => "CPU time in 10 s".to_owned(),
             Plan::Durable => "4 KiB, durable, sixteen in flight".to_owned(),
             Plan::Restart => "a million keys, after a kill, to the first answer".to_owned(),
             Plan::Cold => "4 KiB, not in memory, one at a time".to_owned(),

@@ -1,4 +1,4 @@
-//! A server to be measured: its process, its memory, its use of a processor.
+//! A server to be measured: its process, its memory, its use of a CPU.
 
 use std::process::{Child, Command, Stdio};
 
@@ -14,7 +14,7 @@ pub(in super::super) struct Server {
 }
 
 impl Server {
-    /// Starts it on the servers' processor, and waits until it listens on `port`.
+    /// Starts it on the servers' CPU, and waits until it listens on `port`.
     pub(super) fn start(program: &str, arguments: &[&str], port: String) -> Result<Self, Failed> {
         let bound = tools::bound(1, program);
         // However we end, the kernel ends it with us. Both programs before it become it, so that the
@@ -38,7 +38,7 @@ impl Server {
         kilobytes.map(|kilobytes| kilobytes * 1024.0 / 1e6).ok_or_else(|| "no VmRSS".to_owned())
     }
 
-    /// Processor time it has used so far, all threads, in ticks of 10 ms.
+    /// CPU time it has used so far, all threads, in ticks of 10 ms.
     pub(super) fn ticks(&self) -> Result<f64, Failed> {
         let stat = self.proc("stat")?;
         ticks(&stat).ok_or_else(|| format!("no times in {stat}"))

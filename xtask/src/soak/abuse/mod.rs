@@ -1,8 +1,8 @@
 //! `cargo xtask soak --abuse`: what a client notices of others that misbehave.
 //!
 //! A bystander reads and writes values of 4 KiB, one at a time. It is left alone and disturbed in turns, a few seconds each; the
-//! table has the medians. The server is bound to one processor and everybody else to another, so that where the system puts
-//! them does not matter: it would more than most of what is measured. Nothing here passes or fails: whoever uses a processor takes it from others, so the first row is a
+//! table has the medians. The server is bound to one CPU and everybody else to another, so that where the system puts
+//! them does not matter: it would more than most of what is measured. Nothing here passes or fails: whoever uses a CPU takes it from others, so the first row is a
 //! client that does nothing wrong.
 
 mod abuser;

@@ -94,5 +94,5 @@ fn write_secret(file: &Path, text: &str) -> Result<(), Failed> {
     written.map_err(|error| format!("write {}: {error}", file.display()))
 }
 
-/// The server has the second processor for itself; everybody else is on the first.
+/// The server has the second CPU for itself; everybody else is on the first.
 const ALONE: &[&str] = &["taskset", "-c", "1"];

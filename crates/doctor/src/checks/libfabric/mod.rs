@@ -58,7 +58,7 @@ impl<'l> Look<'l, '_> {
         let finding = match self.case.libfabric.map(|told| &told.answer) {
             None => self.not_asked(),
             Some(Answer::NotAsked(why)) => self.not_needed(why),
-            Some(Answer::Off { reason, remedy }) => self.off(reason, remedy),
+            Some(Answer::Off { reason, fix }) => self.off(reason, fix),
             Some(Answer::Here(here)) => return self.of(here),
         };
         finding.read_all(self.wishes()).read_all(self.copies.evidence())
@@ -86,13 +86,13 @@ impl<'l> Look<'l, '_> {
         Finding::ok("host", summary)
     }
 
-    fn off(&self, reason: &str, remedy: &str) -> Finding {
+    fn off(&self, reason: &str, fix: &str) -> Finding {
         let (verdict, head) = match (self.has_efa(), self.is_needed()) {
             (true, _) => (Verdict::Problem, "EFA devices cannot be used, libfabric is off"),
             (false, true) => (Verdict::Warning, "libfabric is asked for, and off"),
             (false, false) => (Verdict::Ok, "libfabric is off, and not needed"),
         };
-        Finding::new(verdict, "host", format!("{head}: {reason}")).fix(remedy)
+        Finding::new(verdict, "host", format!("{head}: {reason}")).fix(fix)
     }
 
     /// One that answered.
@@ -106,12 +106,12 @@ impl<'l> Look<'l, '_> {
             }
             Err(_) if self.has_efa() && !here.providers.iter().any(|name| name == "efa") => {
                 let words = format!("{name} has no provider efa here; it has {has}");
-                self.with_remedies(Finding::problem("host", words))
+                self.with_fixes(Finding::problem("host", words))
             }
             Err(why) => {
                 let words = format!("{name} is here, links do not use it: {why}");
                 match self.wish() {
-                    Some(_) => self.with_remedies(Finding::warning("host", words)),
+                    Some(_) => self.with_fixes(Finding::warning("host", words)),
                     None => Finding::ok("host", words),
                 }
             }
@@ -133,7 +133,7 @@ impl<'l> Look<'l, '_> {
     }
 
     /// How a provider comes to be there.
-    fn with_remedies(&self, finding: Finding) -> Finding {
+    fn with_fixes(&self, finding: Finding) -> Finding {
         let finding = match self.hiding() {
             Some(_) => finding.fix("FI_PROVIDER hides it: `unset FI_PROVIDER`, or name it there."),
             None if self.has_efa() => finding.fix(

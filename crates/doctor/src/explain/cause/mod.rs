@@ -12,7 +12,7 @@ use crate::Verdict;
 pub(super) struct Cause {
     pub(super) text: &'static str,
     pub(super) check: Option<&'static str>,
-    pub(super) remedy: &'static str,
+    pub(super) fix: &'static str,
     /// From which verdict on the check's finding speaks for it.
     pub(super) from: Verdict,
     /// It stands first whatever is found on this machine.
@@ -20,21 +20,21 @@ pub(super) struct Cause {
 }
 
 /// A fault that the check finds.
-const fn seen_by(check: &'static str, text: &'static str, remedy: &'static str) -> Cause {
-    Cause { text, check: Some(check), remedy, from: Verdict::Warning, first: false }
+const fn seen_by(check: &'static str, text: &'static str, fix: &'static str) -> Cause {
+    Cause { text, check: Some(check), fix, from: Verdict::Warning, first: false }
 }
 
 /// Something that is a fault only beside such an error.
-const fn hinted_by(check: &'static str, text: &'static str, remedy: &'static str) -> Cause {
-    Cause { from: Verdict::Note, ..seen_by(check, text, remedy) }
+const fn hinted_by(check: &'static str, text: &'static str, fix: &'static str) -> Cause {
+    Cause { from: Verdict::Note, ..seen_by(check, text, fix) }
 }
 
-const fn first(check: &'static str, text: &'static str, remedy: &'static str) -> Cause {
-    Cause { first: true, ..hinted_by(check, text, remedy) }
+const fn first(check: &'static str, text: &'static str, fix: &'static str) -> Cause {
+    Cause { first: true, ..hinted_by(check, text, fix) }
 }
 
-const fn told(text: &'static str, remedy: &'static str) -> Cause {
-    Cause { text, check: None, remedy, from: Verdict::Problem, first: false }
+const fn told(text: &'static str, fix: &'static str) -> Cause {
+    Cause { text, check: None, fix, from: Verdict::Problem, first: false }
 }
 
 impl Subject {

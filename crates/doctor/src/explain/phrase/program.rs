@@ -237,7 +237,7 @@ pub(super) const TABLE: &[Phrase] = &[
     row(
         &["conflicting cpu frequency"],
         Subject::Frequency,
-        "processors change their speed",
+        "CPUs change their speed",
         "Times are measured in cycles, and cycles change their length: latencies printed are not \
          to be trusted.",
     ),

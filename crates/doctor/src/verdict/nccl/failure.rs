@@ -16,7 +16,7 @@ pub(super) fn judge(run: &Run, node: Option<&Case<'_>>) -> Verdict {
         likely.insert(0, Likely {
             what: "what was computed is wrong".to_owned(),
             evidence: format!("{wrong} values are not what they should be"),
-            remedy: Some("the kernel's log may tell of errors of GPUs (Xid) or of memory: `dmesg | wirelane explain`".to_owned()),
+            fix: Some("the kernel's log may tell of errors of GPUs (Xid) or of memory: `dmesg | wirelane explain`".to_owned()),
         });
     }
     let first = run.complaints.first().map(String::as_str);
@@ -35,7 +35,7 @@ fn explained(explained: &Explained) -> Likely {
         .filter(|suspect| suspect.state != State::NotHere)
         .min_by_key(|suspect| suspect.state);
     Likely {
-        remedy: likeliest.map(|suspect| format!("{}: {}", suspect.cause, suspect.remedy)),
+        fix: likeliest.map(|suspect| format!("{}: {}", suspect.cause, suspect.fix)),
         ..read(&explained.reading)
     }
 }
@@ -44,7 +44,7 @@ fn read(reading: &Reading) -> Likely {
     Likely {
         what: reading.title.clone(),
         evidence: reading.line.clone(),
-        remedy: Some(
+        fix: Some(
             "`wirelane explain` on the node that said it looks for the cause there".to_owned(),
         ),
     }

@@ -29,7 +29,7 @@ pub(super) fn between(
             "{}: {:.1} Gb/s, and its lines could carry {lines:.1}",
             slot.evidence, slot.gbps
         ),
-        remedy: Some("see `wirelane doctor pcie`: another slot may be wider".to_owned()),
+        fix: Some("see `wirelane doctor pcie`: another slot may be wider".to_owned()),
     }));
     likely.extend(node.into_iter().flat_map(|case| found(case, &SLOWING)));
     likely
@@ -41,7 +41,7 @@ pub(super) fn within(run: &Run) -> Vec<Likely> {
     let staged = (channels.shared_memory > 0 && channels.peer == 0).then(|| Likely {
         what: "GPUs do not reach each other: all goes through the host's memory".to_owned(),
         evidence: format!("{} channels go via SHM, none via P2P", channels.shared_memory),
-        remedy: Some("see `wirelane topo`; ACS, the IOMMU or NCCL_P2P_DISABLE may forbid it, and some GPUs cannot".to_owned()),
+        fix: Some("see `wirelane topo`; ACS, the IOMMU or NCCL_P2P_DISABLE may forbid it, and some GPUs cannot".to_owned()),
     });
     staged.into_iter().collect()
 }
@@ -65,7 +65,7 @@ fn tcp(run: &Run, carried: Option<&Carried>, ports: Option<&Ports>) -> Option<Li
     Some(Likely {
         what: "TCP, not RDMA".to_owned(),
         evidence,
-        remedy: Some(
+        fix: Some(
             "`wirelane env` says which ports NCCL should use and why others are dropped".to_owned(),
         ),
     })
@@ -89,8 +89,8 @@ fn no_gpu_direct(run: &Run, node: Option<&Case<'_>>) -> Option<Likely> {
     Some(Likely {
         what: "no GPUDirect".to_owned(),
         evidence: evidence.join("; "),
-        remedy: bad
-            .and_then(|finding| finding.remedy.first().cloned())
+        fix: bad
+            .and_then(|finding| finding.fix.first().cloned())
             .or_else(|| Some(GPU_DIRECT.to_owned())),
     })
 }
@@ -103,7 +103,7 @@ fn idle_rails(ports: &Ports) -> Option<Likely> {
             ports.used_count() + ports.idle.len()
         ),
         evidence: format!("{} is active and carries nothing", ports.idle.join(", ")),
-        remedy: Some("`wirelane env` names all that can be used, in NCCL_IB_HCA".to_owned()),
+        fix: Some("`wirelane env` names all that can be used, in NCCL_IB_HCA".to_owned()),
     })
 }
 
@@ -118,7 +118,7 @@ fn told(finding: &Finding) -> Likely {
     Likely {
         what: format!("{}: {}", finding.subject(), finding.summary),
         evidence: format!("`wirelane doctor {}`", finding.check),
-        remedy: finding.remedy.first().cloned(),
+        fix: finding.fix.first().cloned(),
     }
 }
 

@@ -39,7 +39,7 @@ fn the_40g_cluster_lacks_gpu_direct() {
     );
     let first = &verdict.likely[0];
     assert!(first.evidence.contains("no peer memory module"), "{first:?}");
-    assert_eq!(first.remedy.as_deref(), Some("modprobe nvidia-peermem"));
+    assert_eq!(first.fix.as_deref(), Some("modprobe nvidia-peermem"));
     assert_eq!(run.collective.link_gbps, Some(80.0));
     let efficiency = run.collective.efficiency.expect("ports are known");
     assert!((efficiency - 3.66 * 8.0 / 80.0).abs() < 1e-9, "{efficiency}");
@@ -135,7 +135,7 @@ fn a_failure_is_explained() {
     let (_, verdict) = judged(log!("sample-failed.log"), "cx3-gpus", None);
     assert!(verdict.summary.starts_with("the run failed: "), "{}", verdict.summary);
     assert!(verdict.likely[0].evidence.contains("status=12"), "{verdict:?}");
-    assert!(verdict.likely[0].remedy.is_some());
+    assert!(verdict.likely[0].fix.is_some());
     let (_, verdict) = judged(log!("v2.19.6-fail.log"), "cx3-gpus", None);
     assert_eq!(
         verdict.summary,

@@ -44,7 +44,7 @@ impl Door {
     pub fn open(address: SocketAddr, config: DoorConfig) -> Result<Door, Error> {
         let call = || format!("listen on {address}");
         let listener = listen(address).map_err(|error| {
-            let (kind, remedy) = match error.kind() {
+            let (kind, fix) = match error.kind() {
                 std::io::ErrorKind::PermissionDenied => {
                     (Kind::Denied, "take a port above 1023, or give the right to lower ones")
                 }
@@ -54,11 +54,11 @@ impl Door {
                                      port that is free (see `ss -ltnp`)",
                 ),
             };
-            Error::new(kind, call(), error, remedy)
+            Error::new(kind, call(), error, fix)
         })?;
         let system = |error: std::io::Error| {
-            let remedy = "raise the limits on descriptors and threads (`ulimit -n`, `ulimit -u`)";
-            Error::new(Kind::System, call(), error, remedy)
+            let fix = "raise the limits on descriptors and threads (`ulimit -n`, `ulimit -u`)";
+            Error::new(Kind::System, call(), error, fix)
         };
         let address = listener.local_addr().map_err(system)?;
         let rules = Rules::new(config)?;

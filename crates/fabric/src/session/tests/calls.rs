@@ -15,7 +15,7 @@ fn other_key() -> Credentials {
 }
 
 #[test]
-fn without_a_key_nobody_gets_in_and_is_told_the_remedy() {
+fn without_a_key_nobody_gets_in_and_is_told_the_fix() {
     let door = open(config());
     let error = call(&door, &Credentials::None).unwrap_err();
     assert_eq!(error.kind(), Kind::Denied);

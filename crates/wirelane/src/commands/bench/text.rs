@@ -155,8 +155,8 @@ pub(super) fn verdict(verdict: &Verdict) -> String {
     }
     for likely in &verdict.likely {
         let _ = writeln!(text, "likely limit: {} ({})", likely.what, likely.evidence);
-        if let Some(remedy) = &likely.remedy {
-            let _ = writeln!(text, "  {remedy}");
+        if let Some(fix) = &likely.fix {
+            let _ = writeln!(text, "  {fix}");
         }
     }
     for note in &verdict.notes {

@@ -35,7 +35,7 @@ pub(crate) struct TorchArgs {
     #[arg(long, value_name = "OPERATION", default_value = "all_reduce")]
     op: TorchOperation,
 
-    /// What moves the bytes: NCCL for GPUs, gloo for processors (default: NCCL where there are GPUs)
+    /// What moves the bytes: NCCL for GPUs, gloo for CPUs (default: NCCL where there are GPUs)
     #[arg(long, value_name = "BACKEND")]
     backend: Option<Backend>,
 

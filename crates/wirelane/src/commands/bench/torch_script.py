@@ -192,7 +192,7 @@ def main():
         torch.cuda.set_device(device)
     limit = datetime.timedelta(seconds=120)
     dist.init_process_group(options.backend, rank=rank, world_size=ranks, timeout=limit)
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "processor"
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
     who = {"rank": rank, "host": socket.gethostname(), "device": local, "name": name}
     everybody = [None] * ranks
     dist.all_gather_object(everybody, who)

@@ -142,11 +142,11 @@ impl Sink {
         }
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
         file.map(|file| Sink::File(BufWriter::new(file))).map_err(|error| {
-            let remedy = match error.kind() {
+            let fix = match error.kind() {
                 io::ErrorKind::AlreadyExists => " — name another by -o, or remove it",
                 _ => "",
             };
-            Failure::failed(format!("capture: write {}: {error}{remedy}", to.display()))
+            Failure::failed(format!("capture: write {}: {error}{fix}", to.display()))
         })
     }
 }

@@ -123,9 +123,9 @@ impl<'l> Bench<'l> {
         let said = answer.to_vec();
         let scratch =
             RemoteRegion::from_bytes(&said[..length.min(said.len())]).map_err(|error| {
-                let remedy = "run the same version at both ends, or connect with --no-measure";
+                let fix = "run the same version at both ends, or connect with --no-measure";
                 Failure::failed(format!(
-                    "the peer does not measure as this version does: {error}; {remedy}"
+                    "the peer does not measure as this version does: {error}; {fix}"
                 ))
             })?;
         let window = link.import(&scratch)?;

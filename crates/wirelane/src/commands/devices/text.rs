@@ -199,7 +199,7 @@ fn identity(device: &Device) -> String {
         named("node GUID", device.node_guid.value().map(ToString::to_string)),
         named("system GUID", device.sys_image_guid.value().map(ToString::to_string)),
         named("called", device.node_desc.value().cloned()),
-        named("near processors", device.local_cpus.clone()),
+        named("near CPUs", device.local_cpus.clone()),
     ];
     words(&parts.into_iter().flatten().collect::<Vec<_>>(), ", ")
 }

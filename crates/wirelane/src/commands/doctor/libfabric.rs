@@ -98,11 +98,11 @@ fn ask(file: Option<PathBuf>, calls: Calls) -> Result<Answer, Failure> {
     let waiting = || "asking libfabric…".to_owned();
     let answer = within(LIMIT, waiting, move || match ofi::survey(file.as_deref()) {
         Ok(survey) => Answer::Here(here(&survey, &calls)),
-        Err(off) => Answer::Off { reason: off.to_string(), remedy: off.remedy().to_owned() },
+        Err(off) => Answer::Off { reason: off.to_string(), fix: off.fix().to_owned() },
     })?;
     Ok(answer.unwrap_or_else(|| Answer::Off {
         reason: format!("it has not answered within {} s", LIMIT.as_secs()),
-        remedy: "see where `fi_info -t FI_EP_RDM` hangs, and what the kernel's log says".to_owned(),
+        fix: "see where `fi_info -t FI_EP_RDM` hangs, and what the kernel's log says".to_owned(),
     }))
 }
 

@@ -53,7 +53,7 @@ pub(super) fn of_finding(finding: &Finding, paint: Paint) -> String {
         return text;
     }
     text.push_str(&paragraph("    why:  ", finding.why));
-    for (number, line) in finding.remedy.iter().enumerate() {
+    for (number, line) in finding.fix.iter().enumerate() {
         text.push_str(&paragraph(if number == 0 { "    fix:  " } else { "          " }, line));
     }
     text.push('\n');
@@ -157,7 +157,7 @@ fn list(items: &[Item], paint: Paint) -> String {
     let (done, undone, unknown) =
         (count(State::Done), count(State::NotDone), count(State::CannotTell));
     text.push_str(&format!(
-        "{done} done, {undone} not done, {unknown} cannot be told; `wirelane doctor` has remedies\n"
+        "{done} done, {undone} not done, {unknown} cannot be told; `wirelane doctor` has fixes\n"
     ));
     text
 }

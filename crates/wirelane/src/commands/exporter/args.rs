@@ -61,7 +61,7 @@ pub(crate) struct ExporterArgs {
     #[arg(long)]
     no_gpu: bool,
 
-    /// Leave out processors and memory
+    /// Leave out CPUs and memory
     #[arg(long)]
     no_host: bool,
 

@@ -69,7 +69,7 @@ pub(crate) struct ServeArgs {
     #[arg(value_parser = clap::value_parser!(u8).range(1..=16))]
     domains: Option<u8>,
 
-    /// How many threads serve links (default: as many as there are processors)
+    /// How many threads serve links (default: as many as there are CPUs)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     workers: Option<u16>,
 

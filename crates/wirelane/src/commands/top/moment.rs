@@ -53,11 +53,11 @@ pub(super) struct GpuMoment {
     pub(super) nvlink_transmit_bytes_per_second: Option<f64>,
 }
 
-/// Processors and memory.
+/// CPUs and memory.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct UsageMoment {
     pub(super) cpus: Option<u32>,
-    /// Part of all processors' time in which they did something.
+    /// Part of all CPUs' time in which they did something.
     pub(super) cpu_busy: Option<f64>,
     pub(super) load1: Option<f64>,
     pub(super) memory_total_bytes: Option<u64>,

@@ -112,7 +112,7 @@ fn told(finding: &Finding, question: &Question) -> Vec<String> {
     lines.extend(read.map(|Evidence { source, value }| format!("  read: {source}: {value}")));
     if *verdict != Verdict::Ok {
         lines.push(format!("  why:  {}", finding.why));
-        lines.extend(finding.remedy.iter().map(|line| format!("  fix:  {line}")));
+        lines.extend(finding.fix.iter().map(|line| format!("  fix:  {line}")));
     }
     lines.push(String::new());
     lines

@@ -11,7 +11,7 @@ use serde::Serialize;
 pub(crate) struct Matrix {
     /// The machine's name, if it tells.
     pub(crate) host: Option<String>,
-    /// The processors of each NUMA node.
+    /// The CPUs of each NUMA node.
     pub(crate) numa_nodes: BTreeMap<u32, String>,
     pub(crate) gpus: Vec<Gpu>,
     pub(crate) nics: Vec<Nic>,

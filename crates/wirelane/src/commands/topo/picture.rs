@@ -145,7 +145,7 @@ fn groups(matrix: &Matrix) -> BTreeMap<u32, BTreeMap<String, Below>> {
 
 fn node_name(matrix: &Matrix, numa: u32) -> String {
     match matrix.numa_nodes.get(&numa) {
-        Some(cpus) => format!("NUMA {numa} · processors {cpus}"),
+        Some(cpus) => format!("NUMA {numa} · CPUs {cpus}"),
         None if numa == u32::MAX => "NUMA node unknown".to_owned(),
         None => format!("NUMA {numa}"),
     }

@@ -1,4 +1,4 @@
-//! How much processor time the store has used: by its own word over HTTP, or from /proc where it runs here.
+//! How much CPU time the store has used: by its own word over HTTP, or from /proc where it runs here.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -56,7 +56,7 @@ pub(crate) struct BenchArgs {
     #[arg(long)]
     pub(super) fill_only: bool,
 
-    /// Where the store serves HTTP: its processor time is read there [default: from /proc, if it runs here]
+    /// Where the store serves HTTP: its CPU time is read there [default: from /proc, if it runs here]
     #[arg(long, value_name = "URL")]
     pub(super) http: Option<HttpUrl>,
 

@@ -112,7 +112,7 @@ pub(super) fn mix(number: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// How many places pieces may begin at: few enough that the sheet stays in a processor's first caches.
+/// How many places pieces may begin at: few enough that the sheet stays in a CPU's first caches.
 const PLACES: usize = 16 << 10;
 /// What is compared at once.
 const PIECE: usize = 4 << 10;

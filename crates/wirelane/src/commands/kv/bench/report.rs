@@ -79,7 +79,7 @@ impl Report {
         let Latency { p50, p99, p999, max } = &self.latency_us;
         let size = size::shown(self.value_size);
         let cpu = self.server_cpu_s.map_or(String::new(), |spent| {
-            format!("; the store's processors were busy for {spent:.2} s")
+            format!("; the store's CPUs were busy for {spent:.2} s")
         });
         format!(
             "{op} of {size}, {depth} at a time by {clients} clients, {keys} keys {dist}, by {transport} \

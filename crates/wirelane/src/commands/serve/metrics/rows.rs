@@ -112,7 +112,7 @@ rows! {
     // The process.
     BUILD = gauge("build_info", "", "1, with the version");
     RESIDENT = gauge("process_resident_memory_bytes", "bytes", "Memory of this process that is there");
-    CPU = counter("process_cpu_seconds_total", "seconds", "Processor time");
+    CPU = counter("process_cpu_seconds_total", "seconds", "CPU time");
     DESCRIPTORS = gauge("process_open_fds", "", "Open descriptors");
     DESCRIPTORS_MAX = gauge("process_max_fds", "", "How many there may be");
     THREADS = gauge("process_threads", "", "Threads");

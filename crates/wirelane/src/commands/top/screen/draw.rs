@@ -101,7 +101,7 @@ fn every(every: std::time::Duration) -> String {
     }
 }
 
-/// Processors and memory; the peer; what is gone or could not be told.
+/// CPUs and memory; the peer; what is gone or could not be told.
 fn about_machine(look: Look, moment: &Moment, width: u16) -> Vec<Line<'static>> {
     let mut lines = vec![Line::from(usage(look, &moment.usage, width))];
     if let Some(probe) = &moment.probe {
