@@ -46,7 +46,7 @@ fn a_command_runs_as_on_a_whole_linux_and_its_exit_code_comes_back() {
         ip netns exec room ip link set lo up
         wire delay 0 1ms
         wire show | grep -q 'delay 1ms'
-        wire mend 0
+        wire repair 0
         modprobe nfsd
         test -x "$(command -v wirelane)"
         exit 7

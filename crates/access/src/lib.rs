@@ -108,7 +108,7 @@ impl Access {
     }
 
     /// Others sign certificates from now on, if this is another number: who came by one must come again, and what
-    /// was promised to one is taken back.
+    /// was promised to one is revoked.
     pub fn trust(&self, authority: u64) {
         let mut rules = self.lock();
         if std::mem::replace(&mut rules.authority, authority) != authority {

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 pub enum Phase {
     /// Everybody is served.
     Serving,
-    /// What is under way is finished; nothing is begun, and who asks is told so.
+    /// What is in flight is finished; nothing is begun, and who asks is told so.
     Draining,
     /// Everything ends.
     Stopping,

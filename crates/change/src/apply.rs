@@ -15,8 +15,8 @@ pub struct Applied {
 }
 
 /// Makes the steps of a plan that are not so already. Everything is read first, and refused if something could
-/// not be taken back; each change is in the journal before it is made; if one fails, those made before it are
-/// taken back. `now` is in seconds since 1970.
+/// not be reverted; each change is in the journal before it is made; if one fails, those made before it are
+/// reverted. `now` is in seconds since 1970.
 pub fn apply(machine: &Machine, plan: &Plan, command: &str, now: u64) -> Result<Applied, Error> {
     let (applied, to_do) = sort(machine, plan)?;
     if to_do.is_empty() {
@@ -120,7 +120,7 @@ fn take_back(
     }
     if stuck.is_empty() {
         return Error::failed(format!(
-            "{error}. Everything was taken back; `--skip {item}` does the rest without it"
+            "{error}. Everything was reverted; `--skip {item}` does the rest without it"
         ));
     }
     Error::failed(format!(

@@ -31,7 +31,7 @@ impl Journal {
         })?;
         let history = load(&mut file)?;
         // A piece of a line at the end would spoil the next one.
-        file.set_len(history.whole as u64).map_err(|error| Error::call("mend", PATH, error))?;
+        file.set_len(history.whole as u64).map_err(|error| Error::call("repair", PATH, error))?;
         Ok(Journal { file, entries: history.entries, at })
     }
 
@@ -68,7 +68,7 @@ impl Journal {
         Ok(())
     }
 
-    /// A change was taken back.
+    /// A change was reverted.
     pub(super) fn reverted(&mut self, id: u64, why: &str) -> Result<(), Error> {
         self.add(id, Event::Reverted { why: why.to_owned() })?;
         let at = self.at;

@@ -1,4 +1,4 @@
-//! Changes to a machine: planned, shown as a diff, made, written down in one journal, and taken back.
+//! Changes to a machine: planned, shown as a diff, made, written down in one journal, and reverted.
 //!
 //! A [`Target`] is a thing on a machine that can be read, set and set back; a [`State`] is what it was or shall
 //! be; a [`Change`] is both. A [`Plan`] is changes with their reasons, and advice for what is better done by a

@@ -2,7 +2,7 @@
 //!
 //! What a package brings along is found out before anything is installed, so that the journal knows it and taking
 //! back removes exactly that. Nothing is ever removed that others need, and nothing is replaced by another version,
-//! since that could not be taken back.
+//! since that could not be reverted.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -150,7 +150,7 @@ fn rehearse_install(names: &[String]) -> Result<BTreeSet<String>, Error> {
     let told = |what: &str, names: &BTreeSet<String>| {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         Error::refused(format!(
-            "installing would {what} {}, which could not be taken back",
+            "installing would {what} {}, which could not be reverted",
             names.join(" ")
         ))
     };

@@ -22,7 +22,7 @@ pub struct Step {
     pub why: String,
     /// What.
     pub change: Change,
-    /// Whether it was ever made and taken back on the hardware that it is for.
+    /// Whether it was ever made and reverted on the hardware that it is for.
     pub proven: bool,
 }
 
@@ -46,7 +46,7 @@ pub enum Outlook {
     From(State),
     /// Only the running machine has it, and this is a tree.
     LiveOnly,
-    /// It cannot be read, and so could not be taken back.
+    /// It cannot be read, and so could not be reverted.
     Unreadable(Error),
 }
 

@@ -46,7 +46,7 @@ fn register(tree: &Tree, pci: &str) -> Result<(u64, u16), Error> {
     found().ok_or_else(|| {
         let why =
             if config.len() <= 64 { "only root reads all of it" } else { "it has no PCIe part" };
-        Error::failed(format!("{}: {why}, so it could not be taken back", file(pci)))
+        Error::failed(format!("{}: {why}, so it could not be reverted", file(pci)))
     })
 }
 

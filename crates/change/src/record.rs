@@ -25,7 +25,7 @@ pub(super) enum Event {
     Planned(Box<Planned>),
     /// It was made.
     Done,
-    /// It was taken back, or had nothing left to take back.
+    /// It was reverted, or had nothing left to revert.
     Reverted {
         /// Why.
         why: String,
@@ -67,7 +67,7 @@ pub struct Entry {
     pub planned: Planned,
     /// Whether it was made to the end.
     pub done: bool,
-    /// When and why it was taken back.
+    /// When and why it was reverted.
     pub reverted: Option<(u64, String)>,
 }
 
@@ -133,7 +133,7 @@ impl Entry {
     }
 
     /// Whether the machine was started again since, and what was set is not so any more. What a file of ours has set
-    /// again is in force, and can be taken back.
+    /// again is in force, and can be reverted.
     pub(super) fn is_gone_with_restart(&self, machine: &Machine, now: &State) -> bool {
         let Planned { boot, change, .. } = &self.planned;
         !change.target.survives_restart()

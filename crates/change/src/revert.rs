@@ -7,7 +7,7 @@ use super::{Entry, Error, Journal, Machine, Standing, State, Target, before_and_
 /// Which changes to take back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pick {
-    /// All that were not taken back yet.
+    /// All that were not reverted yet.
     All,
     /// Those of the last command that still has some.
     Last,
@@ -27,17 +27,17 @@ pub struct Outcome {
     pub fate: Fate,
 }
 
-/// What became of a change that should be taken back.
+/// What became of a change that should be reverted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "fate", content = "why", rename_all = "snake_case")]
 pub enum Fate {
-    /// It was taken back; in a rehearsal, it would be.
-    TakenBack(String),
+    /// It was reverted; in a rehearsal, it would be.
+    Reverted(String),
     /// There was nothing to take back.
     Nothing(String),
     /// It was left alone: somebody has changed it since.
     Left(String),
-    /// It could not be taken back.
+    /// It could not be reverted.
     Failed(String),
 }
 
@@ -88,7 +88,7 @@ pub fn revert(
                 Some(journal) => take_back(machine, journal, entry, &now)?,
                 None => {
                     rehearsed.set(entry);
-                    Fate::TakenBack(before_and_after(&now, &entry.planned.before))
+                    Fate::Reverted(before_and_after(&now, &entry.planned.before))
                 }
             },
         };
@@ -98,7 +98,7 @@ pub fn revert(
 }
 
 impl Pick {
-    /// The changes that are meant and not taken back yet, the oldest first.
+    /// The changes that are meant and not reverted yet, the oldest first.
     fn from(&self, entries: &[Entry]) -> Result<Vec<Entry>, Error> {
         let standing = entries.iter().filter(|entry| entry.reverted.is_none());
         let picked: Vec<Entry> = match self {
@@ -159,7 +159,7 @@ fn plan(
     })
 }
 
-/// Failing here stops no other change from being taken back; a journal that cannot be written does.
+/// Failing here stops no other change from being reverted; a journal that cannot be written does.
 fn take_back(
     machine: &Machine,
     journal: &mut Journal,
@@ -169,7 +169,7 @@ fn take_back(
     match set_back(machine, entry) {
         Ok(()) => {
             journal.reverted(entry.id, "revert")?;
-            Ok(Fate::TakenBack(before_and_after(now, &entry.planned.before)))
+            Ok(Fate::Reverted(before_and_after(now, &entry.planned.before)))
         }
         Err(error) => Ok(Fate::Failed(error.to_string())),
     }

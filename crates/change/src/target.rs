@@ -154,7 +154,7 @@ impl Change {
         Change { target: Target::Nfsd { port, dirs }, wanted: nfsd::wanted() }
     }
 
-    /// A file system that is mounted, and carried that way: `rdma` or `tcp`.
+    /// A file system that is mounted, and by which transport: `rdma` or `tcp`.
     pub fn mount(source: &str, point: &str, options: &str, way: &str) -> Change {
         let target = Target::Mount {
             source: source.to_owned(),
@@ -351,7 +351,7 @@ fn read_kept_file(tree: &Tree, path: &str) -> Result<State, Error> {
 fn value<T>(path: &str, seen: Seen<T>) -> Result<T, Error> {
     let why = seen.why_not().unwrap_or_default();
     seen.into_value()
-        .ok_or_else(|| Error::failed(format!("{path} {why}, so it could not be taken back")))
+        .ok_or_else(|| Error::failed(format!("{path} {why}, so it could not be reverted")))
 }
 
 /// Loaded, or part of the kernel itself.

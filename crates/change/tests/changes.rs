@@ -1,4 +1,4 @@
-//! Changes made in a tree and taken back.
+//! Changes made in a tree and reverted.
 #![allow(missing_docs, reason = "a test")]
 
 use std::collections::BTreeMap;
@@ -114,10 +114,10 @@ fn everything_is_as_it_was_after_revert() {
     assert_eq!(tree.standings(), [Standing::InForce, Standing::InForce, Standing::InForce]);
 
     let fates = tree.revert(Pick::Last, false);
-    assert!(fates.iter().all(|fate| matches!(fate, Fate::TakenBack(_))), "{fates:?}");
+    assert!(fates.iter().all(|fate| matches!(fate, Fate::Reverted(_))), "{fates:?}");
     assert_eq!(tree.contents(), before, "files, rights and folders");
     assert_eq!(tree.standings(), [Standing::Reverted, Standing::Reverted, Standing::Reverted]);
-    assert!(tree.revert(Pick::All, false).is_empty(), "nothing is left to take back");
+    assert!(tree.revert(Pick::All, false).is_empty(), "nothing is left to revert");
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_step_that_fails_takes_the_others_back() {
     let error = apply(&tree.machine, &changes, "tune apply", 1).expect_err("fails");
     assert!(!error.is_refusal());
     let text = error.to_string();
-    assert!(text.contains("Everything was taken back") && text.contains("--skip bad"), "{text}");
+    assert!(text.contains("Everything was reverted") && text.contains("--skip bad"), "{text}");
     assert_eq!(tree.contents(), before);
 }
 
@@ -174,8 +174,8 @@ fn what_somebody_changed_since_is_left_unless_forced() {
     let fates = tree.revert(Pick::All, false);
     assert!(matches!(&fates[2], Fate::Left(why) if why.contains("9000 → 4200")), "{fates:?}");
     assert_eq!(tree.text(MTU), "4200\n");
-    assert!(!tree.path(LIMITS).exists(), "the others are taken back");
-    assert!(matches!(tree.revert(Pick::Numbers(vec![1]), true)[0], Fate::TakenBack(_)));
+    assert!(!tree.path(LIMITS).exists(), "the others are reverted");
+    assert!(matches!(tree.revert(Pick::Numbers(vec![1]), true)[0], Fate::Reverted(_)));
     assert_eq!(tree.text(MTU), "1500\n");
 }
 
@@ -195,12 +195,12 @@ fn an_old_file_comes_back_though_its_folder_went() {
     apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
     fs::remove_dir_all(tree.path("/etc/sysctl.d")).expect("is there");
     assert!(matches!(tree.revert(Pick::Numbers(vec![3]), false)[0], Fate::Left(_)));
-    assert!(matches!(tree.revert(Pick::Numbers(vec![3]), true)[0], Fate::TakenBack(_)));
+    assert!(matches!(tree.revert(Pick::Numbers(vec![3]), true)[0], Fate::Reverted(_)));
     assert_eq!(tree.text("/etc/sysctl.d/90-wirelane.conf"), "older\n");
 }
 
 #[test]
-fn two_runs_over_the_same_thing_are_taken_back_newest_first() {
+fn two_runs_over_the_same_thing_are_reverted_newest_first() {
     let tree = Tree::new();
     let set = |value: &str| {
         apply(&tree.machine, &plan([Change::value(MTU, value)]), "tune apply", 1).expect("applies");
@@ -211,7 +211,7 @@ fn two_runs_over_the_same_thing_are_taken_back_newest_first() {
     let rehearsal = Manner { force: false, rehearse: true };
     let told = revert(&tree.machine, &Pick::All, rehearsal, 2).expect("rehearses");
     assert_eq!(told.iter().map(|outcome| outcome.id).collect::<Vec<_>>(), [2, 1]);
-    assert!(told.iter().all(|outcome| matches!(outcome.fate, Fate::TakenBack(_))), "{told:?}");
+    assert!(told.iter().all(|outcome| matches!(outcome.fate, Fate::Reverted(_))), "{told:?}");
     assert_eq!(tree.text(MTU), "9000\n", "a rehearsal changes nothing");
     tree.revert(Pick::Last, false);
     assert_eq!(tree.text(MTU), "4200\n");
@@ -220,7 +220,7 @@ fn two_runs_over_the_same_thing_are_taken_back_newest_first() {
 }
 
 #[test]
-fn a_run_that_was_cut_off_is_taken_back() {
+fn a_run_that_was_cut_off_is_reverted() {
     let tree = Tree::new();
     let before = tree.contents();
     apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
@@ -274,7 +274,7 @@ fn links_lead_nowhere_outside_of_the_tree() {
     symlink(outside.path(), tree.path("/etc/security/limits.d")).expect("a link");
     symlink(outside.path().join("mtu"), tree.path("/sys/mtu")).expect("a link");
     let error = apply(&tree.machine, &usual(), "tune apply", 1).expect_err("leads out");
-    assert!(error.to_string().contains("Everything was taken back"), "{error}");
+    assert!(error.to_string().contains("Everything was reverted"), "{error}");
     assert!(apply(&tree.machine, &plan([Change::value("/sys/mtu", "9000")]), "t", 1).is_err());
     assert_eq!(fs::read_to_string(outside.path().join("mtu")).expect("a file"), "1500\n");
     assert_eq!(fs::read_dir(outside.path()).expect("a folder").count(), 1);
@@ -328,7 +328,7 @@ fn a_snapshot_can_be_planned_for_and_not_changed() {
 }
 
 #[test]
-fn what_a_file_of_ours_set_again_after_a_restart_is_taken_back_too() {
+fn what_a_file_of_ours_set_again_after_a_restart_is_reverted_too() {
     let tree = Tree::new();
     apply(&tree.machine, &plan([Change::value(MTU, "9000")]), "tune apply", 1).expect("applies");
     let (journal, lines) = tree.journal();
@@ -336,12 +336,12 @@ fn what_a_file_of_ours_set_again_after_a_restart_is_taken_back_too() {
         lines.iter().map(|line| line.replace("\"boot\":null", "\"boot\":\"earlier\"")).collect();
     fs::write(&journal, lines.join("\n") + "\n").expect("a file");
     assert_eq!(tree.standings(), [Standing::InForce]);
-    assert!(matches!(tree.revert(Pick::All, false)[..], [Fate::TakenBack(_)]));
+    assert!(matches!(tree.revert(Pick::All, false)[..], [Fate::Reverted(_)]));
     assert_eq!(tree.text(MTU), "1500\n");
 }
 
 #[test]
-fn what_is_gone_keeps_nothing_else_from_being_taken_back() {
+fn what_is_gone_keeps_nothing_else_from_being_reverted() {
     let tree = Tree::new();
     let cpus: Vec<String> = (0..3).map(|cpu| format!("/sys/devices/cpu{cpu}")).collect();
     cpus.iter().for_each(|cpu| fs::write(tree.path(cpu), "powersave\n").expect("a file"));
@@ -349,7 +349,7 @@ fn what_is_gone_keeps_nothing_else_from_being_taken_back() {
     apply(&tree.machine, &plan([change]), "tune apply", 1).expect("applies");
     fs::remove_file(tree.path(&cpus[1])).expect("a file");
     assert_eq!(tree.standings(), [Standing::InForce]);
-    assert!(matches!(tree.revert(Pick::All, false)[..], [Fate::TakenBack(_)]));
+    assert!(matches!(tree.revert(Pick::All, false)[..], [Fate::Reverted(_)]));
     assert_eq!([tree.text(&cpus[0]), tree.text(&cpus[2])], ["powersave\n", "powersave\n"]);
 }
 

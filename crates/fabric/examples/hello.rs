@@ -1,5 +1,5 @@
 //! Two processes, one lane: `hello shm serve` in one terminal, `hello shm` in another; or tcp, or verbs.
-//! Offers and regions are carried by a TCP connection here; any way will do.
+//! Offers and regions go over a TCP connection here; any way will do.
 
 use std::error::Error;
 use std::net::{TcpListener, TcpStream};

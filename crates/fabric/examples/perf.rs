@@ -2,8 +2,8 @@
 //!
 //! `perf LANE TEST SIZE ROUNDS [DEVICE PEER-DEVICE]` prints one number: microseconds for one way
 //! (`write_lat`, the peer watches its memory; `imm_lat`, the peer waits for the number; `send_lat`, for the
-//! message) or MB per second (`write_bw`); nanoseconds for an operation, sixteen under way (`write_16`);
-//! microseconds for a request of 128 bytes that is answered by a write of SIZE with a number, one under way
+//! message) or MB per second (`write_bw`); nanoseconds for an operation, sixteen in flight (`write_16`);
+//! microseconds for a request of 128 bytes that is answered by a write of SIZE with a number, one in flight
 //! (`rpc_lat`) or sixteen (`rpc_16`). `idle` sleeps ROUNDS seconds as a connected pair and prints the share of a core it used,
 //! in percent. Lanes: shm, tcp, tcp-encrypted, verbs; libfabric's providers: ofi-tcp, ofi-shm, ofi-verbs; and links over
 //! some: link-shm, link-tcp, link-verbs, link-ofi.
@@ -311,7 +311,7 @@ impl End {
         self.one.len() - before
     }
 
-    /// What one operation costs, sixteen under way.
+    /// What one operation costs, sixteen in flight.
     fn rate(&mut self, run: &Run) -> f64 {
         for _ in 0..16 {
             self.ops.push_back(self.write(run.size));
@@ -322,7 +322,7 @@ impl End {
         begun.elapsed().as_nanos() as f64 / run.rounds as f64
     }
 
-    /// Keeps as many writes under way as other programs do.
+    /// Keeps as many writes in flight as other programs do.
     fn bandwidth(&mut self, run: &Run) -> f64 {
         let depth = if run.lane.ends_with("verbs") { VERBS_DEPTH } else { DEPTH };
         for _ in 0..depth {
@@ -336,18 +336,18 @@ impl End {
 
     fn stream(&mut self, rounds: u64) {
         let (mut posted, mut over) = (0, 0);
-        let mut resting = VecDeque::new();
+        let mut waiting = VecDeque::new();
         while over < rounds {
             while posted < rounds && !self.ops.is_empty() {
-                resting.extend(self.ops.drain(..));
+                waiting.extend(self.ops.drain(..));
                 let most = (rounds - posted) as usize;
-                self.ops.extend(resting.drain(..most.min(resting.len())));
+                self.ops.extend(waiting.drain(..most.min(waiting.len())));
                 posted += self.lane.post(&mut self.ops) as u64;
             }
             over += self.lane.poll(&mut self.done) as u64;
             self.recycle();
         }
-        self.ops.append(&mut resting);
+        self.ops.append(&mut waiting);
     }
 
     fn idle(&mut self, run: &Run) -> f64 {
@@ -371,7 +371,7 @@ impl End {
         drop(over);
     }
 
-    /// Lets what is still under way end.
+    /// Lets what is still in flight end.
     fn settle(&mut self) {
         let until = Instant::now() + Duration::from_millis(50);
         while Instant::now() < until {
@@ -470,10 +470,10 @@ fn ofi(provider: &str, device: Option<&String>) -> Outcome<Box<dyn Fabric>> {
 }
 
 const LIMIT: Duration = Duration::from_secs(20);
-/// A request, and how many are under way in `rpc_16`.
+/// A request, and how many are in flight in `rpc_16`.
 const REQUEST: usize = 128;
 const SEVERAL: usize = 16;
-/// As many operations under way as ucx_perftest keeps by default.
+/// As many operations in flight as ucx_perftest keeps by default.
 const DEPTH: usize = 32;
 /// As many as perftest does.
 const VERBS_DEPTH: usize = 128;

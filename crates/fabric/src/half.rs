@@ -22,7 +22,7 @@ pub trait Fabric: Send + Sync {
     }
 
     /// Ends what [`Fabric::attach`] began: lanes of this fabric refuse the region from now on, and so does
-    /// its device what peers ask of it. What is under way in its memory may fail, and the lane with it; so
+    /// its device what peers ask of it. What is in flight in its memory may fail, and the lane with it; so
     /// detach when the fabric's lanes are gone, or do not use the region.
     fn detach(&self, _region: &Region) {}
 
@@ -32,7 +32,7 @@ pub trait Fabric: Send + Sync {
 
 /// One end of a lane that is not connected yet.
 pub trait Half: Send {
-    /// What the other end must know: to be carried there by the caller, kept from others.
+    /// What the other end must know: to be sent there by the caller, kept from others.
     fn offer(&self) -> Vec<u8>;
 
     /// Connects with the other end, which does the same with our offer, within a time limit.

@@ -69,7 +69,7 @@ pub trait Lane: Send {
     fn fd(&self) -> BorrowedFd<'_>;
 
     /// Ends the lane: a peer of ours cannot reach our memory through it any more (a hostile one keeps what
-    /// it has mapped over `shm`), and everything under way comes back from [`Lane::poll`].
+    /// it has mapped over `shm`), and everything in flight comes back from [`Lane::poll`].
     fn close(&mut self);
 }
 
@@ -88,7 +88,7 @@ pub struct Caps {
     pub max_message: usize,
     /// Into how many pieces one operation's memory may be scattered.
     pub max_pieces: usize,
-    /// How many operations may be under way, receives apart.
+    /// How many operations may be in flight, receives apart.
     pub depth: usize,
     /// How many receives may be posted.
     pub receives: usize,

@@ -6,7 +6,7 @@ use std::slice;
 use crate::region::Slice;
 use crate::remote::Target;
 
-/// One operation. While it is under way the lane owns it, and with it the memory it uses; it comes
+/// One operation. While it is in flight the lane owns it, and with it the memory it uses; it comes
 /// back in its [`Completion`].
 ///
 /// So memory in flight cannot be used for another operation by mistake:
@@ -280,7 +280,7 @@ pub enum Done {
 }
 
 /// Why an operation failed. After all but [`Failure::Unsupported`] the lane is dead: everything
-/// under way comes back, and so does everything posted later.
+/// in flight comes back, and so does everything posted later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Failure {
     /// The lane cannot do this, see [`Caps`](crate::Caps); nothing was sent and the lane goes on.

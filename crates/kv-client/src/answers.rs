@@ -3,7 +3,7 @@
 use crate::flights::Outcome;
 
 /// Rows by the low half of their tokens. Asking, answering and taking are a few loads and stores: no hashing,
-/// and no allocation once there are as many rows as are under way at a time.
+/// and no allocation once there are as many rows as are in flight at a time.
 #[derive(Default)]
 pub(crate) struct Answers {
     rows: Vec<Row>,

@@ -380,7 +380,7 @@ impl Client {
                 done => return done,
             };
             let deadline = *deadline.get_or_insert_with(|| self.deadline());
-            // Nothing is under way that could give something back.
+            // Nothing is in flight that could give something back.
             let stuck = error.kind() == Kind::Busy && self.core.is_still();
             if stuck || Instant::now() >= deadline {
                 self.core.give_up_unsent();

@@ -134,7 +134,7 @@ impl Core {
         }
         let Some(line) = &mut self.line else { return Err(self.not_connected()) };
         if line.is_full() {
-            let text = "ask the store: as much is under way as it takes — take answers first";
+            let text = "ask the store: as much is in flight as it takes — take answers first";
             return Err(Error::new(Kind::Busy, text));
         }
         let launched = line.launch(&mut self.outbox);
@@ -188,7 +188,7 @@ impl Core {
         any
     }
 
-    /// The line is gone; what was under way waits for the next.
+    /// The line is gone; what was in flight waits for the next.
     fn lose(&mut self, error: Error) {
         self.lost_line = self.line.take();
         self.lost = Some(error);
@@ -246,7 +246,7 @@ impl Core {
             let region = line.link_mut().grant(region)?.to_bytes();
             line.say(&Grant { number: *number, region }.to_bytes())?;
         }
-        // Together: what is under way belongs to the session that is called by next time. One that is new does not know of
+        // Together: what is in flight belongs to the session that is called by next time. One that is new does not know of
         // it, and who took it for known would have it done once more.
         self.session = Some(line.welcome.session);
         line.resume(std::mem::take(&mut self.orphans), &mut self.early);
@@ -299,7 +299,7 @@ impl Core {
         !self.outbox.is_empty()
     }
 
-    /// Whether nothing is under way that could give landing memory back.
+    /// Whether nothing is in flight that could give landing memory back.
     pub(crate) fn is_still(&self) -> bool {
         self.orphans.is_empty()
             && self.early.is_empty()

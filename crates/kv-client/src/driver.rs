@@ -138,7 +138,7 @@ impl Driver {
         loop {
             let mut busy = self.take_asks();
             busy |= self.ask_again();
-            // As much is under way as the store takes: answers make room.
+            // As much is in flight as the store takes: answers make room.
             let _ = self.core.flush();
             busy |= self.deliver();
             if !self.core.is_connected() {

@@ -1,4 +1,4 @@
-//! Batches under way, and what came of them.
+//! Batches in flight, and what came of them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::landing::Lease;
 use crate::outbox::Call;
 use crate::value::{Facts, Value};
 
-/// Batches under way, by their tags.
+/// Batches in flight, by their tags.
 #[derive(Default)]
 pub(crate) struct Flights {
     rows: Vec<Option<Flight>>,
@@ -118,7 +118,7 @@ impl Flight {
             let begin = self.lease.offset();
             let into = self.lease.landing().region().slice(begin + at..begin + next);
             if !borrow(answer.handle, &into) {
-                return Err(Unlanded::TakenBack);
+                return Err(Unlanded::Revoked);
             }
             at = next.next_multiple_of(LINE);
         }
@@ -151,7 +151,7 @@ impl Flight {
 pub(crate) enum Unlanded {
     Nonsense(&'static str),
     /// What was lent is the store's again: the link is over.
-    TakenBack,
+    Revoked,
 }
 
 /// What an answer says of the value.

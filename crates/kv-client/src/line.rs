@@ -1,4 +1,4 @@
-//! The line to a store: a link, what is under way on it, and what comes back.
+//! The line to a store: a link, what is in flight on it, and what comes back.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::BorrowedFd;
@@ -124,7 +124,7 @@ impl Line {
         &mut self.link
     }
 
-    /// Whether no batch more may be under way.
+    /// Whether no batch more may be in flight.
     pub(crate) fn is_full(&self) -> bool {
         self.flights.len() >= usize::from(self.welcome.limits.batches) || self.flights.is_closing()
     }
@@ -272,10 +272,10 @@ impl Line {
             if !rounds.is_multiple_of(GLANCE) {
                 continue;
             }
-            let under_way = self.flights.len();
+            let in_flight = self.flights.len();
             self.poll(give)?;
             let waited = begun.elapsed();
-            if self.flights.len() != under_way || waited >= limit {
+            if self.flights.len() != in_flight || waited >= limit {
                 return Ok(true);
             }
             if !linger(waited) {
@@ -355,7 +355,7 @@ impl Line {
         self.link.fd()
     }
 
-    /// Ends it, and gives out what was under way: nobody writes to the landing any more.
+    /// Ends it, and gives out what was in flight: nobody writes to the landing any more.
     pub(crate) fn close(self) -> Flights {
         let Line { link, flights, .. } = self;
         drop(link);
@@ -380,7 +380,7 @@ fn closing() -> Error {
 fn unlanded(why: Unlanded) -> Error {
     match why {
         Unlanded::Nonsense(why) => Error::new(Kind::Nonsense, format!("the store's answer: {why}")),
-        Unlanded::TakenBack => {
+        Unlanded::Revoked => {
             Error::new(Kind::Gone, "the store took back what it had lent, before it was read")
         }
     }

@@ -51,7 +51,7 @@ impl Outbox {
         self.calls.push(Call { token, packed, writes, _lease: lease });
     }
 
-    /// Its calls, which are under way from now on; it has room for others instead.
+    /// Its calls, which are in flight from now on; it has room for others instead.
     pub(crate) fn empty(&mut self, room: Vec<Call>) -> Vec<Call> {
         self.bytes.clear();
         self.packed = 0;

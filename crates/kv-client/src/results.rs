@@ -170,7 +170,7 @@ pub(crate) fn refusal(answer: &Answer, what: impl FnOnce() -> String) -> Error {
         Status::TooManyHandles => {
             (Kind::Busy, "too many values are being read or written in pieces".to_owned())
         }
-        Status::Forgotten | Status::UnderWay => {
+        Status::Forgotten | Status::InFlight => {
             let why = "the store cannot tell whether it was done — look before doing it again";
             (Kind::Unknown, why.to_owned())
         }

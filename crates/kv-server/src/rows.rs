@@ -1,4 +1,4 @@
-//! Rows with numbers that stay: what is under way, by the number that its completion brings back.
+//! Rows with numbers that stay: what is in flight, by the number that its completion brings back.
 
 pub(crate) struct Rows<T> {
     rows: Vec<Option<T>>,

@@ -68,8 +68,8 @@ fn values_go_by_verbs_then_by_tcp_and_by_verbs_again() {
     wire(&["cut", "1"]);
     exercise(&mut client, 2);
     assert_eq!(client.explain().unwrap().lane, Some("tcp"));
-    wire(&["mend", "0"]);
-    wire(&["mend", "1"]);
+    wire(&["repair", "0"]);
+    wire(&["repair", "1"]);
     until_by_verbs(&mut client);
     exercise(&mut client, 4);
     drop(client);

@@ -136,7 +136,7 @@ impl Track {
         })
     }
 
-    /// Lets messages come: as many as the other end has under way, and as many again on their heels.
+    /// Lets messages come: as many as the other end has in flight, and as many again on their heels.
     pub(crate) fn receive(&mut self, plan: &Plan) {
         let most = self.lane.caps().receives.min(2 * plan.depth as usize);
         let places = (0..most).map(|place| place % plan.slots() * plan.stride() as usize);

@@ -1,4 +1,4 @@
-//! One operation under way: the hot loops of latency.
+//! One operation in flight: the hot loops of latency.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Many operations under way: the hot loop of bandwidth and rate.
+//! Many operations in flight: the hot loop of bandwidth and rate.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -20,9 +20,9 @@ pub(crate) struct Streamed {
     pub(crate) received: u64,
 }
 
-/// One lane's operations that wait to be posted, and when those under way were, in ticks.
+/// One lane's operations that wait to be posted, and when those in flight were, in ticks.
 struct Line {
-    resting: VecDeque<Op>,
+    standby: VecDeque<Op>,
     batch: VecDeque<Op>,
     posted: Vec<u64>,
 }
@@ -41,7 +41,7 @@ pub(crate) fn run(
     // A quarter at a time: a post is over as a whole, and the lane must not run dry meanwhile.
     let batch = plan.depth.div_ceil(4) as usize;
     let begun = Instant::now();
-    let (mut left, mut over, mut under_way, mut received) = (allowed(limit), 0, 0, 0);
+    let (mut left, mut over, mut in_flight, mut received) = (allowed(limit), 0, 0, 0);
     let (mut moved, mut tended) = (begun, begun);
     let mut last = begun;
     loop {
@@ -53,10 +53,10 @@ pub(crate) fn run(
         for (track, line) in tracks.iter_mut().zip(&mut lines) {
             let posted = line.post(track, batch, left);
             left -= posted;
-            under_way += posted;
+            in_flight += posted;
             let ended = line.poll(track, clock)?;
             over += ended.operations;
-            under_way -= ended.operations;
+            in_flight -= ended.operations;
             received += ended.received;
             progress += ended.operations;
         }
@@ -64,7 +64,7 @@ pub(crate) fn run(
             last = Instant::now();
             moved = last;
         }
-        if left == 0 && under_way == 0 {
+        if left == 0 && in_flight == 0 {
             tend(over)?;
             return Ok(Streamed { operations: over, took: last - begun, received });
         }
@@ -93,18 +93,18 @@ struct Ended {
 impl Line {
     fn new(track: &Track, plan: &Plan) -> Result<Line, Error> {
         let depth = track.lane.caps().depth.min(plan.depth as usize);
-        let resting = (0..depth).map(|place| track.op(plan, place)).collect::<Result<_, _>>()?;
-        Ok(Line { resting, batch: VecDeque::new(), posted: vec![0; depth] })
+        let standby = (0..depth).map(|place| track.op(plan, place)).collect::<Result<_, _>>()?;
+        Ok(Line { standby, batch: VecDeque::new(), posted: vec![0; depth] })
     }
 
     /// Posts a batch, if there is one or nothing else to wait for. Says how many.
     #[inline]
     fn post(&mut self, track: &mut Track, most: usize, left: u64) -> u64 {
         let enough = most.min(usize::try_from(left).unwrap_or(usize::MAX));
-        let count = enough.saturating_sub(self.batch.len()).min(self.resting.len());
-        self.batch.extend(self.resting.drain(..count));
+        let count = enough.saturating_sub(self.batch.len()).min(self.standby.len());
+        self.batch.extend(self.standby.drain(..count));
         if self.batch.is_empty() || left == 0 {
-            self.resting.append(&mut self.batch);
+            self.standby.append(&mut self.batch);
             return 0;
         }
         let now = ticks();
@@ -131,7 +131,7 @@ impl Line {
             } else {
                 clock.record(now.saturating_sub(self.posted[op.token as usize]));
                 ended.operations += 1;
-                self.resting.push_back(op);
+                self.standby.push_back(op);
             }
         }
         track.lane.post(&mut receives);

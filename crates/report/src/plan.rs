@@ -17,7 +17,7 @@ pub struct Plan {
     pub transport: Transport,
     /// Bytes of one operation.
     pub size: u64,
-    /// Operations under way on each lane; a latency test has one.
+    /// Operations in flight on each lane; a latency test has one.
     pub depth: u32,
     /// Lanes on each rail: queue pairs, connections.
     pub lanes: u32,
@@ -43,13 +43,13 @@ pub struct Plan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Test {
-    /// Bytes a second, many operations under way.
+    /// Bytes a second, many operations in flight.
     #[serde(rename = "bw")]
     Bandwidth,
     /// How long one takes.
     #[serde(rename = "lat")]
     Latency,
-    /// Operations a second, many under way.
+    /// Operations a second, many in flight.
     Rate,
 }
 
@@ -101,7 +101,7 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// A plan with what users of other programs expect where they say nothing: sixty-four under way, two
+    /// A plan with what users of other programs expect where they say nothing: sixty-four in flight, two
     /// seconds after a short warm-up.
     pub fn new(test: Test, operation: Operation, transport: Transport, size: u64) -> Plan {
         Plan {
@@ -128,13 +128,13 @@ impl Plan {
         match self {
             _ if self.size == 0 => return wrong("a size of 0 moves nothing: take 1 or more"),
             _ if self.depth == 0 || self.depth > MAX_DEPTH => {
-                return wrong("operations under way are 1 to 4096");
+                return wrong("operations in flight are 1 to 4096");
             }
             _ if self.lanes == 0 || self.rails == 0 || self.lanes * self.rails > MAX_LANES => {
                 return wrong("there are 1 to 64 lanes, over all rails");
             }
             _ if self.test == Test::Latency && (self.depth > 1 || self.lanes * self.rails > 1) => {
-                return wrong("a latency test has one operation under way, on one lane");
+                return wrong("a latency test has one operation in flight, on one lane");
             }
             _ if self.test == Test::Latency && self.both_ways => {
                 return wrong("a latency test goes both ways already");
@@ -266,7 +266,7 @@ impl std::error::Error for PlanError {}
 const MAX_DEPTH: u32 = 4096;
 const MAX_LANES: u32 = 64;
 const LONGEST: Duration = Duration::from_secs(3600);
-/// What many operations under way are spread over. More than caches hold, so that memory is part of what is measured.
+/// What many operations in flight are spread over. More than caches hold, so that memory is part of what is measured.
 const WORKING_SET: u64 = 64 << 20;
 
 #[cfg(test)]
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn many_under_way_share_places_when_they_are_long() {
+    fn many_in_flight_share_places_when_they_are_long() {
         assert_eq!(plan(64).slots(), 64);
         assert_eq!(plan(16 << 20).slots(), 4);
         assert_eq!(plan(1 << 30).slots(), 1);

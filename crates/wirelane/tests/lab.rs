@@ -161,8 +161,8 @@ fn a_cut_wire_is_seen_and_when_all_are_cut_rdma_is_off() {
     let one_cut = devices_json();
     wire(&["cut", "1"]);
     let all_cut = devices_json();
-    wire(&["mend", "0"]);
-    wire(&["mend", "1"]);
+    wire(&["repair", "0"]);
+    wire(&["repair", "1"]);
     assert_eq!(one_cut["devices"][0]["ports"][0]["state"], "DOWN");
     assert_eq!(one_cut["rdma"]["usable_devices"], serde_json::json!(["rxe2", "rxe3"]));
     assert_eq!(one_cut["choice"]["device"], "rxe2");
@@ -209,7 +209,7 @@ fn netlink_tells_us_what_it_tells_rdma_and_ip() {
     wire(&["cut", "1"]);
     let file = snapshot("netlink.json");
     let (links, ip) = (run("rdma", &["-j", "link"]), run("ip", &["-j", "addr"]));
-    wire(&["mend", "1"]);
+    wire(&["repair", "1"]);
     let links: Value = serde_json::from_slice(&links.stdout).expect("JSON");
     let document = std::fs::read_to_string(file).expect("the snapshot");
     let answers: Value = serde_json::from_str::<Value>(&document).expect("JSON")["answers"].take();
@@ -389,7 +389,7 @@ fn a_link_goes_by_rdma_where_it_is_required_and_names_the_ports() {
     let port = &link["rails"][0]["ours"];
     assert_eq!((&port["device"], &port["gid"]), (&"rxe0".into(), &"::ffff:10.77.0.1".into()));
     assert!(answer["measurement"]["write_bandwidth"]["bytes_per_second"].as_f64() > Some(0.0));
-    // The link is over by now, and what it carried is still told.
+    // The link is over by now, and what it transferred is still told.
     let scrape = run("curl", &["-sS", "--max-time", "20", "http://127.0.0.1:8080/metrics"]);
     let scrape = text(&scrape.stdout);
     for counted in [
@@ -463,7 +463,7 @@ fn perftest_runs_across_a_wire_and_fails_when_it_loses_everything() {
     // retries, which soft-RoCE takes for endless. Forgotten, it cannot connect, and says so.
     assert!(run("ip", &["neigh", "flush", "all"]).status.success());
     let (client, server, printed) = write_bandwidth();
-    wire(&["mend", "0"]);
+    wire(&["repair", "0"]);
     assert_eq!((client, server), (Some(1), Some(1)), "{printed}");
     assert!(printed.contains("Unable to Connect"), "{printed}");
 }

@@ -188,7 +188,7 @@ const DOORS: &[Panel] = &[
         "At the door",
         Lines,
         "none",
-        "Handshakes under way.",
+        "Handshakes in flight.",
         &[("wirelane_door_half_open{@}", "{{instance}}")],
     ),
     panel(

@@ -1,4 +1,4 @@
-//! NFS over RDMA: what a server and a client need, as plans, and whether a mount is really carried by RDMA.
+//! NFS over RDMA: what a server and a client need, as plans, and whether a mount really uses RDMA.
 //!
 //! Pure: [`server::plan`] and [`client::plan`] look at facts and either give a [`Plan`](crate::Plan) or
 //! say in a line why not ([`Refusal`]); [`proof`] judges what is mounted. Making and taking back is

@@ -1,4 +1,4 @@
-//! Whether a mount is carried by RDMA: what the kernel's table of mounts says, and the connection itself.
+//! Whether a mount uses RDMA: what the kernel's table of mounts says, and the connection itself.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -69,7 +69,7 @@ impl Proof {
         Ok(proof)
     }
 
-    /// Why it is not carried by RDMA.
+    /// Why it does not use RDMA.
     fn reason(&self, mounts: &[Mount], node: &Node) -> Option<String> {
         let Proof { proto, mountpoint, .. } = self;
         if proto == "rdma" {

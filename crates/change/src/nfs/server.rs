@@ -74,7 +74,7 @@ impl Serving {
         options
     }
 
-    /// The listener comes last of what others feel: nothing before it needs nfsd stopped to be taken back. The file
+    /// The listener comes last of what others feel: nothing before it needs nfsd stopped to be reverted. The file
     /// that asks for it at the next start comes behind, so that taking back starts nfsd without it.
     fn steps(&self, options: &str) -> Plan {
         let Serving { dir, clients, port, .. } = self;

@@ -1,7 +1,7 @@
 //! What a host needs for jobs on the fabric, kept over a restart: as a plan.
 //!
 //! An [`Item`] is one such thing, a row of [`ITEMS`]. Some are here, a file each; those that `tune` knows already are
-//! asked of it, so that both write the same files. Only what is certain and can be taken back is a step; the rest is
+//! asked of it, so that both write the same files. Only what is certain and can be reverted is a step; the rest is
 //! advice with its commands. Nothing is changed here: see [`apply()`](crate::apply()).
 //!
 //! Start at [`plan`]; what is asked for is a [`Wish`].

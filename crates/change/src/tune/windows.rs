@@ -63,7 +63,7 @@ Disable-NetQosFlowControl -Priority 0, 1, 2, 4, 5, 6, 7
 New-NetQosTrafficClass -Name 'SMB Direct' -Priority 3 -BandwidthPercentage 50 -Algorithm ETS
 Enable-NetAdapterQos -Name $adapters
 
-# To take it back: Remove-NetQosTrafficClass 'SMB Direct'; Remove-NetQosPolicy 'SMB Direct';
+# To revert it: Remove-NetQosTrafficClass 'SMB Direct'; Remove-NetQosPolicy 'SMB Direct';
 # Disable-NetQosFlowControl 3; Reset-NetAdapterAdvancedProperty -Name $adapters -DisplayName '*'
 "#;
 

@@ -9,7 +9,7 @@ pub(super) const CHECK: Check = Check {
     name: "link-errors",
     title: "links stay up and carry bits unharmed",
     why: "A cable that is going bad shows here first: bits that come wrong, links that recover or \
-          go down. Each time, what is under way is lost and sent again.",
+          go down. Each time, what is in flight is lost and sent again.",
     run,
 };
 

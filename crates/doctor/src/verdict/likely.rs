@@ -86,16 +86,16 @@ fn small(point: &Point) -> Option<Likely> {
     })
 }
 
-/// With so much under way, and the time that one takes at best, more cannot come.
+/// With so much in flight, and the time that one takes at best, more cannot come.
 fn shallow(point: &Point, cap: &Cap) -> Option<Likely> {
     let fastest = point.latency.as_ref()?.min_ns.max(1);
     let rails = point.rails.len().max(1) as u64;
-    let under_way = u64::from(point.depth) * u64::from(point.lanes) * rails * point.size_bytes;
-    let most = under_way as f64 * 8.0 / fastest as f64;
+    let in_flight = u64::from(point.depth) * u64::from(point.lanes) * rails * point.size_bytes;
+    let most = in_flight as f64 * 8.0 / fastest as f64;
     (most < cap.gbps).then(|| Likely {
-        what: "too little is under way".to_owned(),
+        what: "too little is in flight".to_owned(),
         evidence: format!(
-            "{under_way} bytes in {:.1} µs, the least that one takes, are {most:.1} Gb/s",
+            "{in_flight} bytes in {:.1} µs, the least that one takes, are {most:.1} Gb/s",
             fastest as f64 / 1e3
         ),
         fix: Some("raise --depth or --qps".to_owned()),

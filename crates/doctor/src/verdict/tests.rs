@@ -112,7 +112,7 @@ fn small_messages_and_few_of_them_are_the_users_own_doing() {
     assert!(words(&judge(&small, &ends, Some(&ends))).contains("messages are small"));
     let mut shallow = point(Test::Bandwidth, Transport::Verbs, 8192, 20.0);
     shallow.depth = 1;
-    assert!(words(&judge(&[shallow], &ends, Some(&ends))).contains("too little is under way"));
+    assert!(words(&judge(&[shallow], &ends, Some(&ends))).contains("too little is in flight"));
 }
 
 #[test]

@@ -89,7 +89,7 @@ impl Core {
         Ok(op)
     }
 
-    /// Takes back a receive whose message did not arrive in full.
+    /// Revokes a receive whose message did not arrive in full.
     pub(super) fn return_receive(&mut self, op: Op) {
         match self.dead {
             Some(_) => self.complete(op, Err(Failure::Flushed)),
@@ -183,7 +183,7 @@ impl Core {
         }
     }
 
-    /// Ends the lane. What was under way comes back with `others`, and `cause` with the reason.
+    /// Ends the lane. What was in flight comes back with `others`, and `cause` with the reason.
     pub(crate) fn die(&mut self, cause: Option<u32>, reason: Failure, others: Failure) {
         if self.dead.is_some() {
             return;

@@ -1,11 +1,11 @@
-//! Operations under way, by number.
+//! Operations in flight, by number.
 
 use std::time::Instant;
 
 use crate::op::Op;
 use crate::region::Slice;
 
-/// What is under way. Numbers are used again.
+/// What is in flight. Numbers are used again.
 #[derive(Default)]
 pub(crate) struct Flights {
     slots: Vec<Slot>,
@@ -25,7 +25,7 @@ enum Slot {
     },
 }
 
-/// An operation under way.
+/// An operation in flight.
 pub(crate) struct Flight {
     pub(crate) op: Op,
     /// When it was posted, if it is timed.
@@ -36,7 +36,7 @@ pub(crate) struct Flight {
 }
 
 impl Flights {
-    /// How many operations are under way.
+    /// How many operations are in flight.
     pub(crate) fn operations(&self) -> usize {
         self.operations
     }

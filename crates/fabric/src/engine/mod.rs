@@ -183,7 +183,7 @@ impl<S: Stream> Engine<S> {
         }
     }
 
-    /// Ends the lane from this side. What is under way comes back flushed.
+    /// Ends the lane from this side. What is in flight comes back flushed.
     pub(crate) fn close(&mut self, reason: Failure) {
         self.core.die(None, reason, Failure::Flushed);
         for channel in &mut self.channels {

@@ -121,7 +121,7 @@ impl Core {
     pub(super) fn finish(&mut self, op: Op, outcome: Result<Done, Failure>) {
         let completion = Completion { token: op.token, outcome, work: op.work };
         if !matches!(completion.work, Work::Receive { .. }) {
-            self.under_way -= 1;
+            self.in_flight -= 1;
         }
         self.stats.count(&completion);
         self.done.push(completion);

@@ -68,7 +68,7 @@ pub struct Config {
     /// Writes and reads are cut into pieces of this size, which are spread over the rails. Smaller ones
     /// spread better and are lost less when a rail dies; each costs a little.
     pub chunk: usize,
-    /// How many bytes may be under way on one rail. Less leaves a fast rail idle; more must be done again
+    /// How many bytes may be in flight on one rail. Less leaves a fast rail idle; more must be done again
     /// when one dies.
     pub window: usize,
     /// How many messages may wait at this end for receives of the caller's, on each rail.
@@ -76,13 +76,13 @@ pub struct Config {
     /// The payload of one message on a lane: longer ones go in parts. Each rail has as many buffers of
     /// this size as there may be messages.
     pub room: usize,
-    /// How many operations may be under way, receives apart.
+    /// How many operations may be in flight, receives apart.
     pub depth: usize,
     /// How many receives may be posted.
     pub receives: usize,
     /// How many regions a peer may grant.
     pub regions: usize,
-    /// A rail on which nothing is completed for so long, while something is under way, counts as dead.
+    /// A rail on which nothing is completed for so long, while something is in flight, counts as dead.
     /// Shorter finds dead rails sooner, and takes busy ones for dead.
     pub op_timeout: Duration,
     /// How long a rail that died, or could not be set up, is left alone. One that dies again soon waits

@@ -83,8 +83,8 @@ pub(crate) struct Core {
     pub(super) their_regions: usize,
     pub(super) heard: Heard,
 
-    /// Operations of the caller's under way, receives apart.
-    pub(super) under_way: usize,
+    /// Operations of the caller's in flight, receives apart.
+    pub(super) in_flight: usize,
     pub(super) done: Vec<Completion>,
     /// Room for the lanes' completions, and for their receives.
     batch: Vec<Completion>,
@@ -167,7 +167,7 @@ impl Core {
             untold: Vec::new(),
             their_regions,
             heard: Heard::default(),
-            under_way: 0,
+            in_flight: 0,
             done: Vec::new(),
             batch: Vec::new(),
             receives: VecDeque::new(),
@@ -212,7 +212,7 @@ impl Core {
     fn has_room(&self, op: &Op) -> bool {
         match op.work {
             Work::Receive { .. } => self.inbox.receives() < self.config.receives,
-            _ => self.under_way < self.config.depth,
+            _ => self.in_flight < self.config.depth,
         }
     }
 
@@ -239,7 +239,7 @@ impl Core {
     #[cold]
     fn refuse(&mut self, op: Op, failure: Failure) {
         if !matches!(op.work, Work::Receive { .. }) {
-            self.under_way += 1;
+            self.in_flight += 1;
         }
         self.finish(op, Err(failure));
     }
@@ -251,7 +251,7 @@ impl Core {
             self.deliver();
             return self.settle_receives();
         }
-        self.under_way += 1;
+        self.in_flight += 1;
         let plain = matches!(op.work, Work::Write { imm: None, .. } | Work::Read { .. });
         if plain && self.waiting.is_empty() && self.again.is_empty() {
             match self.begin_whole(op) {

@@ -252,12 +252,12 @@ impl Endpoint {
     }
 
     /// What all lanes of a kind have done since this endpoint was made, those that are gone included.
-    pub fn carried(&self, class: Class) -> Stats {
+    pub fn transferred(&self, class: Class) -> Stats {
         self.inner.ledger.sum(class)
     }
 
     /// The same of all lanes by devices: over verbs, and by those providers of libfabric that drive some.
-    pub fn carried_by_rdma(&self) -> Stats {
+    pub fn transferred_by_rdma(&self) -> Stats {
         self.inner.ledger.rdma()
     }
 

@@ -25,7 +25,7 @@ impl Core {
                 Happening::RailDown
             }
             State::Trying { .. } => Happening::RailRefused,
-            State::Resting { .. } | State::Fencing { .. } => return,
+            State::Standby { .. } | State::Fencing { .. } => return,
         };
         rail.state = State::Fencing { since: self.now };
         rail.why = why.to_owned();
@@ -42,7 +42,7 @@ impl Core {
     /// The peer has closed its end.
     pub(super) fn hear_fenced(&mut self, at: u8, generation: u32, received: u64, why: &str) {
         let Some(rail) = self.rails.get_mut(usize::from(at)) else { return };
-        if rail.generation != generation || matches!(rail.state, State::Resting { .. }) {
+        if rail.generation != generation || matches!(rail.state, State::Standby { .. }) {
             return;
         }
         rail.ending.received = Some(received);
@@ -53,7 +53,7 @@ impl Core {
     pub(super) fn look_after(&mut self, at: u8) {
         let rail = &mut self.rails[usize::from(at)];
         match rail.state {
-            State::Resting { .. } => self.tidy(at),
+            State::Standby { .. } => self.tidy(at),
             State::Trying { until, .. } if until <= self.now => {
                 self.die(at, "it was not ready in time");
             }
@@ -124,7 +124,7 @@ impl Core {
         }
     }
 
-    /// A peer that lives and does not close its end leaves what was under way undecided.
+    /// A peer that lives and does not close its end leaves what was in flight undecided.
     fn limit_fence(&mut self, at: u8, since: Duration) {
         let rail = &self.rails[usize::from(at)];
         let fencing = matches!(rail.state, State::Fencing { .. });
@@ -138,7 +138,7 @@ impl Core {
     /// Both ends are closed, and the peer has received so many messages: now it is known what happened.
     fn resolve(&mut self, at: u8, received: u64) {
         let rail = &mut self.rails[usize::from(at)];
-        rail.state = State::Resting {
+        rail.state = State::Standby {
             until: self.now.saturating_add(rest(rail.plan.class, rail.flaps, &self.config)),
         };
         let ordered = rail.ending.ordered;
@@ -249,7 +249,7 @@ impl Core {
                 State::Trying { since, .. } if self.now < since + HEDGE => since + HEDGE,
                 State::Trying { until, .. } => until,
                 State::Fencing { since } => since + self.config.silence,
-                State::Resting { until } if self.leads => until,
+                State::Standby { until } if self.leads => until,
                 _ => continue,
             };
             // What is overdue waits for something else than time.
@@ -347,7 +347,7 @@ impl Core {
     }
 }
 
-/// What is said of an operation that was under way when the link ended.
+/// What is said of an operation that was in flight when the link ended.
 fn outcome(ended: &Ended, work: &Work, begun: bool) -> Failure {
     match (ended.failure, work) {
         (Failure::Flushed, _) => Failure::Flushed,

@@ -74,7 +74,7 @@ impl Mailbox {
         })
     }
 
-    /// How many messages the peer may have under way here.
+    /// How many messages the peer may have in flight here.
     pub(super) fn slots(&self) -> [u16; 2] {
         self.ours
     }

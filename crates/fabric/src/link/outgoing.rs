@@ -126,5 +126,5 @@ impl Outgoing {
     }
 }
 
-/// How many messages may be under way, or wait for receives at the peer.
+/// How many messages may be in flight, or wait for receives at the peer.
 pub(super) const WINDOW: u64 = 256;

@@ -39,7 +39,7 @@ pub(super) struct Rail {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// Left alone until then.
-    Resting { until: Duration },
+    Standby { until: Duration },
     /// A lane is being made and probed, since and until then.
     Trying { since: Duration, until: Duration },
     /// In use, or ready to be.
@@ -130,7 +130,7 @@ impl Rail {
         Rail {
             plan,
             generation: 0,
-            state: State::Resting { until: Duration::ZERO },
+            state: State::Standby { until: Duration::ZERO },
             track: None,
             making: Making::default(),
             busy: false,

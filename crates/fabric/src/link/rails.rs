@@ -155,11 +155,11 @@ impl Core {
                 match this.state {
                     State::Up { .. } => up = true,
                     State::Trying { since, .. } => hopeful |= self.now < since + HEDGE,
-                    State::Resting { until } if until <= self.now && !this.busy => {
+                    State::Standby { until } if until <= self.now && !this.busy => {
                         self.try_rail(rail);
                         hopeful = true;
                     }
-                    State::Resting { .. } | State::Fencing { .. } => {}
+                    State::Standby { .. } | State::Fencing { .. } => {}
                 }
             }
             if up || hopeful {
@@ -205,8 +205,8 @@ impl Core {
             self.look_after(at);
         }
         let rail = &mut self.rails[usize::from(at)];
-        let resting = matches!(rail.state, State::Resting { .. });
-        if !resting || generation <= rail.generation {
+        let standby = matches!(rail.state, State::Standby { .. });
+        if !standby || generation <= rail.generation {
             return self.fail_link(Failure::Nonsense, "the peer opens a rail that is in use");
         }
         rail.plan = plan;

@@ -63,7 +63,7 @@ pub struct RailReport {
     pub name: String,
     /// `shm`, `verbs`, `ofi` or `tcp`.
     pub lane: &'static str,
-    /// `up`, `trying`, `fencing` or `resting`; `ended` with its link.
+    /// `up`, `trying`, `fencing` or `standby`; `ended` with its link.
     pub state: &'static str,
     /// Whether operations go by it now.
     pub in_use: bool,
@@ -192,7 +192,7 @@ fn rail_report(core: &Core, subject: &Subject, at: u8, rail: &Rail) -> RailRepor
             State::Up { .. } => "up",
             State::Trying { .. } => "trying",
             State::Fencing { .. } => "fencing",
-            State::Resting { .. } => "resting",
+            State::Standby { .. } => "standby",
         },
         in_use: core.active.contains(&at),
         why: rail.why.clone(),

@@ -16,7 +16,7 @@ impl Core {
         let busy = !self.waiting.is_empty() || !self.again.is_empty();
         let track = self.rails[usize::from(rail)].track.as_mut()?;
         let room = (track.depth - track.out.min(track.depth)) as usize;
-        let room = room.min(self.config.depth.saturating_sub(self.under_way));
+        let room = room.min(self.config.depth.saturating_sub(self.in_flight));
         if busy || !track.queue.is_empty() || ops.len() > room {
             return None;
         }
@@ -52,7 +52,7 @@ impl Core {
         }
         track.out += count as u32;
         track.bytes_out += bytes;
-        self.under_way += count;
+        self.in_flight += count;
         self.posted += count as u64;
         if let Some(last) = ops.back().map(|op| op.token as u32) {
             self.time(last, count as u64);
@@ -92,7 +92,7 @@ impl Core {
             completion.token = token;
             track.out -= 1;
             track.bytes_out -= part.bytes;
-            self.under_way -= 1;
+            self.in_flight -= 1;
             self.stats.count(completion);
         }
         true

@@ -13,7 +13,7 @@ pub struct Config {
     /// The address of this machine that lanes use, for providers that have IP addresses; the peer must reach it.
     /// Without it the provider's first. On a machine with several networks that may be the wrong one.
     pub address: Option<IpAddr>,
-    /// How long an operation may be under way without any progress before the lane counts as dead. The peer
+    /// How long an operation may be in flight without any progress before the lane counts as dead. The peer
     /// must poll meanwhile, also one who sent a long message: shorter finds lost peers sooner, and takes busy ones
     /// for lost.
     pub timeout: Duration,

@@ -1,4 +1,4 @@
-//! Room that a provider may write notes into while an operation is under way, at addresses that stay.
+//! Room that a provider may write notes into while an operation is in flight, at addresses that stay.
 //!
 //! Unsafe here: the room may be sent to another thread with its lane. Nobody but the provider looks inside.
 #![allow(unsafe_code, reason = "holds memory that providers write to")]

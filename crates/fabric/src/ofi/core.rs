@@ -531,7 +531,7 @@ impl Core {
         let fault = end.operation.map(|at| (at, end.failure));
         let told = self.sends.abandon(fault, &mut over);
         self.granted.release();
-        // One of them says what happened, if only a receive was under way.
+        // One of them says what happened, if only a receive was in flight.
         let first = match end.failure {
             failure @ (Failure::PeerGone | Failure::Local) if !told => failure,
             _ => Failure::Flushed,

@@ -1,7 +1,7 @@
 //! What has come, and the receives that it goes into: the oldest message into the oldest receive.
 //!
 //! Messages are numbered by their sender, so that they may come in any order and in parts. What comes before
-//! its receive stays in its slot, or with its sender; the sender has no more frames under way than there are slots.
+//! its receive stays in its slot, or with its sender; the sender has no more frames in flight than there are slots.
 
 use std::collections::VecDeque;
 
@@ -262,7 +262,7 @@ pub(super) fn scatter(into: &[Slice], offset: usize, length: usize, from: &Memor
     }
 }
 
-/// How far ahead of what was received a sender may number; none of ours has so many under way.
+/// How far ahead of what was received a sender may number; none of ours has so many in flight.
 const MAX: u64 = 4096;
 
 #[cfg(test)]

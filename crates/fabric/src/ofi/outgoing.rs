@@ -120,7 +120,7 @@ impl Outgoing {
         self.moves
     }
 
-    /// Whether something of the lane's own is under way.
+    /// Whether something of the lane's own is in flight.
     pub(super) fn is_saying(&self) -> bool {
         self.uses.contains(&Use::Own)
     }
@@ -137,7 +137,7 @@ impl Outgoing {
         self.said
     }
 
-    /// What is under way, by what it is used for.
+    /// What is in flight, by what it is used for.
     pub(super) fn find<T>(&self, wanted: impl Fn(&Use) -> Option<T>) -> Option<T> {
         self.uses.iter().find_map(wanted)
     }

@@ -1,4 +1,4 @@
-//! The send side of a lane: operations under way, in the order in which they were posted.
+//! The send side of a lane: operations in flight, in the order in which they were posted.
 //!
 //! A transfer is over when the provider says so; what the peer receives, writes, reads or changes for us,
 //! when the peer says so.
@@ -67,7 +67,7 @@ pub(super) struct Shape {
     pub(super) asks: bool,
 }
 
-/// An operation under way.
+/// An operation in flight.
 struct Flying {
     op: Op,
     cut: Cut,

@@ -1,4 +1,4 @@
-//! How long something has been under way without a sign that it goes on.
+//! How long something has been in flight without a sign that it goes on.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ impl Watch {
         Watch { limit, seen: None, late: None }
     }
 
-    /// `mark` is how far things are, `None` that nothing is under way. Whether it has been too long.
+    /// `mark` is how far things are, `None` that nothing is in flight. Whether it has been too long.
     pub(super) fn is_over(&mut self, mark: Option<u64>, now: Instant) -> bool {
         match (mark, self.seen) {
             (Some(mark), Some((seen, since))) if mark == seen => {

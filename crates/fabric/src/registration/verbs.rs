@@ -4,7 +4,7 @@
 //! detaches takes a lock beside it.
 //!
 //! That memory outlives its flight is not kept here: an operation owns its slice, the slice its region,
-//! the region its memory, whether a device still knows the memory or not. A key that is taken back under
+//! the region its memory, whether a device still knows the memory or not. A key that is revoked under
 //! an operation makes the device refuse, which ends the lane, and nothing worse: a device checks addresses
 //! as well as keys, and at the addresses of memory that lives there is no other memory.
 

@@ -92,9 +92,9 @@ impl Courier {
 }
 
 impl Courier {
-    /// Keeps a grant until it is imported. Those that were taken back meanwhile make room.
+    /// Keeps a grant until it is imported. Those that were revoked meanwhile make room.
     fn keep(&mut self, key: u128, granted: Granted, board: &PeerBoard) {
-        // Now and then, so that a peer that grants and takes back costs few descriptors.
+        // Now and then, so that a peer that grants and revokes costs few descriptors.
         if self.waiting.len() % 64 == 63 || self.waiting.len() >= MAX_WAITING {
             self.waiting.retain(|key, _| GrantId::of(*key).is_some_and(|grant| board.holds(grant)));
         }

@@ -49,7 +49,7 @@ pub(super) struct ShmLane {
     /// Polls since the peer was last seen alive.
     polls: u32,
     looked_away: bool,
-    /// Grants that may still hold, to be taken back when the lane ends.
+    /// Grants that may still hold, to be revoked when the lane ends.
     granted: Vec<GrantId>,
     fence: Arc<Fence>,
 }

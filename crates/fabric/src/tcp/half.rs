@@ -118,6 +118,6 @@ fn is_local(socket: &TcpStream) -> bool {
     }
 }
 
-/// How much may be under way within one machine: more falls out of the CPUs' caches before it is
+/// How much may be in flight within one machine: more falls out of the CPUs' caches before it is
 /// read. Measured (two cores with 2 MiB each, 2026-11): 7.4 GB/s so, 5.7 as the system would choose.
 const LOCAL_BUFFER: usize = 384 << 10;

@@ -17,7 +17,7 @@ pub(super) struct Route<'a> {
     pub(super) port: u8,
     /// The place of our GID in the port's table.
     pub(super) gid_index: u8,
-    /// How many reads and atomics our device can have under way.
+    /// How many reads and atomics our device can have in flight.
     pub(super) initiates: u8,
     pub(super) ours: Offer,
     pub(super) peer: Offer,

@@ -11,7 +11,7 @@ pub struct Config {
     /// read of our memory. Larger values make every slot of the send queue larger; where the device
     /// refuses, half of it is tried, and so on.
     pub max_inline_data: u32,
-    /// How many work requests may be under way. Each costs memory of the device or of ours; too few
+    /// How many work requests may be in flight. Each costs memory of the device or of ours; too few
     /// leave a fast link idle.
     pub max_send_wr: u32,
     /// How many receives may be posted; with `use_srq` on all lanes of the fabric together. Too few make
@@ -120,7 +120,7 @@ pub(super) struct Sizes {
 impl Sizes {
     pub(super) fn new(config: &Config, limits: &Limits) -> Self {
         let at_most = |wished: u32, limit: i32| wished.min(limit.max(1).unsigned_abs());
-        // Every completion under way has a place in the queue, so that it cannot overflow.
+        // Every completion in flight has a place in the queue, so that it cannot overflow.
         let entries = limits.max_cqe.max(2).unsigned_abs();
         let (max_wr, max_sge) = match config.use_srq {
             true => (limits.max_srq_wr, limits.max_srq_sge),

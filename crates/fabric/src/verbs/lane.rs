@@ -252,16 +252,16 @@ impl VerbsLane {
 
     /// Whether the device may still give something back. A dead queue pair on a shared queue says itself
     /// when it has given back all it took.
-    fn under_way(&self) -> bool {
+    fn in_flight(&self) -> bool {
         let taken = self.died.is_some() && self.receives.are_shared() && !self.alarm.drained();
-        self.sends.under_way() || self.receives.under_way() || (taken && self.qp.is_some())
+        self.sends.in_flight() || self.receives.in_flight() || (taken && self.qp.is_some())
     }
 
     /// A device that does not give back in time loses the queue pair: without it nothing is written to
     /// our memory any more.
     #[cold]
     fn settle(&mut self, died: Instant) {
-        if self.under_way() && died.elapsed() > GRACE {
+        if self.in_flight() && died.elapsed() > GRACE {
             self.qp = None;
             let mut over = Over { stats: &self.stats, done: &mut self.ready };
             self.sends.abandon(&mut over);
@@ -351,7 +351,7 @@ impl Lane for VerbsLane {
     fn arm(&mut self) -> bool {
         self.hear();
         // A dead lane is not slept on before it has given everything back, which is soon.
-        let dying = self.died.is_some() && self.under_way();
+        let dying = self.died.is_some() && self.in_flight();
         if self.found > 0 || !self.ready.is_empty() || dying {
             return false;
         }
@@ -374,7 +374,7 @@ impl Lane for VerbsLane {
     }
 }
 
-/// What is under way comes back first, so that no memory is given up while the device may write to it;
+/// What is in flight comes back first, so that no memory is given up while the device may write to it;
 /// then the queue pair goes, after which it cannot.
 impl Drop for VerbsLane {
     fn drop(&mut self) {
@@ -383,7 +383,7 @@ impl Drop for VerbsLane {
         let mut done = Vec::new();
         loop {
             let count = self.poll(&mut done);
-            if (count == 0 && !self.under_way()) || begun.elapsed() > GRACE {
+            if (count == 0 && !self.in_flight()) || begun.elapsed() > GRACE {
                 break;
             }
             std::thread::yield_now();

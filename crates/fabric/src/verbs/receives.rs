@@ -81,7 +81,7 @@ impl Receives {
 
     /// Whether receives of this lane are with the device. Those of a shared queue belong to all lanes,
     /// and outlive this one.
-    pub(super) fn under_way(&self) -> bool {
+    pub(super) fn in_flight(&self) -> bool {
         matches!(&self.queue, Queue::Own(slab) if slab.len() > 0)
     }
 

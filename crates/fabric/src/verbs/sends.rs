@@ -1,8 +1,8 @@
-//! The send side of a lane: operations under way, in order, and the work requests they became.
+//! The send side of a lane: operations in flight, in order, and the work requests they became.
 //!
 //! Work requests are numbered. Only the last of a batch is signalled, which saves the device most
 //! completions: one with number n says that all up to n are over. Since the last is always signalled,
-//! whatever is under way is ended by a completion yet to come, and the queue cannot get stuck.
+//! whatever is in flight is ended by a completion yet to come, and the queue cannot get stuck.
 //!
 //! Unsafe here: a request names memory of the operation it was made for, which stays in `flying` until a
 //! completion says that the device is done with it.
@@ -42,7 +42,7 @@ pub(super) struct Sends {
     shape: Shape,
 }
 
-/// An operation under way.
+/// An operation in flight.
 struct Flying {
     op: Op,
     /// Its requests, from the first to before the end; the end is not known before all are made.
@@ -69,7 +69,7 @@ impl Sends {
         }
     }
 
-    pub(super) fn under_way(&self) -> bool {
+    pub(super) fn in_flight(&self) -> bool {
         !self.flying.is_empty()
     }
 
@@ -165,7 +165,7 @@ impl Sends {
         verdict: Result<(), Failure>,
         over: &mut Over<'_>,
     ) {
-        // A device that repeats itself must not end what is under way.
+        // A device that repeats itself must not end what is in flight.
         if !(self.retired..self.next).contains(&number) {
             return;
         }
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(over(|over| sends.complete(1, Ok(()), over)), [(0, None), (1, None)]);
         assert_eq!(over(|over| sends.complete(1, Ok(()), over)), [], "a device repeats itself");
         assert_eq!(over(|over| sends.complete(9, Ok(()), over)), [], "never posted");
-        assert!(sends.under_way());
+        assert!(sends.in_flight());
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn when_one_end_is_dropped_the_other_gets_everything_back_with_the_reason() {
     }
 }
 
-/// All that is under way, each once.
+/// All that is in flight, each once.
 fn all(link: &mut Link, count: usize) -> Vec<Completion> {
     let mut done = Vec::new();
     let begun = Instant::now();

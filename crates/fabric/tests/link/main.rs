@@ -4,7 +4,6 @@
 mod authentication;
 mod awaited;
 mod beside;
-mod carried;
 mod containers;
 mod crowd;
 mod ends;
@@ -17,6 +16,7 @@ mod peer;
 mod policies;
 mod regions;
 mod sleeping;
+mod transferred;
 mod two;
 
 use fabric::link::Class;

@@ -21,9 +21,9 @@ fn alone_it_goes_by_software_and_names_the_provider() {
     assert!(why.contains("of libfabric on 127.0.0."), "{why}");
     let providers = two.ends[0].providers().expect("it is asked").expect("it is here");
     assert!(providers.iter().any(|name| name.starts_with("tcp")), "{providers:?}");
-    let carried = two.ends[0].clone();
+    let transferred = two.ends[0].clone();
     two.exercise();
-    assert!(carried.carried(Class::Ofi).operations(OpKind::Write) > 0);
+    assert!(transferred.transferred(Class::Ofi).operations(OpKind::Write) > 0);
 }
 
 #[test]

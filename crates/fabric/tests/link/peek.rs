@@ -25,7 +25,7 @@ fn what_is_mapped_can_be_looked_at_and_nothing_else() {
     let blind = two.grant(&writable);
     assert!(!two.dialler.peek(&blind, 0, &ours.slice(..8)), "not for reading");
     drop(theirs);
-    assert!(!two.dialler.peek(&window, 0, &ours.slice(..8)), "it was taken back");
+    assert!(!two.dialler.peek(&window, 0, &ours.slice(..8)), "it was revoked");
 }
 
 #[test]

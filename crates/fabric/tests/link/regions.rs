@@ -49,7 +49,7 @@ fn near_memory_is_read_on_shared_memory_and_nowhere_else() {
                 assert!(!two.dialler.peek(&window, 8190, &here.slice(..4)), "beyond its end");
                 assert!(!two.dialler.poke(&window, 0, b"mine", (8, 1)), "not to be written");
                 drop(near);
-                assert!(!two.dialler.peek(&window, 100, &here.slice(..4)), "taken back");
+                assert!(!two.dialler.peek(&window, 100, &here.slice(..4)), "revoked");
             }
             _ => assert_eq!((read, peeked), (Err(Failure::Access), false)),
         }

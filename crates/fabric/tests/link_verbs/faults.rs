@@ -45,8 +45,8 @@ fn a_rail_that_swallows_everything_is_left() {
     near.finish();
     assert_eq!(near.lane(), "tcp");
     near.verify(2, 0, SIZE >> 20);
-    wire("mend 0");
-    wire("mend 1");
+    wire("repair 0");
+    wire("repair 1");
     near.until("both rails again", |near| near.in_use().len() == 2);
     near.fill(3);
     post_all(&mut near);
@@ -69,7 +69,7 @@ fn packets_held_up_for_longer_than_the_retries_touch_nothing() {
     let begun = Instant::now();
     near.until("the packets", |_| begun.elapsed() > Duration::from_secs(7));
     assert_eq!(near.ask(b"touched:", &[0, SIZE as u64]), [0], "bytes were written late");
-    wire("mend 0");
+    wire("repair 0");
     near.until("both rails again", |near| near.in_use().len() == 2);
 }
 
@@ -108,7 +108,7 @@ fn a_killed_peer_is_a_clear_error_and_its_successor_a_new_epoch() {
     peer.kill();
     let begun = Instant::now();
     // What was quick enough is over before the peer is seen to be gone.
-    while near.under_way > 0 || near.link.ended().is_none() {
+    while near.in_flight > 0 || near.link.ended().is_none() {
         assert!(begun.elapsed() < Duration::from_secs(60), "it hangs");
         near.step(Duration::from_millis(20));
     }

@@ -6,12 +6,12 @@ use fabric::Kind;
 use fabric::link::{Endpoint, Link, Listener};
 use fabric::verbs::Gid;
 
-use crate::near::{LIMIT, mend_all};
+use crate::near::{LIMIT, repair_all};
 use crate::peer::settings;
 
 /// The caller's two devices are at 10.77.0.1 and 10.77.1.1, the listener's at 10.77.0.2 and 10.77.1.2.
 fn ends(dials: &[&str], accepts: &[&str]) -> (Endpoint, Endpoint, Listener) {
-    mend_all();
+    repair_all();
     let with = |devices, list: &[&str]| {
         let mut settings = settings(devices);
         settings.verbs.allowed_gids = list.iter().map(|gid| gid.parse::<Gid>().unwrap()).collect();

@@ -60,8 +60,8 @@ fn a_cut_rail_is_left_and_then_both_and_then_they_are_back() {
     assert_eq!(near.lane(), "tcp");
     near.verify(2, 0, size >> 20);
 
-    wire("mend 0");
-    wire("mend 1");
+    wire("repair 0");
+    wire("repair 1");
     near.until("both rails again", |near| near.in_use().len() == 2);
     assert_eq!(near.lane(), "verbs");
     near.fill(3);

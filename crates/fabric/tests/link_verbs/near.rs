@@ -25,7 +25,7 @@ pub(crate) struct Near {
     /// What is over, receives apart.
     pub(crate) done: Vec<(u64, Result<Done, Failure>)>,
     answers: VecDeque<Vec<u8>>,
-    pub(crate) under_way: usize,
+    pub(crate) in_flight: usize,
 }
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
@@ -67,7 +67,7 @@ impl Near {
             todo,
             done,
             answers,
-            under_way: 0,
+            in_flight: 0,
         }
     }
 
@@ -81,7 +81,7 @@ impl Near {
 
     pub(crate) fn post(&mut self, ops: impl IntoIterator<Item = Op>) {
         for op in ops {
-            self.under_way += 1;
+            self.in_flight += 1;
             self.todo.push_back(op);
         }
         self.step(Duration::ZERO);
@@ -101,7 +101,7 @@ impl Near {
                 }
                 (Work::Receive { .. }, _) => {}
                 (_, outcome) => {
-                    self.under_way -= 1;
+                    self.in_flight -= 1;
                     self.done.push((token, outcome));
                 }
             }
@@ -120,7 +120,7 @@ impl Near {
     }
 
     pub(crate) fn finish(&mut self) {
-        self.until("finishing", |near| near.under_way == 0);
+        self.until("finishing", |near| near.in_flight == 0);
         for (token, outcome) in self.done.drain(..) {
             assert!(outcome.is_ok(), "{token}: {outcome:?}");
         }
@@ -174,9 +174,9 @@ pub(crate) fn wire(arguments: &str) {
 }
 
 /// As they should be at first, whatever a test before this one left.
-pub(crate) fn mend_all() {
-    wire("mend 0");
-    wire("mend 1");
+pub(crate) fn repair_all() {
+    wire("repair 0");
+    wire("repair 1");
 }
 
 pub(crate) fn shell(script: &str) {

@@ -63,7 +63,7 @@ fn toggle(over: &AtomicBool) {
         };
         rails.iter().for_each(|rail| wire(&format!("cut {rail}")));
         std::thread::sleep(Duration::from_secs(1));
-        rails.iter().for_each(|rail| wire(&format!("mend {rail}")));
+        rails.iter().for_each(|rail| wire(&format!("repair {rail}")));
         std::thread::sleep(Duration::from_millis(if round % 6 == 5 { 3000 } else { 500 }));
         round += 1;
     }
@@ -74,7 +74,7 @@ fn work(near: &mut Near) -> Counts {
     let mut counts = Counts { messages: 0, numbers: 0, additions: 0 };
     let mut large = 2;
     while begun.elapsed() < duration() {
-        near.until("room", |near| near.under_way < 48);
+        near.until("room", |near| near.in_flight < 48);
         near.number(counts.messages);
         counts.messages += 1;
         for length in [64, 8192, 100_000] {

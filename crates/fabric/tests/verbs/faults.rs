@@ -140,7 +140,7 @@ fn a_cut_wire_ends_the_lane_and_gives_the_memory_back() {
         fabric::wait(&mut *near.lane, &mut near.done, Duration::from_secs(1));
         assert!(begun.elapsed() < LIMIT, "{:?}", near.done);
     }
-    wire("mend 0");
+    wire("repair 0");
     let outcomes = near.outcomes();
     // A packet that finds no way out any more is a fault of its own queue pair to soft-RoCE; one that got out is not answered.
     let is_cut = matches!(outcomes[0], (0, Err(Failure::PeerGone | Failure::Local)));
@@ -160,7 +160,7 @@ fn a_dropped_lane_gives_its_memory_back() {
     near.post(writes);
     near.post([Op::receive(11, receive.slice(..))]);
     drop((receive, near));
-    wire("mend 0");
+    wire("repair 0");
     memory.take_back().expect("nobody holds it");
     drop(far);
 }
@@ -181,7 +181,7 @@ fn a_port_that_goes_down_is_an_incident_and_wakes_the_sleeper() {
     assert!(near.lane.arm(), "an incident is no completion");
     assert_eq!(near.domain.port_problem().as_deref(), Some("rxe0 port 1 is DOWN"));
     assert_eq!(near.domain.is_broken(), None, "it may come back");
-    wire("mend 0");
+    wire("repair 0");
     while near.domain.incidents().port_up == 0 {
         assert!(begun.elapsed() < LIMIT);
     }
@@ -209,7 +209,7 @@ fn a_port_that_loses_its_address_is_told_so() {
     assert_eq!(domain.is_broken(), None);
     shell("ip addr del 10.79.1.1/24 dev v2; ip addr add 10.77.1.1/24 dev v2");
     problem(None);
-    wire("mend 1");
+    wire("repair 1");
 }
 
 /// On a rail of its own, since it destroys it.

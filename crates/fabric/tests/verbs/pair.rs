@@ -100,8 +100,8 @@ impl Pair {
 /// Makes `granter`'s region usable by `user`.
 pub(crate) fn import(user: &mut dyn Lane, granter: &mut dyn Lane, region: &Region) -> Window {
     let granted = granter.grant(region).unwrap();
-    let carried = fabric::RemoteRegion::from_bytes(&granted.to_bytes()).unwrap();
-    user.import(&carried).unwrap()
+    let transferred = fabric::RemoteRegion::from_bytes(&granted.to_bytes()).unwrap();
+    user.import(&transferred).unwrap()
 }
 
 impl End {

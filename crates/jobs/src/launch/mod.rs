@@ -1,7 +1,7 @@
 //! A job on several hosts: what runs here, what runs there, and why so.
 //!
 //! Everything is worked out beforehand and nothing is started: [`plan()`] takes what is wanted ([`Job`]) and what each
-//! host is like ([`Site`]), and gives a [`Launch`] that can be printed or carried out as it stands, or a [`Refusal`]
+//! host is like ([`Site`]), and gives a [`Launch`] that can be printed or run as it stands, or a [`Refusal`]
 //! that names the host and the reason.
 //!
 //! Each host has a folder for the job and in it a script, `rank`: it sets the host's own variables and becomes the

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::tag::Tag;
 use crate::job::{Judged, Mode, shell_word};
 
-/// A job, ready to be printed or carried out.
+/// A job, ready to be printed or run.
 #[derive(Debug, Serialize)]
 pub struct Launch {
     /// The job's id.

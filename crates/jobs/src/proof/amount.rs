@@ -1,4 +1,4 @@
-//! How much was carried, and how that is said.
+//! How much was transferred, and how that is said.
 
 use std::fmt;
 
@@ -14,9 +14,9 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// What was carried, where each end counts what it sent and what it received: what one end sent, another received, so
+    /// What was transferred, where each end counts what it sent and what it received: what one end sent, another received, so
     /// that the greater of both sums is what went over the wires.
-    pub(super) fn carried(ends: impl Iterator<Item = (Amount, Amount)>) -> Amount {
+    pub(super) fn transferred(ends: impl Iterator<Item = (Amount, Amount)>) -> Amount {
         let (sent, received) = ends.fold((Amount::default(), Amount::default()), |sums, end| {
             (sums.0.and(end.0), sums.1.and(end.1))
         });

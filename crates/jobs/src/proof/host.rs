@@ -1,14 +1,14 @@
-//! What one host's ports and net devices carried.
+//! What one host's ports and net devices transferred.
 
 use node::{Device, Port, Role};
 use serde::Serialize;
 
 use super::amount::Amount;
-use super::net::{NetCarried, is_on};
-use super::port::PortCarried;
+use super::net::{NetTransferred, is_on};
+use super::port::PortTransferred;
 use super::{Look, Witness};
 
-/// What a host's ports and net devices carried.
+/// What a host's ports and net devices transferred.
 #[derive(Debug, Serialize)]
 pub struct HostProof {
     /// As the user calls it.
@@ -16,9 +16,9 @@ pub struct HostProof {
     /// Whether one of the two looks is missing, so that nothing is known of it.
     pub is_blind: bool,
     /// RDMA ports.
-    pub ports: Vec<PortCarried>,
+    pub ports: Vec<PortTransferred>,
     /// Net devices.
-    pub netdevs: Vec<NetCarried>,
+    pub netdevs: Vec<NetTransferred>,
     /// Ports that were there before and not after, or the other way round.
     pub odd: Vec<String>,
     /// Whether RDMA goes through net devices here: rxe, siw.
@@ -38,7 +38,7 @@ impl HostProof {
         };
         if let (Some(before), Some(after)) = (witness.before, witness.after) {
             proof.is_blind = false;
-            proof.netdevs = NetCarried::of(witness.node, before, after);
+            proof.netdevs = NetTransferred::of(witness.node, before, after);
             for device in &witness.node.devices {
                 for port in &device.ports {
                     proof.look_at(witness, device, port, before, after);
@@ -60,12 +60,12 @@ impl HostProof {
         let name = format!("{} port {}", device.name, port.number);
         match (before.ports.get(&key), after.ports.get(&key)) {
             (Some(before), Some(after)) => {
-                let is_here = |netdev: &&NetCarried| {
+                let is_here = |netdev: &&NetTransferred| {
                     let known = witness.node.netdev(&netdev.netdev);
                     known.is_some_and(|netdev| is_on(netdev, port))
                 };
-                let ipoib: Vec<&NetCarried> = self.netdevs.iter().filter(is_here).collect();
-                self.ports.push(PortCarried::between(name, before, after, &ipoib));
+                let ipoib: Vec<&NetTransferred> = self.netdevs.iter().filter(is_here).collect();
+                self.ports.push(PortTransferred::between(name, before, after, &ipoib));
             }
             (Some(_), None) => self.odd.push(format!("{name} went away while the job ran")),
             (None, Some(_)) => self.odd.push(format!("{name} came while the job ran")),

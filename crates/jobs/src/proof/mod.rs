@@ -1,4 +1,4 @@
-//! What carried a job's data, by two looks at each of its hosts: one before it, one after.
+//! What transferred a job's data, by two looks at each of its hosts: one before it, one after.
 //!
 //! A look is what the counters of RDMA ports and net devices read, taken by [`Look::COMMAND`], which needs no program of ours
 //! where it runs. What is above or below what (IPoIB on its port, rxe on its net device) comes from the hosts' facts.
@@ -20,8 +20,8 @@ use crate::job::Mode;
 pub use amount::Amount;
 pub use host::HostProof;
 pub use look::Look;
-pub use net::NetCarried;
-pub use port::{Operations, PortCarried};
+pub use net::NetTransferred;
+pub use port::{Operations, PortTransferred};
 
 /// A host that took part.
 #[derive(Debug)]
@@ -45,16 +45,16 @@ pub struct Wanted {
     pub planned: Mode,
 }
 
-/// What carried a job's data.
+/// What transferred a job's data.
 #[derive(Debug, Serialize)]
 pub struct Proof {
-    /// What RDMA carried between the hosts; none: RDMA was not used.
+    /// What RDMA transferred between the hosts; none: RDMA was not used.
     pub rdma: Option<Amount>,
-    /// What net devices carried, without loopback.
+    /// What net devices transferred, without loopback.
     pub tcp: Amount,
     /// Whether packets of rxe or siw are in `tcp` too, since they go through net devices.
     pub tcp_has_rdma: bool,
-    /// What loopback devices carried.
+    /// What loopback devices transferred.
     pub loopback: Amount,
     /// Why RDMA was not used, or why that is not known.
     pub why_not: Option<String>,
@@ -67,7 +67,7 @@ pub struct Proof {
 /// Compares two looks at each host.
 pub fn prove(witnesses: &[Witness<'_>], wanted: Wanted) -> Proof {
     let hosts: Vec<HostProof> = witnesses.iter().map(HostProof::of).collect();
-    let rdma = Amount::carried(hosts.iter().flat_map(HostProof::rdma));
+    let rdma = Amount::transferred(hosts.iter().flat_map(HostProof::rdma));
     // Data goes from host to host: where one alone moved, it was somebody else's. So was all where TCP was planned.
     let moved = hosts.iter().filter(|host| host.is_used()).count();
     let seen = hosts.iter().filter(|host| !host.is_blind).count();
@@ -75,7 +75,7 @@ pub fn prove(witnesses: &[Witness<'_>], wanted: Wanted) -> Proof {
     let net = |is_loopback: bool| {
         let netdevs = hosts.iter().flat_map(|host| &host.netdevs);
         let those = netdevs.filter(move |netdev| netdev.is_loopback == is_loopback);
-        Amount::carried(those.map(|netdev| (netdev.sent, netdev.received)))
+        Amount::transferred(those.map(|netdev| (netdev.sent, netdev.received)))
     };
     Proof {
         rdma: is_used.then_some(rdma),
@@ -85,7 +85,7 @@ pub fn prove(witnesses: &[Witness<'_>], wanted: Wanted) -> Proof {
         why_not: (!is_used).then(|| {
             let others = match moved {
                 0 => String::new(),
-                _ => format!(" (ports carried {rdma} meanwhile, of others)"),
+                _ => format!(" (ports transferred {rdma} meanwhile, of others)"),
             };
             why_not(witnesses, &hosts, wanted) + &others
         }),
@@ -95,7 +95,7 @@ pub fn prove(witnesses: &[Witness<'_>], wanted: Wanted) -> Proof {
 }
 
 impl Proof {
-    /// In one line: `RDMA carried 41.2 GB, TCP 3.0 MB`.
+    /// In one line: `RDMA transferred 41.2 GB, TCP 3.0 MB`.
     pub fn line(&self) -> String {
         let loopback = match self.loopback.bytes {
             Some(1..) => format!(" (loopback {})", self.loopback),
@@ -104,20 +104,20 @@ impl Proof {
         match (&self.rdma, &self.why_not) {
             (Some(rdma), _) if self.tcp_has_rdma => {
                 format!(
-                    "RDMA carried {rdma}; net devices, with these in it, {}{loopback}",
+                    "RDMA transferred {rdma}; net devices, with these in it, {}{loopback}",
                     self.tcp
                 )
             }
-            (Some(rdma), _) => format!("RDMA carried {rdma}, TCP {}{loopback}", self.tcp),
+            (Some(rdma), _) => format!("RDMA transferred {rdma}, TCP {}{loopback}", self.tcp),
             (None, why) => {
                 let why = why.as_deref().unwrap_or("nothing tells why");
                 if !self.is_known {
                     return format!(
-                        "whether RDMA was used is not known, because {why}; TCP carried {}{loopback}",
+                        "whether RDMA was used is not known, because {why}; TCP transferred {}{loopback}",
                         self.tcp
                     );
                 }
-                format!("RDMA was not used, because {why}; TCP carried {}{loopback}", self.tcp)
+                format!("RDMA was not used, because {why}; TCP transferred {}{loopback}", self.tcp)
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What one net device carried.
+//! What one net device transferred.
 
 use node::{NetDev, Node, Port, Seen};
 use serde::Serialize;
@@ -6,9 +6,9 @@ use serde::Serialize;
 use super::amount::Amount;
 use super::look::Look;
 
-/// What a net device carried between two looks.
+/// What a net device transferred between two looks.
 #[derive(Debug, Clone, Serialize)]
-pub struct NetCarried {
+pub struct NetTransferred {
     /// `eth0`.
     pub netdev: String,
     /// What it sent.
@@ -22,10 +22,10 @@ pub struct NetCarried {
     pub is_loopback: bool,
 }
 
-impl NetCarried {
+impl NetTransferred {
     /// Those that packets leave the host by, and loopback. What lies above another (a bond, a bridge, a VLAN) would count
     /// its packets twice; where no net device is plugged into anything, as in a network namespace, all count.
-    pub(super) fn of(node: &Node, before: &Look, after: &Look) -> Vec<NetCarried> {
+    pub(super) fn of(node: &Node, before: &Look, after: &Look) -> Vec<NetTransferred> {
         let is_card = |netdev: &NetDev| netdev.pci.is_some();
         let has_cards = node.netdevs.iter().any(is_card);
         let counts = |netdev: &&NetDev| {
@@ -33,10 +33,10 @@ impl NetCarried {
                 || is_infiniband(netdev) && netdev.bonding.is_none()
                 || if has_cards { is_card(netdev) } else { netdev.bonding.is_none() }
         };
-        let carried = |netdev: &NetDev| {
+        let transferred = |netdev: &NetDev| {
             let (before, after) =
                 (before.netdevs.get(&netdev.name)?, after.netdevs.get(&netdev.name)?);
-            Some(NetCarried {
+            Some(NetTransferred {
                 netdev: netdev.name.clone(),
                 sent: grown(before.sent, after.sent),
                 received: grown(before.received, after.received),
@@ -44,7 +44,7 @@ impl NetCarried {
                 is_loopback: is_loopback(netdev),
             })
         };
-        node.netdevs.iter().filter(counts).filter_map(carried).collect()
+        node.netdevs.iter().filter(counts).filter_map(transferred).collect()
     }
 }
 

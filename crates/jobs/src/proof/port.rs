@@ -1,14 +1,14 @@
-//! What one RDMA port carried.
+//! What one RDMA port transferred.
 
 use node::counters::{self, Counter};
 use serde::Serialize;
 
 use super::amount::Amount;
-use super::net::NetCarried;
+use super::net::NetTransferred;
 
-/// What a port carried for RDMA between two looks.
+/// What a port transferred for RDMA between two looks.
 #[derive(Debug, Clone, Serialize)]
-pub struct PortCarried {
+pub struct PortTransferred {
     /// `mlx5_0 port 1`.
     pub port: String,
     /// Without what IPoIB sent through it.
@@ -35,14 +35,14 @@ pub struct Operations {
     pub count: u64,
 }
 
-impl PortCarried {
-    /// By what its counters read before and after, and what the IPoIB devices on it carried.
+impl PortTransferred {
+    /// By what its counters read before and after, and what the IPoIB devices on it transferred.
     pub(super) fn between(
         port: String,
         before: &[Counter],
         after: &[Counter],
-        ipoib: &[&NetCarried],
-    ) -> PortCarried {
+        ipoib: &[&NetTransferred],
+    ) -> PortTransferred {
         let mut growth = Growth { before, after, doubts: Vec::new() };
         let sent = growth.amount("port_transmit_bytes_total", "port_transmit_packets_total");
         let received = growth.amount("port_receive_bytes_total", "port_receive_packets_total");
@@ -52,7 +52,7 @@ impl PortCarried {
         });
         let raw = sent.and(received);
         let ipoib_bytes = over.0 + over.1;
-        PortCarried {
+        PortTransferred {
             port,
             sent: without(sent, over.0),
             received: without(received, over.1),

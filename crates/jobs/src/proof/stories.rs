@@ -57,7 +57,7 @@ const SENT: &str = "infiniband/mlx5_0/ports/1/counters/port_xmit_data";
 const RECEIVED: &str = "infiniband/mlx5_0/ports/1/counters/port_rcv_data";
 
 #[test]
-fn bytes_that_ports_sent_are_what_rdma_carried() {
+fn bytes_that_ports_sent_are_what_rdma_transferred() {
     let before = look(&[(SENT, 100), (RECEIVED, 100), ("net/eth0/statistics/tx_bytes", 5)]);
     let after = look(&[
         (SENT, 100 + 5_150_000_000),
@@ -65,7 +65,7 @@ fn bytes_that_ports_sent_are_what_rdma_carried() {
         ("net/eth0/statistics/tx_bytes", 5 + 1_500_000),
     ]);
     let proof = pair(&infiniband(), &before, &after, WANTED);
-    assert_eq!(proof.line(), "RDMA carried 41.2 GB, TCP 3.0 MB");
+    assert_eq!(proof.line(), "RDMA transferred 41.2 GB, TCP 3.0 MB");
     let details = proof.details().join("\n");
     assert!(details.contains("a: mlx5_0 port 1: sent 20.6 GB, received 20.6 GB"), "{details}");
     assert!(details.contains("totals include other jobs"), "{details}");
@@ -95,7 +95,7 @@ fn tcp_over_ipoib_is_not_rdma_although_it_moves_the_same_counters() {
     assert!(proof.line().starts_with("RDMA was not used, because the ports stood still"));
     let proof = pair(&infiniband(), &before, &with(1_000_000_000), WANTED);
     let line = proof.line();
-    assert!(line.starts_with("RDMA carried 8.1 GB, TCP 2.0 GB"), "{line}");
+    assert!(line.starts_with("RDMA transferred 8.1 GB, TCP 2.0 GB"), "{line}");
     assert!(proof.details()[0].contains("without 1.0 GB of IPoIB"), "{:?}", proof.details());
 }
 
@@ -112,7 +112,7 @@ fn a_driver_without_bytes_proves_by_packets_and_operations() {
     };
     let proof = pair(&soft(), &at(7, 1, 0), &at(1507, 41, 800_000), WANTED);
     let line = proof.line();
-    assert_eq!(line, "RDMA carried 3000 packets; net devices, with these in it, 1.6 MB");
+    assert_eq!(line, "RDMA transferred 3000 packets; net devices, with these in it, 1.6 MB");
     assert!(proof.details()[0].ends_with("rdma_sends 40"), "{:?}", proof.details());
     let still = pair(&soft(), &at(7, 1, 0), &at(9, 1, 0), WANTED);
     assert!(still.rdma.is_none(), "management alone is no use of RDMA");
@@ -147,7 +147,7 @@ fn what_others_moved_is_not_the_jobs() {
     let asked = Wanted { asked: Mode::Tcp, planned: Mode::Tcp };
     let line = pair(&infiniband(), &before, &after, asked).line();
     assert!(line.starts_with("RDMA was not used, because --mode tcp asked for TCP"), "{line}");
-    assert!(line.contains("ports carried 40.0 GB meanwhile, of others"), "{line}");
+    assert!(line.contains("ports transferred 40.0 GB meanwhile, of others"), "{line}");
     let node = infiniband();
     let moved = Witness { name: "a", node: &node, before: Some(&before), after: Some(&after) };
     let still = Witness { name: "b", node: &node, before: Some(&before), after: Some(&before) };

@@ -330,7 +330,7 @@ pub struct Session {
     /// The server's, see InfoReply.
     #[prost(uint64, tag = "2")]
     pub epoch: u64,
-    /// For how many numbers up to the largest the server keeps answers: have no more writes than this under way.
+    /// For how many numbers up to the largest the server keeps answers: have no more writes than this in flight.
     #[prost(uint64, tag = "3")]
     pub window: u64,
     /// After how many milliseconds without a call the session is forgotten.

@@ -52,8 +52,8 @@ pub enum Status {
     TooManyHandles = 9,
     /// A write of this number is so old that its answer was forgotten.
     Forgotten = 10,
-    /// A write of this number is under way.
-    UnderWay = 11,
+    /// A write of this number is in flight.
+    InFlight = 11,
     /// The client's memory could not be read.
     Unreadable = 12,
     /// Not allowed.
@@ -87,7 +87,7 @@ impl Status {
         Status::NoHandle,
         Status::TooManyHandles,
         Status::Forgotten,
-        Status::UnderWay,
+        Status::InFlight,
         Status::Unreadable,
         Status::Denied,
         Status::Incomplete,

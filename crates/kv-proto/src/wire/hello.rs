@@ -104,7 +104,7 @@ pub struct Limits {
     pub message: u32,
     /// The most requests in one.
     pub requests: u16,
-    /// The most batches under way.
+    /// The most batches in flight.
     pub batches: u16,
     /// The most regions granted, the landing apart.
     pub regions: u16,

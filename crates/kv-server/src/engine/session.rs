@@ -47,7 +47,7 @@ struct Writes {
 
 #[derive(Debug, Clone, Copy)]
 enum Write {
-    UnderWay,
+    InFlight,
     Done(Answer),
 }
 
@@ -59,7 +59,7 @@ pub enum Turn {
     /// It was done before, and this was the answer.
     Again(Answer),
     /// It is being done.
-    UnderWay,
+    InFlight,
     /// It is too old to know, or numbered far ahead.
     Forgotten,
 }
@@ -177,11 +177,11 @@ impl Session {
             return Turn::Forgotten;
         }
         match writes.known.get(&sequence) {
-            Some(Write::UnderWay) => return Turn::UnderWay,
+            Some(Write::InFlight) => return Turn::InFlight,
             Some(Write::Done(answer)) => return Turn::Again(*answer),
             None => {}
         }
-        writes.known.insert(sequence, Write::UnderWay);
+        writes.known.insert(sequence, Write::InFlight);
         writes.newest = writes.newest.max(sequence);
         writes.forget();
         Turn::Now
@@ -206,10 +206,10 @@ impl Session {
 }
 
 impl Writes {
-    /// Forgets the oldest, up to the first that is under way.
+    /// Forgets the oldest, up to the first that is in flight.
     fn forget(&mut self) {
         while self.newest - self.oldest >= REMEMBERED_WRITES
-            && !matches!(self.known.get(&self.oldest), Some(Write::UnderWay))
+            && !matches!(self.known.get(&self.oldest), Some(Write::InFlight))
         {
             self.known.remove(&self.oldest);
             self.oldest += 1;
@@ -223,7 +223,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// How long a session that was left is kept for its client to come back.
 pub(crate) const REMEMBERED: Duration = Duration::from_secs(300);
-/// More than a client may have under way.
+/// More than a client may have in flight.
 const REMEMBERED_WRITES: u64 = 4096;
 /// How far apart the numbers of writes may be that come out of order, from the first on.
 pub(crate) const WINDOW: u64 = REMEMBERED_WRITES / 2;
@@ -245,7 +245,7 @@ mod tests {
         let (session, known) = sessions.enter(None, "me").unwrap();
         assert!(!known);
         assert_eq!(session.turn(0), Turn::Now);
-        assert_eq!(session.turn(0), Turn::UnderWay);
+        assert_eq!(session.turn(0), Turn::InFlight);
         assert!(session.has(0) && !session.has(1));
         session.done(0, answer(7));
         session.leave();

@@ -60,7 +60,7 @@ impl Caller {
     }
 }
 
-/// Who was let in where the call came in, carried by its request to where it is done.
+/// Who was let in where the call came in, passed on with its request.
 #[derive(Clone)]
 pub(super) struct Admission {
     pass: Pass,

@@ -16,7 +16,7 @@ pub(super) enum Begun {
     Before(Answer),
 }
 
-/// A write under way. One that is dropped without an answer came to nothing, and may be asked for again.
+/// A write in flight. One that is dropped without an answer came to nothing, and may be asked for again.
 pub(super) struct Attempted {
     turn: Option<(Arc<Session>, u64)>,
 }
@@ -35,7 +35,7 @@ impl Attempted {
         match session.turn(sequence) {
             Turn::Now => Ok(Begun::Now(Attempted { turn: Some((session, sequence)) })),
             Turn::Again(answer) => Ok(Begun::Before(answer)),
-            Turn::UnderWay => Err(status::under_way()),
+            Turn::InFlight => Err(status::in_flight()),
             Turn::Forgotten => Err(status::forgotten(sequence, WINDOW)),
         }
     }

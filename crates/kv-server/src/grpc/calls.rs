@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use super::seats::Seat;
 use crate::rows::Rows;
 
-/// All answers under way.
+/// All answers in flight.
 pub(super) struct Calls {
     began: Instant,
     open: Mutex<Rows<Arc<Call>>>,
@@ -22,7 +22,7 @@ struct Call {
     hang_up: Arc<Notify>,
 }
 
-/// One answer under way, until it is dropped.
+/// One answer in flight, until it is dropped.
 pub(super) struct Open {
     calls: Arc<Calls>,
     call: Arc<Call>,

@@ -1,7 +1,7 @@
 //! The door for everybody: the published service over gRPC.
 //!
 //! Connections come from whoever listens ([`Grpc::door`]), each is a task (`connection`), and each call passes
-//! a gate (`gate`) that knows which service is meant and how much may be under way. What the calls do is in
+//! a gate (`gate`) that knows which service is meant and how much may be in flight. What the calls do is in
 //! `read`, `write` and `look`, which see messages, who asks and the engine, and no network; `status` is the one
 //! place that says no. Who asks is found out once for each call (`admission`). Values are copied here, piece by piece: who wants them without a copy uses a link.
 //!
@@ -96,7 +96,7 @@ impl Grpc {
     }
 
     /// Serves until told to stop. Told to drain before, it begins no call more, says so to who calls and who asks for
-    /// its health, and lets calls under way finish; `drained` hears when they have.
+    /// its health, and lets calls in flight finish; `drained` hears when they have.
     pub async fn serve(self, mut life: watch::Receiver<Phase>, drained: oneshot::Sender<()>) {
         let (mut ended, mut drained) = (life.clone(), Some(drained));
         let Grpc { door, mut arrivals, service, counts, tls, idle } = self;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Seats for calls under way. One identity has three quarters at most, so that others find one.
+/// Seats for calls in flight. One identity has three quarters at most, so that others find one.
 pub(super) struct Seats {
     all: Arc<Semaphore>,
     most: usize,

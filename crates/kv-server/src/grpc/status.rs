@@ -113,8 +113,8 @@ pub(super) fn forgotten(sequence: u64, window: u64) -> Status {
 }
 
 /// The same attempt, by another call.
-pub(super) fn under_way() -> Status {
-    Status::aborted("another call with the same attempt is under way — ask again for its answer")
+pub(super) fn in_flight() -> Status {
+    Status::aborted("another call with the same attempt is in flight — ask again for its answer")
 }
 
 /// No room for another session.
@@ -124,7 +124,7 @@ pub(super) fn too_many_sessions() -> Status {
 
 /// No room for another call.
 pub(super) fn too_many_calls() -> Status {
-    Status::resource_exhausted("too many calls are under way — wait a little and ask again")
+    Status::resource_exhausted("too many calls are in flight — wait a little and ask again")
 }
 
 /// The server is about to end.

@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     /// How many spin now, and how many may.
     spinning: AtomicUsize,
     max_spinning: usize,
-    /// What is under way is finished, and nothing is begun.
+    /// What is in flight is finished, and nothing is begun.
     closing: AtomicBool,
     stopping: AtomicBool,
     graves: Mutex<Sender<(Link, Loans)>>,
@@ -112,7 +112,7 @@ impl Crew {
         Roster { shared: Arc::downgrade(&self.shared) }
     }
 
-    /// Begins nothing more, finishes what is under way, and says goodbye to each client when it has been quiet for a
+    /// Begins nothing more, finishes what is in flight, and says goodbye to each client when it has been quiet for a
     /// moment: who asks meanwhile is told that nothing was done. Waits up to a limit; says how many are left.
     pub fn drain(&self, limit: Duration) -> usize {
         let deadline = Instant::now() + limit;

@@ -39,7 +39,7 @@ pub(crate) struct Tools {
     pub(crate) away: usize,
     /// How many guests have something that was lent to them.
     pub(crate) debtors: usize,
-    /// The store is about to end: what is under way is finished, nothing is begun.
+    /// The store is about to end: what is in flight is finished, nothing is begun.
     pub(crate) closing: bool,
 }
 
@@ -113,7 +113,7 @@ impl Tools {
         }
     }
 
-    /// A draft that was sent, with nothing under way.
+    /// A draft that was sent, with nothing in flight.
     pub(crate) fn settle(&mut self, mut draft: Draft) {
         let holds = draft.take_holds();
         self.drafts.push(draft);

@@ -13,7 +13,7 @@ use tonic_health::pb::health_client::HealthClient;
 use crate::place::{Place, pattern, put, settings};
 
 #[tokio::test]
-async fn calls_under_way_finish_and_others_hear_that_nothing_was_done() {
+async fn calls_in_flight_finish_and_others_hear_that_nothing_was_done() {
     let mut place = Place::open(&settings(16 << 20));
     let (mut client, mut other) = (place.client().await, place.client().await);
     let mut health = HealthClient::new(place.channel().await);
@@ -44,7 +44,7 @@ async fn calls_under_way_finish_and_others_hear_that_nothing_was_done() {
     assert_eq!(refused.code(), Code::Unavailable);
 
     let mut drained = place.drained.take().unwrap();
-    assert!(drained.try_recv().is_err(), "a call is under way");
+    assert!(drained.try_recv().is_err(), "a call is in flight");
     pieces.send(piece(Part::Data(pattern(3000).into()))).await.unwrap();
     drop(pieces);
     writing.await.unwrap().unwrap();

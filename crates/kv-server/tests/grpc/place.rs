@@ -23,7 +23,7 @@ pub(crate) struct Place {
     pub(crate) counts: Arc<Counts>,
     pub(crate) listener: Listener,
     pub(crate) life: watch::Sender<Phase>,
-    /// Hears when calls under way are over.
+    /// Hears when calls in flight are over.
     pub(crate) drained: Option<oneshot::Receiver<()>>,
     served: JoinHandle<()>,
 }

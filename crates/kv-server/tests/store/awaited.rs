@@ -109,7 +109,7 @@ fn the_next_store_is_called_and_the_runtime_goes_on_meanwhile() {
         let client = AsyncClient::connect(calling).await.unwrap();
         client.put(b"k", b"first", &PutOptions::default()).await.unwrap();
         tokio::task::spawn_blocking(move || drop(first)).await.unwrap();
-        // What was under way when it was lost may be told so; what is asked after that finds the second.
+        // What was in flight when it was lost may be told so; what is asked after that finds the second.
         let begun = Instant::now();
         let got = loop {
             match client.get(b"k").await {

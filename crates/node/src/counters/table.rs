@@ -298,7 +298,7 @@ pub const TABLE: &[Meaning] = &[
     driver("OutRdmaSends", "transmit_rdma_sends_total", "Sends asked of the other side, by irdma's count"),
     driver("OutRdmaWrites", "transmit_rdma_writes_total", "Writes asked of the other side, by irdma's count"),
     driver("RdmaBnd", "memory_window_binds_total", "Memory windows that were bound"),
-    driver("RdmaInv", "invalidations_total", "Keys that were taken back"),
+    driver("RdmaInv", "invalidations_total", "Keys that were revoked"),
     driver("cnpHandled", "cnps_handled_total", "Congestion notices received and heeded, by irdma's count"),
     driver("cnpIgnored", "cnps_ignored_total", "Congestion notices received and ignored, by irdma's count"),
     driver("cnpSent", "cnps_sent_total", "Congestion notices sent, by irdma's count"),

@@ -235,7 +235,7 @@ fn a_write_over_a_wire_that_loses_everything_fails() {
     set_wire(&["loss", "0", "100%"]);
     near.post(IBV_WR_RDMA_WRITE, near.piece(0, 8), rdma(&far, 0), 0);
     let status = near.completion().status;
-    set_wire(&["mend", "0"]);
+    set_wire(&["repair", "0"]);
     // On soft-RoCE the flush that follows may be seen first.
     assert!(matches!(status, IBV_WC_RETRY_EXC_ERR | IBV_WC_WR_FLUSH_ERR), "status {status}");
     assert_eq!(far.word(0), 0);
@@ -384,7 +384,7 @@ fn small_calls() {
 fn a_cut_wire_is_an_event() {
     let (near, _far) = wire(Cq::Plain);
     set_wire(&["cut", "0"]);
-    set_wire(&["mend", "0"]);
+    set_wire(&["repair", "0"]);
     let mut seen = Vec::new();
     while !seen.contains(&IBV_EVENT_PORT_ACTIVE) {
         let mut event: ibv_async_event = zeroed();

@@ -28,7 +28,7 @@ pub struct Point {
     pub rails: Vec<Rail>,
     /// Bytes of one operation.
     pub size_bytes: u64,
-    /// Operations under way on each lane.
+    /// Operations in flight on each lane.
     pub depth: u32,
     /// Lanes on each rail.
     pub lanes: u32,

@@ -71,7 +71,7 @@ fn traits(point: &Point) -> [String; TRAITS] {
         transport(point.transport).to_owned(),
         rails.join(" and "),
         format!("{} → {}", point.from, point.to),
-        format!("{} under way", point.depth),
+        format!("{} in flight", point.depth),
         format!("{} lanes", point.lanes),
         mark(point.both_ways, "both ways"),
         mark(point.datagrams, "datagrams"),

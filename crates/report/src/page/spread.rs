@@ -17,7 +17,7 @@ pub(super) fn plot(document: &Document) -> Markup {
     let latency = timed(|test| test == Test::Latency);
     let (points, title) = match latency.is_empty() {
         false => (latency, "How latency is distributed"),
-        true => (timed(|test| test != Test::Latency), "How long operations took, many under way"),
+        true => (timed(|test| test != Test::Latency), "How long operations took, many in flight"),
     };
     match points.is_empty() {
         true => Markup::default(),

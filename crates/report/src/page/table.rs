@@ -29,7 +29,7 @@ fn points(points: &[Point]) -> Markup {
         "To",
         "By",
         "Size",
-        "Under way",
+        "In flight",
         "Operations",
         "Seconds",
         "Gb/s",

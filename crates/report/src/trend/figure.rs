@@ -87,7 +87,7 @@ pub(crate) fn how(point: &Point) -> String {
         how += &format!(" ({})", rails.join(", "));
     }
     if point.test != Test::Latency {
-        how += &format!(", {} under way, {} lanes", point.depth, point.lanes);
+        how += &format!(", {} in flight, {} lanes", point.depth, point.lanes);
     }
     let marks = [
         (point.both_ways, ", both ways"),

@@ -14,7 +14,7 @@ use crate::settings::Global;
 
 #[derive(Debug, Args)]
 pub(crate) struct ChangesArgs {
-    /// Those that were taken back too
+    /// Those that were reverted too
     #[arg(long)]
     all: bool,
 
@@ -86,7 +86,7 @@ fn text(changes: &[ChangeReport<'_>], all: bool) -> String {
     if text.is_empty() {
         text.push_str(match changes.len() {
             0 => "nothing was changed by wirelane\n",
-            _ => "everything was taken back; --all lists it\n",
+            _ => "everything was reverted; --all lists it\n",
         });
     }
     text
@@ -99,8 +99,8 @@ fn told(standing: &Standing) -> String {
         Standing::Changed(State::Absent) => "removed since by somebody else".to_owned(),
         Standing::Changed(_) => "changed since by somebody else".to_owned(),
         Standing::Restarted => "gone with a restart".to_owned(),
-        Standing::CutOff => "cut off in the middle: take it back".to_owned(),
-        Standing::Reverted => "taken back".to_owned(),
+        Standing::CutOff => "cut off in the middle: revert it".to_owned(),
+        Standing::Reverted => "reverted".to_owned(),
         Standing::Unknown(why) => format!("unknown: {why}"),
     }
 }

@@ -118,7 +118,7 @@ pub(crate) enum Command {
     Exec(ExecArgs),
     /// Look at all hosts of a job at once, and mark where they differ
     Hosts(HostsArgs),
-    /// Start a job on several hosts, and prove what carried its data
+    /// Start a job on several hosts, and prove what transferred its data
     Launch(LaunchArgs),
     /// Plan or make what hosts need for jobs on the fabric
     Setup(SetupArgs),
@@ -128,7 +128,7 @@ pub(crate) enum Command {
     Tune(TuneArgs),
     /// List what was changed on this machine
     Changes(ChangesArgs),
-    /// Take changes back
+    /// Revert changes
     Revert(RevertArgs),
     /// Print manifests for Kubernetes and OpenShift
     K8s(K8sArgs),

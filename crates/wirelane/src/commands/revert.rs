@@ -79,7 +79,7 @@ fn elsewhere(args: &RevertArgs, list: &str) -> Result<Exit, Failure> {
     } else {
         told.iter().try_for_each(|one| output::answer(&one_host(one, args.dry_run)))?;
     }
-    Told::exit(&told, "revert: not all was taken back")
+    Told::exit(&told, "revert: not all was reverted")
 }
 
 fn one_host(told: &Told, rehearsed: bool) -> String {
@@ -101,7 +101,7 @@ pub(crate) fn told(outcomes: &[Outcome], rehearsed: bool, json: bool) -> Result<
     }
     let failed = outcomes.iter().filter(|outcome| matches!(outcome.fate, Fate::Failed(_))).count();
     if failed > 0 {
-        return Err(Failure::failed(format!("revert: {failed} changes could not be taken back")));
+        return Err(Failure::failed(format!("revert: {failed} changes could not be reverted")));
     }
     let left = outcomes.iter().any(|outcome| matches!(outcome.fate, Fate::Left(_)));
     Ok(if left { Exit::No } else { Exit::Done })
@@ -111,12 +111,12 @@ fn text(outcomes: &[Outcome], rehearsed: bool) -> String {
     if outcomes.is_empty() {
         return "nothing to take back\n".to_owned();
     }
-    let taken = if rehearsed { "would be taken back" } else { "taken back" };
+    let taken = if rehearsed { "would be reverted" } else { "reverted" };
     let line = |Outcome { id, target, fate }: &Outcome| match fate {
-        Fate::TakenBack(values) => format!("{id:4}  {target}  {taken}: {values}\n"),
+        Fate::Reverted(values) => format!("{id:4}  {target}  {taken}: {values}\n"),
         Fate::Nothing(why) => format!("{id:4}  {target}  nothing to do: {why}\n"),
         Fate::Left(why) => format!("{id:4}  {target}  left: {why}\n"),
-        Fate::Failed(why) => format!("{id:4}  {target}  not taken back: {why}\n"),
+        Fate::Failed(why) => format!("{id:4}  {target}  not reverted: {why}\n"),
     };
     outcomes.iter().map(line).collect()
 }

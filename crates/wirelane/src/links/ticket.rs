@@ -164,8 +164,10 @@ fn in_tls<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e rustls::Error> 
             return Some(found);
         }
         // What an I/O error carries is no source of it.
-        let carried = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        next = carried.map(|carried| carried as &(dyn StdError + 'static)).or(error.source());
+        let transferred = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        next = transferred
+            .map(|transferred| transferred as &(dyn StdError + 'static))
+            .or(error.source());
     }
     None
 }

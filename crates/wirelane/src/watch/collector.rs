@@ -29,7 +29,7 @@ struct Shared<T> {
 struct State<T> {
     wanted: bool,
     over: bool,
-    /// When what is under way was begun.
+    /// When what is in flight was begun.
     begun: Option<Instant>,
     /// Whether somebody has waited for it in vain.
     late: bool,
@@ -83,7 +83,7 @@ impl<T: Send + Sync + 'static> Collector<T> {
         if let Some(fresh) = fresh {
             return Asked(fresh.at);
         }
-        // One that is under way will do: it is not told yet.
+        // One that is in flight will do: it is not told yet.
         if state.begun.is_none() {
             state.wanted = true;
             self.shared.asked.notify_one();

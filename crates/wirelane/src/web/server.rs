@@ -39,7 +39,7 @@ pub(crate) trait Site: Clone + Send + Sync + 'static {
     fn answer(&self, head: &Head, shown: &Self::Shown) -> impl Future<Output = Reply> + Send;
 }
 
-/// Serves until told to stop, then lets answers under way finish.
+/// Serves until told to stop, then lets answers in flight finish.
 pub(crate) async fn serve(
     listener: TcpListener,
     site: impl Site,

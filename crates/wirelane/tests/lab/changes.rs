@@ -88,7 +88,7 @@ fn tune_apply_then_revert_leaves_the_machine_as_it_was() {
     let outcomes = wirelane(&["revert", "--last", "--json"]);
     let outcomes = outcomes.as_array().expect("outcomes");
     assert_eq!(outcomes.len(), made);
-    assert!(outcomes.iter().all(|outcome| outcome["fate"] == "taken_back"), "{outcomes:?}");
+    assert!(outcomes.iter().all(|outcome| outcome["fate"] == "reverted"), "{outcomes:?}");
     let after = state();
     for (path, was) in &before {
         assert_eq!(after.get(path), Some(was), "{}", path.display());

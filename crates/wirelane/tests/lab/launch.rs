@@ -1,4 +1,4 @@
-//! A real MPI program on real verbs, started by `wirelane launch`, which proves what carried its data.
+//! A real MPI program on real verbs, started by `wirelane launch`, which proves what transferred its data.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -27,9 +27,10 @@ fn launch(folder: &Path, mode: &str) -> Output {
 #[test]
 fn an_mpi_program_over_verbs_is_proven_by_packets_and_one_over_tcp_is_not() {
     let folder = compiled();
-    for (mode, proof) in
-        [("rdma", "RDMA carried "), ("tcp", "RDMA was not used, because --mode tcp asked for TCP")]
-    {
+    for (mode, proof) in [
+        ("rdma", "RDMA transferred "),
+        ("tcp", "RDMA was not used, because --mode tcp asked for TCP"),
+    ] {
         let output = launch(folder.path(), mode);
         let (printed, said) = (text(&output.stdout), text(&output.stderr));
         assert_eq!(output.status.code(), Some(0), "{mode}: {printed}{said}");

@@ -67,10 +67,10 @@ fn refused(arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), text(&output.stderr))
 }
 
-fn all_taken_back(outcomes: &Value) {
+fn all_reverted(outcomes: &Value) {
     let outcomes = outcomes.as_array().expect("outcomes");
     assert!(!outcomes.is_empty());
-    assert!(outcomes.iter().all(|outcome| outcome["fate"] == "taken_back"), "{outcomes:?}");
+    assert!(outcomes.iter().all(|outcome| outcome["fate"] == "reverted"), "{outcomes:?}");
 }
 
 /// 64 MiB, no two pages of which are alike.
@@ -107,7 +107,7 @@ fn a_folder_is_served_mounted_and_proven_and_remove_leaves_nothing() {
     assert!(shown.contains("proto=rdma") && shown.ends_with("RDMA carries it\n"), "{shown}");
     tcp_is_told_from_rdma();
 
-    all_taken_back(&wirelane(&["nfs", "remove"]));
+    all_reverted(&wirelane(&["nfs", "remove"]));
     let after = state();
     for (before, after) in before.iter().zip(&after) {
         assert_eq!(before, after);
@@ -146,7 +146,7 @@ fn a_step_that_fails_takes_everything_back() {
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(
-        said.contains("no threads today") && said.contains("Everything was taken back"),
+        said.contains("no threads today") && said.contains("Everything was reverted"),
         "{said}"
     );
     assert_eq!(state(), before);
@@ -156,7 +156,7 @@ fn a_step_that_fails_takes_everything_back() {
         ["nfs", "client", "apply", "10.77.0.2:/data", "/mnt/far/data", "--yes", "--persist"];
     let (code, said) = refused(&nobody);
     assert_eq!(code, Some(3), "{said}");
-    assert!(said.contains("mount.nfs 10.77.0.2:/data") && said.contains("taken back"), "{said}");
+    assert!(said.contains("mount.nfs 10.77.0.2:/data") && said.contains("reverted"), "{said}");
     assert_eq!(state(), before);
 }
 
@@ -178,7 +178,7 @@ fn a_server_of_others_is_restarted_only_on_demand() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("nfsd also serves /other") && said.contains("--restart-nfsd"), "{said}");
     assert!(ports().contains("rdma 20049"), "nothing was touched");
-    all_taken_back(&wirelane(&["nfs", "remove", "--restart-nfsd"]));
+    all_reverted(&wirelane(&["nfs", "remove", "--restart-nfsd"]));
     assert!(!ports().contains("rdma"), "{}", ports());
     assert_eq!(fs::read_to_string("/proc/fs/nfsd/threads").expect("threads").trim(), "4");
     assert_eq!(state(), before);

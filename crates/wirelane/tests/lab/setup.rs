@@ -81,7 +81,7 @@ fn setup_apply_then_revert_leaves_the_machine_as_it_was() {
     let outcomes = wirelane(&["revert", "--last", "--json"]);
     let outcomes = outcomes.as_array().expect("outcomes");
     assert_eq!(outcomes.len(), made);
-    assert!(outcomes.iter().all(|outcome| outcome["fate"] == "taken_back"), "{outcomes:?}");
+    assert!(outcomes.iter().all(|outcome| outcome["fate"] == "reverted"), "{outcomes:?}");
     let after = state();
     for (path, was) in &before {
         let (was, now) = (&was.1, after.get(path).map(|now| text(&now.1)));
@@ -179,6 +179,6 @@ fn packages_come_and_exactly_those_go_again() {
     assert_eq!(installed().lines().count(), 9, "nothing was removed");
     assert!(sandboxed("apt-get", &["-y", "purge", "somebodys"]).status.success());
     let outcomes = answer(&sandboxed(WIRELANE, &["revert", "--last", "--json"]));
-    assert_eq!(outcomes[0]["fate"], "taken_back", "{outcomes}");
+    assert_eq!(outcomes[0]["fate"], "reverted", "{outcomes}");
     assert_eq!(installed(), "ethtool ii \n", "as it was");
 }

@@ -162,7 +162,7 @@ fn what_is_expected_decides_the_exit_code() {
 #[test]
 fn wrong_use_is_said_before_anybody_is_called() {
     let nobody = "127.0.0.1:1";
-    wrong(&["bench", "lat", nobody, "--depth", "4"], 2, &["one operation under way"]);
+    wrong(&["bench", "lat", nobody, "--depth", "4"], 2, &["one operation in flight"]);
     wrong(&["bench", "bw", nobody, "--op", "atomic", "--size", "64"], 2, &["moves 8 bytes"]);
     wrong(&["bench", "bw", nobody, "--ud"], 2, &["--op send"]);
     wrong(&["bench", "lat", nobody, "--expect", "90%"], 2, &["expect a time"]);

@@ -219,7 +219,7 @@ fn an_item_can_be_left_out_and_an_unknown_one_is_wrong_use() {
 }
 
 #[test]
-fn what_is_no_nfs_is_not_carried_by_rdma() {
+fn what_is_no_nfs_does_not_use_rdma() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().to_str().expect("a plain path");
     let (code, text, error) = told(&["nfs", "verify", path]);

@@ -87,7 +87,7 @@ fn a_plan_for_each_family_is_as_it_was_read_through() {
 }
 
 #[test]
-fn a_tree_is_set_up_listed_and_taken_back() {
+fn a_tree_is_set_up_listed_and_reverted() {
     for (os_release, service, file, mode) in [
         (DEBIAN, "systemd-networkd", "etc/systemd/network/10-wirelane-eth0.network", 0o644),
         (DEBIAN, "networking", "etc/network/interfaces.d/wirelane-eth0", 0o644),
@@ -212,12 +212,12 @@ fn several_hosts_are_set_up_by_ssh_each_with_its_own_address() {
     };
     let (code, text, error) = revert(&["--last", "--hosts", "one,two", "--dry-run"]);
     assert_eq!(code, Some(0), "{text}{error}");
-    assert!(text.contains("would be taken back"), "{text}");
+    assert!(text.contains("would be reverted"), "{text}");
     let (code, text, error) = revert(&["--last", "--hosts", &format!("one,two,{DEAD}")]);
     assert_eq!(code, Some(3), "{text}{error}");
     assert!(text.starts_with("one\n") && text.contains("\ntwo\n"), "{text}");
     assert!(text.contains("\ndead\nssh to dead: "), "{text}");
-    assert!(error.contains("not all was taken back on 1 of 3 hosts"), "{error}");
+    assert!(error.contains("not all was reverted on 1 of 3 hosts"), "{error}");
     for machine in [&one, &two] {
         let left = contents(machine.path());
         let ours = |path: &&PathBuf| path.to_string_lossy().contains("wirelane-eth0");

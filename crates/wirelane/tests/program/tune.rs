@@ -106,7 +106,7 @@ fn a_machine_without_rdma_is_told_so_calmly() {
 }
 
 #[test]
-fn a_tree_is_tuned_listed_and_taken_back() {
+fn a_tree_is_tuned_listed_and_reverted() {
     let machine = machine();
     let root = machine.path().to_str().expect("a plain path");
     let before = contents(machine.path());
@@ -138,7 +138,7 @@ fn a_tree_is_tuned_listed_and_taken_back() {
     assert_eq!(code, Some(0), "{text}{error}");
     assert_eq!(contents(machine.path()), before);
     let (_, text, _) = told(&["changes", "--root", root]);
-    assert_eq!(text, "everything was taken back; --all lists it\n");
+    assert_eq!(text, "everything was reverted; --all lists it\n");
 }
 
 #[test]

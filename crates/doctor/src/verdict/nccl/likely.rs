@@ -3,7 +3,7 @@
 use report::Likely;
 use report::nccl::Run;
 
-use super::Carried;
+use super::Transferred;
 use super::ports::Ports;
 use crate::{Case, Finding, Verdict, check};
 
@@ -11,11 +11,11 @@ use crate::{Case, Finding, Verdict, check};
 pub(super) fn between(
     run: &Run,
     node: Option<&Case<'_>>,
-    carried: Option<&Carried>,
+    transferred: Option<&Transferred>,
     ports: Option<&Ports>,
 ) -> Vec<Likely> {
     let mut likely = Vec::new();
-    if let Some(tcp) = tcp(run, carried, ports) {
+    if let Some(tcp) = tcp(run, transferred, ports) {
         // What RDMA lacks does not matter where it is not used.
         likely.push(tcp);
         likely.extend(node.into_iter().flat_map(|case| found(case, &WHY_NOT_RDMA)));
@@ -46,10 +46,10 @@ pub(super) fn within(run: &Run) -> Vec<Likely> {
     staged.into_iter().collect()
 }
 
-fn tcp(run: &Run, carried: Option<&Carried>, ports: Option<&Ports>) -> Option<Likely> {
+fn tcp(run: &Run, transferred: Option<&Transferred>, ports: Option<&Ports>) -> Option<Likely> {
     let disabled = run.environment.get("NCCL_IB_DISABLE").and_then(Option::as_deref);
     let disabled = disabled.is_some_and(|value| value.trim() != "0");
-    let idle = ports.is_some() && carried.is_some_and(Carried::is_idle);
+    let idle = ports.is_some() && transferred.is_some_and(Transferred::is_idle);
     let evidence = if run.heard.is_tcp() {
         match run.heard.channels.socket {
             0 => "it says that its network is Socket".to_owned(),
@@ -58,7 +58,7 @@ fn tcp(run: &Run, carried: Option<&Carried>, ports: Option<&Ports>) -> Option<Li
     } else if disabled {
         "NCCL_IB_DISABLE is set".to_owned()
     } else if idle {
-        "the RDMA ports of this node carried nothing meanwhile".to_owned()
+        "the RDMA ports of this node transferred nothing meanwhile".to_owned()
     } else {
         return None;
     };

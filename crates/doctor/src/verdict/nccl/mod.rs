@@ -1,6 +1,6 @@
 //! Whether a run of NCCL is what the machine should give, and what holds it back if not.
 //!
-//! Between nodes it is judged by the ports of one of them: by what they carried, where that was counted, else by the bus
+//! Between nodes it is judged by the ports of one of them: by what they transferred, where that was counted, else by the bus
 //! bandwidth, which is what a ring sends over them. Within a node bytes go by NVLink or PCIe, and there is nothing to compare
 //! with. Start at [`judge`].
 
@@ -17,31 +17,31 @@ use super::Side;
 use crate::Case;
 use ports::Ports;
 
-/// What a node's ports carried while a run went on.
+/// What a node's ports transferred while a run went on.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Carried {
+pub struct Transferred {
     /// Bytes of each port, `mlx5_0 port 1`: sent or received, whichever is more.
     pub bytes: BTreeMap<String, u64>,
     /// All ports together, in the second in which it was most.
     pub busiest_gbps: f64,
 }
 
-impl Carried {
-    /// Whether no port carried more than what setting up takes.
+impl Transferred {
+    /// Whether no port transferred more than what setting up takes.
     fn is_idle(&self) -> bool {
         self.bytes.values().all(|bytes| *bytes < SET_UP)
     }
 }
 
 /// Judges a run by what is known of one of its nodes, and fills in what of its ports was used.
-pub fn judge(run: &mut Run, node: Option<&Case<'_>>, carried: Option<&Carried>) -> Verdict {
+pub fn judge(run: &mut Run, node: Option<&Case<'_>>, transferred: Option<&Transferred>) -> Verdict {
     if run.collective.rows.is_empty() {
         return failure::judge(run, node);
     }
     let mut verdict = match (run.collective.ranks, run.collective.hosts.len()) {
         (Some(1), _) => alone(),
         (_, 1) => within(run),
-        _ => between(run, node, carried),
+        _ => between(run, node, transferred),
     };
     if run.has_failed() {
         let failed = failure::judge(run, node);
@@ -74,12 +74,12 @@ fn within(run: &Run) -> Verdict {
     }
 }
 
-fn between(run: &mut Run, node: Option<&Case<'_>>, carried: Option<&Carried>) -> Verdict {
+fn between(run: &mut Run, node: Option<&Case<'_>>, transferred: Option<&Transferred>) -> Verdict {
     let side = node.map(Side::of);
-    let ports = side.as_ref().and_then(|side| Ports::used(run, side, carried));
+    let ports = side.as_ref().and_then(|side| Ports::used(run, side, transferred));
     let mut notes = Vec::new();
-    let reached_gbps = match carried {
-        Some(carried) if !carried.is_idle() => Some(carried.busiest_gbps),
+    let reached_gbps = match transferred {
+        Some(transferred) if !transferred.is_idle() => Some(transferred.busiest_gbps),
         _ => port_share(run, &mut notes).and_then(|share| reached(run, share)),
     };
     let rate = ports.as_ref().map(Ports::rate_gbps);
@@ -89,7 +89,7 @@ fn between(run: &mut Run, node: Option<&Case<'_>>, carried: Option<&Carried>) ->
     let part = reached_gbps.zip(should_give_gbps).map(|(reached, should)| reached / should);
     let likely = match part {
         Some(part) if part >= GOOD => Vec::new(),
-        _ => likely::between(run, node, carried, ports.as_ref()),
+        _ => likely::between(run, node, transferred, ports.as_ref()),
     };
     notes.extend(remarks(run, node, ports.is_some(), part));
     Verdict {

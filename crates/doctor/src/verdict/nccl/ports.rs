@@ -3,7 +3,7 @@
 use report::Cap;
 use report::nccl::Run;
 
-use super::Carried;
+use super::Transferred;
 use crate::verdict::caps::PCIE_PAYLOAD;
 use crate::verdict::{PortSide, Side};
 
@@ -15,15 +15,19 @@ pub(super) struct Ports {
 }
 
 impl Ports {
-    /// By what NCCL says it uses, else by what ports carried, else all that are active. None: the node has none whose rate is
+    /// By what NCCL says it uses, else by what ports transferred, else all that are active. None: the node has none whose rate is
     /// known.
-    pub(super) fn used(run: &Run, side: &Side, carried: Option<&Carried>) -> Option<Ports> {
+    pub(super) fn used(run: &Run, side: &Side, transferred: Option<&Transferred>) -> Option<Ports> {
         let told: Vec<PortSide> =
             side.ports.iter().filter(|port| port.data_mbps.is_some()).cloned().collect();
-        let most = carried.and_then(|carried| carried.bytes.values().max()).copied().unwrap_or(0);
+        let most = transferred
+            .and_then(|transferred| transferred.bytes.values().max())
+            .copied()
+            .unwrap_or(0);
         let named = |port: &PortSide| run.heard.ports.contains(&port.name.replace(" port ", ":"));
         let moved = |port: &PortSide| {
-            let bytes = carried.and_then(|carried| carried.bytes.get(&port.name)).copied();
+            let bytes =
+                transferred.and_then(|transferred| transferred.bytes.get(&port.name)).copied();
             bytes.unwrap_or(0) > most / IDLE
         };
         let (used, idle): (Vec<PortSide>, Vec<PortSide>) = if told.iter().any(named) {
@@ -126,5 +130,5 @@ fn slot(card: &[&PortSide]) -> Option<Cap> {
     })
 }
 
-/// A port that carried less than this part of the busiest one was not used.
+/// A port that transferred less than this part of the busiest one was not used.
 const IDLE: u64 = 50;

@@ -14,13 +14,13 @@ macro_rules! log {
 }
 
 /// A log judged by a machine of `node`'s trees.
-fn judged(log: &str, tree: &str, carried: Option<&Carried>) -> (Run, Verdict) {
+fn judged(log: &str, tree: &str, transferred: Option<&Transferred>) -> (Run, Verdict) {
     let trees = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/trees");
     let tree = Tree::at(&trees.join(format!("{tree}.json"))).expect("a tree");
     let node = Node::read(&tree);
     let case = Case::of(&node, &tree);
     let mut run = read(log).expect("a log");
-    let verdict = judge(&mut run, Some(&case), carried);
+    let verdict = judge(&mut run, Some(&case), transferred);
     (run, verdict)
 }
 
@@ -64,19 +64,24 @@ fn tcp_is_the_verdict_before_all_others() {
     let (_, verdict) = judged(log!("sample-tcp.log"), "cx3-gpus", None);
     assert_eq!(whats(&verdict)[0], "TCP, not RDMA");
     assert!(!whats(&verdict).contains(&"no GPUDirect"), "{:?}", whats(&verdict));
-    let nothing = Carried { bytes: [("mlx4_0 port 1".to_owned(), 4096)].into(), busiest_gbps: 0.0 };
+    let nothing =
+        Transferred { bytes: [("mlx4_0 port 1".to_owned(), 4096)].into(), busiest_gbps: 0.0 };
     let (_, verdict) = judged(log!("sample-2x2-dual-40g.log"), "cx3-gpus", Some(&nothing));
     assert_eq!(whats(&verdict)[0], "TCP, not RDMA", "by the ports' counters");
 }
 
 #[test]
-fn one_of_two_rails_is_told_by_what_ports_carried() {
+fn one_of_two_rails_is_told_by_what_ports_transferred() {
     let bytes = [("mlx4_0 port 1".to_owned(), 80 << 30), ("mlx4_0 port 2".to_owned(), 1000)];
-    let carried = Carried { bytes: bytes.into(), busiest_gbps: 29.0 };
-    let (run, verdict) = judged(log!("sample-2x2-dual-40g.log"), "cx3-gpus", Some(&carried));
+    let transferred = Transferred { bytes: bytes.into(), busiest_gbps: 29.0 };
+    let (run, verdict) = judged(log!("sample-2x2-dual-40g.log"), "cx3-gpus", Some(&transferred));
     assert_eq!(run.collective.link_gbps, Some(40.0));
     assert_eq!(verdict.reached_gbps, Some(29.0));
-    assert_eq!(run.collective.efficiency, Some(29.0 / 40.0), "what ports carried, over their rate");
+    assert_eq!(
+        run.collective.efficiency,
+        Some(29.0 / 40.0),
+        "what ports transferred, over their rate"
+    );
     assert!(whats(&verdict).contains(&"1 of 2 rails are used"), "{:?}", whats(&verdict));
 }
 

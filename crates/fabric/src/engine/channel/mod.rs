@@ -90,7 +90,7 @@ impl<S: Stream> Channel<S> {
         self.queue.len()
     }
 
-    /// Queues a frame for an operation under way.
+    /// Queues a frame for an operation in flight.
     #[inline]
     pub(super) fn queue(&mut self, header: Header, flight: u32) {
         self.push(header, Payload::Flight(flight));

@@ -21,7 +21,7 @@ pub(super) struct Outgoing {
 }
 
 pub(super) enum Payload {
-    /// None, or that of an operation under way.
+    /// None, or that of an operation in flight.
     Flight(u32),
     /// A region's, for a peer that asked.
     Answer(Slice),

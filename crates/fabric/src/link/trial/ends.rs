@@ -26,7 +26,7 @@ pub(super) struct End {
     /// To be posted; receives apart, so that neither waits for the other.
     pub(super) todo: VecDeque<Op>,
     pub(super) trays_out: VecDeque<Op>,
-    /// What is under way, by token.
+    /// What is in flight, by token.
     pub(super) asked: BTreeMap<u64, Asked>,
     /// Our desk's cells that are in use.
     desk_used: [bool; CELLS],

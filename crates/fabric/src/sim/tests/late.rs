@@ -76,7 +76,7 @@ fn a_rail_that_dies_behind_a_write_does_not_stop_it() {
 }
 
 #[test]
-fn closing_gives_back_everything_under_way_and_fences_our_memory() {
+fn closing_gives_back_everything_in_flight_and_fences_our_memory() {
     let mut pair = Pair::new(1);
     pair.world.change(RAIL, |faults| faults.delay = ms(1));
     let (target, window) = pair.window(1, Rights::ALL);

@@ -180,5 +180,5 @@ fn next(queue: &Mutex<Receiver<Option<Load>>>) -> Option<Load> {
     lock(queue).recv().ok().flatten()
 }
 
-/// How many values are fetched at a time: so many reads a disk likes to have under way.
+/// How many values are fetched at a time: so many reads a disk likes to have in flight.
 const LIBRARIANS: usize = 4;

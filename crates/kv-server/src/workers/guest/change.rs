@@ -97,7 +97,7 @@ impl Serving<'_> {
     ) -> Answer {
         let index = self.draft.answers.len();
         self.submissions.push(Submission { index, key, what, condition, sequence });
-        Answer::new(Status::UnderWay)
+        Answer::new(Status::InFlight)
     }
 
     /// What must be fetched; its answer comes later.
@@ -112,7 +112,7 @@ impl Serving<'_> {
         if length > MOVED {
             return Err("it puts more at once than it may");
         }
-        Ok(Answer::new(Status::UnderWay))
+        Ok(Answer::new(Status::InFlight))
     }
 
     /// The answer to a value that would never fit, however long its client waits.
@@ -228,7 +228,7 @@ impl Serving<'_> {
         match self.client.session.turn(sequence) {
             Turn::Now => None,
             Turn::Again(answer) => Some(answer),
-            Turn::UnderWay => Some(Answer::new(Status::UnderWay)),
+            Turn::InFlight => Some(Answer::new(Status::InFlight)),
             Turn::Forgotten => Some(Answer::new(Status::Forgotten)),
         }
     }

@@ -74,7 +74,7 @@ impl Guest {
         tools: &mut Tools,
     ) -> Result<(), &'static str> {
         if self.parked.len() > usize::from(super::BATCHES) * 2 {
-            return Err("it has more batches under way than it may");
+            return Err("it has more batches in flight than it may");
         }
         let missing = cold.len();
         let parked = Parked { message: message.to_vec(), bell, missing, found };

@@ -26,7 +26,7 @@ enum What {
 /// A value that comes in pieces.
 pub(super) struct Staging {
     pub(super) staged: Staged,
-    /// What is there, as ranges that do not touch; while pieces are under way others hold clones.
+    /// What is there, as ranges that do not touch; while pieces are in flight others hold clones.
     covered: std::sync::Mutex<Vec<(u64, u64)>>,
 }
 
@@ -108,7 +108,7 @@ impl Handles {
         }
     }
 
-    /// Takes a staged value out, if all of it is there and no piece is under way; `Err`: not yet.
+    /// Takes a staged value out, if all of it is there and no piece is in flight; `Err`: not yet.
     pub(super) fn take_complete(&mut self, handle: u64) -> Option<Result<Staged, ()>> {
         let open = self.open.remove(&handle)?;
         let Handle { used, what: What::Staging(staging) } = open else {

@@ -80,7 +80,7 @@ impl Guest {
         self.loans.bytes += bytes;
     }
 
-    /// Takes back what the client has taken.
+    /// Revokes what the client has taken.
     pub(super) fn reclaim(&mut self, tools: &mut Tools) {
         if self.loans.lent.is_empty() {
             return;

@@ -136,7 +136,7 @@ impl Guest {
         // Looking at a board is not work, unless something stands there.
         let mut works = false;
         self.turns = self.turns.wrapping_add(1);
-        // While a board is watched and nothing is under way, the link has little to say.
+        // While a board is watched and nothing is in flight, the link has little to say.
         if !self.only_watches() || self.turns.is_multiple_of(POLLS) {
             self.link.poll(done);
             for completion in done.drain(..) {
@@ -182,7 +182,7 @@ impl Guest {
             && self.away == 0
     }
 
-    /// How long it must have been silent to be sent away without losing anything; none: something is under way, or
+    /// How long it must have been silent to be sent away without losing anything; none: something is in flight, or
     /// open to be gone on with.
     pub(crate) fn patience(&mut self, tools: &mut Tools) -> Option<Duration> {
         self.reclaim(tools);
@@ -221,7 +221,7 @@ impl Guest {
         self.link.close();
     }
 
-    /// The link, once nothing is under way any more; what its client was lent is given up after it.
+    /// The link, once nothing is in flight any more; what its client was lent is given up after it.
     pub(crate) fn into_link(mut self, tools: &mut Tools) -> (Link, Loans) {
         self.leave();
         self.forget_board(tools);
@@ -328,7 +328,7 @@ impl Guest {
                     .regions
                     .remove(&number)
                     .map(drop)
-                    .ok_or("it takes back what it never gave"),
+                    .ok_or("it deregisters an unknown region"),
             },
             State::New => self.open(message, tools),
             State::Measured(measure) => {
@@ -418,9 +418,9 @@ fn import(link: &mut Link, region: &[u8]) -> Result<Window, &'static str> {
     fits.then_some(window).ok_or("its memory is not for writing and reading")
 }
 
-/// Echoes that wait to be taken: more than a measure has under way.
+/// Echoes that wait to be taken: more than a measure has in flight.
 const MAX_LETTERS: usize = 64;
-/// How many requests one batch may have, how many batches a client may have under way, how many regions
+/// How many requests one batch may have, how many batches a client may have in flight, how many regions
 /// beside its landing, and how many bytes of values one batch may name.
 const REQUESTS: u16 = 256;
 const BATCHES: u16 = 64;

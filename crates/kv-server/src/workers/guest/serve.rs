@@ -36,7 +36,7 @@ impl Guest {
             return Err("its answers have no place in its landing");
         }
         if self.waiting.len() + self.unsent.len() > usize::from(super::BATCHES) * 2 {
-            return Err("it has more batches under way than it may");
+            return Err("it has more batches in flight than it may");
         }
         if tools.closing && !goes_on(&batch, &client.session) {
             self.turn_away(head, bell, tools);

@@ -14,8 +14,8 @@ pub(super) struct Watch {
     state: Watching,
     /// The sequence of the last note that was read.
     last: u64,
-    /// How many operations for it are under way, and whether one of them reads the line.
-    under_way: usize,
+    /// How many operations for it are in flight, and whether one of them reads the line.
+    in_flight: usize,
     reading: bool,
     /// The client said that we should look.
     called: bool,
@@ -38,12 +38,12 @@ enum Watching {
 
 impl Watch {
     pub(super) fn is_still(&self) -> bool {
-        self.under_way == 0
+        self.in_flight == 0
     }
 
-    /// Whether it is watched, and nothing is under way for it.
+    /// Whether it is watched, and nothing is in flight for it.
     pub(super) fn is_on(&self) -> bool {
-        self.state == Watching::Yes && self.under_way == 0
+        self.state == Watching::Yes && self.in_flight == 0
     }
 }
 
@@ -69,14 +69,14 @@ impl Guest {
         // Nobody is told anything who was sent away.
         let over = !matches!(self.state, State::Client(_));
         let off = self.watch.state == Watching::No && !self.watch.called;
-        self.watch.under_way == 0 && (off || over)
+        self.watch.in_flight == 0 && (off || over)
     }
 
     fn tell_watching(&mut self, word: u64) {
         if let (State::Client(client), Some(room)) = (&self.state, &self.room) {
             let to = client.landing.at(Board::STORE as u64);
             self.ops.push_back(Op::write(FLAG, room.word(word), to));
-            self.watch.under_way += 1;
+            self.watch.in_flight += 1;
         }
     }
 
@@ -107,7 +107,7 @@ impl Guest {
             let from = client.landing.at(Board::CLIENT as u64);
             let token = if self.watch.state == Watching::Last { LAST } else { LINE };
             self.ops.push_back(Op::read(token, room.line(), from));
-            self.watch.under_way += 1;
+            self.watch.in_flight += 1;
             (self.watch.reading, self.watch.called) = (true, false);
         }
         false
@@ -121,7 +121,7 @@ impl Guest {
 
     /// An operation for the board is over; says whether that was news.
     pub(super) fn looked(&mut self, completion: &Completion, tools: &mut Tools) -> bool {
-        self.watch.under_way -= 1;
+        self.watch.in_flight -= 1;
         let ok = completion.outcome.is_ok();
         match completion.token {
             LINE | LAST => {
@@ -194,13 +194,13 @@ impl Guest {
             }
             let from = client.landing.at(at);
             self.ops.push_back(Op::read(NOTE | sequence & SEQUENCE, place, from));
-            self.watch.under_way += 1;
+            self.watch.in_flight += 1;
         }
         // It slept, or was about to, when we rang.
         if rung && word(Board::CLIENT) == Board::YES {
             let work = Work::Send { from: Pieces::EMPTY, imm: Some(0) };
             self.ops.push_back(Op { token: KICK, work });
-            self.watch.under_way += 1;
+            self.watch.in_flight += 1;
         }
         self.watch.last != before
     }

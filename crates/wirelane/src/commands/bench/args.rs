@@ -55,7 +55,7 @@ pub(super) struct ShapeArgs {
     #[arg(require_equals = true)]
     sweep: Option<Sweep>,
 
-    /// Operations under way on each queue pair or connection (default: 64; lat has one)
+    /// Operations in flight on each queue pair or connection (default: 64; lat has one)
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
 

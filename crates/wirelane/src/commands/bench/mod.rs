@@ -38,7 +38,7 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
-    /// Bandwidth: many operations under way
+    /// Bandwidth: many operations in flight
     Bw(run::MeasureArgs),
     /// Latency: one operation after the other
     Lat(run::MeasureArgs),

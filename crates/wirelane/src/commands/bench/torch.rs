@@ -81,14 +81,14 @@ pub(super) fn run(_global: &Global, args: &TorchArgs) -> Result<Exit, Failure> {
     if args.place.dry_run {
         return launch.show();
     }
-    let (run, carried, ended) = running::run(&launch, &args.running, None)?;
+    let (run, transferred, ended) = running::run(&launch, &args.running, None)?;
     if run.complaints.iter().any(|line| line.contains("No module named 'torch'")) {
         return Err(Failure::failed(format!(
             "bench torch: {} has no PyTorch: install it (`pip install torch`), or name a Python that has it with --python",
             args.python.display()
         )));
     }
-    args.answer.give(document, run, Some(&carried), Some(&ended))
+    args.answer.give(document, run, Some(&transferred), Some(&ended))
 }
 
 fn launch(args: &TorchArgs) -> Result<Launch, Failure> {

@@ -78,7 +78,7 @@ struct Bench<'l> {
     link: &'l mut Link,
     /// The service's memory.
     window: Window,
-    /// A buffer for each operation under way, and one for messages.
+    /// A buffer for each operation in flight, and one for messages.
     region: Region,
     size: usize,
     depth: usize,
@@ -186,8 +186,8 @@ impl<'l> Bench<'l> {
             self.ops.push_back(op(self, slot));
         }
         let begun = Instant::now();
-        let (mut under_way, mut operations) = (self.depth, 0);
-        while under_way > 0 {
+        let (mut in_flight, mut operations) = (self.depth, 0);
+        while in_flight > 0 {
             self.advance()?;
             let more = begun.elapsed() < self.time;
             for Completion { token, outcome, work } in std::mem::take(&mut self.done) {
@@ -195,7 +195,7 @@ impl<'l> Bench<'l> {
                 operations += 1;
                 match more {
                     true => self.ops.push_back(Op { token, work }),
-                    false => under_way -= 1,
+                    false => in_flight -= 1,
                 }
             }
         }
@@ -243,7 +243,7 @@ const MESSAGES: usize = 8 << 10;
 /// The small operations, as everybody measures them.
 const SMALL: usize = 64;
 const FIGURES: u32 = 4;
-/// How many bytes may be under way when bandwidth is measured, within these numbers of operations.
+/// How many bytes may be in flight when bandwidth is measured, within these numbers of operations.
 const UNDER_WAY: usize = 16 << 20;
 const MIN_DEPTH: usize = 4;
 const MAX_DEPTH: usize = 32;

@@ -107,7 +107,7 @@ fn bandwidth(what: &str, figure: &Bandwidth) -> String {
     let Bandwidth { bytes, in_flight, bytes_per_second, .. } = figure;
     let what = format!("{} {what}", size::shown(*bytes));
     let (bytes, bits) = (bytes_per_second / 1e9, bytes_per_second * 8.0 / 1e9);
-    format!("{what:<22}  {bytes:.2} GB/s, {bits:.1} Gb/s ({in_flight} under way)")
+    format!("{what:<22}  {bytes:.2} GB/s, {bits:.1} Gb/s ({in_flight} in flight)")
 }
 
 fn time(nanoseconds: u64) -> String {

@@ -16,7 +16,7 @@ Every host is reached by ssh as you would reach it, by keys alone; this machine 
 Slurm it is srun.
 Each rank gets the environment of `wirelane env` on its own host. All output is shown with the
 host's name before each line, and kept in logs. Ctrl-C ends everything everywhere. At the end
-counters of ports and net devices tell whether RDMA carried the data.
+counters of ports and net devices tell whether RDMA transferred the data.
   wirelane launch mpi --hosts a:4,b:4 -- ./solver input
   wirelane launch torch --hosts a:8,b:8 --mode rdma -- train.py --epochs 3
   wirelane launch mpi --explain

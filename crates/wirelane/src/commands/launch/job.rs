@@ -1,4 +1,4 @@
-//! A planned job, carried out: started everywhere, heard out, ended everywhere, proven.
+//! A planned job, run: started everywhere, heard out, ended everywhere, proven.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::voice::{Voice, head_name};
 use crate::output::Failure;
 use crate::remote::Shell;
 
-/// What is to be carried out.
+/// What is to be run.
 pub(super) struct Planned<'p> {
     pub(super) launch: &'p Launch,
     pub(super) found: &'p [Found],

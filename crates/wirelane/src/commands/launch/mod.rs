@@ -2,7 +2,7 @@
 //!
 //! `gather.rs` looks at every host, [`jobs::launch`] works out what runs where, `job.rs` carries it out through `crew.rs`, which
 //! has a [`Keeper`](crate::remote::Keeper) on each host; `voice.rs` shows what the job prints and keeps it. Counters before
-//! and after tell what carried the data ([`jobs::proof`]). `show.rs` prints instead.
+//! and after tell what transferred the data ([`jobs::proof`]). `show.rs` prints instead.
 
 mod args;
 mod crew;

@@ -1,4 +1,4 @@
-//! `wirelane nfs`: a folder served over RDMA, mounted, proven, and taken back.
+//! `wirelane nfs`: a folder served over RDMA, mounted, proven, and reverted.
 
 mod client;
 mod make;
@@ -24,7 +24,7 @@ enum NfsCommand {
     Server(server::ServerArgs),
     /// Mount a folder of a server over RDMA
     Client(client::ClientArgs),
-    /// Prove that a mount is carried by RDMA, and measure it beside TCP
+    /// Prove that a mount uses RDMA, and measure it beside TCP
     Verify(verify::VerifyArgs),
     /// Take back what `nfs server` and `nfs client` have made: mounts, exports, listeners, files
     Remove(remove::RemoveArgs),

@@ -1,4 +1,4 @@
-//! `wirelane nfs remove`: takes back what was made here, the newest first.
+//! `wirelane nfs remove`: reverts what was made here, the newest first.
 
 use std::path::PathBuf;
 
@@ -52,7 +52,7 @@ pub(super) fn run(args: &RemoveArgs) -> Result<Exit, Failure> {
 }
 
 impl RemoveArgs {
-    /// What is to be taken back. The module and the server are of use to what stays, and go with the last of it.
+    /// What is to be reverted. The module and the server are of use to what stays, and go with the last of it.
     fn pick<'e>(&self, entries: &'e [Entry]) -> Vec<&'e Entry> {
         let ours = |entry: &&Entry| {
             let mut words = entry.planned.command.split(' ');

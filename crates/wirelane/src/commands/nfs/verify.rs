@@ -156,7 +156,7 @@ fn compare(
     let back = change::revert(&machine, &Pick::Numbers(applied.made), manner, now());
     let stays = |outcome: Outcome| match outcome.fate {
         Fate::Left(why) | Fate::Failed(why) => Some(why),
-        Fate::TakenBack(_) | Fate::Nothing(_) => None,
+        Fate::Reverted(_) | Fate::Nothing(_) => None,
     };
     if let Some(why) = back.map_err(said)?.into_iter().find_map(stays) {
         return Err(format!(

@@ -83,7 +83,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SIZE")]
     max_in_flight: Option<Size>,
 
-    /// How long what is under way may take to finish once a signal came; a second signal ends at once
+    /// How long what is in flight may take to finish once a signal came; a second signal ends at once
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds_or_none)]
     pub(super) drain: Duration,
 

@@ -3,7 +3,7 @@
 use super::status::Status;
 use crate::output::Failure;
 
-/// A second signal came while something was under way.
+/// A second signal came while something was in flight.
 pub(super) fn cut_short(status: &Status) -> Failure {
     let links = status.roster().map_or(0, kv_server::Roster::guests);
     let calls = status.parts.grpc.connections();

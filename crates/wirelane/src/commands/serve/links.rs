@@ -10,7 +10,7 @@ use fabric::link::{Listener, Report};
 use kv_server::Crew;
 use tokio::sync::watch;
 
-/// Takes links until the end begins, then lets what is under way finish and each say goodbye. Waiting for callers
+/// Takes links until the end begins, then lets what is in flight finish and each say goodbye. Waiting for callers
 /// blocks, so it wants a thread of its own.
 pub(super) fn serve(
     door: &Listener,

@@ -178,7 +178,7 @@ fn grpc(engine: &Arc<Engine>, offers: &Offers) -> Grpc {
 /// What it takes to serve links.
 struct Hands {
     workers: usize,
-    /// How long what is under way may take at the end.
+    /// How long what is in flight may take at the end.
     drain: Duration,
     endpoint: Endpoint,
     status: Arc<Status>,

@@ -101,7 +101,7 @@ impl Status {
     /// Why clients cannot call, yet or any more; `None`: they can.
     pub(super) fn obstacle(&self) -> Option<&'static str> {
         if self.is_draining() {
-            return Some("it is shutting down; what is under way is finished");
+            return Some("it is shutting down; what is in flight is finished");
         }
         match (self.door.get(), self.roster.get()) {
             (None, _) => Some("an RDMA device does not answer; look at the kernel's log"),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 use doctor::Case;
-use doctor::verdict::nccl::{Carried, judge, took_part};
+use doctor::verdict::nccl::{Transferred, judge, took_part};
 use node::Node;
 use report::nccl::{self, Run};
 use report::{Document, Test};
@@ -62,7 +62,7 @@ impl AnswerArgs {
         &self,
         mut document: Document,
         mut run: Run,
-        carried: Option<&Carried>,
+        transferred: Option<&Transferred>,
         ended: Option<&Ended>,
     ) -> Result<Exit, Failure> {
         let tree = self.host.tree()?;
@@ -72,7 +72,7 @@ impl AnswerArgs {
         let is_named = self.host.root != Path::new("/");
         let name = node.host.name.value().map_or("", String::as_str);
         let is_known = is_named || ended.is_some() || took_part(&run, name);
-        let mut verdict = judge(&mut run, is_known.then_some(&case), carried);
+        let mut verdict = judge(&mut run, is_known.then_some(&case), transferred);
         if let Some(expect) = &self.expect {
             verdict.expectation = Some(expect.judge(&[], &verdict)?);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use doctor::verdict::Side;
-use doctor::verdict::nccl::Carried;
+use doctor::verdict::nccl::Transferred;
 use measure::Facts;
 
 use crate::commands::bench::facts;
@@ -40,9 +40,12 @@ impl Counting {
     }
 
     /// All of it.
-    pub(super) fn end(self) -> Carried {
+    pub(super) fn end(self) -> Transferred {
         let now = (self.read)(&self.ports);
-        Carried { bytes: moved(&self.ports, &self.first, &now), busiest_gbps: self.busiest_gbps }
+        Transferred {
+            bytes: moved(&self.ports, &self.first, &now),
+            busiest_gbps: self.busiest_gbps,
+        }
     }
 }
 

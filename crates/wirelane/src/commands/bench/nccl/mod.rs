@@ -86,8 +86,8 @@ pub(super) fn run(_global: &Global, args: &NcclArgs) -> Result<Exit, Failure> {
     if args.place.dry_run {
         return launch.show();
     }
-    let (run, carried, ended) = running::run(&launch, &args.running, Some(&json))?;
-    args.answer.give(document, run, Some(&carried), Some(&ended))
+    let (run, transferred, ended) = running::run(&launch, &args.running, Some(&json))?;
+    args.answer.give(document, run, Some(&transferred), Some(&ended))
 }
 
 /// As the field measures: from 1 MiB to 1 GiB, doubling, a hundred times each.

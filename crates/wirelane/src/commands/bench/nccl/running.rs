@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use doctor::verdict::nccl::Carried;
+use doctor::verdict::nccl::Transferred;
 use report::nccl::{self, Run};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -49,7 +49,7 @@ pub(in crate::commands::bench) fn run(
     launch: &Launch,
     args: &RunningArgs,
     json: Option<&Path>,
-) -> Result<(Run, Carried, Ended), Failure> {
+) -> Result<(Run, Transferred, Ended), Failure> {
     let (mut log, path) = args.open_log()?;
     let mut counting = Counting::start(&facts::side());
     let name = launch.name();
@@ -65,7 +65,7 @@ pub(in crate::commands::bench) fn run(
         }
     });
     let ended = Ended { failure: failure.map(|why| format!("{name} {why}")), log: path };
-    let carried = counting.end();
+    let transferred = counting.end();
     let run = nccl::read(&text).map_err(|why| {
         let failure = ended.failure.as_deref().unwrap_or("it ended well");
         Failure::failed(format!(
@@ -79,7 +79,7 @@ pub(in crate::commands::bench) fn run(
         Some(written) => run.with_rows_of(written),
         None => run,
     };
-    Ok((run, carried, ended))
+    Ok((run, transferred, ended))
 }
 
 impl RunningArgs {

@@ -50,5 +50,5 @@ pub(super) fn load(client: &mut Client, plan: &Plan) -> Result<f64, Failure> {
 
 const DIGITS: usize = 10;
 const KEY: usize = 16;
-/// Bytes under way at once.
+/// Bytes in flight at once.
 const TOGETHER: usize = 4 << 20;

@@ -33,7 +33,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "R", default_value = "0.95", value_parser = ratio)]
     read_ratio: f64,
 
-    /// How many requests each client has under way at once
+    /// How many requests each client has in flight at once
     #[arg(long, value_name = "D", default_value = "1")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=4096))]
     depth: u32,
@@ -105,7 +105,7 @@ impl Plan {
         })
     }
 
-    /// A larger buffer than usual, if values under way need one.
+    /// A larger buffer than usual, if values in flight need one.
     pub(super) fn buffer(&self) -> Option<usize> {
         let wanted = self.value_size.saturating_mul(self.depth.max(2)).saturating_mul(3);
         (wanted > 64 << 20).then_some(wanted.min(MAX_BUFFER))

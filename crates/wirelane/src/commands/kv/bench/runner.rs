@@ -19,7 +19,7 @@ pub(super) struct Runner<'p> {
     proof: Proof,
     /// Which write is next; no two clients have the same.
     stamp: u64,
-    /// What is under way.
+    /// What is in flight.
     asked: Vec<Asked>,
     over: Vec<u64>,
     value: Vec<u8>,

@@ -23,7 +23,7 @@ rows! {
     POOL_LARGEST_FREE = gauge("pool_largest_free_bytes", "bytes", "Longest run of free memory");
     POOL_RESERVED = gauge("pool_reserved_bytes", "bytes", "Memory of values that are being written");
     INDEX_BYTES = gauge("index_bytes", "bytes", "Memory of the index, beside the pool");
-    PINS = gauge("store_pins", "", "Reads under way");
+    PINS = gauge("store_pins", "", "Reads in flight");
     PINNED = gauge("store_pinned_bytes", "bytes", "Bytes of the values these read");
     DETACHED = gauge("store_detached_values", "", "Values that are gone but for their last readers");
 
@@ -107,7 +107,7 @@ rows! {
         "Connections that speak something else than links do");
     DOOR_STARVED = counter("door_starved_total", "",
         "How often callers waited since there was no descriptor left");
-    DOOR_HALF_OPEN = gauge("door_half_open", "", "Handshakes under way");
+    DOOR_HALF_OPEN = gauge("door_half_open", "", "Handshakes in flight");
 
     // The process.
     BUILD = gauge("build_info", "", "1, with the version");

@@ -13,7 +13,7 @@ use crate::commands::serve::status::Status;
 
 pub(super) fn add(answer: &mut Exposition, status: &Status) {
     let endpoint = &status.parts.endpoint;
-    rdma(answer, &endpoint.carried_by_rdma());
+    rdma(answer, &endpoint.transferred_by_rdma());
     let links = endpoint.links();
     connected(answer, status, &links);
     for class in Class::ALL {
@@ -108,7 +108,7 @@ mod tests {
         RailReport {
             name: lane.to_owned(),
             lane,
-            state: "resting",
+            state: "standby",
             in_use: false,
             why: String::new(),
             weight: 1,
