@@ -139,7 +139,7 @@ fn logs_of_nccl_are_what_the_schema_says_and_the_script_is_python() {
     let mut python = python("nccl.py");
     python.arg(env!("CARGO_BIN_EXE_wirelane")).arg(here.join("../../docs/bench.schema.json"));
     python
-        .arg(here.join("../bench/tests/nccl"))
+        .arg(here.join("../report/tests/nccl"))
         .arg(here.join("../node/tests/trees/cx3-gpus.json"));
     ends_well(&mut python);
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 fn log(name: &str) -> String {
-    format!("{}/../bench/tests/nccl/{name}", env!("CARGO_MANIFEST_DIR"))
+    format!("{}/../report/tests/nccl/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
 fn tree(name: &str) -> String {
