@@ -1,6 +1,6 @@
 //! What was asked and not yet taken: a row for each, under a token that no later one has.
 
-use crate::flights::Outcome;
+use crate::in_flight::Outcome;
 
 /// Rows by the low half of their tokens. Asking, answering and taking are a few loads and stores: no hashing,
 /// and no allocation once there are as many rows as are in flight at a time.

@@ -6,7 +6,7 @@ use kv_proto::wire::{Request, Source};
 use crate::client::{PutOptions, milliseconds};
 use crate::core::Core;
 use crate::error::{Error, Kind};
-use crate::landing::Lease;
+use crate::receive_buffer::Lease;
 
 /// A value to be stored by one request.
 pub(crate) struct Put<'v> {

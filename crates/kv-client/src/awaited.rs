@@ -15,8 +15,8 @@ use crate::client::{Listed, PutOptions, milliseconds};
 use crate::core::{Core, FIRST_PAUSE, LONGEST_PAUSE};
 use crate::driver::{Ask, Driver, Make, Seen};
 use crate::error::{Error, Kind};
-use crate::flights::Outcome;
 use crate::hint::Hint;
+use crate::in_flight::Outcome;
 use crate::results::{self, Stored};
 use crate::settings::Settings;
 use crate::value::{Facts, Value};
@@ -316,7 +316,7 @@ fn piece(handle: u64, offset: usize, value: Arc<[u8]>) -> Make {
     })
 }
 
-fn at(lease: &crate::landing::Lease) -> u64 {
+fn at(lease: &crate::receive_buffer::Lease) -> u64 {
     lease.offset() as u64
 }
 

@@ -10,8 +10,8 @@ use crate::answers::Answers;
 use crate::ask::{LISTING, Put, check, named};
 use crate::core::{Core, FIRST_PAUSE, LONGEST_PAUSE};
 use crate::error::{Error, Kind};
-use crate::flights::Outcome;
 use crate::hint::Hint;
+use crate::in_flight::Outcome;
 use crate::results::{self, Stored};
 use crate::settings::Settings;
 use crate::value::{Facts, Value};
@@ -346,7 +346,7 @@ impl Client {
     pub(crate) fn begin(
         &mut self,
         request: &Request<'_>,
-        lease: Option<crate::landing::Lease>,
+        lease: Option<crate::receive_buffer::Lease>,
     ) -> Result<u64, Error> {
         let mut lease = lease;
         self.begin_by(|core, token| core.ask(token, request, &mut lease))

@@ -8,12 +8,12 @@ use fabric::link::{Endpoint, Explanation, Report};
 use fabric::{Lane, Memory, Pages, Region, Rights};
 use kv_proto::wire::{Grant, Limits, Request};
 
+use crate::connection::Line;
 use crate::destination::Destination;
 use crate::error::{Error, Kind};
-use crate::flights::{Answered, Flights, Outcome};
-use crate::landing::{Landing, Lease};
-use crate::line::Line;
+use crate::in_flight::{Answered, Flights, Outcome};
 use crate::outbox::Outbox;
+use crate::receive_buffer::{Landing, Lease};
 use crate::settings::Settings;
 
 /// Everything of a client but how it waits.

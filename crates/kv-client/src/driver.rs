@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::core::{Core, FIRST_PAUSE, LONGEST_PAUSE};
 use crate::error::{Error, Kind};
-use crate::flights::Outcome;
+use crate::in_flight::Outcome;
 
 /// One request: how it is made, again if there was no room for it, and who waits for the answer, if anybody
 /// ever did.

@@ -2,7 +2,7 @@
 
 use kv_proto::wire::{BatchHead, Limits, Place, Request};
 
-use crate::landing::Lease;
+use crate::receive_buffer::Lease;
 
 /// Requests of one batch, as they will be sent.
 #[derive(Default)]

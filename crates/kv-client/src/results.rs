@@ -6,7 +6,7 @@ use kv_proto::wire::{Answer, Entries, Status};
 
 use crate::client::Listed;
 use crate::error::{Error, Kind};
-use crate::flights::{Outcome, facts};
+use crate::in_flight::{Outcome, facts};
 use crate::value::{Facts, Value};
 
 /// A value was stored.

@@ -7,7 +7,7 @@ use kv_proto::wire::{Place, Request, Source};
 use crate::ask::{check, named};
 use crate::client::{Client, PutOptions, milliseconds};
 use crate::error::{Error, Kind};
-use crate::landing::Lease;
+use crate::receive_buffer::Lease;
 use crate::results::{self, Stored};
 use crate::value::{Facts, Value};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use fabric::Memory;
 
-use crate::landing::Lease;
+use crate::receive_buffer::Lease;
 
 /// A value, or a part of one, in landing memory. Dropping it gives the memory back.
 #[derive(Clone)]

@@ -10,9 +10,9 @@
 mod backup;
 mod change;
 mod check;
+mod checkpointer;
 mod directory;
 mod error;
-mod keeper;
 mod log;
 mod reader;
 mod row;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use crate::change::{Body, Change};
+use crate::checkpointer::Keeper;
 use crate::error::{Error, Kind};
-use crate::keeper::Keeper;
 use crate::row::{Facts, Known, piece_sum, sum};
 use crate::schema;
 

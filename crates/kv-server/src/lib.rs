@@ -18,5 +18,5 @@ pub use engine::{
     Budget, Counts, Durability, Engine, Held, JournalCounts, Session, SessionId, Sessions,
     Settings, Staged, Turn,
 };
-pub use workers::crew::{Crew, Roster};
-pub use workers::guest::SCRATCH;
+pub use workers::pool::{Crew, Roster};
+pub use workers::connection::SCRATCH;

@@ -75,9 +75,9 @@ mod pool;
 mod ranges;
 mod reservation;
 mod room;
-mod seat;
 mod settings;
 mod shard;
+mod shard_slot;
 mod store;
 mod usage;
 

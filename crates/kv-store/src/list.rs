@@ -1,6 +1,6 @@
 //! Listing keys, page by page.
 
-use crate::seat::Seated;
+use crate::shard_slot::Seated;
 use crate::{Facts, Moment, Store};
 
 /// Where a list goes on. It may be sent to a caller as a number and come back as any number: one

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use crate::pool::{Block, Pool};
-use crate::seat::Seat;
 use crate::shard::{Found, Hashing, Shard, Value};
+use crate::shard_slot::Seat;
 use crate::{
     Committed, Condition, Facts, Key, Moment, Pin, Pinned, Refused, Reservation, Settings, Usage,
     WhenFull,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use node::{Device, NetDev};
 use serde::Serialize;
 
-use super::keeper::{Interface, Keeper};
+use super::network_service::{Interface, Keeper};
 use super::{Ask, KEPT, Refusal};
 use crate::{Change, Plan};
 

@@ -10,7 +10,7 @@ mod address;
 mod family;
 pub(crate) mod firewall;
 mod ipoib;
-mod keeper;
+mod network_service;
 mod openmpi;
 mod packages;
 mod rights;

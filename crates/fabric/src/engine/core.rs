@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::flights::{Flight, Flights};
+use super::in_flight::{Flight, Flights};
 use crate::grants::Grants;
 use crate::lane::Caps;
 use crate::op::{Completion, Done, Failure, Op, Work};

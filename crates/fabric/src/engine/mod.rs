@@ -8,8 +8,8 @@
 
 mod channel;
 mod core;
-mod flights;
 mod frame;
+mod in_flight;
 mod stream;
 
 use std::time::Duration;

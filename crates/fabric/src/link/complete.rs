@@ -1,8 +1,8 @@
 //! Operations come back from lanes: what each means for the caller's.
 
 use super::core::Core;
-use super::flights::Tail;
 use super::header::Stream;
+use super::in_flight::Tail;
 use super::outgoing::Draft;
 use super::parts::{Part, What, as_it_was};
 use super::rail::Lost;

@@ -3,15 +3,15 @@
 
 use std::time::Duration;
 
+use super::connector::{Job, Task};
 use super::control::{Class, Control};
 use super::core::{Core, Ended};
 use super::event::Happening;
-use super::flights::Flight;
 use super::header::{Body, Stream};
+use super::in_flight::Flight;
 use super::parts::{Part, Piece, What, as_it_was};
 use super::rail::{Lost, State};
 use super::rails::HEDGE;
-use super::shop::{Job, Task};
 use crate::op::{Failure, Work};
 
 impl Core {

@@ -5,13 +5,13 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::card::Card;
 use super::config::Config;
+use super::connector::{Finished, Job, Shop, Ways};
 use super::control::{Class, Control, Plan};
 use super::core::{Connection, Core, Parts};
 use super::header::Header;
+use super::hello::Card;
 use super::rail::PROBE;
-use super::shop::{Finished, Job, Shop, Ways};
 use crate::error::Error;
 use crate::half::{Fabric, Half, Side, register_software};
 use crate::lane::{Caps, Lane, LentPath};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::header::Body;
-use super::mailbox::Payload;
+use super::message_queue::Payload;
 use crate::op::{Done, Failure, Op};
 
 #[derive(Debug, Default)]

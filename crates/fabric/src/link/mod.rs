@@ -11,24 +11,25 @@
 //! closed it (`fence`).
 
 mod bytes;
-mod card;
 mod complete;
 mod config;
+mod connector;
 mod control;
 mod core;
 mod endpoint;
 mod event;
 mod fence;
-mod flights;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz;
 mod header;
+mod hello;
+mod in_flight;
 mod inbox;
 mod incoming;
 mod lane;
 mod ledger;
-mod mail;
-mod mailbox;
+mod message_queue;
+mod messages;
 mod outgoing;
 mod parts;
 mod pieces;
@@ -40,7 +41,6 @@ mod rails;
 mod regions;
 mod report;
 mod settings;
-mod shop;
 #[cfg(test)]
 mod trial;
 mod whole;

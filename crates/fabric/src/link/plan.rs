@@ -1,8 +1,8 @@
 //! Which rails there shall be between two ends, with the reasons: a pure function of both cards.
 
-use super::card::{Card, way_name};
 use super::config::Policy;
 use super::control::{Class, Plan};
+use super::hello::{Card, way_name};
 use super::providers::Demands;
 use crate::ofi;
 use crate::verbs::{Gid, allowed, pair};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::control::Plan;
-use super::mailbox::Mailbox;
+use super::message_queue::Mailbox;
 use super::parts::Part;
 use crate::half::{Fabric, Half};
 use crate::lane::Lane;

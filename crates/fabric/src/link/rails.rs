@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use super::connector::{Finished, Job, Make, Product, Task};
 use super::control::{Class, Control, Plan};
 use super::core::Core;
 use super::event::Happening;
 use super::parts::What;
 use super::rail::{Ending, Key, Making, PROBE, Rail, State, Track, index};
 use super::regions::Standing;
-use super::shop::{Finished, Job, Make, Product, Task};
 use crate::error::{Error, Kind};
 use crate::grants::random;
 use crate::half::Side;

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
-use super::card::{Card, way_name};
 use super::config::Policy;
 use super::core::Core;
 use super::event::{Event, Happening};
+use super::hello::{Card, way_name};
 use super::rail::{Rail, State};
 use crate::op::{Failure, OpKind};
 use crate::stats::Stats;

@@ -9,8 +9,8 @@
 //! by `copy`, which no race makes undefined, and numbers are accessed as atomics.
 #![allow(unsafe_code, reason = "copies to and from its own pages")]
 
+mod borrowed;
 pub(crate) mod copy;
-mod lent;
 mod limits;
 mod mapping;
 mod prefault;
@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, MutexGuard};
 
 use crate::error::{Error, Kind};
+use borrowed::Lent;
 use copy::copy;
-use lent::Lent;
 use mapping::Mapping;
 
 /// Bytes of this process. Clones share them; the last one gives them back.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::core::{Core, End};
+use super::deferred_close::{Grave, Remains};
 use super::domain::Shared;
 use super::endpoint::Endpoint;
-use super::grave::{Grave, Remains};
 use super::life::Life;
 use super::mr::{is_registered, registration};
 use super::sleeper::Sleeper;

@@ -17,7 +17,7 @@ use super::fetches::Fetch;
 use super::frame::{Frame, Progress};
 use super::inbox::scatter;
 use super::outgoing::{Outgoing, Use};
-use super::shelf::Shelf;
+use super::rendezvous::Shelf;
 use crate::cut::{Cut, Most};
 use crate::memory::Memory;
 use crate::op::{Done, Failure, Op, Work};

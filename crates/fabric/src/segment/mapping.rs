@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::board::{GrantId, PeerBoard};
+use super::control_block::{GrantId, PeerBoard};
 use crate::memory::copy::copy;
 use crate::region::Slice;
 

@@ -1,6 +1,6 @@
 //! Memory that two processes of one host share: pages of a memfd (`mapping`), what each end tells the other in them (`board`),
 //! and the flags by which they sleep and wake (`doorbell`).
 
-pub(crate) mod board;
+pub(crate) mod control_block;
 pub(crate) mod doorbell;
 pub(crate) mod mapping;

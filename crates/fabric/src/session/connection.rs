@@ -6,9 +6,9 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use super::framing::Framing;
-use super::host::Place;
 use super::lost::{Lost, LostKind};
 use super::outgoing::Outgoing;
+use super::responder::Place;
 use super::{Config, MAX_MESSAGE};
 use crate::keepalive;
 

@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Config;
 use super::connection::{Opened, Session};
-use super::guest::{Guest, Trouble};
+use super::initiator::{Guest, Trouble};
 use super::key::Key;
 use super::outgoing::Outgoing;
 use super::ticket::Ticket;

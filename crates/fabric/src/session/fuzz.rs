@@ -3,16 +3,16 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
+use super::acceptor::DoorConfig;
 use super::answer::Answer;
 use super::connection::Opened;
 use super::dial::Credentials;
-use super::door::DoorConfig;
 use super::framing::Framing;
-use super::guest::Guest;
-use super::host::{Host, Rules, Step};
+use super::initiator::Guest;
 use super::key::Key;
 use super::noise::{FIRST, initiator};
 use super::preface::Preface;
+use super::responder::{Host, Rules, Step};
 use super::{ANONYMOUS, MAX_MESSAGE};
 
 /// The first byte says who speaks, and in how large pieces; the others are what is said.

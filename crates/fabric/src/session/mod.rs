@@ -8,15 +8,14 @@
 //! Start at [`Session`]. [`dial()`] makes one to a [`Door`], which makes the one at the other end;
 //! [`Keyring`] holds the secrets by which a door knows its callers, [`Credentials`] a caller's own.
 
+mod acceptor;
 mod answer;
 mod connection;
 mod dial;
-mod door;
 mod framing;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz;
-mod guest;
-mod host;
+mod initiator;
 mod key;
 mod keyring;
 mod lost;
@@ -24,15 +23,16 @@ mod noise;
 mod outgoing;
 mod preface;
 mod refusal;
+mod responder;
 #[cfg(test)]
 mod tests;
 mod ticket;
 
 use std::time::Duration;
 
+pub use acceptor::{Caller, Door, DoorConfig, DoorCounts, Judge, Lanes, Others};
 pub use connection::Session;
 pub use dial::{Credentials, dial};
-pub use door::{Caller, Door, DoorConfig, DoorCounts, Judge, Lanes, Others};
 pub use key::Key;
 pub use keyring::Keyring;
 pub use lost::{Lost, LostKind};

@@ -14,7 +14,7 @@ use rustix::net::{
 };
 
 use crate::region::Rights;
-use crate::segment::board::{GrantId, PeerBoard};
+use crate::segment::control_block::{GrantId, PeerBoard};
 
 /// Brings grants from one process to the other.
 #[derive(Debug)]

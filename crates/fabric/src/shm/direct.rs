@@ -7,7 +7,7 @@ use super::process::Direction;
 use crate::op::{Failure, Work};
 use crate::region::{Rights, Slice};
 use crate::remote::{Reach, Target, Window};
-use crate::segment::board::GrantId;
+use crate::segment::control_block::GrantId;
 use crate::segment::mapping::PeerMapping;
 
 /// What came of an attempt. Small, so that it stays in registers on its way up.

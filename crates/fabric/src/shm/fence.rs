@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::process::Process;
 use crate::memory::Memory;
 use crate::region::Granter;
-use crate::segment::board::{Board, GrantId, PeerBoard};
+use crate::segment::control_block::{Board, GrantId, PeerBoard};
 
 /// What takes grants back: a peer of ours that is in the middle of touching one is waited for.
 pub(super) struct Fence {

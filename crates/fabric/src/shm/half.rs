@@ -24,7 +24,7 @@ use crate::error::{Error, Kind};
 use crate::grants::random;
 use crate::half::{Half, Side, deadline};
 use crate::lane::Lane;
-use crate::segment::board::{Board, PeerBoard};
+use crate::segment::control_block::{Board, PeerBoard};
 
 pub(super) struct ShmHalf {
     config: Config,

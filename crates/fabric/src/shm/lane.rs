@@ -20,7 +20,7 @@ use crate::lane::{Caps, Lane, LentPath, number};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Granter, Region, Slice};
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
-use crate::segment::board::{Board, GrantId, PeerBoard};
+use crate::segment::control_block::{Board, GrantId, PeerBoard};
 use crate::segment::doorbell::{ASLEEP, ASLEEP_FOR_ROOM, AWAKE, Flag, announce, must_wake};
 use crate::segment::mapping::{PeerMapping, is_huge};
 use crate::stats::Stats;

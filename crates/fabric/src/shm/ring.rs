@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::engine::Stream;
 use crate::part::Part;
-use crate::segment::board::{Board, PeerBoard, RING};
+use crate::segment::control_block::{Board, PeerBoard, RING};
 
 pub(super) struct Ring {
     board: Arc<Board>,

@@ -12,7 +12,7 @@
 
 mod answer;
 mod batch;
-mod board;
+mod control_block;
 mod hello;
 mod listing;
 mod parts;
@@ -20,7 +20,7 @@ mod request;
 
 pub use answer::{Answer, Status};
 pub use batch::{Batch, BatchHead, Grant, Message};
-pub use board::{Board, Note};
+pub use control_block::{Board, Note};
 pub use hello::{Limits, Opening, REGION, Service, Welcome};
 pub use listing::{Entries, Entry};
 pub use parts::Parts;

@@ -1,8 +1,8 @@
 //! The store with its bytes and its clock: what every door to it uses, whatever comes in by it.
 
-pub(crate) mod budget;
 pub(crate) mod journal;
 pub(crate) mod outcome;
+pub(crate) mod quota;
 pub(crate) mod session;
 
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use fabric::{Error, Memory, Pages};
 use kv_store::{Facts, Moment, NoRoom, Pinned, Ranges, Reservation, Store, WhenFull};
 
 use access::Access;
-pub use budget::Budget;
-use budget::Claim;
 pub use journal::JournalCounts;
 use journal::{Journal, Opened};
+pub use quota::Budget;
+use quota::Claim;
 pub use session::{Session, SessionId, Sessions, Turn};
 
 /// What a store is made of.

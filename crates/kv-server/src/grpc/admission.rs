@@ -7,8 +7,8 @@ use hyper::header::AUTHORIZATION;
 use tonic::Status;
 
 use super::status;
-use super::strangers::Stranger;
-use crate::engine::budget::{Budget, Share};
+use super::unauthenticated::Stranger;
+use crate::engine::quota::{Budget, Share};
 use access::tls::{Certified, Tls};
 use access::{Access, Pass, Refused};
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::seats::Seat;
+use super::permits::Seat;
 use crate::rows::Rows;
 
 /// All answers in flight.

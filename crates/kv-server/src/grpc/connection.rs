@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use super::admission::Caller;
 use super::counts::Counts;
 use super::gate::Gate;
-use super::strangers::Stranger;
+use super::unauthenticated::Stranger;
 use access::Phase;
 
 /// Gives a connection a place and a task, or closes it.

@@ -24,11 +24,11 @@ use super::arriving::Arriving;
 use super::calls::Calls;
 use super::counts::Counts;
 use super::paced::Paced;
-use super::seats::{Seat, Seats};
+use super::permits::{Seat, Seats};
 use super::service::Service;
 use super::status;
-use super::strangers::Strangers;
-use crate::engine::budget::Budget;
+use super::unauthenticated::Strangers;
+use crate::engine::quota::Budget;
 use access::tls::Tls;
 use access::{Access, Pass, Refused};
 

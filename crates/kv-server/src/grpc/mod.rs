@@ -17,11 +17,11 @@ mod counts;
 mod gate;
 mod look;
 mod paced;
+mod permits;
 mod read;
-mod seats;
 mod service;
 mod status;
-mod strangers;
+mod unauthenticated;
 mod write;
 
 use std::net::TcpStream;

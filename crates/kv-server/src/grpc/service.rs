@@ -12,7 +12,7 @@ use super::counts::{Counts, Method};
 use super::read::{self, Reading};
 use super::{look, write};
 use crate::engine::Engine;
-use crate::engine::budget::Budget;
+use crate::engine::quota::Budget;
 use crate::engine::session::Sessions;
 use access::Access;
 

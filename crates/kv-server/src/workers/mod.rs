@@ -1,8 +1,8 @@
 //! Threads that serve links: `crew` has them, `worker` is one, a link that it serves is a `guest`.
 
-pub(crate) mod crew;
-mod desk;
-pub(crate) mod guest;
-mod news;
-mod tools;
+pub(crate) mod connection;
+mod context;
+mod notify;
+pub(crate) mod pool;
+mod send_buffers;
 mod worker;

@@ -12,9 +12,9 @@ use fabric::{Lane, linger};
 use rustix::event::epoll;
 
 use crate::rows::Rows;
-use crate::workers::crew::Shared;
-use crate::workers::guest::Guest;
-use crate::workers::tools::Tools;
+use crate::workers::connection::Guest;
+use crate::workers::context::Tools;
+use crate::workers::pool::Shared;
 
 pub(crate) struct Worker {
     shared: Arc<Shared>,

@@ -3,8 +3,8 @@
 //! It counts and judges nothing: how much worse is too much, the caller says.
 
 mod change;
-mod figure;
+mod value;
 
 pub use change::{Change, Usual, changes, newest};
-pub(crate) use figure::how;
-pub use figure::{Figure, Unit, figures};
+pub(crate) use value::how;
+pub use value::{Figure, Unit, figures};

@@ -7,16 +7,16 @@
 
 mod all_at_once;
 mod ask;
-mod keeper;
 mod program;
 mod shell;
 mod snapshot;
+mod supervisor;
 mod told;
 
 pub(crate) use all_at_once::all_at_once;
 pub(crate) use ask::{Limits, ask};
-pub(crate) use keeper::{Heard, Keeper, Stream, What};
 pub(crate) use program::{own_program, sent_along};
 pub(crate) use shell::Shell;
 pub(crate) use snapshot::{is_file, snapshot};
+pub(crate) use supervisor::{Heard, Keeper, Stream, What};
 pub(crate) use told::{Told, hosts, places};

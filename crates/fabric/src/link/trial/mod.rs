@@ -15,9 +15,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::config::Config;
+use super::connector::{Finished, Job, Shop, Ways};
 use super::control::{Class, Plan};
 use super::core::{Connection, Core, Parts};
-use super::shop::{Finished, Job, Shop, Ways};
 use crate::error::Error;
 use crate::half::Fabric;
 use crate::sim::{self, World};

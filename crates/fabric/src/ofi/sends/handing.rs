@@ -8,7 +8,7 @@ use crate::ofi::endpoint::{Direction, Endpoint, Remote};
 use crate::ofi::frame::{Change, Frame, PART};
 use crate::ofi::gather::Gather;
 use crate::ofi::outgoing::Use;
-use crate::ofi::shelf::Laid;
+use crate::ofi::rendezvous::Laid;
 use crate::op::Work;
 use crate::over::Over;
 use crate::remote::{Reach, Target};

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::session::answer::Answer;
-use crate::session::host::{Host, No, Rules, Step};
 use crate::session::preface::Preface;
+use crate::session::responder::{Host, No, Rules, Step};
 
 #[test]
 fn a_handshake_cut_at_any_byte_is_truncated() {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::connection::Opened;
-use super::guest::Guest;
+use super::initiator::Guest;
 use super::{Config, Credentials, Door, DoorConfig, Key, Lost, Reason, Session, dial};
 use crate::error::Error;
 

@@ -1,8 +1,8 @@
 //! Somebody between the two changes what they say; in memory, to try every bit.
 
 use super::*;
-use crate::session::guest::Trouble;
-use crate::session::host::{Host, Rules, Step};
+use crate::session::initiator::Trouble;
+use crate::session::responder::{Host, Rules, Step};
 
 /// How a handshake ended at the caller's end and at the door's.
 struct Ended {

@@ -7,12 +7,12 @@
 //! nothing is fetched of a key that is just being saved.
 
 mod counts;
-mod librarian;
+mod cursors;
+mod loader;
 mod loading;
-mod marks;
+mod log_writer;
 #[cfg(test)]
 mod model;
-mod scribe;
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SendError, Sender, channel};
@@ -25,8 +25,8 @@ use kv_proto::wire::{Answer, Status};
 use crate::engine::{Engine, Held, Staged};
 use crate::wakeup::Wakeup;
 pub use counts::JournalCounts;
+use cursors::Marks;
 use loading::Loading;
-use marks::Marks;
 
 /// The way to the disk.
 pub(crate) struct Journal {
@@ -127,13 +127,13 @@ impl Opened {
         let (weak, books) = (Arc::downgrade(engine), Arc::new(Books::default()));
         let noted = books.clone();
         let scribe = spawn("wirelane-scribe".to_owned());
-        threads.push(scribe.spawn(move || scribe::run(&weak, &noted, &ordered, vault))?);
+        threads.push(scribe.spawn(move || log_writer::run(&weak, &noted, &ordered, vault))?);
         let to_load = Arc::new(Mutex::new(to_load));
         for (number, reader) in readers.into_iter().enumerate() {
             let (weak, books) = (Arc::downgrade(engine), books.clone());
             let to_load = to_load.clone();
             let thread = spawn(format!("wirelane-disk-{number}"));
-            threads.push(thread.spawn(move || librarian::run(&weak, &books, &to_load, reader))?);
+            threads.push(thread.spawn(move || loader::run(&weak, &books, &to_load, reader))?);
         }
         Ok(Journal { disk, orders, loads, books, threads: Mutex::new(threads) })
     }

@@ -13,8 +13,8 @@ use kv_proto::Condition;
 use kv_proto::wire::{Answer, Status};
 use kv_store::WhenFull;
 
-use super::scribe::Scribe;
-use super::{Books, Loaded, What, Write, librarian};
+use super::log_writer::Scribe;
+use super::{Books, Loaded, What, Write, loader};
 use crate::engine::{Engine, Settings, Staged};
 
 /// What is on the disk. A crash leaves this.
@@ -255,7 +255,7 @@ impl World {
                 Some(pinned) => {
                     Some(Arc::new(crate::engine::Held::new(self.engine.clone(), pinned)))
                 }
-                None => match librarian::value(&self.engine, &self.books, &mut self.disk, &[key])
+                None => match loader::value(&self.engine, &self.books, &mut self.disk, &[key])
                     .unwrap()
                 {
                     Loaded::Value(held) => held,

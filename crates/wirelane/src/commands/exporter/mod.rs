@@ -1,9 +1,9 @@
 //! `wirelane exporter`: the machine's metrics for Prometheus, over HTTP, as a text file, or once to stdout.
 
 mod args;
+mod encoder;
 mod pages;
 mod runtime;
-mod teller;
 mod textfile;
 
 use std::sync::Arc;
@@ -22,8 +22,8 @@ use crate::watch::Watcher;
 use crate::web::{self, Gate, Gated};
 use crate::{logging, output};
 pub(crate) use args::ExporterArgs;
+use encoder::Teller;
 use pages::ExporterPages;
-use teller::Teller;
 use textfile::TextFile;
 
 pub(crate) fn run(global: &Global, args: &ExporterArgs) -> Result<Exit, Failure> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hyper::StatusCode;
 use tokio::task::spawn_blocking;
 
-use super::teller::{PATIENCE, Teller};
+use super::encoder::{PATIENCE, Teller};
 use crate::web::{Head, PLAIN, Pages, Reply, text};
 
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
-use super::teller::{PATIENCE, Teller};
+use super::encoder::{PATIENCE, Teller};
 
 /// Writes it again and again.
 #[derive(Debug)]

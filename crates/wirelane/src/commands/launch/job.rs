@@ -7,9 +7,9 @@ use jobs::launch::{Head, Launch, OnHost};
 use jobs::proof::{Look, Proof, Wanted, Witness, prove};
 use serde::Serialize;
 
-use super::crew::{Crew, Waited};
 use super::gather::{self, Found};
-use super::voice::{Voice, head_name};
+use super::job_output::{Voice, head_name};
+use super::supervisors::{Crew, Waited};
 use crate::output::Failure;
 use crate::remote::Shell;
 

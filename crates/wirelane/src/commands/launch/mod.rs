@@ -5,11 +5,11 @@
 //! and after tell what transferred the data ([`jobs::proof`]). `show.rs` prints instead.
 
 mod args;
-mod crew;
 mod gather;
 mod job;
+mod job_output;
 mod show;
-mod voice;
+mod supervisors;
 
 use jobs::job::Mode;
 use jobs::launch::{Framework, Job, Launch, Refusal};
@@ -23,7 +23,7 @@ use crate::settings::Global;
 pub(crate) use args::LaunchArgs;
 use gather::{Found, Wanted};
 use job::{Ended, Outcome, Planned};
-use voice::Voice;
+use job_output::Voice;
 
 pub(crate) fn run(_global: &Global, args: &LaunchArgs) -> Result<Exit, Failure> {
     let framework = args.framework()?;

@@ -3,13 +3,13 @@
 pub(crate) mod address;
 mod args;
 mod descriptors;
-mod door;
 mod drain;
 mod events;
 mod greeting;
 mod guard;
 mod http;
 mod links;
+mod listener;
 mod metrics;
 mod offers;
 mod port_owner;
@@ -92,7 +92,7 @@ async fn serve(
     let grpc = grpc(&engine, &offers).with_tls(guard.grpc_tls());
     let endpoint = Endpoint::new(links)?;
     let (opener, address, others) = (endpoint.clone(), args.listen.0, grpc.door());
-    let mut opening = spawn_blocking(move || door::open(&opener, address, others));
+    let mut opening = spawn_blocking(move || listener::open(&opener, address, others));
     // A device that does not answer delays links, not the rest. Until it does nobody else asks: a thread
     // that hangs in the dynamic linker keeps the process from starting others.
     let opened = tokio::select! {

@@ -13,8 +13,8 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::door::DoorReport;
 use super::events::Events;
+use super::listener::DoorReport;
 use super::offers::{Offer, Offers};
 use crate::commands::version::VERSION;
 use crate::links::rdma::{ChoiceReport, DeviceReport, Rdma, RdmaReport};

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use super::acceptor::{Caller, DoorConfig};
 use super::answer::Answer;
 use super::connection::Opened;
-use super::door::{Caller, DoorConfig};
 use super::framing::{Fault, Framing};
 use super::key::{KeyId, Secret};
 use super::keyring::Found;

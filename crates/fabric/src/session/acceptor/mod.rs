@@ -1,9 +1,9 @@
 //! Where callers come in.
 
+mod accept_loop;
 mod config;
 mod counts;
 mod half_open;
-mod keeper;
 mod queue;
 
 use std::fmt;
@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
+use self::accept_loop::Keeper;
 pub use self::config::{Caller, DoorConfig, Judge, Lanes, Others};
 pub use self::counts::DoorCounts;
-use self::keeper::Keeper;
 use self::queue::Queue;
 use super::connection::Session;
-use super::host::Rules;
+use super::responder::Rules;
 use crate::error::{Error, Kind};
 use crate::half::deadline;
 

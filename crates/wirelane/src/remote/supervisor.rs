@@ -247,7 +247,7 @@ fn script(job: &str, folder: &str) -> String {
     )
 }
 
-const KEEPER: &str = include_str!("keeper.sh");
+const KEEPER: &str = include_str!("supervisor.sh");
 /// What a shell has for a command that failed, where nobody knows how.
 const UNKNOWN_CODE: i32 = 1;
 const LONGEST_LINE: u64 = 64 << 10;

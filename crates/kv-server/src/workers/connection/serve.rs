@@ -14,8 +14,8 @@ use super::{Client, Guest, State};
 use crate::engine::journal::{Loaded, What};
 use crate::engine::session::Session;
 use crate::engine::{Held, within};
-use crate::workers::desk::LARGEST;
-use crate::workers::tools::Tools;
+use crate::workers::context::Tools;
+use crate::workers::send_buffers::LARGEST;
 use access::Refused;
 
 impl Guest {

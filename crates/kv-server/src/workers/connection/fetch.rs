@@ -12,7 +12,7 @@ use super::handles::Staging;
 use super::{FETCH, Guest};
 use crate::engine::journal::What;
 use crate::engine::{Staged, within};
-use crate::workers::tools::Tools;
+use crate::workers::context::Tools;
 
 /// Bytes on their way here.
 pub(super) struct Fetch {

@@ -12,7 +12,7 @@ use crate::engine::journal::{Load, Loaded, Wanted, What, Write};
 use crate::engine::session::Session;
 use crate::engine::{Engine, Held};
 use crate::wakeup::Wakeup;
-use crate::workers::tools::Tools;
+use crate::workers::context::Tools;
 
 /// What a guest hears from the disk.
 pub(crate) enum News {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use jobs::proof::Look;
 
-use super::voice::Voice;
+use super::job_output::Voice;
 use crate::output::Failure;
 use crate::remote::{Heard, Keeper, Shell, Stream, What};
 use crate::signals;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::session::connection::Opened;
-use crate::session::host::{Host, No, Rules, Step};
 use crate::session::outgoing::Outgoing;
 use crate::session::preface::MAGIC;
 use crate::session::refusal::Reason;
+use crate::session::responder::{Host, No, Rules, Step};
 
 pub(super) struct HalfOpen {
     pub(super) socket: TcpStream,

@@ -12,8 +12,8 @@ use fabric::link::{Endpoint, Link};
 
 use crate::engine::Engine;
 use crate::wakeup::Wakeup;
-use crate::workers::guest::{Loans, News};
-use crate::workers::tools::Tools;
+use crate::workers::connection::{Loans, News};
+use crate::workers::context::Tools;
 use crate::workers::worker::Worker;
 
 /// Threads that serve links.

@@ -8,10 +8,10 @@ use fabric::{Error, Memory, Op, Pages, Region, Rights, Slice};
 use kv_proto::wire::{Answer, Board};
 
 use crate::engine::{Engine, add};
-use crate::workers::crew::Shared;
-use crate::workers::desk::{Desk, Slot};
-use crate::workers::guest::{Draft, Hold};
-use crate::workers::news::Teller;
+use crate::workers::connection::{Draft, Hold};
+use crate::workers::notify::Teller;
+use crate::workers::pool::Shared;
+use crate::workers::send_buffers::{Desk, Slot};
 
 pub(crate) struct Tools {
     shared: Arc<Shared>,

@@ -3,11 +3,11 @@
 use super::complete::cause;
 use super::control::Control;
 use super::core::{Core, RECEIVE};
-use super::flights::{Tail, runs};
 use super::header::{Body, Change, Header, Stream};
+use super::in_flight::{Tail, runs};
 use super::inbox::{Letter, Place, Step};
 use super::incoming::Turn;
-use super::mailbox::Payload;
+use super::message_queue::Payload;
 use super::outgoing::{Draft, Message};
 use super::parts::What;
 use crate::op::{Completion, Done, Failure, Pieces, Work};

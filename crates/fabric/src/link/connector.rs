@@ -8,7 +8,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::control::Class;
-use super::mailbox::Mailbox;
+use super::message_queue::Mailbox;
 use super::rail::{PROBE, Probe, Track};
 use crate::error::{Error, Kind};
 use crate::half::{Fabric, Half, Side};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use fabric::Slice;
 use kv_proto::wire::{Answer, Board, Parts, Status};
 
-use crate::landing::Lease;
 use crate::outbox::Call;
+use crate::receive_buffer::Lease;
 use crate::value::{Facts, Value};
 
 /// Batches in flight, by their tags.

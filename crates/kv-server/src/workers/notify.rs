@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::wakeup::Wakeup;
-use crate::workers::crew::Shared;
-use crate::workers::guest::News;
+use crate::workers::connection::News;
+use crate::workers::pool::Shared;
 
 /// Tells one guest of one worker.
 pub(crate) struct Teller {

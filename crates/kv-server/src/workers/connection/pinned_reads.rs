@@ -13,7 +13,7 @@ use kv_store::Pin;
 
 use super::{Guest, State};
 use crate::engine::Engine;
-use crate::workers::tools::Tools;
+use crate::workers::context::Tools;
 
 /// What a client has and has not given back, oldest first.
 pub(crate) struct Loans {

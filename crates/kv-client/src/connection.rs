@@ -12,10 +12,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::destination::Destination;
 use crate::error::{Error, Kind};
-use crate::flights::{Answered, Flight, Flights, LINE, Outcome, Unlanded};
-use crate::landing::{Landing, Lease};
-use crate::notes::{Noted, Notes};
+use crate::in_flight::{Answered, Flight, Flights, LINE, Outcome, Unlanded};
 use crate::outbox::Outbox;
+use crate::receive_buffer::{Landing, Lease};
+use crate::request_slots::{Noted, Notes};
 use crate::results;
 
 /// A link that was welcomed.

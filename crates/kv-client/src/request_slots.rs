@@ -4,8 +4,8 @@ use std::sync::atomic::{Ordering, fence};
 
 use kv_proto::wire::{Board, Note};
 
-use crate::flights::Flight;
-use crate::landing::Landing;
+use crate::in_flight::Flight;
+use crate::receive_buffer::Landing;
 
 /// Our side of the board.
 pub(crate) struct Notes {

@@ -15,8 +15,8 @@ use super::Shared;
 use super::half_open::{HalfOpen, Next, slow, too_many};
 use crate::half::deadline;
 use crate::session::connection::{Opened, Session};
-use crate::session::host::{No, Rules};
 use crate::session::refusal::Reason;
+use crate::session::responder::{No, Rules};
 
 pub(super) struct Keeper {
     epoll: OwnedFd,

@@ -5,8 +5,8 @@
 use std::collections::VecDeque;
 
 use super::config::NOTES;
-use super::flights::runs;
 use super::header::{Header, Stream};
+use super::in_flight::runs;
 use crate::error::Error;
 use crate::half::Fabric;
 use crate::memory::{Memory, Pages};

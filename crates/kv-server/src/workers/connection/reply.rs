@@ -7,8 +7,8 @@ use kv_proto::wire::{Answer, Board, Parts};
 
 use super::draft::{Behind, Draft, Hold};
 use super::{BATCHES, Guest, REPLY, State};
-use crate::workers::desk::Slot;
-use crate::workers::tools::Tools;
+use crate::workers::context::Tools;
+use crate::workers::send_buffers::Slot;
 
 /// Answers on their way.
 pub(super) struct Reply {

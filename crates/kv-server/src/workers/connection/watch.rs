@@ -6,7 +6,7 @@ use fabric::{Completion, Lane, Op, Pieces, Work};
 use kv_proto::wire::{Board, Message, Note};
 
 use super::{BOARD, Guest, State};
-use crate::workers::tools::{MESSAGE, RECEIVES, Tools};
+use crate::workers::context::{MESSAGE, RECEIVES, Tools};
 
 /// What is known of a board.
 #[derive(Default)]

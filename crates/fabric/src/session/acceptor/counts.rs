@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::session::host::No;
 use crate::session::refusal::Reason;
+use crate::session::responder::No;
 
 /// Who came to a door since it was opened.
 #[derive(Debug)]
