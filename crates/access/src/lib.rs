@@ -1,7 +1,7 @@
-//! Who may do what: one identity, by whatever door it comes.
+//! Who may do what: one identity, by whatever listener it comes.
 //!
 //! It is asked once when somebody comes in and gives a [`Pass`], which is asked for every request and costs who may
-//! do everything one branch. It opens no file and no connection: the program brings [`Holder`]s, doors bring
+//! do everything one branch. It opens no file and no connection: the program brings [`Holder`]s, listeners bring
 //! identities, tokens as callers show them, or names of certificates.
 //!
 //! Start at [`Access`]. What may be done is a [`Scope`], how often is in `rate`, and why not a [`Refused`].
@@ -37,7 +37,7 @@ use rate::Bucket;
 /// All who may use a store.
 #[derive(Debug)]
 pub struct Access {
-    /// By which tokens are known: that of the door, so that links know the same.
+    /// By which tokens are known: that of the listener, so that links know the same.
     keyring: Keyring,
     rules: Mutex<Rules>,
     /// Counts how often the rules were replaced.
@@ -95,7 +95,7 @@ impl Access {
     }
 
     /// From now on it is these, all or none of them. Who may do something else now, or has another key, is sent
-    /// away with the next request or [review](crate::Crew::review), and may come again.
+    /// away with the next request or [review](crate::WorkerPool::review), and may come again.
     pub fn replace(&self, holders: Vec<Holder>) -> Result<(), Error> {
         let keys = holders.iter().filter_map(|holder| holder.proof.key().cloned()).collect();
         let named = |holder: Holder| (holder.name.clone(), Arc::new(holder));

@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-/// What all doors of a server are told, by a `watch` channel: it only goes forward.
+/// What all listeners of a server are told, by a `watch` channel: it only goes forward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// Everybody is served.

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// One identity's, whatever doors it uses. It is one number, when the bucket will be full, so that many threads
+/// One identity's, whatever listeners it uses. It is one number, when the bucket will be full, so that many threads
 /// can take from it without waiting for each other.
 #[derive(Debug)]
 pub(super) struct Bucket {

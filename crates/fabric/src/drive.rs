@@ -23,7 +23,7 @@ use crate::remote::{RemoteRegion, Target, Window};
 /// Splits a lane into a handle to await and the task that drives it: spawn that, on any tokio runtime
 /// with I/O and time. It ends when all handles are dropped, and the lane with it.
 pub fn drive(lane: Box<dyn Lane>) -> (AsyncLane, impl Future<Output = ()> + Send) {
-    // Callers wait here when the lane is full. Receives have a door of their own, so that neither waits
+    // Callers wait here when the lane is full. Receives have a listener of their own, so that neither waits
     // for the other.
     let (requests_to, requests) = mpsc::channel(lane.caps().depth);
     let (receives_to, receive_requests) = mpsc::channel(lane.caps().depth);

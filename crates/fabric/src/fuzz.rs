@@ -1,7 +1,7 @@
-//! Doors for the fuzzer: everything that reads bytes of a peer. Each takes any bytes, and panics only
+//! Listeners for the fuzzer: everything that reads bytes of a peer. Each takes any bytes, and panics only
 //! if something is wrong.
 
-pub use self::engine_door::engine;
+pub use self::engine_acceptor::engine;
 
 /// A region, as a peer describes it.
 pub fn remote_region(bytes: &[u8]) {
@@ -29,7 +29,7 @@ pub fn ring(bytes: &[u8]) {
     crate::shm::fuzz_ring(bytes);
 }
 
-/// What callers and doors say before a session is open, and callers after it.
+/// What callers and listeners say before a session is open, and callers after it.
 pub fn handshake(bytes: &[u8]) {
     crate::session::fuzz_handshake(bytes);
 }
@@ -44,7 +44,7 @@ pub fn link_peer(bytes: &[u8]) {
     crate::link::fuzz_peer(bytes);
 }
 
-mod engine_door {
+mod engine_acceptor {
     #![allow(unsafe_code, reason = "implements a stream, see `engine/stream.rs`")]
 
     use std::collections::HashSet;
@@ -157,7 +157,7 @@ mod engine_door {
 
 #[cfg(test)]
 mod tests {
-    /// The doors open, and some bytes that look like frames get through; `cargo xtask fuzz` tries more.
+    /// The listeners open, and some bytes that look like frames get through; `cargo xtask fuzz` tries more.
     #[test]
     fn random_bytes_and_random_frames_hurt_nobody() {
         let mut state = 1u64;
@@ -184,7 +184,7 @@ mod tests {
                     header[41..48].fill(0);
                 }
             }
-            for door in [
+            for acceptor in [
                 super::engine,
                 super::ring,
                 super::courier,
@@ -194,7 +194,7 @@ mod tests {
                 super::link_messages,
                 super::link_peer,
             ] {
-                door(&bytes);
+                acceptor(&bytes);
             }
         }
     }

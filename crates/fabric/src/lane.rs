@@ -95,11 +95,11 @@ pub struct Caps {
     /// Sends and writes up to this size are copied when posted.
     pub inline: usize,
     /// Writes, reads and atomics may need the peer to poll, arm or sleep on its lane: over `tcp` all of them,
-    /// over `shm` those of memory that cannot be mapped with just the rights granted (lent memory; rights
+    /// over `shm` those of memory that cannot be mapped with just the rights granted (caller-owned memory; rights
     /// to write or add without reading). Over `ofi` long messages need it of their sender, too.
     pub peer_must_poll: bool,
-    /// How memory lent by the caller goes.
-    pub lent: LentPath,
+    /// How memory owned by the caller goes.
+    pub borrowed: BorrowedPath,
     /// Whether [`wait`] looks for a short while before it sleeps. Else it sleeps at once.
     pub spins: bool,
     /// Nothing wakes who sleeps on it: the lane looks by itself, after sleeps that grow to some milliseconds
@@ -134,7 +134,7 @@ pub(crate) fn number() -> u64 {
 
 /// How memory that no other process can map is moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LentPath {
+pub enum BorrowedPath {
     /// As any other.
     Direct,
     /// By the kernel, from process to process, in one copy.

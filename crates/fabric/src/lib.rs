@@ -48,7 +48,7 @@ pub mod verbs;
 pub use drive::{AsyncLane, drive};
 pub use error::{Error, Kind};
 pub use half::{Fabric, Half, Side};
-pub use lane::{Caps, LINGER, Lane, LentPath, SPIN, linger, wait};
+pub use lane::{BorrowedPath, Caps, LINGER, Lane, SPIN, linger, wait};
 pub use memory::{Memory, Pages};
 pub use op::{Completion, Done, Failure, Op, OpKind, Pieces, Work};
 pub use open::open;

@@ -17,7 +17,7 @@ pub(crate) struct Put<'v> {
 }
 
 impl Core {
-    /// Asks to store it. Short values ride along with the request; longer ones are put into the landing first,
+    /// Asks to store it. Short values ride along with the request; longer ones are put into the receive buffer first,
     /// where the lease keeps them also if there is no room for the request yet.
     pub(crate) fn ask_put(
         &mut self,
@@ -30,8 +30,8 @@ impl Core {
         let source = match lease {
             None if value.len() <= along => Source::Along(value),
             None => {
-                let taken = lease.insert(self.landing().lease(value.len())?);
-                taken.landing().memory().write(taken.offset(), value);
+                let taken = lease.insert(self.receive_buffer().lease(value.len())?);
+                taken.receive_buffer().memory().write(taken.offset(), value);
                 Source::Apart { region: 0, at: taken.offset() as u64 }
             }
             Some(lease) => Source::Apart { region: 0, at: lease.offset() as u64 },
@@ -43,7 +43,7 @@ impl Core {
     /// How long a value may be to be stored by one request.
     pub(crate) fn max_at_once(&self) -> usize {
         let moved = self.limits().map_or(usize::MAX, |limits| limits.moved as usize);
-        (self.landing().len() / 4).min(moved)
+        (self.receive_buffer().len() / 4).min(moved)
     }
 }
 

@@ -56,7 +56,7 @@ impl AsyncClient {
         self.seen.explain()
     }
 
-    /// A key's value. It must fit into the landing memory.
+    /// A key's value. It must fit into the receive buffer.
     pub async fn get(&self, key: &[u8]) -> Result<Option<Value>, Error> {
         self.fetch(key, false).await
     }
@@ -80,9 +80,9 @@ impl AsyncClient {
         }
         drop(value);
         let (handle, length) = (answer.handle, answer.length);
-        if length as usize > self.seen.landing / 2 {
+        if length as usize > self.seen.receive_buffer / 2 {
             self.forsake(handle);
-            return Err(results::beyond_landing(length, what));
+            return Err(results::beyond_receive_buffer(length, what));
         }
         let make: Make = Box::new(move |core, token| {
             let place = Place::Packed;
@@ -305,8 +305,8 @@ fn piece(handle: u64, offset: usize, value: Arc<[u8]>) -> Make {
         let at = match &lease {
             Some(lease) => at(lease),
             None => {
-                let taken = lease.insert(core.landing().lease(part.len())?);
-                taken.landing().memory().write(taken.offset(), part);
+                let taken = lease.insert(core.receive_buffer().lease(part.len())?);
+                taken.receive_buffer().memory().write(taken.offset(), part);
                 at(taken)
             }
         };
@@ -325,7 +325,7 @@ fn over() -> Error {
     Error::new(Kind::Gone, text)
 }
 
-/// How many calls wait at the task's door before callers do.
+/// How many calls wait at the task's listener before callers do.
 const WAITING: usize = 1024;
-/// Longer values go in pieces of this length: the least landing memory holds one.
+/// Longer values go in pieces of this length: the least receive buffer holds one.
 const PIECE: usize = 256 << 10;

@@ -59,7 +59,7 @@ impl Client {
         self.core.limits().copied()
     }
 
-    /// A key's value. It must fit into the landing memory; read longer ones with [`Client::open`].
+    /// A key's value. It must fit into the receive buffer; read longer ones with [`Client::open`].
     pub fn get(&mut self, key: &[u8]) -> Result<Option<Value>, Error> {
         let hint = self.hint.get();
         self.get_expecting(key, hint)
@@ -120,9 +120,9 @@ impl Client {
         checksum: bool,
         what: impl Fn() -> String + Copy,
     ) -> Result<Value, Error> {
-        if length as usize > self.core.landing().len() / 2 {
+        if length as usize > self.core.receive_buffer().len() / 2 {
             self.forsake(handle);
-            return Err(results::beyond_landing(length, what));
+            return Err(results::beyond_receive_buffer(length, what));
         }
         let request = Request::Read { handle, offset: 0, length, place: Place::Packed, checksum };
         let read = self.call(&request, what);
@@ -294,7 +294,7 @@ impl Client {
         self.begin(&request, None)
     }
 
-    /// Begins to store a value that fits into the landing memory, without waiting.
+    /// Begins to store a value that fits into the receive buffer, without waiting.
     pub fn begin_put(
         &mut self,
         key: &[u8],

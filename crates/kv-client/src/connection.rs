@@ -12,55 +12,56 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::destination::Destination;
 use crate::error::{Error, Kind};
-use crate::in_flight::{Answered, Flight, Flights, LINE, Outcome, Unlanded};
+use crate::in_flight::{Answered, LINE, NotReceived, Outcome, PendingBatch, PendingBatches};
 use crate::outbox::Outbox;
-use crate::receive_buffer::{Landing, Lease};
-use crate::request_slots::{Noted, Notes};
+use crate::receive_buffer::{Lease, ReceiveBuffer};
+use crate::request_slots::{Announced, RequestSlots};
 use crate::results;
 
 /// A link that was welcomed.
-pub(crate) struct Line {
+pub(crate) struct Connection {
     link: Link,
     pub(crate) welcome: Welcome,
-    landing: Arc<Landing>,
+    receive_buffer: Arc<ReceiveBuffer>,
     /// What the link has no room for yet.
     ops: VecDeque<Op>,
     receives: VecDeque<Op>,
-    pub(crate) flights: Flights,
+    pub(crate) batches: PendingBatches,
     /// Messages that are no batches, until they are sent.
     letters: HashMap<u64, Lease>,
     done: Vec<Completion>,
     near: bool,
-    notes: Notes,
+    slots: RequestSlots,
     /// The store's values, where we may read them; whether that was seen to work, and how often it was tried.
     pool: Option<Window>,
-    borrows: bool,
+    in_place: bool,
     tried: u8,
     /// When something was last asked.
     asked: Duration,
 }
 
-impl Line {
+impl Connection {
     /// Calls a store, and goes on with a session if there is one to go on with.
     pub(crate) fn open(
         endpoint: &Endpoint,
-        landing: &Arc<Landing>,
+        receive_buffer: &Arc<ReceiveBuffer>,
         to: Destination<'_>,
         session: Option<[u8; 16]>,
     ) -> Result<Self, Error> {
         let Destination { server, limit, .. } = to;
         let deadline = Instant::now() + limit;
-        let notes = Notes::new(landing);
+        let slots = RequestSlots::new(receive_buffer);
         let mut link = to.connect(endpoint)?;
-        let region = link.grant(landing.region())?.to_bytes();
-        let opening = Opening::Store { session, landing: region, board: true }.to_bytes();
-        let lease = landing.lease(opening.len() + Welcome::LENGTH)?;
+        let region = link.grant(receive_buffer.region())?.to_bytes();
+        let opening =
+            Opening::Store { session, receive_buffer: region, control_block: true }.to_bytes();
+        let lease = receive_buffer.lease(opening.len() + Welcome::LENGTH)?;
         let (from, to) = (lease.offset(), lease.offset() + opening.len());
-        landing.memory().write(from, &opening);
-        let answer = landing.region().slice(to..to + Welcome::LENGTH);
+        receive_buffer.memory().write(from, &opening);
+        let answer = receive_buffer.region().slice(to..to + Welcome::LENGTH);
         let mut ops = VecDeque::from([
             Op::receive(RECEIVE, answer.clone()),
-            Op::send(SEND, landing.region().slice(from..to)),
+            Op::send(SEND, receive_buffer.region().slice(from..to)),
         ]);
         let welcome = loop {
             link.post(&mut ops);
@@ -85,26 +86,29 @@ impl Line {
             break welcome.map_err(|why| {
                 let why = link.ended().unwrap_or(why);
                 let text = format!("open a session at {server}: {why}");
-                Error::new(if link.ended().is_some() { Kind::Gone } else { Kind::Nonsense }, text)
+                Error::new(
+                    if link.ended().is_some() { Kind::Gone } else { Kind::ProtocolError },
+                    text,
+                )
             })?;
         };
         let pool = welcome.pool.and_then(|pool| RemoteRegion::from_bytes(&pool).ok());
         let pool = pool.and_then(|pool| link.import(&pool).ok());
         let near = link.report().explain().lane == Some("shm");
         let receives = (0..RECEIVES).map(|_| Op::receive(RECEIVE, Pieces::EMPTY)).collect();
-        Ok(Line {
+        Ok(Connection {
             link,
             welcome,
-            landing: landing.clone(),
+            receive_buffer: receive_buffer.clone(),
             ops,
             receives,
-            flights: Flights::default(),
+            batches: PendingBatches::default(),
             letters: HashMap::new(),
             done: Vec::new(),
             near,
-            notes,
+            slots,
             pool,
-            borrows: false,
+            in_place: false,
             tried: 0,
             asked: clock(),
         })
@@ -126,41 +130,41 @@ impl Line {
 
     /// Whether no batch more may be in flight.
     pub(crate) fn is_full(&self) -> bool {
-        self.flights.len() >= usize::from(self.welcome.limits.batches) || self.flights.is_closing()
+        self.batches.len() >= usize::from(self.welcome.limits.batches) || self.batches.is_closing()
     }
 
     /// Sends what was written.
     pub(crate) fn launch(&mut self, outbox: &mut Outbox) -> Result<(), Error> {
-        if self.flights.is_empty() {
+        if self.batches.is_empty() {
             self.look_up()?;
         }
         let message = BatchHead::LENGTH + outbox.bytes.len();
-        // What is lent begins at lines of the caches.
-        let borrows = self.borrows || self.try_borrowing();
-        let lines = if borrows { (outbox.calls.len() + 1) * LINE } else { 0 };
+        // What is read in place begins at lines of the caches.
+        let in_place = self.in_place || self.try_borrowing();
+        let lines = if in_place { (outbox.calls.len() + 1) * LINE } else { 0 };
         let answers = outbox.calls.len() * Answer::LENGTH + outbox.packed + lines;
-        let begins = Flight::answers_after(message);
-        let lease = self.landing.lease(begins + answers)?;
+        let begins = PendingBatch::answers_after(message);
+        let lease = self.receive_buffer.lease(begins + answers)?;
         let room = lease.len() - begins;
-        let tag = self.flights.next_tag();
+        let tag = self.batches.next_tag();
         let head = BatchHead {
-            borrows,
+            in_place,
             count: outbox.calls.len() as u16,
             tag,
             at: (lease.offset() + begins) as u64,
             room: room as u64,
         };
-        let memory = self.landing.memory();
+        let memory = self.receive_buffer.memory();
         memory.write(lease.offset(), &head.to_bytes());
         memory.write(lease.offset() + BatchHead::LENGTH, &outbox.bytes);
-        let calls = outbox.empty(self.flights.spare_calls());
-        let flight = Flight::new(lease, message, calls);
-        match self.notes.leave(&self.landing, tag, &flight) {
-            Noted::Seen => {}
-            Noted::No => self.ops.push_back(Op::send(SEND, flight.message())),
-            Noted::Perhaps => self.ops.push_back(Op::send(SEND, self.landing.look())),
+        let calls = outbox.empty(self.batches.spare_calls());
+        let batch = PendingBatch::new(lease, message, calls);
+        match self.slots.announce(&self.receive_buffer, tag, &batch) {
+            Announced::Seen => {}
+            Announced::No => self.ops.push_back(Op::send(SEND, batch.message())),
+            Announced::Perhaps => self.ops.push_back(Op::send(SEND, self.receive_buffer.look())),
         }
-        self.flights.insert(tag, flight);
+        self.batches.insert(tag, batch);
         self.post();
         Ok(())
     }
@@ -178,16 +182,17 @@ impl Line {
     fn try_borrowing(&mut self) -> bool {
         if let (Some(pool), 0..TRIES) = (&self.pool, self.tried) {
             self.tried += 1;
-            self.borrows = self.link.peek(pool, 0, &self.landing.scratch());
+            self.in_place = self.link.peek(pool, 0, &self.receive_buffer.scratch());
         }
-        self.borrows
+        self.in_place
     }
 
     /// Sends a message that is no batch.
     pub(crate) fn say(&mut self, message: &[u8]) -> Result<(), Error> {
-        let lease = self.landing.lease(message.len())?;
-        self.landing.memory().write(lease.offset(), message);
-        let slice = self.landing.region().slice(lease.offset()..lease.offset() + message.len());
+        let lease = self.receive_buffer.lease(message.len())?;
+        self.receive_buffer.memory().write(lease.offset(), message);
+        let slice =
+            self.receive_buffer.region().slice(lease.offset()..lease.offset() + message.len());
         let token = (LETTER..).find(|token| !self.letters.contains_key(token)).unwrap_or(LETTER);
         self.letters.insert(token, lease);
         self.ops.push_back(Op::send(token, slice));
@@ -197,8 +202,8 @@ impl Line {
     /// Looks for answers; does not wait.
     #[inline]
     pub(crate) fn poll(&mut self, give: &mut impl FnMut(u64, Outcome)) -> Result<(), Error> {
-        self.notes.wake(&self.landing);
-        self.bells(give)?;
+        self.slots.wake(&self.receive_buffer);
+        self.completion_flags(give)?;
         self.post();
         let mut done = std::mem::take(&mut self.done);
         self.link.poll(&mut done);
@@ -214,39 +219,39 @@ impl Line {
         limit: Duration,
     ) -> Result<(), Error> {
         self.post();
-        if !self.notes.is_empty() && self.wait_for_bells(give, limit)? {
+        if !self.slots.is_empty() && self.wait_for_completion_flags(give, limit)? {
             return Ok(());
         }
         let mut done = std::mem::take(&mut self.done);
         wait(&mut self.link, &mut done, limit);
-        self.notes.wake(&self.landing);
-        let taken = self.take(&mut done, give).and_then(|()| self.bells(give).map(drop));
+        self.slots.wake(&self.receive_buffer);
+        let taken = self.take(&mut done, give).and_then(|()| self.completion_flags(give).map(drop));
         self.done = done;
         taken
     }
 
     /// Answers that were rung for; says whether there were any.
     #[inline]
-    fn bells(&mut self, give: &mut impl FnMut(u64, Outcome)) -> Result<bool, Error> {
+    fn completion_flags(&mut self, give: &mut impl FnMut(u64, Outcome)) -> Result<bool, Error> {
         let mut any = false;
-        while let Some(tag) = self.notes.rung(&self.landing) {
+        while let Some(tag) = self.slots.rung(&self.receive_buffer) {
             any = true;
             let (link, pool) = (&mut self.link, &self.pool);
             let mut borrow =
                 |at: u64, into: &Slice| pool.as_ref().is_some_and(|pool| link.peek(pool, at, into));
-            self.flights.finish(tag, &mut borrow, give).map_err(unlanded)?;
-            if self.borrows {
-                self.notes.took(&self.landing);
+            self.batches.finish(tag, &mut borrow, give).map_err(unlanded)?;
+            if self.in_place {
+                self.slots.took(&self.receive_buffer);
             }
         }
-        if self.flights.is_left() { Err(closing()) } else { Ok(any) }
+        if self.batches.is_left() { Err(closing()) } else { Ok(any) }
     }
 
-    /// Looks for bells as long as an answer usually takes, and does not even ask the clock; says whether one rang.
+    /// Looks for completion flags as long as an answer usually takes, and does not even ask the clock; says whether one rang.
     #[inline]
     pub(crate) fn glance(&mut self, give: &mut impl FnMut(u64, Outcome)) -> Result<bool, Error> {
-        for _ in 0..if self.notes.is_empty() { 0 } else { GLANCES } {
-            if self.bells(give)? {
+        for _ in 0..if self.slots.is_empty() { 0 } else { GLANCES } {
+            if self.completion_flags(give)? {
                 return Ok(true);
             }
             std::hint::spin_loop();
@@ -254,9 +259,9 @@ impl Line {
         Ok(false)
     }
 
-    /// Watches for bells a short while, and the link now and then; `false`: it is time to sleep, and the store
+    /// Watches for completion flags a short while, and the link now and then; `false`: it is time to sleep, and the store
     /// knows. `true`: something came.
-    fn wait_for_bells(
+    fn wait_for_completion_flags(
         &mut self,
         give: &mut impl FnMut(u64, Outcome),
         limit: Duration,
@@ -264,7 +269,7 @@ impl Line {
         let begun = Instant::now();
         let mut rounds = 0_u32;
         loop {
-            if self.bells(give)? {
+            if self.completion_flags(give)? {
                 return Ok(true);
             }
             rounds += 1;
@@ -272,14 +277,14 @@ impl Line {
             if !rounds.is_multiple_of(GLANCE) {
                 continue;
             }
-            let in_flight = self.flights.len();
+            let in_flight = self.batches.len();
             self.poll(give)?;
             let waited = begun.elapsed();
-            if self.flights.len() != in_flight || waited >= limit {
+            if self.batches.len() != in_flight || waited >= limit {
                 return Ok(true);
             }
             if !linger(waited) {
-                return Ok(!self.notes.sleep(&self.landing) || self.bells(give)?);
+                return Ok(!self.slots.sleep(&self.receive_buffer) || self.completion_flags(give)?);
             }
         }
     }
@@ -301,18 +306,19 @@ impl Line {
         let mut lost = None;
         for completion in done.drain(..) {
             match (completion.token, completion.outcome) {
-                // A bell was rung while we slept.
+                // A completion flag was rung while we slept.
                 (RECEIVE, Ok(Done::Received { imm: Some(0), .. })) => {
                     self.receives.push_back(Op::receive(RECEIVE, Pieces::EMPTY));
                 }
                 (RECEIVE, Ok(Done::Received { imm: Some(number), .. })) => {
                     self.receives.push_back(Op::receive(RECEIVE, Pieces::EMPTY));
-                    if let Err(why) = self.flights.part(number, give) {
+                    if let Err(why) = self.batches.part(number, give) {
                         lost = Some(unlanded(why));
                     }
                 }
                 (RECEIVE, Ok(_)) => {
-                    lost = Some(Error::new(Kind::Nonsense, "the store said what it never says"));
+                    lost =
+                        Some(Error::new(Kind::ProtocolError, "the store said what it never says"));
                 }
                 (SEND, Ok(_)) => {}
                 (letter, Ok(_)) => drop(self.letters.remove(&letter)),
@@ -327,27 +333,27 @@ impl Line {
         {
             lost = Some(Error::new(Kind::Gone, why));
         }
-        if lost.is_none() && self.flights.is_left() {
+        if lost.is_none() && self.batches.is_left() {
             lost = Some(closing());
         }
         lost.map_or(Ok(()), Err)
     }
 
     /// Says again what an earlier line has not heard the answer of; what must not be said again comes back.
-    pub(crate) fn resume(&mut self, mut old: Flights, answered: &mut Vec<Answered>) {
+    pub(crate) fn resume(&mut self, mut old: PendingBatches, answered: &mut Vec<Answered>) {
         let knows = self.welcome.resumed;
-        let writes = |flight: &Flight| flight.calls.iter().any(|call| call.writes);
-        old.forsake(|flight| !knows && !flight.undone && writes(flight), answered);
-        for flight in old.begin_again() {
-            self.ops.push_back(Op::send(SEND, flight.message()));
+        let writes = |batch: &PendingBatch| batch.calls.iter().any(|call| call.writes);
+        old.forsake(|batch| !knows && !batch.undone && writes(batch), answered);
+        for batch in old.begin_again() {
+            self.ops.push_back(Op::send(SEND, batch.message()));
         }
-        self.flights = old;
+        self.batches = old;
     }
 
     pub(crate) fn arm(&mut self) -> bool {
         self.ops.is_empty()
             && self.receives.is_empty()
-            && self.notes.sleep(&self.landing)
+            && self.slots.sleep(&self.receive_buffer)
             && self.link.arm()
     }
 
@@ -355,11 +361,11 @@ impl Line {
         self.link.fd()
     }
 
-    /// Ends it, and gives out what was in flight: nobody writes to the landing any more.
-    pub(crate) fn close(self) -> Flights {
-        let Line { link, flights, .. } = self;
+    /// Ends it, and gives out what was in flight: nobody writes to the receive buffer any more.
+    pub(crate) fn close(self) -> PendingBatches {
+        let Connection { link, batches, .. } = self;
         drop(link);
-        flights
+        batches
     }
 }
 
@@ -377,11 +383,13 @@ fn closing() -> Error {
 }
 
 #[cold]
-fn unlanded(why: Unlanded) -> Error {
+fn unlanded(why: NotReceived) -> Error {
     match why {
-        Unlanded::Nonsense(why) => Error::new(Kind::Nonsense, format!("the store's answer: {why}")),
-        Unlanded::Revoked => {
-            Error::new(Kind::Gone, "the store took back what it had lent, before it was read")
+        NotReceived::ProtocolError(why) => {
+            Error::new(Kind::ProtocolError, format!("the store's answer: {why}"))
+        }
+        NotReceived::Revoked => {
+            Error::new(Kind::Gone, "the store closed the connection before the value was read")
         }
     }
 }
@@ -392,7 +400,7 @@ const SEND: u64 = 2;
 const LETTER: u64 = 3;
 /// How long nothing may be asked before the link is looked at first.
 const SILENCE: Duration = Duration::from_millis(50);
-/// How often bells are looked at before the link is, and the clock.
+/// How often completion flags are looked at before the link is, and the clock.
 const GLANCE: u32 = 32;
 /// Some microseconds.
 const GLANCES: u32 = 128;

@@ -8,25 +8,25 @@ use fabric::link::{Endpoint, Explanation, Report};
 use fabric::{Lane, Memory, Pages, Region, Rights};
 use kv_proto::wire::{Grant, Limits, Request};
 
-use crate::connection::Line;
+use crate::connection::Connection;
 use crate::destination::Destination;
 use crate::error::{Error, Kind};
-use crate::in_flight::{Answered, Flights, Outcome};
+use crate::in_flight::{Answered, Outcome, PendingBatches};
 use crate::outbox::Outbox;
-use crate::receive_buffer::{Landing, Lease};
+use crate::receive_buffer::{Lease, ReceiveBuffer};
 use crate::settings::Settings;
 
 /// Everything of a client but how it waits.
 pub(crate) struct Core {
     settings: Settings,
     endpoint: Endpoint,
-    landing: Arc<Landing>,
-    line: Option<Line>,
+    receive_buffer: Arc<ReceiveBuffer>,
+    line: Option<Connection>,
     outbox: Outbox,
     /// A line that is lost, and not yet taken apart: that may take a moment.
-    lost_line: Option<Line>,
+    lost_line: Option<Connection>,
     /// What a lost line has not answered.
-    orphans: Flights,
+    orphans: PendingBatches,
     /// What became of requests without a store's answer.
     early: Vec<Answered>,
     session: Option<[u8; 16]>,
@@ -34,13 +34,13 @@ pub(crate) struct Core {
     /// Which of the servers is called next.
     server: usize,
     /// Memory of the caller's that is granted on every line, by its number.
-    shelves: Vec<(u32, Region)>,
-    last_shelf: u32,
+    buffers: Vec<(u32, Region)>,
+    last_buffer: u32,
     lost: Option<Error>,
 }
 
 impl Core {
-    /// Registers the landing, and calls the first store that answers.
+    /// Registers the receive buffer, and calls the first store that answers.
     pub(crate) fn connect(settings: Settings) -> Result<Self, Error> {
         if settings.servers.is_empty() {
             return Err(Error::new(Kind::Misuse, "connect to a store: no address given"));
@@ -48,22 +48,22 @@ impl Core {
         let endpoint = Endpoint::new(settings.link.clone())?;
         let memory = Memory::allocate(settings.buffer.max(MIN_BUFFER), Pages::Auto)?;
         let rights = Rights { read: true, write: true, atomic: false };
-        let landing = Landing::new(endpoint.register(&memory, rights)?);
+        let receive_buffer = ReceiveBuffer::new(endpoint.register(&memory, rights)?);
         let deadline = Instant::now() + settings.deadline;
         let mut core = Core {
             settings,
             endpoint,
-            landing,
+            receive_buffer,
             line: None,
             lost_line: None,
             outbox: Outbox::default(),
-            orphans: Flights::default(),
+            orphans: PendingBatches::default(),
             early: Vec::new(),
             session: None,
             sequence: 0,
             server: 0,
-            shelves: Vec::new(),
-            last_shelf: 0,
+            buffers: Vec::new(),
+            last_buffer: 0,
             lost: None,
         };
         core.connect_once(deadline)?;
@@ -74,8 +74,8 @@ impl Core {
         &self.settings
     }
 
-    pub(crate) fn landing(&self) -> &Arc<Landing> {
-        &self.landing
+    pub(crate) fn receive_buffer(&self) -> &Arc<ReceiveBuffer> {
+        &self.receive_buffer
     }
 
     /// What the store takes, as it last said.
@@ -99,7 +99,7 @@ impl Core {
 
     /// Whether values can be read where they lie by the store itself, at no cost worth speaking of.
     pub(crate) fn is_near(&self) -> bool {
-        self.line.as_ref().is_some_and(Line::is_near)
+        self.line.as_ref().is_some_and(Connection::is_near)
     }
 
     /// The number of the next write.
@@ -230,7 +230,7 @@ impl Core {
             let limit = if servers.len() > 1 { left.min(ONE_SERVER) } else { left };
             let source = self.settings.credentials.as_ref();
             let to = Destination { server, source, limit };
-            match Line::open(&self.endpoint, &self.landing, to, self.session) {
+            match Connection::open(&self.endpoint, &self.receive_buffer, to, self.session) {
                 Ok(line) => return self.begin(line),
                 Err(error) => {
                     self.server += 1;
@@ -241,8 +241,8 @@ impl Core {
         Err(failed.unwrap_or_else(|| self.not_connected()))
     }
 
-    fn begin(&mut self, mut line: Line) -> Result<(), Error> {
-        for (number, region) in &self.shelves {
+    fn begin(&mut self, mut line: Connection) -> Result<(), Error> {
+        for (number, region) in &self.buffers {
             let region = line.link_mut().grant(region)?.to_bytes();
             line.say(&Grant { number: *number, region }.to_bytes())?;
         }
@@ -257,7 +257,7 @@ impl Core {
     /// Lets the store use memory of the caller's, under a number.
     pub(crate) fn register(&mut self, memory: &Memory) -> Result<(u32, Region), Error> {
         let most = self.limits().map_or(usize::MAX, |limits| limits.regions.into());
-        if self.shelves.len() >= most {
+        if self.buffers.len() >= most {
             let text = format!(
                 "register memory with the store: it takes {most} at most — forget some, or use larger ones"
             );
@@ -265,19 +265,19 @@ impl Core {
         }
         let rights = Rights { read: true, write: true, atomic: false };
         let region = self.endpoint.register(memory, rights)?;
-        self.last_shelf += 1;
-        let number = self.last_shelf;
+        self.last_buffer += 1;
+        let number = self.last_buffer;
         if let Some(line) = &mut self.line {
             let granted = line.link_mut().grant(&region)?.to_bytes();
             line.say(&Grant { number, region: granted }.to_bytes())?;
         }
-        self.shelves.push((number, region.clone()));
+        self.buffers.push((number, region.clone()));
         Ok((number, region))
     }
 
     /// Takes memory back.
     pub(crate) fn forget(&mut self, number: u32) -> Result<(), Error> {
-        self.shelves.retain(|(other, _)| *other != number);
+        self.buffers.retain(|(other, _)| *other != number);
         match &mut self.line {
             Some(line) => line.say(&Grant::forget(number)),
             None => Ok(()),
@@ -286,12 +286,12 @@ impl Core {
 
     /// Prepares to sleep on the descriptor; `false`: do not.
     pub(crate) fn arm(&mut self) -> bool {
-        self.early.is_empty() && self.line.as_mut().is_some_and(Line::arm)
+        self.early.is_empty() && self.line.as_mut().is_some_and(Connection::arm)
     }
 
     /// What is readable when there is something to do; another one after each connecting.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.line.as_ref().map(Line::fd)
+        self.line.as_ref().map(Connection::fd)
     }
 
     /// Whether something was asked that could not be sent yet.
@@ -299,12 +299,12 @@ impl Core {
         !self.outbox.is_empty()
     }
 
-    /// Whether nothing is in flight that could give landing memory back.
+    /// Whether nothing is in flight that could give receive buffer back.
     pub(crate) fn is_still(&self) -> bool {
         self.orphans.is_empty()
             && self.early.is_empty()
-            && self.lost_line.as_ref().is_none_or(|line| line.flights.is_empty())
-            && self.line.as_ref().is_none_or(|line| line.flights.is_empty())
+            && self.lost_line.as_ref().is_none_or(|line| line.batches.is_empty())
+            && self.line.as_ref().is_none_or(|line| line.batches.is_empty())
     }
 
     /// What could not be sent is given up.

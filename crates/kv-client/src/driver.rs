@@ -28,8 +28,8 @@ pub(crate) type Make = Box<dyn FnMut(&mut Core, u64) -> Result<(), Error> + Send
 
 /// What callers may see of the task's things.
 pub(crate) struct Seen {
-    /// How long the landing is.
-    pub(crate) landing: usize,
+    /// How long the receive buffer is.
+    pub(crate) receive_buffer: usize,
     /// The longest value that one request stores.
     pub(crate) max_at_once: usize,
     report: Mutex<Option<Arc<fabric::link::Report>>>,
@@ -67,7 +67,7 @@ enum End {
 impl Driver {
     pub(crate) fn new(core: Core, asks: mpsc::Receiver<Ask>) -> (Self, Arc<Seen>) {
         let seen = Arc::new(Seen {
-            landing: core.landing().len(),
+            receive_buffer: core.receive_buffer().len(),
             max_at_once: core.max_at_once(),
             report: Mutex::new(core.report()),
         });
@@ -160,7 +160,7 @@ impl Driver {
                 },
                 // The descriptor was just seen to be silent, so this is news, or old news.
                 ready = fd.readable() => ready.map_err(|error| unheard(&error))?.clear_ready(),
-                // Callers who drop values make room in the landing, and do not say so.
+                // Callers who drop values make room in the receive buffer, and do not say so.
                 () = tokio::time::sleep(RETRY), if waits => {}
             }
         }
@@ -238,7 +238,7 @@ fn is_readable(fd: &impl AsFd) -> bool {
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
 }
 
-/// How many may wait for room; more wait at the door.
+/// How many may wait for room; more wait at the listener.
 const MAX_REFUSED: usize = 1024;
 /// How soon those are tried again.
 const RETRY: Duration = Duration::from_millis(5);

@@ -32,13 +32,13 @@ pub enum Kind {
     Overloaded,
     /// No store can be reached.
     Gone,
-    /// All landing memory is in use: drop values, or use a larger buffer. Or the store was asked more often in a
+    /// All receive buffer is in use: drop values, or use a larger buffer. Or the store was asked more often in a
     /// second than it lets us.
     Busy,
     /// The bytes that came are not those that were kept.
     Damaged,
     /// The other end broke the protocol.
-    Nonsense,
+    ProtocolError,
     /// Something else that the text explains.
     Other,
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fabric::Slice;
-use kv_proto::wire::{Answer, Board, Parts, Status};
+use kv_proto::wire::{Answer, ControlBlock, Parts, Status};
 
 use crate::outbox::Call;
 use crate::receive_buffer::Lease;
@@ -12,8 +12,8 @@ use crate::value::{Facts, Value};
 
 /// Batches in flight, by their tags.
 #[derive(Default)]
-pub(crate) struct Flights {
-    rows: Vec<Option<Flight>>,
+pub(crate) struct PendingBatches {
+    rows: Vec<Option<PendingBatch>>,
     free: Vec<u32>,
     /// The answers of one batch, copied, and what they say.
     bytes: Vec<u8>,
@@ -25,7 +25,7 @@ pub(crate) struct Flights {
 }
 
 /// One batch: its message stays where it is until the answers are here, in case it must be said again.
-pub(crate) struct Flight {
+pub(crate) struct PendingBatch {
     lease: Arc<Lease>,
     message: usize,
     /// How many writes of the answer have come.
@@ -48,16 +48,16 @@ pub(crate) enum Outcome {
     Unknown,
     /// A question whose store is gone: it may be asked again.
     Lost,
-    /// It was never sent, for want of landing memory.
+    /// It was never sent, for want of receive buffer.
     Unsent,
 }
 
-impl Flight {
+impl PendingBatch {
     pub(crate) fn new(lease: Lease, message: usize, calls: Vec<Call>) -> Self {
-        Flight { lease: Arc::new(lease), message, parts: 0, undone: false, calls }
+        PendingBatch { lease: Arc::new(lease), message, parts: 0, undone: false, calls }
     }
 
-    /// Where its message lies in the landing, and how long it is.
+    /// Where its message lies in the receive buffer, and how long it is.
     pub(crate) fn place(&self) -> (usize, usize) {
         (self.lease.offset(), self.message)
     }
@@ -65,16 +65,16 @@ impl Flight {
     /// What is said.
     pub(crate) fn message(&self) -> Slice {
         let begin = self.lease.offset();
-        self.lease.landing().region().slice(begin..begin + self.message)
+        self.lease.receive_buffer().region().slice(begin..begin + self.message)
     }
 
     /// Where the answers begin in a lease with a message of this length.
     pub(crate) fn answers_after(message: usize) -> usize {
-        message.next_multiple_of(LINE) + Board::BELL
+        message.next_multiple_of(LINE) + ControlBlock::FLAG
     }
 
     /// Where the store rings when they are placed.
-    pub(crate) fn bell(&self) -> usize {
+    pub(crate) fn completion_flag(&self) -> usize {
         self.lease.offset() + self.message.next_multiple_of(LINE)
     }
 
@@ -83,12 +83,12 @@ impl Flight {
         let begins = Self::answers_after(self.message);
         bytes.resize(self.calls.len() * Answer::LENGTH, 0);
         // Copied before they are looked at: the store could write to them again.
-        self.lease.landing().memory().read(self.lease.offset() + begins, bytes);
+        self.lease.receive_buffer().memory().read(self.lease.offset() + begins, bytes);
         answers.clear();
         let mut end = begins + bytes.len();
         for (call, bytes) in self.calls.iter().zip(bytes.chunks_exact(Answer::LENGTH)) {
             let answer = Answer::parse(bytes)?;
-            if call.packed && !answer.lent {
+            if call.packed && !answer.in_place {
                 end = self.behind(end, &answer)?;
             }
             answers.push(answer);
@@ -102,23 +102,25 @@ impl Flight {
         begin.checked_add(length).filter(|end| *end <= self.lease.len()).ok_or(TOO_MUCH)
     }
 
-    /// Fetches values that are lent, to where they would have been written: behind the others.
+    /// Fetches values that are read in place, to where they would have been written: behind the others.
     fn fetch(
         &self,
         answers: &[Answer],
         end: usize,
         borrow: &mut impl FnMut(u64, &Slice) -> bool,
-    ) -> Result<(), Unlanded> {
+    ) -> Result<(), NotReceived> {
         let mut at = end.next_multiple_of(LINE);
-        for (call, answer) in self.calls.iter().zip(answers).filter(|(_, answer)| answer.lent) {
+        for (call, answer) in self.calls.iter().zip(answers).filter(|(_, answer)| answer.in_place) {
             if !call.packed {
-                return Err(Unlanded::Nonsense("it lends what was not asked for"));
+                return Err(NotReceived::ProtocolError(
+                    "it offers a value in place that was not asked for",
+                ));
             }
-            let next = self.behind(at, answer).map_err(Unlanded::Nonsense)?;
+            let next = self.behind(at, answer).map_err(NotReceived::ProtocolError)?;
             let begin = self.lease.offset();
-            let into = self.lease.landing().region().slice(begin + at..begin + next);
+            let into = self.lease.receive_buffer().region().slice(begin + at..begin + next);
             if !borrow(answer.handle, &into) {
-                return Err(Unlanded::Revoked);
+                return Err(NotReceived::Revoked);
             }
             at = next.next_multiple_of(LINE);
         }
@@ -128,29 +130,29 @@ impl Flight {
     /// Gives out the answers and the values behind them.
     fn land(&self, answers: &[Answer], end: usize, give: &mut impl FnMut(u64, Outcome)) {
         let mut written = Self::answers_after(self.message) + answers.len() * Answer::LENGTH;
-        let mut lent = end.next_multiple_of(LINE);
+        let mut in_place = end.next_multiple_of(LINE);
         for (call, answer) in self.calls.iter().zip(answers) {
             let length = answer.written as usize;
             let value = call.packed.then(|| {
-                let next = if answer.lent { &mut lent } else { &mut written };
+                let next = if answer.in_place { &mut in_place } else { &mut written };
                 let offset = self.lease.offset() + *next;
                 *next += length;
-                if answer.lent {
+                if answer.in_place {
                     *next = next.next_multiple_of(LINE);
                 }
                 Value { lease: self.lease.clone(), offset, length, facts: facts(answer) }
             });
-            // Where it was lent from is over: callers take it for a cursor.
-            let handle = if answer.lent { 0 } else { answer.handle };
+            // Where it lay is over: callers take it for a cursor.
+            let handle = if answer.in_place { 0 } else { answer.handle };
             give(call.token, Outcome::Answer(Answer { handle, ..*answer }, value));
         }
     }
 }
 
 /// Why a batch could not be landed.
-pub(crate) enum Unlanded {
-    Nonsense(&'static str),
-    /// What was lent is the store's again: the link is over.
+pub(crate) enum NotReceived {
+    ProtocolError(&'static str),
+    /// What was pinned is the store's again: the link is over.
     Revoked,
 }
 
@@ -163,7 +165,7 @@ pub(crate) fn facts(answer: &Answer) -> Facts {
     }
 }
 
-impl Flights {
+impl PendingBatches {
     pub(crate) fn len(&self) -> usize {
         self.rows.len() - self.free.len()
     }
@@ -177,10 +179,10 @@ impl Flights {
     }
 
     /// Under the tag that was next.
-    pub(crate) fn insert(&mut self, tag: u32, flight: Flight) {
+    pub(crate) fn insert(&mut self, tag: u32, batch: PendingBatch) {
         match self.free.pop() {
-            Some(_) => self.rows[tag as usize] = Some(flight),
-            None => self.rows.push(Some(flight)),
+            Some(_) => self.rows[tag as usize] = Some(batch),
+            None => self.rows.push(Some(batch)),
         }
     }
 
@@ -189,20 +191,20 @@ impl Flights {
         &mut self,
         number: u32,
         give: &mut impl FnMut(u64, Outcome),
-    ) -> Result<(), Unlanded> {
-        let wrong = || Unlanded::Nonsense("a number of no batch");
+    ) -> Result<(), NotReceived> {
+        let wrong = || NotReceived::ProtocolError("a number of no batch");
         let Parts { tag, count } = Parts::from_number(number).ok_or_else(wrong)?;
         let row = self.rows.get_mut(tag as usize).ok_or_else(wrong)?;
-        let flight = row.as_mut().ok_or_else(wrong)?;
-        flight.parts += 1;
-        if flight.parts < count {
+        let batch = row.as_mut().ok_or_else(wrong)?;
+        batch.parts += 1;
+        if batch.parts < count {
             return Ok(());
         }
-        // Values are lent where bells are rung.
+        // Values are read in place where completion flags are rung.
         self.finish(tag, &mut |_, _| false, give)
     }
 
-    /// All of an answer has come. Values that are lent are fetched by `borrow`: from that place of the store's pool,
+    /// All of an answer has come. Values that are read in place are fetched by `read_in_place`: from that place of the store's pool,
     /// into that memory of ours.
     #[inline]
     pub(crate) fn finish(
@@ -210,18 +212,19 @@ impl Flights {
         tag: u32,
         borrow: &mut impl FnMut(u64, &Slice) -> bool,
         give: &mut impl FnMut(u64, Outcome),
-    ) -> Result<(), Unlanded> {
+    ) -> Result<(), NotReceived> {
         let row = self.rows.get_mut(tag as usize);
-        let row = row.ok_or(Unlanded::Nonsense("a number of no batch"))?;
-        let Some(flight) = row else { return Ok(()) };
-        let end = flight.read(&mut self.bytes, &mut self.answers).map_err(Unlanded::Nonsense)?;
+        let row = row.ok_or(NotReceived::ProtocolError("a number of no batch"))?;
+        let Some(batch) = row else { return Ok(()) };
+        let end =
+            batch.read(&mut self.bytes, &mut self.answers).map_err(NotReceived::ProtocolError)?;
         if self.answers.iter().all(|answer| answer.status == Status::Closing) {
-            (flight.undone, self.closing) = (true, true);
+            (batch.undone, self.closing) = (true, true);
             return Ok(());
         }
-        flight.fetch(&self.answers, end, borrow)?;
-        flight.land(&self.answers, end, give);
-        if let Some(Flight { mut calls, .. }) = row.take() {
+        batch.fetch(&self.answers, end, borrow)?;
+        batch.land(&self.answers, end, give);
+        if let Some(PendingBatch { mut calls, .. }) = row.take() {
             calls.clear();
             self.spare.push(calls);
             self.free.push(tag);
@@ -237,13 +240,13 @@ impl Flights {
     /// Gives up batches for which `gives_up` says so.
     pub(crate) fn forsake(
         &mut self,
-        gives_up: impl Fn(&Flight) -> bool,
+        gives_up: impl Fn(&PendingBatch) -> bool,
         answered: &mut Vec<Answered>,
     ) {
         for (tag, row) in self.rows.iter_mut().enumerate() {
-            let Some(flight) = row.take_if(|flight| gives_up(flight)) else { continue };
+            let Some(batch) = row.take_if(|batch| gives_up(batch)) else { continue };
             self.free.push(tag as u32);
-            answered.extend(flight.calls.iter().map(|call| Answered {
+            answered.extend(batch.calls.iter().map(|call| Answered {
                 token: call.token,
                 outcome: if call.writes { Outcome::Unknown } else { Outcome::Lost },
             }));
@@ -251,11 +254,11 @@ impl Flights {
     }
 
     /// Those that are left, as if nothing of their answers had come.
-    pub(crate) fn begin_again(&mut self) -> impl Iterator<Item = &Flight> {
+    pub(crate) fn begin_again(&mut self) -> impl Iterator<Item = &PendingBatch> {
         self.closing = false;
-        self.rows.iter_mut().flatten().map(|flight| {
-            (flight.parts, flight.undone) = (0, false);
-            &*flight
+        self.rows.iter_mut().flatten().map(|batch| {
+            (batch.parts, batch.undone) = (0, false);
+            &*batch
         })
     }
 
@@ -268,10 +271,10 @@ impl Flights {
     /// Whether it is, and will answer nothing more of what it was asked.
     #[inline]
     pub(crate) fn is_left(&self) -> bool {
-        self.closing && self.rows.iter().flatten().all(|flight| flight.undone)
+        self.closing && self.rows.iter().flatten().all(|batch| batch.undone)
     }
 }
 
-/// Values that are lent begin at a line of the caches, as they do in the pool.
+/// Values that are read in place begin at a line of the caches, as they do in the pool.
 pub(crate) const LINE: usize = 64;
 const TOO_MUCH: &str = "it says that it wrote more than there was room for";

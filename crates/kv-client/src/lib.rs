@@ -5,7 +5,7 @@
 //! what was done; it never repeats a write whose outcome nobody can tell.
 //!
 //! Start at [`Client`], made from [`Settings`]; what it gets is a [`Value`]. [`AsyncClient`] is the same to
-//! await; a [`Shelf`] is memory of the caller's own that values go straight into and come straight from.
+//! await; a [`RegisteredBuffer`] is memory of the caller's own that values go straight into and come straight from.
 
 mod answers;
 mod ask;
@@ -32,7 +32,7 @@ pub use client::{Client, Listed, PutOptions};
 pub use error::{Error, Kind};
 pub use kv_proto::Condition;
 pub use kv_proto::wire::Limits;
-pub use registered_buffer::Shelf;
+pub use registered_buffer::RegisteredBuffer;
 pub use results::Stored;
 pub use settings::{CredentialSource, Settings};
 pub use stream::{Reader, Writer};

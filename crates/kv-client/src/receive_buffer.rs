@@ -1,15 +1,15 @@
-//! Landing memory: where answers are written, leased in parts.
+//! Receive buffers: where answers are written, leased in parts.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fabric::{Memory, Region, Slice};
-use kv_proto::wire::{Board, Message};
+use kv_proto::wire::{ControlBlock, Message};
 
 use crate::error::{Error, Kind};
 
 /// Registered memory that the store may write to and read.
 #[derive(Debug)]
-pub(crate) struct Landing {
+pub(crate) struct ReceiveBuffer {
     region: Region,
     free: Mutex<Free>,
 }
@@ -20,34 +20,34 @@ struct Free {
     parts: Vec<(usize, usize)>,
 }
 
-/// A part of the landing. Nobody else has it until the last clone is gone, and the store has answered.
+/// A part of the receive buffer. Nobody else has it until the last clone is gone, and the store has answered.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    landing: Arc<Landing>,
+    receive_buffer: Arc<ReceiveBuffer>,
     offset: usize,
     length: usize,
 }
 
-impl Landing {
+impl ReceiveBuffer {
     pub(crate) fn new(region: Region) -> Arc<Self> {
-        // The board, and the one message that must go out when all else is in use, are nobody's to lease.
-        region.memory().write(Board::LENGTH, &Message::LOOK);
+        // The control block, and the one message that must go out when all else is in use, are nobody's to lease.
+        region.memory().write(ControlBlock::LENGTH, &Message::LOOK);
         let free = Free { parts: vec![(RESERVED, region.len() - RESERVED)] };
-        Arc::new(Landing { region, free: Mutex::new(free) })
+        Arc::new(ReceiveBuffer { region, free: Mutex::new(free) })
     }
 
     pub(crate) fn region(&self) -> &Region {
         &self.region
     }
 
-    /// The message that says to look at the board.
+    /// The message that says to look at the control block.
     pub(crate) fn look(&self) -> Slice {
-        self.region.slice(Board::LENGTH..Board::LENGTH + Message::LOOK.len())
+        self.region.slice(ControlBlock::LENGTH..ControlBlock::LENGTH + Message::LOOK.len())
     }
 
     /// Eight bytes that nobody needs.
     pub(crate) fn scratch(&self) -> Slice {
-        self.region.slice(Board::LENGTH + 8..Board::LENGTH + 16)
+        self.region.slice(ControlBlock::LENGTH + 8..ControlBlock::LENGTH + 16)
     }
 
     pub(crate) fn memory(&self) -> &Memory {
@@ -64,7 +64,7 @@ impl Landing {
         let taken = self.free().take(length);
         // What is left is told under the same lock, so it is let go first.
         let offset = taken.ok_or_else(|| self.none_left(length))?;
-        Ok(Lease { landing: self.clone(), offset, length })
+        Ok(Lease { receive_buffer: self.clone(), offset, length })
     }
 
     #[cold]
@@ -72,7 +72,7 @@ impl Landing {
         let free = self.free().parts.iter().map(|part| part.1).sum::<usize>();
         let all = self.len() - RESERVED;
         let text = format!(
-            "lease {length} bytes of landing memory: {free} of {all} are free, not in one part — drop values \
+            "lease {length} bytes of receive buffer: {free} of {all} are free, not in one part — drop values \
              that are not needed, or use a larger buffer (--buffer)"
         );
         Error::new(if length > all { Kind::TooLong } else { Kind::Busy }, text)
@@ -112,8 +112,8 @@ impl Free {
 }
 
 impl Lease {
-    pub(crate) fn landing(&self) -> &Landing {
-        &self.landing
+    pub(crate) fn receive_buffer(&self) -> &ReceiveBuffer {
+        &self.receive_buffer
     }
 
     pub(crate) fn offset(&self) -> usize {
@@ -127,11 +127,11 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.landing.free().give_back(self.offset, self.length);
+        self.receive_buffer.free().give_back(self.offset, self.length);
     }
 }
 
-const RESERVED: usize = Board::LENGTH + ALIGNED;
+const RESERVED: usize = ControlBlock::LENGTH + ALIGNED;
 /// A line of the caches: neighbours do not touch each other's.
 const ALIGNED: usize = 64;
 
@@ -155,12 +155,13 @@ mod tests {
     fn what_does_not_fit_is_said_to_be_busy_or_too_long() {
         let endpoint = fabric::link::Endpoint::new(Default::default()).unwrap();
         let memory = Memory::allocate(4096, fabric::Pages::Plain).unwrap();
-        let landing = Landing::new(endpoint.register(&memory, fabric::Rights::NONE).unwrap());
-        let held = landing.lease(4000 - RESERVED).unwrap();
-        assert_eq!(landing.lease(100).unwrap_err().kind(), Kind::Busy);
-        assert_eq!(landing.lease(5000).unwrap_err().kind(), Kind::TooLong);
+        let receive_buffer =
+            ReceiveBuffer::new(endpoint.register(&memory, fabric::Rights::NONE).unwrap());
+        let held = receive_buffer.lease(4000 - RESERVED).unwrap();
+        assert_eq!(receive_buffer.lease(100).unwrap_err().kind(), Kind::Busy);
+        assert_eq!(receive_buffer.lease(5000).unwrap_err().kind(), Kind::TooLong);
         drop(held);
-        assert!(landing.lease(4096 - RESERVED).is_ok());
+        assert!(receive_buffer.lease(4096 - RESERVED).is_ok());
     }
 
     #[test]

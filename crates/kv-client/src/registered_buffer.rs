@@ -14,12 +14,12 @@ use crate::value::{Facts, checksum};
 /// Memory that the store knows by a number. The store may write to it only while a call that names it is under
 /// way, or was given up by its deadline and not yet answered.
 #[derive(Debug)]
-pub struct Shelf {
+pub struct RegisteredBuffer {
     number: u32,
     region: Region,
 }
 
-impl Shelf {
+impl RegisteredBuffer {
     /// The memory.
     pub fn memory(&self) -> &Memory {
         self.region.memory()
@@ -36,14 +36,14 @@ impl Shelf {
 
 impl Client {
     /// Registers memory of the caller's, until it is forgotten. A slow call: do it once.
-    pub fn register(&mut self, memory: &Memory) -> Result<Shelf, Error> {
+    pub fn register(&mut self, memory: &Memory) -> Result<RegisteredBuffer, Error> {
         let (number, region) = self.core.register(memory)?;
-        Ok(Shelf { number, region })
+        Ok(RegisteredBuffer { number, region })
     }
 
     /// Takes memory back.
-    pub fn forget(&mut self, shelf: Shelf) -> Result<(), Error> {
-        self.core.forget(shelf.number)
+    pub fn forget(&mut self, buffer: RegisteredBuffer) -> Result<(), Error> {
+        self.core.forget(buffer.number)
     }
 
     /// Fetches a value straight into the caller's memory: as much of it as fits there. The whole length is in
@@ -51,33 +51,33 @@ impl Client {
     pub fn get_into(
         &mut self,
         key: &[u8],
-        shelf: &Shelf,
+        buffer: &RegisteredBuffer,
         range: Range<usize>,
     ) -> Result<Option<Facts>, Error> {
-        self.fetch_into(key, shelf, range, false)
+        self.fetch_into(key, buffer, range, false)
     }
 
     /// As [`Client::get_into`], compared with the store's checksum as by [`Client::get_checked`].
     pub fn get_into_checked(
         &mut self,
         key: &[u8],
-        shelf: &Shelf,
+        buffer: &RegisteredBuffer,
         range: Range<usize>,
     ) -> Result<Option<Facts>, Error> {
-        self.fetch_into(key, shelf, range, true)
+        self.fetch_into(key, buffer, range, true)
     }
 
     fn fetch_into(
         &mut self,
         key: &[u8],
-        shelf: &Shelf,
+        buffer: &RegisteredBuffer,
         range: Range<usize>,
         checked: bool,
     ) -> Result<Option<Facts>, Error> {
         check(key)?;
         let what = || named("get", key);
-        shelf.check(&range, what)?;
-        let part = Part { shelf, at: range.start, checked };
+        buffer.check(&range, what)?;
+        let part = Part { buffer, at: range.start, checked };
         let (room, moved) = (range.len() as u64, self.moved());
         let request = Request::Get {
             key,
@@ -115,17 +115,17 @@ impl Client {
     pub fn put_from(
         &mut self,
         key: &[u8],
-        shelf: &Shelf,
+        buffer: &RegisteredBuffer,
         range: Range<usize>,
         options: &PutOptions,
     ) -> Result<Stored, Error> {
         check(key)?;
         let what = || named("put", key);
-        shelf.check(&range, what)?;
+        buffer.check(&range, what)?;
         let PutOptions { ttl, condition } = *options;
         let (length, ttl) = (range.len() as u64, ttl.map(milliseconds));
         let source =
-            |from: u64| Source::Apart { region: shelf.number, at: range.start as u64 + from };
+            |from: u64| Source::Apart { region: buffer.number, at: range.start as u64 + from };
         let moved = self.moved();
         if length <= moved {
             return self.patiently(|this| {
@@ -164,16 +164,16 @@ impl Client {
     }
 }
 
-/// A place on a shelf that a value is fetched into.
+/// A place on a buffer that a value is fetched into.
 struct Part<'s> {
-    shelf: &'s Shelf,
+    buffer: &'s RegisteredBuffer,
     at: usize,
     checked: bool,
 }
 
 impl Part<'_> {
     fn place(&self, done: u64) -> Place {
-        Place::Apart { region: self.shelf.number, at: self.at as u64 + done }
+        Place::Apart { region: self.buffer.number, at: self.at as u64 + done }
     }
 
     /// Whether what came is what was sent.
@@ -184,12 +184,12 @@ impl Part<'_> {
         what: impl FnOnce() -> String,
     ) -> Result<(), Error> {
         let (offset, length) = (self.at + done as usize, answer.written as usize);
-        if offset.checked_add(length).is_none_or(|end| end > self.shelf.region.len()) {
+        if offset.checked_add(length).is_none_or(|end| end > self.buffer.region.len()) {
             let text =
                 format!("{}: the store says that it wrote more than there is room for", what());
-            return Err(Error::new(Kind::Nonsense, text));
+            return Err(Error::new(Kind::ProtocolError, text));
         }
-        let found = || checksum(self.shelf.memory(), offset, length);
+        let found = || checksum(self.buffer.memory(), offset, length);
         match self.checked && answer.checksum != Some(found()) {
             true => Err(results::damaged(what)),
             false => Ok(()),
@@ -198,5 +198,5 @@ impl Part<'_> {
 }
 
 fn short(what: impl FnOnce() -> String) -> Error {
-    Error::new(Kind::Nonsense, format!("{}: the store sent less than it has", what()))
+    Error::new(Kind::ProtocolError, format!("{}: the store sent less than it has", what()))
 }

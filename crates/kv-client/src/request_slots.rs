@@ -1,46 +1,46 @@
-//! Notes on our board: how a store that watches it is asked without a message, and how it answers.
+//! Request slots in our control block: how a store that watches it is asked without a message, and how it answers.
 
 use std::sync::atomic::{Ordering, fence};
 
-use kv_proto::wire::{Board, Note};
+use kv_proto::wire::{ControlBlock, RequestSlot};
 
-use crate::in_flight::Flight;
-use crate::receive_buffer::Landing;
+use crate::in_flight::PendingBatch;
+use crate::receive_buffer::ReceiveBuffer;
 
-/// Our side of the board.
-pub(crate) struct Notes {
-    /// The sequence of the last note.
+/// Our side of the control block.
+pub(crate) struct RequestSlots {
+    /// The sequence of the last slot.
     last: u64,
-    /// Batches that were noted and not answered, each in the place of its note.
-    noted: [Option<Noting>; Board::NOTES],
+    /// Batches that were announced and not answered, each in the place of its slot.
+    announced: [Option<PendingSlot>; ControlBlock::SLOTS],
     count: usize,
     asleep: bool,
 }
 
 #[derive(Clone, Copy)]
-struct Noting {
+struct PendingSlot {
     tag: u32,
     sequence: u64,
-    /// Where its bell is.
-    bell: usize,
+    /// Where its completion flag is.
+    completion_flag: usize,
 }
 
-/// Whether a batch was noted.
+/// Whether a batch was announced.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Noted {
+pub(crate) enum Announced {
     /// The store watches.
     Seen,
     /// It stopped watching meanwhile, and must be told to look.
     Perhaps,
-    /// It does not watch, or there is no place for a note.
+    /// It does not watch, or there is no place for a slot.
     No,
 }
 
-impl Notes {
-    /// An empty board, for a line that is about to be opened.
-    pub(crate) fn new(landing: &Landing) -> Self {
-        landing.memory().write(0, &[0; Board::LENGTH]);
-        Notes { last: 0, noted: [None; Board::NOTES], count: 0, asleep: false }
+impl RequestSlots {
+    /// An empty control block, for a line that is about to be opened.
+    pub(crate) fn new(receive_buffer: &ReceiveBuffer) -> Self {
+        receive_buffer.memory().write(0, &[0; ControlBlock::LENGTH]);
+        RequestSlots { last: 0, announced: [None; ControlBlock::SLOTS], count: 0, asleep: false }
     }
 
     #[inline]
@@ -48,42 +48,47 @@ impl Notes {
         self.count == 0
     }
 
-    /// Leaves a note of a batch.
+    /// Announces a batch in a slot.
     #[inline]
-    pub(crate) fn leave(&mut self, landing: &Landing, tag: u32, flight: &Flight) -> Noted {
-        let memory = landing.memory();
-        let watches = || memory.load(Board::STORE) == Board::YES;
+    pub(crate) fn announce(
+        &mut self,
+        receive_buffer: &ReceiveBuffer,
+        tag: u32,
+        batch: &PendingBatch,
+    ) -> Announced {
+        let memory = receive_buffer.memory();
+        let watches = || memory.load(ControlBlock::STORE) == ControlBlock::YES;
         let sequence = self.last + 1;
-        let place = (sequence % Board::NOTES as u64) as usize;
-        let (at, length) = flight.place();
-        if length > usize::from(u16::MAX) || self.noted[place].is_some() || !watches() {
-            return Noted::No;
+        let place = (sequence % ControlBlock::SLOTS as u64) as usize;
+        let (at, length) = batch.place();
+        if length > usize::from(u16::MAX) || self.announced[place].is_some() || !watches() {
+            return Announced::No;
         }
         self.last = sequence;
-        let bell = flight.bell();
-        self.noted[place] = Some(Noting { tag, sequence, bell });
-        memory.store(bell, 0);
+        let completion_flag = batch.completion_flag();
+        self.announced[place] = Some(PendingSlot { tag, sequence, completion_flag });
+        memory.store(completion_flag, 0);
         self.count += 1;
-        let at = (at / Note::UNIT) as u32;
-        let note = Note { sequence: sequence as u16, length: length as u16, at };
-        memory.store(Board::note(sequence), note.to_word());
-        // The store says that it does not watch and then looks once more; we leave a note and then look whether
+        let at = (at / RequestSlot::UNIT) as u32;
+        let slot = RequestSlot { sequence: sequence as u16, length: length as u16, at };
+        memory.store(ControlBlock::slot(sequence), slot.to_word());
+        // The store says that it does not watch and then looks once more; we announce a slot and then look whether
         // it watches. One of the two sees the other.
         fence(Ordering::SeqCst);
-        if watches() { Noted::Seen } else { Noted::Perhaps }
+        if watches() { Announced::Seen } else { Announced::Perhaps }
     }
 
     /// The tag of a batch that was answered.
     #[inline]
-    pub(crate) fn rung(&mut self, landing: &Landing) -> Option<u32> {
+    pub(crate) fn rung(&mut self, receive_buffer: &ReceiveBuffer) -> Option<u32> {
         if self.count == 0 {
             return None;
         }
-        for noted in &mut self.noted {
-            if let Some(Noting { tag, sequence, bell }) = *noted
-                && landing.memory().load(bell) == sequence
+        for announced in &mut self.announced {
+            if let Some(PendingSlot { tag, sequence, completion_flag }) = *announced
+                && receive_buffer.memory().load(completion_flag) == sequence
             {
-                *noted = None;
+                *announced = None;
                 self.count -= 1;
                 return Some(tag);
             }
@@ -91,34 +96,38 @@ impl Notes {
         None
     }
 
-    /// Says that the answers of all that is not noted any more were taken, and what was lent with them.
+    /// Says that the answers of all that is not announced any more were taken, and what was pinned with them.
     #[inline]
-    pub(crate) fn took(&self, landing: &Landing) {
-        let oldest = self.noted.iter().flatten().map(|noted| noted.sequence).min();
-        landing.memory().store(Board::TAKEN, oldest.map_or(self.last, |oldest| oldest - 1));
+    pub(crate) fn took(&self, receive_buffer: &ReceiveBuffer) {
+        let oldest = self.announced.iter().flatten().map(|announced| announced.sequence).min();
+        receive_buffer
+            .memory()
+            .store(ControlBlock::TAKEN, oldest.map_or(self.last, |oldest| oldest - 1));
     }
 
     /// Says that we are about to sleep; `false`: something was rung already.
-    pub(crate) fn sleep(&mut self, landing: &Landing) -> bool {
+    pub(crate) fn sleep(&mut self, receive_buffer: &ReceiveBuffer) -> bool {
         if self.count == 0 {
             return true;
         }
-        landing.memory().store(Board::CLIENT, Board::YES);
+        receive_buffer.memory().store(ControlBlock::CLIENT, ControlBlock::YES);
         self.asleep = true;
         fence(Ordering::SeqCst);
-        let rung = |noted: &Noting| landing.memory().load(noted.bell) == noted.sequence;
-        let any = self.noted.iter().flatten().any(rung);
+        let rung = |announced: &PendingSlot| {
+            receive_buffer.memory().load(announced.completion_flag) == announced.sequence
+        };
+        let any = self.announced.iter().flatten().any(rung);
         if any {
-            self.wake(landing);
+            self.wake(receive_buffer);
         }
         !any
     }
 
     /// We are awake.
     #[inline]
-    pub(crate) fn wake(&mut self, landing: &Landing) {
+    pub(crate) fn wake(&mut self, receive_buffer: &ReceiveBuffer) {
         if std::mem::take(&mut self.asleep) {
-            landing.memory().store(Board::CLIENT, 0);
+            receive_buffer.memory().store(ControlBlock::CLIENT, 0);
         }
     }
 }

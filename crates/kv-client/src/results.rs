@@ -31,7 +31,7 @@ pub(crate) fn answer(
             Err(Error::new(Kind::Unknown, format!("{}: {why}", what())))
         }
         Outcome::Unsent => {
-            let why = "there was no landing memory left to ask with — drop values that are not needed, or use \
+            let why = "there was no receive buffer left to ask with — drop values that are not needed, or use \
                        a larger buffer (--buffer)";
             Err(Error::new(Kind::Busy, format!("{}: {why}", what())))
         }
@@ -104,9 +104,9 @@ pub(crate) fn whole(
     whole.ok_or_else(|| Error::new(Kind::TooLong, format!("{}: read it in pieces", what())))
 }
 
-pub(crate) fn beyond_landing(length: u64, what: impl FnOnce() -> String) -> Error {
+pub(crate) fn beyond_receive_buffer(length: u64, what: impl FnOnce() -> String) -> Error {
     let text = format!(
-        "{}: {length} bytes are more than half of the landing memory — read it in pieces, or use a larger \
+        "{}: {length} bytes are more than half of the receive buffer — read it in pieces, or use a larger \
          buffer (--buffer)",
         what()
     );
@@ -124,7 +124,7 @@ pub(crate) fn listed(
     let mut keys = Vec::new();
     for entry in Entries::new(&bytes) {
         let entry =
-            entry.map_err(|why| Error::new(Kind::Nonsense, format!("{}: {why}", what())))?;
+            entry.map_err(|why| Error::new(Kind::ProtocolError, format!("{}: {why}", what())))?;
         let expires_in = entry.expires_in.map(Duration::from_millis);
         let facts = Facts { length: entry.length, version: entry.version, expires_in };
         keys.push((entry.key.to_vec(), facts));
@@ -136,7 +136,7 @@ pub(crate) fn listed(
 pub(crate) fn refusal(answer: &Answer, what: impl FnOnce() -> String) -> Error {
     let Answer { length, version, .. } = *answer;
     let (kind, why) = match answer.status {
-        Status::Ok => (Kind::Nonsense, "the store's answer fits another question".to_owned()),
+        Status::Ok => (Kind::ProtocolError, "the store's answer fits another question".to_owned()),
         Status::NotFound => (Kind::Other, "there is no such key".to_owned()),
         Status::Exists => (
             Kind::Condition(Some(version)),
@@ -170,7 +170,7 @@ pub(crate) fn refusal(answer: &Answer, what: impl FnOnce() -> String) -> Error {
         Status::TooManyHandles => {
             (Kind::Busy, "too many values are being read or written in pieces".to_owned())
         }
-        Status::Forgotten | Status::InFlight => {
+        Status::Forgotten | Status::InBatch => {
             let why = "the store cannot tell whether it was done — look before doing it again";
             (Kind::Unknown, why.to_owned())
         }

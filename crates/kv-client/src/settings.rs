@@ -15,7 +15,7 @@ pub type CredentialSource =
 pub struct Settings {
     /// Where stores listen; the first that answers is used, the next when it is lost.
     pub servers: Vec<SocketAddr>,
-    /// How much landing memory to register. Values that are read whole must fit, and all answers in flight.
+    /// How much receive buffer to register. Values that are read whole must fit, and all answers in flight.
     pub buffer: usize,
     /// How long a call may take, connecting anew included.
     pub deadline: Duration,

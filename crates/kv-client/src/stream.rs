@@ -1,4 +1,4 @@
-//! Values in pieces: those longer than the landing memory, and those that come from a file.
+//! Values in pieces: those longer than the receive buffer, and those that come from a file.
 
 use std::collections::VecDeque;
 
@@ -95,9 +95,9 @@ impl Client {
         })
     }
 
-    /// So long that each is worth a request, so short that several fit into the landing.
+    /// So long that each is worth a request, so short that several fit into the receive buffer.
     fn piece(&self) -> u64 {
-        ((self.core.landing().len() / 16) as u64).clamp(64 << 10, 4 << 20)
+        ((self.core.receive_buffer().len() / 16) as u64).clamp(64 << 10, 4 << 20)
     }
 }
 
@@ -124,7 +124,10 @@ impl Reader<'_> {
         results::found(&answer, || self.name.clone())?;
         let whole = value.filter(|value| value.len() as u64 == length);
         whole.map(Some).ok_or_else(|| {
-            Error::new(Kind::Nonsense, format!("{}: the store sent less than it has", self.name))
+            Error::new(
+                Kind::ProtocolError,
+                format!("{}: the store sent less than it has", self.name),
+            )
         })
     }
 
@@ -162,7 +165,7 @@ impl Writer<'_> {
         while !bytes.is_empty() {
             let (part, rest) = bytes.split_at(bytes.len().min(self.piece));
             let lease = self.room(part.len())?;
-            lease.landing().memory().write(lease.offset(), part);
+            lease.receive_buffer().memory().write(lease.offset(), part);
             self.send(lease, part.len())?;
             bytes = rest;
         }
@@ -183,7 +186,7 @@ impl Writer<'_> {
             self.finish_one()?;
         }
         loop {
-            match self.client.core.landing().lease(length) {
+            match self.client.core.receive_buffer().lease(length) {
                 Err(error) if error.kind() == Kind::Busy && !self.going.is_empty() => {
                     self.finish_one()?;
                 }

@@ -8,11 +8,11 @@ use fabric::Memory;
 
 use crate::receive_buffer::Lease;
 
-/// A value, or a part of one, in landing memory. Dropping it gives the memory back.
+/// A value, or a part of one, in receive buffer. Dropping it gives the memory back.
 #[derive(Clone)]
 pub struct Value {
     pub(crate) lease: Arc<Lease>,
-    /// Where it lies in the landing.
+    /// Where it lies in the receive buffer.
     pub(crate) offset: usize,
     pub(crate) length: usize,
     pub(crate) facts: Facts,
@@ -58,12 +58,12 @@ impl Value {
     /// If there are not so many.
     pub fn read(&self, from: usize, bytes: &mut [u8]) {
         assert!(from <= self.length && bytes.len() <= self.length - from, "beyond the value's end");
-        self.lease.landing().memory().read(self.offset + from, bytes);
+        self.lease.receive_buffer().memory().read(self.offset + from, bytes);
     }
 
     /// CRC32C of the bytes.
     pub(crate) fn checksum(&self) -> u32 {
-        checksum(self.lease.landing().memory(), self.offset, self.length)
+        checksum(self.lease.receive_buffer().memory(), self.offset, self.length)
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::directory::database;
 use crate::error::{Error, Kind};
-use crate::reader::{Landing, Reader, pieces};
+use crate::reader::{Reader, Sink, pieces};
 use crate::row::{COLUMNS, Facts, Stored};
 
 /// What was found.
@@ -87,7 +87,7 @@ pub fn check(directory: &Path, mut progress: impl FnMut(u64, u64)) -> Result<Che
 
 fn sound(view: &rusqlite::Connection, row: &rusqlite::Row<'_>, key: &[u8]) -> Result<u64, Error> {
     struct Nowhere;
-    impl Landing for Nowhere {
+    impl Sink for Nowhere {
         fn begin(&mut self, _: &Facts) -> bool {
             true
         }

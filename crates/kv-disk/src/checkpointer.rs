@@ -8,12 +8,12 @@ use crate::error::{Error, Kind};
 use crate::schema;
 
 /// A thread with a connection of its own.
-pub(crate) struct Keeper {
+pub(crate) struct Checkpointer {
     nudges: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Keeper {
+impl Checkpointer {
     pub(crate) fn start(path: &Path) -> Result<Self, Error> {
         let connection = schema::open_writer(path)?;
         let (nudges, nudged) = sync_channel(1);
@@ -30,7 +30,7 @@ impl Keeper {
                 format!("start a thread for the disk: {error} — see `ulimit -u`"),
             )
         })?;
-        Ok(Keeper { nudges: Some(nudges), thread: Some(thread) })
+        Ok(Checkpointer { nudges: Some(nudges), thread: Some(thread) })
     }
 
     /// There is something to write back. Whoever is at it already goes on.
@@ -41,7 +41,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for Checkpointer {
     fn drop(&mut self) {
         self.nudges = None;
         if let Some(thread) = self.thread.take() {

@@ -24,7 +24,7 @@ pub use change::{Body, Change};
 pub use check::{Checked, check};
 pub use directory::Disk;
 pub use error::{Error, Kind};
-pub use reader::{Landing, Listed, Reader, Source};
+pub use reader::{Listed, Reader, Sink, Source};
 pub use row::{Facts, Known};
 pub use writer::{Vault, Writer};
 

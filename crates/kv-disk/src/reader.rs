@@ -15,7 +15,7 @@ pub struct Reader {
 }
 
 /// Where a value goes that is read.
-pub trait Landing {
+pub trait Sink {
     /// A value of these facts comes. `false`: it is not wanted, or there is no room for it.
     fn begin(&mut self, facts: &Facts) -> bool;
     /// These bytes of it come, from this offset on.
@@ -25,7 +25,7 @@ pub trait Landing {
 /// Where values are read from. A trait, so that tests can put something in the disk's place.
 pub trait Source: Send {
     /// Reads a key's value. `None`: there is none. `Some(false)`: the landing did not want it.
-    fn read(&mut self, key: &[u8], landing: &mut dyn Landing) -> Result<Option<bool>, Error>;
+    fn read(&mut self, key: &[u8], landing: &mut dyn Sink) -> Result<Option<bool>, Error>;
 
     /// What is known of a key's value, if there is one.
     fn stat(&mut self, key: &[u8]) -> Result<Option<Facts>, Error> {
@@ -48,7 +48,7 @@ pub trait Source: Send {
 /// Takes the facts and not the value.
 struct Unwanted(Option<Facts>);
 
-impl Landing for Unwanted {
+impl Sink for Unwanted {
     fn begin(&mut self, facts: &Facts) -> bool {
         self.0 = Some(*facts);
         false
@@ -70,7 +70,7 @@ impl Reader {
 }
 
 impl Source for Reader {
-    fn read(&mut self, key: &[u8], landing: &mut dyn Landing) -> Result<Option<bool>, Error> {
+    fn read(&mut self, key: &[u8], landing: &mut dyn Sink) -> Result<Option<bool>, Error> {
         let failed = |error: rusqlite::Error| Error::of("read from disk", &error);
         // Pieces must be those of the row, whatever is written meanwhile.
         let view = self.connection.transaction().map_err(failed)?;
@@ -131,7 +131,7 @@ pub(crate) fn pieces(
     key: &[u8],
     facts: &Facts,
     owner: u64,
-    landing: &mut dyn Landing,
+    landing: &mut dyn Sink,
 ) -> Result<(), Error> {
     let failed = |error: rusqlite::Error| Error::of("read from disk", &error);
     let select = "SELECT number, sum, bytes FROM pieces WHERE owner = ? ORDER BY number";

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use crate::change::{Body, Change};
-use crate::checkpointer::Keeper;
+use crate::checkpointer::Checkpointer;
 use crate::error::{Error, Kind};
 use crate::row::{Facts, Known, piece_sum, sum};
 use crate::schema;
@@ -39,7 +39,7 @@ pub struct Writer {
     long: u64,
     /// How many bytes were saved since the log was last written back.
     logged: u64,
-    keeper: Keeper,
+    checkpointer: Checkpointer,
     /// Whether something may have to be tidied away.
     untidy: bool,
     /// The number of this run, until it is saved: a disk may be full when the run begins.
@@ -52,10 +52,11 @@ impl Writer {
         let count = "SELECT count(*) FROM kv WHERE pieces IS NOT NULL";
         let long = connection.query_row(count, [], |row| row.get::<_, i64>(0));
         let long = long.map_err(|error| Error::of("count long values", &error))? as u64;
-        let keeper = Keeper::start(path)?;
+        let checkpointer = Checkpointer::start(path)?;
         let (path, staged) = (path.to_owned(), HashSet::new());
         let (logged, untidy, unnoted) = (0, true, None);
-        let mut writer = Writer { connection, path, staged, long, logged, keeper, untidy, unnoted };
+        let mut writer =
+            Writer { connection, path, staged, long, logged, checkpointer, untidy, unnoted };
         writer.write_back().map(drop).or_else(unless_full)?;
         Ok(writer)
     }
@@ -243,9 +244,9 @@ impl Vault for Writer {
             }
         }
         // What was saved is durable in the log, whether or not it can be written back now. Most of that is done by
-        // the keeper meanwhile; but only the writer can find that all of it is done, and begin the log anew.
+        // the checkpointer meanwhile; but only the writer can find that all of it is done, and begin the log anew.
         if (WRITE_BACK..QUIET).contains(&self.logged) {
-            self.keeper.nudge();
+            self.checkpointer.nudge();
         } else if self.logged >= MAX_LOG && self.write_back().is_err() {
             self.logged = MAX_LOG - AGAIN;
         }
@@ -299,7 +300,7 @@ const PUT: &str = "INSERT INTO kv (key, version, expires, length, pieces, sum, v
                    version = excluded.version, expires = excluded.expires, length = excluded.length, \
                    pieces = excluded.pieces, sum = excluded.sum, value = excluded.value";
 /// The log is written back on the side when it has grown by so much, and by the writer itself when by so much.
-/// Shortly before that the keeper is left alone, so that it is not in the way.
+/// Shortly before that the checkpointer is left alone, so that it is not in the way.
 const WRITE_BACK: u64 = 32 << 20;
 const QUIET: u64 = 96 << 20;
 const MAX_LOG: u64 = 128 << 20;

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kv_disk::{Body, Change, Disk, Facts, Kind, Landing, PIECE, Reader, Source, Vault, check};
+use kv_disk::{Body, Change, Disk, Facts, Kind, PIECE, Reader, Sink, Source, Vault, check};
 
 /// A directory of this test's own, removed at the end.
 struct Place(PathBuf);
@@ -29,7 +29,7 @@ struct Got {
     bytes: Vec<u8>,
 }
 
-impl Landing for Got {
+impl Sink for Got {
     fn begin(&mut self, facts: &Facts) -> bool {
         self.facts = Some(*facts);
         true

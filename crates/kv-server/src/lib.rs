@@ -4,8 +4,8 @@
 //! It trusts no client: everything that comes in is copied before it is looked at, has a limit, and names
 //! memory only by numbers. No memory of the store's can be written by anybody else.
 //!
-//! Start at [`Engine`], which is the store with its bytes, whatever door requests come in by. [`Crew`] is
-//! the fast door: threads that serve links. One link is a guest (`guest`). [`grpc`] is the door for everybody
+//! Start at [`Engine`], which is the store with its bytes, whichever listener requests come from. [`WorkerPool`] is
+//! the fast path: threads that serve links. One link is a connection (`connection`). [`grpc`] is the listener for everybody
 //! else: HTTP/2 connections, by any gRPC client. Who may do what, by either, is [`access`]'s.
 
 mod engine;
@@ -15,8 +15,8 @@ mod wakeup;
 mod workers;
 
 pub use engine::{
-    Budget, Counts, Durability, Engine, Held, JournalCounts, Session, SessionId, Sessions,
-    Settings, Staged, Turn,
+    Counts, Durability, Engine, Held, JournalCounts, Quota, Session, SessionId, Sessions, Settings,
+    Staged, Turn,
 };
-pub use workers::pool::{Crew, Roster};
 pub use workers::connection::SCRATCH;
+pub use workers::pool::{WorkerPool, WorkerPoolHandle};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use fabric::Pages;
 use fabric::link::{self, Class, Endpoint};
 use kv_client::{Client, PutOptions};
-use kv_server::{Crew, Engine, Settings};
+use kv_server::{Engine, Settings, WorkerPool};
 use kv_store::WhenFull;
 
 /// Two rails: rxe0 to rxe1, and rxe2 to rxe3. Nothing between processes of one host.
@@ -36,18 +36,18 @@ fn values_go_by_verbs_then_by_tcp_and_by_verbs_again() {
     })
     .unwrap();
     let endpoint = Endpoint::new(links(["rxe1", "rxe3"])).unwrap();
-    let crew = Crew::start(&engine, &endpoint, 1).unwrap();
+    let workers = WorkerPool::start(&engine, &endpoint, 1).unwrap();
     let listener = endpoint.listen("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.address();
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
-    let door = std::thread::spawn(move || {
+    let listener = std::thread::spawn(move || {
         while !stopped.load(Ordering::SeqCst) {
             if let Some(Ok(link)) = listener.accept(Duration::from_millis(50)) {
-                crew.serve(link);
+                workers.serve(link);
             }
         }
-        crew.stop(Duration::from_secs(20))
+        workers.stop(Duration::from_secs(20))
     });
     let mut settings = kv_client::Settings::new(address);
     settings.link = links(["rxe0", "rxe2"]);
@@ -74,7 +74,7 @@ fn values_go_by_verbs_then_by_tcp_and_by_verbs_again() {
     exercise(&mut client, 4);
     drop(client);
     stop.store(true, Ordering::SeqCst);
-    assert!(door.join().unwrap(), "the workers end");
+    assert!(listener.join().unwrap(), "the workers end");
     let usage = engine.store.usage();
     assert_eq!((usage.pins, usage.reserved_bytes), (0, 0), "{usage:?}");
 }

@@ -1,6 +1,6 @@
 //! Listing keys, page by page.
 
-use crate::shard_slot::Seated;
+use crate::shard_slot::ShardGuard;
 use crate::{Facts, Moment, Store};
 
 /// Where a list goes on. It may be sent to a caller as a number and come back as any number: one
@@ -21,8 +21,8 @@ impl Cursor {
     /// Where every list begins.
     pub const START: Cursor = Cursor(0);
 
-    fn new(seat: usize, id: u32) -> Cursor {
-        Cursor((seat as u64) << 32 | u64::from(id))
+    fn new(slot: usize, id: u32) -> Cursor {
+        Cursor((slot as u64) << 32 | u64::from(id))
     }
 
     fn parts(self) -> (usize, u32) {
@@ -59,18 +59,18 @@ impl Store {
         now: Moment,
     ) -> Page {
         let mut draft = Draft { prefix, now, keys: Vec::new(), max_keys, max_bytes };
-        let (mut seat, mut id) = from.parts();
+        let (mut slot, mut id) = from.parts();
         let mut visits = 0..VISITS;
-        while seat < self.seats.len() && visits.next().is_some() {
-            match draft.fill(self.seats[seat].enter(), id) {
-                Stop::End => (seat, id) = (seat + 1, 0),
+        while slot < self.slots.len() && visits.next().is_some() {
+            match draft.fill(self.slots[slot].enter(), id) {
+                Stop::End => (slot, id) = (slot + 1, 0),
                 Stop::Pause(next) => id = next,
                 Stop::Full(next) => {
-                    return Page { keys: draft.keys, next: Some(Cursor::new(seat, next)) };
+                    return Page { keys: draft.keys, next: Some(Cursor::new(slot, next)) };
                 }
             }
         }
-        let next = (seat < self.seats.len()).then(|| Cursor::new(seat, id));
+        let next = (slot < self.slots.len()).then(|| Cursor::new(slot, id));
         Page { keys: draft.keys, next }
     }
 }
@@ -93,7 +93,7 @@ enum Stop {
 
 impl Draft<'_> {
     /// Looks at the places of a shard from `first` on, and lets others have it now and then.
-    fn fill(&mut self, shard: Seated<'_>, first: u32) -> Stop {
+    fn fill(&mut self, shard: ShardGuard<'_>, first: u32) -> Stop {
         let pause = first.saturating_add(STRETCH).min(shard.end());
         for id in first..pause {
             if let Some((key, facts)) = shard.show(id, self.now)

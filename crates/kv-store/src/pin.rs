@@ -7,7 +7,7 @@ use crate::{Facts, Ranges};
 #[derive(Debug)]
 #[must_use = "the value's memory is held until the pin is given to `Store::unpin`"]
 pub struct Pin {
-    pub(crate) seat: u32,
+    pub(crate) slot: u32,
     pub(crate) id: u32,
     pub(crate) version: u64,
 }

@@ -38,13 +38,13 @@ impl Store {
 
     /// When the first value expires.
     pub fn next_expiry(&self) -> Option<Moment> {
-        self.seats.iter().filter_map(|seat| seat.earliest()).min()
+        self.slots.iter().filter_map(|slot| slot.earliest()).min()
     }
 
     /// Removes all values. Those that are pinned free their memory when they are given back.
     pub fn clear(&self) {
-        for seat in &self.seats {
-            let blocks = seat.enter().clear();
+        for slot in &self.slots {
+            let blocks = slot.enter().clear();
             self.give_all(blocks);
         }
     }
@@ -89,7 +89,7 @@ impl Store {
     }
 
     fn pinned_bytes(&self) -> u64 {
-        self.seats.iter().map(|seat| seat.pinned_bytes()).sum()
+        self.slots.iter().map(|slot| slot.pinned_bytes()).sum()
     }
 
     /// Removes values whose time has come from all shards that have some.
@@ -98,8 +98,8 @@ impl Store {
             return 0;
         }
         let mut count = 0;
-        for seat in self.seats.iter().filter(|seat| seat.earliest().is_some_and(|due| due <= now)) {
-            let mut shard = seat.enter();
+        for slot in self.slots.iter().filter(|slot| slot.earliest().is_some_and(|due| due <= now)) {
+            let mut shard = slot.enter();
             while count < most
                 && let Some((when, id)) = shard.first_alarm()
                 && when <= now
@@ -108,7 +108,7 @@ impl Store {
                 count += 1;
             }
         }
-        // A commit shows its expiry at the seat before it notes it here. So what the first look
+        // A commit shows its expiry at the slot before it notes it here. So what the first look
         // missed is noted after the store, unless the second look sees it.
         let next = || self.next_expiry().map_or(u64::MAX, |next| next.0);
         self.shared.quiet_until.store(next(), Ordering::SeqCst);
@@ -121,9 +121,9 @@ impl Store {
     /// ones of other threads took each as it came.
     fn evict(&self, missing: u64, effort: &mut Effort) -> bool {
         let (mut bytes, mut idle) = (0, 0);
-        while bytes < missing && effort.spent.len() < BATCH && idle < self.seats.len() {
-            let turn = self.shared.turn.fetch_add(1, Ordering::Relaxed) & (self.seats.len() - 1);
-            let Some(block) = self.seats[turn].enter().evict() else {
+        while bytes < missing && effort.spent.len() < BATCH && idle < self.slots.len() {
+            let turn = self.shared.turn.fetch_add(1, Ordering::Relaxed) & (self.slots.len() - 1);
+            let Some(block) = self.slots[turn].enter().evict() else {
                 idle += 1;
                 continue;
             };
@@ -139,8 +139,8 @@ impl Store {
     fn sweep(&self, effort: &mut Effort) -> bool {
         effort.sweeps += 1;
         let sparse = self.pool().sparsest(effort.length);
-        for seat in &self.seats {
-            seat.enter().evict_from(&sparse, &mut effort.spent);
+        for slot in &self.slots {
+            slot.enter().evict_from(&sparse, &mut effort.spent);
         }
         !effort.spent.is_empty()
     }

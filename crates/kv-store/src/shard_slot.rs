@@ -1,4 +1,4 @@
-//! A seat: a shard with its lock, and what may be read of it without.
+//! A slot: a shard with its lock, and what may be read of it without.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,10 +7,10 @@ use std::sync::{Mutex, MutexGuard};
 use crate::Moment;
 use crate::shard::Shard;
 
-/// A shard with its lock. Seats share no cache line, nor the pair of lines that is fetched at once.
+/// A shard with its lock. Slots share no cache line, nor the pair of lines that is fetched at once.
 #[derive(Debug)]
 #[repr(align(128))]
-pub(crate) struct Seat {
+pub(crate) struct ShardSlot {
     shard: Mutex<Shard>,
     /// When the first value expires; `u64::MAX` where none does.
     earliest: AtomicU64,
@@ -18,23 +18,23 @@ pub(crate) struct Seat {
 }
 
 /// A shard under its lock. What is read without it is brought up to date at the end.
-pub(crate) struct Seated<'s> {
-    seat: &'s Seat,
+pub(crate) struct ShardGuard<'s> {
+    slot: &'s ShardSlot,
     shard: MutexGuard<'s, Shard>,
 }
 
-impl Seat {
-    pub(crate) fn new(shard: Shard) -> Seat {
-        Seat {
+impl ShardSlot {
+    pub(crate) fn new(shard: Shard) -> ShardSlot {
+        ShardSlot {
             shard: Mutex::new(shard),
             earliest: AtomicU64::new(u64::MAX),
             pinned_bytes: AtomicU64::new(0),
         }
     }
 
-    pub(crate) fn enter(&self) -> Seated<'_> {
+    pub(crate) fn enter(&self) -> ShardGuard<'_> {
         let shard = self.shard.lock().expect("no thread panics while it holds a shard");
-        Seated { seat: self, shard }
+        ShardGuard { slot: self, shard }
     }
 
     pub(crate) fn earliest(&self) -> Option<Moment> {
@@ -47,7 +47,7 @@ impl Seat {
     }
 }
 
-impl Deref for Seated<'_> {
+impl Deref for ShardGuard<'_> {
     type Target = Shard;
 
     fn deref(&self) -> &Shard {
@@ -55,20 +55,20 @@ impl Deref for Seated<'_> {
     }
 }
 
-impl DerefMut for Seated<'_> {
+impl DerefMut for ShardGuard<'_> {
     fn deref_mut(&mut self) -> &mut Shard {
         &mut self.shard
     }
 }
 
-impl Drop for Seated<'_> {
+impl Drop for ShardGuard<'_> {
     fn drop(&mut self) {
         let earliest = self.shard.first_alarm().map_or(u64::MAX, |(when, _)| when.0);
         // Sequentially consistent, since others decide by it that nothing is due; that is dear, and
         // rarely needed.
-        if self.seat.earliest.load(Ordering::Relaxed) != earliest {
-            self.seat.earliest.store(earliest, Ordering::SeqCst);
+        if self.slot.earliest.load(Ordering::Relaxed) != earliest {
+            self.slot.earliest.store(earliest, Ordering::SeqCst);
         }
-        self.seat.pinned_bytes.store(self.shard.pinned_bytes(), Ordering::Relaxed);
+        self.slot.pinned_bytes.store(self.shard.pinned_bytes(), Ordering::Relaxed);
     }
 }

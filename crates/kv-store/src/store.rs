@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use crate::pool::{Block, Pool};
 use crate::shard::{Found, Hashing, Shard, Value};
-use crate::shard_slot::Seat;
+use crate::shard_slot::ShardSlot;
 use crate::{
     Committed, Condition, Facts, Key, Moment, Pin, Pinned, Refused, Reservation, Settings, Usage,
     WhenFull,
@@ -19,7 +19,7 @@ use crate::{
 /// index is for a moment in neither.
 #[derive(Debug)]
 pub struct Store {
-    pub(crate) seats: Box<[Seat]>,
+    pub(crate) slots: Box<[ShardSlot]>,
     pub(crate) when_full: WhenFull,
     /// How much memory the index of one shard may take.
     max_index: u64,
@@ -45,9 +45,9 @@ impl Store {
     /// An empty store.
     pub fn new(settings: Settings) -> Store {
         let hashing = Hashing::new(settings.seed);
-        let seat = |_| Seat::new(Shard::new(hashing.clone()));
+        let slot = |_| ShardSlot::new(Shard::new(hashing.clone()));
         Store {
-            seats: (0..settings.shard_count()).map(seat).collect(),
+            slots: (0..settings.shard_count()).map(slot).collect(),
             when_full: settings.when_full,
             max_index: settings.index_bytes / settings.shard_count() as u64,
             hashing,
@@ -63,12 +63,12 @@ impl Store {
 
     /// The value of a key, held for reading. A value that has expired is removed instead.
     pub fn pin(&self, key: Key<'_>, now: Moment) -> Option<Pinned> {
-        let (hash, seat) = self.place(key);
-        let mut shard = self.seats[seat].enter();
+        let (hash, slot) = self.place(key);
+        let mut shard = self.slots[slot].enter();
         let spent = match shard.look(hash, key, now) {
             Found::Live(id) => {
                 let (facts, ranges) = (shard.facts(id), shard.pin(id));
-                let pin = Pin { seat: seat as u32, id, version: facts.version };
+                let pin = Pin { slot: slot as u32, id, version: facts.version };
                 return Some(Pinned { pin, facts, ranges });
             }
             Found::Due(id) => shard.expire(id),
@@ -82,8 +82,8 @@ impl Store {
 
     /// What is known of a key's value, without a trace: it counts as no use of the value.
     pub fn stat(&self, key: Key<'_>, now: Moment) -> Option<Facts> {
-        let (hash, seat) = self.place(key);
-        let shard = self.seats[seat].enter();
+        let (hash, slot) = self.place(key);
+        let shard = self.slots[slot].enter();
         match shard.look(hash, key, now) {
             Found::Live(id) => Some(shard.facts(id)),
             Found::Due(_) | Found::Nothing => None,
@@ -96,7 +96,7 @@ impl Store {
     ///
     /// May panic if the pin is another store's.
     pub fn unpin(&self, pin: Pin) {
-        let spent = self.seats[pin.seat as usize].enter().unpin(pin.id, pin.version);
+        let spent = self.slots[pin.slot as usize].enter().unpin(pin.id, pin.version);
         self.give(spent);
     }
 
@@ -140,8 +140,8 @@ impl Store {
         now: Moment,
     ) -> Result<Committed, Refused> {
         let block = self.reserved(reservation);
-        let (hash, seat) = self.place(key);
-        let mut shard = self.seats[seat].enter();
+        let (hash, slot) = self.place(key);
+        let mut shard = self.slots[slot].enter();
         let found = shard.look(hash, key, now);
         if let Err(refused) = condition.check(shard.version(found)) {
             drop(shard);
@@ -185,8 +185,8 @@ impl Store {
         condition: Condition,
         now: Moment,
     ) -> Result<Option<u64>, Refused> {
-        let (hash, seat) = self.place(key);
-        let mut shard = self.seats[seat].enter();
+        let (hash, slot) = self.place(key);
+        let mut shard = self.slots[slot].enter();
         let found = shard.look(hash, key, now);
         let version = shard.version(found);
         condition.check(version)?;
@@ -203,8 +203,8 @@ impl Store {
     /// What is held and was done.
     pub fn usage(&self) -> Usage {
         let mut usage = Usage::default();
-        self.seats.iter().for_each(|seat| seat.enter().count(&mut usage));
-        usage.index_bytes += size_of_val(&*self.seats) as u64;
+        self.slots.iter().for_each(|slot| slot.enter().count(&mut usage));
+        usage.index_bytes += size_of_val(&*self.slots) as u64;
         usage.reserved_bytes = self.shared.reserved_bytes.load(Ordering::Relaxed);
         let pool = self.pool();
         usage.free_bytes = pool.free_bytes();
@@ -244,11 +244,11 @@ impl Store {
         }
     }
 
-    /// The hash of a key, and the seat that follows from it. The index uses the highest and the
-    /// lowest bits of the hash, so the seat comes from those between.
+    /// The hash of a key, and the slot that follows from it. The index uses the highest and the
+    /// lowest bits of the hash, so the slot comes from those between.
     fn place(&self, key: Key<'_>) -> (u64, usize) {
         let hash = self.hashing.of(key.as_bytes());
-        (hash, (hash >> 32) as usize & (self.seats.len() - 1))
+        (hash, (hash >> 32) as usize & (self.slots.len() - 1))
     }
 
     /// The block of a reservation that ends here.

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fabric::session::{Credentials, Door, DoorConfig, Keyring, Refusal, Session};
+use fabric::session::{Acceptor, AcceptorConfig, Credentials, Keyring, Refusal, Session};
 use fabric::{Side, tcp};
 
 use crate::clock::Clock;
@@ -49,7 +49,7 @@ pub struct ServerSettings {
 
 /// A server, listening.
 pub struct Server {
-    door: Door,
+    acceptor: Acceptor,
     callers: tcp::Callers,
     settings: Arc<ServerSettings>,
 }
@@ -65,25 +65,25 @@ impl Server {
             Ok(_) => Ok(card.clone()),
             Err(text) => Err(Refusal { code: "not_bench", text }),
         };
-        let config = DoorConfig {
+        let config = AcceptorConfig {
             keyring: settings.keyring.clone(),
             require_authentication: settings.require_authentication,
             max_sessions: settings.max_clients,
             lanes: Some(Arc::new(move |hello, socket| deliver.deliver(hello, socket))),
-            ..DoorConfig::new(judge)
+            ..AcceptorConfig::new(judge)
         };
-        let door = Door::open(settings.address, config)?;
-        Ok(Server { door, callers, settings: Arc::new(settings) })
+        let acceptor = Acceptor::open(settings.address, config)?;
+        Ok(Server { acceptor, callers, settings: Arc::new(settings) })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.door.address()
+        self.acceptor.address()
     }
 
     /// The next that comes, served on a thread of its own, if one comes in time. `told` hears how each measurement went.
     pub fn accept(&self, limit: Duration, told: &Told) -> Result<bool, Error> {
-        let Some(session) = self.door.accept(limit) else { return Ok(false) };
+        let Some(session) = self.acceptor.accept(limit) else { return Ok(false) };
         let (settings, callers, told) = (self.settings.clone(), self.callers.clone(), told.clone());
         let serve = move || Attendance { settings, callers, told }.serve(session);
         let thread = std::thread::Builder::new().name("bench-client".to_owned()).spawn(serve);

@@ -52,9 +52,9 @@ pub struct PortPair {
 
 /// From which end TCP connections come.
 pub(crate) enum Tcp {
-    /// This end dials the door there.
+    /// This end dials the listener there.
     To(SocketAddr),
-    /// They come by our door.
+    /// They come by our listener.
     From(tcp::Callers),
 }
 
@@ -118,7 +118,9 @@ impl Ways {
     fn open_tcp(&self, tcp: Tcp) -> Opened {
         let config = self.tcp.clone();
         let (config, there) = match tcp {
-            Tcp::To(door) => (tcp::Config { door: Some(door), ..config }, door.to_string()),
+            Tcp::To(acceptor) => {
+                (tcp::Config { acceptor: Some(acceptor), ..config }, acceptor.to_string())
+            }
             Tcp::From(callers) => (tcp::Config { callers: Some(callers), ..config }, String::new()),
         };
         let here = KERNEL.to_owned();

@@ -1,4 +1,4 @@
-//! Doors for the fuzzer: everything that reads what others wrote. Each takes any bytes, and panics only if
+//! Listeners for the fuzzer: everything that reads what others wrote. Each takes any bytes, and panics only if
 //! something is wrong.
 
 use crate::{Node, Tree};
@@ -58,7 +58,7 @@ pub fn texts(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    /// The doors open; `cargo xtask fuzz` tries more.
+    /// The listeners open; `cargo xtask fuzz` tries more.
     #[test]
     fn random_bytes_hurt_nobody() {
         let mut state = 1u64;
@@ -71,8 +71,10 @@ mod tests {
         for _ in 0..300 {
             let length = random() as usize % 400;
             let bytes: Vec<u8> = (0..length).map(|_| random() as u8).collect();
-            for door in [super::netlink, super::cable, super::snapshot, super::tree, super::texts] {
-                door(&bytes);
+            for listener in
+                [super::netlink, super::cable, super::snapshot, super::tree, super::texts]
+            {
+                listener(&bytes);
             }
         }
     }

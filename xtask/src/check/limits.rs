@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crate::{Failed, shell};
 
-/// Counts by name, such as `word door` or `cycle fabric`.
+/// Counts by name, such as `word listener` or `cycle fabric`.
 pub(super) type Counts = BTreeMap<String, usize>;
 
 /// Fails if a count is above its limit. One that is below it must be written down, so that it cannot rise again.
@@ -86,6 +86,6 @@ mod tests {
         assert_eq!(of(&counts, "word in flight"), 3);
         assert_eq!(of(&counts, "cycle fabric"), 16);
         assert_eq!(of(&counts, "cycle node"), 0);
-        assert!(parse("word door many").is_err());
+        assert!(parse("word listener many").is_err());
     }
 }

@@ -103,7 +103,7 @@ const REQUESTS: &[Panel] = &[
         Lines,
         "ops",
         "Values that clients on the same host read in the pool itself.",
-        &[("rate(wirelane_store_lent_values_total{@}[$__rate_interval])", "{{instance}}")],
+        &[("rate(wirelane_store_zero_copy_reads_total{@}[$__rate_interval])", "{{instance}}")],
     ),
 ];
 

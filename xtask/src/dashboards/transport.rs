@@ -1,4 +1,4 @@
-//! The transport: links, RDMA and the doors of `wirelane serve`.
+//! The transport: links, RDMA and the listeners of `wirelane serve`.
 
 use super::panel::Look::{Lines, Number, Table};
 use super::panel::{Panel, panel};
@@ -14,7 +14,7 @@ pub(super) const BOARD: Board = Board {
         Section { title: "Now", panels: NOW },
         Section { title: "Links", panels: LINKS },
         Section { title: "RDMA", panels: RDMA },
-        Section { title: "Doors", panels: DOORS },
+        Section { title: "Listeners", panels: LISTENERS },
         Section { title: "The process", panels: PROCESS },
     ],
 };
@@ -36,7 +36,7 @@ const NOW: &[Panel] = &[
         ("sum(increase(wirelane_rdma_send_errors_total{@}[1h])) + sum(increase(wirelane_rdma_recv_errors_total{@}[1h]))", ""),
     ]).with_limits(1.0, 100.0),
     panel("Refused callers", Number, "none", "In the last hour.", &[
-        ("sum(increase(wirelane_door_refused_total{@}[1h]))", ""),
+        ("sum(increase(wirelane_listener_refused_total{@}[1h]))", ""),
     ]).with_limits(1.0, 100.0),
     panel("Servers now", Table, "none", "Current status: one row for each server.", &[
         ("sum by (instance) (wirelane_links{@})", "links"),
@@ -170,26 +170,26 @@ const RDMA: &[Panel] = &[
     ),
 ];
 
-const DOORS: &[Panel] = &[
+const LISTENERS: &[Panel] = &[
     panel(
         "Peers",
         Lines,
         "ops",
         "Let in, and sent away by reason.",
         &[
-            ("rate(wirelane_door_accepted_total{@}[$__rate_interval])", "{{instance}} let in"),
+            ("rate(wirelane_listener_accepted_total{@}[$__rate_interval])", "{{instance}} let in"),
             (
-                "sum by (instance, reason) (rate(wirelane_door_refused_total{@}[$__rate_interval]))",
+                "sum by (instance, reason) (rate(wirelane_listener_refused_total{@}[$__rate_interval]))",
                 "{{instance}} {{reason}}",
             ),
         ],
     ),
     panel(
-        "At the door",
+        "Handshakes",
         Lines,
         "none",
         "Handshakes in flight.",
-        &[("wirelane_door_half_open{@}", "{{instance}}")],
+        &[("wirelane_listener_half_open{@}", "{{instance}}")],
     ),
     panel(
         "gRPC calls",

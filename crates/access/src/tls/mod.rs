@@ -1,7 +1,7 @@
-//! TLS at the doors for callers by gRPC and HTTP: the server's certificate, and whose certificates it takes.
+//! TLS at the listeners for callers by gRPC and HTTP: the server's certificate, and whose certificates it takes.
 //!
 //! It reads no file: the program brings their contents. Who shows no certificate is let in here, and asked for
-//! something else behind the door, since that can be said in words there.
+//! something else behind the listener, since that can be said in words there.
 //!
 //! Start at [`Tls`]; a caller's certificate is [`Certified`], and what its name is, is in `name`.
 

@@ -577,7 +577,7 @@ fn caps(config: &Config) -> Caps {
         receives: config.receives,
         inline: 0,
         peer_must_poll: true,
-        lent: crate::lane::LentPath::OneCopy,
+        borrowed: crate::lane::BorrowedPath::OneCopy,
         spins: true,
         naps: false,
         rdma: false,

@@ -24,7 +24,9 @@ use crate::half::Fabric;
 use crate::lane::Lane;
 use crate::memory::Memory;
 use crate::region::{Region, Rights, WeakRegion};
-use crate::session::{self, Caller, Credentials, Door, DoorConfig, DoorCounts, Refusal, Session};
+use crate::session::{
+    self, Acceptor, AcceptorConfig, AcceptorCounts, Caller, Credentials, Refusal, Session,
+};
 use crate::stats::Stats;
 use crate::{ofi, shm, tcp, verbs};
 
@@ -42,7 +44,7 @@ struct Inner {
     settings: Settings,
     epoch: u64,
     boot: [u8; 16],
-    /// Streams of TCP lanes that came to one of our doors.
+    /// Streams of TCP lanes that came to one of our listeners.
     callers: tcp::Callers,
     ports: Arc<Ports>,
     /// libfabric, if it may be used.
@@ -219,19 +221,19 @@ impl Endpoint {
             // So that the first callers hear of our ports too.
             self.inner.ports.look_within(SURVEY);
         }
-        let door = Door::open(
+        let acceptor = Acceptor::open(
             address,
-            DoorConfig {
+            AcceptorConfig {
                 keyring: settings.keyring.clone(),
                 require_authentication: settings.require_authentication,
                 max_sessions: settings.max_peers,
                 session: session::Config { silence: settings.link.silence },
                 lanes: Some(Arc::new(move |hello, socket| callers.deliver(hello, socket))),
                 others,
-                ..DoorConfig::new(judge)
+                ..AcceptorConfig::new(judge)
             },
         )?;
-        Ok(Listener { door, inner: self.inner.clone(), closed })
+        Ok(Listener { acceptor, inner: self.inner.clone(), closed })
     }
 
     /// Every link that is alive.
@@ -269,7 +271,7 @@ impl Endpoint {
 
 /// Where peers call.
 pub struct Listener {
-    door: Door,
+    acceptor: Acceptor,
     inner: Arc<Inner>,
     /// Why nobody gets in any more.
     closed: Arc<OnceLock<String>>,
@@ -278,12 +280,12 @@ pub struct Listener {
 impl Listener {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.door.address()
+        self.acceptor.address()
     }
 
     /// The next link; waits up to `limit`. Its rails come up while it is polled.
     pub fn accept(&self, limit: Duration) -> Option<Result<Link, Error>> {
-        let session = self.door.accept(limit)?;
+        let session = self.acceptor.accept(limit)?;
         let Some(theirs) = Card::parse(session.card()) else {
             let why = "the caller's card is none that we know";
             let fix = "run the same version at both ends";
@@ -302,12 +304,12 @@ impl Listener {
 
     /// Readable while [`Listener::accept`] would give a link at once.
     pub fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.door.fd()
+        self.acceptor.fd()
     }
 
     /// Who came, and who was sent away why.
-    pub fn counts(&self) -> &DoorCounts {
-        self.door.counts()
+    pub fn counts(&self) -> &AcceptorCounts {
+        self.acceptor.counts()
     }
 }
 
@@ -337,7 +339,7 @@ impl Inner {
         }
     }
 
-    /// Our card for a caller's, on the door's thread.
+    /// Our card for a caller's, on the listener's thread.
     fn judge(&self, caller: &Caller, card: &[u8]) -> Result<Vec<u8>, Refusal> {
         let refuse = |code, text| Err(Refusal { code, text });
         let Some(theirs) = Card::parse(card) else {
@@ -373,7 +375,7 @@ impl Inner {
         })?;
         let ways = LinkWays {
             inner: self.clone(),
-            door: leads.then_some(session.peer_address()),
+            acceptor: leads.then_some(session.peer_address()),
             policy,
             encrypt: ours.encrypt || theirs.encrypt,
             keyed: session.is_encrypted(),
@@ -496,7 +498,7 @@ impl Inner {
 struct LinkWays {
     inner: Arc<Inner>,
     /// Where the peer listens, if we dialled.
-    door: Option<SocketAddr>,
+    acceptor: Option<SocketAddr>,
     policy: Policy,
     encrypt: bool,
     /// Whether there are keys to encrypt with.
@@ -538,11 +540,11 @@ impl Ways for LinkWays {
                 self.inner.provider(way, demands)?
             }
             Class::Tcp => {
-                let callers = self.door.is_none().then(|| self.inner.callers.clone());
-                let (door, encrypt) = (self.door, self.encrypt);
+                let callers = self.acceptor.is_none().then(|| self.inner.callers.clone());
+                let (acceptor, encrypt) = (self.acceptor, self.encrypt);
                 Arc::new(tcp::Tcp::new(tcp::Config {
                     callers,
-                    door,
+                    acceptor,
                     encrypt,
                     ..settings.tcp.clone()
                 }))
@@ -553,7 +555,7 @@ impl Ways for LinkWays {
 
 /// How long our own devices may keep a listener waiting.
 const SURVEY: Duration = Duration::from_secs(5);
-/// How soon a door that has too many callers is called again.
+/// How soon a listener that has too many callers is called again.
 const RETRY: Duration = Duration::from_millis(50);
 /// How long to go on with a peer that has no place for us.
 const CROWDED: Duration = Duration::from_secs(5);
@@ -570,6 +572,6 @@ impl fmt::Debug for Endpoint {
 
 impl fmt::Debug for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listener").field("door", &self.door).finish_non_exhaustive()
+        f.debug_struct("Listener").field("listener", &self.acceptor).finish_non_exhaustive()
     }
 }

@@ -14,7 +14,7 @@ use super::hello::Card;
 use super::rail::PROBE;
 use crate::error::Error;
 use crate::half::{Fabric, Half, Side, register_software};
-use crate::lane::{Caps, Lane, LentPath};
+use crate::lane::{BorrowedPath, Caps, Lane};
 use crate::memory::{Memory, Pages};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Region, Rights};
@@ -391,7 +391,7 @@ const CAPS: Caps = Caps {
     receives: 256,
     inline: 0,
     peer_must_poll: false,
-    lent: LentPath::Direct,
+    borrowed: BorrowedPath::Direct,
     spins: false,
     naps: false,
     rdma: false,

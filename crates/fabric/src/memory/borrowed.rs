@@ -1,30 +1,30 @@
 //! Bytes that the caller owned before.
 //!
-//! Unsafe here: `Lent` holds the bytes as a raw place from the moment it gets them, so that no Rust
-//! reference to them exists while peers may write; it makes them a box again in `take_back` or `Drop`.
+//! Unsafe here: `Caller-owned` holds the bytes as a raw place from the moment it gets them, so that no Rust
+//! reference to them exists while peers may write; it makes them a box again in `into_boxed` or `Drop`.
 #![allow(unsafe_code, reason = "holds a box as a raw place")]
 
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 #[derive(Debug)]
-pub(super) struct Lent {
+pub(super) struct Borrowed {
     bytes: NonNull<[u8]>,
     boxed: bool,
 }
 
 // SAFETY: owned or static bytes, bound to no thread; accessed through `Memory` only.
-unsafe impl Send for Lent {}
+unsafe impl Send for Borrowed {}
 // SAFETY: as above.
-unsafe impl Sync for Lent {}
+unsafe impl Sync for Borrowed {}
 
-impl Lent {
+impl Borrowed {
     pub(super) fn boxed(bytes: Box<[u8]>) -> Self {
-        Lent { bytes: NonNull::from(Box::leak(bytes)), boxed: true }
+        Borrowed { bytes: NonNull::from(Box::leak(bytes)), boxed: true }
     }
 
     pub(super) fn forever(bytes: &'static mut [u8]) -> Self {
-        Lent { bytes: NonNull::from(bytes), boxed: false }
+        Borrowed { bytes: NonNull::from(bytes), boxed: false }
     }
 
     pub(super) fn address(&self) -> NonNull<u8> {
@@ -35,7 +35,7 @@ impl Lent {
         self.bytes.len()
     }
 
-    pub(super) fn take_back(self) -> Result<Box<[u8]>, Self> {
+    pub(super) fn into_boxed(self) -> Result<Box<[u8]>, Self> {
         if !self.boxed {
             return Err(self);
         }
@@ -45,7 +45,7 @@ impl Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for Borrowed {
     fn drop(&mut self) {
         if self.boxed {
             // SAFETY: leaked from a box in `boxed`, and made one again here only.

@@ -22,7 +22,7 @@ pub(super) struct Mapping {
     length: usize,
     page_size: usize,
     /// Whether another process may have been given the file for writing.
-    lent_for_writing: Mutex<bool>,
+    shared_for_writing: Mutex<bool>,
 }
 
 // SAFETY: the pages belong to the process, not to a thread.
@@ -51,7 +51,7 @@ impl Mapping {
         // SAFETY: the kernel chooses the place, so no mapping of anybody's is replaced.
         let address = unsafe { mmap(null_mut(), length, protection, MapFlags::SHARED, &file, 0) }?;
         let address = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Mapping { file, address, length, page_size, lent_for_writing: Mutex::new(false) })
+        Ok(Mapping { file, address, length, page_size, shared_for_writing: Mutex::new(false) })
     }
 
     pub(super) fn length(&self) -> usize {
@@ -66,8 +66,8 @@ impl Mapping {
         self.address
     }
 
-    pub(super) fn lent_for_writing(&self) -> MutexGuard<'_, bool> {
-        self.lent_for_writing.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn shared_for_writing(&self) -> MutexGuard<'_, bool> {
+        self.shared_for_writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn file(&self) -> BorrowedFd<'_> {

@@ -2,9 +2,9 @@
 //!
 //! So it is never a Rust slice: bytes are copied in and out, and single words are read and written
 //! atomically. Allocated memory lives in a memfd, so that another process on this host can map the
-//! same pages; bytes lent by the caller do not, and lanes have slower ways for them.
+//! same pages; bytes owned by the caller do not, and lanes have slower ways for them.
 //!
-//! Unsafe here: a `Memory` knows its place and length, and holds the pages or the lent bytes that make
+//! Unsafe here: a `Memory` knows its place and length, and holds the pages or the caller-owned bytes that make
 //! them valid. Other processes, devices and threads may change the bytes at any time: they are copied
 //! by `copy`, which no race makes undefined, and numbers are accessed as atomics.
 #![allow(unsafe_code, reason = "copies to and from its own pages")]
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, MutexGuard};
 
 use crate::error::{Error, Kind};
-use borrowed::Lent;
+use borrowed::Borrowed;
 use copy::copy;
 use mapping::Mapping;
 
@@ -47,7 +47,7 @@ pub struct Memory {
 #[derive(Debug)]
 enum Backing {
     Pages(Mapping),
-    Lent(Lent),
+    Borrowed(Borrowed),
 }
 
 // SAFETY: the bytes belong to the process, not to a thread, and live as long as the backing.
@@ -89,23 +89,23 @@ impl Memory {
         Ok(Self::new(Backing::Pages(mapping), address, length))
     }
 
-    /// Takes bytes of the caller's as they are, to be had back with [`Memory::take_back`]. Other
-    /// processes cannot map them: [`Caps::lent`](crate::Caps::lent) tells how a lane moves them.
-    pub fn lend(bytes: Box<[u8]>) -> Result<Self, Error> {
-        Self::from_lent(Lent::boxed(bytes))
+    /// Takes bytes of the caller's as they are, to be had back with [`Memory::into_boxed`]. Other
+    /// processes cannot map them: [`Caps::borrowed`](crate::Caps::borrowed) tells how a lane moves them.
+    pub fn from_boxed(bytes: Box<[u8]>) -> Result<Self, Error> {
+        Self::from_borrowed(Borrowed::boxed(bytes))
     }
 
-    /// As [`Memory::lend`], for bytes that live as long as the process.
-    pub fn lend_static(bytes: &'static mut [u8]) -> Result<Self, Error> {
-        Self::from_lent(Lent::forever(bytes))
+    /// As [`Memory::from_boxed`], for bytes that live as long as the process.
+    pub fn from_static(bytes: &'static mut [u8]) -> Result<Self, Error> {
+        Self::from_borrowed(Borrowed::forever(bytes))
     }
 
-    fn from_lent(lent: Lent) -> Result<Self, Error> {
-        let (address, length) = (lent.address(), lent.length());
+    fn from_borrowed(borrowed: Borrowed) -> Result<Self, Error> {
+        let (address, length) = (borrowed.address(), borrowed.length());
         if length == 0 {
             return Err(Error::new(Kind::Misuse, "lend memory", "no bytes given", "lend some"));
         }
-        Ok(Self::new(Backing::Lent(lent), address, length))
+        Ok(Self::new(Backing::Borrowed(borrowed), address, length))
     }
 
     fn new(backing: Backing, address: NonNull<u8>, length: usize) -> Self {
@@ -114,15 +114,15 @@ impl Memory {
         Memory { backing: Arc::new(backing), address, length, id }
     }
 
-    /// The bytes that were lent, if this is the last clone and no region of it lives.
-    pub fn take_back(self) -> Result<Box<[u8]>, Memory> {
+    /// The caller's bytes, if this is the last clone and no region of it lives.
+    pub fn into_boxed(self) -> Result<Box<[u8]>, Memory> {
         let Memory { backing, address, length, id } = self;
         let again = |backing| Memory { backing, address, length, id };
         match Arc::try_unwrap(backing) {
             Err(shared) => Err(again(shared)),
-            Ok(Backing::Lent(lent)) => {
-                lent.take_back().map_err(|lent| again(Arc::new(Backing::Lent(lent))))
-            }
+            Ok(Backing::Borrowed(borrowed)) => borrowed
+                .into_boxed()
+                .map_err(|borrowed| again(Arc::new(Backing::Borrowed(borrowed)))),
             Ok(pages) => Err(again(Arc::new(pages))),
         }
     }
@@ -145,19 +145,19 @@ impl Memory {
     }
 
     /// The memfd behind it, sealed so that nobody can make it shorter under whoever maps it; none
-    /// behind lent bytes.
+    /// behind caller-owned bytes.
     pub(crate) fn file(&self) -> Option<BorrowedFd<'_>> {
         match &*self.backing {
             Backing::Pages(mapping) => Some(mapping.file()),
-            Backing::Lent(_) => None,
+            Backing::Borrowed(_) => None,
         }
     }
 
-    /// Whether another process may have the file for writing, held while one is given it; none behind lent bytes.
-    pub(crate) fn lent_for_writing(&self) -> Option<MutexGuard<'_, bool>> {
+    /// Whether another process may have the file for writing, held while one is given it; none behind caller-owned bytes.
+    pub(crate) fn shared_for_writing(&self) -> Option<MutexGuard<'_, bool>> {
         match &*self.backing {
-            Backing::Pages(mapping) => Some(mapping.lent_for_writing()),
-            Backing::Lent(_) => None,
+            Backing::Pages(mapping) => Some(mapping.shared_for_writing()),
+            Backing::Borrowed(_) => None,
         }
     }
 
@@ -170,7 +170,7 @@ impl Memory {
     pub fn page_size(&self) -> usize {
         match &*self.backing {
             Backing::Pages(mapping) => mapping.page_size(),
-            Backing::Lent(_) => rustix::param::page_size(),
+            Backing::Borrowed(_) => rustix::param::page_size(),
         }
     }
 
@@ -179,8 +179,8 @@ impl Memory {
     pub fn prefault(&self, threads: usize, progress: impl FnMut(usize)) -> Result<(), Error> {
         match &*self.backing {
             Backing::Pages(mapping) => prefault::run(mapping, self.length, threads, progress),
-            // Whoever lent them has written them.
-            Backing::Lent(_) => Ok(()),
+            // Whoever owns them has written them.
+            Backing::Borrowed(_) => Ok(()),
         }
     }
 
@@ -344,17 +344,17 @@ mod tests {
     }
 
     #[test]
-    fn lent_bytes_come_back_from_the_last_clone_only() {
-        let memory = Memory::lend(vec![7; 11].into_boxed_slice()).unwrap();
+    fn borrowed_bytes_come_back_from_the_last_clone_only() {
+        let memory = Memory::from_boxed(vec![7; 11].into_boxed_slice()).unwrap();
         let clone = memory.clone();
         clone.write(9, &[1, 2]);
-        let memory = memory.take_back().expect_err("a clone lives");
+        let memory = memory.into_boxed().expect_err("a clone lives");
         drop(clone);
-        assert_eq!(*memory.take_back().unwrap(), [7, 7, 7, 7, 7, 7, 7, 7, 7, 1, 2]);
-        Memory::lend(Box::new([])).expect_err("nothing lent");
-        let forever = Memory::lend_static(vec![1; 3].leak()).unwrap();
-        forever.take_back().expect_err("it was given for good");
-        Memory::allocate(1, Pages::Plain).unwrap().take_back().expect_err("our own");
+        assert_eq!(*memory.into_boxed().unwrap(), [7, 7, 7, 7, 7, 7, 7, 7, 7, 1, 2]);
+        Memory::from_boxed(Box::new([])).expect_err("nothing given");
+        let forever = Memory::from_static(vec![1; 3].leak()).unwrap();
+        forever.into_boxed().expect_err("it was given for good");
+        Memory::allocate(1, Pages::Plain).unwrap().into_boxed().expect_err("our own");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A completion queue: what is over, and how to sleep until something is.
 //!
 //! Unsafe here: `Cq` owns the C object, made and closed once, and holds the device it was made in. Its descriptor
-//! belongs to the object and is lent no longer than that lives.
+//! belongs to the object and is used no longer than that lives.
 #![allow(unsafe_code, reason = "owns a completion queue")]
 
 use std::ffi::{c_int, c_uint};

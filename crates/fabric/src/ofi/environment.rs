@@ -1,4 +1,4 @@
-//! What libfabric reads of the environment and lanes need: it has no other door to these.
+//! What libfabric reads of the environment and lanes need: it has no other listener to these.
 
 use std::ffi::OsStr;
 

@@ -127,12 +127,12 @@ mod tests {
 
     #[test]
     fn memory_is_held_once_until_it_is_released() {
-        let memory = Memory::lend(vec![0; 64].into()).unwrap();
+        let memory = Memory::from_boxed(vec![0; 64].into()).unwrap();
         let mut granted = Granted::by(0);
         granted.hold(&memory);
         granted.hold(&memory);
-        let memory = memory.take_back().expect_err("a provider may use it");
+        let memory = memory.into_boxed().expect_err("a provider may use it");
         granted.release();
-        memory.take_back().expect("nobody uses it any more");
+        memory.into_boxed().expect("nobody uses it any more");
     }
 }

@@ -14,7 +14,7 @@ use super::mr::{is_registered, registration};
 use super::sleeper::Sleeper;
 use super::way::is_rdma;
 use crate::error::{Error, Kind};
-use crate::lane::{Caps, Lane, LentPath, number};
+use crate::lane::{BorrowedPath, Caps, Lane, number};
 use crate::op::{Completion, Failure, Op, Work};
 use crate::over::Over;
 use crate::region::{Region, Rights};
@@ -262,7 +262,7 @@ const CAPS: Caps = Caps {
     receives: 1024,
     inline: 0,
     peer_must_poll: true,
-    lent: LentPath::Direct,
+    borrowed: BorrowedPath::Direct,
     spins: true,
     naps: false,
     rdma: false,

@@ -1,4 +1,4 @@
-//! What a door says to a preface. This layout is the same in all versions, for ever: an old end must
+//! What a listener says to a preface. This layout is the same in all versions, for ever: an old end must
 //! be able to read why a new one refuses it.
 
 use super::preface::{MAGIC, Versions};
@@ -10,7 +10,7 @@ pub(super) struct Answer {
     pub(super) verdict: u8,
     /// The version of all that follows, 0 where nothing follows.
     pub(super) chosen: u8,
-    /// What the door speaks.
+    /// What the listener speaks.
     pub(super) versions: Versions,
     /// Noise's second message, or a text.
     pub(super) body: Vec<u8>,

@@ -67,7 +67,7 @@ impl Session {
         &self.opened.identity
     }
 
-    /// How often keys had been taken away from the door's ring when it knew the peer by one: see
+    /// How often keys had been taken away from the listener's ring when it knew the peer by one: see
     /// [`Keyring::withdrawals`](super::Keyring::withdrawals). 0 at the end that dialled.
     pub fn withdrawals(&self) -> u64 {
         self.opened.withdrawals

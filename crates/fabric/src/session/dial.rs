@@ -1,4 +1,4 @@
-//! Opens a session to a door.
+//! Opens a session to a listener.
 
 use std::io::{self, ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
@@ -21,13 +21,13 @@ use crate::half::deadline;
 pub enum Credentials {
     /// Nothing: whoever is between us can read and change everything.
     None,
-    /// A key that the door's ring has too.
+    /// A key that the listener's ring has too.
     Key(Key),
-    /// A ticket that the door's ring issued. It works once.
+    /// A ticket that the listener's ring issued. It works once.
     Ticket(Ticket),
 }
 
-/// Opens a session to the door at `address`, within `limit`: connects, shakes hands, says `card` of
+/// Opens a session to the listener at `address`, within `limit`: connects, shakes hands, says `card` of
 /// ourselves and hears the peer's.
 pub fn dial(
     address: SocketAddr,
@@ -95,7 +95,7 @@ fn shake_hands(
     }
 }
 
-/// Sleeps until the door says something, or takes more of what we say.
+/// Sleeps until the listener says something, or takes more of what we say.
 fn rest(socket: &TcpStream, writes: bool, limit: Duration) {
     let wanted = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
     let mut fds = [PollFd::new(socket, wanted)];

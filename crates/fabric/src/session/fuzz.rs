@@ -1,9 +1,9 @@
-//! Handshakes with callers and doors that say anything, in memory.
+//! Handshakes with callers and listeners that say anything, in memory.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
-use super::acceptor::DoorConfig;
+use super::acceptor::AcceptorConfig;
 use super::answer::Answer;
 use super::connection::Opened;
 use super::dial::Credentials;
@@ -23,7 +23,7 @@ pub(crate) fn handshake(bytes: &[u8]) {
         0 => stranger(pieces()),
         1 => anonymous(pieces()),
         2 => key_holder(pieces()),
-        _ => door(pieces()),
+        _ => acceptor(pieces()),
     }
 }
 
@@ -51,7 +51,7 @@ fn key_holder<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
     noise.write_message(&[], &mut first).expect("a first message");
     talk.say(&[&preface[..], &first].concat());
     let answer = Answer::parse(&talk.heard).expect("ours").expect("whole").0;
-    noise.read_message(&answer.body, &mut [0; 64]).expect("the door knows the key");
+    noise.read_message(&answer.body, &mut [0; 64]).expect("the listener knows the key");
     let mut framing = Framing::new(noise.into_transport_mode().ok(), MAX_MESSAGE);
     for piece in pieces {
         let mut record = Vec::new();
@@ -61,20 +61,23 @@ fn key_holder<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
     assert!(talk.opened.is_none_or(|opened| opened.identity == key.name()));
 }
 
-/// A door that says anything to callers with and without the key.
-fn door<'b>(pieces: impl Iterator<Item = &'b [u8]> + Clone) {
+/// A listener that says anything to callers with and without the key.
+fn acceptor<'b>(pieces: impl Iterator<Item = &'b [u8]> + Clone) {
     for credentials in [Credentials::None, Credentials::Key(key())] {
         let mut heard = Vec::new();
         let mut guest = Guest::new(&credentials, b"card", &mut heard).expect("a short card");
         for piece in pieces.clone() {
             let Ok(opened) = guest.take(piece, &mut heard) else { break };
-            assert!(opened.is_none() || matches!(credentials, Credentials::None), "no door has it");
+            assert!(
+                opened.is_none() || matches!(credentials, Credentials::None),
+                "no listener has it"
+            );
         }
         assert!(heard.len() < 100, "a preface and a card");
     }
 }
 
-/// A door with one key, and what it said so far.
+/// A listener with one key, and what it said so far.
 struct Talk {
     host: Host,
     heard: Vec<u8>,
@@ -84,9 +87,9 @@ struct Talk {
 
 impl Talk {
     fn new(require_authentication: bool) -> Self {
-        let config = DoorConfig::new(|_, card| Ok(card.to_vec()));
+        let config = AcceptorConfig::new(|_, card| Ok(card.to_vec()));
         config.keyring.add(key()).expect("the only key");
-        let rules = Rules::new(DoorConfig { require_authentication, ..config });
+        let rules = Rules::new(AcceptorConfig { require_authentication, ..config });
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
         let host = Host::new(&rules.expect("randomness"), address);
         Talk { host, heard: Vec::new(), refused: false, opened: None }

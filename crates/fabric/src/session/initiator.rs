@@ -37,7 +37,7 @@ pub(super) struct Trouble {
 }
 
 impl Guest {
-    /// Begins, and appends what the door shall hear first.
+    /// Begins, and appends what the listener shall hear first.
     pub(super) fn new(
         credentials: &Credentials,
         card: &[u8],
@@ -45,7 +45,7 @@ impl Guest {
     ) -> Result<Self, Trouble> {
         if card.len() > MAX_MESSAGE {
             let why = format!("we have {} bytes to say of ourselves, too many", card.len());
-            return Err(Trouble::new(Kind::Misuse, why, "say less: 32 KiB is what doors take"));
+            return Err(Trouble::new(Kind::Misuse, why, "say less: 32 KiB is what listeners take"));
         }
         let (identity, noise) = match credentials {
             Credentials::None => {
@@ -59,7 +59,7 @@ impl Guest {
         Ok(Guest { card: card.to_vec(), identity: identity.to_owned(), stage })
     }
 
-    /// Takes bytes of the door, and appends what it shall hear.
+    /// Takes bytes of the listener, and appends what it shall hear.
     pub(super) fn take(
         &mut self,
         bytes: &[u8],
@@ -117,7 +117,7 @@ impl Guest {
         Ok(Some(Box::new(Opened { framing, identity, withdrawals: 0, card, _place: None })))
     }
 
-    /// What it means that the door hung up now.
+    /// What it means that the listener hung up now.
     pub(super) fn hung_up(&self) -> Trouble {
         let why = match self.stage {
             Stage::Answer { .. } => "the peer closed the connection before it answered",
@@ -165,7 +165,7 @@ impl Trouble {
         Trouble::new(Kind::Denied, why, fix)
     }
 
-    /// What the door said, which may be of a version that we do not know.
+    /// What the listener said, which may be of a version that we do not know.
     fn refused(code: u8, word: Option<&[u8]>, text: &[u8]) -> Self {
         let reason = Reason::from_code(code);
         let (kind, fix) = match reason {

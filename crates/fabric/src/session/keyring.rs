@@ -1,4 +1,4 @@
-//! The secrets by which a door knows its callers.
+//! The secrets by which a listener knows its callers.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt;
@@ -12,7 +12,7 @@ use super::ticket::Ticket;
 use crate::error::{Error, Kind};
 use crate::half::deadline;
 
-/// Keys and tickets. Clones are the same ring: what is added later, doors know at once.
+/// Keys and tickets. Clones are the same ring: what is added later, listeners know at once.
 #[derive(Clone, Default)]
 pub struct Keyring {
     ring: Arc<Mutex<Ring>>,

@@ -3,10 +3,10 @@
 //! A TCP connection begins with a handshake that agrees on a version, authenticates both ends by a common
 //! secret and exchanges a card each, in which an end says what it likes about itself. It knows nothing of
 //! lanes, and what messages mean is up to those who stand on it. Nothing here blocks but [`dial()`] and
-//! [`Door::accept`], which have limits. The bytes on the wire are described in `docs/protocol.md`.
+//! [`Acceptor::accept`], which have limits. The bytes on the wire are described in `docs/protocol.md`.
 //!
-//! Start at [`Session`]. [`dial()`] makes one to a [`Door`], which makes the one at the other end;
-//! [`Keyring`] holds the secrets by which a door knows its callers, [`Credentials`] a caller's own.
+//! Start at [`Session`]. [`dial()`] makes one to a [`Acceptor`], which makes the one at the other end;
+//! [`Keyring`] holds the secrets by which a listener knows its callers, [`Credentials`] a caller's own.
 
 mod acceptor;
 mod answer;
@@ -30,7 +30,7 @@ mod ticket;
 
 use std::time::Duration;
 
-pub use acceptor::{Caller, Door, DoorConfig, DoorCounts, Judge, Lanes, Others};
+pub use acceptor::{Acceptor, AcceptorConfig, AcceptorCounts, Caller, Judge, Lanes, Others};
 pub use connection::Session;
 pub use dial::{Credentials, dial};
 pub use key::Key;

@@ -1,12 +1,12 @@
 //! Why callers are refused, in words and in codes on the wire.
 
-/// Why a door sent a caller away.
+/// Why a listener sent a caller away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reason {
     /// No version of the protocol is spoken by both.
     WrongVersion,
-    /// It shows no key, and this door wants one.
+    /// It shows no key, and this listener wants one.
     Unauthenticated,
     /// A key or ticket that is not known, or not the secret that belongs to it.
     WrongKey,
@@ -90,7 +90,7 @@ pub struct Refusal {
     pub text: String,
 }
 
-/// The judge's word for callers that come when the process behind the door is about to end.
+/// The judge's word for callers that come when the process behind the listener is about to end.
 pub(crate) const SHUTTING_DOWN: &str = "shutting_down";
 
 /// What somebody else says, fit to be shown: not too long, and nothing that moves a terminal's cursor.

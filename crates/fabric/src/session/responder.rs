@@ -1,11 +1,11 @@
-//! The handshake at the door's end: bytes in, bytes out, told the time. It touches no socket.
+//! The handshake at the listener's end: bytes in, bytes out, told the time. It touches no socket.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use super::acceptor::{Caller, DoorConfig};
+use super::acceptor::{AcceptorConfig, Caller};
 use super::answer::Answer;
 use super::connection::Opened;
 use super::framing::{Fault, Framing};
@@ -18,9 +18,9 @@ use super::ticket::random_secret;
 use super::{ANONYMOUS, MAX_MESSAGE};
 use crate::error::Error;
 
-/// What all handshakes of a door go by.
+/// What all handshakes of a listener go by.
 pub(super) struct Rules {
-    pub(super) config: DoorConfig,
+    pub(super) config: AcceptorConfig,
     pub(super) alive: Arc<AtomicUsize>,
     /// Tried where the key is not known, so that it takes as long as where the secret is wrong.
     decoy: Secret,
@@ -65,7 +65,7 @@ pub(super) struct No {
 }
 
 impl Rules {
-    pub(super) fn new(mut config: DoorConfig) -> Result<Arc<Self>, Error> {
+    pub(super) fn new(mut config: AcceptorConfig) -> Result<Arc<Self>, Error> {
         config.max_card = config.max_card.min(MAX_MESSAGE);
         let alive = Arc::new(AtomicUsize::new(0));
         Ok(Arc::new(Rules { config, alive, decoy: random_secret()? }))
@@ -112,7 +112,7 @@ impl Host {
     fn judge_preface(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<(), No> {
         let Stage::Preface(said) = &self.stage else { return Ok(()) };
         if !said.iter().zip(MAGIC).all(|(theirs, ours)| theirs == ours) {
-            return Err(No::new(Reason::NotOurs, "this door speaks Wirelane's protocol only"));
+            return Err(No::new(Reason::NotOurs, "this listener speaks Wirelane's protocol only"));
         }
         let Some(theirs) = versions(said) else { return Ok(()) };
         let chosen = choose(theirs)?;
@@ -273,7 +273,7 @@ impl From<Refusal> for No {
     }
 }
 
-/// One of the sessions that a door allows to be alive, until it is dropped.
+/// One of the sessions that a listener allows to be alive, until it is dropped.
 pub(super) struct Place {
     alive: Arc<AtomicUsize>,
 }

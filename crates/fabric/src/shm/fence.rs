@@ -18,7 +18,7 @@ pub(super) struct Fence {
 impl Fence {
     /// Whether the peer has let go. One that stands still in the middle, stopped or lying, does not in
     /// time; one whose process has ended has.
-    fn take_back(&self, grant: GrantId) -> bool {
+    fn into_boxed(&self, grant: GrantId) -> bool {
         self.board.revoke(grant);
         match self.peer.touches(grant) {
             true => self.wait_for(self.peer.touching()),
@@ -45,8 +45,8 @@ impl Fence {
 impl Granter for Fence {
     fn revoke(&self, key: u128, memory: &Memory) {
         let Some(grant) = GrantId::of(key) else { return };
-        // Lent memory that somebody may still write is nobody's any more. A memfd stays by itself.
-        if !self.take_back(grant) && memory.file().is_none() {
+        // Caller-owned memory that somebody may still write is nobody's any more. A memfd stays by itself.
+        if !self.into_boxed(grant) && memory.file().is_none() {
             std::mem::forget(memory.clone());
         }
     }

@@ -150,7 +150,7 @@ impl ShmHalf {
                     callers.extend(Some(socket).filter(|socket| self.check(socket).is_ok()));
                 }
                 Err(rustix::io::Errno::AGAIN) => {}
-                // Without descriptors the caller stays at the door, which stays readable.
+                // Without descriptors the caller stays at the listener, which stays readable.
                 Err(_) => std::thread::sleep(Duration::from_millis(1)),
             }
             for at in (0..callers.len()).rev() {

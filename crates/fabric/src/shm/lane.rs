@@ -16,7 +16,7 @@ use super::share::shareable;
 use crate::alarm::Alarm;
 use crate::engine::Engine;
 use crate::error::{Error, Kind};
-use crate::lane::{Caps, Lane, LentPath, number};
+use crate::lane::{BorrowedPath, Caps, Lane, number};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Granter, Region, Slice};
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
@@ -74,10 +74,11 @@ impl ShmLane {
             peer: connection.peer.clone(),
             process: connection.process.clone(),
         });
-        let lent = if connection.reachable { LentPath::Kernel } else { LentPath::OneCopy };
+        let borrowed =
+            if connection.reachable { BorrowedPath::Kernel } else { BorrowedPath::OneCopy };
         Ok(ShmLane {
             number: number(),
-            caps: Caps { lent, ..CAPS },
+            caps: Caps { borrowed, ..CAPS },
             engine: Engine::new([ring], patience),
             connection,
             alarm,
@@ -336,7 +337,7 @@ impl Lane for ShmLane {
         }
         // Only what the peer was in the middle of can still be written: what it begins now is refused.
         if !self.fence.wait_for(self.connection.peer.touching()) {
-            // It may stand still in the middle of lent memory: regions must find the fence later too.
+            // It may stand still in the middle of caller-owned memory: regions must find the fence later too.
             std::mem::forget(self.fence.clone());
         }
     }
@@ -380,7 +381,7 @@ const CAPS: Caps = Caps {
     receives: 4096,
     inline: 0,
     peer_must_poll: true,
-    lent: LentPath::OneCopy,
+    borrowed: BorrowedPath::OneCopy,
     spins: true,
     naps: false,
     rdma: false,

@@ -21,17 +21,19 @@ pub(super) fn shareable(
         Error::new(Kind::System, "grant a region", error, fix)
     };
     // Held to the end: two grants at once for different purposes must not each find the other not there.
-    let Some(mut lent_for_writing) = memory.lent_for_writing() else { return Ok(None) };
+    let Some(mut shared_for_writing) = memory.shared_for_writing() else { return Ok(None) };
     match (rights.read, rights.write, rights.atomic) {
         (true, true, _) => {
-            *lent_for_writing = true;
+            *shared_for_writing = true;
             let seals = fcntl_get_seals(file).map_err(|error| system(error.into()))?;
             if seals.contains(SealFlags::FUTURE_WRITE) {
                 return Ok(None);
             }
             file.try_clone_to_owned().map(Some).map_err(system)
         }
-        (true, false, false) if !*lent_for_writing => only_readable(file).map(Some).map_err(system),
+        (true, false, false) if !*shared_for_writing => {
+            only_readable(file).map(Some).map_err(system)
+        }
         _ => Ok(None),
     }
 }

@@ -281,8 +281,8 @@ fn a_crowd_of_strangers_neither_keeps_the_peer_out_nor_holds_it_up() {
 #[test]
 fn addresses_that_cannot_be_are_refused() {
     let (mut a, mut b) = pair();
-    let lent = Memory::lend(vec![0; 16384].into()).unwrap();
-    let shared = Shm::default().register(&lent, Rights::ALL).unwrap();
+    let borrowed = Memory::from_boxed(vec![0; 16384].into()).unwrap();
+    let shared = Shm::default().register(&borrowed, Rights::ALL).unwrap();
     let mut bytes = b.grant(&shared).unwrap().to_bytes();
     bytes[12..20].copy_from_slice(&(u64::MAX - 100).to_le_bytes());
     let window = a.import(&RemoteRegion::from_bytes(&bytes).unwrap()).unwrap();

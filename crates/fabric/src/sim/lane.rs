@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::end::{MAX_MESSAGE, MAX_PIECES};
 use super::fabric::Owner;
 use crate::error::{Error, Kind};
-use crate::lane::{Caps, Lane, LentPath};
+use crate::lane::{BorrowedPath, Caps, Lane};
 use crate::op::{Completion, Failure, Op};
 use crate::region::Region;
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
@@ -34,7 +34,7 @@ impl SimLane {
             receives: config.receives,
             inline: 0,
             peer_must_poll: false,
-            lent: LentPath::Direct,
+            borrowed: BorrowedPath::Direct,
             spins: true,
             naps: false,
             rdma: false,

@@ -18,7 +18,7 @@ use crate::error::{Error, Kind};
 /// Where connections come in.
 pub(super) enum Entrance {
     Listener(TcpListener),
-    Door(Expected),
+    Acceptor(Expected),
 }
 
 impl Entrance {
@@ -67,7 +67,7 @@ impl Entrance {
 
     fn let_in(&self, callers: &mut Vec<Caller>) {
         match self {
-            Entrance::Door(expected) => callers.extend(
+            Entrance::Acceptor(expected) => callers.extend(
                 expected
                     .take()
                     .into_iter()
@@ -96,7 +96,7 @@ impl Entrance {
                 Ok(address) => format!("accept on {address}"),
                 Err(_) => "accept".to_owned(),
             },
-            Entrance::Door(_) => "accept by the door".to_owned(),
+            Entrance::Acceptor(_) => "accept by the listener".to_owned(),
         };
         let fix = "see that the peer dials and that no firewall stands between";
         Error::new(Kind::Gone, call, "the peer did not come in time", fix)
@@ -107,7 +107,7 @@ impl AsFd for Entrance {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Entrance::Listener(listener) => listener.as_fd(),
-            Entrance::Door(expected) => expected.as_fd(),
+            Entrance::Acceptor(expected) => expected.as_fd(),
         }
     }
 }

@@ -42,7 +42,7 @@ impl Caller {
         Some(Caller { socket, said: [0; LONGEST], count: 0, stage: Stage::Hello })
     }
 
-    /// One whose hello was read at the door.
+    /// One whose hello was read at the listener.
     pub(super) fn with_hello(socket: TcpStream, hello: &[u8; HELLO]) -> Option<Self> {
         let mut caller = Self::new(socket)?;
         caller.said[..HELLO].copy_from_slice(hello);

@@ -1,4 +1,4 @@
-//! Connections that come by a door which lanes share with others.
+//! Connections that come by a listener which lanes share with others.
 
 use std::collections::HashMap;
 use std::net::TcpStream;
@@ -11,9 +11,9 @@ use super::MAX_STREAMS;
 use super::hello::{HELLO, id};
 use crate::error::{Error, Kind};
 
-/// Brings connections from a door to the halves that wait for them. Clones are the same.
+/// Brings connections from a listener to the halves that wait for them. Clones are the same.
 ///
-/// Whoever keeps the door reads the first [`HELLO`] bytes of a connection and not one more, sees by
+/// Whoever keeps the listener reads the first [`HELLO`] bytes of a connection and not one more, sees by
 /// [`MAGIC`](super::MAGIC) that they are a hello, and delivers both.
 #[derive(Clone, Default)]
 pub struct Callers {

@@ -35,12 +35,12 @@ impl TcpHalf {
         let id = random()?;
         let entrance = match (side, &config.callers) {
             (Side::Dial, _) => None,
-            (Side::Accept, Some(callers)) => Some(Entrance::Door(callers.expect(id)?)),
+            (Side::Accept, Some(callers)) => Some(Entrance::Acceptor(callers.expect(id)?)),
             (Side::Accept, None) => Some(Entrance::listen(config)?),
         };
         let way = match &entrance {
             None => Way::Dials,
-            Some(Entrance::Door(_)) => Way::Door,
+            Some(Entrance::Acceptor(_)) => Way::Acceptor,
             Some(Entrance::Listener(listener)) => Way::Listens(address(listener)?),
         };
         let streams = config.streams.clamp(1, MAX_STREAMS);
@@ -49,12 +49,12 @@ impl TcpHalf {
     }
 
     /// Where the peer is to be found.
-    fn door(&self, peer: &Offer) -> Result<SocketAddr, Error> {
+    fn acceptor(&self, peer: &Offer) -> Result<SocketAddr, Error> {
         match peer.way {
             Way::Listens(address) => Ok(address),
-            Way::Door | Way::Dials => self.config.door.ok_or_else(|| {
-                let why = "the peer is reached by a door, and where that is was not said";
-                refused(why, "give the address of the peer's door in `door`")
+            Way::Acceptor | Way::Dials => self.config.acceptor.ok_or_else(|| {
+                let why = "the peer is reached by a listener, and where that is was not said";
+                refused(why, "give the address of the peer's listener in `listener`")
             }),
         }
     }
@@ -71,7 +71,7 @@ impl Half for TcpHalf {
         let terms = Terms::new(&self.offer, &peer)?;
         let met = match &self.entrance {
             Some(entrance) => entrance.accept_all(&terms, deadline)?,
-            None => dial_all(self.door(&peer)?, &terms, deadline)?,
+            None => dial_all(self.acceptor(&peer)?, &terms, deadline)?,
         };
         let (mut plain, mut sealed) = (Vec::new(), Vec::new());
         for Met { socket, noise } in met {

@@ -10,7 +10,7 @@ use super::Config;
 use crate::alarm::Alarm;
 use crate::engine::{Engine, Stream};
 use crate::error::{Error, Kind};
-use crate::lane::{Caps, Lane, LentPath, number};
+use crate::lane::{BorrowedPath, Caps, Lane, number};
 use crate::op::{Completion, Failure, Op};
 use crate::region::Region;
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
@@ -152,7 +152,7 @@ const CAPS: Caps = Caps {
     receives: 4096,
     inline: 0,
     peer_must_poll: true,
-    lent: LentPath::Direct,
+    borrowed: BorrowedPath::Direct,
     spins: true,
     naps: false,
     rdma: false,

@@ -2,11 +2,11 @@
 //! out of the registered memory; see `engine`.
 
 mod accept;
+#[cfg(test)]
+mod acceptors;
 mod caller;
 mod callers;
 mod dial;
-#[cfg(test)]
-mod doors;
 mod half;
 mod hello;
 mod lane;
@@ -45,12 +45,12 @@ pub struct Config {
     /// The address that the accepting end listens on, at a port the system chooses. The peer must reach
     /// it; loopback unless told otherwise.
     pub address: IpAddr,
-    /// Where the accepting end gets its connections from, in place of a port of its own: from a door that
-    /// it shares with others. The dialling end must then know the [`door`](Config::door).
+    /// Where the accepting end gets its connections from, in place of a port of its own: from a listener that
+    /// it shares with others. The dialling end must then know the [`listener`](Config::listener).
     pub callers: Option<Callers>,
-    /// Where the dialling end finds the door of a peer that has [`callers`](Config::callers). Peers that
+    /// Where the dialling end finds the listener of a peer that has [`callers`](Config::callers). Peers that
     /// listen themselves say where.
-    pub door: Option<SocketAddr>,
+    pub acceptor: Option<SocketAddr>,
     /// Whether everything is encrypted: what is sent, and the proofs of who sends it. Both ends must want
     /// it, or neither. The keys come of the offers, which the caller must carry where nobody else reads them.
     /// It costs most of the speed of a fast network.
@@ -70,7 +70,7 @@ impl Default for Config {
         Config {
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             callers: None,
-            door: None,
+            acceptor: None,
             encrypt: false,
             streams: 1,
             patience: Duration::from_secs(2),

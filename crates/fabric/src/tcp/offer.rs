@@ -21,8 +21,8 @@ pub(super) struct Offer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Dials,
-    /// By a door that it shares with others; where that is, the dialling end knows.
-    Door,
+    /// By a listener that it shares with others; where that is, the dialling end knows.
+    Acceptor,
     Listens(SocketAddr),
 }
 
@@ -32,7 +32,7 @@ impl Offer {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let way = match self.way {
             Way::Dials => 0,
-            Way::Door => ACCEPTS | DOOR,
+            Way::Acceptor => ACCEPTS | ACCEPTOR,
             Way::Listens(_) => ACCEPTS,
         };
         let encrypted = if self.encrypted { ENCRYPTED } else { 0 };
@@ -72,7 +72,7 @@ impl Offer {
         }
         let way = match (flags & !ENCRYPTED, rest.len()) {
             (0, 0) => Way::Dials,
-            (both, 0) if both == ACCEPTS | DOOR => Way::Door,
+            (both, 0) if both == ACCEPTS | ACCEPTOR => Way::Acceptor,
             (ACCEPTS, 6) => {
                 Way::Listens(address(<[u8; 4]>::try_from(&rest[..4]).ok()?, &rest[4..])?)
             }
@@ -92,7 +92,7 @@ fn address(ip: impl Into<IpAddr>, port: &[u8]) -> Option<SocketAddr> {
 }
 
 const ACCEPTS: u8 = 1;
-const DOOR: u8 = 2;
+const ACCEPTOR: u8 = 2;
 const ENCRYPTED: u8 = 4;
 
 #[cfg(test)]
@@ -100,13 +100,13 @@ mod tests {
     use super::*;
 
     fn offer(way: Way) -> Offer {
-        let encrypted = way == Way::Door;
+        let encrypted = way == Way::Acceptor;
         Offer { streams: 3, way, encrypted, id: 1 << 99, token: 7 << 90 }
     }
 
     fn ways() -> [Way; 4] {
         let at = |address: &str| Way::Listens(address.parse().unwrap());
-        [Way::Dials, Way::Door, at("127.0.0.1:80"), at("[2001:db8::1]:65535")]
+        [Way::Dials, Way::Acceptor, at("127.0.0.1:80"), at("[2001:db8::1]:65535")]
     }
 
     #[test]
@@ -122,7 +122,7 @@ mod tests {
             for bad in [&good[..good.len() - 1], &[&good[..], &[1]].concat()] {
                 Offer::from_bytes(bad).expect_err("too short or too long");
             }
-            for (at, value) in [(1, 0), (1, MAX_STREAMS + 1), (2, good[2] ^ 128), (2, DOOR)] {
+            for (at, value) in [(1, 0), (1, MAX_STREAMS + 1), (2, good[2] ^ 128), (2, ACCEPTOR)] {
                 let mut bad = good.clone();
                 bad[at] = value;
                 Offer::from_bytes(&bad).expect_err("a number that cannot be");

@@ -30,8 +30,8 @@ pub(super) struct Met {
 impl Terms {
     pub(super) fn new(ours: &Offer, peers: &Offer) -> Result<Self, Error> {
         let (dials, accepts) = match (ours.way, peers.way) {
-            (Way::Dials, Way::Door | Way::Listens(_)) => (ours, peers),
-            (Way::Door | Way::Listens(_), Way::Dials) => (peers, ours),
+            (Way::Dials, Way::Acceptor | Way::Listens(_)) => (ours, peers),
+            (Way::Acceptor | Way::Listens(_), Way::Dials) => (peers, ours),
             _ => {
                 let why = "both ends dial, or both accept";
                 return Err(refused(why, "let one end dial and the other accept"));

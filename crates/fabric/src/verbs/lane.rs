@@ -22,7 +22,7 @@ use super::sends::Sends;
 use super::sleeper::Sleeper;
 use super::zero::zeroed;
 use crate::error::{Error, Kind};
-use crate::lane::{Caps, Lane, LentPath, number};
+use crate::lane::{BorrowedPath, Caps, Lane, number};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::over::Over;
 use crate::region::Region;
@@ -405,7 +405,7 @@ fn caps(rail: &Rail, qp: &Qp, datagram: Option<&Datagram>, max_message: u32) -> 
         receives: rail.sizes.recv_wr as usize,
         inline: qp.inline() as usize,
         peer_must_poll: false,
-        lent: LentPath::Direct,
+        borrowed: BorrowedPath::Direct,
         spins: !rail.config.use_event_channel,
         naps: false,
         rdma: true,

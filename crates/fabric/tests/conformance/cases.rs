@@ -331,11 +331,11 @@ pub(crate) fn memory_in_flight_outlives_its_owners_handles(mut pair: Pair) {
     assert_eq!(region.slice(..).to_vec(), data);
 }
 
-pub(crate) fn lent_memory_is_moved_too(mut pair: Pair) {
+pub(crate) fn borrowed_memory_is_moved_too(mut pair: Pair) {
     let data = bytes(100_001, 4);
-    let lent = Memory::lend(data.clone().into_boxed_slice()).expect("lent");
-    let from = pair.a.fabric.register(&lent, Rights::NONE).expect("registered");
-    let room = Memory::lend(vec![0; 100_009].into_boxed_slice()).expect("lent");
+    let borrowed = Memory::from_boxed(data.clone().into_boxed_slice()).expect("borrowed");
+    let from = pair.a.fabric.register(&borrowed, Rights::NONE).expect("registered");
+    let room = Memory::from_boxed(vec![0; 100_009].into_boxed_slice()).expect("borrowed");
     let region = pair.b.fabric.register(&room, Rights::ALL).expect("registered");
     let remote = pair.b.lane.grant(&region).expect("granted");
     let window = pair.a.lane.import(&remote).expect("imported");
@@ -346,5 +346,5 @@ pub(crate) fn lent_memory_is_moved_too(mut pair: Pair) {
     assert_eq!(into.slice(..).to_vec(), region.slice(..).to_vec());
     drop((from, region, window));
     pair.turn();
-    assert_eq!(*lent.take_back().expect("nobody else has it"), data);
+    assert_eq!(*borrowed.into_boxed().expect("nobody else has it"), data);
 }

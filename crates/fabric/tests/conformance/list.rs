@@ -17,7 +17,7 @@ macro_rules! reliable_lane {
             pieces_are_gathered_and_scattered_in_order
             numbers_are_added_and_swapped_as_one_step
             memory_in_flight_outlives_its_owners_handles
-            lent_memory_is_moved_too
+            borrowed_memory_is_moved_too
         }
         each_case! { refusals, $make;
             a_number_across_words_is_refused

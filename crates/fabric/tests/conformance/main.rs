@@ -46,8 +46,8 @@ mod tcp_encrypted {
     reliable_lane!(crate::tcp(fabric::tcp::Config { encrypt: true, ..Default::default() }));
 }
 
-mod tcp_two_streams_by_a_door {
-    reliable_lane!(crate::tcp(crate::by_a_door()));
+mod tcp_two_streams_by_a_acceptor {
+    reliable_lane!(crate::tcp(crate::by_a_acceptor()));
 }
 
 #[cfg(feature = "external-tests")]
@@ -83,10 +83,10 @@ fn tcp(config: tcp::Config) -> Pair {
     Pair::connect(fabric.clone(), fabric)
 }
 
-/// A door that lets in lanes alone, as long as the process lives.
-fn by_a_door() -> tcp::Config {
+/// A listener that lets in lanes alone, as long as the process lives.
+fn by_a_acceptor() -> tcp::Config {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let door = listener.local_addr().ok();
+    let acceptor = listener.local_addr().ok();
     let callers = tcp::Callers::default();
     let delivered = callers.clone();
     std::thread::spawn(move || {
@@ -97,7 +97,7 @@ fn by_a_door() -> tcp::Config {
             }
         }
     });
-    tcp::Config { streams: 2, callers: Some(callers), door, ..tcp::Config::default() }
+    tcp::Config { streams: 2, callers: Some(callers), acceptor, ..tcp::Config::default() }
 }
 
 fn shm() -> Pair {

@@ -138,8 +138,8 @@ pub(crate) fn a_closed_lane_gives_everything_back(mut pair: Pair) {
 
 pub(crate) fn a_lane_dropped_with_operations_in_flight_lets_go_of_memory(mut pair: Pair) {
     let (region, window) = pair.shared(1 << 20, Rights::ALL);
-    let lent = Memory::lend(bytes(1 << 20, 1).into_boxed_slice()).expect("lent");
-    let from = pair.a.fabric.register(&lent, Rights::NONE).expect("registered");
+    let borrowed = Memory::from_boxed(bytes(1 << 20, 1).into_boxed_slice()).expect("borrowed");
+    let from = pair.a.fabric.register(&borrowed, Rights::NONE).expect("registered");
     let room = pair.a.region(8, Rights::NONE);
     pair.a.post(Op::receive(0, room.slice(..)));
     for n in 0..8 {
@@ -149,7 +149,7 @@ pub(crate) fn a_lane_dropped_with_operations_in_flight_lets_go_of_memory(mut pai
     drop(std::mem::replace(&mut pair.a.lane, other));
     pair.a.done().clear();
     drop((from, window));
-    lent.take_back().expect("nobody holds it any more");
+    borrowed.into_boxed().expect("nobody holds it any more");
     // The other end goes on until it notices, and its memory is its own.
     pair.turn();
     region.memory().store(0, 5);

@@ -91,7 +91,7 @@ fn a_region_that_is_gone_and_a_place_beyond_its_end_are_refused() {
     for beyond in [false, true] {
         let mut pair = Pair::new(Config::default());
         let Pair { near, far } = &mut pair;
-        let memory = Memory::lend(vec![0; 4096].into()).unwrap();
+        let memory = Memory::from_boxed(vec![0; 4096].into()).unwrap();
         let granted = far.domain.register(&memory, Rights::ALL).unwrap();
         let window = import(&mut *near.lane, &mut *far.lane, &granted);
         let place = if beyond { window.at(4089) } else { window.at(0) };
@@ -100,7 +100,7 @@ fn a_region_that_is_gone_and_a_place_beyond_its_end_are_refused() {
         pair.run(1, 0);
         assert_eq!(pair.near.outcomes(), [(1, Err(Failure::Access))]);
         drop(kept);
-        memory.take_back().expect("nobody holds it");
+        memory.into_boxed().expect("nobody holds it");
     }
 }
 
@@ -119,9 +119,9 @@ fn a_closed_lane_gives_everything_back() {
     pair.far.is_dead();
 }
 
-/// Memory that was lent, as ten writes.
-fn lent_writes(near: &End) -> (Memory, Vec<Op>) {
-    let memory = Memory::lend(vec![1; SIZE].into()).unwrap();
+/// Memory that the caller owns, as ten writes.
+fn borrowed_writes(near: &End) -> (Memory, Vec<Op>) {
+    let memory = Memory::from_boxed(vec![1; SIZE].into()).unwrap();
     let region = near.domain.register(&memory, Rights::NONE).unwrap();
     let write = |token| Op::write(token, region.slice(0..20_000), near.window.at(0));
     (memory, (0..10).map(write).collect())
@@ -131,7 +131,7 @@ fn lent_writes(near: &End) -> (Memory, Vec<Op>) {
 fn a_cut_wire_ends_the_lane_and_gives_the_memory_back() {
     let mut pair = Pair::new(Config::default());
     let Pair { near, .. } = &mut pair;
-    let (memory, writes) = lent_writes(near);
+    let (memory, writes) = borrowed_writes(near);
     wire("cut 0");
     near.post(writes);
     near.lane.arm();
@@ -146,7 +146,7 @@ fn a_cut_wire_ends_the_lane_and_gives_the_memory_back() {
     let is_cut = matches!(outcomes[0], (0, Err(Failure::PeerGone | Failure::Local)));
     assert!(is_cut, "{outcomes:?}");
     assert!(outcomes[1..].iter().all(|(_, outcome)| *outcome == FLUSHED), "{outcomes:?}");
-    memory.take_back().expect("nobody holds it");
+    memory.into_boxed().expect("nobody holds it");
     near.is_dead();
 }
 
@@ -154,14 +154,14 @@ fn a_cut_wire_ends_the_lane_and_gives_the_memory_back() {
 fn a_dropped_lane_gives_its_memory_back() {
     let pair = Pair::new(Config::default());
     let Pair { mut near, far } = pair;
-    let (memory, writes) = lent_writes(&near);
+    let (memory, writes) = borrowed_writes(&near);
     let receive = near.domain.register(&memory, Rights::NONE).unwrap();
     wire("loss 0 100%");
     near.post(writes);
     near.post([Op::receive(11, receive.slice(..))]);
     drop((receive, near));
     wire("repair 0");
-    memory.take_back().expect("nobody holds it");
+    memory.into_boxed().expect("nobody holds it");
     drop(far);
 }
 
@@ -219,7 +219,7 @@ fn a_device_that_is_unplugged_ends_its_lanes() {
     let before = in_use();
     let mut pair = Pair::between("rxe_u0", "rxe_u1", &Config::default());
     let Pair { near, far } = &mut pair;
-    let (memory, writes) = lent_writes(near);
+    let (memory, writes) = borrowed_writes(near);
     far.post([Op::receive(1, far.region.slice(0..100))]);
     near.post([Op::receive(50, near.region.slice(0..100))]);
     shell("tc qdisc add dev u0 root netem loss 100%");
@@ -233,7 +233,7 @@ fn a_device_that_is_unplugged_ends_its_lanes() {
     }
     let outcomes = near.outcomes();
     assert!(outcomes.iter().all(|(_, outcome)| outcome.is_err()), "{outcomes:?}");
-    memory.take_back().expect("nobody holds it");
+    memory.into_boxed().expect("nobody holds it");
     near.is_dead();
     while near.domain.is_broken().as_deref() != Some("rxe_u0 is gone from this machine") {
         assert!(begun.elapsed() < LIMIT, "{:?}", near.domain.is_broken());

@@ -1,6 +1,6 @@
 //! Manifests for Kubernetes and OpenShift, made from what was found on a node.
 //!
-//! Names are parsed at the door ([`Name`], [`Image`], [`Resource`]), so that no manifest can say what nobody meant.
+//! Names are parsed at the listener ([`Name`], [`Image`], [`Resource`]), so that no manifest can say what nobody meant.
 //! Each kind of object is a function that gives a [`Manifest`]; what a person must know stands above it as a
 //! comment. Nothing here talks to a cluster.
 //!

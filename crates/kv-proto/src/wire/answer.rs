@@ -1,6 +1,6 @@
 //! One answer: 48 bytes, in the order of the requests; the bytes asked for stand behind them all.
 
-use super::{Nonsense, Reader};
+use super::{ProtocolError, Reader};
 
 /// What the store answers to one request. Which fields mean something depends on the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Answer {
     pub replaced: bool,
     /// CRC32C of the bytes written, where it was asked for.
     pub checksum: Option<u32>,
-    /// How many bytes the store wrote: behind the answers, or where the request said. Of a value that is lent: how
+    /// How many bytes the store wrote: behind the answers, or where the request said. Of a value that is read in place: how
     /// many there are to be read.
     pub written: u64,
     /// The whole value's length. [`Status::Full`]: how much is free. [`Status::TooLong`]: the most there may be.
@@ -20,11 +20,11 @@ pub struct Answer {
     pub version: u64,
     /// In how many milliseconds it expires, if it does.
     pub expires_in: Option<u64>,
-    /// A cursor or a staged value, if not 0; of a listing, where to go on. Of a value that is lent, where in the
+    /// A cursor or a staged value, if not 0; of a listing, where to go on. Of a value that is read in place, where in the
     /// store's pool it begins.
     pub handle: u64,
-    /// The value was not written: it is lent until its batch is [taken](super::Board::TAKEN).
-    pub lent: bool,
+    /// The value was not written: it stays pinned until its batch is [taken](super::ControlBlock::TAKEN).
+    pub in_place: bool,
 }
 
 /// How a request went.
@@ -53,7 +53,7 @@ pub enum Status {
     /// A write of this number is so old that its answer was forgotten.
     Forgotten = 10,
     /// A write of this number is in flight.
-    InFlight = 11,
+    InBatch = 11,
     /// The client's memory could not be read.
     Unreadable = 12,
     /// Not allowed.
@@ -87,7 +87,7 @@ impl Status {
         Status::NoHandle,
         Status::TooManyHandles,
         Status::Forgotten,
-        Status::InFlight,
+        Status::InBatch,
         Status::Unreadable,
         Status::Denied,
         Status::Incomplete,
@@ -115,7 +115,7 @@ impl Answer {
             version: 0,
             expires_in: None,
             handle: 0,
-            lent: false,
+            in_place: false,
         }
     }
 
@@ -125,7 +125,7 @@ impl Answer {
         let flags = u8::from(self.replaced)
             | u8::from(self.checksum.is_some()) << 1
             | u8::from(self.expires_in.is_some()) << 2
-            | u8::from(self.lent) << 3;
+            | u8::from(self.in_place) << 3;
         let mut bytes = [0; Self::LENGTH];
         bytes[0] = self.status as u8;
         bytes[1] = flags;
@@ -140,7 +140,7 @@ impl Answer {
 
     /// From the store's bytes.
     #[inline]
-    pub fn parse(bytes: &[u8]) -> Result<Self, Nonsense> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, ProtocolError> {
         let mut reader = Reader { bytes };
         let [status, flags, zero, also_zero] = reader.array()?;
         let status = *Status::ALL.get(usize::from(status)).ok_or("an answer of no known kind")?;
@@ -160,7 +160,7 @@ impl Answer {
             version,
             expires_in: (flags & 4 != 0).then_some(expires_in),
             handle,
-            lent: flags & 8 != 0,
+            in_place: flags & 8 != 0,
         })
     }
 }
@@ -183,7 +183,7 @@ mod tests {
                     version: 2,
                     expires_in: (flags & 4 != 0).then_some(0),
                     handle: 3,
-                    lent: flags & 8 != 0,
+                    in_place: flags & 8 != 0,
                 };
                 assert_eq!(Answer::parse(&answer.to_bytes()), Ok(answer));
             }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn protocol_error_is_refused() {
         let good = Answer::new(Status::Ok).to_bytes();
         for (at, value) in [(0, 21), (1, 16), (2, 1), (3, 1)] {
             let mut bad = good;

@@ -1,7 +1,7 @@
 //! What a client sends once it is welcome.
 
 use super::request::Request;
-use super::{Answer, Nonsense, Parts, REGION, Reader};
+use super::{Answer, Parts, ProtocolError, REGION, Reader};
 
 /// A message of a client's.
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub enum Message<'m> {
     Batch(Batch<'m>),
     /// More memory for values.
     Grant(Grant),
-    /// A note was left on the board while the store may not have watched.
+    /// A slot was left on the control block while the store may not have watched.
     Look,
     /// Memory that the store shall not use any more.
     Forget {
@@ -22,7 +22,7 @@ pub enum Message<'m> {
 /// Memory of a client's under a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
-    /// What requests call it; 0 is the landing.
+    /// What requests call it; 0 is the receive buffer.
     pub number: u32,
     /// As the fabric has it.
     pub region: [u8; REGION],
@@ -40,13 +40,13 @@ pub struct Batch<'m> {
 /// What stands before the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchHead {
-    /// Whether values may be lent instead of written: the client reads the store's pool where it lies.
-    pub borrows: bool,
+    /// Whether values may be read in place instead of written: the client reads the store's pool where it lies.
+    pub in_place: bool,
     /// How many requests follow, at least one.
     pub count: u16,
     /// Its name, see [`Parts`].
     pub tag: u32,
-    /// Where in the landing the answers go.
+    /// Where in the receive buffer the answers go.
     pub at: u64,
     /// How many bytes there are for answers and what stands behind them.
     pub room: u64,
@@ -59,7 +59,7 @@ impl BatchHead {
     /// As bytes.
     pub fn to_bytes(&self) -> [u8; Self::LENGTH] {
         let mut bytes = [0; Self::LENGTH];
-        bytes[..2].copy_from_slice(&[1, u8::from(self.borrows)]);
+        bytes[..2].copy_from_slice(&[1, u8::from(self.in_place)]);
         bytes[2..4].copy_from_slice(&self.count.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.tag.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.at.to_le_bytes());
@@ -91,11 +91,11 @@ impl<'m> Message<'m> {
 
     /// From a client's message. A batch's requests are looked at one by one, by going through it.
     #[inline]
-    pub fn parse(message: &'m [u8]) -> Result<Self, Nonsense> {
+    pub fn parse(message: &'m [u8]) -> Result<Self, ProtocolError> {
         let mut reader = Reader { bytes: message };
-        let [kind, borrows] = reader.array()?;
+        let [kind, in_place] = reader.array()?;
         let count = reader.u16()?;
-        if borrows > u8::from(kind == 1) || (count == 0) != (kind != 1) {
+        if in_place > u8::from(kind == 1) || (count == 0) != (kind != 1) {
             return Err("a message of no known kind");
         }
         match kind {
@@ -104,7 +104,7 @@ impl<'m> Message<'m> {
                 if tag >= Parts::TAGS || room < u64::from(count) * Answer::LENGTH as u64 {
                     return Err("a batch with no room for its answers");
                 }
-                let head = BatchHead { borrows: borrows == 1, count, tag, at, room };
+                let head = BatchHead { in_place: in_place == 1, count, tag, at, room };
                 Ok(Message::Batch(Batch { head, reader, left: count }))
             }
             2 => {
@@ -127,7 +127,7 @@ impl<'m> Message<'m> {
 }
 
 impl<'m> Iterator for Batch<'m> {
-    type Item = Result<Request<'m>, Nonsense>;
+    type Item = Result<Request<'m>, ProtocolError>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
@@ -152,7 +152,7 @@ mod tests {
 
     fn batch(requests: &[Request<'_>]) -> Vec<u8> {
         let head = BatchHead {
-            borrows: true,
+            in_place: true,
             count: requests.len() as u16,
             tag: 5,
             at: 64,
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_batch_without_room_is_refused() {
-        let mut head = BatchHead { borrows: false, count: 2, tag: 0, at: 0, room: 95 };
+        let mut head = BatchHead { in_place: false, count: 2, tag: 0, at: 0, room: 95 };
         Message::parse(&head.to_bytes()).expect_err("no room");
         (head.room, head.tag) = (96, Parts::TAGS);
         Message::parse(&head.to_bytes()).expect_err("no such tag");

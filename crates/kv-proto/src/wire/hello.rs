@@ -1,6 +1,6 @@
 //! The first words on a link.
 
-use super::{Nonsense, Reader, VERSION};
+use super::{ProtocolError, Reader, VERSION};
 
 /// How long a granted region is as bytes: the fabric's, which this crate only passes on.
 pub const REGION: usize = 36;
@@ -14,9 +14,9 @@ pub enum Opening {
         /// The session to go on with; none: a new one.
         session: Option<[u8; 16]>,
         /// Memory for answers, granted for writing and reading: region 0.
-        landing: [u8; REGION],
-        /// Whether it begins with a [`Board`](super::Board).
-        board: bool,
+        receive_buffer: [u8; REGION],
+        /// Whether it begins with a [`ControlBlock`](super::ControlBlock).
+        control_block: bool,
     },
     /// To measure the link.
     Measure,
@@ -42,30 +42,34 @@ impl Opening {
             Opening::Measure => Service::Measure,
         };
         let mut bytes = MAGIC.to_vec();
-        let board = matches!(self, Opening::Store { board: true, .. });
-        bytes.extend([VERSION, service as u8, u8::from(board), 0]);
-        if let Opening::Store { session, landing, .. } = self {
+        let control_block = matches!(self, Opening::Store { control_block: true, .. });
+        bytes.extend([VERSION, service as u8, u8::from(control_block), 0]);
+        if let Opening::Store { session, receive_buffer, .. } = self {
             bytes.extend(session.unwrap_or_default());
-            bytes.extend(landing);
+            bytes.extend(receive_buffer);
         }
         bytes
     }
 
     /// From a caller's first message.
-    pub fn parse(message: &[u8]) -> Result<Self, Nonsense> {
+    pub fn parse(message: &[u8]) -> Result<Self, ProtocolError> {
         let mut reader = Reader { bytes: message };
-        let [version, service, board, zero] = opened(&mut reader)?;
+        let [version, service, control_block, zero] = opened(&mut reader)?;
         if version != VERSION {
             return Err("it is of another version: run the same at both ends");
         }
-        if zero != 0 || board > u8::from(service == 1) {
+        if zero != 0 || control_block > u8::from(service == 1) {
             return Err("it has flags that this version does not know");
         }
         let opening = match service {
             1 => {
                 let session: [u8; 16] = reader.array()?;
                 let session = (session != [0; 16]).then_some(session);
-                Opening::Store { session, landing: reader.array()?, board: board == 1 }
+                Opening::Store {
+                    session,
+                    receive_buffer: reader.array()?,
+                    control_block: control_block == 1,
+                }
             }
             2 => Opening::Measure,
             _ => return Err("it asks for a service that this version does not have"),
@@ -75,7 +79,7 @@ impl Opening {
     }
 }
 
-fn opened(reader: &mut Reader<'_>) -> Result<[u8; 4], Nonsense> {
+fn opened(reader: &mut Reader<'_>) -> Result<[u8; 4], ProtocolError> {
     if reader.array()? != MAGIC {
         return Err("it is not the first message of a client of ours");
     }
@@ -106,7 +110,7 @@ pub struct Limits {
     pub requests: u16,
     /// The most batches in flight.
     pub batches: u16,
-    /// The most regions granted, the landing apart.
+    /// The most regions granted, the receive buffer apart.
     pub regions: u16,
     /// The longest value.
     pub value: u64,
@@ -141,7 +145,7 @@ impl Welcome {
     }
 
     /// From the store's first message.
-    pub fn parse(message: &[u8]) -> Result<Self, Nonsense> {
+    pub fn parse(message: &[u8]) -> Result<Self, ProtocolError> {
         let mut reader = Reader { bytes: message };
         let [version, service, resumed, lends] = opened(&mut reader)?;
         if version != VERSION {
@@ -183,10 +187,10 @@ mod tests {
 
     #[test]
     fn openings_come_back() {
-        let landing = [7; REGION];
+        let receive_buffer = [7; REGION];
         for opening in [
-            Opening::Store { session: None, landing, board: false },
-            Opening::Store { session: Some([9; 16]), landing, board: true },
+            Opening::Store { session: None, receive_buffer, control_block: false },
+            Opening::Store { session: Some([9; 16]), receive_buffer, control_block: true },
             Opening::Measure,
         ] {
             let bytes = opening.to_bytes();
@@ -231,6 +235,6 @@ mod tests {
         let mut bad =
             Welcome { epoch: 5, session: [3; 16], resumed: true, limits, pool: None }.to_bytes();
         bad[Welcome::LENGTH - 1] = 1;
-        Welcome::parse(&bad).expect_err("a pool that is not lent");
+        Welcome::parse(&bad).expect_err("a pool that is not readable");
     }
 }

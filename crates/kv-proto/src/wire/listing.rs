@@ -1,6 +1,6 @@
 //! What a listing writes behind the answers: keys with what is known of their values.
 
-use super::{Nonsense, Reader};
+use super::{ProtocolError, Reader};
 
 /// One key of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl<'m> Entries<'m> {
 }
 
 impl<'m> Iterator for Entries<'m> {
-    type Item = Result<Entry<'m>, Nonsense>;
+    type Item = Result<Entry<'m>, ProtocolError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.reader.is_empty() {

@@ -20,14 +20,14 @@ mod request;
 
 pub use answer::{Answer, Status};
 pub use batch::{Batch, BatchHead, Grant, Message};
-pub use control_block::{Board, Note};
+pub use control_block::{ControlBlock, RequestSlot};
 pub use hello::{Limits, Opening, REGION, Service, Welcome};
 pub use listing::{Entries, Entry};
 pub use parts::Parts;
 pub use request::{Place, Request, Source};
 
 /// Why a message is none of ours: words for a log.
-pub type Nonsense = &'static str;
+pub type ProtocolError = &'static str;
 
 /// The version of all of it; both ends must agree.
 pub const VERSION: u8 = 1;
@@ -40,35 +40,35 @@ struct Reader<'m> {
 
 impl<'m> Reader<'m> {
     #[inline]
-    fn take(&mut self, count: usize) -> Result<&'m [u8], Nonsense> {
+    fn take(&mut self, count: usize) -> Result<&'m [u8], ProtocolError> {
         let (taken, rest) = self.bytes.split_at_checked(count).ok_or("it is cut short")?;
         self.bytes = rest;
         Ok(taken)
     }
 
     #[inline]
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Nonsense> {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], ProtocolError> {
         let (taken, rest) = self.bytes.split_first_chunk().ok_or("it is cut short")?;
         self.bytes = rest;
         Ok(*taken)
     }
 
     #[inline]
-    fn u16(&mut self) -> Result<u16, Nonsense> {
+    fn u16(&mut self) -> Result<u16, ProtocolError> {
         self.array().map(u16::from_le_bytes)
     }
 
     #[inline]
-    fn u32(&mut self) -> Result<u32, Nonsense> {
+    fn u32(&mut self) -> Result<u32, ProtocolError> {
         self.array().map(u32::from_le_bytes)
     }
 
     #[inline]
-    fn u64(&mut self) -> Result<u64, Nonsense> {
+    fn u64(&mut self) -> Result<u64, ProtocolError> {
         self.array().map(u64::from_le_bytes)
     }
 
-    fn end(self) -> Result<(), Nonsense> {
+    fn end(self) -> Result<(), ProtocolError> {
         if self.bytes.is_empty() { Ok(()) } else { Err("it goes on after its end") }
     }
 }

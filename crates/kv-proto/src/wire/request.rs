@@ -1,6 +1,6 @@
 //! One request: 64 bytes, then its key, then a value that rides along.
 
-use super::{Nonsense, Reader};
+use super::{ProtocolError, Reader};
 use crate::Condition;
 
 /// What a client asks for.
@@ -198,7 +198,7 @@ impl<'m> Request<'m> {
     }
 
     /// The next one of a batch.
-    pub(super) fn parse(reader: &mut Reader<'m>) -> Result<Self, Nonsense> {
+    pub(super) fn parse(reader: &mut Reader<'m>) -> Result<Self, ProtocolError> {
         let head = Head::parse(reader.array()?);
         let key = reader.take(head.key.into())?;
         let place = match head.flag(APART) {
@@ -343,7 +343,7 @@ impl Head {
     }
 
     #[inline]
-    fn source<'m>(&self, reader: &mut Reader<'m>) -> Result<Source<'m>, Nonsense> {
+    fn source<'m>(&self, reader: &mut Reader<'m>) -> Result<Source<'m>, ProtocolError> {
         if self.flag(APART) {
             return Ok(Source::Apart { region: self.region, at: self.at });
         }
@@ -357,7 +357,7 @@ impl Head {
     }
 
     #[inline]
-    fn condition(&self) -> Result<Condition, Nonsense> {
+    fn condition(&self) -> Result<Condition, ProtocolError> {
         match (self.flag(IF_ABSENT), self.flag(IF_VERSION)) {
             (false, false) => Ok(Condition::Always),
             (true, false) => Ok(Condition::IfAbsent),
@@ -368,7 +368,7 @@ impl Head {
 
     /// Refuses fields and flags that the request has no use for.
     #[inline]
-    fn only(&self, used: u16) -> Result<(), Nonsense> {
+    fn only(&self, used: u16) -> Result<(), ProtocolError> {
         let has = |field: u16, filled: bool| if filled { field } else { 0 };
         let apart = self.flag(APART);
         let filled = has(KEY, self.key != 0)
@@ -504,7 +504,7 @@ pub(super) mod tests {
         ]
     }
 
-    fn parse(bytes: &[u8]) -> Result<Request<'_>, Nonsense> {
+    fn parse(bytes: &[u8]) -> Result<Request<'_>, ProtocolError> {
         let mut reader = Reader { bytes };
         let request = Request::parse(&mut reader)?;
         reader.end()?;

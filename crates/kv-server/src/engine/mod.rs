@@ -1,4 +1,4 @@
-//! The store with its bytes and its clock: what every door to it uses, whatever comes in by it.
+//! The store with its bytes and its clock: what every listener to it uses, whatever comes in by it.
 
 pub(crate) mod journal;
 pub(crate) mod outcome;
@@ -16,8 +16,8 @@ use kv_store::{Facts, Moment, NoRoom, Pinned, Ranges, Reservation, Store, WhenFu
 use access::Access;
 pub use journal::JournalCounts;
 use journal::{Journal, Opened};
-pub use quota::Budget;
 use quota::Claim;
+pub use quota::Quota;
 pub use session::{Session, SessionId, Sessions, Turn};
 
 /// What a store is made of.
@@ -49,7 +49,7 @@ pub struct Engine {
     idle: Duration,
     began: Instant,
     epoch: u64,
-    budget: Arc<Budget>,
+    quota: Arc<Quota>,
     pub(crate) sessions: Sessions,
     access: Arc<Access>,
     /// What was done, by kind; see [`Engine::counts`].
@@ -59,7 +59,7 @@ pub struct Engine {
     journal: OnceLock<Journal>,
 }
 
-/// What the doors have done.
+/// What the listeners have done.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Batches answered on links.
@@ -69,11 +69,11 @@ pub struct Counts {
     /// Bytes of values that went out.
     pub bytes_out: AtomicU64,
     /// Values that clients on this host read where they lie.
-    pub lent: AtomicU64,
+    pub zero_copy_reads: AtomicU64,
     /// Bytes of values that came in.
     pub bytes_in: AtomicU64,
     /// Clients that sent what no client of ours sends.
-    pub nonsense: AtomicU64,
+    pub protocol_errors: AtomicU64,
     /// Cursors and staged values that stood unused for too long.
     pub idled: AtomicU64,
     /// Batches that came when the store was about to end.
@@ -129,7 +129,7 @@ impl Engine {
             seed,
         });
         let max_in_flight = settings.max_in_flight.unwrap_or(settings.memory as u64 / 2);
-        let budget = Arc::new(Budget::new(max_in_flight));
+        let quota = Arc::new(Quota::new(max_in_flight));
         let engine = Arc::new(Engine {
             store,
             max_value: settings.max_value.unwrap_or(u64::MAX).min(settings.memory as u64),
@@ -137,7 +137,7 @@ impl Engine {
             idle: settings.idle,
             began: Instant::now(),
             epoch,
-            budget,
+            quota,
             sessions: Sessions::default(),
             access,
             counts: Counts::default(),
@@ -206,8 +206,8 @@ impl Engine {
     }
 
     /// What is on its way in, and how much of it there may be.
-    pub fn budget(&self) -> &Arc<Budget> {
-        &self.budget
+    pub fn quota(&self) -> &Arc<Quota> {
+        &self.quota
     }
 
     /// How long a cursor or a staged value may stand unused.
@@ -215,7 +215,7 @@ impl Engine {
         self.idle
     }
 
-    /// What the doors have done.
+    /// What the listeners have done.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }

@@ -1,4 +1,4 @@
-//! Writes, and what came of them: answers that a session can remember, whatever door they came in by.
+//! Writes, and what came of them: answers that a session can remember, whatever listener they came in by.
 
 use std::sync::Arc;
 

@@ -1,16 +1,16 @@
 //! How much may be on its way in: room that was reserved and is not yet a key's value, whether its bytes are
 //! being fetched or its pieces are still to come.
 //!
-//! All clients have one budget, and each at most half of it: so much is counted for a value that is longer. Who has
+//! All clients have one quota, and each at most half of it: so much is counted for a value that is longer. Who has
 //! nothing on its way may begin one value of any length where there is room, and a short one, of up to a
-//! sixteenth of the budget, whatever others have. So no client that stands still keeps others from writing.
+//! sixteenth of the quota, whatever others have. So no client that stands still keeps others from writing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What all clients together may have on its way.
 #[derive(Debug)]
-pub struct Budget {
+pub struct Quota {
     most: u64,
     used: AtomicU64,
     refused: AtomicU64,
@@ -19,7 +19,7 @@ pub struct Budget {
 /// One client's part.
 #[derive(Debug)]
 pub(crate) struct Share {
-    budget: Arc<Budget>,
+    quota: Arc<Quota>,
     used: AtomicU64,
 }
 
@@ -30,9 +30,9 @@ pub(crate) struct Claim {
     counted: u64,
 }
 
-impl Budget {
+impl Quota {
     pub(crate) fn new(most: u64) -> Self {
-        Budget { most, used: AtomicU64::new(0), refused: AtomicU64::new(0) }
+        Quota { most, used: AtomicU64::new(0), refused: AtomicU64::new(0) }
     }
 
     /// How many bytes may be on their way at once.
@@ -52,27 +52,27 @@ impl Budget {
 
     /// A part for a client.
     pub(crate) fn share(self: &Arc<Self>) -> Arc<Share> {
-        Arc::new(Share { budget: self.clone(), used: AtomicU64::new(0) })
+        Arc::new(Share { quota: self.clone(), used: AtomicU64::new(0) })
     }
 }
 
 impl Share {
     /// Takes so many bytes; `None`: not now.
     pub(crate) fn claim(self: &Arc<Self>, bytes: u64) -> Option<Claim> {
-        let budget = &*self.budget;
-        let half = (budget.most / 2).max(1);
+        let quota = &*self.quota;
+        let half = (quota.most / 2).max(1);
         let counted = bytes.min(half);
         let before = add(&self.used, counted, |before| before == 0 || before + counted <= half);
         let claimed = before.is_some_and(|before| {
-            let short = before == 0 && bytes <= budget.most / 16;
-            let all = add(&budget.used, counted, |used| short || used + counted <= budget.most);
+            let short = before == 0 && bytes <= quota.most / 16;
+            let all = add(&quota.used, counted, |used| short || used + counted <= quota.most);
             if all.is_none() {
                 self.used.fetch_sub(counted, Relaxed);
             }
             all.is_some()
         });
         if !claimed {
-            budget.refused.fetch_add(1, Relaxed);
+            quota.refused.fetch_add(1, Relaxed);
         }
         claimed.then(|| Claim { share: self.clone(), counted })
     }
@@ -81,7 +81,7 @@ impl Share {
 impl Drop for Claim {
     fn drop(&mut self) {
         self.share.used.fetch_sub(self.counted, Relaxed);
-        self.share.budget.used.fetch_sub(self.counted, Relaxed);
+        self.share.quota.used.fetch_sub(self.counted, Relaxed);
     }
 }
 
@@ -96,34 +96,34 @@ mod tests {
 
     #[test]
     fn one_client_has_half_and_all_have_all() {
-        let budget = Arc::new(Budget::new(100));
-        let [one, two, three] = [0; 3].map(|_| budget.share());
+        let quota = Arc::new(Quota::new(100));
+        let [one, two, three] = [0; 3].map(|_| quota.share());
         let first = one.claim(30).unwrap();
         assert!(one.claim(21).is_none(), "more than half");
         let _second = one.claim(20).unwrap();
         let _third = two.claim(50).unwrap();
         assert!(three.claim(7).is_none(), "more than all");
-        assert_eq!((budget.used(), budget.refused()), (100, 2));
+        assert_eq!((quota.used(), quota.refused()), (100, 2));
         drop(first);
         let _fourth = three.claim(30).unwrap();
-        assert_eq!(budget.used(), 100);
+        assert_eq!(quota.used(), 100);
     }
 
     #[test]
     fn who_has_nothing_may_begin_one_of_any_length() {
-        let budget = Arc::new(Budget::new(100));
-        let share = budget.share();
+        let quota = Arc::new(Quota::new(100));
+        let share = quota.share();
         let long = share.claim(u64::MAX).unwrap();
         assert!(share.claim(1).is_none());
         drop(long);
         assert!(share.claim(60).is_some(), "alone, also more than half");
-        assert_eq!(budget.used(), 0);
+        assert_eq!(quota.used(), 0);
     }
 
     #[test]
     fn others_write_on_beside_who_stands_still() {
-        let budget = Arc::new(Budget::new(160));
-        let [one, two, three] = [0; 3].map(|_| budget.share());
+        let quota = Arc::new(Quota::new(160));
+        let [one, two, three] = [0; 3].map(|_| quota.share());
         let _long = one.claim(1000).unwrap();
         let moderate = two.claim(80).unwrap();
         assert!(three.claim(11).is_none(), "two have all of it");

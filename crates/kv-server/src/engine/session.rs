@@ -11,7 +11,7 @@ use crate::engine::random;
 /// A session's name: whoever knows it, and has the same identity, may go on with it.
 pub type SessionId = [u8; 16];
 
-/// All sessions of one door.
+/// All sessions of one listener.
 #[derive(Debug)]
 pub struct Sessions {
     known: Mutex<HashMap<SessionId, Arc<Session>>>,
@@ -47,7 +47,7 @@ struct Writes {
 
 #[derive(Debug, Clone, Copy)]
 enum Write {
-    InFlight,
+    InBatch,
     Done(Answer),
 }
 
@@ -59,7 +59,7 @@ pub enum Turn {
     /// It was done before, and this was the answer.
     Again(Answer),
     /// It is being done.
-    InFlight,
+    InBatch,
     /// It is too old to know, or numbered far ahead.
     Forgotten,
 }
@@ -177,11 +177,11 @@ impl Session {
             return Turn::Forgotten;
         }
         match writes.known.get(&sequence) {
-            Some(Write::InFlight) => return Turn::InFlight,
+            Some(Write::InBatch) => return Turn::InBatch,
             Some(Write::Done(answer)) => return Turn::Again(*answer),
             None => {}
         }
-        writes.known.insert(sequence, Write::InFlight);
+        writes.known.insert(sequence, Write::InBatch);
         writes.newest = writes.newest.max(sequence);
         writes.forget();
         Turn::Now
@@ -209,7 +209,7 @@ impl Writes {
     /// Forgets the oldest, up to the first that is in flight.
     fn forget(&mut self) {
         while self.newest - self.oldest >= REMEMBERED_WRITES
-            && !matches!(self.known.get(&self.oldest), Some(Write::InFlight))
+            && !matches!(self.known.get(&self.oldest), Some(Write::InBatch))
         {
             self.known.remove(&self.oldest);
             self.oldest += 1;
@@ -245,7 +245,7 @@ mod tests {
         let (session, known) = sessions.enter(None, "me").unwrap();
         assert!(!known);
         assert_eq!(session.turn(0), Turn::Now);
-        assert_eq!(session.turn(0), Turn::InFlight);
+        assert_eq!(session.turn(0), Turn::InBatch);
         assert!(session.has(0) && !session.has(1));
         session.done(0, answer(7));
         session.leave();

@@ -7,8 +7,8 @@ use hyper::header::AUTHORIZATION;
 use tonic::Status;
 
 use super::status;
-use super::unauthenticated::Stranger;
-use crate::engine::quota::{Budget, Share};
+use super::unauthenticated::UnauthenticatedConnection;
+use crate::engine::quota::{Quota, Share};
 use access::tls::{Certified, Tls};
 use access::{Access, Pass, Refused};
 
@@ -21,13 +21,16 @@ pub(super) struct Caller {
     pub(super) exposed: bool,
     /// What it may have on its way here.
     share: Arc<Share>,
-    stranger: Arc<Stranger>,
+    unauthenticated: Arc<UnauthenticatedConnection>,
 }
 
 impl Caller {
-    pub(super) fn plain(budget: &Arc<Budget>, stranger: Arc<Stranger>) -> Self {
-        let share = budget.share();
-        Caller { certificate: None, secure: false, exposed: false, share, stranger }
+    pub(super) fn plain(
+        quota: &Arc<Quota>,
+        unauthenticated: Arc<UnauthenticatedConnection>,
+    ) -> Self {
+        let share = quota.share();
+        Caller { certificate: None, secure: false, exposed: false, share, unauthenticated }
     }
 
     pub(super) fn exposed(self) -> Self {
@@ -56,7 +59,7 @@ impl Caller {
 
     /// A call of its was let in: whether it may stay.
     pub(super) fn may_stay(&self) -> bool {
-        self.stranger.may_stay()
+        self.unauthenticated.may_stay()
     }
 }
 

@@ -35,7 +35,7 @@ impl Attempted {
         match session.turn(sequence) {
             Turn::Now => Ok(Begun::Now(Attempted { turn: Some((session, sequence)) })),
             Turn::Again(answer) => Ok(Begun::Before(answer)),
-            Turn::InFlight => Err(status::in_flight()),
+            Turn::InBatch => Err(status::in_flight()),
             Turn::Forgotten => Err(status::forgotten(sequence, WINDOW)),
         }
     }

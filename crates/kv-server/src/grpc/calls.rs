@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-use super::permits::Seat;
+use super::permits::Permit;
 use crate::rows::Rows;
 
 /// All answers in flight.
@@ -28,7 +28,7 @@ pub(super) struct Open {
     call: Arc<Call>,
     row: u32,
     /// Makes room for another call.
-    _seat: Option<Seat>,
+    _permit: Option<Permit>,
 }
 
 impl Default for Calls {
@@ -38,10 +38,10 @@ impl Default for Calls {
 }
 
 impl Calls {
-    pub(super) fn open(self: &Arc<Self>, hang_up: Arc<Notify>, seat: Option<Seat>) -> Open {
+    pub(super) fn open(self: &Arc<Self>, hang_up: Arc<Notify>, permit: Option<Permit>) -> Open {
         let call = Arc::new(Call { waits: AtomicU64::new(WANTED), hang_up });
         let row = self.lock().insert(call.clone());
-        Open { calls: self.clone(), call, row, _seat: seat }
+        Open { calls: self.clone(), call, row, _permit: permit }
     }
 
     /// Ends the connections of readers that have not come back for so long, and says how many answers waited.

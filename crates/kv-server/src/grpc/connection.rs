@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use super::admission::Caller;
 use super::counts::Counts;
 use super::gate::Gate;
-use super::unauthenticated::Stranger;
+use super::unauthenticated::UnauthenticatedConnection;
 use access::Phase;
 
 /// Gives a connection a place and a task, or closes it.
@@ -27,7 +27,7 @@ pub(super) fn admit(
     life: &watch::Receiver<Phase>,
 ) {
     let place = counts.place();
-    if place.is_none() && !gate.strangers().send_one_away() {
+    if place.is_none() && !gate.unauthenticated().send_one_away() {
         tracing::warn!("too many gRPC connections, one was closed");
         return counts.turn_away();
     }
@@ -38,10 +38,10 @@ pub(super) fn admit(
             None => vacated(&gate, &counts).await,
         };
         let Some(place) = place else { return counts.turn_away() };
-        let stranger = Arc::new(gate.strangers().come());
+        let unauthenticated = Arc::new(gate.unauthenticated().come());
         let ended = tokio::select! {
-            ended = converse(socket, gate, life, stranger.clone()) => ended,
-            () = stranger.sent_away() => Err("it made no call, and others needed its place"),
+            ended = converse(socket, gate, life, unauthenticated.clone()) => ended,
+            () = unauthenticated.sent_away() => Err("it made no call, and others needed its place"),
         };
         if let Err(why) = ended {
             tracing::debug!(why, "a connection was closed");
@@ -55,7 +55,7 @@ pub(super) fn admit(
 async fn vacated(gate: &Gate, counts: &Counts) -> Option<OwnedSemaphorePermit> {
     loop {
         let place = counts.next_place(MOMENT).await;
-        if place.is_some() || !gate.strangers().send_one_away() {
+        if place.is_some() || !gate.unauthenticated().send_one_away() {
             return place;
         }
     }
@@ -65,13 +65,13 @@ async fn converse(
     socket: TcpStream,
     gate: Arc<Gate>,
     life: watch::Receiver<Phase>,
-    stranger: Arc<Stranger>,
+    unauthenticated: Arc<UnauthenticatedConnection>,
 ) -> Result<(), &'static str> {
     let stream = tokio::net::TcpStream::from_std(socket).map_err(|_| "it cannot be watched")?;
     // Answers are written when they are whole.
     let _ = stream.set_nodelay(true);
     let speaks = timeout(PATIENCE, greeted(&stream)).await.map_err(|_| "it says nothing")??;
-    let caller = Caller::plain(gate.budget(), stranger);
+    let caller = Caller::plain(gate.quota(), unauthenticated);
     match (speaks, gate.tls()) {
         (Speaks::Http2, None) => serve(stream, gate, caller, life).await,
         // It is told so by every call.

@@ -24,11 +24,11 @@ use super::arriving::Arriving;
 use super::calls::Calls;
 use super::counts::Counts;
 use super::paced::Paced;
-use super::permits::{Seat, Seats};
+use super::permits::{Permit, Permits};
 use super::service::Service;
 use super::status;
-use super::unauthenticated::Strangers;
-use crate::engine::quota::Budget;
+use super::unauthenticated::Unauthenticated;
+use crate::engine::quota::Quota;
 use access::tls::Tls;
 use access::{Access, Pass, Refused};
 
@@ -37,9 +37,9 @@ pub(super) struct Gate {
     /// Health and reflection, by the names of their services.
     others: [(&'static str, Answering); 2],
     health: HealthReporter,
-    seats: Arc<Seats>,
-    strangers: Arc<Strangers>,
-    budget: Arc<Budget>,
+    permits: Arc<Permits>,
+    unauthenticated: Arc<Unauthenticated>,
+    quota: Arc<Quota>,
     calls: Arc<Calls>,
     access: Arc<Access>,
     tls: Option<Arc<Tls>>,
@@ -61,7 +61,7 @@ impl Gate {
         tls: Option<Arc<Tls>>,
         idle: Duration,
     ) -> Self {
-        let (access, budget) = (service.access().clone(), service.budget().clone());
+        let (access, quota) = (service.access().clone(), service.quota().clone());
         let store = KvServer::new(service)
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
@@ -81,9 +81,9 @@ impl Gate {
                 (REFLECTION, Box::new(move |request| reflection.clone().call(request))),
             ],
             health: reporter,
-            seats: Arc::new(Seats::new(MAX_CALLS)),
-            strangers: Arc::default(),
-            budget,
+            permits: Arc::new(Permits::new(MAX_CALLS)),
+            unauthenticated: Arc::default(),
+            quota,
             calls,
             access,
             tls,
@@ -101,12 +101,12 @@ impl Gate {
         &self.access
     }
 
-    pub(super) fn budget(&self) -> &Arc<Budget> {
-        &self.budget
+    pub(super) fn quota(&self) -> &Arc<Quota> {
+        &self.quota
     }
 
-    pub(super) fn strangers(&self) -> &Arc<Strangers> {
-        &self.strangers
+    pub(super) fn unauthenticated(&self) -> &Arc<Unauthenticated> {
+        &self.unauthenticated
     }
 
     /// Answers one call, whatever comes of it.
@@ -116,7 +116,7 @@ impl Gate {
         caller: &Caller,
         hang_up: Arc<Notify>,
     ) -> Response<Paced> {
-        let (answer, seat) = match service_of(&request) == kv_proto::SERVICE {
+        let (answer, permit) = match service_of(&request) == kv_proto::SERVICE {
             _ if caller.exposed => {
                 self.access.refusals().count(Refused::NoCredentials);
                 (status::wants_tls().into_http(), None)
@@ -125,16 +125,16 @@ impl Gate {
             true => self.ask_store(request, caller).await,
             false => (self.ask_others(request).await, None),
         };
-        let open = self.calls.open(hang_up, seat);
+        let open = self.calls.open(hang_up, permit);
         answer.map(|body| Paced::new(body, open))
     }
 
-    /// Lets in who may call before it takes a seat, and before anything of its request is waited for.
+    /// Lets in who may call before it takes a permit, and before anything of its request is waited for.
     async fn ask_store(
         &self,
         mut request: Request<Incoming>,
         caller: &Caller,
-    ) -> (Response<Body>, Option<Seat>) {
+    ) -> (Response<Body>, Option<Permit>) {
         let pass = match caller.admit(&mut request, &self.access, self.tls()) {
             Ok(pass) => pass,
             Err(refused) => return self.refuse(status::denied(refused)),
@@ -142,10 +142,10 @@ impl Gate {
         if !caller.may_stay() {
             return self.refuse(status::too_many_calls());
         }
-        let Some(seat) = self.seats.take(pass.identity(), self.idle).await else {
+        let Some(permit) = self.permits.take(pass.identity(), self.idle).await else {
             return self.refuse(status::too_many_calls());
         };
-        (self.call_store(request, caller, pass).await, Some(seat))
+        (self.call_store(request, caller, pass).await, Some(permit))
     }
 
     async fn call_store(
@@ -168,7 +168,7 @@ impl Gate {
         }
     }
 
-    fn refuse(&self, status: Status) -> (Response<Body>, Option<Seat>) {
+    fn refuse(&self, status: Status) -> (Response<Body>, Option<Permit>) {
         self.counts.failed(status.code());
         (status.into_http(), None)
     }
@@ -195,7 +195,7 @@ impl Gate {
 impl Gate {
     /// Waits until all calls of the store are over, answers and all.
     pub(super) async fn quiet(&self) {
-        self.seats.empty().await;
+        self.permits.empty().await;
     }
 }
 

@@ -7,31 +7,35 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-/// Seats for calls in flight. One identity has three quarters at most, so that others find one.
-pub(super) struct Seats {
+/// Permits for calls in flight. One identity has three quarters at most, so that others find one.
+pub(super) struct Permits {
     all: Arc<Semaphore>,
     most: usize,
     taken: Mutex<HashMap<String, usize>>,
 }
 
 /// One of them, until it is dropped.
-pub(super) struct Seat {
-    seats: Arc<Seats>,
+pub(super) struct Permit {
+    permits: Arc<Permits>,
     identity: String,
     _place: Option<OwnedSemaphorePermit>,
 }
 
-impl Seats {
+impl Permits {
     pub(super) fn new(most: usize) -> Self {
-        Seats { all: Arc::new(Semaphore::new(most)), most, taken: Mutex::default() }
+        Permits { all: Arc::new(Semaphore::new(most)), most, taken: Mutex::default() }
     }
 
-    /// Waits so long for a seat.
-    pub(super) async fn take(self: &Arc<Self>, identity: &str, patience: Duration) -> Option<Seat> {
-        let mut seat = self.count(identity)?;
+    /// Waits so long for a permit.
+    pub(super) async fn take(
+        self: &Arc<Self>,
+        identity: &str,
+        patience: Duration,
+    ) -> Option<Permit> {
+        let mut permit = self.count(identity)?;
         let place = timeout(patience, self.all.clone().acquire_owned()).await;
-        seat._place = Some(place.ok()?.ok()?);
-        Some(seat)
+        permit._place = Some(place.ok()?.ok()?);
+        Some(permit)
     }
 
     /// Waits until nobody sits.
@@ -39,14 +43,14 @@ impl Seats {
         let _ = self.all.acquire_many(self.most as u32).await;
     }
 
-    fn count(self: &Arc<Self>, identity: &str) -> Option<Seat> {
+    fn count(self: &Arc<Self>, identity: &str) -> Option<Permit> {
         let mut taken = self.lock();
         let count = taken.entry(identity.to_owned()).or_default();
         if *count >= self.most / 4 * 3 {
             return None;
         }
         *count += 1;
-        Some(Seat { seats: self.clone(), identity: identity.to_owned(), _place: None })
+        Some(Permit { permits: self.clone(), identity: identity.to_owned(), _place: None })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, usize>> {
@@ -54,9 +58,9 @@ impl Seats {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Permit {
     fn drop(&mut self) {
-        let mut taken = self.seats.lock();
+        let mut taken = self.permits.lock();
         if let Some(count) = taken.get_mut(&self.identity) {
             *count -= 1;
             if *count == 0 {
@@ -71,17 +75,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_identity_leaves_seats_for_others() {
-        let seats = Arc::new(Seats::new(4));
+    async fn one_identity_leaves_permits_for_others() {
+        let permits = Arc::new(Permits::new(4));
         let mut sitting = Vec::new();
-        while let Some(seat) = seats.take("many", Duration::ZERO).await {
-            sitting.push(seat);
+        while let Some(permit) = permits.take("many", Duration::ZERO).await {
+            sitting.push(permit);
         }
         assert_eq!(sitting.len(), 3);
-        let other = seats.take("other", Duration::ZERO).await;
-        assert!(other.is_some() && seats.take("third", Duration::ZERO).await.is_none());
+        let other = permits.take("other", Duration::ZERO).await;
+        assert!(other.is_some() && permits.take("third", Duration::ZERO).await.is_none());
         drop((sitting, other));
-        assert!(seats.lock().is_empty());
-        assert!(seats.take("many", Duration::ZERO).await.is_some());
+        assert!(permits.lock().is_empty());
+        assert!(permits.take("many", Duration::ZERO).await.is_some());
     }
 }

@@ -12,7 +12,7 @@ use super::counts::{Counts, Method};
 use super::read::{self, Reading};
 use super::{look, write};
 use crate::engine::Engine;
-use crate::engine::quota::Budget;
+use crate::engine::quota::Quota;
 use crate::engine::session::Sessions;
 use access::Access;
 
@@ -37,8 +37,8 @@ impl Service {
         self.engine.access()
     }
 
-    pub(super) fn budget(&self) -> &Arc<Budget> {
-        self.engine.budget()
+    pub(super) fn quota(&self) -> &Arc<Quota> {
+        self.engine.quota()
     }
 
     /// Counts a call, and says who was let in.

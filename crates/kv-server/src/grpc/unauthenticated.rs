@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 /// The oldest first: they go when others need their places.
 #[derive(Default)]
-pub(super) struct Strangers {
+pub(super) struct Unauthenticated {
     list: Mutex<List>,
 }
 
@@ -19,20 +19,25 @@ struct List {
 }
 
 /// One of them, until it is dropped or known.
-pub(super) struct Stranger {
-    strangers: Arc<Strangers>,
+pub(super) struct UnauthenticatedConnection {
+    unauthenticated: Arc<Unauthenticated>,
     number: u64,
     leave: Arc<Notify>,
     known: AtomicBool,
 }
 
-impl Strangers {
-    pub(super) fn come(self: &Arc<Self>) -> Stranger {
+impl Unauthenticated {
+    pub(super) fn come(self: &Arc<Self>) -> UnauthenticatedConnection {
         let mut list = self.lock();
         list.last += 1;
         let (number, leave) = (list.last, Arc::new(Notify::new()));
         list.here.insert(number, leave.clone());
-        Stranger { strangers: self.clone(), number, leave, known: AtomicBool::new(false) }
+        UnauthenticatedConnection {
+            unauthenticated: self.clone(),
+            number,
+            leave,
+            known: AtomicBool::new(false),
+        }
     }
 
     /// Whether there was one to be sent away.
@@ -46,11 +51,11 @@ impl Strangers {
     }
 }
 
-impl Stranger {
+impl UnauthenticatedConnection {
     /// A call was let in: it may stay, unless its place was given to somebody else a moment ago. Nothing is to be
     /// begun for it then.
     pub(super) fn may_stay(&self) -> bool {
-        let mut list = self.strangers.lock();
+        let mut list = self.unauthenticated.lock();
         if list.here.remove(&self.number).is_some() {
             self.known.store(true, Relaxed);
         }
@@ -63,9 +68,9 @@ impl Stranger {
     }
 }
 
-impl Drop for Stranger {
+impl Drop for UnauthenticatedConnection {
     fn drop(&mut self) {
-        self.strangers.lock().here.remove(&self.number);
+        self.unauthenticated.lock().here.remove(&self.number);
     }
 }
 
@@ -75,13 +80,13 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_that_is_not_known_goes() {
-        let strangers = Arc::new(Strangers::default());
-        let [known, first, second] = [(); 3].map(|()| strangers.come());
+        let unauthenticated = Arc::new(Unauthenticated::default());
+        let [known, first, second] = [(); 3].map(|()| unauthenticated.come());
         assert!(known.may_stay());
-        assert!(strangers.send_one_away());
+        assert!(unauthenticated.send_one_away());
         assert!(known.may_stay() && !first.may_stay());
         first.sent_away().await;
         drop(second);
-        assert!(!strangers.send_one_away());
+        assert!(!unauthenticated.send_one_away());
     }
 }

@@ -1,19 +1,19 @@
-//! What a worker has, for all its guests in turn.
+//! What a worker has, for all its connections in turn.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use fabric::link::Endpoint;
 use fabric::{Error, Memory, Op, Pages, Region, Rights, Slice};
-use kv_proto::wire::{Answer, Board};
+use kv_proto::wire::{Answer, ControlBlock};
 
 use crate::engine::{Engine, add};
 use crate::workers::connection::{Draft, Hold};
-use crate::workers::notify::Teller;
+use crate::workers::notify::Notifier;
 use crate::workers::pool::Shared;
-use crate::workers::send_buffers::{Desk, Slot};
+use crate::workers::send_buffers::{SendBuffers, Slot};
 
-pub(crate) struct Tools {
+pub(crate) struct WorkerContext {
     shared: Arc<Shared>,
     worker: usize,
     pub(crate) engine: Arc<Engine>,
@@ -22,8 +22,8 @@ pub(crate) struct Tools {
     /// and wait for each other at every value.
     pub(crate) pool: Region,
     /// The same, for clients on this host to read.
-    pub(crate) lent: Region,
-    pub(crate) desk: Desk,
+    pub(crate) readable_pool: Region,
+    pub(crate) send_buffers: SendBuffers,
     pub(crate) rooms: Rooms,
     /// The message being read.
     pub(crate) message: Vec<u8>,
@@ -33,12 +33,12 @@ pub(crate) struct Tools {
     pub(crate) drafts: Vec<Draft>,
     pub(crate) spare: Vec<Vec<Slice>>,
     pub(crate) tally: Tally,
-    /// How many boards are watched.
+    /// How many control blocks are watched.
     pub(crate) watched: usize,
-    /// How much guests have asked the disk for.
+    /// How much connections have asked the disk for.
     pub(crate) away: usize,
-    /// How many guests have something that was lent to them.
-    pub(crate) debtors: usize,
+    /// How many connections have pinned reads.
+    pub(crate) with_pinned_reads: usize,
     /// The store is about to end: what is in flight is finished, nothing is begun.
     pub(crate) closing: bool,
 }
@@ -50,23 +50,23 @@ pub(crate) struct Tally {
     pub(crate) requests: u64,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
-    pub(crate) lent: u64,
+    pub(crate) zero_copy_reads: u64,
 }
 
-impl Tools {
+impl WorkerContext {
     pub(crate) fn new(
         engine: Arc<Engine>,
         endpoint: Endpoint,
         shared: Arc<Shared>,
         worker: usize,
     ) -> Result<Self, Error> {
-        Ok(Tools {
+        Ok(WorkerContext {
             shared,
             worker,
             // Nobody but us reads or writes it.
             pool: endpoint.register(engine.pool(), Rights::NONE)?,
-            lent: Region::near(engine.pool()),
-            desk: Desk::new(&endpoint)?,
+            readable_pool: Region::near(engine.pool()),
+            send_buffers: SendBuffers::new(&endpoint)?,
             rooms: Rooms::default(),
             engine,
             endpoint,
@@ -77,14 +77,14 @@ impl Tools {
             tally: Tally::default(),
             watched: 0,
             away: 0,
-            debtors: 0,
+            with_pinned_reads: 0,
             closing: false,
         })
     }
 
-    /// Who tells a guest what came back for it.
-    pub(crate) fn news(&self, guest: u32) -> Teller {
-        Teller { shared: self.shared.clone(), worker: self.worker, guest }
+    /// Who tells a connection what came back for it.
+    pub(crate) fn notifications(&self, connection: u32) -> Notifier {
+        Notifier { shared: self.shared.clone(), worker: self.worker, connection }
     }
 
     /// Answers and what is copied behind them, as bytes.
@@ -98,7 +98,7 @@ impl Tools {
 
     /// What was rendered, into a slot.
     pub(crate) fn keep(&mut self) -> Option<Slot> {
-        self.desk.write(&self.bytes)
+        self.send_buffers.write(&self.bytes)
     }
 
     pub(crate) fn release(&mut self, mut holds: Vec<Hold>) {
@@ -122,14 +122,14 @@ impl Tools {
 
     /// A draft that is not sent.
     pub(crate) fn recycle(&mut self, mut draft: Draft) {
-        draft.take_loans().for_each(|pin| self.engine.store.unpin(pin));
+        draft.take_pinned_reads().for_each(|pin| self.engine.store.unpin(pin));
         self.release(draft.take_holds());
         self.drafts.push(draft);
     }
 
     /// Adds what was done to what everybody did.
     pub(crate) fn tell(&mut self) {
-        let Tally { batches, requests, bytes_in, bytes_out, lent } =
+        let Tally { batches, requests, bytes_in, bytes_out, zero_copy_reads } =
             std::mem::take(&mut self.tally);
         let counts = &self.engine.counts;
         let told: [(&AtomicU64, u64); 5] = [
@@ -137,19 +137,19 @@ impl Tools {
             (&counts.requests, requests),
             (&counts.bytes_in, bytes_in),
             (&counts.bytes_out, bytes_out),
-            (&counts.lent, lent),
+            (&counts.zero_copy_reads, zero_copy_reads),
         ];
         told.into_iter().filter(|(_, more)| *more > 0).for_each(|(count, more)| add(count, more));
     }
 }
 
-/// Memory for what guests send, a room for each.
+/// Memory for what connections send, a room for each.
 #[derive(Default)]
 pub(crate) struct Rooms {
     free: Vec<Room>,
 }
 
-/// One guest's: a place for each receive.
+/// One connection's: a place for each receive.
 pub(crate) struct Room {
     region: Region,
     offset: usize,
@@ -185,13 +185,13 @@ impl Room {
         self.region.slice(offset..offset + length)
     }
 
-    /// Where the line of a client's board is read to.
+    /// Where the line of a client's control block is read to.
     pub(crate) fn line(&self) -> Slice {
         let offset = self.offset + LINE_AT;
-        self.region.slice(offset..offset + Board::LINE)
+        self.region.slice(offset..offset + ControlBlock::LINE)
     }
 
-    pub(crate) fn read_line(&self, line: &mut [u8; Board::LINE]) {
+    pub(crate) fn read_line(&self, line: &mut [u8; ControlBlock::LINE]) {
         self.region.memory().read(self.offset + LINE_AT, line);
     }
 
@@ -213,7 +213,7 @@ impl Room {
 
     fn furnish(&self) {
         self.region.memory().write(self.offset + WORDS_AT, &0_u64.to_le_bytes());
-        self.region.memory().write(self.offset + WORDS_AT + 8, &Board::YES.to_le_bytes());
+        self.region.memory().write(self.offset + WORDS_AT + 8, &ControlBlock::YES.to_le_bytes());
     }
 
     pub(crate) fn read(&self, at: usize, message: &mut [u8]) {
@@ -223,11 +223,11 @@ impl Room {
 
 /// The longest message of a client's.
 pub(crate) const MESSAGE: usize = 16 << 10;
-/// How many receives each guest has posted: more wait at the link.
+/// How many receives each connection has posted: more wait at the link.
 pub(crate) const RECEIVES: usize = 8;
-/// Places for receives and for batches that were noted on a board, a board's line, three words.
+/// Places for receives and for batches that were announced in a control block, a control block's line, three words.
 const ROOM: usize = LINE_AT + 4096;
-const LINE_AT: usize = MESSAGE * (RECEIVES + Board::NOTES);
+const LINE_AT: usize = MESSAGE * (RECEIVES + ControlBlock::SLOTS);
 const WORDS_AT: usize = LINE_AT + 64;
 const TAKEN_AT: usize = WORDS_AT + 64;
 /// How many rooms are made at once.

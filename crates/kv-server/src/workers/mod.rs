@@ -1,4 +1,4 @@
-//! Threads that serve links: `crew` has them, `worker` is one, a link that it serves is a `guest`.
+//! Threads that serve links: `pool` has them, `worker` is one, a link that it serves is a `connection`.
 
 pub(crate) mod connection;
 mod context;

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use crate::wakeup::Wakeup;
-use crate::workers::connection::News;
+use crate::workers::connection::Notifications;
 use crate::workers::pool::Shared;
 
-/// Tells one guest of one worker.
-pub(crate) struct Teller {
+/// Tells one connection of one worker.
+pub(crate) struct Notifier {
     pub(crate) shared: Arc<Shared>,
     pub(crate) worker: usize,
-    pub(crate) guest: u32,
+    pub(crate) connection: u32,
 }
 
-impl Teller {
+impl Notifier {
     /// The worker sees it when it looks; if it may sleep it is to be woken.
-    pub(crate) fn tell(self, news: News) -> Option<Wakeup> {
-        let Teller { shared, worker, guest } = self;
-        shared.tell(worker, guest, news).then(|| shared.wakeup(worker))
+    pub(crate) fn tell(self, notifications: Notifications) -> Option<Wakeup> {
+        let Notifier { shared, worker, connection } = self;
+        shared.tell(worker, connection, notifications).then(|| shared.wakeup(worker))
     }
 }

@@ -1,4 +1,4 @@
-//! The crew: workers, who gets which link, and who may spin.
+//! The worker pool: workers, who gets which link, and who may spin.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,104 +12,105 @@ use fabric::link::{Endpoint, Link};
 
 use crate::engine::Engine;
 use crate::wakeup::Wakeup;
-use crate::workers::connection::{Loans, News};
-use crate::workers::context::Tools;
+use crate::workers::connection::{Notifications, PinnedReads};
+use crate::workers::context::WorkerContext;
 use crate::workers::worker::Worker;
 
 /// Threads that serve links.
-pub struct Crew {
+pub struct WorkerPool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
 
 /// Who is at work.
 #[derive(Clone)]
-pub struct Roster {
+pub struct WorkerPoolHandle {
     shared: Weak<Shared>,
 }
 
 /// What the workers and whoever hires them have in common.
 pub(crate) struct Shared {
-    posts: Vec<Post>,
+    slots: Vec<WorkerSlot>,
     /// How many spin now, and how many may.
     spinning: AtomicUsize,
     max_spinning: usize,
     /// What is in flight is finished, and nothing is begun.
     closing: AtomicBool,
     stopping: AtomicBool,
-    graves: Mutex<Sender<(Link, Loans)>>,
+    closing_links: Mutex<Sender<(Link, PinnedReads)>>,
 }
 
 /// One worker, as others see it.
-struct Post {
+struct WorkerSlot {
     wakeup: Wakeup,
-    coming: Mutex<Vec<Link>>,
-    /// What came back for its guests, and whether something did.
-    news: Mutex<Vec<(u32, News)>>,
-    has_news: AtomicBool,
-    guests: AtomicUsize,
+    incoming: Mutex<Vec<Link>>,
+    /// What came back for its connections, and whether something did.
+    notifications: Mutex<Vec<(u32, Notifications)>>,
+    has_notifications: AtomicBool,
+    connections: AtomicUsize,
     spins: AtomicBool,
     /// Who may do what has changed.
     reviews: AtomicBool,
 }
 
-impl Crew {
+impl WorkerPool {
     /// Starts so many workers.
     pub fn start(engine: &Arc<Engine>, endpoint: &Endpoint, workers: usize) -> Result<Self, Error> {
         let system = |error: std::io::Error| {
             let fix = "raise the limits of open files and of processes: `ulimit -n`, `ulimit -u`";
             Error::new(fabric::Kind::System, "start the store's workers", error, fix)
         };
-        let posts = (0..workers.max(1)).map(|_| Post::new()).collect::<Result<Vec<_>, _>>();
-        let posts = posts.map_err(|error| system(error.into()))?;
+        let slots = (0..workers.max(1)).map(|_| WorkerSlot::new()).collect::<Result<Vec<_>, _>>();
+        let slots = slots.map_err(|error| system(error.into()))?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let (graves, buried) = channel();
+        let (closing_links, to_close) = channel();
         let shared = Arc::new(Shared {
-            posts,
+            slots,
             spinning: AtomicUsize::new(0),
             // Clients on this machine spin too.
             max_spinning: (cores / 2).max(1),
             closing: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
-            graves: Mutex::new(graves),
+            closing_links: Mutex::new(closing_links),
         });
         let mut threads = Vec::new();
-        let undertaker = std::thread::Builder::new().name("wirelane-ended".to_owned());
-        threads.push(undertaker.spawn(move || bury(&buried)).map_err(system)?);
-        for number in 0..shared.posts.len() {
-            let tools = Tools::new(engine.clone(), endpoint.clone(), shared.clone(), number)?;
-            let worker = Worker::new(shared.clone(), number, tools);
+        let reaper = std::thread::Builder::new().name("wirelane-ended".to_owned());
+        threads.push(reaper.spawn(move || close_links(&to_close)).map_err(system)?);
+        for number in 0..shared.slots.len() {
+            let context =
+                WorkerContext::new(engine.clone(), endpoint.clone(), shared.clone(), number)?;
+            let worker = Worker::new(shared.clone(), number, context);
             let worker = worker.map_err(|error| system(error.into()))?;
             let thread = std::thread::Builder::new().name(format!("wirelane-kv-{number}"));
             threads.push(thread.spawn(move || worker.run()).map_err(system)?);
         }
-        Ok(Crew { shared, threads })
+        Ok(WorkerPool { shared, threads })
     }
 
     /// Gives a link to the worker that has the fewest.
     pub fn serve(&self, link: Link) {
-        let posts = self.shared.posts.iter();
-        let Some(post) = posts.min_by_key(|post| post.guests.load(Ordering::Relaxed)) else {
+        let slots = self.shared.slots.iter();
+        let Some(slot) = slots.min_by_key(|slot| slot.connections.load(Ordering::Relaxed)) else {
             return;
         };
-        post.guests.fetch_add(1, Ordering::Relaxed);
-        lock(&post.coming).push(link);
-        post.ring();
+        slot.connections.fetch_add(1, Ordering::Relaxed);
+        lock(&slot.incoming).push(link);
+        slot.ring();
     }
 
     /// Looks at every client's pass: who may do something else now is sent away at once, and not with the next request,
     /// since on this host it may have the pool mapped, and need not ask.
     pub fn review(&self) {
-        for post in &self.shared.posts {
-            post.reviews.store(true, Ordering::SeqCst);
-            post.ring();
+        for slot in &self.shared.slots {
+            slot.reviews.store(true, Ordering::SeqCst);
+            slot.ring();
         }
     }
 
-    /// Who is there, for those who count; a crew that has ended has nobody.
-    pub fn roster(&self) -> Roster {
-        // Not as one of the crew, which ends when the last is gone.
-        Roster { shared: Arc::downgrade(&self.shared) }
+    /// Who is there, for those who count; a worker pool that has ended has nobody.
+    pub fn handle(&self) -> WorkerPoolHandle {
+        // Not as one of the worker pool, which ends when the last is gone.
+        WorkerPoolHandle { shared: Arc::downgrade(&self.shared) }
     }
 
     /// Begins nothing more, finishes what is in flight, and says goodbye to each client when it has been quiet for a
@@ -117,9 +118,9 @@ impl Crew {
     pub fn drain(&self, limit: Duration) -> usize {
         let deadline = Instant::now() + limit;
         self.shared.closing.store(true, Ordering::SeqCst);
-        self.shared.posts.iter().for_each(Post::ring);
+        self.shared.slots.iter().for_each(WorkerSlot::ring);
         loop {
-            let left = self.roster().guests();
+            let left = self.handle().connections();
             if left == 0 || Instant::now() >= deadline {
                 return left;
             }
@@ -131,8 +132,8 @@ impl Crew {
     pub fn stop(self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         self.shared.stopping.store(true, Ordering::SeqCst);
-        self.shared.posts.iter().for_each(Post::ring);
-        let Crew { shared, threads } = self;
+        self.shared.slots.iter().for_each(WorkerSlot::ring);
+        let WorkerPool { shared, threads } = self;
         drop(shared);
         while Instant::now() < deadline {
             if threads.iter().all(JoinHandle::is_finished) {
@@ -144,38 +145,38 @@ impl Crew {
     }
 }
 
-impl Roster {
+impl WorkerPoolHandle {
     /// How many links are served.
-    pub fn guests(&self) -> usize {
-        let guests = |shared: Arc<Shared>| {
-            shared.posts.iter().map(|post| post.guests.load(Ordering::Relaxed)).sum()
+    pub fn connections(&self) -> usize {
+        let connections = |shared: Arc<Shared>| {
+            shared.slots.iter().map(|slot| slot.connections.load(Ordering::Relaxed)).sum()
         };
-        self.shared.upgrade().map_or(0, guests)
+        self.shared.upgrade().map_or(0, connections)
     }
 
     /// How many workers there are.
     pub fn workers(&self) -> usize {
-        self.shared.upgrade().map_or(0, |shared| shared.posts.len())
+        self.shared.upgrade().map_or(0, |shared| shared.slots.len())
     }
 }
 
 /// Takes links apart.
-fn bury(links: &Receiver<(Link, Loans)>) {
-    while let Ok((link, loans)) = links.recv() {
+fn close_links(links: &Receiver<(Link, PinnedReads)>) {
+    while let Ok((link, pinned_reads)) = links.recv() {
         drop(link);
         // Only now nobody reads them any more.
-        drop(loans);
+        drop(pinned_reads);
     }
 }
 
-impl Post {
+impl WorkerSlot {
     fn new() -> rustix::io::Result<Self> {
-        Ok(Post {
+        Ok(WorkerSlot {
             wakeup: Wakeup::new()?,
-            coming: Mutex::default(),
-            news: Mutex::default(),
-            has_news: AtomicBool::new(false),
-            guests: AtomicUsize::new(0),
+            incoming: Mutex::default(),
+            notifications: Mutex::default(),
+            has_notifications: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
             spins: AtomicBool::new(false),
             reviews: AtomicBool::new(false),
         })
@@ -187,8 +188,8 @@ impl Post {
 }
 
 impl Shared {
-    pub(crate) fn bell(&self, number: usize) -> BorrowedFd<'_> {
-        self.posts[number].wakeup.fd()
+    pub(crate) fn completion_flag(&self, number: usize) -> BorrowedFd<'_> {
+        self.slots[number].wakeup.fd()
     }
 
     pub(crate) fn is_closing(&self) -> bool {
@@ -201,50 +202,55 @@ impl Shared {
 
     /// Links for this worker.
     pub(crate) fn take(&self, number: usize) -> Vec<Link> {
-        let post = &self.posts[number];
-        post.wakeup.clear();
-        std::mem::take(&mut *lock(&post.coming))
+        let slot = &self.slots[number];
+        slot.wakeup.clear();
+        std::mem::take(&mut *lock(&slot.incoming))
     }
 
-    /// Whether this worker is to look at its guests' passes; once.
+    /// Whether this worker is to look at its connections' passes; once.
     pub(crate) fn takes_review(&self, number: usize) -> bool {
-        self.posts[number].reviews.swap(false, Ordering::SeqCst)
+        self.slots[number].reviews.swap(false, Ordering::SeqCst)
     }
 
-    /// Something came back for a guest; says whether the worker must be rung for: once until it is heard.
-    pub(crate) fn tell(&self, number: usize, guest: u32, news: News) -> bool {
-        let post = &self.posts[number];
-        lock(&post.news).push((guest, news));
-        !post.has_news.swap(true, Ordering::SeqCst)
+    /// Something came back for a connection; says whether the worker must be rung for: once until it is heard.
+    pub(crate) fn tell(
+        &self,
+        number: usize,
+        connection: u32,
+        notifications: Notifications,
+    ) -> bool {
+        let slot = &self.slots[number];
+        lock(&slot.notifications).push((connection, notifications));
+        !slot.has_notifications.swap(true, Ordering::SeqCst)
     }
 
     pub(crate) fn wakeup(&self, number: usize) -> Wakeup {
-        self.posts[number].wakeup.clone()
+        self.slots[number].wakeup.clone()
     }
 
     /// What came back, if anything did.
     #[inline]
-    pub(crate) fn take_news(&self, number: usize) -> Vec<(u32, News)> {
-        let post = &self.posts[number];
-        if !post.has_news.load(Ordering::Relaxed) {
+    pub(crate) fn take_notifications(&self, number: usize) -> Vec<(u32, Notifications)> {
+        let slot = &self.slots[number];
+        if !slot.has_notifications.load(Ordering::Relaxed) {
             return Vec::new();
         }
-        post.has_news.store(false, Ordering::SeqCst);
-        std::mem::take(&mut *lock(&post.news))
+        slot.has_notifications.store(false, Ordering::SeqCst);
+        std::mem::take(&mut *lock(&slot.notifications))
     }
 
     pub(crate) fn left(&self, number: usize) {
-        self.posts[number].guests.fetch_sub(1, Ordering::Relaxed);
+        self.slots[number].connections.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn bury(&self, link: (Link, Loans)) {
-        // Without the undertaker it is taken apart here.
-        let _ = lock(&self.graves).send(link);
+    pub(crate) fn close_later(&self, link: (Link, PinnedReads)) {
+        // Without the reaper it is taken apart here.
+        let _ = lock(&self.closing_links).send(link);
     }
 
     /// Whether this worker may spin: so many at once that there are CPUs for them.
     pub(crate) fn may_spin(&self, number: usize) -> bool {
-        let spins = &self.posts[number].spins;
+        let spins = &self.slots[number].spins;
         if spins.load(Ordering::Relaxed) {
             return true;
         }
@@ -257,7 +263,7 @@ impl Shared {
 
     /// It does not spin any more.
     pub(crate) fn spins(&self, number: usize, spins: bool) {
-        if self.posts[number].spins.swap(spins, Ordering::Relaxed) && !spins {
+        if self.slots[number].spins.swap(spins, Ordering::Relaxed) && !spins {
             self.spinning.fetch_sub(1, Ordering::Relaxed);
         }
     }

@@ -3,9 +3,9 @@
 use fabric::link::Endpoint;
 use fabric::{Error, Memory, Pages, Region, Rights, Slice};
 
-/// Slots of all sizes. There are as many as guests use: each guest has a limit of its own, so that none
+/// Slots of all sizes. There are as many as connections use: each connection has a limit of its own, so that none
 /// takes another's.
-pub(crate) struct Desk {
+pub(crate) struct SendBuffers {
     endpoint: Endpoint,
     regions: Vec<Region>,
     free: [Vec<Slot>; SIZES.len()],
@@ -19,12 +19,13 @@ pub(crate) struct Slot {
     offset: u32,
 }
 
-impl Desk {
+impl SendBuffers {
     pub(crate) fn new(endpoint: &Endpoint) -> Result<Self, Error> {
         let endpoint = endpoint.clone();
-        let mut desk = Desk { endpoint, regions: Vec::new(), free: Default::default() };
-        (0..SIZES.len()).try_for_each(|size| desk.grow(size))?;
-        Ok(desk)
+        let mut send_buffers =
+            SendBuffers { endpoint, regions: Vec::new(), free: Default::default() };
+        (0..SIZES.len()).try_for_each(|size| send_buffers.grow(size))?;
+        Ok(send_buffers)
     }
 
     /// More slots of one size.
@@ -57,11 +58,11 @@ impl Desk {
 
     /// A word behind a slot, to be rung with.
     #[inline]
-    pub(crate) fn bell(&self, slot: &Slot, word: u64) -> Slice {
+    pub(crate) fn completion_flag(&self, slot: &Slot, word: u64) -> Slice {
         let region = &self.regions[usize::from(slot.region)];
         let offset = slot.offset as usize + SIZES[usize::from(slot.size)].0;
         region.memory().store(offset, word);
-        region.slice(offset..offset + BELL)
+        region.slice(offset..offset + FLAG)
     }
 
     /// A part of what was written.
@@ -78,7 +79,7 @@ impl Desk {
 }
 
 impl Slot {
-    /// Whether it is one of those of which a guest has few.
+    /// Whether it is one of those of which a connection has few.
     pub(crate) fn is_large(&self) -> bool {
         usize::from(self.size) == SIZES.len() - 1
     }
@@ -88,7 +89,7 @@ impl Slot {
 pub(crate) const LARGEST: usize = SIZES[SIZES.len() - 1].0;
 
 /// A slot's word, and the line of the caches that it has for itself.
-const BELL: usize = 8;
+const FLAG: usize = 8;
 const ALIGNED: usize = 64;
 /// How long, and how many are made at once.
 const SIZES: [(usize, usize); 3] = [(2 << 10, 256), (16 << 10, 32), (256 << 10, 4)];
@@ -100,13 +101,13 @@ mod tests {
     #[test]
     fn slots_come_back_and_more_are_made() {
         let endpoint = Endpoint::new(Default::default()).unwrap();
-        let mut desk = Desk::new(&endpoint).unwrap();
-        let all: Vec<Slot> = (0..600).map(|_| desk.write(b"answer").unwrap()).collect();
-        assert!(all.iter().all(|slot| desk.slice(slot, 0, 6).to_vec() == b"answer"));
-        all.into_iter().for_each(|slot| desk.give_back(slot));
-        assert_eq!(desk.free[0].len(), 768);
-        let large = desk.write(&vec![1; LARGEST]).unwrap();
+        let mut send_buffers = SendBuffers::new(&endpoint).unwrap();
+        let all: Vec<Slot> = (0..600).map(|_| send_buffers.write(b"answer").unwrap()).collect();
+        assert!(all.iter().all(|slot| send_buffers.slice(slot, 0, 6).to_vec() == b"answer"));
+        all.into_iter().for_each(|slot| send_buffers.give_back(slot));
+        assert_eq!(send_buffers.free[0].len(), 768);
+        let large = send_buffers.write(&vec![1; LARGEST]).unwrap();
         assert!(large.is_large());
-        assert!(desk.write(&vec![1; LARGEST + 1]).is_none());
+        assert!(send_buffers.write(&vec![1; LARGEST + 1]).is_none());
     }
 }

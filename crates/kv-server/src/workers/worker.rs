@@ -1,6 +1,6 @@
-//! A worker: one thread, the guests that were given to it, and when it may sleep.
+//! A worker: one thread, the connections that were given to it, and when it may sleep.
 //!
-//! A guest that had something to do lately is **hot** and polled again and again; one that had not for a
+//! A connection that had something to do lately is **hot** and polled again and again; one that had not for a
 //! while is armed and left alone until its descriptor says so. With none hot, the worker sleeps.
 
 use std::os::fd::AsFd;
@@ -12,28 +12,28 @@ use fabric::{Lane, linger};
 use rustix::event::epoll;
 
 use crate::rows::Rows;
-use crate::workers::connection::Guest;
-use crate::workers::context::Tools;
+use crate::workers::connection::Connection;
+use crate::workers::context::WorkerContext;
 use crate::workers::pool::Shared;
 
 pub(crate) struct Worker {
     shared: Arc<Shared>,
-    /// Which of the crew it is.
+    /// Which of the worker pool it is.
     number: usize,
-    tools: Tools,
-    guests: Rows<Seat>,
+    context: WorkerContext,
+    connections: Rows<Served>,
     hot: Vec<u32>,
     epoll: rustix::fd::OwnedFd,
-    /// Whether a guest had something to do since it last slept.
+    /// Whether a connection had something to do since it last slept.
     works: bool,
     /// When it last looked after what stands unused.
     tidied: Instant,
-    /// When it last looked whether guests may be seen off, once the store is about to end.
-    seen_off: Instant,
+    /// When it last looked whether connections may be seen off, once the store is about to end.
+    closing_checked: Instant,
 }
 
-struct Seat {
-    guest: Guest,
+struct Served {
+    connection: Connection,
     /// Whether it had something to do since that was last asked.
     works: bool,
     is_hot: bool,
@@ -46,30 +46,30 @@ impl Worker {
     pub(crate) fn new(
         shared: Arc<Shared>,
         number: usize,
-        tools: Tools,
+        context: WorkerContext,
     ) -> rustix::io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let bell = epoll::EventData::new_u64(BELL);
-        epoll::add(&epoll, shared.bell(number), bell, epoll::EventFlags::IN)?;
+        let completion_flag = epoll::EventData::new_u64(FLAG);
+        epoll::add(&epoll, shared.completion_flag(number), completion_flag, epoll::EventFlags::IN)?;
         Ok(Worker {
             shared,
             number,
-            tools,
-            guests: Rows::default(),
+            context,
+            connections: Rows::default(),
             hot: Vec::new(),
             epoll,
             works: false,
             tidied: Instant::now(),
-            seen_off: Instant::now(),
+            closing_checked: Instant::now(),
         })
     }
 
-    /// Works until told to stop and all guests are gone.
+    /// Works until told to stop and all connections are gone.
     pub(crate) fn run(mut self) {
         let mut done = Vec::new();
         let mut rounds = 0_u32;
-        // How many looks at guests there were since those that are not hot had their turn, and since the last pause:
-        // with many hot guests a round takes long.
+        // How many looks at connections there were since those that are not hot had their turn, and since the last pause:
+        // with many hot connections a round takes long.
         let (mut glanced, mut paused) = (0, 0);
         // Links that only say that they are there are no reason to stay awake.
         let mut busy = None::<Instant>;
@@ -83,7 +83,7 @@ impl Worker {
                 self.listen(Some(Duration::ZERO));
                 self.close();
             }
-            if self.hear_news() | self.step(&mut done) {
+            if self.hear_notifications() | self.step(&mut done) {
                 busy = None;
                 if paused >= PAUSE {
                     paused = 0;
@@ -99,7 +99,7 @@ impl Worker {
             let now = Instant::now();
             let waited = now.duration_since(*busy.get_or_insert(now));
             // Who waits for the disk leaves the CPU to those who write to it.
-            let looks_out = self.works && self.tools.away == 0;
+            let looks_out = self.works && self.context.away == 0;
             if looks_out && self.shared.may_spin(self.number) && linger(waited) {
                 continue;
             }
@@ -108,23 +108,23 @@ impl Worker {
             if self.rest() {
                 self.shared.spins(self.number, false);
                 // Who has something of ours may give it back without saying so.
-                let tidy = (self.tools.debtors > 0).then_some(TIDY);
-                self.listen(if self.tools.closing { Some(CLOSING) } else { tidy });
+                let tidy = (self.context.with_pinned_reads > 0).then_some(TIDY);
+                self.listen(if self.context.closing { Some(CLOSING) } else { tidy });
                 self.close();
             }
         }
-        self.tools.tell();
+        self.context.tell();
     }
 
     /// What came back from other threads; says whether something did.
     #[inline]
-    fn hear_news(&mut self) -> bool {
-        let news = self.shared.take_news(self.number);
-        let any = !news.is_empty();
-        for (row, news) in news {
-            if let Some(seat) = self.guests.get_mut(row) {
-                seat.guest.hear_of(news, &mut self.tools);
-                seat.works = true;
+    fn hear_notifications(&mut self) -> bool {
+        let notifications = self.shared.take_notifications(self.number);
+        let any = !notifications.is_empty();
+        for (row, notifications) in notifications {
+            if let Some(served) = self.connections.get_mut(row) {
+                served.connection.hear_of(notifications, &mut self.context);
+                served.works = true;
                 self.heat(row);
             }
         }
@@ -133,42 +133,42 @@ impl Worker {
 
     /// What is not urgent.
     fn pause(&mut self) {
-        self.tools.tell();
+        self.context.tell();
         let now = Instant::now();
         if now.duration_since(self.tidied) >= TIDY {
             self.tidied = now;
-            for (_, seat) in self.guests.iter_mut() {
-                seat.guest.tidy(now, &mut self.tools);
+            for (_, served) in self.connections.iter_mut() {
+                served.connection.tidy(now, &mut self.context);
             }
         }
-        // Guests that did nothing since the last time are left alone while others work.
-        let (guests, tools) = (&mut self.guests, &mut self.tools);
+        // Connections that did nothing since the last time are left alone while others work.
+        let (connections, context) = (&mut self.connections, &mut self.context);
         self.hot.retain(|row| {
-            let Some(seat) = guests.get_mut(*row) else { return false };
-            let works = std::mem::take(&mut seat.works);
-            seat.is_hot = works || !seat.guest.rest(tools);
-            seat.is_hot
+            let Some(served) = connections.get_mut(*row) else { return false };
+            let works = std::mem::take(&mut served.works);
+            served.is_hot = works || !served.connection.rest(context);
+            served.is_hot
         });
     }
 
-    /// Once the store is about to end: says goodbye to guests that have been quiet for a moment. Whoever asks before
+    /// Once the store is about to end: says goodbye to connections that have been quiet for a moment. Whoever asks before
     /// that is told that nothing was done, and need not wonder.
     fn close(&mut self) {
         let now = Instant::now();
-        if !self.tools.closing || now.duration_since(self.seen_off) < CLOSING {
+        if !self.context.closing || now.duration_since(self.closing_checked) < CLOSING {
             return;
         }
-        self.seen_off = now;
+        self.closing_checked = now;
         let mut gone = Vec::new();
-        for (row, seat) in self.guests.iter_mut() {
-            let patience = seat.guest.patience(&mut self.tools);
-            if std::mem::take(&mut seat.stirred) || patience.is_none() {
-                seat.quiet = None;
+        for (row, served) in self.connections.iter_mut() {
+            let patience = served.connection.patience(&mut self.context);
+            if std::mem::take(&mut served.stirred) || patience.is_none() {
+                served.quiet = None;
                 continue;
             }
-            let silence = now.duration_since(*seat.quiet.get_or_insert(now));
+            let silence = now.duration_since(*served.quiet.get_or_insert(now));
             if patience.is_some_and(|patience| silence >= patience) {
-                seat.guest.dismiss("the store is shutting down");
+                served.connection.dismiss("the store is shutting down");
                 gone.push(row);
             }
         }
@@ -176,25 +176,25 @@ impl Worker {
     }
 
     fn is_over(&self) -> bool {
-        self.shared.is_stopping() && self.guests.len() == 0
+        self.shared.is_stopping() && self.connections.len() == 0
     }
 
-    /// Every hot guest once.
+    /// Every hot connection once.
     fn step(&mut self, done: &mut Vec<fabric::Completion>) -> bool {
         let mut busy = false;
         let mut at = 0;
         while at < self.hot.len() {
             let row = self.hot[at];
-            let Some(seat) = self.guests.get_mut(row) else {
+            let Some(served) = self.connections.get_mut(row) else {
                 self.hot.swap_remove(at);
                 continue;
             };
-            if seat.guest.step(&mut self.tools, done) {
-                (busy, seat.works, seat.stirred) = (true, true, true);
+            if served.connection.step(&mut self.context, done) {
+                (busy, served.works, served.stirred) = (true, true, true);
             }
-            if seat.guest.is_gone() {
+            if served.connection.is_gone() {
                 self.hot.swap_remove(at);
-                self.see_off(row);
+                self.remove(row);
                 continue;
             }
             at += 1;
@@ -203,13 +203,13 @@ impl Worker {
         busy
     }
 
-    /// Arms all hot guests; `true` if none is hot any more.
+    /// Arms all hot connections; `true` if none is hot any more.
     fn rest(&mut self) -> bool {
-        let (guests, tools) = (&mut self.guests, &mut self.tools);
+        let (connections, context) = (&mut self.connections, &mut self.context);
         self.hot.retain(|row| {
-            let Some(seat) = guests.get_mut(*row) else { return false };
-            seat.is_hot = !seat.guest.rest(tools);
-            seat.is_hot
+            let Some(served) = connections.get_mut(*row) else { return false };
+            served.is_hot = !served.connection.rest(context);
+            served.is_hot
         });
         self.hot.is_empty()
     }
@@ -224,77 +224,78 @@ impl Worker {
         let Ok(count) = epoll::wait(&self.epoll, &mut events[..], limit.as_ref()) else { return };
         for event in &events[..count] {
             match event.data.u64() {
-                BELL => self.answer_bell(),
+                FLAG => self.answer_completion_flag(),
                 row => self.heat(row as u32),
             }
         }
     }
 
     fn heat(&mut self, row: u32) {
-        if let Some(seat) = self.guests.get_mut(row).filter(|seat| !seat.is_hot) {
-            seat.is_hot = true;
+        if let Some(served) = self.connections.get_mut(row).filter(|served| !served.is_hot) {
+            served.is_hot = true;
             self.hot.push(row);
         }
     }
 
-    fn answer_bell(&mut self) {
+    fn answer_completion_flag(&mut self) {
         for link in self.shared.take(self.number) {
-            if let Err(error) = self.seat(link) {
+            if let Err(error) = self.served(link) {
                 tracing::warn!(%error, "cannot serve a link");
                 self.shared.left(self.number);
             }
         }
-        self.tools.closing = self.shared.is_closing();
+        self.context.closing = self.shared.is_closing();
         if self.shared.takes_review(self.number) {
-            let guests = self.guests.iter_mut();
-            let sent = guests.filter_map(|(row, seat)| (!seat.guest.is_welcome()).then_some(row));
+            let connections = self.connections.iter_mut();
+            let sent = connections
+                .filter_map(|(row, served)| (!served.connection.is_welcome()).then_some(row));
             let sent: Vec<u32> = sent.collect();
             sent.into_iter().for_each(|row| self.heat(row));
         }
         if self.shared.is_stopping() {
-            for (_, seat) in self.guests.iter_mut() {
-                seat.guest.dismiss("the store is shutting down");
+            for (_, served) in self.connections.iter_mut() {
+                served.connection.dismiss("the store is shutting down");
             }
-            let rows: Vec<u32> = self.guests.iter_mut().map(|(row, _)| row).collect();
+            let rows: Vec<u32> = self.connections.iter_mut().map(|(row, _)| row).collect();
             rows.into_iter().for_each(|row| self.heat(row));
         }
     }
 
-    fn seat(&mut self, link: Link) -> Result<(), fabric::Error> {
-        let guest = Guest::new(link, &mut self.tools)?;
-        let seat = Seat { guest, works: true, is_hot: true, stirred: true, quiet: None };
-        let row = self.guests.insert(seat);
-        let Some(seat) = self.guests.get_mut(row) else { return Ok(()) };
-        seat.guest.row = row;
+    fn served(&mut self, link: Link) -> Result<(), fabric::Error> {
+        let connection = Connection::new(link, &mut self.context)?;
+        let served = Served { connection, works: true, is_hot: true, stirred: true, quiet: None };
+        let row = self.connections.insert(served);
+        let Some(served) = self.connections.get_mut(row) else { return Ok(()) };
+        served.connection.row = row;
         let data = epoll::EventData::new_u64(row.into());
-        // Without it the guest would be heard only while it is hot.
-        if epoll::add(&self.epoll, seat.guest.link.fd().as_fd(), data, epoll::EventFlags::IN)
+        // Without it the connection would be heard only while it is hot.
+        if epoll::add(&self.epoll, served.connection.link.fd().as_fd(), data, epoll::EventFlags::IN)
             .is_err()
         {
-            seat.guest.dismiss("its descriptor cannot be watched");
+            served.connection.dismiss("its descriptor cannot be watched");
         }
         self.hot.push(row);
         Ok(())
     }
 
-    /// A guest is gone: its link is taken apart elsewhere, since that may take a moment.
-    fn see_off(&mut self, row: u32) {
-        if let Some(seat) = self.guests.remove(row) {
-            let _ = epoll::delete(&self.epoll, seat.guest.link.fd());
-            self.shared.bury(seat.guest.into_link(&mut self.tools));
+    /// A connection is gone: its link is taken apart elsewhere, since that may take a moment.
+    fn remove(&mut self, row: u32) {
+        if let Some(served) = self.connections.remove(row) {
+            let _ = epoll::delete(&self.epoll, served.connection.link.fd());
+            self.shared.close_later(served.connection.into_link(&mut self.context));
             self.shared.left(self.number);
         }
     }
 }
 
-/// The descriptor by which the crew calls.
-const BELL: u64 = u64::MAX;
-/// For how many looks at hot guests the others wait at most.
+/// The descriptor by which the worker pool calls.
+const FLAG: u64 = u64::MAX;
+/// For how many looks at hot connections the others wait at most.
 const GLANCE: usize = 256;
 /// After how many looks those are sorted out that are hot no more.
 const PAUSE: usize = 16 * GLANCE;
 /// How many rounds pass between looks at the clock.
 const LOOKS: u32 = 8;
 const TIDY: Duration = Duration::from_secs(1);
-/// How often guests are looked at once the store is about to end.
+/// How often connections are looked at once the store is about to end.
 const CLOSING: Duration = Duration::from_millis(20);

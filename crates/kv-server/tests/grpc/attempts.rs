@@ -72,8 +72,8 @@ async fn a_refused_write_stays_refused() {
 async fn a_session_that_is_not_known_is_told_as_such() {
     let place = Place::open(&settings(16 << 20));
     let mut client = place.client().await;
-    let stranger = v1::Session { id: vec![7; 16].into(), ..Default::default() };
-    let unknown = v1::PutRequest { attempt: attempt(&stranger, 1), ..put("k", "one") };
+    let unauthenticated = v1::Session { id: vec![7; 16].into(), ..Default::default() };
+    let unknown = v1::PutRequest { attempt: attempt(&unauthenticated, 1), ..put("k", "one") };
     let status = client.put(unknown).await.unwrap_err();
     assert_eq!(status.code(), Code::Unknown);
     assert!(status.message().contains("has done nothing"), "{}", status.message());

@@ -13,7 +13,7 @@ use tonic_health::pb::health_client::HealthClient;
 use crate::place::{Place, pattern, put, settings};
 
 #[tokio::test]
-async fn calls_in_flight_finish_and_others_hear_that_nothing_was_done() {
+async fn calls_in_batch_finish_and_others_hear_that_nothing_was_done() {
     let mut place = Place::open(&settings(16 << 20));
     let (mut client, mut other) = (place.client().await, place.client().await);
     let mut health = HealthClient::new(place.channel().await);
@@ -56,7 +56,7 @@ async fn calls_in_flight_finish_and_others_hear_that_nothing_was_done() {
 
 /// As much is on its way as may be: a stream more is refused, and taken when the first is over.
 #[tokio::test]
-async fn streams_have_a_budget() {
+async fn streams_have_a_quota() {
     let mut settings = settings(16 << 20);
     settings.max_in_flight = Some(2 << 20);
     let place = Place::open(&settings);
@@ -77,11 +77,11 @@ async fn streams_have_a_budget() {
     let busy = other.write(tokio_stream::once(start("two"))).await.unwrap_err();
     assert_eq!(busy.code(), Code::ResourceExhausted);
     assert!(busy.message().contains("--max-in-flight"), "{}", busy.message());
-    assert_eq!(place.engine.budget().refused(), 1);
+    assert_eq!(place.engine.quota().refused(), 1);
     place.client().await.put(put("three", pattern(700_000))).await.unwrap();
     drop(pieces);
     writing.await.unwrap().unwrap_err();
     place.until("its room is back", |usage| usage.reserved_bytes == 0).await;
-    assert_eq!(place.engine.budget().used(), 0);
+    assert_eq!(place.engine.quota().used(), 0);
     other.put(put("four", pattern(700_000))).await.unwrap();
 }

@@ -119,7 +119,7 @@ async fn silent_connections_make_room_for_who_calls() {
         let _ = tokio::io::AsyncWriteExt::write_all(&mut socket, preface).await;
         silent.push(socket);
     }
-    // So many at once may be more than wait at the door: then it is knocked at again.
+    // So many at once may be more than wait at the listener: then it is knocked at again.
     let limit = Instant::now() + Duration::from_secs(60);
     while place.client().await.put(put("k", "v")).await.is_err() {
         assert!(Instant::now() < limit, "nobody is let in");

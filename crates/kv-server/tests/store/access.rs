@@ -112,26 +112,26 @@ fn what_is_only_on_the_disk_has_the_same_scopes() {
 }
 
 #[test]
-fn only_who_may_read_everything_is_lent_the_pool() {
+fn only_who_may_read_everything_reads_the_pool_in_place() {
     let scopes = [("root", Scope::everything()), ("team", Scope::new(true, b"team/"))];
     let (place, _) = open(&scopes, None);
-    let lent = || place.engine.counts().lent.load(Ordering::Relaxed);
+    let zero_copy_reads = || place.engine.counts().zero_copy_reads.load(Ordering::Relaxed);
     let [mut root, mut team] = ["root", "team"].map(|name| client(&place, name, Class::Shm));
     put(&mut team, "team/a", &[1; 8000]).unwrap();
     for _ in 0..50 {
         assert_eq!(team.get(b"team/a").unwrap().unwrap().len(), 8000);
     }
     drop(team);
-    assert_eq!(lent(), 0);
-    // Only who is watched is lent anything, which on a busy machine may take a while.
+    assert_eq!(zero_copy_reads(), 0);
+    // Only who is watched reads anything in place, which on a busy machine may take a while.
     for _ in 0..20_000 {
         assert_eq!(root.get(b"team/a").unwrap().unwrap().len(), 8000);
-        if lent() > 0 {
+        if zero_copy_reads() > 0 {
             break;
         }
     }
     drop(root);
-    until("values are lent", || lent() > 0);
+    until("values are read in place", || zero_copy_reads() > 0);
 }
 
 #[test]
@@ -158,13 +158,13 @@ fn who_may_read_less_than_before_is_sent_away_without_having_asked() {
     let [mut ann, mut bob] = ["ann", "bob"].map(|name| client(&place, name, Class::Shm));
     put(&mut ann, "k", b"1").unwrap();
     put(&mut bob, "k", b"1").unwrap();
-    until("both are there", || place.guests() == 2);
+    until("both are there", || place.connections() == 2);
     access
         .replace(holders(&[("ann", Scope::everything()), ("bob", Scope::new(true, b"b/"))]))
         .unwrap();
-    until("bob is gone", || place.guests() == 1);
+    until("bob is gone", || place.connections() == 1);
     assert_eq!(ann.get(b"k").unwrap().unwrap().to_vec(), b"1");
-    assert_eq!(place.guests(), 1, "ann was not sent away");
+    assert_eq!(place.connections(), 1, "ann was not sent away");
     assert_eq!(bob.get(b"k").unwrap_err().kind(), Kind::Denied);
     put(&mut bob, "b/k", b"2").unwrap();
 }

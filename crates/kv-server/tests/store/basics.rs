@@ -42,17 +42,18 @@ fn get_returns_the_last_put() {
     });
 }
 
-/// A client on this host reads what it is lent. What it has read is the store's again, at the latest with the next
+/// A client on this host reads values in place. What it has read is the store's again, at the latest with the next
 /// few requests, or when both have nothing to do.
 #[test]
-fn values_are_lent_on_shared_memory_and_come_back() {
-    let lent = |class| {
+fn values_are_read_in_place_over_shared_memory_and_unpinned() {
+    let zero_copy_reads = |class| {
         let place = Place::open(&settings(64 << 20), by(class));
         let mut client = place.client(by(class));
         let value = |round: usize| vec![round as u8; 1025 + round % 500 * 111];
-        let count = || place.engine.counts().lent.load(std::sync::atomic::Ordering::Relaxed);
+        let count =
+            || place.engine.counts().zero_copy_reads.load(std::sync::atomic::Ordering::Relaxed);
         for round in 0..20_000 {
-            // Only who is watched is lent anything, which on a busy machine may take a while.
+            // Only who is watched reads anything in place, which on a busy machine may take a while.
             if round >= 500 && (class != Class::Shm || count() > 0) {
                 break;
             }
@@ -66,11 +67,11 @@ fn values_are_lent_on_shared_memory_and_come_back() {
             // An answer by messages is over when the client has looked once more, or is gone.
             drop(client);
         }
-        until("what was lent is back", || place.engine.store.usage().pins == 0);
+        until("pins are released", || place.engine.store.usage().pins == 0);
         count()
     };
-    assert!(lent(Class::Shm) > 0);
-    assert_eq!(lent(Class::Tcp), 0);
+    assert!(zero_copy_reads(Class::Shm) > 0);
+    assert_eq!(zero_copy_reads(Class::Tcp), 0);
 }
 
 #[test]
@@ -155,7 +156,7 @@ fn long_values_go_in_pieces() {
     each(|class| {
         let place = Place::open(&settings(256 << 20), by(class));
         let mut client = place.client(by(class));
-        // Longer than the landing memory.
+        // Longer than the receive buffer.
         let value: Vec<u8> = (0..100_u32 << 20).map(|at| (at / 3) as u8).collect();
         client.put(b"long", &value, &PutOptions::default()).unwrap();
         let error = client.get(b"long").unwrap_err();

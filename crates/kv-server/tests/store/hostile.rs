@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use fabric::link::{Class, Endpoint, Link};
 use fabric::{Lane, Memory, Op, Pages, Region, Rights, wait};
 use kv_client::{Condition, PutOptions};
-use kv_proto::wire::{BatchHead, Board, Grant, Note, Opening, Place, Request, Source};
+use kv_proto::wire::{
+    BatchHead, ControlBlock, Grant, Opening, Place, Request, RequestSlot, Source,
+};
 
 use crate::place::{Place as Store, by, number, settings, until};
 use crate::proof::Chance;
@@ -28,8 +30,8 @@ impl Liar {
     }
 
     pub(crate) fn open(&mut self) {
-        let landing = self.link.grant(&self.region).unwrap().to_bytes();
-        self.say(&Opening::Store { session: None, landing, board: true }.to_bytes());
+        let receive_buffer = self.link.grant(&self.region).unwrap().to_bytes();
+        self.say(&Opening::Store { session: None, receive_buffer, control_block: true }.to_bytes());
     }
 
     /// Says it, and looks whether it is still listened to.
@@ -57,7 +59,7 @@ impl Liar {
     }
 }
 
-/// Notes of batches that are not there, of any length, and answers with no place for a bell.
+/// Request slots of batches that are not there, of any length, and answers with no place for a completion flag.
 #[test]
 fn notes_of_nothing_do_no_harm() {
     let store = Store::open(&settings(16 << 20), by(Class::Shm));
@@ -71,14 +73,18 @@ fn notes_of_nothing_do_no_harm() {
         // Somebody who speaks is watched.
         liar.say(&batch(300_000, 4096, &[get(b"k")]));
         for sequence in 1..=10_u64 {
-            let note = match round % 4 {
-                // At the batch that was just sent, whose answers have a bell before them.
-                0 => Note { sequence: sequence as u16, length: 24 + 65, at: (SAID / 64) as u32 },
-                1 => Note { sequence: sequence as u16, length: u16::MAX, at: u32::MAX },
-                2 => Note { sequence: sequence as u16, length: 0, at: 0 },
-                _ => Note::from_word(chance.below(u64::MAX)),
+            let slot = match round % 4 {
+                // At the batch that was just sent, whose answers have a completion flag before them.
+                0 => RequestSlot {
+                    sequence: sequence as u16,
+                    length: 24 + 65,
+                    at: (SAID / 64) as u32,
+                },
+                1 => RequestSlot { sequence: sequence as u16, length: u16::MAX, at: u32::MAX },
+                2 => RequestSlot { sequence: sequence as u16, length: 0, at: 0 },
+                _ => RequestSlot::from_word(chance.below(u64::MAX)),
             };
-            liar.region.memory().store(Board::note(sequence), note.to_word());
+            liar.region.memory().store(ControlBlock::slot(sequence), slot.to_word());
             let mut done = Vec::new();
             wait(&mut liar.link, &mut done, Duration::from_micros(300));
         }
@@ -88,39 +94,39 @@ fn notes_of_nothing_do_no_harm() {
     nothing_is_left(&store);
 }
 
-/// Somebody who borrows and never says that he has read it is lent little, and gives it back when he goes.
+/// A client that reads in place and never says that it has read gets few pins, and gives them back when it goes.
 #[test]
-fn who_keeps_what_he_borrows_is_lent_no_more() {
+fn a_client_that_keeps_its_pinned_reads_gets_no_more() {
     let store = Store::open(&settings(64 << 20), by(Class::Shm));
     let endpoint = Endpoint::new(by(Class::Shm)).unwrap();
     let mut honest = store.client(by(Class::Shm));
     honest.put(b"k", &[7; 60_000], &PutOptions::default()).unwrap();
-    let mut keeper = Liar::call(&store, &endpoint);
-    keeper.open();
+    let mut holder = Liar::call(&store, &endpoint);
+    holder.open();
     let place = Place::Packed;
     let long =
         Request::Get { key: b"k", offset: 0, length: 60_000, place, keep: false, checksum: false };
-    let head = BatchHead { borrows: true, count: 8, tag: 3, at: 300_008, room: 500_000 };
+    let head = BatchHead { in_place: true, count: 8, tag: 3, at: 300_008, room: 500_000 };
     let mut message = head.to_bytes().to_vec();
     (0..8).for_each(|_| long.put(&mut message));
-    let memory = keeper.region.memory().clone();
+    let memory = holder.region.memory().clone();
     let mut done = Vec::new();
     for sequence in 1..=100_u64 {
         // Whoever sends a message is watched for a while.
-        while memory.load(Board::STORE) != Board::YES {
-            assert_eq!(keeper.link.ended(), None);
-            keeper.say(&message);
+        while memory.load(ControlBlock::STORE) != ControlBlock::YES {
+            assert_eq!(holder.link.ended(), None);
+            holder.say(&message);
         }
         let at = (SAID / 64) as u32;
-        let note = Note { sequence: sequence as u16, length: message.len() as u16, at };
-        memory.store(Board::note(sequence), note.to_word());
+        let slot = RequestSlot { sequence: sequence as u16, length: message.len() as u16, at };
+        memory.store(ControlBlock::slot(sequence), slot.to_word());
         let limit = Instant::now() + Duration::from_secs(60);
         while memory.load(300_000) != sequence {
             assert!(Instant::now() < limit, "no answer to {sequence}");
-            keeper.link.poll(&mut done);
+            holder.link.poll(&mut done);
             // Who was watched no longer must be heard of again.
-            if memory.load(Board::STORE) != Board::YES {
-                keeper.say(&message);
+            if memory.load(ControlBlock::STORE) != ControlBlock::YES {
+                holder.say(&message);
             }
             std::thread::yield_now();
         }
@@ -128,7 +134,7 @@ fn who_keeps_what_he_borrows_is_lent_no_more() {
     let usage = store.engine.store.usage();
     assert!(usage.pins > 100 && usage.pins < 180, "8 MiB of 60,000 bytes each: {usage:?}");
     assert_eq!(honest.get(b"k").unwrap().map(|got| got.len()), Some(60_000));
-    drop((keeper, honest));
+    drop((holder, honest));
     nothing_is_left(&store);
 }
 
@@ -205,7 +211,7 @@ fn get(key: &[u8]) -> Request<'_> {
 }
 
 fn batch(at: u64, room: u64, requests: &[Request<'_>]) -> Vec<u8> {
-    let head = BatchHead { borrows: false, count: requests.len() as u16, tag: 3, at, room };
+    let head = BatchHead { in_place: false, count: requests.len() as u16, tag: 3, at, room };
     let mut bytes = head.to_bytes().to_vec();
     requests.iter().for_each(|request| request.put(&mut bytes));
     bytes
@@ -224,13 +230,13 @@ fn what_cannot_be_is_sent_away() {
         sequence: 1,
     };
     let cases: Vec<(&str, Vec<u8>)> = vec![
-        ("answers beyond the landing", batch(1 << 20, 4096, &[get(b"k")])),
+        ("answers beyond the receive buffer", batch(1 << 20, 4096, &[get(b"k")])),
         ("answers that wrap around", batch(u64::MAX - 10, 4096, &[get(b"k")])),
         ("more than there is room for", batch(0, 148, &[get(b"k"), get(b"k")])),
         ("a key of no bytes", batch(0, 4096, &[get(b"")])),
         ("a key too long", batch(0, 4096, &[get(&[1; 5000])])),
         ("more than may be put at once", batch(0, 4096, &[put(1 << 40, 0), put(2 << 30, 0)])),
-        ("the landing granted again", Grant { number: 0, region: [0; 36] }.to_bytes()),
+        ("the receive buffer granted again", Grant { number: 0, region: [0; 36] }.to_bytes()),
         ("a region of nobody's", Grant { number: 7, region: [1; 36] }.to_bytes()),
         ("taking back what was not given", Grant::forget(9)),
         ("nothing", Vec::new()),
@@ -306,6 +312,6 @@ const SAID: usize = 64 << 10;
 fn nothing_is_left(store: &Store) {
     until("everything is back", || {
         let usage = store.engine.store.usage();
-        [usage.pins, usage.reserved_bytes, usage.detached] == [0; 3] && store.guests() == 0
+        [usage.pins, usage.reserved_bytes, usage.detached] == [0; 3] && store.connections() == 0
     });
 }

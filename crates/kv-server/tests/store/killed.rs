@@ -38,7 +38,7 @@ fn clients_killed_in_the_middle_leave_nothing_behind() {
     until("pins, cursors, staged values and links are back", || {
         let usage = place.engine.store.usage();
         let held = [usage.pins, usage.detached, usage.reserved_bytes];
-        held == [0; 3] && place.guests() == 1
+        held == [0; 3] && place.connections() == 1
     });
     let got = client.get(&0_u64.to_le_bytes()).unwrap().unwrap();
     examine(0, &got.to_vec()).unwrap();

@@ -3,7 +3,6 @@
 mod access;
 mod awaited;
 mod basics;
-mod budget;
 mod drained;
 mod durable;
 mod hostile;
@@ -11,6 +10,7 @@ mod killed;
 mod lines;
 mod place;
 mod proof;
+mod quota;
 mod race;
-mod shelf;
+mod registered_buffer;
 mod stopped;

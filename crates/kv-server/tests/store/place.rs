@@ -1,4 +1,4 @@
-//! A store with a door, and clients that call it.
+//! A store with a listener, and clients that call it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use access::Access;
 use fabric::Pages;
 use fabric::link::{self, Class, Endpoint};
 use kv_client::Client;
-use kv_server::{Crew, Engine, Settings};
+use kv_server::{Engine, Settings, WorkerPool};
 use kv_store::WhenFull;
 
 pub(crate) struct Place {
     pub(crate) engine: Arc<Engine>,
     pub(crate) address: SocketAddr,
     stop: Arc<AtomicBool>,
-    guests: Arc<AtomicUsize>,
+    connections: Arc<AtomicUsize>,
     /// How long to drain, in milliseconds, and how many links were cut then.
     patience: Arc<AtomicU64>,
     cut: Arc<AtomicUsize>,
-    door: Option<JoinHandle<()>>,
+    listener: Option<JoinHandle<()>>,
 }
 
 pub(crate) fn settings(memory: usize) -> Settings {
@@ -57,39 +57,39 @@ impl Place {
 
     pub(crate) fn with(engine: Arc<Engine>, links: link::Settings) -> Self {
         let endpoint = Endpoint::new(links).unwrap();
-        let crew = Crew::start(&engine, &endpoint, 2).unwrap();
+        let workers = WorkerPool::start(&engine, &endpoint, 2).unwrap();
         let listener = endpoint.listen("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.address();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let guests = Arc::new(AtomicUsize::new(0));
-        let counted = guests.clone();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let counted = connections.clone();
         let (patience, cut) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicUsize::new(0)));
         let (drain, left) = (patience.clone(), cut.clone());
         let access = engine.access().clone();
-        let door = std::thread::spawn(move || {
+        let listener = std::thread::spawn(move || {
             let mut rules = access.generation();
             while !stopped.load(Ordering::SeqCst) {
                 if let Some(Ok(link)) = listener.accept(Duration::from_millis(20)) {
-                    crew.serve(link);
+                    workers.serve(link);
                 }
                 let now = access.generation();
                 if std::mem::replace(&mut rules, now) != now {
-                    crew.review();
+                    workers.review();
                 }
-                counted.store(crew.roster().guests(), Ordering::SeqCst);
+                counted.store(workers.handle().connections(), Ordering::SeqCst);
             }
             listener.close("the test is over");
             let limit = Duration::from_millis(drain.load(Ordering::SeqCst));
-            left.store(crew.drain(limit), Ordering::SeqCst);
-            assert!(crew.stop(Duration::from_secs(20)), "the workers end");
+            left.store(workers.drain(limit), Ordering::SeqCst);
+            assert!(workers.stop(Duration::from_secs(20)), "the workers end");
         });
-        Place { engine, address, stop, guests, patience, cut, door: Some(door) }
+        Place { engine, address, stop, connections, patience, cut, listener: Some(listener) }
     }
 
     /// How many links are served, or were a moment ago.
-    pub(crate) fn guests(&self) -> usize {
-        self.guests.load(Ordering::SeqCst)
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
     }
 
     /// Begins to end it, in order.
@@ -100,8 +100,8 @@ impl Place {
 
     /// Waits until it has ended; says how many links were cut.
     pub(crate) fn ended(&mut self) -> usize {
-        if let Some(door) = self.door.take() {
-            door.join().unwrap();
+        if let Some(listener) = self.listener.take() {
+            listener.join().unwrap();
         }
         self.cut.load(Ordering::SeqCst)
     }

@@ -78,13 +78,13 @@ fn stopped_clients_stop_nobody_and_leave_nothing_behind() {
         }
     });
     // On a busy machine so much time has passed that the silent are taken for gone, too.
-    until("the two are gone", || place.guests() <= 1 + victims.len());
+    until("the two are gone", || place.connections() <= 1 + victims.len());
     victims[0].signal(Signal::CONT);
     drop(victims);
     until("pins, reservations and links are back", || {
         let usage = place.engine.store.usage();
         let held = [usage.pins, usage.detached, usage.reserved_bytes];
-        held == [0; 3] && place.guests() == 1 && place.engine.budget().used() == 0
+        held == [0; 3] && place.connections() == 1 && place.engine.quota().used() == 0
     });
     let got = client.get(&0_u64.to_le_bytes()).unwrap().unwrap();
     examine(0, &got.to_vec()).unwrap();

@@ -1,4 +1,4 @@
-//! The variables by which libfabric is told how to work; it has no other door for them. A user's own stay as they are.
+//! The variables by which libfabric is told how to work; it has no other way to set them. A user's own stay as they are.
 //!
 //! Unsafe here: the environment is changed while the program has one thread, before any library is loaded.
 #![allow(unsafe_code, reason = "changes the environment")]

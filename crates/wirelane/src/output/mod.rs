@@ -1,4 +1,4 @@
-//! The doors to stdout and stderr: answers on the one, everything else on the other.
+//! The way to stdout and stderr: answers on the one, everything else on the other.
 
 pub(crate) mod exit;
 pub(crate) mod outbox;

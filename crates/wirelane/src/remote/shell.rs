@@ -110,7 +110,7 @@ impl Shell {
     }
 }
 
-/// Beside what already runs there, and with all that the job has there: the keeper's children are the job.
+/// Beside what already runs there, and with all that the job has there: the supervisor's children are the job.
 const SRUN: [&str; 7] = [
     "--overlap",
     "--nodes=1",

@@ -1,6 +1,6 @@
 //! Keeps a job on one host, by one ssh that lives as long as the job, or by a shell on this machine.
 //!
-//! What runs there is `keeper.sh`, which tells the rest of the story. Its input is what we tell it, so that it ends with us
+//! What runs there is `supervisor.sh`, which tells the rest of the story. Its input is what we tell it, so that it ends with us
 //! however we end: in order, by Ctrl-C, by `kill -9`, or with the wire between.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -15,23 +15,23 @@ use jobs::proof::Look;
 use super::shell::Shell;
 use crate::output::Failure;
 
-/// One host's keeper.
+/// One host's supervisor.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct Supervisor {
     child: Child,
     /// Dropped: its input ends, and so does the job there.
     orders: Option<Sender<Vec<u8>>>,
 }
 
-/// What was heard from one of several keepers.
+/// What was heard from one of several supervisors.
 #[derive(Debug)]
 pub(crate) struct Heard {
     /// Whose number it was given.
-    pub(crate) keeper: usize,
+    pub(crate) supervisor: usize,
     pub(crate) what: What,
 }
 
-/// What a keeper has to say.
+/// What a supervisor has to say.
 #[derive(Debug, PartialEq)]
 pub(crate) enum What {
     /// It has its folder, and takes orders.
@@ -54,14 +54,14 @@ pub(crate) enum Stream {
     Err,
 }
 
-impl Keeper {
-    /// Starts one for a job whose folder there shall be `folder`. All that it says goes to `ear`, by its number.
+impl Supervisor {
+    /// Starts one for a job whose folder there shall be `folder`. All that it says goes to `rx`, by its number.
     pub(crate) fn start(
         shell: &Shell,
         (job, folder): (&str, &str),
         number: usize,
-        ear: &SyncSender<Heard>,
-    ) -> Result<Keeper, Failure> {
+        rx: &SyncSender<Heard>,
+    ) -> Result<Supervisor, Failure> {
         let wrong = |error: io::Error| {
             Failure::failed(format!("run {} to {}: {error}", shell.program(), shell.host()))
         };
@@ -72,11 +72,11 @@ impl Keeper {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(wrong)?;
         let orders = orders(&mut child);
-        listen(&mut child, &mark(job), number, ear);
-        let keeper = Keeper { child, orders: Some(orders) };
+        listen(&mut child, &mark(job), number, rx);
+        let supervisor = Supervisor { child, orders: Some(orders) };
         let text = script(job, folder);
-        keeper.tell(format!("{}\n{text}", text.len()).into_bytes());
-        Ok(keeper)
+        supervisor.tell(format!("{}\n{text}", text.len()).into_bytes());
+        Ok(supervisor)
     }
 
     /// Writes a file into the job's folder.
@@ -143,22 +143,21 @@ fn orders(child: &mut Child) -> Sender<Vec<u8>> {
     sender
 }
 
-fn listen(child: &mut Child, mark: &str, number: usize, ear: &SyncSender<Heard>) {
+fn listen(child: &mut Child, mark: &str, number: usize, rx: &SyncSender<Heard>) {
     if let Some(output) = child.stdout.take() {
-        let (ear, mut reader) =
-            (ear.clone(), Reader { mark: mark.to_owned(), ..Reader::default() });
+        let (rx, mut reader) = (rx.clone(), Reader { mark: mark.to_owned(), ..Reader::default() });
         std::thread::spawn(move || {
-            let tell = |what| ear.send(Heard { keeper: number, what }).is_ok();
+            let tell = |what| rx.send(Heard { supervisor: number, what }).is_ok();
             each_line(output, |line| reader.read(line).into_iter().all(tell));
             tell(What::Gone);
         });
     }
     if let Some(output) = child.stderr.take() {
-        let ear = ear.clone();
+        let rx = rx.clone();
         std::thread::spawn(move || {
             each_line(output, |line| {
                 let what = What::Line(Stream::Err, line);
-                ear.send(Heard { keeper: number, what }).is_ok()
+                rx.send(Heard { supervisor: number, what }).is_ok()
             });
         });
     }
@@ -179,11 +178,11 @@ fn each_line(output: impl Read, mut tell: impl FnMut(String) -> bool) {
     }
 }
 
-/// Tells what the keeper says from what the job prints.
+/// Tells what the supervisor says from what the job prints.
 #[derive(Debug, Default)]
 struct Reader {
     mark: String,
-    /// An empty line, which may be the one that the keeper begins with.
+    /// An empty line, which may be the one that the supervisor begins with.
     is_held: bool,
     /// Lines of a look, while there is one.
     look: Option<String>,
@@ -227,7 +226,7 @@ impl Reader {
     }
 }
 
-/// What stands before each word of a job's keeper.
+/// What stands before each word of a job's supervisor.
 fn mark(job: &str) -> String {
     format!("\u{1}wirelane-{job} ")
 }
@@ -240,14 +239,14 @@ fn begin() -> String {
 
 fn script(job: &str, folder: &str) -> String {
     format!(
-        "job={}\ndir={}\nlook() {{\n  {}\n}}\n{KEEPER}",
+        "job={}\ndir={}\nlook() {{\n  {}\n}}\n{SUPERVISOR}",
         shell_word(job),
         shell_word(folder),
         Look::COMMAND
     )
 }
 
-const KEEPER: &str = include_str!("supervisor.sh");
+const SUPERVISOR: &str = include_str!("supervisor.sh");
 /// What a shell has for a command that failed, where nobody knows how.
 const UNKNOWN_CODE: i32 = 1;
 const LONGEST_LINE: u64 = 64 << 10;
@@ -261,19 +260,19 @@ mod tests {
 
     use super::*;
 
-    /// A keeper on this machine, its folder, and what it says.
-    fn keeper(job: &str) -> (Keeper, String, Receiver<Heard>) {
-        let (mouth, ear) = sync_channel(1024);
+    /// A supervisor on this machine, its folder, and what it says.
+    fn supervisor(job: &str) -> (Supervisor, String, Receiver<Heard>) {
+        let (tx, rx) = sync_channel(1024);
         let folder = std::env::temp_dir().join(format!("wirelane-test-{job}"));
         let folder = folder.to_str().expect("a plain path").to_owned();
         let here = Shell::on("localhost").expect("a name");
-        let keeper = Keeper::start(&here, (job, &folder), 7, &mouth).expect("a keeper");
-        (keeper, folder, ear)
+        let supervisor = Supervisor::start(&here, (job, &folder), 7, &tx).expect("a supervisor");
+        (supervisor, folder, rx)
     }
 
-    fn next(ear: &Receiver<Heard>) -> What {
-        let heard = ear.recv_timeout(Duration::from_secs(60)).expect("it says something");
-        assert_eq!(heard.keeper, 7);
+    fn next(rx: &Receiver<Heard>) -> What {
+        let heard = rx.recv_timeout(Duration::from_secs(60)).expect("it says something");
+        assert_eq!(heard.supervisor, 7);
         heard.what
     }
 
@@ -297,52 +296,52 @@ mod tests {
     #[test]
     fn a_command_runs_in_a_folder_of_the_jobs_own_and_its_end_is_told() {
         let job = id("runs");
-        let (mut keeper, folder, ear) = keeper(&job);
-        assert_eq!(next(&ear), What::Ready);
-        keeper.file("two-words", "echo \"$WIRELANE_JOB\"; echo; printf 'no end'; exit 7\n");
-        keeper.run("two-words");
-        assert_eq!(next(&ear), out(&job));
-        assert_eq!(next(&ear), out(""));
-        assert_eq!(next(&ear), out("no end"));
-        assert_eq!(next(&ear), What::Exit(7));
-        keeper.look();
-        let What::Seen(look) = next(&ear) else { panic!("a look") };
+        let (mut supervisor, folder, rx) = supervisor(&job);
+        assert_eq!(next(&rx), What::Ready);
+        supervisor.file("two-words", "echo \"$WIRELANE_JOB\"; echo; printf 'no end'; exit 7\n");
+        supervisor.run("two-words");
+        assert_eq!(next(&rx), out(&job));
+        assert_eq!(next(&rx), out(""));
+        assert_eq!(next(&rx), out("no end"));
+        assert_eq!(next(&rx), What::Exit(7));
+        supervisor.look();
+        let What::Seen(look) = next(&rx) else { panic!("a look") };
         assert_ne!(look, Look::default(), "there is a net device at least");
         assert!(Path::new(&folder).is_dir());
-        keeper.end();
-        assert_eq!(next(&ear), What::Gone);
-        assert!(keeper.wait(Instant::now() + Duration::from_secs(60)));
+        supervisor.end();
+        assert_eq!(next(&rx), What::Gone);
+        assert!(supervisor.wait(Instant::now() + Duration::from_secs(60)));
         assert!(!Path::new(&folder).exists() && !is_running(&job));
     }
 
     #[test]
-    fn whatever_runs_on_ends_with_the_keepers_input() {
+    fn whatever_runs_on_ends_with_the_supervisors_input() {
         let job = id("ends");
-        let (mut keeper, folder, ear) = keeper(&job);
-        assert_eq!(next(&ear), What::Ready);
+        let (mut supervisor, folder, rx) = supervisor(&job);
+        assert_eq!(next(&rx), What::Ready);
         // One that has left its parent, and one that does not heed.
-        keeper.file(
+        supervisor.file(
             "stay",
             "(setsid sleep 1000 >/dev/null 2>&1 &)\ntrap '' TERM\necho up\nwhile :; do sleep 1; done\n",
         );
-        keeper.run("stay");
-        assert_eq!(next(&ear), out("up"));
+        supervisor.run("stay");
+        assert_eq!(next(&rx), out("up"));
         assert!(is_running(&job));
-        keeper.end();
-        assert!(keeper.wait(Instant::now() + Duration::from_secs(60)));
+        supervisor.end();
+        assert!(supervisor.wait(Instant::now() + Duration::from_secs(60)));
         assert!(!Path::new(&folder).exists() && !is_running(&job));
     }
 
     #[test]
     fn one_that_dropped_its_environment_ends_too() {
         let job = id("bare");
-        let (mut keeper, folder, ear) = keeper(&job);
-        assert_eq!(next(&ear), What::Ready);
-        keeper.file("bare", "env -i sh -c 'echo $$; exec sleep 1000'\n");
-        keeper.run("bare");
-        let What::Line(Stream::Out, pid) = next(&ear) else { panic!("its number") };
-        keeper.end();
-        assert!(keeper.wait(Instant::now() + Duration::from_secs(60)));
+        let (mut supervisor, folder, rx) = supervisor(&job);
+        assert_eq!(next(&rx), What::Ready);
+        supervisor.file("bare", "env -i sh -c 'echo $$; exec sleep 1000'\n");
+        supervisor.run("bare");
+        let What::Line(Stream::Out, pid) = next(&rx) else { panic!("its number") };
+        supervisor.end();
+        assert!(supervisor.wait(Instant::now() + Duration::from_secs(60)));
         assert!(!Path::new(&folder).exists() && !Path::new(&format!("/proc/{pid}")).exists());
     }
 
@@ -351,10 +350,10 @@ mod tests {
         let job = id("taken");
         let folder = std::env::temp_dir().join(format!("wirelane-test-{job}"));
         std::fs::create_dir(&folder).expect("a folder");
-        let (mut keeper, _, ear) = keeper(&job);
-        let refused = (0..2).map(|_| next(&ear)).any(|what| matches!(what, What::Refused(_)));
+        let (mut supervisor, _, rx) = supervisor(&job);
+        let refused = (0..2).map(|_| next(&rx)).any(|what| matches!(what, What::Refused(_)));
         assert!(refused);
-        assert!(keeper.wait(Instant::now() + Duration::from_secs(60)));
+        assert!(supervisor.wait(Instant::now() + Duration::from_secs(60)));
         std::fs::remove_dir(&folder).expect("it is left alone");
     }
 }

@@ -58,7 +58,7 @@ run() {
   } &
 }
 
-# A machine that lost its power says no goodbye: when nothing was heard for long, the keeper ends. The watch is a process
+# A machine that lost its power says no goodbye: when nothing was heard for long, the supervisor ends. The watch is a process
 # of the job like others, and so ends with it.
 watch() {
   WIRELANE_JOB=$job sh -c 'while sleep 60; do [ -z "$(find "$1" -mmin +10)" ] || kill "$2"; done' \

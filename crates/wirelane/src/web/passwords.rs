@@ -42,7 +42,7 @@ impl Passwords {
         })
     }
 
-    /// Compares, or remembers. Strangers take as long as those who are known.
+    /// Compares, or remembers. Unknown names take as long as known ones.
     pub(super) async fn check(&self, users: &Users, shown: &Shown) -> Verdict {
         let (hash, known) = users.hash_of(&shown.name);
         let tag = self.memory.tag(hash, known, shown);

@@ -142,7 +142,7 @@ fn an_exporter_runs_on_every_node_and_is_scraped() {
 }
 
 #[test]
-fn names_that_no_cluster_takes_are_refused_at_the_door() {
+fn names_that_no_cluster_takes_are_refused_at_the_listener() {
     for (flag, value) in
         [("--namespace", "Train"), ("--name", "a_b"), ("--image", "a b"), ("--resource", "a/b/c")]
     {

@@ -95,7 +95,7 @@ fn json_has_the_documented_fields() {
     }
     for figure in ["write_bandwidth", "read_bandwidth"] {
         assert_eq!(measured[figure]["bytes"], 65_536);
-        for field in ["in_flight", "operations", "seconds", "bytes_per_second"] {
+        for field in ["in_batch", "operations", "seconds", "bytes_per_second"] {
             assert!(measured[figure][field].as_f64().is_some_and(|n| n > 0.0), "{measured}");
         }
     }
@@ -123,9 +123,9 @@ fn what_one_end_requires_and_the_other_forbids_is_refused_and_counted() {
     let server = Server::start(&["--config", &folder.file("server.yaml", settings)]);
     let output = connect(&server, &["--policy", "require"]);
     refused(&output, &["(policy)", "RDMA, and at"]);
-    let door = &server.status()["door"];
+    let listener = &server.status()["listener"];
     assert_eq!(
-        (&door["refused"]["refused"], &door["refused_cards"]["policy"]),
+        (&listener["refused"]["refused"], &listener["refused_cards"]["policy"]),
         (&1.into(), &1.into())
     );
     assert_eq!(connect(&server, &[]).status.code(), Some(0));
@@ -186,10 +186,10 @@ fn who_shows_the_key_is_let_in_and_others_are_counted_by_reason() {
     assert!(text.contains("known as  cluster; control connection encrypted"), "{text}");
     refused(&connect(&server, &["--config", &wrong]), &["(wrong_key)", "the same key"]);
     refused(&connect(&server, &[]), &["(unauthenticated)", "wants a key"]);
-    let door = &server.status()["door"];
-    assert_eq!(door["accepted"], 1);
+    let listener = &server.status()["listener"];
+    assert_eq!(listener["accepted"], 1);
     assert_eq!(
-        (&door["refused"]["wrong_key"], &door["refused"]["unauthenticated"]),
+        (&listener["refused"]["wrong_key"], &listener["refused"]["unauthenticated"]),
         (&1.into(), &1.into())
     );
 }
@@ -286,7 +286,7 @@ fn status_shows_a_link_while_it_lives_and_its_end() {
             let status = server.status();
             let links = status["links"].as_array().expect("a list").iter();
             let seen: Vec<&str> = links.filter_map(|link| link["state"].as_str()).collect();
-            let open = &status["door"]["alive"];
+            let open = &status["listener"]["alive"];
             if seen == [state] && *open == alive {
                 return status;
             }
@@ -297,10 +297,10 @@ fn status_shows_a_link_while_it_lives_and_its_end() {
     let status = until("up", 1);
     assert_eq!(status["links"][0]["lane"], "shm");
     assert_eq!(status["links"][0]["dialled"], false);
-    assert_eq!(status["door"]["accepted"], 1);
+    assert_eq!(status["listener"]["accepted"], 1);
     signal(&watcher.child, "-INT");
     assert_eq!(watcher.child.wait().expect("it ends").code(), Some(0));
-    // The door lets go of a link's connection after the link has ended.
+    // The listener lets go of a link's connection after the link has ended.
     let status = until("ended", 0);
     let why = status["links"][0]["why"].as_str().expect("a reason");
     assert!(why.contains("the peer ended the link"), "{why}");

@@ -496,18 +496,18 @@ mod serve {
     }
 
     #[test]
-    fn callers_that_say_nothing_or_nonsense_stop_nobody() {
+    fn callers_that_say_nothing_or_protocol_error_stop_nobody() {
         let server = Server::start(&[]);
         let silent: Vec<TcpStream> =
             (0..50).map(|_| TcpStream::connect(&server.address).expect("connects")).collect();
-        let mut nonsense = TcpStream::connect(&server.address).expect("connects");
-        nonsense.write_all(&[0xff; 4096]).expect("is sent");
+        let mut protocol_error = TcpStream::connect(&server.address).expect("connects");
+        protocol_error.write_all(&[0xff; 4096]).expect("is sent");
         let mut endless = TcpStream::connect(&server.address).expect("connects");
         let _ = endless.write_all(format!("GET /{} HTTP/1.1\r\n", "a".repeat(1 << 20)).as_bytes());
         assert_eq!(server.get("/healthz"), "ok\n");
         let mut answer = String::new();
-        nonsense.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
-        let _ = nonsense.read_to_string(&mut answer);
+        protocol_error.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
+        let _ = protocol_error.read_to_string(&mut answer);
         assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
         drop(silent);
     }

@@ -5,7 +5,7 @@ use super::grpc::{client, put, runtime};
 use super::*;
 
 #[test]
-fn a_scrape_tells_of_store_links_door_and_process() {
+fn a_scrape_tells_of_store_links_listener_and_process() {
     let server = Server::start(&["--memory", "64MiB"]);
     let scrape = || Scrape::read(&server.get("/metrics"));
     let before = scrape();
@@ -40,8 +40,8 @@ fn a_scrape_tells_of_store_links_door_and_process() {
     assert_eq!(after.value("wirelane_store_written_bytes_total"), 5.0);
     assert_eq!(after.value("wirelane_grpc_calls_total{method=\"Put\"}"), 2.0);
     assert_eq!(after.value("wirelane_grpc_failures_total{code=\"INVALID_ARGUMENT\"}"), 1.0);
-    assert_eq!(after.value("wirelane_door_accepted_total"), 1.0);
-    assert_eq!(after.value("wirelane_door_others_total"), 1.0);
+    assert_eq!(after.value("wirelane_listener_accepted_total"), 1.0);
+    assert_eq!(after.value("wirelane_listener_others_total"), 1.0);
     assert_eq!(after.value("wirelane_link_events_total{event=\"rail_up\"}"), 1.0);
     for lane in ["shm", "verbs", "tcp"] {
         let series = format!("wirelane_links_below_best{{lane=\"{lane}\"}}");

@@ -185,7 +185,7 @@ fn a_wrong_token_is_refused_and_counted_and_others_go_on() {
         "wirelane_access_refused_total{reason=\"scope\"} 1",
         "wirelane_access_refused_total{reason=\"no_credentials\"} 1",
         "wirelane_access_refused_total{reason=\"rate\"} 0",
-        "wirelane_door_refused_total{reason=\"wrong_key\"} 1",
+        "wirelane_listener_refused_total{reason=\"wrong_key\"} 1",
     ] {
         assert!(metrics.contains(line), "`{line}` is missing in: {metrics}");
     }
@@ -292,7 +292,7 @@ fn no_output_ever_shows_a_token() {
             let _ = client.put(put).await;
         }
     });
-    tokens.write("server", &format!("a {} nonsense\n", tokens.token("root")));
+    tokens.write("server", &format!("a {} invalid data\n", tokens.token("root")));
     add(run(&["serve", "--token-file", &tokens.file("server"), "--listen", "127.0.0.1:0"]));
     add(run(&["token", "check", &tokens.file("server")]));
     server.signal("-HUP");
@@ -391,5 +391,5 @@ fn a_replayed_handshake_is_refused_and_counted_and_others_go_on() {
     let url = format!("http://{}/api/v1/transport/status", server.address);
     let status = Command::new("curl").args(["-sS", "-H", &bearer, &url]).output();
     let status = json(&stdout(&status.expect("curl runs")));
-    assert_eq!(status["door"]["refused"]["replayed"], 1);
+    assert_eq!(status["listener"]["refused"]["replayed"], 1);
 }

@@ -364,7 +364,7 @@ fn promtool_is_of_the_same_opinion() {
         tls("min_version: TLS12\n  max_version: TLS13"),
         tls("min_version: TLS9"),
         tls("cipher_suites: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_AES_128_GCM_SHA256]"),
-        tls("cipher_suites: [TLS_NONSENSE]"),
+        tls("cipher_suites: [TLS_PROTOCOL_ERROR]"),
         tls("curve_preferences: [X25519, CurveP256]"),
         tls("curve_preferences: [X1]"),
         tls("prefer_server_cipher_suites: no"),
@@ -373,7 +373,7 @@ fn promtool_is_of_the_same_opinion() {
         headers("X-Frame-Options: somewhere"),
         headers("Server: mine"),
         "http_server_config:\n  http2: false\n".to_owned(),
-        "nonsense: {}\n".to_owned(),
+        "invalid data: {}\n".to_owned(),
         "basic_auth_users: [a, b]\n".to_owned(),
     ] {
         site.write(&config);

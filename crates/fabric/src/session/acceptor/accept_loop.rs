@@ -1,4 +1,4 @@
-//! The door's thread: takes callers in, and shakes hands with all of them at once.
+//! The listener's thread: takes callers in, and shakes hands with all of them at once.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -44,7 +44,7 @@ impl Keeper {
         Ok(Keeper { epoll, listener, paused: None, rules, shared, half_open, next: 0 })
     }
 
-    /// Until the door is dropped.
+    /// Until the listener is dropped.
     pub(super) fn keep(mut self) {
         let mut events = [Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; 256];
         loop {
@@ -103,7 +103,7 @@ impl Keeper {
     }
 
     fn listen_for(&self, flags: EventFlags) {
-        // The listener was added when the door opened, and is changed only.
+        // The listener was added when the listener opened, and is changed only.
         let _ = epoll::modify(&self.epoll, &self.listener, EventData::new_u64(LISTENER), flags);
     }
 

@@ -1,4 +1,4 @@
-//! What a door lets in.
+//! What a listener lets in.
 
 use std::fmt;
 use std::net::{SocketAddr, TcpStream};
@@ -27,9 +27,9 @@ pub struct Caller {
     pub identity: String,
 }
 
-/// What a door lets in. What it calls runs on the door's thread, and must not take long.
+/// What a listener lets in. What it calls runs on the listener's thread, and must not take long.
 #[derive(Clone)]
-pub struct DoorConfig {
+pub struct AcceptorConfig {
     /// The keys and tickets that open it.
     pub keyring: Keyring,
     /// Whether callers must show one. Without, everybody who reaches the address gets in, and nothing that
@@ -40,7 +40,7 @@ pub struct DoorConfig {
     pub max_half_open: usize,
     /// How long a handshake may take. Shorter sends away callers on slow networks.
     pub handshake: Duration,
-    /// How many sessions of this door may be alive at once.
+    /// How many sessions of this listener may be alive at once.
     pub max_sessions: usize,
     /// How many bytes a caller may say of itself, at most 64 KiB.
     pub max_card: usize,
@@ -54,12 +54,12 @@ pub struct DoorConfig {
     pub others: Option<Others>,
 }
 
-impl DoorConfig {
+impl AcceptorConfig {
     /// Authentication by keys that are still to be added, and limits that suit a node.
     pub fn new(
         judge: impl Fn(&Caller, &[u8]) -> Result<Vec<u8>, Refusal> + Send + Sync + 'static,
     ) -> Self {
-        DoorConfig {
+        AcceptorConfig {
             keyring: Keyring::new(),
             require_authentication: true,
             max_half_open: 256,
@@ -74,9 +74,9 @@ impl DoorConfig {
     }
 }
 
-impl fmt::Debug for DoorConfig {
+impl fmt::Debug for AcceptorConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DoorConfig")
+        f.debug_struct("AcceptorConfig")
             .field("keyring", &self.keyring)
             .field("require_authentication", &self.require_authentication)
             .field("max_half_open", &self.max_half_open)

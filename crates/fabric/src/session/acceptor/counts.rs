@@ -1,4 +1,4 @@
-//! What happened at a door, in numbers.
+//! What happened at a listener, in numbers.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::session::refusal::Reason;
 use crate::session::responder::No;
 
-/// Who came to a door since it was opened.
+/// Who came to a listener since it was opened.
 #[derive(Debug)]
-pub struct DoorCounts {
+pub struct AcceptorCounts {
     pub(super) accepted: AtomicU64,
     pub(super) lanes: AtomicU64,
     pub(super) others: AtomicU64,
@@ -20,9 +20,9 @@ pub struct DoorCounts {
     alive: Arc<AtomicUsize>,
 }
 
-impl DoorCounts {
+impl AcceptorCounts {
     pub(super) fn new(alive: Arc<AtomicUsize>) -> Self {
-        DoorCounts {
+        AcceptorCounts {
             accepted: AtomicU64::new(0),
             lanes: AtomicU64::new(0),
             others: AtomicU64::new(0),

@@ -181,7 +181,7 @@ pub(super) fn slow() -> No {
 
 /// Why the oldest of too many handshakes is given up.
 pub(super) fn too_many() -> No {
-    No::new(Reason::TooMany, "too many callers are at this door: dial again")
+    No::new(Reason::TooMany, "too many callers are at this listener: dial again")
 }
 
 /// What a stream of a TCP lane begins with, see `tcp/half.rs`.

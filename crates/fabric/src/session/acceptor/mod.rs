@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use self::accept_loop::Keeper;
-pub use self::config::{Caller, DoorConfig, Judge, Lanes, Others};
-pub use self::counts::DoorCounts;
+pub use self::config::{AcceptorConfig, Caller, Judge, Lanes, Others};
+pub use self::counts::AcceptorCounts;
 use self::queue::Queue;
 use super::connection::Session;
 use super::responder::Rules;
@@ -26,22 +26,22 @@ use crate::half::deadline;
 
 /// A listening address, with a thread of its own that shakes hands with all callers at once. Dropping
 /// it ends the thread; sessions that came through stay.
-pub struct Door {
+pub struct Acceptor {
     address: SocketAddr,
     shared: Arc<Shared>,
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the door and its thread both have.
+/// What the listener and its thread both have.
 struct Shared {
     queue: Queue,
-    counts: DoorCounts,
+    counts: AcceptorCounts,
 }
 
-impl Door {
+impl Acceptor {
     /// Listens at `address`; port 0 is one that the system chooses.
-    pub fn open(address: SocketAddr, config: DoorConfig) -> Result<Door, Error> {
+    pub fn open(address: SocketAddr, config: AcceptorConfig) -> Result<Acceptor, Error> {
         let call = || format!("listen on {address}");
         let listener = listen(address).map_err(|error| {
             let (kind, fix) = match error.kind() {
@@ -63,13 +63,14 @@ impl Door {
         let address = listener.local_addr().map_err(system)?;
         let rules = Rules::new(config)?;
         let queue = Queue::new().map_err(system)?;
-        let shared = Arc::new(Shared { queue, counts: DoorCounts::new(Arc::clone(&rules.alive)) });
+        let shared =
+            Arc::new(Shared { queue, counts: AcceptorCounts::new(Arc::clone(&rules.alive)) });
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let stop = stop.map_err(|error| system(error.into()))?;
         let keeper = Keeper::new(listener, rules, Arc::clone(&shared), &stop);
         let keeper = keeper.map_err(system)?;
-        let thread = Builder::new().name("wirelane-door".to_owned()).spawn(|| keeper.keep());
-        Ok(Door { address, shared, stop, thread: Some(thread.map_err(system)?) })
+        let thread = Builder::new().name("wirelane-listener".to_owned()).spawn(|| keeper.keep());
+        Ok(Acceptor { address, shared, stop, thread: Some(thread.map_err(system)?) })
     }
 
     /// Where it listens.
@@ -93,18 +94,18 @@ impl Door {
         }
     }
 
-    /// Readable while [`Door::accept`] would give a session at once.
+    /// Readable while [`Acceptor::accept`] would give a session at once.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.shared.queue.as_fd()
     }
 
     /// Who came, and who was sent away why.
-    pub fn counts(&self) -> &DoorCounts {
+    pub fn counts(&self) -> &AcceptorCounts {
         &self.shared.counts
     }
 }
 
-impl Drop for Door {
+impl Drop for Acceptor {
     fn drop(&mut self) {
         // An eventfd at zero takes one.
         let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
@@ -114,10 +115,10 @@ impl Drop for Door {
     }
 }
 
-impl fmt::Debug for Door {
+impl fmt::Debug for Acceptor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = &self.shared.counts;
-        f.debug_struct("Door").field("address", &self.address).field("counts", counts).finish()
+        f.debug_struct("Acceptor").field("address", &self.address).field("counts", counts).finish()
     }
 }
 

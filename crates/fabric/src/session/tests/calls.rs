@@ -16,96 +16,96 @@ fn other_key() -> Credentials {
 
 #[test]
 fn without_a_key_nobody_gets_in_and_is_told_the_fix() {
-    let door = open(config());
-    let error = call(&door, &Credentials::None).unwrap_err();
+    let acceptor = open(config());
+    let error = call(&acceptor, &Credentials::None).unwrap_err();
     assert_eq!(error.kind(), Kind::Denied);
     let text = error.to_string();
-    assert!(text.contains(&door.address().to_string()), "{text}");
+    assert!(text.contains(&acceptor.address().to_string()), "{text}");
     assert!(text.contains("unauthenticated") && text.contains("configure the key"), "{text}");
-    assert_eq!(refusals(&door), [("unauthenticated", 1)]);
-    assert_eq!(door.counts().accepted(), 0);
+    assert_eq!(refusals(&acceptor), [("unauthenticated", 1)]);
+    assert_eq!(acceptor.counts().accepted(), 0);
 }
 
 #[test]
 fn an_unknown_key_and_a_wrong_secret_are_told_the_same() {
-    let door = open(config());
-    let unknown = call(&door, &other_key()).unwrap_err();
+    let acceptor = open(config());
+    let unknown = call(&acceptor, &other_key()).unwrap_err();
     assert_eq!(unknown.kind(), Kind::Denied);
     assert!(unknown.to_string().contains("wrong_key"), "{unknown}");
     // The right id with another secret.
     let wrong = Ticket { id: key().id(), secret: Secret::new([1; 32]) };
-    let wrong = call(&door, &Credentials::Ticket(wrong)).unwrap_err();
+    let wrong = call(&acceptor, &Credentials::Ticket(wrong)).unwrap_err();
     assert_eq!(wrong, unknown);
-    assert_eq!(refusals(&door), [("wrong_key", 2)]);
+    assert_eq!(refusals(&acceptor), [("wrong_key", 2)]);
 }
 
 #[test]
-fn keys_can_be_changed_without_closing_the_door() {
+fn keys_can_be_changed_without_closing_the_acceptor() {
     let config = config();
     let keyring = config.keyring.clone();
-    let door = open(config);
+    let acceptor = open(config);
     let new = Key::from_hex("new", &"11".repeat(32)).unwrap();
     keyring.add(new.clone()).unwrap();
-    assert_eq!(pair(&door, &Credentials::Key(new.clone())).1.identity(), "new");
-    assert_eq!(pair(&door, &with_key()).1.identity(), "cluster");
+    assert_eq!(pair(&acceptor, &Credentials::Key(new.clone())).1.identity(), "new");
+    assert_eq!(pair(&acceptor, &with_key()).1.identity(), "cluster");
     keyring.remove("cluster");
-    call(&door, &with_key()).unwrap_err();
-    assert_eq!(pair(&door, &Credentials::Key(new)).1.identity(), "new");
-    assert_eq!(refusals(&door), [("wrong_key", 1)]);
+    call(&acceptor, &with_key()).unwrap_err();
+    assert_eq!(pair(&acceptor, &Credentials::Key(new)).1.identity(), "new");
+    assert_eq!(refusals(&acceptor), [("wrong_key", 1)]);
 }
 
 #[test]
 fn a_ticket_works_once_and_tells_who_has_it() {
     let config = config();
     let keyring = config.keyring.clone();
-    let door = open(config);
+    let acceptor = open(config);
     let ticket = Credentials::Ticket(keyring.issue("worker-7", LIMIT).unwrap());
-    let (caller, host) = pair(&door, &ticket);
+    let (caller, host) = pair(&acceptor, &ticket);
     assert_eq!((caller.identity(), host.identity()), ("ticket", "worker-7"));
     assert!(host.is_encrypted());
-    assert_eq!(call(&door, &ticket).unwrap_err().kind(), Kind::Denied);
-    assert_eq!(refusals(&door), [("wrong_key", 1)]);
+    assert_eq!(call(&acceptor, &ticket).unwrap_err().kind(), Kind::Denied);
+    assert_eq!(refusals(&acceptor), [("wrong_key", 1)]);
 }
 
 #[test]
 fn a_ticket_ends() {
     let config = config();
     let keyring = config.keyring.clone();
-    let door = open(config);
+    let acceptor = open(config);
     let ended = Credentials::Ticket(keyring.issue("late", Duration::ZERO).unwrap());
-    assert_eq!(call(&door, &ended).unwrap_err().kind(), Kind::Denied);
-    assert_eq!(refusals(&door), [("wrong_key", 1)]);
+    assert_eq!(call(&acceptor, &ended).unwrap_err().kind(), Kind::Denied);
+    assert_eq!(refusals(&acceptor), [("wrong_key", 1)]);
 }
 
 #[test]
 fn of_two_callers_with_one_ticket_one_gets_in() {
     let config = config();
     let keyring = config.keyring.clone();
-    let door = open(config);
+    let acceptor = open(config);
     let ticket = Credentials::Ticket(keyring.issue("worker-7", LIMIT).unwrap());
     // Both are past their first message before either shows its card.
-    let (mut one, mut two) = (Raw::new(&door, &ticket), Raw::new(&door, &ticket));
+    let (mut one, mut two) = (Raw::new(&acceptor, &ticket), Raw::new(&acceptor, &ticket));
     for raw in [&mut one, &mut two] {
         let first = raw.said.len();
         assert!(raw.shake_hands(first).is_none());
     }
     one.socket.write_all(&one.said[73..]).unwrap();
-    assert!(door.accept(LIMIT).is_some());
+    assert!(acceptor.accept(LIMIT).is_some());
     two.socket.write_all(&two.said[73..]).unwrap();
-    wait_for("the refusal", || refusals(&door) == [("wrong_key", 1)]);
+    wait_for("the refusal", || refusals(&acceptor) == [("wrong_key", 1)]);
 }
 
 #[test]
 fn a_record_of_a_first_message_does_not_use_a_ticket_up() {
     let config = config();
     let keyring = config.keyring.clone();
-    let door = open(config);
+    let acceptor = open(config);
     let ticket = Credentials::Ticket(keyring.issue("worker-7", LIMIT).unwrap());
-    let mut thief = Raw::new(&door, &ticket);
+    let mut thief = Raw::new(&acceptor, &ticket);
     assert!(thief.shake_hands(73).is_none(), "it can repeat the first message, and no more");
     drop(thief);
-    assert_eq!(pair(&door, &ticket).1.identity(), "worker-7");
-    wait_for("the thief is gone", || refusals(&door) == [("truncated", 1)]);
+    assert_eq!(pair(&acceptor, &ticket).1.identity(), "worker-7");
+    wait_for("the thief is gone", || refusals(&acceptor) == [("truncated", 1)]);
 }
 
 #[test]
@@ -121,15 +121,15 @@ fn the_judge_sees_who_calls_and_its_refusal_arrives() {
             }),
         }
     });
-    let door = open(config);
-    assert_eq!(pair(&door, &with_key()).0.card(), b"THE CALLER");
-    let error = call(&door, &Credentials::None).unwrap_err();
+    let acceptor = open(config);
+    assert_eq!(pair(&acceptor, &with_key()).0.card(), b"THE CALLER");
+    let error = call(&acceptor, &Credentials::None).unwrap_err();
     assert_eq!(error.kind(), Kind::Denied);
     let text = error.to_string();
     assert!(text.contains("(wrong_cluster): anonymous is of[31m another cluster: see"), "{text}");
-    assert_eq!(refusals(&door), [("refused", 1)]);
-    assert_eq!(door.counts().judged(), [("wrong_cluster", 1)]);
-    assert_eq!(door.counts().alive(), 0, "one was dropped since, one never was");
+    assert_eq!(refusals(&acceptor), [("refused", 1)]);
+    assert_eq!(acceptor.counts().judged(), [("wrong_cluster", 1)]);
+    assert_eq!(acceptor.counts().alive(), 0, "one was dropped since, one never was");
 }
 
 #[test]
@@ -140,25 +140,25 @@ fn long_texts_and_cards_of_judges_are_held_in_bounds() {
         b"most" => Ok(vec![1; MAX_MESSAGE - 1]),
         _ => Ok(vec![1; MAX_MESSAGE]),
     });
-    let door = open(config);
+    let acceptor = open(config);
     for credentials in [Credentials::None, with_key()] {
-        let error = call(&door, &credentials).unwrap_err();
+        let error = call(&acceptor, &credentials).unwrap_err();
         assert!(error.to_string().len() < 1400, "{error}");
-        let dial = |card| dial(door.address(), &credentials, card, &Config::default(), LIMIT);
+        let dial = |card| dial(acceptor.address(), &credentials, card, &Config::default(), LIMIT);
         assert_eq!(dial(b"most").unwrap().card(), vec![1; MAX_MESSAGE - 1]);
         assert!(dial(b"more").unwrap_err().to_string().contains("card_too_long"));
     }
-    assert_eq!(door.counts().judged(), [("card_too_long", 2), ("no", 2)]);
+    assert_eq!(acceptor.counts().judged(), [("card_too_long", 2), ("no", 2)]);
 }
 
 #[test]
 fn cards_have_a_limit_at_both_ends() {
-    let door = open(lenient());
+    let acceptor = open(lenient());
     for credentials in [Credentials::None, with_key()] {
         let dial = |card: usize| {
-            dial(door.address(), &credentials, &vec![1; card], &Config::default(), LIMIT)
+            dial(acceptor.address(), &credentials, &vec![1; card], &Config::default(), LIMIT)
         };
-        assert_eq!(dial(32 << 10).unwrap().card(), b"the door");
+        assert_eq!(dial(32 << 10).unwrap().card(), b"the listener");
         for more in [(32 << 10) + 1, 40_000, MAX_MESSAGE] {
             let error = dial(more).unwrap_err();
             assert_eq!(error.kind(), Kind::Misuse);
@@ -167,35 +167,35 @@ fn cards_have_a_limit_at_both_ends() {
         let error = dial(MAX_MESSAGE + 1).unwrap_err();
         assert!(error.kind() == Kind::Misuse && !error.to_string().contains("oversized"));
     }
-    assert_eq!(refusals(&door), [("oversized", 6)]);
+    assert_eq!(refusals(&acceptor), [("oversized", 6)]);
 }
 
 #[test]
 fn sessions_have_a_limit_and_those_that_end_make_room() {
-    let door = open(DoorConfig { max_sessions: 2, ..config() });
-    let kept = [pair(&door, &with_key()), pair(&door, &with_key())];
-    assert_eq!(door.counts().alive(), 2);
-    let error = call(&door, &with_key()).unwrap_err();
+    let acceptor = open(AcceptorConfig { max_sessions: 2, ..config() });
+    let kept = [pair(&acceptor, &with_key()), pair(&acceptor, &with_key())];
+    assert_eq!(acceptor.counts().alive(), 2);
+    let error = call(&acceptor, &with_key()).unwrap_err();
     assert_eq!(error.kind(), Kind::Full);
     assert!(error.to_string().contains("too_many_sessions"), "{error}");
-    assert_eq!(refusals(&door), [("too_many_sessions", 1)]);
+    assert_eq!(refusals(&acceptor), [("too_many_sessions", 1)]);
     let [first, _second] = kept;
     drop(first);
-    pair(&door, &with_key());
-    assert_eq!(door.counts().accepted(), 3);
+    pair(&acceptor, &with_key());
+    assert_eq!(acceptor.counts().accepted(), 3);
 }
 
 #[test]
 fn an_old_and_a_new_peer_tell_each_other_which_to_update() {
-    let door = open(config());
+    let acceptor = open(config());
     // A caller of the future; what follows the versions is of no concern to us, however long.
     let future = [&b"WLC1\x07\x09"[..], &[0xab; 100_000]].concat();
-    let (answer, _) = Answer::parse(&answer(&door, &future)).unwrap().unwrap();
+    let (answer, _) = Answer::parse(&answer(&acceptor, &future)).unwrap().unwrap();
     assert_eq!((answer.verdict, answer.chosen, answer.versions), (1, 0, Versions::OURS));
     let text = "this peer speaks versions 1 to 1, you 7 to 9: update the older one";
     assert_eq!(String::from_utf8(answer.body).unwrap(), text);
-    assert_eq!(refusals(&door), [("wrong_version", 1)]);
-    // A door of the future refuses us.
+    assert_eq!(refusals(&acceptor), [("wrong_version", 1)]);
+    // A listener of the future refuses us.
     let versions = Versions { lowest: 7, highest: 9 };
     let mut refusal = Answer::refuse(Reason::WrongVersion, "you speak 1 to 1, I 7 to 9");
     refusal.versions = versions;
@@ -210,7 +210,7 @@ fn an_old_and_a_new_peer_tell_each_other_which_to_update() {
 }
 
 #[test]
-fn who_is_no_door_is_told_apart() {
+fn who_is_no_acceptor_is_told_apart() {
     let error = dial_somebody(b"HTTP/1.1 400 Bad Request\r\n\r\n");
     assert_eq!(error.kind(), Kind::Misuse);
     assert!(error.to_string().contains("something else"), "{error}");
@@ -260,25 +260,25 @@ fn nobody_and_somebody_silent_are_gone() {
 }
 
 #[test]
-fn a_door_cannot_be_opened_twice_at_one_place() {
-    let door = open(config());
-    let error = Door::open(door.address(), config()).unwrap_err();
+fn a_acceptor_cannot_be_opened_twice_at_one_place() {
+    let acceptor = open(config());
+    let error = Acceptor::open(acceptor.address(), config()).unwrap_err();
     assert_eq!(error.kind(), Kind::System);
-    assert!(error.to_string().contains(&door.address().to_string()), "{error}");
+    assert!(error.to_string().contains(&acceptor.address().to_string()), "{error}");
 }
 
 #[test]
 fn the_descriptor_tells_when_somebody_is_there() {
-    let door = open(config());
+    let acceptor = open(config());
     let is_readable = || {
-        let mut fds = [PollFd::from_borrowed_fd(door.fd(), PollFlags::IN)];
+        let mut fds = [PollFd::from_borrowed_fd(acceptor.fd(), PollFlags::IN)];
         poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() == 1
     };
-    assert!(!is_readable() && door.accept(Duration::ZERO).is_none());
-    let _callers = [call(&door, &with_key()).unwrap(), call(&door, &with_key()).unwrap()];
+    assert!(!is_readable() && acceptor.accept(Duration::ZERO).is_none());
+    let _callers = [call(&acceptor, &with_key()).unwrap(), call(&acceptor, &with_key()).unwrap()];
     for _ in 0..2 {
         wait_for("a session", is_readable);
-        assert!(door.accept(Duration::ZERO).is_some());
+        assert!(acceptor.accept(Duration::ZERO).is_some());
     }
-    assert!(!is_readable() && door.accept(Duration::ZERO).is_none());
+    assert!(!is_readable() && acceptor.accept(Duration::ZERO).is_none());
 }

@@ -1,4 +1,4 @@
-//! More callers than a door can hear, and fewer descriptors than it needs.
+//! More callers than a listener can hear, and fewer descriptors than it needs.
 
 use std::fs::File;
 use std::process::Command;
@@ -11,12 +11,12 @@ use super::*;
 fn silent_callers_keep_nobody_out_and_disturb_no_session() {
     let flood = allow_descriptors(2000);
     let hour = Duration::from_secs(3600);
-    let door = open(DoorConfig { handshake: hour, ..config() });
-    let (mut caller, mut host) = pair(&door, &with_key());
+    let acceptor = open(AcceptorConfig { handshake: hour, ..config() });
+    let (mut caller, mut host) = pair(&acceptor, &with_key());
     let mut silent = Vec::new();
     let mut honest = Vec::new();
     for number in 0..flood {
-        silent.push(connect(&door));
+        silent.push(connect(&acceptor));
         if number % 100 == 0 {
             caller.send(&number.to_le_bytes()).unwrap();
             assert_eq!(next(&mut host).unwrap(), number.to_le_bytes());
@@ -24,17 +24,17 @@ fn silent_callers_keep_nobody_out_and_disturb_no_session() {
             assert_eq!(next(&mut caller).unwrap(), b"heard");
         }
         if number % 500 == 0 {
-            honest.push(pair(&door, &with_key()));
+            honest.push(pair(&acceptor, &with_key()));
         }
     }
-    honest.push(pair(&door, &with_key()));
+    honest.push(pair(&acceptor, &with_key()));
     // Who is not there any more was given up, each for being the oldest.
-    let counts = door.counts();
+    let counts = acceptor.counts();
     let given_up = || counts.refused(Reason::TooMany) as usize;
     wait_for("the flood to be in", || given_up() + counts.half_open() == flood);
     assert!(counts.half_open() <= 256);
-    assert_eq!(refusals(&door), [("too_many", given_up() as u64)]);
-    assert_eq!(door.counts().accepted(), honest.len() as u64 + 1);
+    assert_eq!(refusals(&acceptor), [("too_many", given_up() as u64)]);
+    assert_eq!(acceptor.counts().accepted(), honest.len() as u64 + 1);
     for (caller, host) in &mut honest {
         caller.send(b"and I?").unwrap();
         assert_eq!(next(host).unwrap(), b"and I?");
@@ -43,12 +43,12 @@ fn silent_callers_keep_nobody_out_and_disturb_no_session() {
 
 /// The test as a process of its own, where there is no descriptor left.
 #[test]
-fn a_door_without_descriptors_waits_and_does_not_spin() {
+fn a_acceptor_without_descriptors_waits_and_does_not_spin() {
     const ALONE: &str = "WIRELANE_TEST_STARVES";
     if std::env::var_os(ALONE).is_some() {
         return starve();
     }
-    let name = "session::tests::flood::a_door_without_descriptors_waits_and_does_not_spin";
+    let name = "session::tests::flood::a_acceptor_without_descriptors_waits_and_does_not_spin";
     let mut command = Command::new(std::env::current_exe().unwrap());
     let output = command.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
@@ -59,25 +59,25 @@ fn starve() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(64), maximum }).unwrap();
     let began = Instant::now();
-    let door = open(config());
+    let acceptor = open(config());
     let mut hogs: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
-    // One descriptor for the caller, none for the door.
+    // One descriptor for the caller, none for the listener.
     hogs.pop();
-    let address = door.address();
+    let address = acceptor.address();
     let caller = std::thread::spawn(move || {
         dial(address, &with_key(), b"", &Config::default(), LIMIT).unwrap()
     });
-    wait_for("the door starves", || door.counts().starved() >= 3);
-    assert_eq!(door.counts().accepted(), 0);
+    wait_for("the listener starves", || acceptor.counts().starved() >= 3);
+    assert_eq!(acceptor.counts().accepted(), 0);
     // Each time it waits for 100 ms at least.
     let pauses = began.elapsed().as_millis() as u64 / 100 + 1;
-    assert!(door.counts().starved() <= pauses + 1, "it tries again and again");
+    assert!(acceptor.counts().starved() <= pauses + 1, "it tries again and again");
     drop(hogs);
-    let mut host = door.accept(LIMIT).expect("the caller that waited");
+    let mut host = acceptor.accept(LIMIT).expect("the caller that waited");
     let mut caller = caller.join().unwrap();
     caller.send(b"at last").unwrap();
     assert_eq!(next(&mut host).unwrap(), b"at last");
-    assert_eq!(refusals(&door), []);
+    assert_eq!(refusals(&acceptor), []);
 }
 
 /// How many callers there can be, of those wanted, with both ends in this process.

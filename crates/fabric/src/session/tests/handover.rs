@@ -16,9 +16,9 @@ fn streams_of_lanes_are_handed_over_with_their_greeting_alone() {
         }
         expected
     }));
-    let door = open(config);
+    let acceptor = open(config);
     let greeting = |stream: u8| [&b"WLT1"[..], &[stream], &[9; 16]].concat();
-    let mut lane = connect(&door);
+    let mut lane = connect(&acceptor);
     lane.set_nodelay(true).unwrap();
     for byte in &greeting(3)[..20] {
         lane.write_all(&[*byte]).unwrap();
@@ -30,18 +30,18 @@ fn streams_of_lanes_are_handed_over_with_their_greeting_alone() {
     let mut frame = [0; 11];
     socket.read_exact(&mut frame).unwrap();
     assert_eq!(&frame, b"first frame");
-    wait_for("the count", || door.counts().lanes() == 1);
-    assert_eq!(answer(&door, &greeting(4)), b"");
-    wait_for("the refusal", || refusals(&door) == [("stray_lane", 1)]);
-    drop(connect(&door).write_all(&greeting(3)[..20]));
-    wait_for("one cut short", || refusals(&door) == [("truncated", 1), ("stray_lane", 1)]);
+    wait_for("the count", || acceptor.counts().lanes() == 1);
+    assert_eq!(answer(&acceptor, &greeting(4)), b"");
+    wait_for("the refusal", || refusals(&acceptor) == [("stray_lane", 1)]);
+    drop(connect(&acceptor).write_all(&greeting(3)[..20]));
+    wait_for("one cut short", || refusals(&acceptor) == [("truncated", 1), ("stray_lane", 1)]);
 }
 
 #[test]
 fn lanes_that_nobody_takes_are_stray() {
-    let door = open(config());
-    assert_eq!(answer(&door, b"WLT1\x00................"), b"");
-    wait_for("the refusal", || refusals(&door) == [("stray_lane", 1)]);
+    let acceptor = open(config());
+    assert_eq!(answer(&acceptor, b"WLT1\x00................"), b"");
+    wait_for("the refusal", || refusals(&acceptor) == [("stray_lane", 1)]);
 }
 
 #[test]
@@ -50,10 +50,10 @@ fn others_are_handed_over_with_nothing_read() {
     let to = Mutex::new(to);
     let mut config = config();
     config.others = Some(Arc::new(move |socket| to.lock().unwrap().send(socket).unwrap()));
-    let door = open(config);
+    let acceptor = open(config);
     // One that begins as we do, and one of which a single byte is enough.
     for (begin, rest) in [(&b"PRI * HTTP/2.0\r\n"[..], &b""[..]), (b"WLX", b"Y"), (b"G", b"ET /")] {
-        let mut caller = connect(&door);
+        let mut caller = connect(&acceptor);
         caller.write_all(begin).unwrap();
         let mut socket = handed.recv_timeout(LIMIT).unwrap();
         caller.write_all(rest).unwrap();
@@ -63,15 +63,15 @@ fn others_are_handed_over_with_nothing_read() {
         socket.read_to_end(&mut heard).unwrap();
         assert_eq!(heard, [begin, rest].concat());
     }
-    assert_eq!((door.counts().others(), refusals(&door)), (3, vec![]));
-    pair(&door, &with_key());
+    assert_eq!((acceptor.counts().others(), refusals(&acceptor)), (3, vec![]));
+    pair(&acceptor, &with_key());
 }
 
 #[test]
 fn others_that_nobody_takes_are_not_ours() {
-    let door = open(config());
-    let mut caller = connect(&door);
+    let acceptor = open(config());
+    let mut caller = connect(&acceptor);
     caller.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let _ = caller.read_to_end(&mut Vec::new());
-    wait_for("the refusal", || refusals(&door) == [("not_ours", 1)]);
+    wait_for("the refusal", || refusals(&acceptor) == [("not_ours", 1)]);
 }

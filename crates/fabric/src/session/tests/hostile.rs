@@ -8,52 +8,52 @@ use crate::session::responder::{Host, No, Rules, Step};
 #[test]
 fn a_handshake_cut_at_any_byte_is_truncated() {
     for credentials in [Credentials::None, with_key()] {
-        let door = open(lenient());
-        let mut whole = Raw::new(&door, &credentials);
+        let acceptor = open(lenient());
+        let mut whole = Raw::new(&acceptor, &credentials);
         whole.shake_hands(usize::MAX).expect("in");
         let length = whole.said.len();
         for cut in 0..length {
-            let mut raw = Raw::new(&door, &credentials);
+            let mut raw = Raw::new(&acceptor, &credentials);
             assert!(raw.shake_hands(cut).is_none(), "{cut} of {length}");
             drop(raw);
             let expected = [("truncated", cut as u64 + 1)];
-            wait_for("a cut handshake", || refusals(&door) == expected);
+            wait_for("a cut handshake", || refusals(&acceptor) == expected);
         }
-        assert_eq!(door.counts().accepted(), 1);
-        wait_for("an empty door", || door.counts().half_open() == 0);
+        assert_eq!(acceptor.counts().accepted(), 1);
+        wait_for("an empty listener", || acceptor.counts().half_open() == 0);
     }
 }
 
 #[test]
 fn a_whole_handshake_and_a_goodbye_is_a_session() {
-    let door = open(lenient());
-    let mut raw = Raw::new(&door, &Credentials::None);
+    let acceptor = open(lenient());
+    let mut raw = Raw::new(&acceptor, &Credentials::None);
     raw.shake_hands(usize::MAX).expect("in");
     // All that it says before it hears anything, and no more.
-    let mut socket = connect(&door);
+    let mut socket = connect(&acceptor);
     socket.write_all(&raw.said).unwrap();
     socket.shutdown(std::net::Shutdown::Write).unwrap();
-    wait_for("the session", || door.counts().accepted() == 2);
-    assert_eq!(refusals(&door), []);
+    wait_for("the session", || acceptor.counts().accepted() == 2);
+    assert_eq!(refusals(&acceptor), []);
 }
 
 #[test]
 fn slow_callers_are_sent_away() {
-    let door = open(DoorConfig { handshake: Duration::from_millis(50), ..lenient() });
+    let acceptor = open(AcceptorConfig { handshake: Duration::from_millis(50), ..lenient() });
     // Nothing; one byte; all of the magic and a bit; a lane's greeting begun; a preface.
     let begun = [&b""[..], b"W", b"WLC1\x01", b"WLT1\x00", &Preface::Plain.to_bytes()];
     let mut sockets = begun.map(|begun| {
-        let mut socket = connect(&door);
+        let mut socket = connect(&acceptor);
         // On a slow machine it is late already.
         let _ = socket.write_all(begun);
         socket
     });
-    wait_for("all to be late", || refusals(&door) == [("slow", 5)]);
+    wait_for("all to be late", || refusals(&acceptor) == [("slow", 5)]);
     for socket in &mut sockets {
         // Reset or closed, but over.
         let _ = socket.read_to_end(&mut Vec::new());
     }
-    assert_eq!((door.counts().accepted(), door.counts().alive()), (0, 0));
+    assert_eq!((acceptor.counts().accepted(), acceptor.counts().alive()), (0, 0));
 }
 
 #[test]
@@ -79,18 +79,18 @@ fn who_is_given_up_hears_why_at_any_stage() {
 
 #[test]
 fn a_recorded_first_message_is_refused() {
-    let door = open(config());
-    let mut raw = Raw::new(&door, &with_key());
+    let acceptor = open(config());
+    let mut raw = Raw::new(&acceptor, &with_key());
     let first = raw.said.len();
     raw.shake_hands(usize::MAX).expect("in");
     for replayed in [&raw.said[..first], &raw.said] {
-        let answer = answer(&door, replayed);
+        let answer = answer(&acceptor, replayed);
         let (answer, _) = Answer::parse(&answer).unwrap().unwrap();
         assert_eq!(answer.verdict, Reason::Replayed.code());
         assert!(String::from_utf8(answer.body).unwrap().contains("recorded"));
     }
-    assert_eq!(refusals(&door), [("replayed", 2)]);
-    assert_eq!(door.counts().accepted(), 1);
+    assert_eq!(refusals(&acceptor), [("replayed", 2)]);
+    assert_eq!(acceptor.counts().accepted(), 1);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_recorded_handshake_fails_later_where_nobody_remembers_it() {
 
 #[test]
 fn fields_too_long_and_nonsense_are_refused_at_once() {
-    let door = open(lenient());
+    let acceptor = open(lenient());
     let plain = |at: usize, to: &[u8]| {
         let mut preface = Preface::Plain.to_bytes().to_vec();
         preface[at..at + to.len()].copy_from_slice(to);
@@ -124,12 +124,12 @@ fn fields_too_long_and_nonsense_are_refused_at_once() {
         ([&plain(6, &[1])[..23], &[0xff, 0xff]].concat(), Reason::Oversized),
     ];
     for (preface, reason) in cases {
-        let heard = answer(&door, &preface);
+        let heard = answer(&acceptor, &preface);
         let (answer, length) = Answer::parse(&heard).unwrap().unwrap();
         assert_eq!((answer.verdict, length), (reason.code(), heard.len()), "{reason:?}");
     }
     // A card's length, long before a card: nothing is kept for it.
-    let heard = answer(&door, &[&plain(0, b"")[..], &u32::MAX.to_le_bytes()].concat());
+    let heard = answer(&acceptor, &[&plain(0, b"")[..], &u32::MAX.to_le_bytes()].concat());
     assert!(String::from_utf8_lossy(&heard).contains("4294967295 bytes"));
-    assert_eq!(refusals(&door), [("oversized", 3), ("nonsense", 4)]);
+    assert_eq!(refusals(&acceptor), [("oversized", 3), ("nonsense", 4)]);
 }

@@ -7,14 +7,14 @@ use crate::session::{LostKind, MAX_MESSAGE};
 
 #[test]
 fn peers_know_each_other_and_talk() {
-    let door = open(lenient());
+    let acceptor = open(lenient());
     for (credentials, name) in [(Credentials::None, "anonymous"), (with_key(), "cluster")] {
-        let (mut caller, mut host) = pair(&door, &credentials);
-        assert_eq!((caller.card(), host.card()), (&b"the door"[..], &b"the caller"[..]));
+        let (mut caller, mut host) = pair(&acceptor, &credentials);
+        assert_eq!((caller.card(), host.card()), (&b"the listener"[..], &b"the caller"[..]));
         assert_eq!((caller.identity(), host.identity()), (name, name));
         assert_eq!(caller.is_encrypted(), name == "cluster");
         assert_eq!(host.is_encrypted(), name == "cluster");
-        assert_eq!(caller.peer_address(), door.address());
+        assert_eq!(caller.peer_address(), acceptor.address());
         assert_eq!(caller.local_address(), host.peer_address());
         assert_eq!(caller.peer_address(), host.local_address());
         caller.send(b"ping").unwrap();
@@ -25,14 +25,14 @@ fn peers_know_each_other_and_talk() {
         assert_eq!(next(&mut host).unwrap(), b"ping again");
         assert_eq!(host.receive(), Ok(None));
     }
-    assert_eq!((door.counts().accepted(), refusals(&door)), (2, vec![]));
+    assert_eq!((acceptor.counts().accepted(), refusals(&acceptor)), (2, vec![]));
 }
 
 #[test]
 fn messages_of_every_length_travel_whole() {
-    let door = open(lenient());
+    let acceptor = open(lenient());
     for credentials in [Credentials::None, with_key()] {
-        let (mut caller, mut host) = pair(&door, &credentials);
+        let (mut caller, mut host) = pair(&acceptor, &credentials);
         // Around the length of a record, with and without what else is in it.
         let around = 65_510..=65_540;
         for length in [0, 1, 4, 1000].into_iter().chain(around.filter(|l| *l <= MAX_MESSAGE)) {
@@ -62,8 +62,8 @@ fn receive_while_flushing(to: &mut Session, from: &mut Session) -> Vec<u8> {
 
 #[test]
 fn a_message_too_long_is_not_sent() {
-    let door = open(lenient());
-    let (mut caller, mut host) = pair(&door, &Credentials::None);
+    let acceptor = open(lenient());
+    let (mut caller, mut host) = pair(&acceptor, &Credentials::None);
     let lost = caller.send(&vec![0; MAX_MESSAGE + 1]).unwrap_err();
     assert_eq!(lost.kind(), LostKind::Full);
     assert!(lost.to_string().contains("65537 bytes"), "{lost}");
@@ -73,8 +73,8 @@ fn a_message_too_long_is_not_sent() {
 
 #[test]
 fn a_peer_that_does_not_read_loses_the_session_with_a_reason() {
-    let door = open(lenient());
-    let (mut caller, mut host) = pair(&door, &Credentials::None);
+    let acceptor = open(lenient());
+    let (mut caller, mut host) = pair(&acceptor, &Credentials::None);
     let message = vec![7; MAX_MESSAGE];
     // Buffers of the system may be tens of megabytes.
     let lost = (0..10_000).find_map(|_| caller.send(&message).err()).expect("a limit");
@@ -93,9 +93,9 @@ fn a_peer_that_does_not_read_loses_the_session_with_a_reason() {
 
 #[test]
 fn what_was_sent_before_the_end_still_arrives() {
-    let door = open(lenient());
+    let acceptor = open(lenient());
     for credentials in [Credentials::None, with_key()] {
-        let (mut caller, mut host) = pair(&door, &credentials);
+        let (mut caller, mut host) = pair(&acceptor, &credentials);
         caller.send(b"goodbye").unwrap();
         drop(caller);
         // Our own message finds nobody, and the last word is heard all the same.
@@ -111,10 +111,10 @@ fn what_was_sent_before_the_end_still_arrives() {
 
 #[test]
 fn a_message_cut_short_is_an_end_and_no_message() {
-    let door = open(lenient());
-    let mut raw = Raw::new(&door, &Credentials::None);
+    let acceptor = open(lenient());
+    let mut raw = Raw::new(&acceptor, &Credentials::None);
     raw.shake_hands(usize::MAX).expect("in");
-    let mut host = door.accept(LIMIT).unwrap();
+    let mut host = acceptor.accept(LIMIT).unwrap();
     raw.socket.write_all(&[5, 0, 0, 0, 1, 2]).unwrap();
     drop(raw);
     assert_eq!(next(&mut host).unwrap_err().kind(), LostKind::Closed);
@@ -122,10 +122,10 @@ fn a_message_cut_short_is_an_end_and_no_message() {
 
 #[test]
 fn a_length_beyond_the_limit_is_nonsense() {
-    let door = open(lenient());
-    let mut raw = Raw::new(&door, &Credentials::None);
+    let acceptor = open(lenient());
+    let mut raw = Raw::new(&acceptor, &Credentials::None);
     raw.shake_hands(usize::MAX).expect("in");
-    let mut host = door.accept(LIMIT).unwrap();
+    let mut host = acceptor.accept(LIMIT).unwrap();
     raw.socket.write_all(&(MAX_MESSAGE as u32 + 1).to_le_bytes()).unwrap();
     let lost = next(&mut host).unwrap_err();
     assert_eq!(lost.kind(), LostKind::Nonsense);
@@ -135,7 +135,7 @@ fn a_length_beyond_the_limit_is_nonsense() {
 
 #[test]
 fn records_that_are_changed_repeated_or_malformed_are_nonsense() {
-    /// Makes bytes of an open session's framing that the door must not take.
+    /// Makes bytes of an open session's framing that the listener must not take.
     type Harm = fn(&mut Opened) -> Vec<u8>;
     let harms: [(&str, Harm); 6] = [
         ("changed", |opened| {
@@ -154,11 +154,11 @@ fn records_that_are_changed_repeated_or_malformed_are_nonsense() {
         ("too long", |opened| record(opened, &(MAX_MESSAGE as u32 + 1).to_le_bytes())),
         ("beyond its end", |opened| record(opened, &[2, 0, 0, 0, b'a', b'b', b'c'])),
     ];
-    let door = open(config());
+    let acceptor = open(config());
     for (name, harm) in harms {
-        let mut raw = Raw::new(&door, &with_key());
+        let mut raw = Raw::new(&acceptor, &with_key());
         let mut opened = raw.shake_hands(usize::MAX).expect("in");
-        let mut host = door.accept(LIMIT).unwrap();
+        let mut host = acceptor.accept(LIMIT).unwrap();
         raw.socket.write_all(&harm(&mut opened)).unwrap();
         if name == "repeated" {
             assert_eq!(next(&mut host).unwrap(), b"pay 10");
@@ -174,11 +174,11 @@ fn record(opened: &mut Opened, content: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn sessions_outlive_their_door_which_stops_listening() {
-    let door = open(config());
-    let (mut caller, mut host) = pair(&door, &with_key());
-    let address = door.address();
-    drop(door);
+fn sessions_outlive_their_acceptor_which_stops_listening() {
+    let acceptor = open(config());
+    let (mut caller, mut host) = pair(&acceptor, &with_key());
+    let address = acceptor.address();
+    drop(acceptor);
     caller.send(b"still here").unwrap();
     assert_eq!(next(&mut host).unwrap(), b"still here");
     TcpStream::connect(address).unwrap_err();
@@ -189,8 +189,8 @@ fn secrets_are_not_shown() {
     let config = config();
     let ticket = config.keyring.issue("worker", LIMIT).unwrap();
     let shown = format!("{config:?} {:?} {:?}", with_key(), Credentials::Ticket(ticket.clone()));
-    let door = open(config);
-    let shown = format!("{shown} {door:?} {:?}", pair(&door, &with_key()));
+    let acceptor = open(config);
+    let shown = format!("{shown} {acceptor:?} {:?}", pair(&acceptor, &with_key()));
     let secret = &ticket.to_bytes()[16..];
     for hidden in [&"c7".repeat(3), "199, 199", &format!("{:?}", &secret[..3])[1..]] {
         assert!(!shown.contains(hidden.trim_end_matches(']')), "{hidden} in {shown}");

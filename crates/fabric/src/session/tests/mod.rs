@@ -1,4 +1,4 @@
-//! Doors and callers over real sockets.
+//! Listeners and callers over real sockets.
 
 mod calls;
 mod flood;
@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::connection::Opened;
 use super::initiator::Guest;
-use super::{Config, Credentials, Door, DoorConfig, Key, Lost, Reason, Session, dial};
+use super::{Acceptor, AcceptorConfig, Config, Credentials, Key, Lost, Reason, Session, dial};
 use crate::error::Error;
 
 fn key() -> Key {
@@ -27,35 +27,35 @@ fn with_key() -> Credentials {
     Credentials::Key(key())
 }
 
-/// Takes the cluster's key and says `the door` of itself.
-fn config() -> DoorConfig {
-    let config = DoorConfig::new(|_, _| Ok(b"the door".to_vec()));
+/// Takes the cluster's key and says `the listener` of itself.
+fn config() -> AcceptorConfig {
+    let config = AcceptorConfig::new(|_, _| Ok(b"the listener".to_vec()));
     config.keyring.add(key()).unwrap();
     config
 }
 
 /// Takes everybody, too.
-fn lenient() -> DoorConfig {
-    DoorConfig { require_authentication: false, ..config() }
+fn lenient() -> AcceptorConfig {
+    AcceptorConfig { require_authentication: false, ..config() }
 }
 
-fn open(config: DoorConfig) -> Door {
-    Door::open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), config).unwrap()
+fn open(config: AcceptorConfig) -> Acceptor {
+    Acceptor::open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), config).unwrap()
 }
 
-fn call(door: &Door, credentials: &Credentials) -> Result<Session, Error> {
-    dial(door.address(), credentials, b"the caller", &Config::default(), LIMIT)
+fn call(acceptor: &Acceptor, credentials: &Credentials) -> Result<Session, Error> {
+    dial(acceptor.address(), credentials, b"the caller", &Config::default(), LIMIT)
 }
 
-/// Both ends of a session: the caller's, then the door's.
-fn pair(door: &Door, credentials: &Credentials) -> (Session, Session) {
-    let caller = call(door, credentials).unwrap();
-    (caller, door.accept(LIMIT).expect("the caller got in"))
+/// Both ends of a session: the caller's, then the listener's.
+fn pair(acceptor: &Acceptor, credentials: &Credentials) -> (Session, Session) {
+    let caller = call(acceptor, credentials).unwrap();
+    (caller, acceptor.accept(LIMIT).expect("the caller got in"))
 }
 
 /// Reasons with how many were refused for them; none that is zero.
-fn refusals(door: &Door) -> Vec<(&'static str, u64)> {
-    let rows = Reason::ALL.map(|reason| (reason.name(), door.counts().refused(reason)));
+fn refusals(acceptor: &Acceptor) -> Vec<(&'static str, u64)> {
+    let rows = Reason::ALL.map(|reason| (reason.name(), acceptor.counts().refused(reason)));
     rows.into_iter().filter(|(_, count)| *count > 0).collect()
 }
 
@@ -89,13 +89,13 @@ struct Raw {
 }
 
 impl Raw {
-    fn new(door: &Door, credentials: &Credentials) -> Self {
+    fn new(acceptor: &Acceptor, credentials: &Credentials) -> Self {
         let mut said = Vec::new();
         let guest = Guest::new(credentials, b"the caller", &mut said).unwrap();
-        Raw { socket: connect(door), guest, said }
+        Raw { socket: connect(acceptor), guest, said }
     }
 
-    /// Goes through the handshake, but says no more than `most` bytes. None: the door has not opened.
+    /// Goes through the handshake, but says no more than `most` bytes. None: the listener has not opened.
     fn shake_hands(&mut self, most: usize) -> Option<Box<Opened>> {
         let mut sent = 0;
         loop {
@@ -114,15 +114,15 @@ impl Raw {
     }
 }
 
-fn connect(door: &Door) -> TcpStream {
-    let socket = TcpStream::connect(door.address()).unwrap();
+fn connect(acceptor: &Acceptor) -> TcpStream {
+    let socket = TcpStream::connect(acceptor.address()).unwrap();
     socket.set_read_timeout(Some(LIMIT)).unwrap();
     socket
 }
 
-/// All that a door says to these bytes, until it hangs up.
-fn answer(door: &Door, bytes: &[u8]) -> Vec<u8> {
-    let mut socket = connect(door);
+/// All that a listener says to these bytes, until it hangs up.
+fn answer(acceptor: &Acceptor, bytes: &[u8]) -> Vec<u8> {
+    let mut socket = connect(acceptor);
     socket.write_all(bytes).unwrap();
     let mut answer = Vec::new();
     socket.read_to_end(&mut answer).unwrap();

@@ -4,24 +4,24 @@ use super::*;
 use crate::session::initiator::Trouble;
 use crate::session::responder::{Host, Rules, Step};
 
-/// How a handshake ended at the caller's end and at the door's.
+/// How a handshake ended at the caller's end and at the listener's.
 struct Ended {
     caller: Result<Option<Box<Opened>>, Trouble>,
     host: Option<Box<Opened>>,
 }
 
-/// A handshake where the caller's first words and the door's answer pass through somebody's hands.
+/// A handshake where the caller's first words and the listener's answer pass through somebody's hands.
 fn meet(
     credentials: &Credentials,
-    config: DoorConfig,
-    to_door: impl Fn(&mut Vec<u8>),
+    config: AcceptorConfig,
+    to_acceptor: impl Fn(&mut Vec<u8>),
     to_caller: impl Fn(&mut Vec<u8>),
 ) -> Ended {
     let (rules, now) = (Rules::new(config).unwrap(), Instant::now());
     let mut host = Host::new(&rules, SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
     let (mut said, mut heard) = (Vec::new(), Vec::new());
     let mut guest = Guest::new(credentials, b"the caller", &mut said).unwrap();
-    to_door(&mut said);
+    to_acceptor(&mut said);
     let mut ended = Ended { caller: Ok(None), host: None };
     if let Step::Open(opened) = host.take(&said, now, &mut heard) {
         ended.host = Some(opened);
@@ -55,7 +55,7 @@ fn untouched_both_get_through() {
 
 #[test]
 fn no_bit_of_the_handshake_can_be_changed() {
-    // The caller's preface with its first message, and the door's answer with the second.
+    // The caller's preface with its first message, and the listener's answer with the second.
     for bit in 0..(25 + 48) * 8 {
         let ended = meet(&with_key(), lenient(), flip(bit), keep);
         assert!(ended.host.is_none(), "bit {bit} of the first");
@@ -70,7 +70,7 @@ fn no_bit_of_the_handshake_can_be_changed() {
 
 #[test]
 fn a_caller_with_a_key_is_not_talked_down_to_none() {
-    // As if it had called without: the door takes such callers, and answers so.
+    // As if it had called without: the listener takes such callers, and answers so.
     let without = |said: &mut Vec<u8>| {
         said.truncate(25);
         said[6] = 0;
@@ -85,7 +85,7 @@ fn a_caller_with_a_key_is_not_talked_down_to_none() {
 
 #[test]
 fn nobody_between_changes_which_versions_are_offered() {
-    // As a caller of versions 1 and 2 would be talked down; the door takes either offer by itself.
+    // As a caller of versions 1 and 2 would be talked down; the listener takes either offer by itself.
     let ended = meet(&with_key(), config(), |said| said[5] = 2, keep);
     assert!(ended.host.is_none() && ended.caller.is_err());
     let ended = meet(&Credentials::None, lenient(), |said| said[5] = 2, keep);
@@ -93,15 +93,15 @@ fn nobody_between_changes_which_versions_are_offered() {
 }
 
 #[test]
-fn a_door_without_the_key_cannot_pretend() {
-    let other = DoorConfig::new(|_, _| Ok(Vec::new()));
+fn a_acceptor_without_the_key_cannot_pretend() {
+    let other = AcceptorConfig::new(|_, _| Ok(Vec::new()));
     let impostor = Key::from_hex("cluster", &"99".repeat(32)).unwrap();
     other.keyring.add(impostor.clone()).unwrap();
     // It lets the caller through to its own key.
-    let to_door = move |said: &mut Vec<u8>| {
+    let to_acceptor = move |said: &mut Vec<u8>| {
         said.clear();
         Guest::new(&Credentials::Key(impostor.clone()), b"", said).unwrap();
     };
-    let ended = meet(&with_key(), other, to_door, keep);
+    let ended = meet(&with_key(), other, to_acceptor, keep);
     assert_eq!(ended.caller.map(drop).unwrap_err().kind, crate::Kind::Denied);
 }

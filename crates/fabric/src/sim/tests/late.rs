@@ -100,12 +100,12 @@ fn a_dropped_lane_lets_go_of_its_memory_and_its_peer_finds_out() {
     let mut pair = Pair::new(1);
     pair.world.change(RAIL, |faults| faults.delay = ms(1));
     let (target, window) = pair.window(1, Rights::ALL);
-    let memory = Memory::lend(b"y".to_vec().into_boxed_slice()).unwrap();
+    let memory = Memory::from_boxed(b"y".to_vec().into_boxed_slice()).unwrap();
     let from = pair.world.fabric("a", RAIL).register(&memory, Rights::NONE).unwrap();
     post(&mut pair.a, Op::write(1, from.slice(..), window.at(0)));
     post(&mut pair.a, Op::receive(2, from.slice(..)));
     drop((from, pair.a));
-    assert_eq!(*memory.take_back().expect("nobody holds it"), *b"y");
+    assert_eq!(*memory.into_boxed().expect("nobody holds it"), *b"y");
     post(&mut pair.b, Op::send(3, Pieces::EMPTY));
     while pair.world.step() {}
     assert_eq!(outcomes(&mut pair.b), [(3, Err(Failure::PeerGone))]);

@@ -7,7 +7,7 @@ use crate::engine::random;
 
 /// The last so many pages' ends. Whoever comes back later than that begins again.
 #[derive(Default)]
-pub(crate) struct Marks {
+pub(crate) struct Cursors {
     inner: Mutex<Inner>,
 }
 
@@ -17,7 +17,7 @@ struct Inner {
     order: VecDeque<u64>,
 }
 
-impl Marks {
+impl Cursors {
     /// A number for a key. Not 0.
     pub(super) fn set(&self, key: &[u8]) -> u64 {
         // The high half stays empty: there callers of a store without a disk have something else.

@@ -4,37 +4,37 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, Weak};
 
-use kv_disk::{Facts, Landing, Source};
+use kv_disk::{Facts, Sink, Source};
 use kv_proto::wire::Status;
 use kv_store::{Key, NoRoom};
 
-use super::{Books, Load, Loaded, Wanted, next};
+use super::{JournalState, Load, Loaded, Wanted, next};
 use crate::engine::{Engine, Held, Staged};
 
 /// Fetches until nobody asks any more.
 pub(super) fn run(
     engine: &Weak<Engine>,
-    books: &Books,
+    state: &JournalState,
     loads: &Mutex<Receiver<Option<Load>>>,
     mut reader: impl Source,
 ) {
     while let Some(Load { key, wanted, done }) = next(loads) {
         let Some(engine) = engine.upgrade() else { return };
         let loaded = match wanted {
-            Wanted::Value => value(&engine, books, &mut reader, &key),
-            Wanted::Facts => facts(&engine, books, &mut reader, &key),
+            Wanted::Value => value(&engine, state, &mut reader, &key),
+            Wanted::Facts => facts(&engine, state, &mut reader, &key),
             Wanted::Keys { cursor, most, bytes } => {
-                keys(&engine, books, &mut reader, &key, (cursor, most, bytes))
+                keys(&engine, state, &mut reader, &key, (cursor, most, bytes))
             }
         };
-        done(loaded.unwrap_or_else(|error| failed(books, &error)));
+        done(loaded.unwrap_or_else(|error| failed(state, &error)));
     }
 }
 
-fn failed(books: &Books, error: &kv_disk::Error) -> Loaded {
+fn failed(state: &JournalState, error: &kv_disk::Error) -> Loaded {
     tracing::error!(%error, "a value cannot be read");
     if error.kind() == kv_disk::Kind::Damaged {
-        books.counts.damaged.fetch_add(1, Relaxed);
+        state.counts.damaged.fetch_add(1, Relaxed);
         return Loaded::Failed(Status::Damaged);
     }
     Loaded::Failed(Status::DiskFailed)
@@ -44,7 +44,7 @@ fn failed(books: &Books, error: &kv_disk::Error) -> Loaded {
 /// looked for.
 pub(super) fn value(
     engine: &Arc<Engine>,
-    books: &Books,
+    state: &JournalState,
     reader: &mut dyn Source,
     name: &[u8],
 ) -> Result<Loaded, kv_disk::Error> {
@@ -55,13 +55,13 @@ pub(super) fn value(
         if let Some(pinned) = hold() {
             return Ok(held(pinned));
         }
-        let begun = books.loading.begin(name);
+        let begun = state.loading.begin(name);
         let mut room = Room { engine, taken: None, none: None };
         let read = reader.read(name, &mut room);
         let Room { taken, none, .. } = room;
         // What came only in part is nothing.
         let taken = taken.filter(|_| matches!(read, Ok(Some(true))));
-        let kept = books.loading.end(name, begun, || {
+        let kept = state.loading.end(name, begun, || {
             // Somebody else may have fetched it meanwhile: one version must not be there twice.
             if let Some(pinned) = hold() {
                 return Some(pinned);
@@ -73,7 +73,7 @@ pub(super) fn value(
         });
         let current = kept.is_some();
         if let Some(pinned) = kept.flatten() {
-            books.counts.loads.fetch_add(1, Relaxed);
+            state.counts.loads.fetch_add(1, Relaxed);
             return Ok(held(pinned));
         }
         match (read?, none) {
@@ -91,16 +91,16 @@ pub(super) fn value(
 /// finds there: so it is looked for again if the key is saved meanwhile.
 fn facts(
     engine: &Engine,
-    books: &Books,
+    state: &JournalState,
     reader: &mut dyn Source,
     name: &[u8],
 ) -> Result<Loaded, kv_disk::Error> {
     let Ok(key) = Key::new(name) else { return Ok(Loaded::Facts(None)) };
     loop {
-        let begun = books.loading.begin(name);
+        let begun = state.loading.begin(name);
         let hot = engine.store.stat(key, engine.now());
         let read = if hot.is_some() { Ok(None) } else { reader.stat(name) };
-        if books.loading.end(name, begun, || ()).is_some() {
+        if state.loading.end(name, begun, || ()).is_some() {
             let cold = |facts: Facts| engine.facts_of(&facts);
             return Ok(Loaded::Facts(hot.or(read?.and_then(cold))));
         }
@@ -115,7 +115,7 @@ struct Room<'e> {
     none: Option<Status>,
 }
 
-impl Landing for Room<'_> {
+impl Sink for Room<'_> {
     fn begin(&mut self, facts: &Facts) -> bool {
         if self.engine.facts_of(facts).is_none() {
             return false;
@@ -137,14 +137,16 @@ impl Landing for Room<'_> {
 
 fn keys(
     engine: &Engine,
-    books: &Books,
+    state: &JournalState,
     reader: &mut dyn Source,
     prefix: &[u8],
     (cursor, most, bytes): (u64, usize, usize),
 ) -> Result<Loaded, kv_disk::Error> {
-    let Some(after) = books.marks.get(cursor) else { return Ok(Loaded::Failed(Status::NoHandle)) };
+    let Some(after) = state.cursors.get(cursor) else {
+        return Ok(Loaded::Failed(Status::NoHandle));
+    };
     let listed = reader.list(prefix, &after, (most, bytes), engine.unix_now())?;
-    let next = listed.last().map_or(0, |(key, _)| books.marks.set(key));
+    let next = listed.last().map_or(0, |(key, _)| state.cursors.set(key));
     let known = |(key, facts): (Box<[u8]>, Facts)| Some((key, engine.facts_of(&facts)?));
     Ok(Loaded::Keys(listed.into_iter().filter_map(known).collect(), next))
 }

@@ -11,7 +11,7 @@ use kv_proto::Condition;
 use kv_proto::wire::{Answer, Status};
 use kv_store::Key;
 
-use super::{Books, Order, What, Write};
+use super::{JournalState, Order, What, Write};
 use crate::engine::Engine;
 use crate::engine::outcome::unmet;
 use crate::wakeup::Wakeup;
@@ -19,15 +19,15 @@ use crate::wakeup::Wakeup;
 /// Writes until nobody has anything to write any more.
 pub(super) fn run(
     engine: &Weak<Engine>,
-    books: &Books,
+    state: &JournalState,
     orders: &Receiver<Order>,
     vault: Box<dyn Vault>,
 ) {
-    let mut scribe = Scribe::new(vault);
+    let mut log_writer = LogWriter::new(vault);
     let (mut pause, mut stops, mut tidied) = (Some(Duration::ZERO), false, Instant::now());
-    while !stops || !scribe.is_done() {
+    while !stops || !log_writer.is_done() {
         // A long value goes on in any case; else it is time to sleep until something comes.
-        let first = match (scribe.is_done(), pause) {
+        let first = match (log_writer.is_done(), pause) {
             (false, _) => orders.try_recv().map_err(|error| error == TryRecvError::Disconnected),
             (true, Some(pause)) => {
                 orders.recv_timeout(pause).map_err(|error| error == RecvTimeoutError::Disconnected)
@@ -35,7 +35,7 @@ pub(super) fn run(
             (true, None) => orders.recv().map_err(|_| true),
         };
         stops |= matches!(first, Err(true));
-        let Some(engine) = engine.upgrade() else { return scribe.give_up() };
+        let Some(engine) = engine.upgrade() else { return log_writer.give_up() };
         let (mut taken, mut room, mut next) = (Vec::new(), TOGETHER, first.ok());
         while let Some(order) = next.take() {
             match order {
@@ -47,24 +47,24 @@ pub(super) fn run(
                 }
             }
         }
-        match taken.is_empty() && scribe.is_done() {
+        match taken.is_empty() && log_writer.is_done() {
             true => {
-                pause = scribe.tidy(&engine);
+                pause = log_writer.tidy(&engine);
                 tidied = Instant::now();
             }
             false => {
-                books.counts.waiting(-(taken.len() as i64));
-                let full = scribe.round(&engine, books, taken);
+                state.counts.waiting(-(taken.len() as i64));
+                let full = log_writer.round(&engine, state, taken);
                 // Who writes all the time must be tidied after too, most of all where nothing fits any more.
                 let behind = full || pause == Some(Duration::ZERO) || tidied.elapsed() >= EVERY;
-                pause = if behind { scribe.tidy(&engine) } else { Some(SOON) };
+                pause = if behind { log_writer.tidy(&engine) } else { Some(SOON) };
                 tidied = if behind { Instant::now() } else { tidied };
             }
         }
     }
 }
 
-pub(super) struct Scribe {
+pub(super) struct LogWriter {
     vault: Box<dyn Vault>,
     /// Values that are written in pieces, between others.
     long: VecDeque<Long>,
@@ -112,9 +112,9 @@ enum Place {
     Pieces { owner: u64 },
 }
 
-impl Scribe {
+impl LogWriter {
     pub(super) fn new(vault: Box<dyn Vault>) -> Self {
-        Scribe { vault, long: VecDeque::new(), bytes: Vec::new() }
+        LogWriter { vault, long: VecDeque::new(), bytes: Vec::new() }
     }
 
     /// Whether nothing is left to be done.
@@ -123,7 +123,12 @@ impl Scribe {
     }
 
     /// Saves what has come, and a part of the next long value; says whether the disk is full.
-    pub(super) fn round(&mut self, engine: &Arc<Engine>, books: &Books, taken: Vec<Write>) -> bool {
+    pub(super) fn round(
+        &mut self,
+        engine: &Arc<Engine>,
+        state: &JournalState,
+        taken: Vec<Write>,
+    ) -> bool {
         self.bytes.clear();
         let mut judged = Vec::with_capacity(taken.len());
         let mut written = HashMap::new();
@@ -144,16 +149,16 @@ impl Scribe {
         }
         let pieces = self.copy_pieces(engine);
         // Until it is so in memory too, or nowhere.
-        let _saving = books.loading.save(judged.iter().filter_map(Judged::changes));
+        let _saving = state.loading.save(judged.iter().filter_map(Judged::changes));
         let begun = Instant::now();
         let saved = self.save(engine, &judged, &pieces);
         match saved {
             Err(error) if error.kind() == kv_disk::Kind::Damaged => {
-                self.save_apart(engine, books, judged, &pieces)
+                self.save_apart(engine, state, judged, &pieces)
             }
             saved => {
                 let round = Round { judged, pieces: &pieces, took: begun.elapsed() };
-                self.conclude(engine, books, round, saved)
+                self.conclude(engine, state, round, saved)
             }
         }
     }
@@ -174,7 +179,7 @@ impl Scribe {
     fn save_apart(
         &mut self,
         engine: &Arc<Engine>,
-        books: &Books,
+        state: &JournalState,
         judged: Vec<Judged>,
         pieces: &[PieceHere],
     ) -> bool {
@@ -189,7 +194,7 @@ impl Scribe {
             match self.save(engine, std::slice::from_ref(&judged), &[]) {
                 Err(error) if error.kind() == kv_disk::Kind::Damaged => {
                     tracing::error!(%error, "a write is refused");
-                    books.counts.damaged.fetch_add(1, Relaxed);
+                    state.counts.damaged.fetch_add(1, Relaxed);
                     refused.insert(judged.write.key.clone());
                     self.refuse(judged, Status::Damaged);
                 }
@@ -198,27 +203,27 @@ impl Scribe {
                         refused.insert(judged.write.key.clone());
                     }
                     let round = Round { judged: vec![judged], pieces: &[], took: begun.elapsed() };
-                    full |= self.conclude(engine, books, round, saved);
+                    full |= self.conclude(engine, state, round, saved);
                 }
             }
         }
         let begun = Instant::now();
         let saved = self.save(engine, &[], pieces);
         let round = Round { judged: Vec::new(), pieces, took: begun.elapsed() };
-        full | self.conclude(engine, books, round, saved)
+        full | self.conclude(engine, state, round, saved)
     }
 
     /// What was saved is so for everybody, what was not is refused; says whether the disk is full.
     fn conclude(
         &mut self,
         engine: &Arc<Engine>,
-        books: &Books,
+        state: &JournalState,
         Round { judged, pieces, took }: Round<'_>,
         saved: Result<(), kv_disk::Error>,
     ) -> bool {
-        let news = books.counts.saved(judged.len() as u64, took, saved.is_ok());
+        let notifications = state.counts.saved(judged.len() as u64, took, saved.is_ok());
         let Err(error) = saved else {
-            if news {
+            if notifications {
                 tracing::info!("the disk takes writes again");
             }
             if let (Some(long), Some(last)) = (self.long.front_mut(), pieces.last()) {
@@ -228,7 +233,7 @@ impl Scribe {
             Wakeup::wake_all(judged.into_iter().filter_map(|judged| judged.apply(engine)));
             return false;
         };
-        if news {
+        if notifications {
             tracing::error!(%error, "writes are refused");
         }
         let status = refusal(&error);

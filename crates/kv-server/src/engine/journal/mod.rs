@@ -1,8 +1,8 @@
 //! Durability: what was acknowledged is on the disk, and memory is the hot part of it.
 //!
-//! One thread, the **scribe**, does all writes: it takes what has come, judges conditions, saves everything together and only
+//! One thread, the **log writer**, does all writes: it takes what has come, judges conditions, saves everything together and only
 //! then changes the index and answers. So nobody reads what is not durable, and many writes cost one sync. The index holds
-//! what is in memory, which may be evicted at any time: what a reader does not find there, a **librarian** fetches from the
+//! what is in memory, which may be evicted at any time: what a reader does not find there, a **loader** fetches from the
 //! disk. `loading.rs` keeps the two apart: what was fetched does not take the place of what was written meanwhile, and
 //! nothing is fetched of a key that is just being saved.
 
@@ -25,7 +25,7 @@ use kv_proto::wire::{Answer, Status};
 use crate::engine::{Engine, Held, Staged};
 use crate::wakeup::Wakeup;
 pub use counts::JournalCounts;
-use cursors::Marks;
+use cursors::Cursors;
 use loading::Loading;
 
 /// The way to the disk.
@@ -33,19 +33,19 @@ pub(crate) struct Journal {
     disk: Disk,
     orders: Sender<Order>,
     loads: Sender<Option<Load>>,
-    books: Arc<Books>,
+    state: Arc<JournalState>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// What the threads have in common.
 #[derive(Default)]
-struct Books {
+struct JournalState {
     loading: Loading,
-    marks: Marks,
+    cursors: Cursors,
     counts: JournalCounts,
 }
 
-/// What the scribe is told.
+/// What the log writer is told.
 enum Order {
     Write(Write),
     /// To end, when everything before is done.
@@ -112,7 +112,7 @@ impl Opened {
         let disk = Disk::take(path)?;
         let mut writer = disk.writer()?;
         let epoch = writer.begin_run(least)?;
-        let readers = (0..LIBRARIANS).map(|_| disk.reader()).collect::<Result<_, _>>()?;
+        let readers = (0..LOADERS).map(|_| disk.reader()).collect::<Result<_, _>>()?;
         Ok(Opened { disk, vault: wrap(Box::new(writer)), readers, epoch })
     }
 
@@ -124,25 +124,25 @@ impl Opened {
         let mut threads = Vec::new();
         let spawn = |name: String| std::thread::Builder::new().name(name);
         // Not as owners of the engine: it ends when nobody else has it.
-        let (weak, books) = (Arc::downgrade(engine), Arc::new(Books::default()));
-        let noted = books.clone();
-        let scribe = spawn("wirelane-scribe".to_owned());
-        threads.push(scribe.spawn(move || log_writer::run(&weak, &noted, &ordered, vault))?);
+        let (weak, state) = (Arc::downgrade(engine), Arc::new(JournalState::default()));
+        let noted = state.clone();
+        let log_writer = spawn("wirelane-writer".to_owned());
+        threads.push(log_writer.spawn(move || log_writer::run(&weak, &noted, &ordered, vault))?);
         let to_load = Arc::new(Mutex::new(to_load));
         for (number, reader) in readers.into_iter().enumerate() {
-            let (weak, books) = (Arc::downgrade(engine), books.clone());
+            let (weak, state) = (Arc::downgrade(engine), state.clone());
             let to_load = to_load.clone();
             let thread = spawn(format!("wirelane-disk-{number}"));
-            threads.push(thread.spawn(move || loader::run(&weak, &books, &to_load, reader))?);
+            threads.push(thread.spawn(move || loader::run(&weak, &state, &to_load, reader))?);
         }
-        Ok(Journal { disk, orders, loads, books, threads: Mutex::new(threads) })
+        Ok(Journal { disk, orders, loads, state, threads: Mutex::new(threads) })
     }
 }
 
 impl Journal {
     /// Has a write done. If nobody is left to do it, it is answered here.
     pub(crate) fn write(&self, write: Write) {
-        self.books.counts.waiting(1);
+        self.state.counts.waiting(1);
         if let Err(SendError(Order::Write(unsent))) = self.orders.send(Order::Write(write)) {
             Wakeup::wake_all((unsent.done)(Answer::new(Status::DiskFailed)));
         }
@@ -155,7 +155,7 @@ impl Journal {
     }
 
     pub(crate) fn counts(&self) -> &JournalCounts {
-        &self.books.counts
+        &self.state.counts
     }
 
     pub(crate) fn disk(&self) -> &Disk {
@@ -165,7 +165,7 @@ impl Journal {
     /// Ends: what was asked for before is done first.
     pub(crate) fn close(&self) {
         let _ = self.orders.send(Order::Stop);
-        (0..LIBRARIANS).for_each(|_| _ = self.loads.send(None));
+        (0..LOADERS).for_each(|_| _ = self.loads.send(None));
         let threads = std::mem::take(&mut *lock(&self.threads));
         threads.into_iter().for_each(|thread| drop(thread.join()));
     }
@@ -181,4 +181,4 @@ fn next(queue: &Mutex<Receiver<Option<Load>>>) -> Option<Load> {
 }
 
 /// How many values are fetched at a time: so many reads a disk likes to have in flight.
-const LIBRARIANS: usize = 4;
+const LOADERS: usize = 4;

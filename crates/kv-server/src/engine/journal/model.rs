@@ -2,19 +2,19 @@
 //! times over, with writes in the middle of reads. What was acknowledged is never lost, nothing older is read after it, and
 //! no value is torn.
 //!
-//! Scribe and librarian are called as their threads call them, in one thread, so that every run can be run again.
+//! Log writer and loader are called as their threads call them, in one thread, so that every run can be run again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use kv_disk::{Body, Change, Error, Facts, Known, Landing, Listed, PIECE, Source, Vault};
+use kv_disk::{Body, Change, Error, Facts, Known, Listed, PIECE, Sink, Source, Vault};
 use kv_proto::Condition;
 use kv_proto::wire::{Answer, Status};
 use kv_store::WhenFull;
 
-use super::log_writer::Scribe;
-use super::{Books, Loaded, What, Write, loader};
+use super::log_writer::LogWriter;
+use super::{JournalState, Loaded, What, Write, loader};
 use crate::engine::{Engine, Settings, Staged};
 
 /// What is on the disk. A crash leaves this.
@@ -109,14 +109,14 @@ impl Vault for Fake {
 }
 
 impl Source for Fake {
-    fn read(&mut self, key: &[u8], landing: &mut dyn Landing) -> Result<Option<bool>, Error> {
+    fn read(&mut self, key: &[u8], receive_buffer: &mut dyn Sink) -> Result<Option<bool>, Error> {
         let mut state = self.0.lock().unwrap();
         let (value, meanwhile) = (state.paper.value(key), state.meanwhile.take());
         drop(state);
         let taken = value.map(|(facts, bytes)| {
-            let wanted = landing.begin(&facts);
+            let wanted = receive_buffer.begin(&facts);
             if wanted {
-                landing.bytes(0, &bytes);
+                receive_buffer.bytes(0, &bytes);
             }
             wanted
         });
@@ -141,8 +141,8 @@ struct Truth {
 struct World {
     chance: u64,
     engine: Arc<Engine>,
-    books: Arc<Books>,
-    scribe: Arc<Mutex<Scribe>>,
+    state: Arc<JournalState>,
+    log_writer: Arc<Mutex<LogWriter>>,
     disk: Fake,
     truth: HashMap<u8, Truth>,
     stamp: u64,
@@ -151,9 +151,9 @@ struct World {
 impl World {
     fn new(seed: u64) -> Self {
         let disk = Fake::default();
-        let (engine, books, scribe) = begin(&disk);
+        let (engine, state, log_writer) = begin(&disk);
         let chance = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        World { chance, engine, books, scribe, disk, truth: HashMap::new(), stamp: 0 }
+        World { chance, engine, state, log_writer, disk, truth: HashMap::new(), stamp: 0 }
     }
 
     fn below(&mut self, most: u64) -> u64 {
@@ -193,12 +193,12 @@ impl World {
             });
             writes.push(Write { key: Box::new([key]), what, condition, done });
         }
-        let mut scribe = self.scribe.lock().unwrap();
-        scribe.round(&self.engine, &self.books, writes);
-        while !scribe.is_done() {
-            scribe.round(&self.engine, &self.books, Vec::new());
+        let mut log_writer = self.log_writer.lock().unwrap();
+        log_writer.round(&self.engine, &self.state, writes);
+        while !log_writer.is_done() {
+            log_writer.round(&self.engine, &self.state, Vec::new());
         }
-        drop(scribe);
+        drop(log_writer);
         for (key, stamp, answer) in std::mem::take(&mut *answers.lock().unwrap()) {
             self.learn(key, stamp, &answer);
         }
@@ -220,8 +220,8 @@ impl World {
     fn read(&mut self) {
         let key = self.below(KEYS) as u8;
         if self.below(4) == 0 {
-            let (engine, books, scribe) =
-                (self.engine.clone(), self.books.clone(), self.scribe.clone());
+            let (engine, state, log_writer) =
+                (self.engine.clone(), self.state.clone(), self.log_writer.clone());
             self.stamp += 1;
             let stamp = self.stamp;
             if let Some(staged) = stage(&engine, &value(key, stamp, 3000)) {
@@ -235,7 +235,7 @@ impl World {
                 let condition = Condition::Always;
                 let write = Write { key: Box::new([key]), what, condition, done };
                 let meanwhile =
-                    move || _ = scribe.lock().unwrap().round(&engine, &books, vec![write]);
+                    move || _ = log_writer.lock().unwrap().round(&engine, &state, vec![write]);
                 self.disk.0.lock().unwrap().meanwhile = Some(Box::new(meanwhile));
                 self.check(key);
                 self.disk.0.lock().unwrap().meanwhile = None;
@@ -250,19 +250,19 @@ impl World {
     }
 
     fn check(&mut self, key: u8) {
-        let held =
-            match self.engine.store.pin(kv_store::Key::new(&[key]).unwrap(), self.engine.now()) {
-                Some(pinned) => {
-                    Some(Arc::new(crate::engine::Held::new(self.engine.clone(), pinned)))
-                }
-                None => match loader::value(&self.engine, &self.books, &mut self.disk, &[key])
-                    .unwrap()
-                {
-                    Loaded::Value(held) => held,
-                    Loaded::Failed(Status::Full) => return,
-                    _ => panic!("neither a value nor none"),
-                },
-            };
+        let held = match self
+            .engine
+            .store
+            .pin(kv_store::Key::new(&[key]).unwrap(), self.engine.now())
+        {
+            Some(pinned) => Some(Arc::new(crate::engine::Held::new(self.engine.clone(), pinned))),
+            None => match loader::value(&self.engine, &self.state, &mut self.disk, &[key]).unwrap()
+            {
+                Loaded::Value(held) => held,
+                Loaded::Failed(Status::Full) => return,
+                _ => panic!("neither a value nor none"),
+            },
+        };
         let seen = held.map(|held| {
             let pinned = held.value();
             let mut bytes = vec![0; pinned.facts.length as usize];
@@ -285,7 +285,7 @@ impl World {
 
     /// The process dies: memory is gone, the disk is not.
     fn crash(&mut self) {
-        (self.engine, self.books, self.scribe) = begin(&self.disk);
+        (self.engine, self.state, self.log_writer) = begin(&self.disk);
         for key in 0..KEYS as u8 {
             self.check(key);
             let there = self.disk.0.lock().unwrap().paper.value(&[key]);
@@ -295,7 +295,7 @@ impl World {
     }
 }
 
-fn begin(disk: &Fake) -> (Arc<Engine>, Arc<Books>, Arc<Mutex<Scribe>>) {
+fn begin(disk: &Fake) -> (Arc<Engine>, Arc<JournalState>, Arc<Mutex<LogWriter>>) {
     let settings = Settings {
         // So little that values are evicted all the time.
         memory: 1 << 20,
@@ -306,13 +306,17 @@ fn begin(disk: &Fake) -> (Arc<Engine>, Arc<Books>, Arc<Mutex<Scribe>>) {
         max_in_flight: None,
         data_dir: None,
     };
-    let scribe = Arc::new(Mutex::new(Scribe::new(Box::new(disk.clone()))));
+    let log_writer = Arc::new(Mutex::new(LogWriter::new(Box::new(disk.clone()))));
     let run = {
         let mut state = disk.0.lock().unwrap();
         state.runs += 1;
         state.runs
     };
-    (Engine::of_run(&settings, access::Access::open(), None, run).unwrap(), Arc::default(), scribe)
+    (
+        Engine::of_run(&settings, access::Access::open(), None, run).unwrap(),
+        Arc::default(),
+        log_writer,
+    )
 }
 
 fn value(key: u8, stamp: u64, length: usize) -> Vec<u8> {

@@ -41,7 +41,7 @@ impl Serving<'_> {
             self.client.session.undone(sequence);
             return Ok(Answer::new(Status::Busy));
         };
-        let room = match self.tools.engine.reserve(length) {
+        let room = match self.context.engine.reserve(length) {
             Ok(room) => room,
             Err(why) => {
                 self.client.session.undone(sequence);
@@ -50,11 +50,11 @@ impl Serving<'_> {
         };
         match source {
             Source::Along(bytes) => {
-                self.tools.engine.fill(&room, 0, bytes);
-                self.tools.tally.bytes_in += length;
+                self.context.engine.fill(&room, 0, bytes);
+                self.context.tally.bytes_in += length;
             }
             Source::Apart { region, at } if length > 0 => {
-                let staged = Staged::new(self.tools.engine.clone(), room, claim);
+                let staged = Staged::new(self.context.engine.clone(), room, claim);
                 let from = self.client.region(region).filter(|from| reaches(from, at, length));
                 let Some(from) = from.cloned() else {
                     self.client.session.undone(sequence);
@@ -65,11 +65,11 @@ impl Serving<'_> {
             Source::Apart { .. } => {}
         }
         if self.is_durable() {
-            let staged = Staged::new(self.tools.engine.clone(), room, claim);
+            let staged = Staged::new(self.context.engine.clone(), room, claim);
             let Terms { key, ttl, condition, sequence } = terms;
             return Ok(self.submit(sequence, key, What::Put { staged, ttl }, condition));
         }
-        let answer = self.tools.engine.commit(&terms.key, room, terms.ttl, terms.condition);
+        let answer = self.context.engine.commit(&terms.key, room, terms.ttl, terms.condition);
         self.client.session.done(sequence, answer);
         Ok(answer)
     }
@@ -97,7 +97,7 @@ impl Serving<'_> {
     ) -> Answer {
         let index = self.draft.answers.len();
         self.submissions.push(Submission { index, key, what, condition, sequence });
-        Answer::new(Status::InFlight)
+        Answer::new(Status::InBatch)
     }
 
     /// What must be fetched; its answer comes later.
@@ -112,12 +112,12 @@ impl Serving<'_> {
         if length > MOVED {
             return Err("it puts more at once than it may");
         }
-        Ok(Answer::new(Status::InFlight))
+        Ok(Answer::new(Status::InBatch))
     }
 
     /// The answer to a value that would never fit, however long its client waits.
     fn too_long(&self, length: u64) -> Option<Answer> {
-        let most = self.tools.engine.max_value();
+        let most = self.context.engine.max_value();
         (length > most).then(|| Answer { length: most, ..Answer::new(Status::TooLong) })
     }
 
@@ -131,11 +131,11 @@ impl Serving<'_> {
         let Some(claim) = self.client.share.claim(length) else {
             return Answer::new(Status::Busy);
         };
-        let room = match self.tools.engine.reserve(length) {
+        let room = match self.context.engine.reserve(length) {
             Ok(room) => room,
             Err(why) => return no_room(&why),
         };
-        let staging = Staging::new(Staged::new(self.tools.engine.clone(), room, Some(claim)));
+        let staging = Staging::new(Staged::new(self.context.engine.clone(), room, Some(claim)));
         match self.client.handles.stage(staging, Instant::now()) {
             Some(handle) => Answer { handle, length, ..Answer::new(Status::Ok) },
             None => Answer::new(Status::TooManyHandles),
@@ -161,8 +161,8 @@ impl Serving<'_> {
         }
         match source {
             Source::Along(bytes) => {
-                self.tools.engine.fill(staging.staged.room(), offset, bytes);
-                self.tools.tally.bytes_in += length;
+                self.context.engine.fill(staging.staged.room(), offset, bytes);
+                self.context.tally.bytes_in += length;
                 staging.cover(offset, length);
             }
             Source::Apart { .. } if length == 0 => {}
@@ -184,7 +184,7 @@ impl Serving<'_> {
             None => Answer::new(Status::NoHandle),
             Some(Err(())) => Answer::new(Status::Incomplete),
             Some(Ok(staged)) => {
-                this.tools.engine.commit(&terms.key, staged.take(), terms.ttl, terms.condition)
+                this.context.engine.commit(&terms.key, staged.take(), terms.ttl, terms.condition)
             }
         })
     }
@@ -228,7 +228,7 @@ impl Serving<'_> {
         match self.client.session.turn(sequence) {
             Turn::Now => None,
             Turn::Again(answer) => Some(answer),
-            Turn::InFlight => Some(Answer::new(Status::InFlight)),
+            Turn::InBatch => Some(Answer::new(Status::InBatch)),
             Turn::Forgotten => Some(Answer::new(Status::Forgotten)),
         }
     }

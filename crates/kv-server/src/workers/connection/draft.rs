@@ -21,12 +21,12 @@ pub(crate) struct Draft {
     pub(super) apart: Vec<(Window, u64, Vec<Slice>)>,
     /// What must not move until all of it is written.
     pub(super) holds: Vec<Hold>,
-    /// Whether values may be lent, those that are, and how many bytes they have.
-    pub(super) lends: bool,
-    pub(super) loans: Vec<Pin>,
-    pub(super) lent: u64,
+    /// Whether values may be read in place, those that are, and how many bytes they have.
+    pub(super) in_place: bool,
+    pub(super) pinned_reads: Vec<Pin>,
+    pub(super) in_place_bytes: u64,
     /// What to ring when all of it is placed, instead of a number with each write.
-    pub(super) bell: Option<u64>,
+    pub(super) completion_flag: Option<u64>,
     /// How many requests wait for bytes from the client.
     pub(super) missing: usize,
     /// How much room the requests have asked for so far, and in how many pieces they are answered.
@@ -54,16 +54,16 @@ pub(crate) enum Hold {
 impl Draft {
     pub(crate) fn new() -> Self {
         Draft {
-            head: BatchHead { borrows: false, count: 0, tag: 0, at: 0, room: 0 },
+            head: BatchHead { in_place: false, count: 0, tag: 0, at: 0, room: 0 },
             answers: Vec::new(),
             copied: Vec::new(),
             behind: Vec::new(),
             apart: Vec::new(),
             holds: Vec::new(),
-            lends: false,
-            loans: Vec::new(),
-            lent: 0,
-            bell: None,
+            in_place: false,
+            pinned_reads: Vec::new(),
+            in_place_bytes: 0,
+            completion_flag: None,
             missing: 0,
             claimed: 0,
             pieces: 0,
@@ -79,8 +79,8 @@ impl Draft {
         self.copied.clear();
         self.behind.clear();
         self.apart.clear();
-        debug_assert!(self.holds.is_empty() && self.loans.is_empty());
-        self.lent = 0;
+        debug_assert!(self.holds.is_empty() && self.pinned_reads.is_empty());
+        self.in_place_bytes = 0;
         self.missing = 0;
         self.claimed = u64::from(head.count) * Answer::LENGTH as u64;
         self.pieces = 0;
@@ -132,9 +132,9 @@ impl Draft {
         std::mem::take(&mut self.holds)
     }
 
-    /// What would have been lent, out of here.
-    pub(crate) fn take_loans(&mut self) -> impl Iterator<Item = Pin> {
-        self.loans.drain(..)
+    /// What would have been pinned, out of here.
+    pub(crate) fn take_pinned_reads(&mut self) -> impl Iterator<Item = Pin> {
+        self.pinned_reads.drain(..)
     }
 
     /// Room for holds, if it has none.

@@ -1,4 +1,4 @@
-//! What must go to the disk, and what must come from it: batches wait for both, and the guest goes on with others.
+//! What must go to the disk, and what must come from it: batches wait for both, and the connection goes on with others.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use kv_proto::wire::{Answer, Batch, Message, Request, Status};
 use kv_store::Key;
 
 use super::serve::keys_wanted;
-use super::{Client, Guest, State};
+use super::{Client, Connection, State};
 use crate::engine::journal::{Load, Loaded, Wanted, What, Write};
 use crate::engine::session::Session;
 use crate::engine::{Engine, Held};
 use crate::wakeup::Wakeup;
-use crate::workers::context::Tools;
+use crate::workers::context::WorkerContext;
 
-/// What a guest hears from the disk.
-pub(crate) enum News {
+/// What a connection hears from the disk.
+pub(crate) enum Notifications {
     /// A write of a batch's is durable, or refused.
     Written { batch: u32, index: usize, answer: Answer },
     /// What a batch waits for was fetched.
@@ -41,51 +41,56 @@ struct Cold {
 /// A batch that waits for values from the disk.
 pub(super) struct Parked {
     message: Vec<u8>,
-    bell: Option<u64>,
+    completion_flag: Option<u64>,
     missing: usize,
     /// What was found, by request.
     found: Vec<Option<Loaded>>,
 }
 
-impl Guest {
+impl Connection {
     /// Answers a batch, or first fetches what it reads and memory does not have.
     pub(super) fn answer(
         &mut self,
         message: &[u8],
         batch: Batch<'_>,
-        bell: Option<u64>,
-        tools: &mut Tools,
+        completion_flag: Option<u64>,
+        context: &mut WorkerContext,
     ) -> Result<(), &'static str> {
-        if let (Some(_), State::Client(client)) = (tools.engine.journal(), &self.state) {
-            let (found, cold) = gather(&tools.engine, client, message)?;
+        if let (Some(_), State::Client(client)) = (context.engine.journal(), &self.state) {
+            let (found, cold) = gather(&context.engine, client, message)?;
             return match cold.is_empty() {
-                true => self.serve(batch, bell, found, tools),
-                false => self.park(message, bell, (found, cold), tools),
+                true => self.serve(batch, completion_flag, found, context),
+                false => self.park(message, completion_flag, (found, cold), context),
             };
         }
-        self.serve(batch, bell, Vec::new(), tools)
+        self.serve(batch, completion_flag, Vec::new(), context)
     }
 
     fn park(
         &mut self,
         message: &[u8],
-        bell: Option<u64>,
+        completion_flag: Option<u64>,
         (found, cold): (Vec<Option<Loaded>>, Vec<Cold>),
-        tools: &mut Tools,
+        context: &mut WorkerContext,
     ) -> Result<(), &'static str> {
         if self.parked.len() > usize::from(super::BATCHES) * 2 {
             return Err("it has more batches in flight than it may");
         }
         let missing = cold.len();
-        let parked = Parked { message: message.to_vec(), bell, missing, found };
+        let parked = Parked { message: message.to_vec(), completion_flag, missing, found };
         let parked = self.parked.insert(parked);
         self.away += missing;
-        tools.away += missing;
+        context.away += missing;
         for Cold { index, key, wanted } in cold {
-            let news = tools.news(self.row);
-            let done =
-                move |loaded| Wakeup::wake_all(news.tell(News::Loaded { parked, index, loaded }));
-            if let Some(journal) = tools.engine.journal() {
+            let notifications = context.notifications(self.row);
+            let done = move |loaded| {
+                Wakeup::wake_all(notifications.tell(Notifications::Loaded {
+                    parked,
+                    index,
+                    loaded,
+                }))
+            };
+            if let Some(journal) = context.engine.journal() {
                 journal.load(Load { key, wanted, done: Box::new(done) });
             }
         }
@@ -93,50 +98,58 @@ impl Guest {
     }
 
     /// Has a write made durable. Its answer comes later.
-    pub(super) fn submit(&mut self, batch: u32, submission: Submission, tools: &mut Tools) {
+    pub(super) fn submit(
+        &mut self,
+        batch: u32,
+        submission: Submission,
+        context: &mut WorkerContext,
+    ) {
         let Submission { index, key, what, condition, sequence } = submission;
-        let (Some(session), Some(journal)) = (self.session.clone(), tools.engine.journal()) else {
+        let (Some(session), Some(journal)) = (self.session.clone(), context.engine.journal())
+        else {
             return;
         };
-        let news = tools.news(self.row);
+        let notifications = context.notifications(self.row);
         let done = move |answer: Answer| {
             remember(&session, sequence, answer);
-            news.tell(News::Written { batch, index, answer })
+            notifications.tell(Notifications::Written { batch, index, answer })
         };
         self.away += 1;
-        tools.away += 1;
+        context.away += 1;
         journal.write(Write { key, what, condition, done: Box::new(done) });
     }
 
     /// Something came back from the disk.
-    pub(crate) fn hear_of(&mut self, news: News, tools: &mut Tools) {
+    pub(crate) fn hear_of(&mut self, notifications: Notifications, context: &mut WorkerContext) {
         self.away -= 1;
-        tools.away -= 1;
-        match news {
-            News::Written { batch, index, answer } => self.answered(batch, index, answer, tools),
-            News::Loaded { parked: row, index, loaded } => {
+        context.away -= 1;
+        match notifications {
+            Notifications::Written { batch, index, answer } => {
+                self.answered(batch, index, answer, context)
+            }
+            Notifications::Loaded { parked: row, index, loaded } => {
                 let Some(parked) = self.parked.get_mut(row) else { return };
                 parked.found[index] = Some(loaded);
                 parked.missing -= 1;
                 if parked.missing == 0
                     && let Some(parked) = self.parked.remove(row)
                 {
-                    self.unpark(parked, tools);
+                    self.unpark(parked, context);
                 }
             }
         }
     }
 
-    fn unpark(&mut self, parked: Parked, tools: &mut Tools) {
-        let Parked { message, bell, found, .. } = parked;
+    fn unpark(&mut self, parked: Parked, context: &mut WorkerContext) {
+        let Parked { message, completion_flag, found, .. } = parked;
         if !matches!(self.state, State::Client(_)) {
             return;
         }
         // It was one when it was parked.
         if let Ok(Message::Batch(batch)) = Message::parse(&message)
-            && let Err(why) = self.serve(batch, bell, found, tools)
+            && let Err(why) = self.serve(batch, completion_flag, found, context)
         {
-            crate::engine::add(&tools.engine.counts.nonsense, 1);
+            crate::engine::add(&context.engine.counts.protocol_errors, 1);
             self.dismiss(why);
         }
     }

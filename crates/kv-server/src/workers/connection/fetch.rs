@@ -9,10 +9,10 @@ use kv_store::Ranges;
 
 use super::durable::Submission;
 use super::handles::Staging;
-use super::{FETCH, Guest};
+use super::{Connection, FETCH};
 use crate::engine::journal::What;
 use crate::engine::{Staged, within};
-use crate::workers::context::Tools;
+use crate::workers::context::WorkerContext;
 
 /// Bytes on their way here.
 pub(super) struct Fetch {
@@ -60,17 +60,17 @@ impl Purpose {
     }
 }
 
-impl Guest {
+impl Connection {
     /// Begins to fetch.
-    pub(super) fn fetch(&mut self, batch: u32, plan: Plan, tools: &mut Tools) {
+    pub(super) fn fetch(&mut self, batch: u32, plan: Plan, context: &mut WorkerContext) {
         let Plan { index, from, mut at, purpose } = plan;
         let begun = self.ops.len();
         let most = self.link.caps().max_pieces;
         let (ranges, offset, length) = purpose.room();
-        let mut pieces = tools.spare.pop().unwrap_or_default();
+        let mut pieces = context.spare.pop().unwrap_or_default();
         let mut gathered = 0;
         for (place, length) in within(&ranges, offset, length) {
-            pieces.push(tools.pool.slice(place as usize..(place + length) as usize));
+            pieces.push(context.pool.slice(place as usize..(place + length) as usize));
             gathered += length;
             if pieces.len() == most {
                 let some = Pieces::Many(std::mem::take(&mut pieces));
@@ -78,9 +78,9 @@ impl Guest {
                 (at, gathered) = (at + gathered, 0);
             }
         }
-        tools.tally.bytes_in += length;
+        context.tally.bytes_in += length;
         if pieces.is_empty() {
-            tools.spare.push(pieces);
+            context.spare.push(pieces);
         } else {
             self.ops.push_back(Op::read(0, Pieces::Many(pieces), from.at(at)));
         }
@@ -93,10 +93,15 @@ impl Guest {
     }
 
     /// Some of it came.
-    pub(super) fn fetched(&mut self, row: u32, completion: Completion, tools: &mut Tools) {
+    pub(super) fn fetched(
+        &mut self,
+        row: u32,
+        completion: Completion,
+        context: &mut WorkerContext,
+    ) {
         if let Work::Read { into: Pieces::Many(mut pieces), .. } = completion.work {
             pieces.clear();
-            tools.spare.push(pieces);
+            context.spare.push(pieces);
         }
         let Some(fetch) = self.fetches.get_mut(row) else { return };
         fetch.failed |= completion.outcome.is_err();
@@ -108,17 +113,17 @@ impl Guest {
             return;
         };
         let Some(session) = &self.session else { return };
-        let durable = tools.engine.journal().is_some();
+        let durable = context.engine.journal().is_some();
         let answer = match (purpose, failed) {
             (Purpose::Value(staged, terms), false) if durable => {
                 let Terms { key, ttl, condition, sequence } = terms;
                 let what = What::Put { staged, ttl };
                 let submission = Submission { index, key, what, condition, sequence };
-                return self.submit(batch, submission, tools);
+                return self.submit(batch, submission, context);
             }
             (Purpose::Value(staged, terms), false) => {
                 let Terms { key, ttl, condition, sequence } = terms;
-                let answer = tools.engine.commit(&key, staged.take(), ttl, condition);
+                let answer = context.engine.commit(&key, staged.take(), ttl, condition);
                 session.done(sequence, answer);
                 answer
             }
@@ -132,18 +137,24 @@ impl Guest {
             }
             (Purpose::Piece { .. }, true) => Answer::new(Status::Unreadable),
         };
-        self.answered(batch, index, answer, tools);
+        self.answered(batch, index, answer, context);
     }
 
     /// One of the answers that a batch waited for; with the last it goes out.
-    pub(super) fn answered(&mut self, batch: u32, index: usize, answer: Answer, tools: &mut Tools) {
+    pub(super) fn answered(
+        &mut self,
+        batch: u32,
+        index: usize,
+        answer: Answer,
+        context: &mut WorkerContext,
+    ) {
         let Some(draft) = self.waiting.get_mut(batch) else { return };
         draft.answers[index] = answer;
         draft.missing -= 1;
         if draft.missing == 0
             && let Some(draft) = self.waiting.remove(batch)
         {
-            self.reply(draft, tools);
+            self.reply(draft, context);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! A guest: one link and whoever is at its other end.
+//! A connection: one link and whoever is at its other end.
 //!
-//! A guest is stepped by its worker: what the link brings is answered, what must wait for bytes of the
+//! A connection is stepped by its worker: what the link brings is answered, what must wait for bytes of the
 //! client's waits. Nothing here blocks. `serve.rs` does what requests ask for, `change.rs` where that is a write, `fetch.rs`
 //! brings bytes from the client, `reply.rs` writes answers; `measure.rs` is the other thing that links are for.
 
@@ -22,26 +22,26 @@ use std::time::{Duration, Instant};
 
 use fabric::link::Link;
 use fabric::{Completion, Done, Lane, Op, RemoteRegion, Rights, Window};
-use kv_proto::wire::{Board, Limits, Message, Opening, Welcome};
+use kv_proto::wire::{ControlBlock, Limits, Message, Opening, Welcome};
 
 use crate::engine::quota::Share;
 use crate::engine::session::Session;
 use crate::rows::Rows;
-use crate::workers::context::{MESSAGE, RECEIVES, Room, Tools};
+use crate::workers::context::{MESSAGE, RECEIVES, Room, WorkerContext};
 use crate::workers::send_buffers::Slot;
 use access::Pass;
 pub(crate) use draft::{Draft, Hold};
-pub(crate) use durable::News;
+pub(crate) use durable::Notifications;
 use durable::Parked;
 use fetch::Fetch;
 use handles::Handles;
 use measure::Measure;
 pub use measure::SCRATCH;
-pub(crate) use pinned_reads::Loans;
+pub(crate) use pinned_reads::PinnedReads;
 use reply::Reply;
 use watch::Watch;
 
-pub(crate) struct Guest {
+pub(crate) struct Connection {
     pub(crate) link: Link,
     peer: SocketAddr,
     identity: String,
@@ -62,11 +62,11 @@ pub(crate) struct Guest {
     fetches: Rows<Fetch>,
     letters: Rows<Slot>,
     watch: Watch,
-    loans: Loans,
+    pinned_reads: PinnedReads,
     /// Batches that wait for the disk, and how much of theirs is there.
     parked: Rows<Parked>,
     away: usize,
-    /// Which of its worker's guests it is.
+    /// Which of its worker's connections it is.
     pub(crate) row: u32,
     /// How often it was stepped.
     turns: u32,
@@ -88,24 +88,24 @@ pub(super) struct Client {
     session: Arc<Session>,
     /// What it may do.
     pass: Pass,
-    /// Its memory: the landing is 0.
+    /// Its memory: the receive buffer is 0.
     regions: HashMap<u32, Window>,
-    landing: Window,
-    /// Whether the landing begins with a board.
-    board: bool,
+    receive_buffer: Window,
+    /// Whether the receive buffer begins with a control block.
+    control_block: bool,
     /// Whether it may read the pool.
-    lent: bool,
+    in_place: bool,
     handles: Handles,
     /// What it may have on its way here.
     share: Arc<Share>,
 }
 
-impl Guest {
-    pub(crate) fn new(link: Link, tools: &mut Tools) -> Result<Self, fabric::Error> {
+impl Connection {
+    pub(crate) fn new(link: Link, context: &mut WorkerContext) -> Result<Self, fabric::Error> {
         let explained = link.report().explain();
-        let room = tools.rooms.take(&tools.endpoint)?;
+        let room = context.rooms.take(&context.endpoint)?;
         let receives = (0..RECEIVES).map(|at| room.receive(at, RECEIVE | at as u64)).collect();
-        Ok(Guest {
+        Ok(Connection {
             link,
             peer: explained.peer,
             identity: explained.identity,
@@ -123,7 +123,7 @@ impl Guest {
             fetches: Rows::default(),
             letters: Rows::default(),
             watch: Watch::default(),
-            loans: Loans::new(tools.engine.clone()),
+            pinned_reads: PinnedReads::new(context.engine.clone()),
             parked: Rows::default(),
             away: 0,
             row: 0,
@@ -132,28 +132,28 @@ impl Guest {
     }
 
     /// Does what there is to do; `false`: nothing.
-    pub(crate) fn step(&mut self, tools: &mut Tools, done: &mut Vec<Completion>) -> bool {
-        // Looking at a board is not work, unless something stands there.
+    pub(crate) fn step(&mut self, context: &mut WorkerContext, done: &mut Vec<Completion>) -> bool {
+        // Looking at a control block is not work, unless something stands there.
         let mut works = false;
         self.turns = self.turns.wrapping_add(1);
-        // While a board is watched and nothing is in flight, the link has little to say.
+        // While a control block is watched and nothing is in flight, the link has little to say.
         if !self.only_watches() || self.turns.is_multiple_of(POLLS) {
             self.link.poll(done);
             for completion in done.drain(..) {
-                works |= self.complete(completion, tools);
+                works |= self.complete(completion, context);
             }
         }
         while let Some(draft) = self.unsent.pop_front() {
-            if !self.reply(draft, tools) {
+            if !self.reply(draft, context) {
                 break;
             }
         }
-        works |= self.look(tools);
+        works |= self.look(context);
         self.post();
         works
     }
 
-    /// Whether there is nothing to wait for but notes.
+    /// Whether there is nothing to wait for but request slots.
     fn only_watches(&self) -> bool {
         self.watch.is_on()
             && self.replies.len() + self.fetches.len() + self.letters.len() == 0
@@ -161,8 +161,8 @@ impl Guest {
     }
 
     /// Prepares to be left alone until its descriptor says something; `false`: not yet.
-    pub(crate) fn rest(&mut self, tools: &mut Tools) -> bool {
-        self.reclaim(tools);
+    pub(crate) fn rest(&mut self, context: &mut WorkerContext) -> bool {
+        self.reclaim(context);
         self.ends_watch() && self.link.arm()
     }
 
@@ -184,11 +184,11 @@ impl Guest {
 
     /// How long it must have been silent to be sent away without losing anything; none: something is in flight, or
     /// open to be gone on with.
-    pub(crate) fn patience(&mut self, tools: &mut Tools) -> Option<Duration> {
-        self.reclaim(tools);
+    pub(crate) fn patience(&mut self, context: &mut WorkerContext) -> Option<Duration> {
+        self.reclaim(context);
         let open = matches!(&self.state, State::Client(client) if !client.handles.is_empty());
         let waiting = self.waiting.len() + self.fetches.len() + self.unsent.len() + self.ops.len();
-        if open || waiting + self.away > 0 || !self.loans.is_empty() {
+        if open || waiting + self.away > 0 || !self.pinned_reads.is_empty() {
             return None;
         }
         // A client by TCP that has its answer says so only when it asks the next time. So nobody waits for that, but
@@ -221,27 +221,27 @@ impl Guest {
         self.link.close();
     }
 
-    /// The link, once nothing is in flight any more; what its client was lent is given up after it.
-    pub(crate) fn into_link(mut self, tools: &mut Tools) -> (Link, Loans) {
+    /// The link, once nothing is in flight any more; what was pinned for its client is released after it.
+    pub(crate) fn into_link(mut self, context: &mut WorkerContext) -> (Link, PinnedReads) {
         self.leave();
-        self.forget_board(tools);
+        self.forget_control_block(context);
         if let Some(session) = self.session.take() {
             session.leave();
         }
         if let Some(room) = self.room.take() {
-            tools.rooms.give_back(room);
+            context.rooms.give_back(room);
         }
         for draft in self.unsent.drain(..) {
-            tools.recycle(draft);
+            context.recycle(draft);
         }
         let rows: Vec<u32> = self.waiting.iter_mut().map(|(row, _)| row).collect();
         for row in rows {
             if let Some(draft) = self.waiting.remove(row) {
-                tools.recycle(draft);
+                context.recycle(draft);
             }
         }
-        let loans = self.take_loans(tools);
-        (self.link, loans)
+        let pinned_reads = self.take_pinned_reads(context);
+        (self.link, pinned_reads)
     }
 
     /// What it holds open is closed; its session is kept for a while.
@@ -250,14 +250,14 @@ impl Guest {
     }
 
     /// Looks after what stands unused.
-    pub(crate) fn tidy(&mut self, now: Instant, tools: &mut Tools) {
-        self.reclaim(tools);
+    pub(crate) fn tidy(&mut self, now: Instant, context: &mut WorkerContext) {
+        self.reclaim(context);
         match &mut self.state {
             State::Client(client) => {
-                let idled = client.handles.tidy(now, tools.engine.idle());
-                crate::engine::add(&tools.engine.counts.idled, idled as u64);
+                let idled = client.handles.tidy(now, context.engine.idle());
+                crate::engine::add(&context.engine.counts.idled, idled as u64);
             }
-            State::New if now.saturating_duration_since(self.since) > tools.engine.idle() => {
+            State::New if now.saturating_duration_since(self.since) > context.engine.idle() => {
                 self.dismiss("it does not say what it came for");
             }
             _ => {}
@@ -265,37 +265,37 @@ impl Guest {
     }
 
     /// Says whether that was something to do.
-    fn complete(&mut self, completion: Completion, tools: &mut Tools) -> bool {
+    fn complete(&mut self, completion: Completion, context: &mut WorkerContext) -> bool {
         let row = completion.token as u32;
         match completion.token & KINDS {
-            BOARD => return self.looked(&completion, tools),
-            RECEIVE => self.received(row as usize, &completion, tools),
-            REPLY => self.replied(row, completion, tools),
-            FETCH => self.fetched(row, completion, tools),
+            CONTROL_BLOCK => return self.looked(&completion, context),
+            RECEIVE => self.received(row as usize, &completion, context),
+            REPLY => self.replied(row, completion, context),
+            FETCH => self.fetched(row, completion, context),
             _ => {
                 if let Some(slot) = self.letters.remove(row) {
-                    tools.desk.give_back(slot);
+                    context.send_buffers.give_back(slot);
                 }
             }
         }
         true
     }
 
-    fn received(&mut self, at: usize, completion: &Completion, tools: &mut Tools) {
+    fn received(&mut self, at: usize, completion: &Completion, context: &mut WorkerContext) {
         self.listening -= 1;
         match completion.outcome {
             Ok(Done::Received { length, imm: None }) => {
-                let mut message = std::mem::take(&mut tools.message);
+                let mut message = std::mem::take(&mut context.message);
                 message.resize(length, 0);
                 if let Some(room) = &self.room {
                     // Copied before it is looked at: the client may write to what it sent from.
                     room.read(at, &mut message);
                 }
-                if let Err(why) = self.hear(&message, tools) {
-                    crate::engine::add(&tools.engine.counts.nonsense, 1);
+                if let Err(why) = self.hear(&message, context) {
+                    crate::engine::add(&context.engine.counts.protocol_errors, 1);
                     self.dismiss(why);
                 }
-                tools.message = message;
+                context.message = message;
             }
             Ok(_) => {}
             Err(fabric::Failure::TooLong) => {
@@ -308,12 +308,12 @@ impl Guest {
         }
     }
 
-    fn hear(&mut self, message: &[u8], tools: &mut Tools) -> Result<(), &'static str> {
+    fn hear(&mut self, message: &[u8], context: &mut WorkerContext) -> Result<(), &'static str> {
         match &mut self.state {
             State::Client(client) => match Message::parse(message)? {
                 Message::Batch(batch) => {
-                    self.watch(tools);
-                    self.answer(message, batch, None, tools)
+                    self.watch(context);
+                    self.answer(message, batch, None, context)
                 }
                 Message::Look => self.called_to_look(),
                 Message::Grant(grant) => {
@@ -330,7 +330,7 @@ impl Guest {
                     .map(drop)
                     .ok_or("it deregisters an unknown region"),
             },
-            State::New => self.open(message, tools),
+            State::New => self.open(message, context),
             State::Measured(measure) => {
                 measure.renew()?;
                 // Whoever sends and takes nothing is not told more and more.
@@ -338,29 +338,29 @@ impl Guest {
                     return Err("it does not take what it is told");
                 }
                 let answer = measure.echo(message);
-                self.say(answer, tools)
+                self.say(answer, context)
             }
             State::Over => Ok(()),
         }
     }
 
-    fn open(&mut self, message: &[u8], tools: &mut Tools) -> Result<(), &'static str> {
+    fn open(&mut self, message: &[u8], context: &mut WorkerContext) -> Result<(), &'static str> {
         match Opening::parse(message)? {
             Opening::Measure => {
-                let pass = self.admitted(tools)?;
-                let measure = Measure::new(pass, &tools.endpoint, &mut self.link)
+                let pass = self.admitted(context)?;
+                let measure = Measure::new(pass, &context.endpoint, &mut self.link)
                     .map_err(|_| "there is no memory to measure with")?;
                 let hello = measure.hello();
                 self.state = State::Measured(Box::new(measure));
-                self.say(&hello, tools)
+                self.say(&hello, context)
             }
-            Opening::Store { session, landing, board } => {
-                let landing = import(&mut self.link, &landing)?;
-                if board && landing.len() < Board::LENGTH as u64 {
-                    return Err("its landing is too small for a board");
+            Opening::Store { session, receive_buffer, control_block } => {
+                let receive_buffer = import(&mut self.link, &receive_buffer)?;
+                if control_block && receive_buffer.len() < ControlBlock::LENGTH as u64 {
+                    return Err("its receive buffer is too small for a control block");
                 }
-                let engine = &tools.engine;
-                let pass = self.admitted(tools)?;
+                let engine = &context.engine;
+                let pass = self.admitted(context)?;
                 let (session, resumed) = engine
                     .sessions
                     .enter(session, &self.identity)
@@ -375,33 +375,42 @@ impl Guest {
                 };
                 let (epoch, id) = (engine.epoch(), session.id());
                 // It could read all of the pool.
-                let near = board && pass.reads_everything() && self.link.is_near();
-                let pool = near.then(|| self.link.grant(&tools.lent)).and_then(Result::ok);
+                let near = control_block && pass.reads_everything() && self.link.is_near();
+                let pool =
+                    near.then(|| self.link.grant(&context.readable_pool)).and_then(Result::ok);
                 let pool = pool.map(|pool| pool.to_bytes());
-                let lent = pool.is_some();
+                let in_place = pool.is_some();
                 let welcome = Welcome { epoch, session: id, resumed, limits, pool };
                 let (regions, handles) = (HashMap::new(), Handles::default());
                 self.session = Some(session.clone());
-                let share = engine.budget().share();
-                let client =
-                    Client { session, pass, regions, landing, board, lent, handles, share };
+                let share = engine.quota().share();
+                let client = Client {
+                    session,
+                    pass,
+                    regions,
+                    receive_buffer,
+                    control_block,
+                    in_place,
+                    handles,
+                    share,
+                };
                 self.state = State::Client(Box::new(client));
-                self.say(&welcome.to_bytes(), tools)
+                self.say(&welcome.to_bytes(), context)
             }
         }
     }
 
     /// What its identity may do.
-    fn admitted(&self, tools: &Tools) -> Result<Pass, &'static str> {
-        let access = tools.engine.access();
+    fn admitted(&self, context: &WorkerContext) -> Result<Pass, &'static str> {
+        let access = context.engine.access();
         let pass = access.admit_link(&self.identity, self.link.withdrawals());
         pass.ok_or("its identity is not known any more")
     }
 
     /// Sends a message.
-    fn say(&mut self, message: &[u8], tools: &mut Tools) -> Result<(), &'static str> {
-        let slot = tools.desk.write(message).ok_or("there is no memory for an answer")?;
-        let bytes = tools.desk.slice(&slot, 0, message.len());
+    fn say(&mut self, message: &[u8], context: &mut WorkerContext) -> Result<(), &'static str> {
+        let slot = context.send_buffers.write(message).ok_or("there is no memory for an answer")?;
+        let bytes = context.send_buffers.slice(&slot, 0, message.len());
         let row = self.letters.insert(slot);
         self.ops.push_back(Op::send(LETTER | u64::from(row), bytes));
         Ok(())
@@ -421,7 +430,7 @@ fn import(link: &mut Link, region: &[u8]) -> Result<Window, &'static str> {
 /// Echoes that wait to be taken: more than a measure has in flight.
 const MAX_LETTERS: usize = 64;
 /// How many requests one batch may have, how many batches a client may have in flight, how many regions
-/// beside its landing, and how many bytes of values one batch may name.
+/// beside its receive buffer, and how many bytes of values one batch may name.
 const REQUESTS: u16 = 256;
 const BATCHES: u16 = 64;
 const REGIONS: u16 = 256;
@@ -432,7 +441,7 @@ const MOVED: u64 = 1 << 30;
 const QUIET: Duration = Duration::from_millis(300);
 const SENDING: Duration = Duration::from_secs(1);
 
-/// How many looks at a board there are for one at the link.
+/// How many looks at a control block there are for one at the link.
 const POLLS: u32 = 16;
 
 /// What a completion is, in the high bits of its token.
@@ -440,5 +449,5 @@ const RECEIVE: u64 = 1 << 56;
 const REPLY: u64 = 2 << 56;
 const FETCH: u64 = 3 << 56;
 const LETTER: u64 = 4 << 56;
-const BOARD: u64 = 5 << 56;
+const CONTROL_BLOCK: u64 = 5 << 56;
 const KINDS: u64 = 0xff << 56;

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 use fabric::{Completion, Lane, Op, Pieces, Slice, Window, Work};
-use kv_proto::wire::{Answer, Board, Parts};
+use kv_proto::wire::{Answer, ControlBlock, Parts};
 
 use super::draft::{Behind, Draft, Hold};
-use super::{BATCHES, Guest, REPLY, State};
-use crate::workers::context::Tools;
+use super::{BATCHES, Connection, REPLY, State};
+use crate::workers::context::WorkerContext;
 use crate::workers::send_buffers::Slot;
 
 /// Answers on their way.
@@ -15,7 +15,7 @@ pub(super) struct Reply {
     left: u32,
     slot: Slot,
     holds: Vec<Hold>,
-    bell: Bell,
+    completion_flag: CompletionFlag,
 }
 
 impl Reply {
@@ -27,7 +27,7 @@ impl Reply {
 
 /// How the client learns that its answers are there.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Bell {
+enum CompletionFlag {
     /// By the numbers of the writes.
     None,
     /// By a word before them, when all writes are over.
@@ -36,81 +36,109 @@ enum Bell {
     Rings,
 }
 
-impl Guest {
+impl Connection {
     /// Writes the answers; `false` if so many are on their way that these must wait for others to arrive.
-    pub(super) fn reply(&mut self, mut draft: Draft, tools: &mut Tools) -> bool {
+    pub(super) fn reply(&mut self, mut draft: Draft, context: &mut WorkerContext) -> bool {
         let State::Client(client) = &self.state else {
-            tools.recycle(draft);
+            context.recycle(draft);
             return true;
         };
         if self.replies.len() >= usize::from(BATCHES) || self.large >= MAX_LARGE {
             self.unsent.push_front(draft);
             return false;
         }
-        tools.tally.batches += 1;
-        tools.tally.requests += draft.answers.len() as u64;
-        let bytes = tools.render(&draft.answers, &draft.copied);
+        context.tally.batches += 1;
+        context.tally.requests += draft.answers.len() as u64;
+        let bytes = context.render(&draft.answers, &draft.copied);
         // On shared memory what is copied anyway goes by one more copy, and needs nothing to be kept.
-        if let (0, true, Some(sequence)) = (draft.pieces, draft.apart.is_empty(), draft.bell) {
-            let bell = draft.head.at - Board::BELL as u64;
-            if self.link.poke(&client.landing, draft.head.at, bytes, (bell, sequence)) {
-                if !draft.loans.is_empty() {
-                    self.lend(sequence, &mut draft.loans, draft.lent, tools);
+        if let (0, true, Some(sequence)) =
+            (draft.pieces, draft.apart.is_empty(), draft.completion_flag)
+        {
+            let completion_flag = draft.head.at - ControlBlock::FLAG as u64;
+            if self.link.poke(
+                &client.receive_buffer,
+                draft.head.at,
+                bytes,
+                (completion_flag, sequence),
+            ) {
+                if !draft.pinned_reads.is_empty() {
+                    self.hold_reads(
+                        sequence,
+                        &mut draft.pinned_reads,
+                        draft.in_place_bytes,
+                        context,
+                    );
                 }
                 self.rang();
-                tools.settle(draft);
+                context.settle(draft);
                 return true;
             }
         }
-        let Some(slot) = tools.keep() else {
-            tools.recycle(draft);
+        let Some(slot) = context.keep() else {
+            context.recycle(draft);
             self.dismiss("there is no memory for an answer");
             return true;
         };
         self.large += usize::from(slot.is_large());
         let begun = self.ops.len();
         let most = self.link.caps().max_pieces;
-        let mut pieces = tools.spare.pop().unwrap_or_default();
-        compose(&mut pieces, &mut draft, &slot, tools);
-        write(&mut self.ops, pieces, &client.landing, draft.head.at, most, tools);
+        let mut pieces = context.spare.pop().unwrap_or_default();
+        compose(&mut pieces, &mut draft, &slot, context);
+        write(&mut self.ops, pieces, &client.receive_buffer, draft.head.at, most, context);
         for (window, at, pieces) in draft.apart.drain(..) {
-            write(&mut self.ops, pieces, &window, at, most, tools);
+            write(&mut self.ops, pieces, &window, at, most, context);
         }
         let count = (self.ops.len() - begun) as u32;
         let tag = draft.head.tag;
         let number = Parts { tag, count }.to_number();
-        let (bell, number) = match draft.bell.take() {
+        let (completion_flag, number) = match draft.completion_flag.take() {
             Some(sequence) => {
-                if !draft.loans.is_empty() {
-                    self.lend(sequence, &mut draft.loans, draft.lent, tools);
+                if !draft.pinned_reads.is_empty() {
+                    self.hold_reads(
+                        sequence,
+                        &mut draft.pinned_reads,
+                        draft.in_place_bytes,
+                        context,
+                    );
                 }
-                (Bell::ToRing { at: draft.head.at - Board::BELL as u64, sequence }, None)
+                (
+                    CompletionFlag::ToRing {
+                        at: draft.head.at - ControlBlock::FLAG as u64,
+                        sequence,
+                    },
+                    None,
+                )
             }
-            None => (Bell::None, Some(number)),
+            None => (CompletionFlag::None, Some(number)),
         };
         let holds = draft.take_holds();
-        let row = self.replies.insert(Reply { left: count, slot, holds, bell });
+        let row = self.replies.insert(Reply { left: count, slot, holds, completion_flag });
         for op in self.ops.iter_mut().skip(begun) {
             op.token = REPLY | u64::from(row);
             if let Work::Write { imm, .. } = &mut op.work {
                 *imm = number;
             }
         }
-        tools.drafts.push(draft);
+        context.drafts.push(draft);
         true
     }
 
     /// A write of an answer is over.
-    pub(super) fn replied(&mut self, row: u32, completion: Completion, tools: &mut Tools) {
+    pub(super) fn replied(
+        &mut self,
+        row: u32,
+        completion: Completion,
+        context: &mut WorkerContext,
+    ) {
         if let Work::Write { from: Pieces::Many(mut pieces), .. } = completion.work {
             pieces.clear();
-            tools.spare.push(pieces);
+            context.spare.push(pieces);
         }
         let Some(reply) = self.replies.get_mut(row) else { return };
         reply.left -= 1;
         if reply.left == 0 {
-            tools.release(std::mem::take(&mut reply.holds));
-            self.all_placed(row, completion.outcome.is_ok(), tools);
+            context.release(std::mem::take(&mut reply.holds));
+            self.all_placed(row, completion.outcome.is_ok(), context);
         }
         if let Err(failure) = completion.outcome
             && self.link.ended().is_none()
@@ -121,22 +149,23 @@ impl Guest {
     }
 }
 
-impl Guest {
+impl Connection {
     /// All of an answer is in the client's memory, or never will be.
-    fn all_placed(&mut self, row: u32, is_placed: bool, tools: &mut Tools) {
+    fn all_placed(&mut self, row: u32, is_placed: bool, context: &mut WorkerContext) {
         let Some(reply) = self.replies.get_mut(row) else { return };
-        if let (Bell::ToRing { at, sequence }, State::Client(client)) = (reply.bell, &self.state)
+        if let (CompletionFlag::ToRing { at, sequence }, State::Client(client)) =
+            (reply.completion_flag, &self.state)
             && is_placed
         {
-            (reply.bell, reply.left) = (Bell::Rings, 1);
-            let word = tools.desk.bell(&reply.slot, sequence);
-            let bell = client.landing.at(at);
-            return self.ops.push_back(Op::write(REPLY | u64::from(row), word, bell));
+            (reply.completion_flag, reply.left) = (CompletionFlag::Rings, 1);
+            let word = context.send_buffers.completion_flag(&reply.slot, sequence);
+            let completion_flag = client.receive_buffer.at(at);
+            return self.ops.push_back(Op::write(REPLY | u64::from(row), word, completion_flag));
         }
         if let Some(reply) = self.replies.remove(row) {
             self.large -= usize::from(reply.slot.is_large());
-            tools.desk.give_back(reply.slot);
-            if reply.bell == Bell::Rings {
+            context.send_buffers.give_back(reply.slot);
+            if reply.completion_flag == CompletionFlag::Rings {
                 self.rang();
             }
         }
@@ -147,14 +176,14 @@ impl Guest {
 const MAX_LARGE: usize = 2;
 
 /// The answers and what stands behind them, as pieces.
-fn compose(pieces: &mut Vec<Slice>, draft: &mut Draft, slot: &Slot, tools: &Tools) {
+fn compose(pieces: &mut Vec<Slice>, draft: &mut Draft, slot: &Slot, context: &WorkerContext) {
     let (mut from, mut to) = (0, draft.answers.len() * Answer::LENGTH);
     for behind in draft.behind.drain(..) {
         match behind {
             Behind::Copied(length) => to += length,
             Behind::Pool(slice) => {
                 if from < to {
-                    pieces.push(tools.desk.slice(slot, from, to));
+                    pieces.push(context.send_buffers.slice(slot, from, to));
                     from = to;
                 }
                 pieces.push(slice);
@@ -162,7 +191,7 @@ fn compose(pieces: &mut Vec<Slice>, draft: &mut Draft, slot: &Slot, tools: &Tool
         }
     }
     if from < to {
-        pieces.push(tools.desk.slice(slot, from, to));
+        pieces.push(context.send_buffers.slice(slot, from, to));
     }
 }
 
@@ -173,20 +202,20 @@ fn write(
     window: &Window,
     mut at: u64,
     most: usize,
-    tools: &mut Tools,
+    context: &mut WorkerContext,
 ) {
     while pieces.len() > most {
-        let mut some = tools.spare.pop().unwrap_or_default();
+        let mut some = context.spare.pop().unwrap_or_default();
         some.extend(pieces.drain(..most));
         let length = some.iter().map(Slice::len).sum::<usize>() as u64;
         ops.push_back(Op::write_imm(0, Pieces::Many(some), window.at(at), 0));
         at += length;
     }
     match pieces.len() {
-        0 => tools.spare.push(pieces),
+        0 => context.spare.push(pieces),
         1 => {
             let one = pieces.pop().map_or(Pieces::EMPTY, Pieces::One);
-            tools.spare.push(pieces);
+            context.spare.push(pieces);
             ops.push_back(Op::write_imm(0, one, window.at(at), 0));
         }
         _ => ops.push_back(Op::write_imm(0, Pieces::Many(pieces), window.at(at), 0)),

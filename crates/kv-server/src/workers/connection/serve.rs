@@ -10,62 +10,65 @@ use kv_store::{Cursor, Facts, Key, Moment, Pinned, Ranges};
 use super::draft::{Behind, Draft, Hold};
 use super::durable::Submission;
 use super::fetch::{Plan, Purpose, Terms};
-use super::{Client, Guest, State};
+use super::{Client, Connection, State};
 use crate::engine::journal::{Loaded, What};
 use crate::engine::session::Session;
 use crate::engine::{Held, within};
-use crate::workers::context::Tools;
+use crate::workers::context::WorkerContext;
 use crate::workers::send_buffers::LARGEST;
 use access::Refused;
 
-impl Guest {
+impl Connection {
     /// Answers a batch, at once or when everything for it is there.
     pub(super) fn serve(
         &mut self,
         batch: Batch<'_>,
-        bell: Option<u64>,
+        completion_flag: Option<u64>,
         mut found: Vec<Option<Loaded>>,
-        tools: &mut Tools,
+        context: &mut WorkerContext,
     ) -> Result<(), &'static str> {
         if !self.is_welcome() {
             return Ok(());
         }
         let State::Client(client) = &mut self.state else { return Ok(()) };
         let head = batch.head;
-        if !reaches(&client.landing, head.at, head.room) {
-            return Err("its answers have no place in its landing");
+        if !reaches(&client.receive_buffer, head.at, head.room) {
+            return Err("its answers have no place in its receive buffer");
         }
         if self.waiting.len() + self.unsent.len() > usize::from(super::BATCHES) * 2 {
             return Err("it has more batches in flight than it may");
         }
-        if tools.closing && !goes_on(&batch, &client.session) {
-            self.turn_away(head, bell, tools);
+        if context.closing && !goes_on(&batch, &client.session) {
+            self.turn_away(head, completion_flag, context);
             return Ok(());
         }
-        let lends = head.borrows && bell.is_some() && client.lent && self.may_lend(tools);
+        let in_place = head.in_place
+            && completion_flag.is_some()
+            && client.in_place
+            && self.may_read_in_place(context);
         let State::Client(client) = &mut self.state else { return Ok(()) };
-        let mut draft = tools.drafts.pop().unwrap_or_else(Draft::new);
+        let mut draft = context.drafts.pop().unwrap_or_else(Draft::new);
         draft.begin(head);
-        (draft.bell, draft.lends) = (bell, lends);
-        let now = tools.engine.now();
+        (draft.completion_flag, draft.in_place) = (completion_flag, in_place);
+        let now = context.engine.now();
         let (mut plans, mut submissions) = (Vec::new(), Vec::new());
         for request in batch {
             let served = request.and_then(|request| {
-                let mut desk = Serving {
+                let mut send_buffers = Serving {
                     client,
-                    tools,
+                    context,
                     draft: &mut draft,
                     plans: &mut plans,
                     submissions: &mut submissions,
                     found: &mut found,
                     now,
                 };
-                desk.serve(request)
+                send_buffers.serve(request)
             });
             match served {
                 Ok(answer) => draft.answers.push(answer),
                 Err(why) => {
-                    tools.recycle(draft);
+                    context.recycle(draft);
                     plans.drain(..).for_each(|plan| forsake(client, &plan));
                     let forsaken = submissions.into_iter();
                     forsaken.for_each(|write: Submission| client.session.undone(write.sequence));
@@ -75,12 +78,12 @@ impl Guest {
         }
         draft.missing = plans.len() + submissions.len();
         if draft.missing == 0 {
-            self.reply(draft, tools);
+            self.reply(draft, context);
             return Ok(());
         }
         let row = self.waiting.insert(draft);
-        plans.into_iter().for_each(|plan| self.fetch(row, plan, tools));
-        submissions.into_iter().for_each(|write| self.submit(row, write, tools));
+        plans.into_iter().for_each(|plan| self.fetch(row, plan, context));
+        submissions.into_iter().for_each(|write| self.submit(row, write, context));
         Ok(())
     }
 }
@@ -103,15 +106,20 @@ fn goes_on(batch: &Batch<'_>, session: &Session) -> bool {
     batch.clone().all(known) || batch.clone().any(asks_again)
 }
 
-impl Guest {
+impl Connection {
     /// Says that nothing of a batch was done, nor will be: the store is about to end.
-    fn turn_away(&mut self, head: BatchHead, bell: Option<u64>, tools: &mut Tools) {
-        let mut draft = tools.drafts.pop().unwrap_or_else(Draft::new);
+    fn turn_away(
+        &mut self,
+        head: BatchHead,
+        completion_flag: Option<u64>,
+        context: &mut WorkerContext,
+    ) {
+        let mut draft = context.drafts.pop().unwrap_or_else(Draft::new);
         draft.begin(head);
-        draft.bell = bell;
+        draft.completion_flag = completion_flag;
         draft.answers.resize(head.count.into(), Answer::new(Status::Closing));
-        crate::engine::add(&tools.engine.counts.turned_away, 1);
-        self.reply(draft, tools);
+        crate::engine::add(&context.engine.counts.turned_away, 1);
+        self.reply(draft, context);
     }
 }
 
@@ -125,7 +133,7 @@ fn forsake(client: &Client, plan: &Plan) {
 /// All that serving one request needs. What changes something is in `change.rs`.
 pub(super) struct Serving<'s> {
     pub(super) client: &'s mut Client,
-    pub(super) tools: &'s mut Tools,
+    pub(super) context: &'s mut WorkerContext,
     pub(super) draft: &'s mut Draft,
     pub(super) plans: &'s mut Vec<Plan>,
     pub(super) submissions: &'s mut Vec<Submission>,
@@ -152,12 +160,12 @@ impl Serving<'_> {
         }
         match request {
             Request::Get { key, offset, length, place, keep, checksum } => {
-                let lends = self.draft.lends;
-                let part = Part { offset, length, place, checksum, lends };
+                let in_place = self.draft.in_place;
+                let part = Part { offset, length, place, checksum, in_place };
                 self.get(valid(key)?, part, keep)
             }
             Request::Read { handle, offset, length, place, checksum } => {
-                self.read(handle, Part { offset, length, place, checksum, lends: false })
+                self.read(handle, Part { offset, length, place, checksum, in_place: false })
             }
             Request::Close { handle } => {
                 let known = self.client.handles.close(handle);
@@ -183,10 +191,10 @@ impl Serving<'_> {
                     let key = key.as_bytes().into();
                     return Ok(self.later(sequence, key, What::Delete, condition));
                 }
-                Ok(self.once(sequence, |this| this.tools.engine.delete(key, condition, this.now)))
+                Ok(self.once(sequence, |this| this.context.engine.delete(key, condition, this.now)))
             }
             Request::Stat { key } => {
-                let facts = self.tools.engine.store.stat(valid(key)?, self.now);
+                let facts = self.context.engine.store.stat(valid(key)?, self.now);
                 let facts = match (facts, self.fetched()) {
                     (Some(facts), _) | (None, Some(Loaded::Facts(Some(facts)))) => Some(facts),
                     (None, Some(Loaded::Failed(status))) => return Ok(Answer::new(status)),
@@ -200,7 +208,7 @@ impl Serving<'_> {
 
     #[inline]
     fn get(&mut self, key: Key<'_>, part: Part, keep: bool) -> Result<Answer, &'static str> {
-        let Some(pinned) = self.tools.engine.store.pin(key, self.now) else {
+        let Some(pinned) = self.context.engine.store.pin(key, self.now) else {
             return self.get_fetched(part, keep);
         };
         let Pinned { pin, facts, ranges } = pinned;
@@ -208,13 +216,13 @@ impl Serving<'_> {
         let written = match self.write(&ranges, facts.length, &part, &mut answer) {
             Ok(written) => written,
             Err(why) => {
-                self.tools.engine.store.unpin(pin);
+                self.context.engine.store.unpin(pin);
                 return Err(why);
             }
         };
         let more = part.offset.saturating_add(answer.written) < facts.length;
         if keep && more && answer.status == Status::Ok {
-            let engine = self.tools.engine.clone();
+            let engine = self.context.engine.clone();
             let held = Arc::new(Held::new(engine, Pinned { pin, facts, ranges }));
             match self.client.handles.keep(held.clone(), Instant::now()) {
                 Some(handle) => answer.handle = handle,
@@ -222,9 +230,9 @@ impl Serving<'_> {
             }
             self.draft.holds.push(Hold::Cursor(held));
         } else if written == Written::Copied {
-            self.tools.engine.store.unpin(pin);
-        } else if written == Written::Lent {
-            self.draft.loans.push(pin);
+            self.context.engine.store.unpin(pin);
+        } else if written == Written::ReadByClient {
+            self.draft.pinned_reads.push(pin);
         } else {
             self.draft.holds.push(Hold::Pin(pin));
         }
@@ -240,7 +248,7 @@ impl Serving<'_> {
             _ => return Ok(Answer::new(Status::NotFound)),
         };
         let facts = held.value().facts;
-        let part = Part { lends: false, ..part };
+        let part = Part { in_place: false, ..part };
         let mut answer = self.found(&facts);
         self.write(&held.value().ranges, facts.length, &part, &mut answer)?;
         let more = part.offset.saturating_add(answer.written) < facts.length;
@@ -260,7 +268,7 @@ impl Serving<'_> {
     }
 
     pub(super) fn is_durable(&self) -> bool {
-        self.tools.engine.journal().is_some()
+        self.context.engine.journal().is_some()
     }
 
     fn read(&mut self, handle: u64, part: Part) -> Result<Answer, &'static str> {
@@ -283,7 +291,7 @@ impl Serving<'_> {
         answer: &mut Answer,
     ) -> Result<Written, &'static str> {
         let wanted = part.length.min(total.saturating_sub(part.offset));
-        let tools = &mut *self.tools;
+        let context = &mut *self.context;
         let draft = &mut *self.draft;
         let apart = matches!(part.place, Place::Apart { .. });
         let wanted = match apart || part.checksum {
@@ -292,21 +300,23 @@ impl Serving<'_> {
         };
         let copied = draft.answers.len() * Answer::LENGTH + draft.copied.len();
         let short = wanted as usize <= COPIED && copied + COPIED <= LARGEST / 2;
-        let lends =
-            part.lends && !short && wanted <= LENT && part.offset.saturating_add(wanted) == total;
+        let in_place = part.in_place
+            && !short
+            && wanted <= MAX_IN_PLACE
+            && part.offset.saturating_add(wanted) == total;
         let whole = within(ranges, part.offset, wanted).next();
         let written = match part.place {
-            Place::Packed if lends && whole.is_some_and(|(_, length)| length == wanted) => {
+            Place::Packed if in_place && whole.is_some_and(|(_, length)| length == wanted) => {
                 answer.handle = whole.map_or(0, |(at, _)| at);
-                (answer.written, answer.lent) = (wanted, true);
-                draft.lent += wanted;
-                tools.tally.lent += 1;
-                Written::Lent
+                (answer.written, answer.in_place) = (wanted, true);
+                draft.in_place_bytes += wanted;
+                context.tally.zero_copy_reads += 1;
+                Written::ReadByClient
             }
             Place::Packed if short => {
                 let begun = draft.copied.len();
                 draft.copied.resize(begun + wanted as usize, 0);
-                tools.engine.copy_out(ranges, part.offset, &mut draft.copied[begun..]);
+                context.engine.copy_out(ranges, part.offset, &mut draft.copied[begun..]);
                 draft.put_copied(wanted as usize);
                 answer.written = wanted;
                 Written::Copied
@@ -314,7 +324,7 @@ impl Serving<'_> {
             Place::Packed => {
                 let places = within(ranges, part.offset, wanted);
                 for (at, length) in places.take(MAX_PIECES.saturating_sub(draft.pieces)) {
-                    let slice = tools.pool.slice(at as usize..(at + length) as usize);
+                    let slice = context.pool.slice(at as usize..(at + length) as usize);
                     draft.behind.push(Behind::Pool(slice));
                     draft.pieces += 1;
                     answer.written += length;
@@ -330,10 +340,10 @@ impl Serving<'_> {
                     *answer = Answer::new(Status::NoRegion);
                     return Ok(Written::Copied);
                 }
-                let mut slices = tools.spare.pop().unwrap_or_default();
+                let mut slices = context.spare.pop().unwrap_or_default();
                 let places = within(ranges, part.offset, wanted);
                 for (at, length) in places.take(MAX_PIECES.saturating_sub(draft.pieces)) {
-                    slices.push(tools.pool.slice(at as usize..(at + length) as usize));
+                    slices.push(context.pool.slice(at as usize..(at + length) as usize));
                     draft.pieces += 1;
                     answer.written += length;
                 }
@@ -342,9 +352,9 @@ impl Serving<'_> {
             }
         };
         if part.checksum {
-            answer.checksum = Some(tools.engine.checksum(ranges, part.offset, answer.written));
+            answer.checksum = Some(context.engine.checksum(ranges, part.offset, answer.written));
         }
-        tools.tally.bytes_out += answer.written;
+        context.tally.bytes_out += answer.written;
         Ok(written)
     }
 
@@ -365,7 +375,7 @@ impl Serving<'_> {
                 let from = Cursor::from(cursor);
                 // What is beyond its scope was refused before.
                 let prefix = self.client.pass.narrow(prefix);
-                let page = self.tools.engine.store.list(prefix, from, keys, bytes, self.now);
+                let page = self.context.engine.store.list(prefix, from, keys, bytes, self.now);
                 (page.keys, page.next.map_or(0, u64::from))
             }
         };
@@ -389,7 +399,7 @@ struct Part {
     place: Place,
     checksum: bool,
     /// Whether they may stay where they lie.
-    lends: bool,
+    in_place: bool,
 }
 
 /// Whether bytes were copied, or lie where they lie until they are written.
@@ -398,7 +408,7 @@ enum Written {
     Copied,
     InPlace,
     /// The client reads them there.
-    Lent,
+    ReadByClient,
 }
 
 impl Client {
@@ -430,7 +440,7 @@ impl Client {
     }
 
     pub(super) fn region(&self, number: u32) -> Option<&Window> {
-        if number == 0 { Some(&self.landing) } else { self.regions.get(&number) }
+        if number == 0 { Some(&self.receive_buffer) } else { self.regions.get(&number) }
     }
 }
 
@@ -449,8 +459,8 @@ fn valid(key: &[u8]) -> Result<Key<'_>, &'static str> {
     Key::new(key).map_err(|_| "a key has no bytes, or too many")
 }
 
-/// Values up to this size may be lent. Longer ones are better copied by us while the client does something else.
-const LENT: u64 = 64 << 10;
+/// Values up to this size may be read in place. Longer ones are better copied by us while the client does something else.
+const MAX_IN_PLACE: u64 = 64 << 10;
 /// Values up to this size are copied into the answer: cheaper than a piece of their own.
 const COPIED: usize = 1024;
 /// The most pieces of the pool that answer one batch; who asked for more asks again.
@@ -473,7 +483,7 @@ mod tests {
             |sequence| Request::Delete { key: b"k", condition: Condition::Always, sequence };
         let goes_on = |requests: &[Request<'_>]| {
             let count = requests.len() as u16;
-            let head = BatchHead { borrows: false, count, tag: 1, at: 0, room: 4096 };
+            let head = BatchHead { in_place: false, count, tag: 1, at: 0, room: 4096 };
             let mut message = head.to_bytes().to_vec();
             requests.iter().for_each(|request| request.put(&mut message));
             let Ok(Message::Batch(batch)) = Message::parse(&message) else {

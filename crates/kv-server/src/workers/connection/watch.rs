@@ -1,25 +1,25 @@
-//! Watching a client's board: notes instead of messages, bells instead of numbers. See [`Board`].
+//! Watching a client's control block: slots instead of messages, completion flags instead of numbers. See [`ControlBlock`].
 
 use std::sync::atomic::{Ordering, fence};
 
 use fabric::{Completion, Lane, Op, Pieces, Work};
-use kv_proto::wire::{Board, Message, Note};
+use kv_proto::wire::{ControlBlock, Message, RequestSlot};
 
-use super::{BOARD, Guest, State};
-use crate::workers::context::{MESSAGE, RECEIVES, Tools};
+use super::{CONTROL_BLOCK, Connection, State};
+use crate::workers::context::{MESSAGE, RECEIVES, WorkerContext};
 
-/// What is known of a board.
+/// What is known of a control block.
 #[derive(Default)]
 pub(super) struct Watch {
     state: Watching,
-    /// The sequence of the last note that was read.
+    /// The sequence of the last slot that was read.
     last: u64,
     /// How many operations for it are in flight, and whether one of them reads the line.
     in_flight: usize,
     reading: bool,
     /// The client said that we should look.
     called: bool,
-    /// A bell was rung since the client was last seen to be awake.
+    /// A completion flag was rung since the client was last seen to be awake.
     rung: bool,
 }
 
@@ -32,7 +32,7 @@ enum Watching {
     Yes,
     /// The client is being told that we do not.
     Ends,
-    /// One more look: it may have left a note before it was told.
+    /// One more look: it may have left a slot before it was told.
     Last,
 }
 
@@ -47,15 +47,15 @@ impl Watch {
     }
 }
 
-impl Guest {
+impl Connection {
     /// Begins to watch, if that costs little. Whoever asks by messages is told so.
-    pub(super) fn watch(&mut self, tools: &mut Tools) {
+    pub(super) fn watch(&mut self, context: &mut WorkerContext) {
         let State::Client(client) = &self.state else { return };
-        let may = client.board && self.watch.state == Watching::No && self.link.is_near();
-        if may && tools.watched < MAX_WATCHED {
-            tools.watched += 1;
+        let may = client.control_block && self.watch.state == Watching::No && self.link.is_near();
+        if may && context.watched < MAX_WATCHED {
+            context.watched += 1;
             self.watch.state = Watching::Begins;
-            self.tell_watching(Board::YES);
+            self.tell_watching(ControlBlock::YES);
         }
     }
 
@@ -74,14 +74,14 @@ impl Guest {
 
     fn tell_watching(&mut self, word: u64) {
         if let (State::Client(client), Some(room)) = (&self.state, &self.room) {
-            let to = client.landing.at(Board::STORE as u64);
+            let to = client.receive_buffer.at(ControlBlock::STORE as u64);
             self.ops.push_back(Op::write(FLAG, room.word(word), to));
             self.watch.in_flight += 1;
         }
     }
 
-    /// Looks at the board, if it is watched; says whether something stood there.
-    pub(super) fn look(&mut self, tools: &mut Tools) -> bool {
+    /// Looks at the control block, if it is watched; says whether something stood there.
+    pub(super) fn look(&mut self, context: &mut WorkerContext) -> bool {
         let due = matches!(self.watch.state, Watching::Yes | Watching::Last) || self.watch.called;
         if self.watch.reading || !due {
             return false;
@@ -91,20 +91,20 @@ impl Guest {
                 // What we wrote comes before what we read: the client does it the other way round.
                 fence(Ordering::SeqCst);
             }
-            if self.link.peek(&client.landing, Board::CLIENT as u64, &room.line()) {
+            if self.link.peek(&client.receive_buffer, ControlBlock::CLIENT as u64, &room.line()) {
                 self.watch.called = false;
-                let news = self.read_line(tools);
+                let notifications = self.read_line(context);
                 if self.watch.state == Watching::Last {
-                    self.watch.state = self.stop_watching(tools);
+                    self.watch.state = self.stop_watching(context);
                 }
-                return news;
+                return notifications;
             }
             // The link goes another way now, where looking costs a round trip: messages are better.
             if self.watch.state == Watching::Yes && !self.link.is_near() {
                 self.ends_watch();
                 return false;
             }
-            let from = client.landing.at(Board::CLIENT as u64);
+            let from = client.receive_buffer.at(ControlBlock::CLIENT as u64);
             let token = if self.watch.state == Watching::Last { LAST } else { LINE };
             self.ops.push_back(Op::read(token, room.line(), from));
             self.watch.in_flight += 1;
@@ -115,52 +115,52 @@ impl Guest {
 
     pub(super) fn called_to_look(&mut self) -> Result<(), &'static str> {
         let State::Client(client) = &self.state else { return Ok(()) };
-        self.watch.called = client.board;
-        client.board.then_some(()).ok_or("it has no board to look at")
+        self.watch.called = client.control_block;
+        client.control_block.then_some(()).ok_or("it has no control block to look at")
     }
 
-    /// An operation for the board is over; says whether that was news.
-    pub(super) fn looked(&mut self, completion: &Completion, tools: &mut Tools) -> bool {
+    /// An operation for the control block is over; says whether it was news to us.
+    pub(super) fn looked(&mut self, completion: &Completion, context: &mut WorkerContext) -> bool {
         self.watch.in_flight -= 1;
         let ok = completion.outcome.is_ok();
         match completion.token {
             LINE | LAST => {
                 self.watch.reading = false;
-                let news = ok && self.read_line(tools);
+                let notifications = ok && self.read_line(context);
                 if completion.token == LAST {
-                    self.watch.state = self.stop_watching(tools);
+                    self.watch.state = self.stop_watching(context);
                 }
-                news
+                notifications
             }
             FLAG => {
                 self.watch.state = match self.watch.state {
                     Watching::Begins if ok => Watching::Yes,
                     Watching::Ends if ok => Watching::Last,
-                    _ => self.stop_watching(tools),
+                    _ => self.stop_watching(context),
                 };
                 false
             }
             KICK => false,
-            note => {
+            slot => {
                 if let (true, Work::Read { into, .. }) = (ok, &completion.work) {
-                    self.read_note(note & SEQUENCE, into.total(), tools);
+                    self.read_slot(slot & SEQUENCE, into.total(), context);
                 }
                 true
             }
         }
     }
 
-    fn stop_watching(&mut self, tools: &mut Tools) -> Watching {
+    fn stop_watching(&mut self, context: &mut WorkerContext) -> Watching {
         if self.watch.state != Watching::No {
-            tools.watched -= 1;
+            context.watched -= 1;
         }
         // It may sleep since we rang, and nobody looks any more.
         self.watch.called |= self.watch.rung;
         Watching::No
     }
 
-    fn read_line(&mut self, tools: &mut Tools) -> bool {
-        let mut line = [0; Board::LINE];
+    fn read_line(&mut self, context: &mut WorkerContext) -> bool {
+        let mut line = [0; ControlBlock::LINE];
         match &self.room {
             Some(room) => room.read_line(&mut line),
             None => return false,
@@ -173,31 +173,32 @@ impl Guest {
         let before = self.watch.last;
         // What is rung from here on, the line is too old for: it is looked at once more.
         let rung = std::mem::take(&mut self.watch.rung);
-        for _ in 0..Board::NOTES {
+        for _ in 0..ControlBlock::SLOTS {
             let sequence = self.watch.last + 1;
-            let note = Note::from_word(word(Board::note(sequence)));
-            if note.sequence != sequence as u16 {
+            let slot = RequestSlot::from_word(word(ControlBlock::slot(sequence)));
+            if slot.sequence != sequence as u16 {
                 break;
             }
             self.watch.last = sequence;
             let (State::Client(client), Some(room)) = (&self.state, &self.room) else { break };
-            let (at, length) = (u64::from(note.at) * Note::UNIT as u64, usize::from(note.length));
-            if length > MESSAGE || at + length as u64 > client.landing.len() {
-                self.dismiss("a note says that a batch is where none can be");
+            let (at, length) =
+                (u64::from(slot.at) * RequestSlot::UNIT as u64, usize::from(slot.length));
+            if length > MESSAGE || at + length as u64 > client.receive_buffer.len() {
+                self.dismiss("a slot says that a batch is where none can be");
                 return true;
             }
-            let place = RECEIVES + (sequence % Board::NOTES as u64) as usize;
+            let place = RECEIVES + (sequence % ControlBlock::SLOTS as u64) as usize;
             let place = room.place(place, length);
-            if self.link.peek(&client.landing, at, &place) {
-                self.read_note(sequence, length, tools);
+            if self.link.peek(&client.receive_buffer, at, &place) {
+                self.read_slot(sequence, length, context);
                 continue;
             }
-            let from = client.landing.at(at);
-            self.ops.push_back(Op::read(NOTE | sequence & SEQUENCE, place, from));
+            let from = client.receive_buffer.at(at);
+            self.ops.push_back(Op::read(SLOT | sequence & SEQUENCE, place, from));
             self.watch.in_flight += 1;
         }
         // It slept, or was about to, when we rang.
-        if rung && word(Board::CLIENT) == Board::YES {
+        if rung && word(ControlBlock::CLIENT) == ControlBlock::YES {
             let work = Work::Send { from: Pieces::EMPTY, imm: Some(0) };
             self.ops.push_back(Op { token: KICK, work });
             self.watch.in_flight += 1;
@@ -205,51 +206,52 @@ impl Guest {
         self.watch.last != before
     }
 
-    fn read_note(&mut self, sequence: u64, length: usize, tools: &mut Tools) {
-        let mut message = std::mem::take(&mut tools.message);
+    fn read_slot(&mut self, sequence: u64, length: usize, context: &mut WorkerContext) {
+        let mut message = std::mem::take(&mut context.message);
         message.resize(length, 0);
         if let Some(room) = &self.room {
-            room.read(RECEIVES + (sequence % Board::NOTES as u64) as usize, &mut message);
+            room.read(RECEIVES + (sequence % ControlBlock::SLOTS as u64) as usize, &mut message);
         }
         let heard = match Message::parse(&message) {
-            Ok(Message::Batch(batch)) if has_bell(batch.head.at) => {
-                self.answer(&message, batch, Some(sequence), tools)
+            Ok(Message::Batch(batch)) if has_completion_flag(batch.head.at) => {
+                self.answer(&message, batch, Some(sequence), context)
             }
-            Ok(_) => Err("a note of something that is no batch, or has no bell"),
+            Ok(_) => Err("a slot of something that is no batch, or has no completion flag"),
             Err(why) => Err(why),
         };
         if let Err(why) = heard {
-            crate::engine::add(&tools.engine.counts.nonsense, 1);
+            crate::engine::add(&context.engine.counts.protocol_errors, 1);
             self.dismiss(why);
         }
-        tools.message = message;
+        context.message = message;
     }
 
-    /// A bell was rung.
+    /// A completion flag was rung.
     pub(super) fn rang(&mut self) {
         self.watch.rung = true;
         // Where nobody watches any more, the client may sleep and not be seen.
         self.watch.called |= self.watch.state == Watching::No;
     }
 
-    /// It is gone, and its board with it.
-    pub(super) fn forget_board(&mut self, tools: &mut Tools) {
-        self.watch.state = self.stop_watching(tools);
+    /// It is gone, and its control block with it.
+    pub(super) fn forget_control_block(&mut self, context: &mut WorkerContext) {
+        self.watch.state = self.stop_watching(context);
     }
 }
 
 /// Whether there is a word before the answers.
-fn has_bell(answers: u64) -> bool {
-    answers >= (Board::LENGTH + Board::BELL) as u64 && answers.is_multiple_of(Board::BELL as u64)
+fn has_completion_flag(answers: u64) -> bool {
+    answers >= (ControlBlock::LENGTH + ControlBlock::FLAG) as u64
+        && answers.is_multiple_of(ControlBlock::FLAG as u64)
 }
 
-/// How many boards a worker watches: each costs a look in every round.
+/// How many control blocks a worker watches: each costs a look in every round.
 const MAX_WATCHED: usize = 8;
 
-/// What an operation is for; notes have their sequence in the low bits.
-const LINE: u64 = BOARD | 1 << 48;
-const LAST: u64 = BOARD | 5 << 48;
-const FLAG: u64 = BOARD | 2 << 48;
-const KICK: u64 = BOARD | 3 << 48;
-const NOTE: u64 = BOARD | 4 << 48;
+/// What an operation is for; slots have their sequence in the low bits.
+const LINE: u64 = CONTROL_BLOCK | 1 << 48;
+const LAST: u64 = CONTROL_BLOCK | 5 << 48;
+const FLAG: u64 = CONTROL_BLOCK | 2 << 48;
+const KICK: u64 = CONTROL_BLOCK | 3 << 48;
+const SLOT: u64 = CONTROL_BLOCK | 4 << 48;
 const SEQUENCE: u64 = (1 << 48) - 1;

@@ -16,7 +16,7 @@ use crate::watch::Watcher;
 
 /// Makes the text of what the collectors say.
 #[derive(Debug)]
-pub(super) struct Teller {
+pub(super) struct Notifier {
     watcher: Watcher,
     compat: Option<Compat>,
     /// Whether a person reads it, and no log is kept.
@@ -26,9 +26,9 @@ pub(super) struct Teller {
     said: Mutex<BTreeMap<String, bool>>,
 }
 
-impl Teller {
+impl Notifier {
     pub(super) fn new(watcher: Watcher, compat: Option<Compat>, once: bool) -> Self {
-        Teller { watcher, compat, once, scrapes: AtomicU64::new(0), said: Mutex::default() }
+        Notifier { watcher, compat, once, scrapes: AtomicU64::new(0), said: Mutex::default() }
     }
 
     /// For who asks over HTTP.

@@ -22,14 +22,14 @@ use crate::watch::Watcher;
 use crate::web::{self, Gate, Gated};
 use crate::{logging, output};
 pub(crate) use args::ExporterArgs;
-use encoder::Teller;
+use encoder::Notifier;
 use pages::ExporterPages;
 use textfile::TextFile;
 
 pub(crate) fn run(global: &Global, args: &ExporterArgs) -> Result<Exit, Failure> {
     if args.once {
         let watcher = Watcher::start(|| args.host.tree(), args.plan())?;
-        let teller = Teller::new(watcher, args.compat, true);
+        let teller = Notifier::new(watcher, args.compat, true);
         output::answer(&teller.print(ONCE))?;
         return Ok(Exit::Done);
     }
@@ -54,7 +54,7 @@ async fn serve(args: &ExporterArgs, gate: Gate) -> Result<(), Failure> {
         None => None,
     };
     let watcher = Watcher::start(|| args.host.tree(), args.plan())?;
-    let teller = Arc::new(Teller::new(watcher, args.compat, false));
+    let teller = Arc::new(Notifier::new(watcher, args.compat, false));
     let (tell, life) = watch::channel(Phase::Serving);
     let file = args.textfile.as_deref().map(|folder| TextFile::new(folder, teller.clone()));
     let writing = file.map(|file| {

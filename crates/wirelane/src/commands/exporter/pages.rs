@@ -6,16 +6,16 @@ use std::time::Duration;
 use hyper::StatusCode;
 use tokio::task::spawn_blocking;
 
-use super::encoder::{PATIENCE, Teller};
+use super::encoder::{Notifier, PATIENCE};
 use crate::web::{Head, PLAIN, Pages, Reply, text};
 
 #[derive(Debug)]
 pub(super) struct ExporterPages {
-    teller: Arc<Teller>,
+    teller: Arc<Notifier>,
 }
 
 impl ExporterPages {
-    pub(super) fn new(teller: Arc<Teller>) -> Self {
+    pub(super) fn new(teller: Arc<Notifier>) -> Self {
         ExporterPages { teller }
     }
 }

@@ -12,20 +12,20 @@ use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
-use super::encoder::{PATIENCE, Teller};
+use super::encoder::{Notifier, PATIENCE};
 
 /// Writes it again and again.
 #[derive(Debug)]
 pub(super) struct TextFile {
     folder: PathBuf,
-    teller: Arc<Teller>,
+    teller: Arc<Notifier>,
     errors: u64,
     /// Why it could not be written the last time: said once, not each time.
     trouble: Option<io::ErrorKind>,
 }
 
 impl TextFile {
-    pub(super) fn new(folder: &Path, teller: Arc<Teller>) -> Self {
+    pub(super) fn new(folder: &Path, teller: Arc<Notifier>) -> Self {
         TextFile { folder: folder.to_owned(), teller, errors: 0, trouble: None }
     }
 

@@ -8,8 +8,8 @@ use jobs::proof::{Look, Proof, Wanted, Witness, prove};
 use serde::Serialize;
 
 use super::gather::{self, Found};
-use super::job_output::{Voice, head_name};
-use super::supervisors::{Crew, Waited};
+use super::job_output::{JobOutput, head_name};
+use super::supervisors::{Supervisors, Waited};
 use crate::output::Failure;
 use crate::remote::Shell;
 
@@ -54,74 +54,80 @@ struct Looks {
 
 impl Planned<'_> {
     /// Runs it to its end.
-    pub(super) fn run(&self, voice: &mut Voice) -> Result<Ended, Failure> {
+    pub(super) fn run(&self, output: &mut JobOutput) -> Result<Ended, Failure> {
         let mut looks = Looks::default();
-        let mut crew = Crew::new(voice)?;
-        let outcome = self.play(&mut crew, &mut looks);
+        let mut supervisors = Supervisors::new(output)?;
+        let outcome = self.play(&mut supervisors, &mut looks);
         // Whatever happened: nothing is left running anywhere.
-        let left = crew.end();
+        let left = supervisors.end();
         Ok(Ended { outcome: outcome?, proof: self.proof(&looks), left })
     }
 
-    fn play(&self, crew: &mut Crew<'_>, looks: &mut Looks) -> Result<Outcome, Failure> {
+    fn play(
+        &self,
+        supervisors: &mut Supervisors<'_>,
+        looks: &mut Looks,
+    ) -> Result<Outcome, Failure> {
         let hosts = self.launch.hosts.len();
-        self.gather(crew)?;
-        if !crew.is_stopped {
-            looks.before = crew.look(hosts);
+        self.gather(supervisors)?;
+        if !supervisors.is_stopped {
+            looks.before = supervisors.look(hosts);
         }
-        if crew.is_stopped {
+        if supervisors.is_stopped {
             return Ok(Outcome::Stopped);
         }
         match &self.launch.head {
-            Some(_) => crew.run(hosts, HEAD),
-            None => (0..hosts).for_each(|host| crew.run(host, OnHost::SCRIPT)),
+            Some(_) => supervisors.run(hosts, HEAD),
+            None => (0..hosts).for_each(|host| supervisors.run(host, OnHost::SCRIPT)),
         }
-        let waited = crew.wait(None, |crew| self.is_over(crew));
+        let waited = supervisors.wait(None, |supervisors| self.is_over(supervisors));
         if self.awaited < hosts && waited == Waited::Done {
             // Some end when all they served have.
-            crew.wait(Some(GRACE), |crew| crew.members.iter().all(|member| member.exit.is_some()));
+            supervisors.wait(Some(GRACE), |supervisors| {
+                supervisors.members.iter().all(|member| member.exit.is_some())
+            });
         }
-        if crew.failed.as_ref().is_some_and(|(_, code)| is_signal(*code)) {
+        if supervisors.failed.as_ref().is_some_and(|(_, code)| is_signal(*code)) {
             // What ends ranks may be the loss of another host, which is heard of a moment later.
-            crew.wait(Some(GRACE), |crew| crew.lost().is_some());
+            supervisors.wait(Some(GRACE), |supervisors| supervisors.lost().is_some());
         }
-        let outcome = outcome(crew, &waited);
-        looks.after = crew.look(hosts);
+        let outcome = outcome(supervisors, &waited);
+        looks.after = supervisors.look(hosts);
         Ok(outcome)
     }
 
-    /// A keeper with its files for each host, and one for what starts the ranks here.
-    fn gather(&self, crew: &mut Crew<'_>) -> Result<(), Failure> {
+    /// A supervisor with its files for each host, and one for what starts the ranks here.
+    fn gather(&self, supervisors: &mut Supervisors<'_>) -> Result<(), Failure> {
         let id = &self.launch.id;
         for (host, found) in self.launch.hosts.iter().zip(self.found) {
-            crew.add(&host.host, &found.shell, id, &host.folder)?;
+            supervisors.add(&host.host, &found.shell, id, &host.folder)?;
         }
         if let Some(head) = &self.launch.head {
             let here = Shell::on("localhost")?;
-            crew.add(&head_name(&head.command), &here, id, &head_folder(id))?;
+            supervisors.add(&head_name(&head.command), &here, id, &head_folder(id))?;
         }
-        crew.get_ready()?;
+        supervisors.get_ready()?;
         for (number, host) in self.launch.hosts.iter().enumerate() {
-            crew.file(number, OnHost::SCRIPT, &host.script());
+            supervisors.file(number, OnHost::SCRIPT, &host.script());
         }
         if let Some(head) = &self.launch.head {
-            crew.file(self.launch.hosts.len(), HEAD, &head_script(head));
+            supervisors.file(self.launch.hosts.len(), HEAD, &head_script(head));
             if let Some(agent) = gather::agent(self.found) {
-                crew.file(self.launch.hosts.len(), AGENT, &agent);
+                supervisors.file(self.launch.hosts.len(), AGENT, &agent);
             }
         }
         Ok(())
     }
 
     /// All that end by themselves have ended well, or one has not.
-    fn is_over(&self, crew: &Crew<'_>) -> bool {
+    fn is_over(&self, supervisors: &Supervisors<'_>) -> bool {
         let hosts = self.launch.hosts.len();
         let awaited = match &self.launch.head {
-            Some(_) => &crew.members[hosts..],
-            None => &crew.members[..self.awaited],
+            Some(_) => &supervisors.members[hosts..],
+            None => &supervisors.members[..self.awaited],
         };
-        crew.failed.is_some()
-            || crew.lost().is_some()
+        supervisors.failed.is_some()
+            || supervisors.lost().is_some()
             || awaited.iter().all(|member| member.exit.is_some())
     }
 
@@ -139,11 +145,11 @@ impl Planned<'_> {
     }
 }
 
-fn outcome(crew: &Crew<'_>, waited: &Waited) -> Outcome {
+fn outcome(supervisors: &Supervisors<'_>, waited: &Waited) -> Outcome {
     if *waited == Waited::Stopped {
         return Outcome::Stopped;
     }
-    match (&crew.failed, crew.lost()) {
+    match (&supervisors.failed, supervisors.lost()) {
         (Some((who, code)), lost) if lost.is_none() || !is_signal(*code) => {
             Outcome::Failed { who: who.clone(), code: *code }
         }

@@ -14,9 +14,9 @@ use crate::output::outbox::Outbox;
 use crate::remote::Stream;
 
 /// Shows and keeps lines.
-pub(super) struct Voice {
+pub(super) struct JobOutput {
     folder: PathBuf,
-    /// Hosts in the order of their keepers; the last may be what starts the ranks.
+    /// Hosts in the order of their supervisors; the last may be what starts the ranks.
     sources: Vec<Source>,
     /// How the last one marks its ranks' lines, and how many ranks each host has.
     tag: Option<Tag>,
@@ -41,13 +41,13 @@ struct Source {
     log: File,
 }
 
-impl Voice {
+impl JobOutput {
     /// With logs in a folder of the job's own, in `folder` or where programs keep such things.
     pub(super) fn open(
         launch: &Launch,
         folder: Option<&Path>,
         is_apart: bool,
-    ) -> Result<Voice, Failure> {
+    ) -> Result<JobOutput, Failure> {
         let place = match folder {
             Some(folder) => folder.to_owned(),
             None => state_folder()?,
@@ -59,7 +59,7 @@ impl Voice {
         let hosts = launch.hosts.iter().map(|host| host.host.as_str());
         let names = hosts.chain(head.as_ref().map(|(name, _)| name.as_str()));
         let sources = names.map(|name| Source::open(name, &folder)).collect::<Result<_, _>>()?;
-        Ok(Voice {
+        Ok(JobOutput {
             folder,
             sources,
             tag: head.map(|(_, tag)| tag),

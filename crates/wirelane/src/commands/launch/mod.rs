@@ -1,7 +1,7 @@
 //! `wirelane launch`: a job, started on several hosts at once.
 //!
-//! `gather.rs` looks at every host, [`jobs::launch`] works out what runs where, `job.rs` carries it out through `crew.rs`, which
-//! has a [`Keeper`](crate::remote::Keeper) on each host; `voice.rs` shows what the job prints and keeps it. Counters before
+//! `gather.rs` looks at every host, [`jobs::launch`] works out what runs where, `job.rs` carries it out through `supervisors.rs`, which
+//! has a [`Supervisor`](crate::remote::Supervisor) on each host; `job_output.rs` shows what the job prints and keeps it. Counters before
 //! and after tell what transferred the data ([`jobs::proof`]). `show.rs` prints instead.
 
 mod args;
@@ -23,7 +23,7 @@ use crate::settings::Global;
 pub(crate) use args::LaunchArgs;
 use gather::{Found, Wanted};
 use job::{Ended, Outcome, Planned};
-use job_output::Voice;
+use job_output::JobOutput;
 
 pub(crate) fn run(_global: &Global, args: &LaunchArgs) -> Result<Exit, Failure> {
     let framework = args.framework()?;
@@ -96,14 +96,14 @@ fn plan(
 }
 
 fn carry_out(args: &LaunchArgs, launch: &Launch, found: &[Found]) -> Result<Exit, Failure> {
-    let mut voice = Voice::open(launch, args.log_dir.as_deref(), args.json)?;
-    voice.keep("plan.txt", &show::plan(launch));
+    let mut output = JobOutput::open(launch, args.log_dir.as_deref(), args.json)?;
+    output.keep("plan.txt", &show::plan(launch));
     output::note(&format!("job {}: {}", launch.id, show::way(launch)));
     let awaited = args.awaited(found.len());
     let planned = Planned { launch, found, asked: args.mode.into(), awaited };
-    let ended = planned.run(&mut voice)?;
-    voice.keep("proof.txt", &format!("{}\n", ended.proof.line()));
-    report(args, launch, &ended, &voice)?;
+    let ended = planned.run(&mut output)?;
+    output.keep("proof.txt", &format!("{}\n", ended.proof.line()));
+    report(args, launch, &ended, &output)?;
     verdict(&ended)?;
     let is_asked = Mode::from(args.mode) == Mode::Rdma && found.len() > 1;
     match is_asked && ended.proof.is_known && ended.proof.rdma.is_none() {
@@ -114,12 +114,17 @@ fn carry_out(args: &LaunchArgs, launch: &Launch, found: &[Found]) -> Result<Exit
     }
 }
 
-fn report(args: &LaunchArgs, launch: &Launch, ended: &Ended, voice: &Voice) -> Result<(), Failure> {
+fn report(
+    args: &LaunchArgs,
+    launch: &Launch,
+    ended: &Ended,
+    output: &JobOutput,
+) -> Result<(), Failure> {
     for detail in ended.proof.details() {
         output::note(&detail);
     }
     output::note(&ended.proof.line());
-    output::note(&format!("logs: {}", voice.folder().display()));
+    output::note(&format!("logs: {}", output.folder().display()));
     for host in &ended.left {
         output::warning(&format!(
             "{host} did not say in time that all of the job has ended there; look for WIRELANE_JOB={} in its processes",
@@ -132,7 +137,7 @@ fn report(args: &LaunchArgs, launch: &Launch, ended: &Ended, voice: &Voice) -> R
             "mode": launch.mode,
             "outcome": ended.outcome,
             "proof": ended.proof,
-            "logs": voice.folder(),
+            "logs": output.folder(),
         }))?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! All keepers of a job, and what was heard of them.
+//! All supervisors of a job, and what was heard of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use jobs::proof::Look;
 
-use super::job_output::Voice;
+use super::job_output::JobOutput;
 use crate::output::Failure;
-use crate::remote::{Heard, Keeper, Shell, Stream, What};
+use crate::remote::{Heard, Shell, Stream, Supervisor, What};
 use crate::signals;
 
-/// Keepers by their numbers. What they say is shown as it comes.
-pub(super) struct Crew<'v> {
+/// Supervisors by their numbers. What they say is shown as it comes.
+pub(super) struct Supervisors<'v> {
     pub(super) members: Vec<Member>,
-    ear: Receiver<Heard>,
-    mouth: SyncSender<Heard>,
-    voice: &'v mut Voice,
+    rx: Receiver<Heard>,
+    tx: SyncSender<Heard>,
+    output: &'v mut JobOutput,
     /// Set by Ctrl-C.
     stop: Arc<AtomicBool>,
     /// Ctrl-C was heard.
@@ -27,12 +27,12 @@ pub(super) struct Crew<'v> {
     told: Instant,
 }
 
-/// One keeper, and how far it is.
+/// One supervisor, and how far it is.
 pub(super) struct Member {
     /// Its host, as the user calls it; or what starts the ranks.
     pub(super) name: String,
     shell: Shell,
-    keeper: Keeper,
+    supervisor: Supervisor,
     is_ready: bool,
     /// How what it was told to run has ended.
     pub(super) exit: Option<i32>,
@@ -40,7 +40,7 @@ pub(super) struct Member {
     /// It is no more, though nobody told it to end.
     is_gone: bool,
     refusal: Option<String>,
-    /// What was last printed as an error: if the keeper cannot start, it is why.
+    /// What was last printed as an error: if the supervisor cannot start, it is why.
     complaint: String,
 }
 
@@ -52,22 +52,22 @@ pub(super) enum Waited {
     Stopped,
 }
 
-impl<'v> Crew<'v> {
+impl<'v> Supervisors<'v> {
     /// Nobody yet. From now on Ctrl-C is heard here.
-    pub(super) fn new(voice: &'v mut Voice) -> Result<Self, Failure> {
-        let (mouth, ear) = sync_channel(QUEUE);
-        let (stop, wake) = (Arc::new(AtomicBool::new(false)), mouth.clone());
+    pub(super) fn new(output: &'v mut JobOutput) -> Result<Self, Failure> {
+        let (tx, rx) = sync_channel(QUEUE);
+        let (stop, wake) = (Arc::new(AtomicBool::new(false)), tx.clone());
         let stopped = stop.clone();
         signals::then(move || {
             stopped.store(true, Relaxed);
             // Where there is no room, somebody is awake.
-            let _ = wake.try_send(Heard { keeper: usize::MAX, what: What::Gone });
+            let _ = wake.try_send(Heard { supervisor: usize::MAX, what: What::Gone });
         })?;
         let (members, told) = (Vec::new(), Instant::now());
-        Ok(Crew { members, ear, mouth, voice, stop, is_stopped: false, failed: None, told })
+        Ok(Supervisors { members, rx, tx, output, stop, is_stopped: false, failed: None, told })
     }
 
-    /// Starts one more keeper, for a job whose folder there shall be `folder`.
+    /// Starts one more supervisor, for a job whose folder there shall be `folder`.
     pub(super) fn add(
         &mut self,
         name: &str,
@@ -75,11 +75,11 @@ impl<'v> Crew<'v> {
         job: &str,
         folder: &str,
     ) -> Result<(), Failure> {
-        let keeper = Keeper::start(shell, (job, folder), self.members.len(), &self.mouth)?;
+        let supervisor = Supervisor::start(shell, (job, folder), self.members.len(), &self.tx)?;
         self.members.push(Member {
             name: name.to_owned(),
             shell: shell.clone(),
-            keeper,
+            supervisor,
             is_ready: false,
             exit: None,
             look: None,
@@ -92,8 +92,8 @@ impl<'v> Crew<'v> {
 
     /// Until all have their folders.
     pub(super) fn get_ready(&mut self) -> Result<(), Failure> {
-        self.wait(Some(START), |crew| {
-            crew.members.iter().all(|member| member.is_ready) || crew.lost().is_some()
+        self.wait(Some(START), |supervisors| {
+            supervisors.members.iter().all(|member| member.is_ready) || supervisors.lost().is_some()
         });
         if let Some(lost) = self.lost() {
             return Err(Failure::failed(lost.why_lost()));
@@ -111,20 +111,22 @@ impl<'v> Crew<'v> {
     }
 
     pub(super) fn file(&self, member: usize, name: &str, text: &str) {
-        self.members[member].keeper.file(name, text);
+        self.members[member].supervisor.file(name, text);
     }
 
     pub(super) fn run(&self, member: usize, name: &str) {
-        self.members[member].keeper.run(name);
+        self.members[member].supervisor.run(name);
     }
 
     /// The counters of the first so many hosts; those that do not tell in time are missing.
     pub(super) fn look(&mut self, hosts: usize) -> Vec<Option<Look>> {
         for member in &self.members[..hosts] {
-            member.keeper.look();
+            member.supervisor.look();
         }
-        self.wait(Some(LOOK), |crew| {
-            crew.members[..hosts].iter().all(|member| member.look.is_some() || member.is_gone)
+        self.wait(Some(LOOK), |supervisors| {
+            supervisors.members[..hosts]
+                .iter()
+                .all(|member| member.look.is_some() || member.is_gone)
         });
         self.members[..hosts].iter_mut().map(|member| member.look.take()).collect()
     }
@@ -138,7 +140,7 @@ impl<'v> Crew<'v> {
     pub(super) fn wait(
         &mut self,
         limit: Option<Duration>,
-        is_so: impl Fn(&Crew<'_>) -> bool,
+        is_so: impl Fn(&Supervisors<'_>) -> bool,
     ) -> Waited {
         let until = limit.map(|limit| Instant::now() + limit);
         let was_stopped = self.is_stopped;
@@ -157,24 +159,24 @@ impl<'v> Crew<'v> {
     /// Ends the job everywhere, and hears it out. Hosts that could not be asked in time are named.
     pub(super) fn end(mut self) -> Vec<String> {
         if self.is_stopped {
-            self.voice.hurry();
+            self.output.hurry();
         }
         for member in &mut self.members {
-            member.keeper.end();
+            member.supervisor.end();
         }
         let until = Instant::now() + END;
         while self.members.iter().any(|member| !member.is_gone) && Instant::now() < until {
             self.listen(Some(until));
         }
-        self.voice.hurry();
+        self.output.hurry();
         let mut left = Vec::new();
         for member in &mut self.members {
-            if !member.keeper.wait(until.max(Instant::now() + SHORT)) {
+            if !member.supervisor.wait(until.max(Instant::now() + SHORT)) {
                 left.push(member.name.clone());
             }
         }
         // What was printed to the last, by who closed its outputs one after the other.
-        while let Ok(heard) = self.ear.recv_timeout(SHORT) {
+        while let Ok(heard) = self.rx.recv_timeout(SHORT) {
             self.take(heard);
         }
         self.finish();
@@ -183,27 +185,27 @@ impl<'v> Crew<'v> {
 
     /// Until all is shown. Who reads may take his time, unless he has told us to stop.
     fn finish(&self) {
-        while !self.voice.flush(SHORT) && !self.stop.load(Relaxed) {}
+        while !self.output.flush(SHORT) && !self.stop.load(Relaxed) {}
     }
 
     fn listen(&mut self, until: Option<Instant>) {
         let left = until.map_or(BEAT, |until| until.saturating_duration_since(Instant::now()));
         // While who reads stands still so does the job, but it is kept alive, and Ctrl-C is heard.
-        if self.voice.is_behind() {
+        if self.output.is_behind() {
             std::thread::sleep(SHORT);
-        } else if let Ok(heard) = self.ear.recv_timeout(left.min(BEAT)) {
+        } else if let Ok(heard) = self.rx.recv_timeout(left.min(BEAT)) {
             self.take(heard);
         }
         self.is_stopped |= self.stop.load(Relaxed);
         if self.told.elapsed() >= BEAT {
             self.told = Instant::now();
-            self.members.iter().for_each(|member| member.keeper.hear());
+            self.members.iter().for_each(|member| member.supervisor.hear());
         }
     }
 
     fn take(&mut self, heard: Heard) {
         // The one without a number only woke us.
-        let Some(member) = self.members.get_mut(heard.keeper) else { return };
+        let Some(member) = self.members.get_mut(heard.supervisor) else { return };
         match heard.what {
             What::Ready => member.is_ready = true,
             What::Refused(why) => member.refusal = Some(why),
@@ -219,7 +221,7 @@ impl<'v> Crew<'v> {
                 if stream == Stream::Err && !line.trim().is_empty() {
                     member.complaint.clone_from(&line);
                 }
-                self.voice.line(heard.keeper, stream, &line);
+                self.output.line(heard.supervisor, stream, &line);
             }
         }
     }
@@ -245,12 +247,12 @@ impl Member {
 }
 
 const QUEUE: usize = 1024;
-/// How often keepers are told that we are still here.
+/// How often supervisors are told that we are still here.
 const BEAT: Duration = Duration::from_secs(60);
 /// How long connections may take: ssh itself gives up sooner.
 const START: Duration = Duration::from_secs(60);
 /// How long a host may take to read its counters.
 const LOOK: Duration = Duration::from_secs(20);
-/// How long hosts may take to end all processes: keepers kill after 3 s, and give up after 8.
+/// How long hosts may take to end all processes: supervisors kill after 3 s, and give up after 8.
 const END: Duration = Duration::from_secs(15);
 const SHORT: Duration = Duration::from_millis(200);

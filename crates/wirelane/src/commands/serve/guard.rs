@@ -19,13 +19,13 @@ use crate::secrets::token;
 pub(super) struct Guard {
     access: Arc<Access>,
     security: Security,
-    tls: Option<Doors<Arc<Tls>>>,
+    tls: Option<Listeners<Arc<Tls>>>,
     /// The settings' own, which opens links.
     key: Option<Key>,
 }
 
-/// TLS, at either door.
-struct Doors<T> {
+/// TLS, at either listener.
+struct Listeners<T> {
     grpc: T,
     http: T,
 }
@@ -46,10 +46,11 @@ impl Guard {
             Access::new(links.keyring.clone(), holders, security.any_certificate(), args.max_rate);
         let access = access.map_err(|error| Failure::usage(error.to_string()))?;
         let tls = security.tls.as_ref().map(open).transpose()?;
-        if let Some(doors) = &tls {
-            access.trust(doors.grpc.authority());
+        if let Some(listeners) = &tls {
+            access.trust(listeners.grpc.authority());
         }
-        let tls = tls.map(|Doors { grpc, http }| Doors { grpc: grpc.into(), http: http.into() });
+        let tls =
+            tls.map(|Listeners { grpc, http }| Listeners { grpc: grpc.into(), http: http.into() });
         Ok(Guard { access, security, tls, key })
     }
 
@@ -112,10 +113,10 @@ impl Guard {
         let holders = holders(&self.security, self.key.as_ref())?;
         let count = holders.len();
         self.access.replace(holders).map_err(|error| Failure::usage(error.to_string()))?;
-        if let (Some(doors), Some(fresh)) = (&self.tls, fresh) {
+        if let (Some(listeners), Some(fresh)) = (&self.tls, fresh) {
             self.access.trust(fresh.grpc.authority());
-            doors.grpc.replace(fresh.grpc);
-            doors.http.replace(fresh.http);
+            listeners.grpc.replace(fresh.grpc);
+            listeners.http.replace(fresh.http);
         }
         Ok(count)
     }
@@ -131,8 +132,8 @@ impl Guard {
         }
         let shown = headers.get(AUTHORIZATION);
         let vouched = match (shown, certificate, &self.tls) {
-            (None, Some(certificate), Some(doors)) => {
-                doors.http.vouch(certificate, &self.access)?
+            (None, Some(certificate), Some(listeners)) => {
+                listeners.http.vouch(certificate, &self.access)?
             }
             _ => None,
         };
@@ -140,11 +141,11 @@ impl Guard {
     }
 }
 
-fn open(paths: &Paths) -> Result<Doors<Tls>, Failure> {
+fn open(paths: &Paths) -> Result<Listeners<Tls>, Failure> {
     let contents = paths.read()?;
     let failure = |wrong| paths.failure(&wrong);
     let grpc = Tls::http2(contents.files()).map_err(failure)?;
-    Ok(Doors { grpc, http: Tls::http1(contents.files()).map_err(failure)? })
+    Ok(Listeners { grpc, http: Tls::http1(contents.files()).map_err(failure)? })
 }
 
 /// Everybody who may call.

@@ -1,4 +1,4 @@
-//! The links of peers: taken at the door, and given to the store's workers.
+//! The links of peers: taken at the listener, and given to the store's workers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use access::Access;
 use access::Phase;
 use fabric::link::{Listener, Report};
-use kv_server::Crew;
+use kv_server::WorkerPool;
 use tokio::sync::watch;
 
 /// Takes links until the end begins, then lets what is in flight finish and each say goodbye. Waiting for callers
 /// blocks, so it wants a thread of its own.
 pub(super) fn serve(
-    door: &Listener,
-    crew: Crew,
+    listener: &Listener,
+    workers: WorkerPool,
     access: &Access,
     limit: Duration,
     life: &watch::Receiver<Phase>,
@@ -23,11 +23,11 @@ pub(super) fn serve(
     let mut reports: VecDeque<Arc<Report>> = VecDeque::new();
     let mut rules = access.generation();
     while *life.borrow() == Phase::Serving {
-        match door.accept(GLANCE) {
+        match listener.accept(GLANCE) {
             Some(Ok(link)) => {
                 tracing::debug!(peer = %link.report().explain().peer, "a peer has called");
                 reports.push_back(link.report().clone());
-                crew.serve(link);
+                workers.serve(link);
             }
             Some(Err(error)) => tracing::warn!(%error, "cannot take a link"),
             None => {}
@@ -35,17 +35,17 @@ pub(super) fn serve(
         forget(&mut reports);
         let now = access.generation();
         if std::mem::replace(&mut rules, now) != now {
-            crew.review();
+            workers.review();
         }
     }
-    // Those that came in just before the door was closed.
-    while door.accept(Duration::ZERO).is_some() {}
+    // Those that came in just before the listener was closed.
+    while listener.accept(Duration::ZERO).is_some() {}
     let begun = Instant::now();
-    match crew.drain(limit) {
+    match workers.drain(limit) {
         0 => tracing::info!(took = ?begun.elapsed(), "every link is over"),
         left => tracing::warn!(left, ?limit, "links are cut with something open: raise --drain"),
     }
-    crew.stop(GOODBYE);
+    workers.stop(GOODBYE);
 }
 
 /// Forgets those that ended long ago.

@@ -27,7 +27,7 @@ pub(super) fn open(
 
 /// Who came, and who was sent away.
 #[derive(Debug, Serialize)]
-pub(super) struct DoorReport {
+pub(super) struct ListenerReport {
     address: SocketAddr,
     accepted: u64,
     alive: usize,
@@ -38,11 +38,11 @@ pub(super) struct DoorReport {
     refused_cards: BTreeMap<&'static str, u64>,
 }
 
-impl DoorReport {
+impl ListenerReport {
     pub(super) fn new(listener: &Listener) -> Self {
         let counts = listener.counts();
         let refused = Reason::ALL.map(|reason| (reason.name(), counts.refused(reason)));
-        DoorReport {
+        ListenerReport {
             address: listener.address(),
             accepted: counts.accepted(),
             alive: counts.alive(),

@@ -27,7 +27,7 @@ use std::time::Duration;
 use access::Phase;
 use fabric::link::{self, Endpoint, Listener};
 use kv_server::grpc::{About, Grpc};
-use kv_server::{Crew, Engine};
+use kv_server::{Engine, WorkerPool};
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -91,7 +91,7 @@ async fn serve(
     let greeting = Greeting::new(&engine, store.when_full, args.prefault, &guard, &offers);
     let grpc = grpc(&engine, &offers).with_tls(guard.grpc_tls());
     let endpoint = Endpoint::new(links)?;
-    let (opener, address, others) = (endpoint.clone(), args.listen.0, grpc.door());
+    let (opener, address, others) = (endpoint.clone(), args.listen.0, grpc.listener());
     let mut opening = spawn_blocking(move || listener::open(&opener, address, others));
     // A device that does not answer delays links, not the rest. Until it does nobody else asks: a thread
     // that hangs in the dynamic linker keeps the process from starting others.
@@ -99,7 +99,7 @@ async fn serve(
         opened = timeout(PATIENCE, &mut opening) => opened.ok(),
         () = signals.next() => return Ok(()),
     };
-    let door = match opened {
+    let listener = match opened {
         Some(opened) => Some(Arc::new(opened.expect("it does not panic")?)),
         None => None,
     };
@@ -116,12 +116,12 @@ async fn serve(
         offers,
         events,
     }));
-    if let Some(door) = &door {
-        status.opened(door.clone());
+    if let Some(listener) = &listener {
+        status.opened(listener.clone());
     }
-    let address = door.as_ref().map_or(address, |door| door.address());
+    let address = listener.as_ref().map_or(address, |listener| listener.address());
     let alone = metrics.as_ref().and_then(|metrics| metrics.local_addr().ok());
-    greeting.say(address, http.local_addr().unwrap_or(args.http.0), alone, door.is_some());
+    greeting.say(address, http.local_addr().unwrap_or(args.http.0), alone, listener.is_some());
     guard.warn(args.listen.0, args.http.0, tcp_encrypt);
     if args.prefault {
         upkeep::prefault(&engine);
@@ -138,10 +138,10 @@ async fn serve(
     let tidy = tokio::spawn(upkeep::tidy(engine, life.clone()));
     let hands = Hands { workers: args.workers(), drain: args.drain, endpoint, status };
     let status = hands.status.clone();
-    let mut links = tokio::spawn(take_links(door, opening, hands, life));
+    let mut links = tokio::spawn(take_links(listener, opening, hands, life));
     tokio::select! {
         () = signals.next() => {}
-        // The door could not be opened, late.
+        // The listener could not be opened, late.
         Ok(Err(failure)) = &mut links => return Err(failure),
     }
     status.drains();
@@ -184,22 +184,22 @@ struct Hands {
     status: Arc<Status>,
 }
 
-/// Serves links once the door is open, and says then how libfabric and RDMA are.
+/// Serves links once the listener is open, and says then how libfabric and RDMA are.
 async fn take_links(
-    door: Option<Arc<Listener>>,
+    listener: Option<Arc<Listener>>,
     opening: JoinHandle<Result<Listener, Failure>>,
     hands: Hands,
     mut life: watch::Receiver<Phase>,
 ) -> Result<(), Failure> {
-    let door = match door {
-        Some(door) => door,
+    let listener = match listener {
+        Some(listener) => listener,
         None => tokio::select! {
             opened = opening => Arc::new(opened.expect("it does not panic")?),
             () = Phase::Draining.reached(&mut life) => return Ok(()),
         },
     };
     let Hands { workers, drain, endpoint, status } = hands;
-    status.opened(door.clone());
+    status.opened(listener.clone());
     let look = status.clone();
     spawn_blocking(move || {
         let rdma = look.look();
@@ -210,12 +210,12 @@ async fn take_links(
     });
     let engine = status.engine().clone();
     let starts = endpoint.clone();
-    let crew = spawn_blocking(move || Crew::start(&engine, &starts, workers));
-    let crew = crew.await.expect("it does not panic")?;
+    let workers = spawn_blocking(move || WorkerPool::start(&engine, &starts, workers));
+    let workers = workers.await.expect("it does not panic")?;
     register(endpoint).await;
-    status.works(crew.roster());
+    status.works(workers.handle());
     let access = status.engine().access().clone();
-    let _ = spawn_blocking(move || links::serve(&door, crew, &access, drain, &life)).await;
+    let _ = spawn_blocking(move || links::serve(&listener, workers, &access, drain, &life)).await;
     Ok(())
 }
 

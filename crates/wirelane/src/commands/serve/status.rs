@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use fabric::link::{Endpoint, Explanation, Listener};
-use kv_server::{Engine, Roster, Sessions, grpc};
+use kv_server::{Engine, Sessions, WorkerPoolHandle, grpc};
 use kv_store::WhenFull;
 use metric::Prefix;
 use serde::Serialize;
@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::events::Events;
-use super::listener::DoorReport;
+use super::listener::ListenerReport;
 use super::offers::{Offer, Offers};
 use crate::commands::version::VERSION;
 use crate::links::rdma::{ChoiceReport, DeviceReport, Rdma, RdmaReport};
@@ -24,9 +24,9 @@ use crate::settings::Settings;
 pub(super) struct Status {
     pub(super) parts: Parts,
     /// Where peers call, once it is open.
-    door: OnceLock<Arc<Listener>>,
+    listener: OnceLock<Arc<Listener>>,
     /// Who serves links, once they work.
-    roster: OnceLock<Roster>,
+    handle: OnceLock<WorkerPoolHandle>,
     draining: AtomicBool,
     /// The last look. Locked while somebody looks, so that a device which does not answer costs
     /// one thread and not one for every caller.
@@ -55,42 +55,42 @@ impl Status {
     pub(super) fn new(parts: Parts) -> Self {
         Status {
             parts,
-            door: OnceLock::new(),
-            roster: OnceLock::new(),
+            listener: OnceLock::new(),
+            handle: OnceLock::new(),
             draining: AtomicBool::new(false),
             last: Arc::default(),
         }
     }
 
     /// Peers can call from now on.
-    pub(super) fn opened(&self, door: Arc<Listener>) {
-        // There is one door.
-        let _ = self.door.set(door);
+    pub(super) fn opened(&self, listener: Arc<Listener>) {
+        // There is one listener.
+        let _ = self.listener.set(listener);
     }
 
     /// Links are served from now on.
-    pub(super) fn works(&self, roster: Roster) {
-        // There is one crew.
-        let _ = self.roster.set(roster);
+    pub(super) fn works(&self, handle: WorkerPoolHandle) {
+        // There is one workers.
+        let _ = self.handle.set(handle);
     }
 
     pub(super) fn engine(&self) -> &Arc<Engine> {
         &self.parts.engine
     }
 
-    pub(super) fn door(&self) -> Option<&Arc<Listener>> {
-        self.door.get()
+    pub(super) fn listener(&self) -> Option<&Arc<Listener>> {
+        self.listener.get()
     }
 
-    pub(super) fn roster(&self) -> Option<&Roster> {
-        self.roster.get()
+    pub(super) fn handle(&self) -> Option<&WorkerPoolHandle> {
+        self.handle.get()
     }
 
     /// The end has begun.
     pub(super) fn drains(&self) {
         self.draining.store(true, Relaxed);
-        if let Some(door) = self.door.get() {
-            door.close("this server is shutting down: call another one, or later");
+        if let Some(listener) = self.listener.get() {
+            listener.close("this server is shutting down: call another one, or later");
         }
     }
 
@@ -103,7 +103,7 @@ impl Status {
         if self.is_draining() {
             return Some("it is shutting down; what is in flight is finished");
         }
-        match (self.door.get(), self.roster.get()) {
+        match (self.listener.get(), self.handle.get()) {
             (None, _) => Some("an RDMA device does not answer; look at the kernel's log"),
             (Some(_), None) => Some("the workers are starting"),
             (Some(_), Some(_)) => None,
@@ -123,11 +123,11 @@ impl Status {
         &self.parts.offers
     }
 
-    /// The answer as JSON text; `None` when a device keeps us waiting too long, the door too.
+    /// The answer as JSON text; `None` when a device keeps us waiting too long, the listener too.
     pub(super) async fn json(self: Arc<Self>) -> Option<String> {
-        let door = self.door.get()?.clone();
+        let listener = self.listener.get()?.clone();
         let rdma = self.clone().lately().await?;
-        Some(self.render(&rdma, &door))
+        Some(self.render(&rdma, &listener))
     }
 
     async fn lately(self: Arc<Self>) -> Option<Arc<Rdma>> {
@@ -145,7 +145,7 @@ impl Status {
         timeout(PATIENCE, look).await.ok()?.ok()
     }
 
-    fn render(&self, rdma: &Rdma, door: &Listener) -> String {
+    fn render(&self, rdma: &Rdma, listener: &Listener) -> String {
         let Parts { settings, endpoint, offers, .. } = &self.parts;
         let report = Report {
             version: VERSION,
@@ -154,7 +154,7 @@ impl Status {
             devices: rdma.device_reports(),
             transports: offers.list(),
             store: self.store(),
-            door: DoorReport::new(door),
+            listener: ListenerReport::new(listener),
             links: endpoint.links(),
         };
         let text = serde_json::to_string_pretty(&report).expect("a report is plain data");
@@ -183,8 +183,8 @@ impl Status {
             free_bytes: usage.free_bytes,
             reserved_bytes: usage.reserved_bytes,
             pinned_bytes: usage.pinned_bytes,
-            clients: self.roster.get().map_or(0, Roster::guests),
-            workers: self.roster.get().map_or(0, Roster::workers),
+            clients: self.handle.get().map_or(0, WorkerPoolHandle::connections),
+            workers: self.handle.get().map_or(0, WorkerPoolHandle::workers),
             grpc_connections: grpc.connections(),
         }
     }
@@ -198,7 +198,7 @@ struct Report<'r> {
     devices: Vec<DeviceReport<'r>>,
     transports: Vec<Offer>,
     store: StoreReport,
-    door: DoorReport,
+    listener: ListenerReport,
     links: Vec<Explanation>,
 }
 

@@ -171,7 +171,7 @@ impl<'p> Runner<'p> {
     #[cold]
     fn failed(&mut self, error: &Error) {
         self.tally.wrong(error.to_string());
-        self.is_lost |= matches!(error.kind(), Kind::Gone | Kind::Deadline | Kind::Nonsense);
+        self.is_lost |= matches!(error.kind(), Kind::Gone | Kind::Deadline | Kind::ProtocolError);
     }
 
     #[cold]

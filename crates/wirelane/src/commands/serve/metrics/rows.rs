@@ -35,7 +35,7 @@ rows! {
     EVICTIONS = counter("store_evictions_total", "", "Values evicted to make room");
     EXPIRATIONS = counter("store_expirations_total", "", "Values removed because their time had come");
     BYTES_OUT = counter("store_read_bytes_total", "bytes", "Bytes of values given to clients");
-    LENT = counter("store_lent_values_total", "", "Values that clients on this host read where they lie");
+    ZERO_COPY_READS = counter("store_zero_copy_reads_total", "", "Values that clients on this host read where they lie");
     BYTES_IN = counter("store_written_bytes_total", "bytes", "Bytes of values taken from clients");
 
     // The disk, where there is one.
@@ -50,10 +50,10 @@ rows! {
     DISK_LOADS = counter("disk_loads_total", "", "Values fetched from the disk");
     DISK_DAMAGED = counter("disk_damaged_total", "", "Values found damaged on the disk");
 
-    // The store's doors.
+    // The store's listeners.
     BATCHES = counter("store_batches_total", "", "Batches of requests answered on links");
     REQUESTS = counter("store_requests_total", "", "Requests in them");
-    NONSENSE = counter("store_nonsense_total", "", "Links closed for what no client of ours sends");
+    PROTOCOL_ERRORS = counter("store_protocol_errors_total", "", "Links closed for what no client of ours sends");
     IDLED = counter("store_idled_handles_total", "",
         "Cursors and staged values of links that stood unused for too long");
     REFUSED = counter("access_refused_total", "",
@@ -66,7 +66,7 @@ rows! {
     BUSY = counter("store_busy_total", "", "Writes put off since there were as many");
     CLIENTS_MAX = gauge("store_clients_max", "", "How many links there may be (--max-clients)");
     DRAINING = gauge("draining", "", "1 from the first signal on, when nothing more is begun");
-    SESSIONS = gauge("store_sessions", "", "Sessions that are remembered, by the door they came in by");
+    SESSIONS = gauge("store_sessions", "", "Sessions that are remembered, by the listener they came in by");
     CLIENTS = gauge("store_clients", "", "Links served");
     WORKERS = gauge("store_workers", "", "Threads that serve them");
     GRPC_CALLS = counter("grpc_calls_total", "", "Calls by gRPC, by method");
@@ -96,18 +96,18 @@ rows! {
     RDMA_RECV_ERRORS = counter("rdma_recv_errors_total", "", "Receives that failed");
     RDMA_CONNECTED = gauge("rdma_connected", "", "Rails that are up, by device");
 
-    // Links and their door.
+    // Links and their listener.
     LINKS = gauge("links", "", "Links that are up, by the kind of lane in use");
     LINKS_BELOW_BEST = gauge("links_below_best", "",
         "Links that go by a lesser kind of lane than was planned for them, by the kind in use");
     LINK_EVENTS = counter("link_events_total", "", "What happened to links, by kind");
-    DOOR_ACCEPTED = counter("door_accepted_total", "", "Peers that were let in");
-    DOOR_REFUSED = counter("door_refused_total", "", "Callers that were sent away, by reason");
-    DOOR_OTHERS = counter("door_others_total", "",
+    LISTENER_ACCEPTED = counter("listener_accepted_total", "", "Peers that were let in");
+    LISTENER_REFUSED = counter("listener_refused_total", "", "Callers that were sent away, by reason");
+    LISTENER_OTHERS = counter("listener_others_total", "",
         "Connections that speak something else than links do");
-    DOOR_STARVED = counter("door_starved_total", "",
+    LISTENER_STARVED = counter("listener_starved_total", "",
         "How often callers waited since there was no descriptor left");
-    DOOR_HALF_OPEN = gauge("door_half_open", "", "Handshakes in flight");
+    LISTENER_HALF_OPEN = gauge("listener_half_open", "", "Handshakes in flight");
 
     // The process.
     BUILD = gauge("build_info", "", "1, with the version");

@@ -1,4 +1,4 @@
-//! The store and its doors.
+//! The store and its listeners.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,11 +18,11 @@ pub(super) fn add(answer: &mut Exposition, status: &Status) {
     let counts = engine.counts();
     for (row, count) in [
         (&rows::BYTES_OUT, &counts.bytes_out),
-        (&rows::LENT, &counts.lent),
+        (&rows::ZERO_COPY_READS, &counts.zero_copy_reads),
         (&rows::BYTES_IN, &counts.bytes_in),
         (&rows::BATCHES, &counts.batches),
         (&rows::REQUESTS, &counts.requests),
-        (&rows::NONSENSE, &counts.nonsense),
+        (&rows::PROTOCOL_ERRORS, &counts.protocol_errors),
         (&rows::IDLED, &counts.idled),
         (&rows::TURNED_AWAY, &counts.turned_away),
     ] {
@@ -35,17 +35,17 @@ pub(super) fn add(answer: &mut Exposition, status: &Status) {
         let count = engine.access().refusals().of(refused);
         answer.add(&rows::REFUSED, &[("reason", refused.name())], count);
     }
-    let budget = engine.budget();
-    answer.add(&rows::IN_FLIGHT, &[], budget.used());
-    answer.add(&rows::IN_FLIGHT_MAX, &[], budget.most());
-    answer.add(&rows::BUSY, &[], budget.refused());
+    let quota = engine.quota();
+    answer.add(&rows::IN_FLIGHT, &[], quota.used());
+    answer.add(&rows::IN_FLIGHT_MAX, &[], quota.most());
+    answer.add(&rows::BUSY, &[], quota.refused());
     answer.add(&rows::CLIENTS_MAX, &[], u64::from(status.parts.max_clients));
     answer.add(&rows::DRAINING, &[], u64::from(status.is_draining()));
     answer.add(&rows::SESSIONS, &[("by", "links")], engine.sessions() as u64);
     answer.add(&rows::SESSIONS, &[("by", "grpc")], status.parts.grpc_sessions.len() as u64);
-    if let Some(roster) = status.roster() {
-        answer.add(&rows::CLIENTS, &[], roster.guests() as u64);
-        answer.add(&rows::WORKERS, &[], roster.workers() as u64);
+    if let Some(handle) = status.handle() {
+        answer.add(&rows::CLIENTS, &[], handle.connections() as u64);
+        answer.add(&rows::WORKERS, &[], handle.workers() as u64);
     }
     let grpc = &status.parts.grpc;
     for (method, count) in grpc.calls() {

@@ -1,4 +1,4 @@
-//! RDMA, links and the door they come in by.
+//! RDMA, links and the listener they come in by.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -25,15 +25,19 @@ pub(super) fn add(answer: &mut Exposition, status: &Status) {
     for (what, count) in status.parts.events.counts() {
         answer.add(&rows::LINK_EVENTS, &[("event", what.name())], count);
     }
-    if let Some(door) = status.door() {
-        let counts = door.counts();
-        answer.add(&rows::DOOR_ACCEPTED, &[], counts.accepted());
+    if let Some(listener) = status.listener() {
+        let counts = listener.counts();
+        answer.add(&rows::LISTENER_ACCEPTED, &[], counts.accepted());
         for reason in Reason::ALL {
-            answer.add(&rows::DOOR_REFUSED, &[("reason", reason.name())], counts.refused(reason));
+            answer.add(
+                &rows::LISTENER_REFUSED,
+                &[("reason", reason.name())],
+                counts.refused(reason),
+            );
         }
-        answer.add(&rows::DOOR_OTHERS, &[], counts.others());
-        answer.add(&rows::DOOR_STARVED, &[], counts.starved());
-        answer.add(&rows::DOOR_HALF_OPEN, &[], counts.half_open() as u64);
+        answer.add(&rows::LISTENER_OTHERS, &[], counts.others());
+        answer.add(&rows::LISTENER_STARVED, &[], counts.starved());
+        answer.add(&rows::LISTENER_HALF_OPEN, &[], counts.half_open() as u64);
     }
 }
 

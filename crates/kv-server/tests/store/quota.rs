@@ -27,11 +27,11 @@ fn a_client_that_stages_too_much_is_told_and_others_write_on() {
         greedy.put(b"short", &[1; 300], &options).unwrap();
         let mut other = place.client(by(class));
         other.put(b"three", &value(3, 1, 4 << 20), &options).unwrap();
-        assert_eq!(place.engine.budget().used(), 3 << 20);
-        assert!(place.engine.budget().refused() > 0);
+        assert_eq!(place.engine.quota().used(), 3 << 20);
+        assert!(place.engine.quota().refused() > 0);
         drop((greedy, other));
         until("everything is back", || {
-            place.engine.budget().used() == 0 && place.engine.store.usage().reserved_bytes == 0
+            place.engine.quota().used() == 0 && place.engine.store.usage().reserved_bytes == 0
         });
     }
 }
@@ -58,5 +58,5 @@ fn who_is_told_to_wait_asks_again_and_nothing_is_lost() {
         }
     });
     assert_eq!(place.engine.store.usage().keys, 48);
-    assert_eq!(place.engine.budget().used(), 0);
+    assert_eq!(place.engine.quota().used(), 0);
 }

@@ -1,4 +1,4 @@
-//! Lanes whose connections come by a door that they share.
+//! Lanes whose connections come by a listener that they share.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use crate::half::{Fabric, Half, Side};
 use crate::{Error, Lane};
 
 /// Delivers every connection it can, as long as the process lives.
-fn door(callers: &Callers) -> SocketAddr {
+fn acceptor(callers: &Callers) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, callers) = (listener.local_addr().unwrap(), callers.clone());
     std::thread::spawn(move || {
@@ -27,10 +27,14 @@ fn door(callers: &Callers) -> SocketAddr {
 
 fn fabric(streams: u8) -> (Tcp, Callers, SocketAddr) {
     let callers = Callers::default();
-    let door = door(&callers);
-    let config =
-        Config { streams, callers: Some(callers.clone()), door: Some(door), ..Config::default() };
-    (Tcp::new(config), callers, door)
+    let acceptor = acceptor(&callers);
+    let config = Config {
+        streams,
+        callers: Some(callers.clone()),
+        acceptor: Some(acceptor),
+        ..Config::default()
+    };
+    (Tcp::new(config), callers, acceptor)
 }
 
 fn connect(dial: Box<dyn Half>, accept: Box<dyn Half>) -> [Result<Box<dyn Lane>, Error>; 2] {
@@ -42,7 +46,7 @@ fn connect(dial: Box<dyn Half>, accept: Box<dyn Half>) -> [Result<Box<dyn Lane>,
 }
 
 #[test]
-fn halves_that_share_a_door_each_get_their_own() {
+fn halves_that_share_a_acceptor_each_get_their_own() {
     let (fabric, ..) = fabric(3);
     let pairs: Vec<_> = (0..4)
         .map(|_| (fabric.half(Side::Dial).unwrap(), fabric.half(Side::Accept).unwrap()))
@@ -57,11 +61,11 @@ fn halves_that_share_a_door_each_get_their_own() {
 /// Whom to call is seen by everybody on the way. It lets nobody in.
 #[test]
 fn a_stranger_who_knows_whom_to_call_does_not_keep_the_peer_out() {
-    let (fabric, callers, door) = fabric(1);
+    let (fabric, callers, acceptor) = fabric(1);
     let (dial, accept) = (fabric.half(Side::Dial).unwrap(), fabric.half(Side::Accept).unwrap());
     let offer = Offer::from_bytes(&accept.offer()).unwrap();
     let stranger = |says: &[u8]| {
-        let mut socket = TcpStream::connect(door).unwrap();
+        let mut socket = TcpStream::connect(acceptor).unwrap();
         socket.write_all(&[&hello(0, offer.id)[..], says].concat()).unwrap();
         socket
     };
@@ -77,8 +81,8 @@ fn a_stranger_who_knows_whom_to_call_does_not_keep_the_peer_out() {
 
 #[test]
 fn only_who_is_expected_is_delivered_and_only_so_many() {
-    let (fabric, callers, door) = fabric(1);
-    let socket = || TcpStream::connect(door).unwrap();
+    let (fabric, callers, acceptor) = fabric(1);
+    let socket = || TcpStream::connect(acceptor).unwrap();
     let half = fabric.half(Side::Accept).unwrap();
     let id = Offer::from_bytes(&half.offer()).unwrap().id;
     assert!(!callers.deliver(hello(0, id ^ 1), socket()), "nobody expects it");
@@ -94,15 +98,15 @@ fn only_who_is_expected_is_delivered_and_only_so_many() {
 }
 
 #[test]
-fn a_door_that_was_not_named_is_said() {
+fn a_acceptor_that_was_not_named_is_said() {
     let (fabric, ..) = fabric(1);
     let accept = fabric.half(Side::Accept).unwrap();
     let dial = Tcp::default().half(Side::Dial).unwrap();
-    let Err(error) = dial.connect(&accept.offer(), LIMIT) else { panic!("no door was named") };
-    assert!(error.to_string().contains("reached by a door"), "{error}");
+    let Err(error) = dial.connect(&accept.offer(), LIMIT) else { panic!("no listener was named") };
+    assert!(error.to_string().contains("reached by a listener"), "{error}");
     let dial = fabric.half(Side::Dial).unwrap();
     let Err(error) = accept.connect(&dial.offer(), Duration::from_millis(50)) else { panic!() };
-    assert!(error.to_string().contains("accept by the door: the peer did not come"), "{error}");
+    assert!(error.to_string().contains("accept by the listener: the peer did not come"), "{error}");
 }
 
 const LIMIT: Duration = Duration::from_secs(20);

@@ -19,33 +19,33 @@ fn values_land_in_the_callers_memory() {
         let mut client = place.client(by(class));
         let lent = vec![0; 8 << 20].into_boxed_slice();
         for memory in
-            [Memory::allocate(8 << 20, Pages::Plain).unwrap(), Memory::lend(lent).unwrap()]
+            [Memory::allocate(8 << 20, Pages::Plain).unwrap(), Memory::from_boxed(lent).unwrap()]
         {
-            let shelf = client.register(&memory).unwrap();
+            let buffer = client.register(&memory).unwrap();
             for length in [0, 1, 100, 4096, 100_000, 3 << 20] {
                 let value: Vec<u8> = (0..length).map(|at: usize| (at * 7 % 251) as u8).collect();
                 memory.write(5, &value);
-                client.put_from(b"k", &shelf, 5..5 + length, &PutOptions::default()).unwrap();
+                client.put_from(b"k", &buffer, 5..5 + length, &PutOptions::default()).unwrap();
                 assert!(
                     client.get(b"k").unwrap().unwrap().to_vec() == value,
                     "{length} by {class:?}"
                 );
                 memory.write(4 << 20, &vec![1; (3 << 20) + 8]);
                 let range = 4 << 20..(4 << 20) + length;
-                let facts = client.get_into(b"k", &shelf, range.clone()).unwrap().unwrap();
+                let facts = client.get_into(b"k", &buffer, range.clone()).unwrap().unwrap();
                 assert_eq!(facts.length, length as u64);
                 let mut got = vec![0; length + 1];
                 memory.read(range.start, &mut got);
                 assert!(got[..length] == value && got[length] == 1, "{length} by {class:?}");
-                client.get_into_checked(b"k", &shelf, range).unwrap().unwrap();
+                client.get_into_checked(b"k", &buffer, range).unwrap().unwrap();
             }
             // As much as fits, and no more.
-            let facts = client.get_into(b"k", &shelf, 0..10).unwrap().unwrap();
+            let facts = client.get_into(b"k", &buffer, 0..10).unwrap().unwrap();
             assert_eq!(facts.length, 3 << 20);
-            assert!(client.get_into(b"missing", &shelf, 0..10).unwrap().is_none());
-            let wrong = client.get_into(b"k", &shelf, 0..(8 << 20) + 1).unwrap_err();
+            assert!(client.get_into(b"missing", &buffer, 0..10).unwrap().is_none());
+            let wrong = client.get_into(b"k", &buffer, 0..(8 << 20) + 1).unwrap_err();
             assert_eq!(wrong.kind(), Kind::Misuse, "{wrong}");
-            client.forget(shelf).unwrap();
+            client.forget(buffer).unwrap();
         }
     });
 }
@@ -56,15 +56,15 @@ fn more_memory_than_the_store_takes_is_refused_by_name() {
     let mut client = place.client(by(Class::Shm));
     let memory = Memory::allocate(4096, Pages::Plain).unwrap();
     let most = usize::from(client.limits().unwrap().regions);
-    let shelves: Vec<_> = (0..most).map(|_| client.register(&memory).unwrap()).collect();
+    let buffers: Vec<_> = (0..most).map(|_| client.register(&memory).unwrap()).collect();
     let refused = client.register(&memory).unwrap_err();
     assert!(refused.to_string().contains("forget some"), "{refused}");
-    for shelf in shelves {
-        client.forget(shelf).unwrap();
+    for buffer in buffers {
+        client.forget(buffer).unwrap();
     }
-    let shelf = client.register(&memory).unwrap();
+    let buffer = client.register(&memory).unwrap();
     client.put(b"k", b"v", &PutOptions::default()).unwrap();
-    assert!(client.get_into(b"k", &shelf, 0..1).unwrap().is_some());
+    assert!(client.get_into(b"k", &buffer, 0..1).unwrap().is_some());
 }
 
 #[test]
