@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(found.as_deref(), Some("rw,sync,root_squash,no_subtree_check,fsid=1"));
         assert_eq!(options(LINE, "/data", "10.77.0.1"), None);
         assert_eq!(options(LINE, "/dat", "10.77.0.0/24"), None);
-        assert_eq!(options("nonsense", "/data", "x"), None);
+        assert_eq!(options("no options", "/data", "x"), None);
     }
 
     #[test]

@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_damaged_line_in_the_middle_and_a_newer_journal_are_refused() {
-        let damaged = format!("{}nonsense\n{}", planned(1), planned(2));
+        let damaged = format!("{}invalid data\n{}", planned(1), planned(2));
         let error = read(damaged.as_bytes()).expect_err("damaged");
         assert!(error.is_refusal() && error.to_string().contains("line 2"), "{error}");
         let newer = planned(1).replace("\"v\":1", "\"v\":2");

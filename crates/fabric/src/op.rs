@@ -294,7 +294,7 @@ pub enum Failure {
     /// The peer, its process or the way to it is gone.
     PeerGone,
     /// The peer sent what no peer of ours sends.
-    Nonsense,
+    ProtocolError,
     /// The device refused our own memory or failed by itself.
     Local,
     /// The lane was dead or closed before this was done. It may have happened or not.
@@ -312,7 +312,7 @@ impl Failure {
         Failure::TooLong,
         Failure::NotReady,
         Failure::PeerGone,
-        Failure::Nonsense,
+        Failure::ProtocolError,
         Failure::Local,
         Failure::Flushed,
         Failure::Unknown,
@@ -326,7 +326,7 @@ impl Failure {
             Failure::TooLong => "too_long",
             Failure::NotReady => "not_ready",
             Failure::PeerGone => "peer_gone",
-            Failure::Nonsense => "nonsense",
+            Failure::ProtocolError => "protocol_error",
             Failure::Local => "local",
             Failure::Flushed => "flushed",
             Failure::Unknown => "unknown",
@@ -344,7 +344,7 @@ impl fmt::Display for Failure {
             Failure::TooLong => "the message is longer than the receive — post larger receives",
             Failure::NotReady => "the peer posted no receive in time — let it post more of them",
             Failure::PeerGone => "the peer or the way to it is gone — connect anew",
-            Failure::Nonsense => "the peer broke the protocol — both ends must run Wirelane",
+            Failure::ProtocolError => "the peer broke the protocol — both ends must run Wirelane",
             Failure::Local => "the device refused our memory or failed — see the kernel's log",
             Failure::Flushed => "the lane ended before it was done — connect anew and ask again",
             Failure::Unknown => {

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_bytes_are_refused() {
         let good = RemoteRegion {
             lane: LaneKind::Tcp,
             rights: Rights::ALL,

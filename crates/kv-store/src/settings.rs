@@ -17,7 +17,7 @@ pub struct Settings {
     /// The version of the first commit. Choose one above all that were given before, such as the
     /// time of the start, where versions must differ between runs.
     pub first_version: u64,
-    /// Seeds the hash of keys. Draw it at random where strangers choose the keys: those who know
+    /// Seeds the hash of keys. Draw it at random where unknown callers choose the keys: those who know
     /// it can choose keys that all fall into one place and make the index slow.
     pub seed: u64,
 }

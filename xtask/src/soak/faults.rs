@@ -99,7 +99,7 @@ impl Faults {
     }
 }
 
-/// Connections that say nothing, or nonsense.
+/// Connections that say nothing, or invalid data.
 pub(super) fn flood(address: &str) {
     let noise: Vec<u8> =
         (0..4096_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_has_no_name() {
+    fn invalid_bytes_have_no_name() {
         let subject = [SET, 12, SEQUENCE, 10, OBJECT, 3, 0x55, 4, 3, 0x0c, 3, b'a', b'b', b'c'];
         assert_eq!(common_name(&subject).as_deref(), Some("abc"));
         for cut in 0..subject.len() {

@@ -84,7 +84,7 @@ impl Core {
 
     pub(super) fn take_receive(&mut self) -> Result<Op, Failure> {
         // The peer counts our receives: one that sends without is none of ours.
-        let op = self.receives.pop_front().ok_or(Failure::Nonsense)?;
+        let op = self.receives.pop_front().ok_or(Failure::ProtocolError)?;
         self.used = self.used.wrapping_add(1);
         Ok(op)
     }
@@ -125,7 +125,7 @@ impl Core {
             self.peer_posted = credit;
         }
         let left = self.peer_posted.wrapping_sub(self.peer_used);
-        if left > MAX_RECEIVES { Err(Failure::Nonsense) } else { Ok(()) }
+        if left > MAX_RECEIVES { Err(Failure::ProtocolError) } else { Ok(()) }
     }
 
     /// Takes one of the peer's receives, if it has any left.

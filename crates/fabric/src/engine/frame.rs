@@ -61,7 +61,7 @@ pub(crate) enum Decoded {
     /// The beginning of one, perhaps.
     Short,
     /// No header.
-    Nonsense,
+    ProtocolError,
 }
 
 impl Kind {
@@ -152,7 +152,7 @@ impl Header {
         let Some((short, rest)) = bytes.split_first_chunk::<SHORT>() else { return Decoded::Short };
         let kind = Kind::from_number(short[0]);
         let Some(kind) = kind.filter(|_| short[1] <= 1 && short[2] == 0 && short[3] == 0) else {
-            return Decoded::Nonsense;
+            return Decoded::ProtocolError;
         };
         let mut header = Header {
             flag: short[1] == 1,
@@ -226,7 +226,7 @@ mod tests {
             let mut bytes = [0; Header::LONGEST];
             bytes[0] = 1;
             bytes[at] = value;
-            assert_eq!(Header::decode(&bytes), Decoded::Nonsense);
+            assert_eq!(Header::decode(&bytes), Decoded::ProtocolError);
         }
     }
 }

@@ -135,7 +135,7 @@ pub(super) fn cause(failure: Failure) -> &'static str {
         Failure::Access => "the peer refused an access: the region may be gone",
         Failure::Local => "the device failed",
         Failure::NotReady => "the peer had no receive",
-        Failure::Nonsense => "the peer broke the lane's protocol",
+        Failure::ProtocolError => "the peer broke the lane's protocol",
         Failure::TooLong => "a message was longer than its receive",
         Failure::Flushed | Failure::Unknown | Failure::Unsupported => "its queue ended at this end",
     }

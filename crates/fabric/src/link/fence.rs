@@ -148,7 +148,7 @@ impl Core {
         if received < rail.ending.arrived {
             let (arrived, name) = (rail.ending.arrived, rail.name(self.leads));
             let why = format!("of {arrived} messages by {name} the peer has only {received}");
-            return self.fail_link(Failure::Nonsense, &why);
+            return self.fail_link(Failure::ProtocolError, &why);
         }
         for lost in std::mem::take(&mut rail.limbo) {
             // On a lane without order (libfabric's) the peer's number says nothing of writes: they are done again, which

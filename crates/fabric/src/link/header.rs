@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_bytes_are_refused() {
         for header in examples() {
             let (bytes, own) = header.to_bytes();
             let length = own + payload(&header);

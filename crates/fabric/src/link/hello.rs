@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_bytes_are_refused() {
         for good in [example().to_bytes(), with_ofi().to_bytes()] {
             for end in 0..good.len() {
                 assert_eq!(Card::parse(&good[..end]), None, "cut at {end}");

@@ -56,7 +56,7 @@ pub(super) enum Step {
     Over(Op, Result<Done, Failure>, Option<Letter>),
     /// This letter means nothing any more.
     Skip(Letter),
-    Nonsense,
+    ProtocolError,
 }
 
 impl Inbox {
@@ -143,7 +143,7 @@ impl Inbox {
                 }
             }
             Body::Part { offset, .. } if offset == self.filled => Step::Fill { from: offset },
-            _ => Step::Nonsense,
+            _ => Step::ProtocolError,
         }
     }
 
@@ -151,14 +151,14 @@ impl Inbox {
     pub(super) fn filled(&mut self, bytes: u64) -> Step {
         let Some(Body::Part { total, imm, .. }) = self.letters.front().map(|letter| letter.body)
         else {
-            return Step::Nonsense;
+            return Step::ProtocolError;
         };
         self.filled += bytes;
         if self.filled < total && bytes > 0 {
             return Step::Nothing;
         }
         if self.filled != total {
-            return Step::Nonsense;
+            return Step::ProtocolError;
         }
         self.filled = 0;
         self.over(Ok(Done::Received { length: total as usize, imm }))

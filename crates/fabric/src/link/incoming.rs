@@ -21,7 +21,7 @@ pub(super) enum Turn {
     /// It was here before.
     Again,
     /// No peer of ours sends such.
-    Nonsense,
+    ProtocolError,
 }
 
 impl Incoming {
@@ -36,7 +36,7 @@ impl Incoming {
         if ahead > u32::MAX / 2 || self.early.contains_key(&(self.next + u64::from(ahead))) {
             return Turn::Again;
         }
-        if ahead < AHEAD { Turn::Later } else { Turn::Nonsense }
+        if ahead < AHEAD { Turn::Later } else { Turn::ProtocolError }
     }
 
     /// How far ahead of its turn a message is; more than half of all numbers: behind.
@@ -82,7 +82,7 @@ mod tests {
         assert!(incoming.next_early().is_none());
         assert_eq!(incoming.turn(1), Turn::Now);
         assert_eq!(incoming.next_early(), Some((header(2), b"two".to_vec())));
-        assert_eq!(incoming.turn(3 + AHEAD), Turn::Nonsense);
+        assert_eq!(incoming.turn(3 + AHEAD), Turn::ProtocolError);
         assert_eq!(incoming.turn(2 + AHEAD), Turn::Later);
     }
 

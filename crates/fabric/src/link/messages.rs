@@ -190,7 +190,7 @@ impl Core {
             None => {
                 let name = self.rails[usize::from(rail)].name(self.leads);
                 let why = format!("a message of {length} bytes by {name} is none of ours");
-                self.fail_link(Failure::Nonsense, &why);
+                self.fail_link(Failure::ProtocolError, &why);
             }
         }
     }
@@ -215,13 +215,13 @@ impl Core {
                 let kept = self.incoming[stream as usize].early() + self.inbox.kept();
                 if kept > MAX_KEPT {
                     let why = "the peer sends more than it may before it is taken";
-                    self.fail_link(Failure::Nonsense, why);
+                    self.fail_link(Failure::ProtocolError, why);
                 }
             }
             Turn::Again => self.free(rail, slot, stream),
-            Turn::Nonsense => {
+            Turn::ProtocolError => {
                 self.fail_link(
-                    Failure::Nonsense,
+                    Failure::ProtocolError,
                     "a message of the peer's is far ahead of its turn",
                 );
             }
@@ -253,7 +253,7 @@ impl Core {
                 notes.push(Draft::Old { request, old });
                 if notes.drafts() > MAX_ANSWERS {
                     let why = "the peer asks for more atomic operations than a link has";
-                    self.fail_link(Failure::Nonsense, why);
+                    self.fail_link(Failure::ProtocolError, why);
                 }
             }
             Body::Old { request, old } => self.answered(request, old),
@@ -266,7 +266,7 @@ impl Core {
     fn answered(&mut self, number: u32, old: Option<u64>) {
         let flight = self.flights.get(number).filter(|f| f.tail == Tail::Answer && f.begun);
         let Some(flight) = flight else {
-            return self.fail_link(Failure::Nonsense, "the peer answers what was not asked");
+            return self.fail_link(Failure::ProtocolError, "the peer answers what was not asked");
         };
         if let (Some(old), [place]) = (old, flight.op.work.local()) {
             place.region().memory().store(place.offset(), old);
@@ -307,8 +307,9 @@ impl Core {
                     }
                     self.finish(receive, outcome);
                 }
-                Step::Nonsense => {
-                    return self.fail_link(Failure::Nonsense, "the parts of a message do not fit");
+                Step::ProtocolError => {
+                    return self
+                        .fail_link(Failure::ProtocolError, "the parts of a message do not fit");
                 }
             }
         }

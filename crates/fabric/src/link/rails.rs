@@ -65,7 +65,7 @@ impl Core {
                         Some(message) => self.hear(message),
                         None => {
                             let why = "a control message of the peer's is none that we know";
-                            self.fail_link(Failure::Nonsense, why);
+                            self.fail_link(Failure::ProtocolError, why);
                         }
                     }
                 }
@@ -122,7 +122,7 @@ impl Core {
                 let known = self.rails.get(usize::from(rail));
                 let current = known.is_some_and(|known| known.generation == generation);
                 if current && !self.hear_freed(rail, freed, taken) {
-                    self.fail_link(Failure::Nonsense, "the peer freed more than we used");
+                    self.fail_link(Failure::ProtocolError, "the peer freed more than we used");
                 }
             }
             Control::Beat => {}
@@ -194,7 +194,7 @@ impl Core {
 
     fn hear_open(&mut self, at: u8, generation: u32, plan: Plan, offer: Vec<u8>) {
         if self.leads || usize::from(at) >= MAX_RAILS {
-            return self.fail_link(Failure::Nonsense, "the peer opens a rail that it cannot");
+            return self.fail_link(Failure::ProtocolError, "the peer opens a rail that it cannot");
         }
         // They need not come in order: those between are yet to be opened.
         while self.rails.len() <= usize::from(at) {
@@ -207,7 +207,7 @@ impl Core {
         let rail = &mut self.rails[usize::from(at)];
         let standby = matches!(rail.state, State::Standby { .. });
         if !standby || generation <= rail.generation {
-            return self.fail_link(Failure::Nonsense, "the peer opens a rail that is in use");
+            return self.fail_link(Failure::ProtocolError, "the peer opens a rail that is in use");
         }
         rail.plan = plan;
         let way = rail.plan.ways[1].clone();
@@ -292,7 +292,7 @@ impl Core {
         let Some((slots, probe)) = rail.making.connected.take() else { return };
         // Once: else a peer could make us forget what it owes.
         if std::mem::replace(&mut rail.making.heard, true) {
-            return self.fail_link(Failure::Nonsense, "the peer connects a rail twice");
+            return self.fail_link(Failure::ProtocolError, "the peer connects a rail twice");
         }
         track.mail.peer_has(slots);
         let window = match track.lane.import(&probe) {
@@ -416,7 +416,8 @@ impl Core {
         if self.heard.get(region) != Some(Standing::Gone)
             && !self.heard.set(region, Standing::Granted, self.config.regions)
         {
-            return self.fail_link(Failure::Nonsense, "the peer grants more regions than it may");
+            return self
+                .fail_link(Failure::ProtocolError, "the peer grants more regions than it may");
         }
         let Some(rail) = self.rails.get_mut(usize::from(at)) else { return };
         if rail.generation != generation {

@@ -52,8 +52,8 @@ mod tests {
             assert_eq!(contexts.index(contexts.at(index).addr()), Some(index));
         }
         let last = contexts.at(3).addr();
-        for stranger in [0, last + 8, last + size_of::<fi_context2>()] {
-            assert_eq!(contexts.index(stranger), None);
+        for unknown_peer in [0, last + 8, last + size_of::<fi_context2>()] {
+            assert_eq!(contexts.index(unknown_peer), None);
         }
     }
 }

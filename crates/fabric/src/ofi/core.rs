@@ -240,8 +240,8 @@ impl Core {
             return match of_frame(errno) {
                 // A connection that broke takes receives with it, on some providers.
                 Failure::PeerGone => Ok(()),
-                // Longer than any frame of the peer's: a stranger's.
-                Failure::Nonsense => Ok(()),
+                // Longer than any frame of the peer's: a unknown peer's.
+                Failure::ProtocolError => Ok(()),
                 failure => Err(failure.into()),
             };
         }
@@ -257,7 +257,7 @@ impl Core {
         self.arrived += u64::from(frame.takes_a_buffer());
         // Who sends more than was promised would fill the provider's own queues next, which have no end.
         if self.arrived - self.freed > self.slots.promised() {
-            return Err(Failure::Nonsense.into());
+            return Err(Failure::ProtocolError.into());
         }
         if let Frame::Message { id, total, offset, imm } = frame {
             if total == length
@@ -283,7 +283,7 @@ impl Core {
             return Ok(());
         }
         if length > 0 {
-            return Err(Failure::Nonsense.into());
+            return Err(Failure::ProtocolError.into());
         }
         self.obey(frame)
     }
@@ -314,10 +314,10 @@ impl Core {
             Frame::Message { .. } | Frame::Put { .. } | Frame::Data { .. } => {}
             Frame::Lying { id, total, offset, imm, from } => {
                 let left = total.checked_sub(offset).filter(|left| *left > 0);
-                let left = left.ok_or(Failure::Nonsense)?;
+                let left = left.ok_or(Failure::ProtocolError)?;
                 // A provider that lets peers reach anything is not used for it.
                 if !offset.is_multiple_of(PART as u64) || self.sends.answers_with().is_some() {
-                    return Err(Failure::Nonsense.into());
+                    return Err(Failure::ProtocolError.into());
                 }
                 let part =
                     Part { place: Place::There(from), offset, length: left.min(PART as u64) };
@@ -336,7 +336,7 @@ impl Core {
                 self.reply(Frame::Answer { id, old }, None)?;
             }
             Frame::Get { id, key, offset, length } => {
-                let most = self.sends.answers_with().ok_or(Failure::Nonsense)?;
+                let most = self.sends.answers_with().ok_or(Failure::ProtocolError)?;
                 let bytes =
                     self.granted.place(key, offset, length, READ).filter(|_| length <= most);
                 match bytes {
@@ -356,7 +356,7 @@ impl Core {
             }
             Frame::Answer { id, old } => {
                 self.sends.answer(id, old, &mut over).map_err(|refused| {
-                    let failure = refused.map_or(Failure::Nonsense, |_| Failure::Access);
+                    let failure = refused.map_or(Failure::ProtocolError, |_| Failure::Access);
                     End { operation: refused, ..End::from(failure) }
                 })?;
             }
@@ -378,7 +378,7 @@ impl Core {
 
     fn reply(&mut self, frame: Frame, bytes: Option<Slice>) -> Result<(), Failure> {
         if self.answers.len() >= MAX_ANSWERS {
-            return Err(Failure::Nonsense);
+            return Err(Failure::ProtocolError);
         }
         self.answers.push_back(Answer { frame, bytes });
         Ok(())

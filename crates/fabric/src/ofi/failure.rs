@@ -59,7 +59,7 @@ pub(super) fn of_transfer(errno: Errno) -> Option<Failure> {
 pub(super) fn of_frame(errno: Errno) -> Failure {
     match errno.0 {
         libc::ENOMEM | libc::EINVAL | libc::EFAULT | libc::EMSGSIZE | FI_EOVERRUN => Failure::Local,
-        FI_ETRUNC | FI_ETOOSMALL => Failure::Nonsense,
+        FI_ETRUNC | FI_ETOOSMALL => Failure::ProtocolError,
         // Cancelled, not connected, reset, timed out, unreachable, and what providers add to these.
         _ => Failure::PeerGone,
     }
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(of_transfer(Errno(libc::ECANCELED)), None, "the peer must be asked");
         assert_eq!(of_transfer(Errno(libc::ECONNRESET)), Some(Failure::PeerGone));
         assert_eq!(of_frame(Errno(libc::ECANCELED)), Failure::PeerGone);
-        assert_eq!(of_frame(Errno(FI_ETRUNC)), Failure::Nonsense);
+        assert_eq!(of_frame(Errno(FI_ETRUNC)), Failure::ProtocolError);
         assert_eq!(of_frame(Errno(libc::ENOMEM)), Failure::Local);
         assert_eq!(of_frame(Errno(9999)), Failure::PeerGone, "an error of a later library");
     }

@@ -4,7 +4,7 @@ use super::endpoint::Remote;
 use crate::op::Failure;
 
 /// How long a frame is with what is in front of it: the token that its receiver gave its peer alone, and how far its
-/// sender is. An endpoint takes messages of everybody who finds it; those of strangers are known by their token.
+/// sender is. An endpoint takes messages of everybody who finds it; those of unknown peers are known by their token.
 pub(super) const HEADER: usize = 8 + Progress::ENCODED + Frame::ENCODED;
 
 /// How long the parts are that long messages lie in.
@@ -20,7 +20,7 @@ pub(super) fn sealed(token: u64, progress: Progress, frame: Frame) -> [u8; HEADE
     bytes
 }
 
-/// A frame that came. `None`: it is a stranger's.
+/// A frame that came. `None`: it is a unknown peer's.
 #[inline]
 pub(super) fn opened(
     token: u64,
@@ -145,7 +145,7 @@ impl Frame {
             u64::from_le_bytes(bytes[8 + 8 * at..16 + 8 * at].try_into().expect("eight bytes"))
         };
         let number = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes"));
-        let failure = || Failure::ALL.get(number as usize).copied().ok_or(Failure::Nonsense);
+        let failure = || Failure::ALL.get(number as usize).copied().ok_or(Failure::ProtocolError);
         let [id, second, third, fourth, fifth] = [0, 1, 2, 3, 4].map(word);
         let frame = match bytes[1] {
             1 => Frame::Message { id, total: second, offset: third, imm: None },
@@ -171,10 +171,10 @@ impl Frame {
                 Frame::Lying { id, total: second, offset: third, imm, from }
             }
             17 => Frame::Taken { id, offset: second },
-            _ => return Err(Failure::Nonsense),
+            _ => return Err(Failure::ProtocolError),
         };
         // Whatever is not used is zero, so that a later version can use it.
-        if frame.to_bytes() == *bytes { Ok(frame) } else { Err(Failure::Nonsense) }
+        if frame.to_bytes() == *bytes { Ok(frame) } else { Err(Failure::ProtocolError) }
     }
 
     /// Whether it waits in a buffer that was promised to it.
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_known_by_their_token() {
+    fn unknown_peers_are_known_by_their_token() {
         let frame = Frame::Doubt { id: 1, key: 2 };
         let progress = Progress { arrived: 3, freed: 2, received: 1 };
         let bytes = sealed(77, progress, frame);
@@ -238,19 +238,19 @@ mod tests {
         assert_eq!(opened(78, &bytes), None);
         let mut bad = bytes;
         bad[8 + Progress::ENCODED] = 9;
-        assert_eq!(opened(77, &bad), Some(Err(Failure::Nonsense)));
+        assert_eq!(opened(77, &bad), Some(Err(Failure::ProtocolError)));
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_bytes_are_refused() {
         let good = Frame::Answer { id: 3, old: Some(2) }.to_bytes();
         for (at, value) in [(0, 1), (1, 0), (1, 18), (2, 1), (4, 1), (40, 1), (47, 1)] {
             let mut bad = good;
             bad[at] = value;
-            assert_eq!(Frame::from_bytes(&bad), Err(Failure::Nonsense), "{at}");
+            assert_eq!(Frame::from_bytes(&bad), Err(Failure::ProtocolError), "{at}");
         }
         let mut bye = Frame::Bye { failure: Failure::TooLong, id: None }.to_bytes();
         bye[4] = 200;
-        assert_eq!(Frame::from_bytes(&bye), Err(Failure::Nonsense));
+        assert_eq!(Frame::from_bytes(&bye), Err(Failure::ProtocolError));
     }
 }

@@ -115,11 +115,11 @@ impl Inbox {
         // Only a message of no bytes has a part of none.
         let progress = part.length > 0 || total == 0;
         if !fits || !progress || total > self.max_message {
-            return Err(Failure::Nonsense);
+            return Err(Failure::ProtocolError);
         }
         let message = self.place(id)?.get_or_insert_with(|| Message::new(total, imm, total));
         if (message.length, message.imm) != (total, imm) || message.missing < part.length {
-            return Err(Failure::Nonsense);
+            return Err(Failure::ProtocolError);
         }
         message.missing -= part.length;
         message.held.push(part);
@@ -130,14 +130,14 @@ impl Inbox {
     pub(super) fn number(&mut self, id: u64, length: u64, imm: u32) -> Result<(), Failure> {
         let place = self.place(id)?;
         if place.is_some() {
-            return Err(Failure::Nonsense);
+            return Err(Failure::ProtocolError);
         }
         *place = Some(Message::new(length, Some(imm), 0));
         Ok(())
     }
 
     fn place(&mut self, id: u64) -> Result<&mut Option<Message>, Failure> {
-        let at = id.checked_sub(self.first).filter(|at| *at < MAX).ok_or(Failure::Nonsense)?;
+        let at = id.checked_sub(self.first).filter(|at| *at < MAX).ok_or(Failure::ProtocolError)?;
         let at = at as usize;
         if self.messages.len() <= at {
             self.messages.resize_with(at + 1, || None);
@@ -281,19 +281,19 @@ mod tests {
     #[test]
     fn what_no_peer_of_ours_sends_is_refused() {
         let mut inbox = Inbox::new(1000);
-        let nonsense = Err(Failure::Nonsense);
-        assert_eq!(inbox.message(0, 1001, None, part(0, 10)), nonsense, "too long");
-        assert_eq!(inbox.message(0, 100, None, part(95, 10)), nonsense, "beyond its end");
-        assert_eq!(inbox.message(0, 100, None, part(u64::MAX, 10)), nonsense, "far beyond");
-        assert_eq!(inbox.message(0, 100, None, part(5, 0)), nonsense, "a part of nothing");
-        assert_eq!(inbox.message(MAX, 100, None, part(0, 10)), nonsense, "far ahead");
+        let protocol_error = Err(Failure::ProtocolError);
+        assert_eq!(inbox.message(0, 1001, None, part(0, 10)), protocol_error, "too long");
+        assert_eq!(inbox.message(0, 100, None, part(95, 10)), protocol_error, "beyond its end");
+        assert_eq!(inbox.message(0, 100, None, part(u64::MAX, 10)), protocol_error, "far beyond");
+        assert_eq!(inbox.message(0, 100, None, part(5, 0)), protocol_error, "a part of nothing");
+        assert_eq!(inbox.message(MAX, 100, None, part(0, 10)), protocol_error, "far ahead");
         assert_eq!(inbox.message(0, 100, None, part(0, 60)), Ok(()));
-        assert_eq!(inbox.message(0, 90, None, part(60, 10)), nonsense, "another length");
-        assert_eq!(inbox.message(0, 100, Some(1), part(60, 10)), nonsense, "another number");
-        assert_eq!(inbox.message(0, 100, None, part(50, 50)), nonsense, "more than it has");
-        assert_eq!(inbox.number(0, 8, 7), nonsense, "a message has this place");
+        assert_eq!(inbox.message(0, 90, None, part(60, 10)), protocol_error, "another length");
+        assert_eq!(inbox.message(0, 100, Some(1), part(60, 10)), protocol_error, "another number");
+        assert_eq!(inbox.message(0, 100, None, part(50, 50)), protocol_error, "more than it has");
+        assert_eq!(inbox.number(0, 8, 7), protocol_error, "a message has this place");
         assert_eq!(inbox.number(1, 8, 7), Ok(()));
-        assert_eq!(inbox.number(1, 8, 7), nonsense, "twice");
+        assert_eq!(inbox.number(1, 8, 7), protocol_error, "twice");
     }
 
     #[test]

@@ -279,7 +279,7 @@ impl Sends {
         let Progress { arrived, freed, received } = progress;
         let possible = freed <= arrived && arrived <= self.sent && received <= self.next_message;
         if !possible {
-            return Err(Failure::Nonsense);
+            return Err(Failure::ProtocolError);
         }
         // An older word may come after a newer one.
         self.arrived = self.arrived.max(arrived);
@@ -289,7 +289,7 @@ impl Sends {
         {
             // The last part of it went there, or the peer could not have received it.
             let flying = self.flying.get_mut(at).filter(|flying| flying.handed.is_some());
-            flying.ok_or(Failure::Nonsense)?.awaits = false;
+            flying.ok_or(Failure::ProtocolError)?.awaits = false;
             self.told.pop_front();
             self.shelf.clear(id);
             self.finish(at, over);
@@ -300,7 +300,7 @@ impl Sends {
     /// The peer has read a part of a long message. That it received all of it may have come before.
     pub(super) fn taken(&mut self, id: u64, offset: u64) -> Result<(), Failure> {
         self.shelf.take(id, offset);
-        if id < self.next_message { Ok(()) } else { Err(Failure::Nonsense) }
+        if id < self.next_message { Ok(()) } else { Err(Failure::ProtocolError) }
     }
 
     /// Has the provider read a part of a message of the peer's into its receive; how many bytes of it now.
@@ -322,7 +322,7 @@ impl Sends {
         Ok(begun.then_some(bytes))
     }
 
-    /// The peer answers a question with a number. The error is the operation that it refuses, or nonsense.
+    /// The peer answers a question with a number. The error is the operation that it refuses, or invalid data.
     pub(super) fn answer(
         &mut self,
         id: u64,
@@ -352,11 +352,11 @@ impl Sends {
         length: u64,
         over: &mut Over<'_>,
     ) -> Result<(), Failure> {
-        let question = self.take_question(id).ok_or(Failure::Nonsense)?;
-        let flying = self.flying.get_mut(question.at).ok_or(Failure::Nonsense)?;
-        let Work::Read { into, .. } = &flying.op.work else { return Err(Failure::Nonsense) };
+        let question = self.take_question(id).ok_or(Failure::ProtocolError)?;
+        let flying = self.flying.get_mut(question.at).ok_or(Failure::ProtocolError)?;
+        let Work::Read { into, .. } = &flying.op.work else { return Err(Failure::ProtocolError) };
         if question.length as u64 != length {
-            return Err(Failure::Nonsense);
+            return Err(Failure::ProtocolError);
         }
         scatter(into.as_slice(), question.offset, question.length, memory, at);
         flying.questions -= 1;

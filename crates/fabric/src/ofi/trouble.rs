@@ -1,4 +1,4 @@
-//! Peers that send what no peer of ours sends, and strangers.
+//! Peers that send what no peer of ours sends, and unknown peers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -146,7 +146,7 @@ fn assert_cut_off(done: Vec<Completion>, lane: &mut dyn Lane, rogue: &mut Rogue,
 }
 
 #[test]
-fn nonsense_ends_the_lane() {
+fn a_protocol_error_ends_the_lane() {
     let domain = open();
     let from = region(&domain);
     let (id, imm) = (0, None);
@@ -358,7 +358,7 @@ fn an_operation_is_not_waited_for_forever_while_others_go_on() {
 }
 
 #[test]
-fn strangers_are_not_heard() {
+fn unknown_peers_are_not_heard() {
     let domain = open();
     let (near, far) = (domain.half(Side::Dial).unwrap(), domain.half(Side::Accept).unwrap());
     let (to_far, to_near) = (near.offer(), far.offer());
@@ -366,10 +366,10 @@ fn strangers_are_not_heard() {
     let mut far = far.connect(&to_far, LIMIT).unwrap();
     let endpoint = Endpoint::new(&domain.shared().device, 64).unwrap();
     let at = Offer::from_bytes(&to_far).unwrap();
-    let mut stranger = Rogue::new(domain.shared(), endpoint, &at, at.token ^ 1);
+    let mut unknown_peer = Rogue::new(domain.shared(), endpoint, &at, at.token ^ 1);
     let bye = Frame::Bye { failure: Failure::Flushed, id: None };
     for bytes in [0, 100, Slots::SIZE] {
-        assert!(stranger.say(bye, bytes, &mut *near).is_empty(), "{bytes}");
+        assert!(unknown_peer.say(bye, bytes, &mut *near).is_empty(), "{bytes}");
     }
     let (from, into) = (region(&domain), region(&domain));
     from.memory().store(0, 99);
@@ -380,7 +380,7 @@ fn strangers_are_not_heard() {
         assert!(begun.elapsed() < LIMIT, "{done:?}, {sent:?}");
         near.poll(&mut done);
         far.poll(&mut sent);
-        stranger.work();
+        unknown_peer.work();
     }
     assert_eq!(done[0].outcome, Ok(Done::Received { length: 8, imm: None }));
     assert_eq!((sent[0].outcome, into.memory().load(0)), (Ok(Done::Placed), 99));

@@ -127,7 +127,7 @@ impl Session {
                 Err(fault) => {
                     self.deaf = true;
                     let why = format!("the peer sent {fault}");
-                    return Err(self.give_up(Lost::new(LostKind::Nonsense, why)));
+                    return Err(self.give_up(Lost::new(LostKind::ProtocolError, why)));
                 }
             }
             if !self.read()? {

@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Config;
 use super::connection::{Opened, Session};
-use super::initiator::{Guest, Trouble};
+use super::initiator::{Initiator, Trouble};
 use super::key::Key;
 use super::outgoing::Outgoing;
 use super::ticket::Ticket;
@@ -51,9 +51,9 @@ fn try_dial(
     deadline: Instant,
 ) -> Result<Session, Trouble> {
     let mut outgoing = Outgoing::default();
-    let guest = Guest::new(credentials, card, &mut outgoing.bytes)?;
+    let initiator = Initiator::new(credentials, card, &mut outgoing.bytes)?;
     let socket = connect(address, deadline).map_err(unreachable)?;
-    let opened = shake_hands(&socket, guest, &mut outgoing, deadline)?;
+    let opened = shake_hands(&socket, initiator, &mut outgoing, deadline)?;
     Session::new(socket, *opened, outgoing, config).map_err(unreachable)
 }
 
@@ -70,7 +70,7 @@ fn connect(address: SocketAddr, deadline: Instant) -> io::Result<TcpStream> {
 
 fn shake_hands(
     mut socket: &TcpStream,
-    mut guest: Guest,
+    mut initiator: Initiator,
     outgoing: &mut Outgoing,
     deadline: Instant,
 ) -> Result<Box<Opened>, Trouble> {
@@ -79,9 +79,9 @@ fn shake_hands(
         // Where it cannot be sent there may be a reason to be read.
         let sent = outgoing.flush(socket);
         match socket.read(&mut bytes) {
-            Ok(0) => return Err(guest.hung_up()),
+            Ok(0) => return Err(initiator.hung_up()),
             Ok(count) => {
-                if let Some(opened) = guest.take(&bytes[..count], &mut outgoing.bytes)? {
+                if let Some(opened) = initiator.take(&bytes[..count], &mut outgoing.bytes)? {
                     return Ok(opened);
                 }
             }

@@ -30,7 +30,7 @@ pub(super) enum Fault {
     /// Encrypted with another key, or changed on its way.
     Undecipherable,
     /// Not as the protocol says.
-    Nonsense(&'static str),
+    ProtocolError(&'static str),
 }
 
 impl Framing {
@@ -99,7 +99,7 @@ impl Framing {
         };
         let length = usize::from(u16::from_le_bytes(*length));
         if length <= TAG {
-            return Err(Fault::Nonsense("a record without content"));
+            return Err(Fault::ProtocolError("a record without content"));
         }
         // Nobody is heard for longer than a message of the longest kind takes, encrypted or not.
         if length > self.most + 4 + TAG {
@@ -120,13 +120,13 @@ impl Framing {
             None => {
                 let (length, content) = content
                     .split_first_chunk()
-                    .ok_or(Fault::Nonsense("a message without a length"))?;
+                    .ok_or(Fault::ProtocolError("a message without a length"))?;
                 let length = self.check(*length)?;
                 (Begun { length, message: Vec::with_capacity(length) }, content)
             }
         };
         if content.len() > begun.length - begun.message.len() {
-            return Err(Fault::Nonsense("a record beyond the end of its message"));
+            return Err(Fault::ProtocolError("a record beyond the end of its message"));
         }
         begun.message.extend(content);
         if begun.message.len() == begun.length {
@@ -163,7 +163,7 @@ impl fmt::Display for Fault {
                 write!(f, "a message of {length} bytes, where {most} are the most")
             }
             Fault::Undecipherable => f.write_str("a message that our key does not open"),
-            Fault::Nonsense(what) => f.write_str(what),
+            Fault::ProtocolError(what) => f.write_str(what),
         }
     }
 }

@@ -8,11 +8,11 @@ use super::answer::Answer;
 use super::connection::Opened;
 use super::dial::Credentials;
 use super::framing::Framing;
-use super::initiator::Guest;
+use super::initiator::Initiator;
 use super::key::Key;
 use super::noise::{FIRST, initiator};
 use super::preface::Preface;
-use super::responder::{Host, Rules, Step};
+use super::responder::{Responder, Rules, Step};
 use super::{ANONYMOUS, MAX_MESSAGE};
 
 /// The first byte says who speaks, and in how large pieces; the others are what is said.
@@ -20,7 +20,7 @@ pub(crate) fn handshake(bytes: &[u8]) {
     let Some((first, said)) = bytes.split_first() else { return };
     let pieces = || said.chunks(usize::from(first >> 2) + 1);
     match first & 3 {
-        0 => stranger(pieces()),
+        0 => unknown_peer(pieces()),
         1 => anonymous(pieces()),
         2 => key_holder(pieces()),
         _ => acceptor(pieces()),
@@ -28,7 +28,7 @@ pub(crate) fn handshake(bytes: &[u8]) {
 }
 
 /// Somebody without the key never gets in.
-fn stranger<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
+fn unknown_peer<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
     let mut talk = Talk::new(true);
     pieces.for_each(|piece| talk.say(piece));
     assert!(talk.opened.is_none(), "without the key nobody gets in");
@@ -65,9 +65,10 @@ fn key_holder<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
 fn acceptor<'b>(pieces: impl Iterator<Item = &'b [u8]> + Clone) {
     for credentials in [Credentials::None, Credentials::Key(key())] {
         let mut heard = Vec::new();
-        let mut guest = Guest::new(&credentials, b"card", &mut heard).expect("a short card");
+        let mut initiator =
+            Initiator::new(&credentials, b"card", &mut heard).expect("a short card");
         for piece in pieces.clone() {
-            let Ok(opened) = guest.take(piece, &mut heard) else { break };
+            let Ok(opened) = initiator.take(piece, &mut heard) else { break };
             assert!(
                 opened.is_none() || matches!(credentials, Credentials::None),
                 "no listener has it"
@@ -79,7 +80,7 @@ fn acceptor<'b>(pieces: impl Iterator<Item = &'b [u8]> + Clone) {
 
 /// A listener with one key, and what it said so far.
 struct Talk {
-    host: Host,
+    responder: Responder,
     heard: Vec<u8>,
     refused: bool,
     opened: Option<Box<Opened>>,
@@ -91,8 +92,8 @@ impl Talk {
         config.keyring.add(key()).expect("the only key");
         let rules = Rules::new(AcceptorConfig { require_authentication, ..config });
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-        let host = Host::new(&rules.expect("randomness"), address);
-        Talk { host, heard: Vec::new(), refused: false, opened: None }
+        let responder = Responder::new(&rules.expect("randomness"), address);
+        Talk { responder, heard: Vec::new(), refused: false, opened: None }
     }
 
     fn say(&mut self, bytes: &[u8]) {
@@ -104,7 +105,7 @@ impl Talk {
             return;
         }
         let before = self.heard.len();
-        match self.host.take(bytes, Instant::now(), &mut self.heard) {
+        match self.responder.take(bytes, Instant::now(), &mut self.heard) {
             Step::More => assert!(!self.refused || self.heard.len() == before, "it was said"),
             Step::Open(opened) => self.opened = Some(opened),
             Step::Refused(_) => {

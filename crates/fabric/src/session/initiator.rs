@@ -16,7 +16,7 @@ use super::{ANONYMOUS, MAX_MESSAGE};
 use crate::error::Kind;
 
 /// One handshake.
-pub(super) struct Guest {
+pub(super) struct Initiator {
     card: Vec<u8>,
     identity: String,
     stage: Stage,
@@ -36,7 +36,7 @@ pub(super) struct Trouble {
     pub(super) fix: &'static str,
 }
 
-impl Guest {
+impl Initiator {
     /// Begins, and appends what the listener shall hear first.
     pub(super) fn new(
         credentials: &Credentials,
@@ -56,7 +56,7 @@ impl Guest {
             Credentials::Ticket(ticket) => (TICKET, Some(greet(ticket.id, &ticket.secret, out)?)),
         };
         let stage = Stage::Answer { noise, said: Vec::new() };
-        Ok(Guest { card: card.to_vec(), identity: identity.to_owned(), stage })
+        Ok(Initiator { card: card.to_vec(), identity: identity.to_owned(), stage })
     }
 
     /// Takes bytes of the listener, and appends what it shall hear.
@@ -108,7 +108,7 @@ impl Guest {
         let card = match message.split_first() {
             Some((0, card)) => card.to_vec(),
             Some((code, rest)) => return Err(Trouble::refused_card(*code, rest)),
-            None => return Err(Fault::Nonsense("an empty answer to our card").into()),
+            None => return Err(Fault::ProtocolError("an empty answer to our card").into()),
         };
         let Stage::Card(framing) = std::mem::replace(&mut self.stage, Stage::Over) else {
             return Ok(None);

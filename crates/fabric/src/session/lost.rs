@@ -18,7 +18,7 @@ pub enum LostKind {
     /// The peer's host was silent for too long.
     TimedOut,
     /// The peer sent what is no message, or somebody changed it on its way.
-    Nonsense,
+    ProtocolError,
     /// The peer does not read what we send, or a message is too long to be sent.
     Full,
 }

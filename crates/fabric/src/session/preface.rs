@@ -43,7 +43,7 @@ pub(super) enum Preface {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BadPreface {
     Oversized,
-    Nonsense,
+    ProtocolError,
 }
 
 impl Preface {
@@ -71,7 +71,7 @@ impl Preface {
             (PLAIN, 0) if key == KeyId::default() => Ok(Preface::Plain),
             (NOISE, FIRST) => Ok(Preface::Noise { key }),
             (PLAIN, 1..) | (NOISE, FIRST..) => Err(BadPreface::Oversized),
-            _ => Err(BadPreface::Nonsense),
+            _ => Err(BadPreface::ProtocolError),
         }
     }
 
@@ -122,11 +122,11 @@ mod tests {
             bytes[at] = to;
             Preface::parse(&bytes).unwrap_err()
         };
-        assert_eq!(changed(noise, 6, 2), BadPreface::Nonsense);
-        assert_eq!(changed(noise, 23, 47), BadPreface::Nonsense);
+        assert_eq!(changed(noise, 6, 2), BadPreface::ProtocolError);
+        assert_eq!(changed(noise, 23, 47), BadPreface::ProtocolError);
         assert_eq!(changed(noise, 23, 49), BadPreface::Oversized);
         assert_eq!(changed(noise, 24, 255), BadPreface::Oversized);
-        assert_eq!(changed(Preface::Plain, 7, 1), BadPreface::Nonsense);
+        assert_eq!(changed(Preface::Plain, 7, 1), BadPreface::ProtocolError);
         assert_eq!(changed(Preface::Plain, 23, 1), BadPreface::Oversized);
     }
 }

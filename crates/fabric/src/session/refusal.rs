@@ -15,7 +15,7 @@ pub enum Reason {
     /// A field or a card is longer than allowed.
     Oversized,
     /// It does not keep to the protocol.
-    Nonsense,
+    ProtocolError,
     /// As many sessions as allowed are alive.
     TooManySessions,
     /// The judge refused its card.
@@ -40,7 +40,7 @@ impl Reason {
         Reason::WrongKey,
         Reason::Replayed,
         Reason::Oversized,
-        Reason::Nonsense,
+        Reason::ProtocolError,
         Reason::TooManySessions,
         Reason::Refused,
         Reason::Slow,
@@ -58,7 +58,7 @@ impl Reason {
             Reason::WrongKey => "wrong_key",
             Reason::Replayed => "replayed",
             Reason::Oversized => "oversized",
-            Reason::Nonsense => "nonsense",
+            Reason::ProtocolError => "protocol_error",
             Reason::TooManySessions => "too_many_sessions",
             Reason::Refused => "refused",
             Reason::Slow => "slow",

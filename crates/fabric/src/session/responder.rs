@@ -27,7 +27,7 @@ pub(super) struct Rules {
 }
 
 /// One handshake.
-pub(super) struct Host {
+pub(super) struct Responder {
     rules: Arc<Rules>,
     address: SocketAddr,
     stage: Stage,
@@ -72,9 +72,9 @@ impl Rules {
     }
 }
 
-impl Host {
+impl Responder {
     pub(super) fn new(rules: &Arc<Rules>, address: SocketAddr) -> Self {
-        Host { rules: Arc::clone(rules), address, stage: Stage::Preface(Vec::new()) }
+        Responder { rules: Arc::clone(rules), address, stage: Stage::Preface(Vec::new()) }
     }
 
     /// Takes bytes of the caller, and appends what it shall hear. A refusal is part of that.
@@ -203,7 +203,7 @@ impl Host {
 fn choose(theirs: Versions) -> Result<u8, No> {
     let ours = Versions::OURS;
     if theirs.lowest > theirs.highest {
-        return Err(No::new(Reason::Nonsense, "the lowest version is above the highest"));
+        return Err(No::new(Reason::ProtocolError, "the lowest version is above the highest"));
     }
     ours.common(theirs).ok_or_else(|| {
         let text = format!("this peer speaks versions {ours}, you {theirs}: update the older one");
@@ -234,7 +234,7 @@ impl No {
 
     /// The system gives no random numbers, which is all that can fail there.
     fn broken() -> Self {
-        No::new(Reason::Nonsense, "the handshake could not be made")
+        No::new(Reason::ProtocolError, "the handshake could not be made")
     }
 
     /// The refusal of a card: why, the judge's word, and a text.
@@ -251,7 +251,9 @@ impl From<Fault> for No {
         match fault {
             Fault::Oversized { .. } => No::new(Reason::Oversized, format!("the card is {fault}")),
             Fault::Undecipherable => No::wrong_key(),
-            Fault::Nonsense(_) => No::new(Reason::Nonsense, format!("the card is {fault}")),
+            Fault::ProtocolError(_) => {
+                No::new(Reason::ProtocolError, format!("the card is {fault}"))
+            }
         }
     }
 }
@@ -262,7 +264,9 @@ impl From<BadPreface> for No {
             BadPreface::Oversized => {
                 No::new(Reason::Oversized, "the preface is longer than version 1 allows")
             }
-            BadPreface::Nonsense => No::new(Reason::Nonsense, "the preface is none of version 1"),
+            BadPreface::ProtocolError => {
+                No::new(Reason::ProtocolError, "the preface is none of version 1")
+            }
         }
     }
 }

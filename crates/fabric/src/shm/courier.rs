@@ -25,7 +25,7 @@ pub(super) struct Courier {
     /// The peer has hung up.
     pub(super) gone: bool,
     /// The peer sent what no peer of ours sends.
-    pub(super) nonsense: bool,
+    pub(super) protocol_error: bool,
 }
 
 /// A region as its owner granted it.
@@ -38,7 +38,7 @@ pub(super) struct Granted {
 
 impl Courier {
     pub(super) fn new(socket: OwnedFd) -> Self {
-        Courier { socket, waiting: HashMap::new(), gone: false, nonsense: false }
+        Courier { socket, waiting: HashMap::new(), gone: false, protocol_error: false }
     }
 
     pub(super) fn send(
@@ -69,7 +69,7 @@ impl Courier {
     /// Takes in what has come, without blocking.
     pub(super) fn collect(&mut self, board: &PeerBoard) {
         for _ in 0..MAX_AT_ONCE {
-            if self.gone || self.nonsense {
+            if self.gone || self.protocol_error {
                 return;
             }
             let mut message = [0; MESSAGE + 1];
@@ -81,7 +81,7 @@ impl Courier {
                     if message[..count] == RING && files.is_empty() => {}
                 Ok(Received { count, files, .. }) => match parse(&message[..count], files) {
                     Some((key, granted)) => self.keep(key, granted, board),
-                    None => self.nonsense = true,
+                    None => self.protocol_error = true,
                 },
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -135,7 +135,7 @@ impl ShmHalf {
         }
     }
 
-    /// Strangers may call too, and say nothing: they cost a place among the callers, never the lane.
+    /// Unknown peers may call too, and say nothing: they cost a place among the callers, never the lane.
     fn accept(
         &self,
         listener: &OwnedFd,

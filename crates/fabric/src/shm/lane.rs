@@ -140,8 +140,8 @@ impl ShmLane {
     fn look_after_peer(&mut self) {
         self.polls = 0;
         self.connection.courier.collect(&self.connection.peer);
-        if self.connection.courier.nonsense {
-            self.engine.close(Failure::Nonsense);
+        if self.connection.courier.protocol_error {
+            self.engine.close(Failure::ProtocolError);
         }
         let ended = self.connection.process.as_ref().is_some_and(|process| process.has_ended());
         if self.connection.courier.gone || ended {

@@ -74,7 +74,7 @@ impl Ring {
             self.peer_head = self.peer.head();
             used = self.tail.wrapping_sub(self.peer_head);
         }
-        let free = (RING as u64).checked_sub(used).ok_or_else(nonsense)?;
+        let free = (RING as u64).checked_sub(used).ok_or_else(protocol_error)?;
         Ok((free as usize).saturating_sub(2 * LINE).min(LONGEST))
     }
 
@@ -87,7 +87,7 @@ impl Ring {
         }
         let (number, length) = ((mark >> 32) as u32, mark as u32 as usize);
         if number != number_of(self.read) || length == 0 || length > LONGEST {
-            return Err(nonsense());
+            return Err(protocol_error());
         }
         self.read = self.read.wrapping_add(1);
         self.left = length;
@@ -104,7 +104,7 @@ fn number_of(count: u32) -> u32 {
 
 /// The peer's marks cannot be true.
 #[cold]
-fn nonsense() -> io::Error {
+fn protocol_error() -> io::Error {
     io::ErrorKind::InvalidData.into()
 }
 

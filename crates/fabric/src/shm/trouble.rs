@@ -128,7 +128,7 @@ fn a_lie_on_the_board_ends_the_lane() {
     head.store(1 << 40, Ordering::SeqCst);
     a.post(&mut VecDeque::from([Op::send(2, source.slice(..))]));
     assert_eq!(crate::wait(&mut *a, &mut done, LIMIT), 1);
-    assert_eq!(a.stats().ended(), Some(Failure::Nonsense));
+    assert_eq!(a.stats().ended(), Some(Failure::ProtocolError));
 }
 
 /// More grants than would be polite, all of them alive, before the first is imported.
@@ -257,19 +257,19 @@ fn only_what_a_mapping_can_say_is_mapped() {
 }
 
 #[test]
-fn a_crowd_of_strangers_neither_keeps_the_peer_out_nor_holds_it_up() {
+fn a_crowd_of_unknown_peers_neither_keeps_the_peer_out_nor_holds_it_up() {
     let fabric = Shm::default();
     let (dial, accept) = (fabric.half(Side::Dial).unwrap(), fabric.half(Side::Accept).unwrap());
     let offer = Offer::from_bytes(&accept.offer()).unwrap();
     let name = format!("wirelane-{:032x}", offer.name);
     let name = SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap();
-    let mut strangers = Vec::new();
+    let mut unknown_peers = Vec::new();
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     while let Ok(socket) = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None) {
         if connect(&socket, &name).is_err() {
             break;
         }
-        strangers.push(socket);
+        unknown_peers.push(socket);
     }
     let late = fabric.half(Side::Dial).unwrap();
     let to_late = accept.offer();

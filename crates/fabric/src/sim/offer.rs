@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_offer_comes_back_as_it_was_and_nonsense_is_refused() {
+    fn an_offer_comes_back_as_it_was_and_invalid_bytes_are_refused() {
         let offer = Offer { world: u64::MAX - 3, end: 77 };
         let bytes = offer.to_bytes();
         assert_eq!(Offer::from_bytes(&bytes), Ok(offer));

@@ -1,4 +1,4 @@
-//! The accepting end: lets in who proves to be the peer. Strangers may call too, and say nothing: they cost
+//! The accepting end: lets in who proves to be the peer. Unknown peers may call too, and say nothing: they cost
 //! a place among the callers, never the lane.
 
 use std::io::ErrorKind;
@@ -44,7 +44,7 @@ impl Entrance {
             for at in (0..callers.len()).rev() {
                 match callers[at].hear(terms) {
                     Heard::Nothing => {}
-                    Heard::Stranger => drop(callers.remove(at)),
+                    Heard::UnknownPeer => drop(callers.remove(at)),
                     Heard::Peer(stream) => {
                         let caller = callers.remove(at);
                         let free = &mut streams[usize::from(stream)];

@@ -31,7 +31,7 @@ enum Stage {
 /// What came of listening.
 pub(super) enum Heard {
     Nothing,
-    Stranger,
+    UnknownPeer,
     /// The peer, with this stream.
     Peer(u8),
 }
@@ -61,11 +61,11 @@ impl Caller {
             };
             while self.count < wanted {
                 match self.socket.read(&mut self.said[self.count..wanted]) {
-                    Ok(0) => return Heard::Stranger,
+                    Ok(0) => return Heard::UnknownPeer,
                     Ok(count) => self.count += count,
                     Err(error) if error.kind() == ErrorKind::WouldBlock => return Heard::Nothing,
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    Err(_) => return Heard::Stranger,
+                    Err(_) => return Heard::UnknownPeer,
                 }
             }
             self.count = 0;
@@ -82,22 +82,22 @@ impl Caller {
         match &mut self.stage {
             Stage::Hello => match (0..terms.streams).find(|at| terms.hello(*at) == said) {
                 Some(stream) => self.stage = Stage::Proof(stream),
-                None => return Heard::Stranger,
+                None => return Heard::UnknownPeer,
             },
             Stage::Proof(stream) if terms.encrypted => {
                 let stream = *stream;
                 match self.answer(stream, terms) {
                     Ok(noise) => self.stage = Stage::Confirmation(stream, Box::new(noise)),
-                    Err(_) => return Heard::Stranger,
+                    Err(_) => return Heard::UnknownPeer,
                 }
             }
             Stage::Proof(stream) if terms.accept_token.to_le_bytes() == said => {
                 return Heard::Peer(*stream);
             }
-            Stage::Proof(_) => return Heard::Stranger,
+            Stage::Proof(_) => return Heard::UnknownPeer,
             Stage::Confirmation(stream, noise) => {
                 let confirmed = noise::is_confirmed(noise, said);
-                return if confirmed { Heard::Peer(*stream) } else { Heard::Stranger };
+                return if confirmed { Heard::Peer(*stream) } else { Heard::UnknownPeer };
             }
         }
         Heard::Nothing

@@ -42,7 +42,7 @@ fn meet_plain(
     socket.write_all(&said)?;
     let answer = read(&mut socket, deadline)?;
     if u128::from_le_bytes(answer) != terms.dial_token {
-        return Err(noise::stranger());
+        return Err(noise::unknown_peer());
     }
     Ok(Met { socket, noise: None })
 }

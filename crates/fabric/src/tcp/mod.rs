@@ -9,10 +9,10 @@ mod callers;
 mod dial;
 mod half;
 mod hello;
+#[cfg(test)]
+mod invalid;
 mod lane;
 mod noise;
-#[cfg(test)]
-mod nonsense;
 mod offer;
 mod sealed;
 #[cfg(test)]

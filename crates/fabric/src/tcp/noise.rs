@@ -25,7 +25,7 @@ pub(super) fn say(noise: &mut HandshakeState) -> io::Result<[u8; MESSAGE]> {
 
 /// The peer's message. One who does not know the tokens cannot have said it.
 pub(super) fn hear(noise: &mut HandshakeState, message: &[u8]) -> io::Result<()> {
-    noise.read_message(message, &mut []).map(drop).map_err(|_| stranger())
+    noise.read_message(message, &mut []).map(drop).map_err(|_| unknown_peer())
 }
 
 /// Says that we are here, and not only our message.
@@ -42,7 +42,7 @@ pub(super) fn is_confirmed(noise: &mut TransportState, record: &[u8]) -> bool {
         && noise.read_message(&record[LENGTH..], &mut []).is_ok()
 }
 
-pub(super) fn stranger() -> io::Error {
+pub(super) fn unknown_peer() -> io::Error {
     io::Error::other("somebody else answers there")
 }
 

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_bytes_are_refused() {
         for good in ways().map(|way| offer(way).to_bytes()) {
             for bad in [&good[..good.len() - 1], &[&good[..], &[1]].concat()] {
                 Offer::from_bytes(bad).expect_err("too short or too long");

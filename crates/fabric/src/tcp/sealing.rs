@@ -131,7 +131,7 @@ fn a_forged_record_ends_the_lane_and_not_a_byte_of_it_gets_anywhere() {
     let window = a.import(&b.grant(&shared).unwrap()).unwrap();
     post(&mut *a, [Op::write(1, region(64, 7).slice(..), window.at(0))]);
     let [done, _] = until_dead(&mut *a, &mut *b);
-    assert_eq!(b.stats().ended(), Some(Failure::Nonsense));
+    assert_eq!(b.stats().ended(), Some(Failure::ProtocolError));
     assert_eq!(shared.slice(..).to_vec(), [0; 64]);
     assert_eq!(done[0].outcome, Err(Failure::PeerGone));
 
@@ -147,7 +147,7 @@ fn a_forged_record_ends_the_lane_and_not_a_byte_of_it_gets_anywhere() {
     let window = a.import(&b.grant(&shared).unwrap()).unwrap();
     post(&mut *a, [Op::write(1, region(1 << 20, 7).slice(..), window.at(0))]);
     until_dead(&mut *a, &mut *b);
-    assert_eq!(b.stats().ended(), Some(Failure::Nonsense));
+    assert_eq!(b.stats().ended(), Some(Failure::ProtocolError));
     let written = shared.slice(..).to_vec();
     let genuine = RECORD - 64;
     assert!(written[..genuine].iter().all(|byte| *byte == 7));
@@ -170,7 +170,7 @@ fn records_are_taken_once_and_none_is_missed() {
             wait(&mut *a, &mut done, Duration::from_millis(50));
         }
         let [_, done] = until_dead(&mut *a, &mut *b);
-        assert_eq!(b.stats().ended(), Some(Failure::Nonsense));
+        assert_eq!(b.stats().ended(), Some(Failure::ProtocolError));
         assert_eq!(done.iter().filter(|done| done.outcome.is_ok()).count(), whole);
         assert_eq!(done.len(), 3, "every receive comes back");
     }
@@ -216,7 +216,7 @@ fn both_ends_must_want_it() {
     }
 }
 
-// Strangers.
+// Unknown peers.
 
 /// What somebody says who knows whom to call, and these tokens.
 fn greeting(dial: &Offer, accept: &Offer) -> Vec<u8> {
@@ -226,29 +226,32 @@ fn greeting(dial: &Offer, accept: &Offer) -> Vec<u8> {
 }
 
 #[test]
-fn strangers_without_the_tokens_are_told_nothing_and_the_peer_gets_in() {
+fn unknown_peers_without_the_tokens_are_told_nothing_and_the_peer_gets_in() {
     let (dial, accept) = halves(&encrypted());
     let [ours, peers] =
         [dial.offer(), accept.offer()].map(|offer| Offer::from_bytes(&offer).unwrap());
     let to = address(&accept.offer());
-    let stranger = |says: &[u8]| {
+    let unknown_peer = |says: &[u8]| {
         let mut socket = TcpStream::connect(to).unwrap();
         socket.write_all(says).unwrap();
         socket
     };
     let half = Offer { token: ours.token ^ 1, ..ours.clone() };
     let other = Offer { token: peers.token ^ 1, ..peers.clone() };
-    let strangers = [
-        stranger(&greeting(&half, &peers)),
-        stranger(&greeting(&ours, &other)),
-        stranger(&[&greeting(&ours, &peers)[..HELLO], &[7; MESSAGE]].concat()),
+    let unknown_peers = [
+        unknown_peer(&greeting(&half, &peers)),
+        unknown_peer(&greeting(&ours, &other)),
+        unknown_peer(&[&greeting(&ours, &peers)[..HELLO], &[7; MESSAGE]].concat()),
         // As if the lane were not encrypted: the tokens alone are of no use.
-        stranger(&[&greeting(&ours, &peers)[..HELLO], &peers.token.to_le_bytes()].concat()),
+        unknown_peer(&[&greeting(&ours, &peers)[..HELLO], &peers.token.to_le_bytes()].concat()),
     ];
     let to_dial = accept.offer();
     let lanes = connect(dial, accept, &to_dial);
-    for mut stranger in strangers {
-        assert!(!matches!(stranger.read(&mut [0; 64]), Ok(1..)), "a stranger is told nothing");
+    for mut unknown_peer in unknown_peers {
+        assert!(
+            !matches!(unknown_peer.read(&mut [0; 64]), Ok(1..)),
+            "a unknown peer is told nothing"
+        );
     }
     drop(lanes);
 }
@@ -322,7 +325,7 @@ fn a_peer_that_knows_the_keys_can_lie_too() {
         let says = lie(&mut liar.1);
         liar.0.write_all(&says).unwrap();
         wait(&mut honest, &mut Vec::new(), Duration::from_millis(200));
-        assert_eq!(honest.stats().ended(), Some(Failure::Nonsense), "{says:?}");
+        assert_eq!(honest.stats().ended(), Some(Failure::ProtocolError), "{says:?}");
     }
 }
 

@@ -105,7 +105,7 @@ fn nothing_is_sent_from_memory_that_came_back() {
 
 /// The peer came first, then eighty who say nothing.
 #[test]
-fn a_crowd_of_strangers_does_not_keep_the_peer_out() {
+fn a_crowd_of_unknown_peers_does_not_keep_the_peer_out() {
     let fabric = Tcp::default();
     let (accept, dial) = (fabric.half(Side::Accept).unwrap(), fabric.half(Side::Dial).unwrap());
     let (to_dial, to_accept) = (accept.offer(), dial.offer());
@@ -113,10 +113,10 @@ fn a_crowd_of_strangers_does_not_keep_the_peer_out() {
     std::thread::scope(|scope| {
         let dialled = scope.spawn(move || dial.connect(&to_dial, LIMIT).map(drop));
         std::thread::sleep(Duration::from_millis(200));
-        let strangers: Vec<_> = (0..80).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let unknown_peers: Vec<_> = (0..80).map(|_| TcpStream::connect(address).unwrap()).collect();
         accept.connect(&to_accept, LIMIT).map(drop).unwrap();
         dialled.join().unwrap().unwrap();
-        drop(strangers);
+        drop(unknown_peers);
     });
 }
 

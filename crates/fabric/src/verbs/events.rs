@@ -36,7 +36,7 @@ pub struct Incidents {
     /// Anything else.
     pub other: u64,
     /// Datagrams that came from somebody else than the lane's peer, and were dropped.
-    pub strangers: u64,
+    pub unknown_peers: u64,
 }
 
 /// The events of one open device.
@@ -59,11 +59,11 @@ enum Incident {
     DeviceFatal,
     QpFatal,
     Other,
-    Stranger,
+    UnknownPeer,
 }
 
 impl Incident {
-    const COUNT: usize = Incident::Stranger as usize + 1;
+    const COUNT: usize = Incident::UnknownPeer as usize + 1;
 }
 
 impl Events {
@@ -98,7 +98,7 @@ impl Events {
             device_fatal: count(Incident::DeviceFatal),
             qp_fatal: count(Incident::QpFatal),
             other: count(Incident::Other),
-            strangers: count(Incident::Stranger),
+            unknown_peers: count(Incident::UnknownPeer),
         }
     }
 
@@ -120,8 +120,8 @@ impl Events {
         Ok(alarm)
     }
 
-    pub(super) fn count_stranger(&self) {
-        self.count(Incident::Stranger);
+    pub(super) fn count_unknown_peer(&self) {
+        self.count(Incident::UnknownPeer);
     }
 
     /// Reads what has come. Never blocks.

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_is_found_with_its_prefix_and_strangers_are_not() {
+    fn loopback_is_found_with_its_prefix_and_unknown_peers_are_not() {
         assert_eq!(prefix_length(IpAddr::V4(Ipv4Addr::LOCALHOST)), Some(8));
         assert_eq!(prefix_length("192.0.2.77".parse().unwrap()), None);
         assert_eq!(ones("255.255.255.254".parse().unwrap()), Some(31));

@@ -214,7 +214,7 @@ impl VerbsLane {
         let mut length = wc.byte_len as usize;
         if let Some(datagram) = &self.datagram {
             if verdict.is_ok() && !datagram.sent(wc) {
-                self.rail.events.count_stranger();
+                self.rail.events.count_unknown_peer();
                 return self.receives.again(number);
             }
             length = length.saturating_sub(HEADER as usize);
@@ -334,7 +334,7 @@ impl Lane for VerbsLane {
             // One who only polls must hear of the device's death too.
             self.rail.events.read();
         }
-        // Completions made room for the rest of a long operation, and strangers used up receives.
+        // Completions made room for the rest of a long operation, and unknown peers used up receives.
         self.sends.go_on(self.datagram.as_ref());
         self.ring();
         if self.alarm.rung() {

@@ -14,7 +14,7 @@ pub(super) fn verdict(status: u32) -> Result<(), Failure> {
         IBV_WC_REM_ACCESS_ERR | IBV_WC_REM_OP_ERR => Failure::Access,
         IBV_WC_RETRY_EXC_ERR | IBV_WC_RESP_TIMEOUT_ERR | IBV_WC_REM_ABORT_ERR => Failure::PeerGone,
         IBV_WC_RNR_RETRY_EXC_ERR => Failure::NotReady,
-        IBV_WC_BAD_RESP_ERR => Failure::Nonsense,
+        IBV_WC_BAD_RESP_ERR => Failure::ProtocolError,
         // Our memory, our queue pair, our device.
         _ => Failure::Local,
     })

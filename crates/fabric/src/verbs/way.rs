@@ -223,7 +223,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_bytes_are_refused() {
         let good = way("mlx5_0", "10.77.0.1", 24).to_bytes();
         Way::from_bytes(&[]).expect_err("empty");
         for length in 0..good.len() {

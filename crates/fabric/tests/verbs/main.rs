@@ -171,11 +171,11 @@ fn a_full_queue_makes_callers_wait_and_loses_nothing() {
 fn what_is_not_the_lanes_own_is_refused_and_the_lane_goes_on() {
     let mut pair = Pair::new(Config::default());
     let mut other = Pair::new(Config::default());
-    let stranger = region(&other.near.domain);
+    let unknown_peer = region(&other.near.domain);
     let Pair { near, .. } = &mut pair;
     near.post([
         Op::write(1, near.region.slice(0..8), other.near.window.at(0)),
-        Op::write(2, stranger.slice(0..8), near.window.at(0)),
+        Op::write(2, unknown_peer.slice(0..8), near.window.at(0)),
         Op::send(3, Pieces::Many(vec![near.region.slice(0..1); 17])),
         Op::receive(4, Pieces::Many(vec![near.region.slice(0..1); 17])),
         Op::write(5, near.region.slice(0..8), near.window.at(0)),
@@ -188,7 +188,7 @@ fn what_is_not_the_lanes_own_is_refused_and_the_lane_goes_on() {
     assert_eq!(outcomes[4], placed(5));
     assert_eq!(pair.near.lane.stats().failures(Failure::Unsupported), 4);
     other.run(0, 0);
-    assert_eq!(pair.near.lane.grant(&stranger).unwrap_err().kind(), Kind::Misuse);
+    assert_eq!(pair.near.lane.grant(&unknown_peer).unwrap_err().kind(), Kind::Misuse);
     let mut bytes = pair.near.lane.grant(&pair.near.region).unwrap().to_bytes();
     bytes[1] = 3;
     let of_tcp = RemoteRegion::from_bytes(&bytes).unwrap();
@@ -273,21 +273,21 @@ fn datagrams_arrive_without_their_header() {
 }
 
 #[test]
-fn a_strangers_datagram_is_dropped_and_its_receive_waits_on() {
+fn a_unknown_peers_datagram_is_dropped_and_its_receive_waits_on() {
     let (near, far) = (open("rxe0", &datagrams()), open("rxe1", &datagrams()));
     let (ours, theirs) = (near.half(Side::Dial).unwrap(), far.half(Side::Accept).unwrap());
     let strange = near.half(Side::Dial).unwrap();
     let their_offer = theirs.offer();
     let mut receiver = theirs.connect(&ours.offer(), LIMIT).unwrap();
     let mut sender = ours.connect(&their_offer, LIMIT).unwrap();
-    let mut stranger = strange.connect(&their_offer, LIMIT).unwrap();
+    let mut unknown_peer = strange.connect(&their_offer, LIMIT).unwrap();
     let (from, into) = (region(&near), region(&far));
     from.memory().write(0, b"strangefriend!");
     receiver.post(&mut VecDeque::from([Op::receive(1, into.slice(0..100))]));
     let mut done = Vec::new();
-    stranger.post(&mut VecDeque::from([Op::send(1, from.slice(0..7))]));
+    unknown_peer.post(&mut VecDeque::from([Op::send(1, from.slice(0..7))]));
     let begun = std::time::Instant::now();
-    while far.incidents().strangers == 0 {
+    while far.incidents().unknown_peers == 0 {
         assert_eq!(receiver.poll(&mut done), 0);
         assert!(begun.elapsed() < LIMIT);
     }
@@ -298,7 +298,7 @@ fn a_strangers_datagram_is_dropped_and_its_receive_waits_on() {
     }
     assert_eq!(done[0].outcome, Ok(Done::Received { length: 7, imm: None }));
     assert_eq!(into.slice(0..7).to_vec(), b"friend!");
-    assert_eq!(far.incidents().strangers, 1);
+    assert_eq!(far.incidents().unknown_peers, 1);
 }
 
 #[test]
@@ -351,7 +351,7 @@ fn ends_that_do_not_match_are_told_so() {
     assert_eq!(error.kind(), Kind::Unsupported);
     assert!(error.to_string().contains("the peer's queue pair is Ud, ours Rc"), "{error}");
     let half = reliable.half(Side::Dial).unwrap();
-    let error = half.connect(b"nonsense", LIMIT).err().expect("it is");
+    let error = half.connect(b"no offer", LIMIT).err().expect("it is");
     assert_eq!(error.kind(), Kind::Misuse);
 }
 

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn protocol_error_is_refused() {
+    fn invalid_bytes_are_refused() {
         let good = Answer::new(Status::Ok).to_bytes();
         for (at, value) in [(0, 21), (1, 16), (2, 1), (3, 1)] {
             let mut bad = good;

@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_none() {
+    fn invalid_text_is_none() {
         for text in
             ["", "=off", "10.1.2.3", "10.1.2.3=on", "10.1.2.3/33=off", "host=off", "::1/129=off"]
         {

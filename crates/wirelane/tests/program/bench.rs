@@ -263,8 +263,8 @@ fn tokens_are_asked_for_and_shown() {
     let text = good(&[&mesh[..], &["--token-file", &known]].concat());
     let matrix = report::Document::parse(&text).expect("a document").matrix.expect("a matrix");
     assert!(matrix.failed.is_empty() && matrix.gbps[0][1].is_some(), "{matrix:?}");
-    let strangers = Bench::start(&["--token-file", &other]);
-    let hosts = format!("{},{}", server.address, strangers.address);
+    let unknown_callers = Bench::start(&["--token-file", &other]);
+    let hosts = format!("{},{}", server.address, unknown_callers.address);
     let mesh = ["bench", "mesh", "--hosts", &hosts, "--time", "0.05", "--transport", "tcp"];
     let output = run(&[&mesh[..], &["--token-file", &known]].concat());
     assert_eq!(output.status.code(), Some(3), "{}", stdout(&output));

@@ -496,7 +496,7 @@ mod serve {
     }
 
     #[test]
-    fn callers_that_say_nothing_or_protocol_error_stop_nobody() {
+    fn callers_that_send_nothing_or_invalid_data_stop_nobody() {
         let server = Server::start(&[]);
         let silent: Vec<TcpStream> =
             (0..50).map(|_| TcpStream::connect(&server.address).expect("connects")).collect();

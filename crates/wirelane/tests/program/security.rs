@@ -157,9 +157,9 @@ fn each_holder_does_what_its_line_says_and_no_more() {
 fn a_wrong_token_is_refused_and_counted_and_others_go_on() {
     let tokens = team();
     let server = tokens.serve(&[]);
-    let strangers = Tokens::new(&[&["root"]]);
+    let unknown_callers = Tokens::new(&[&["root"]]);
     let words = ["put", "a", "b"];
-    refused(&strangers.kv(&server, "root", &words), &["(wrong_key)"]);
+    refused(&unknown_callers.kv(&server, "root", &words), &["(wrong_key)"]);
     done(&tokens.kv(&server, "root", &words));
     runtime().block_on(async {
         let mut client = client(&server).await;
@@ -169,7 +169,7 @@ fn a_wrong_token_is_refused_and_counted_and_others_go_on() {
             get.metadata_mut().insert("authorization", header);
             client.get(get).await.map(|got| got.into_inner().value)
         };
-        let wrong = show(strangers.token("root")).await.expect_err("it is not known");
+        let wrong = show(unknown_callers.token("root")).await.expect_err("it is not known");
         assert_eq!(wrong.code(), Code::Unauthenticated);
         assert_eq!(show(tokens.token("reader")).await.expect("it may read"), "b");
         let scope = show(tokens.token("team")).await.expect_err("another key");

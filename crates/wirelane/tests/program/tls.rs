@@ -113,14 +113,17 @@ fn an_expired_certificate_is_refused_and_counted_and_others_go_on() {
 }
 
 #[test]
-fn a_stranger_is_trusted_by_neither_end() {
+fn a_unknown_caller_is_trusted_by_neither_end() {
     let site = Site::new();
     let server = site.serve(&[]);
-    let stranger = Authority::new(site.folder.path(), "stranger");
-    stranger.sign("node2", &Good::Now);
+    let unknown_caller = Authority::new(site.folder.path(), "unknown caller");
+    unknown_caller.sign("node2", &Good::Now);
     let signed = ["it does not trust who signed our certificate"];
     refused(&site.kv(&server, "ca", "node2", &["ls"]), &signed);
-    refused(&site.kv(&server, "stranger", "node2", &["ls"]), &["its certificate is not good"]);
+    refused(
+        &site.kv(&server, "unknown caller", "node2", &["ls"]),
+        &["its certificate is not good"],
+    );
     drop(server);
     site.authority.sign("server", &Good::LongAgo);
     site.authority.sign("node1", &Good::Now);

@@ -183,9 +183,9 @@ fn tls_is_spoken_and_a_new_certificate_is_shown_without_a_restart() {
 #[test]
 fn each_kind_of_client_authentication_lets_in_whom_it_says() {
     let site = Site::new(TLS);
-    let stranger = Authority::new(site.folder.path(), "stranger");
+    let unknown_caller = Authority::new(site.folder.path(), "unknown caller");
     let [signed, signed_key] = site.authority.sign("node1", &Good::Now);
-    let [strange, strange_key] = stranger.sign("node2", &Good::Now);
+    let [strange, strange_key] = unknown_caller.sign("node2", &Good::Now);
     let callers: [&[&str]; 3] = [
         &[],
         &["--cert", &signed, "--key", &signed_key],

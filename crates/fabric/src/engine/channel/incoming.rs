@@ -42,8 +42,10 @@ impl<S: Stream> Channel<S> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Ok(got) if got > 0 => got,
                 ended => {
-                    let nonsense = ended.is_err_and(|error| error.kind() == ErrorKind::InvalidData);
-                    let why = if nonsense { Failure::Nonsense } else { Failure::PeerGone };
+                    let protocol_error =
+                        ended.is_err_and(|error| error.kind() == ErrorKind::InvalidData);
+                    let why =
+                        if protocol_error { Failure::ProtocolError } else { Failure::PeerGone };
                     self.lost = Some(why);
                     return self.stop(core);
                 }
@@ -123,7 +125,7 @@ impl<S: Stream> Channel<S> {
             let (header, length) = match Header::decode(&self.stage[start..end]) {
                 Decoded::Header(header, length) => (header, length),
                 Decoded::Short => return Ok(()),
-                Decoded::Nonsense => return Err(Failure::Nonsense),
+                Decoded::ProtocolError => return Err(Failure::ProtocolError),
             };
             self.ahead.0 += length;
             self.begin(header, core)?;
@@ -137,7 +139,7 @@ impl<S: Stream> Channel<S> {
     fn begin(&mut self, header: Header, core: &mut Core) -> Result<(), Failure> {
         self.acknowledge(header.ack, core)?;
         core.peer_posted(header.credit)?;
-        let length = usize::try_from(header.length).map_err(|_| Failure::Nonsense)?;
+        let length = usize::try_from(header.length).map_err(|_| Failure::ProtocolError)?;
         let sink = match header.kind {
             Kind::Write => {
                 let wanted = Rights { write: true, ..Rights::NONE };
@@ -159,13 +161,13 @@ impl<S: Stream> Channel<S> {
                     && is_read(core, header.number)
                     && core.flights.take_asked(header.number);
                 if !right {
-                    return Err(Failure::Nonsense);
+                    return Err(Failure::ProtocolError);
                 }
                 Sink::Flight(header.number)
             }
             Kind::Imm => {
                 if !(S::NUMBERS_ALONE && header.flag) {
-                    return Err(Failure::Nonsense);
+                    return Err(Failure::ProtocolError);
                 }
                 self.executed = self.executed.wrapping_add(1);
                 let receive = core.take_receive()?;
@@ -211,7 +213,7 @@ impl<S: Stream> Channel<S> {
     fn acknowledge(&mut self, ack: u32, core: &mut Core) -> Result<(), Failure> {
         let count = ack.wrapping_sub(self.acknowledged) as usize;
         if count > self.unacknowledged.len() {
-            return Err(Failure::Nonsense);
+            return Err(Failure::ProtocolError);
         }
         self.acknowledged = ack;
         for flight in self.unacknowledged.drain(..count) {
@@ -252,7 +254,7 @@ impl<S: Stream> Channel<S> {
     fn answer(&mut self, header: Header, payload: Payload) -> Result<(), Failure> {
         self.answers += 1;
         if self.answers > MAX_ANSWERS {
-            return Err(Failure::Nonsense);
+            return Err(Failure::ProtocolError);
         }
         self.push(header, payload);
         Ok(())
@@ -303,9 +305,9 @@ fn old(header: Header, core: &mut Core) -> Result<(), Failure> {
         Work::FetchAdd { old, .. } | Work::CompareSwap { old, .. } => Some(old.clone()),
         _ => None,
     });
-    let old = old.ok_or(Failure::Nonsense)?;
+    let old = old.ok_or(Failure::ProtocolError)?;
     if !core.flights.take_asked(header.number) {
-        return Err(Failure::Nonsense);
+        return Err(Failure::ProtocolError);
     }
     old.region().memory().store(old.offset(), header.length);
     core.land(header.number, Done::Old(header.length));

@@ -39,7 +39,7 @@ impl<S: Stream> Channel<S> {
                 Ok(written) if written > 0 => self.advance(written, core),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == ErrorKind::InvalidData => {
-                    self.lost = Some(Failure::Nonsense);
+                    self.lost = Some(Failure::ProtocolError);
                     return self.stop(core);
                 }
                 // The reader finds the end, and what was said before it.

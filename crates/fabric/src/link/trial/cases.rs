@@ -253,12 +253,12 @@ fn what_was_said_before_the_goodbye_is_received_after_it() {
 }
 
 #[test]
-fn an_end_that_finds_nonsense_says_so() {
+fn an_end_that_finds_a_protocol_error_says_so() {
     let mut duo = Duo::new(&small());
-    duo.stage.cores[1].fail_link(Failure::Nonsense, "some nonsense");
+    duo.stage.cores[1].fail_link(Failure::ProtocolError, "some invalid data");
     duo.run(5);
     let ended = duo.stage.cores[0].ended.as_ref().expect("it heard");
-    assert!(ended.why.contains("some nonsense"), "{}", ended.why);
+    assert!(ended.why.contains("some invalid data"), "{}", ended.why);
 }
 
 /// What a hostile peer can make a lane tell: a number where no message is, and a length of its own choosing.

@@ -9,7 +9,7 @@ use crate::session::connection::Opened;
 use crate::session::outgoing::Outgoing;
 use crate::session::preface::MAGIC;
 use crate::session::refusal::Reason;
-use crate::session::responder::{Host, No, Rules, Step};
+use crate::session::responder::{No, Responder, Rules, Step};
 
 pub(super) struct HalfOpen {
     pub(super) socket: TcpStream,
@@ -26,7 +26,7 @@ enum Stage {
         said: [u8; GREETING],
         count: usize,
     },
-    Handshake(Host),
+    Handshake(Responder),
     /// It was refused. What it still says is read and thrown away: closed with bytes unread, the
     /// connection would be reset, and the refusal with it.
     Leaving {
@@ -60,7 +60,9 @@ impl HalfOpen {
             let next = match &mut self.stage {
                 Stage::Unknown => self.look(rules, hung_up),
                 Stage::Lane { said, count } => greet(&self.socket, said, count),
-                Stage::Handshake(host) => handshake(&self.socket, host, &mut self.outgoing, now),
+                Stage::Handshake(responder) => {
+                    handshake(&self.socket, responder, &mut self.outgoing, now)
+                }
                 Stage::Leaving { heard } => leave(&self.socket, heard, &mut self.outgoing),
             };
             match next {
@@ -77,8 +79,8 @@ impl HalfOpen {
     /// Says no to one that takes too long or too much room, if it speaks our protocol. Says whether it was
     /// still to be refused.
     pub(super) fn give_up(&mut self, no: &No) -> bool {
-        if let Stage::Handshake(host) = &mut self.stage {
-            host.refuse(no, &mut self.outgoing.bytes);
+        if let Stage::Handshake(responder) = &mut self.stage {
+            responder.refuse(no, &mut self.outgoing.bytes);
             let _ = self.outgoing.flush(&self.socket);
         }
         !matches!(self.stage, Stage::Leaving { .. })
@@ -95,7 +97,7 @@ impl HalfOpen {
         let said = &first[..count];
         match count {
             4 if first == *MAGIC => {
-                self.stage = Stage::Handshake(Host::new(rules, self.address));
+                self.stage = Stage::Handshake(Responder::new(rules, self.address));
                 None
             }
             4 if first == *LANE_MAGIC => {
@@ -123,14 +125,14 @@ fn greet(mut socket: &TcpStream, said: &mut [u8; GREETING], count: &mut usize) -
 
 fn handshake(
     mut socket: &TcpStream,
-    host: &mut Host,
+    responder: &mut Responder,
     outgoing: &mut Outgoing,
     now: Instant,
 ) -> Option<Next> {
     let mut bytes = [0; 4096];
     let step = match socket.read(&mut bytes) {
         Ok(0) => return Some(Next::Truncated),
-        Ok(count) => host.take(&bytes[..count], now, &mut outgoing.bytes),
+        Ok(count) => responder.take(&bytes[..count], now, &mut outgoing.bytes),
         Err(error) => {
             if outgoing.flush(socket).is_err() {
                 return Some(Next::Truncated);

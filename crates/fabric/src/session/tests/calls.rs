@@ -60,9 +60,9 @@ fn a_ticket_works_once_and_tells_who_has_it() {
     let keyring = config.keyring.clone();
     let acceptor = open(config);
     let ticket = Credentials::Ticket(keyring.issue("worker-7", LIMIT).unwrap());
-    let (caller, host) = pair(&acceptor, &ticket);
-    assert_eq!((caller.identity(), host.identity()), ("ticket", "worker-7"));
-    assert!(host.is_encrypted());
+    let (caller, responder) = pair(&acceptor, &ticket);
+    assert_eq!((caller.identity(), responder.identity()), ("ticket", "worker-7"));
+    assert!(responder.is_encrypted());
     assert_eq!(call(&acceptor, &ticket).unwrap_err().kind(), Kind::Denied);
     assert_eq!(refusals(&acceptor), [("wrong_key", 1)]);
 }

@@ -12,15 +12,15 @@ fn silent_callers_keep_nobody_out_and_disturb_no_session() {
     let flood = allow_descriptors(2000);
     let hour = Duration::from_secs(3600);
     let acceptor = open(AcceptorConfig { handshake: hour, ..config() });
-    let (mut caller, mut host) = pair(&acceptor, &with_key());
+    let (mut caller, mut responder) = pair(&acceptor, &with_key());
     let mut silent = Vec::new();
     let mut honest = Vec::new();
     for number in 0..flood {
         silent.push(connect(&acceptor));
         if number % 100 == 0 {
             caller.send(&number.to_le_bytes()).unwrap();
-            assert_eq!(next(&mut host).unwrap(), number.to_le_bytes());
-            host.send(b"heard").unwrap();
+            assert_eq!(next(&mut responder).unwrap(), number.to_le_bytes());
+            responder.send(b"heard").unwrap();
             assert_eq!(next(&mut caller).unwrap(), b"heard");
         }
         if number % 500 == 0 {
@@ -35,9 +35,9 @@ fn silent_callers_keep_nobody_out_and_disturb_no_session() {
     assert!(counts.half_open() <= 256);
     assert_eq!(refusals(&acceptor), [("too_many", given_up() as u64)]);
     assert_eq!(acceptor.counts().accepted(), honest.len() as u64 + 1);
-    for (caller, host) in &mut honest {
+    for (caller, responder) in &mut honest {
         caller.send(b"and I?").unwrap();
-        assert_eq!(next(host).unwrap(), b"and I?");
+        assert_eq!(next(responder).unwrap(), b"and I?");
     }
 }
 
@@ -73,10 +73,10 @@ fn starve() {
     let pauses = began.elapsed().as_millis() as u64 / 100 + 1;
     assert!(acceptor.counts().starved() <= pauses + 1, "it tries again and again");
     drop(hogs);
-    let mut host = acceptor.accept(LIMIT).expect("the caller that waited");
+    let mut responder = acceptor.accept(LIMIT).expect("the caller that waited");
     let mut caller = caller.join().unwrap();
     caller.send(b"at last").unwrap();
-    assert_eq!(next(&mut host).unwrap(), b"at last");
+    assert_eq!(next(&mut responder).unwrap(), b"at last");
     assert_eq!(refusals(&acceptor), []);
 }
 

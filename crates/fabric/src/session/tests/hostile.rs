@@ -1,9 +1,9 @@
-//! Callers that hang up, dawdle, repeat others or talk nonsense.
+//! Callers that hang up, dawdle, repeat others or talk invalid data.
 
 use super::*;
 use crate::session::answer::Answer;
 use crate::session::preface::Preface;
-use crate::session::responder::{Host, No, Rules, Step};
+use crate::session::responder::{No, Responder, Rules, Step};
 
 #[test]
 fn a_handshake_cut_at_any_byte_is_truncated() {
@@ -63,15 +63,15 @@ fn who_is_given_up_hears_why_at_any_stage() {
     for credentials in [Credentials::None, with_key()] {
         // Before its preface was heard, and after.
         for late in [false, true] {
-            let mut host = Host::new(&Rules::new(lenient()).unwrap(), address);
+            let mut responder = Responder::new(&Rules::new(lenient()).unwrap(), address);
             let (mut said, mut heard) = (Vec::new(), Vec::new());
-            let mut guest = Guest::new(&credentials, b"", &mut said).unwrap();
+            let mut initiator = Initiator::new(&credentials, b"", &mut said).unwrap();
             if late {
-                let step = host.take(&said, Instant::now(), &mut heard);
+                let step = responder.take(&said, Instant::now(), &mut heard);
                 assert!(matches!(step, Step::More));
             }
-            host.refuse(&no, &mut heard);
-            let trouble = guest.take(&heard, &mut said).map(drop).unwrap_err();
+            responder.refuse(&no, &mut heard);
+            let trouble = initiator.take(&heard, &mut said).map(drop).unwrap_err();
             assert!(trouble.why.contains("(slow): it took too long"), "{trouble:?}");
         }
     }
@@ -108,7 +108,7 @@ fn a_recorded_handshake_fails_later_where_nobody_remembers_it() {
 }
 
 #[test]
-fn fields_too_long_and_nonsense_are_refused_at_once() {
+fn fields_too_long_and_invalid_bytes_are_refused_at_once() {
     let acceptor = open(lenient());
     let plain = |at: usize, to: &[u8]| {
         let mut preface = Preface::Plain.to_bytes().to_vec();
@@ -117,10 +117,10 @@ fn fields_too_long_and_nonsense_are_refused_at_once() {
     };
     let cases: [(Vec<u8>, Reason); 6] = [
         (plain(23, &[1, 0]), Reason::Oversized),
-        (plain(6, &[1]), Reason::Nonsense),
-        (plain(6, &[9]), Reason::Nonsense),
-        (plain(7, &[1]), Reason::Nonsense),
-        (plain(4, &[2, 1]), Reason::Nonsense),
+        (plain(6, &[1]), Reason::ProtocolError),
+        (plain(6, &[9]), Reason::ProtocolError),
+        (plain(7, &[1]), Reason::ProtocolError),
+        (plain(4, &[2, 1]), Reason::ProtocolError),
         ([&plain(6, &[1])[..23], &[0xff, 0xff]].concat(), Reason::Oversized),
     ];
     for (preface, reason) in cases {
@@ -131,5 +131,5 @@ fn fields_too_long_and_nonsense_are_refused_at_once() {
     // A card's length, long before a card: nothing is kept for it.
     let heard = answer(&acceptor, &[&plain(0, b"")[..], &u32::MAX.to_le_bytes()].concat());
     assert!(String::from_utf8_lossy(&heard).contains("4294967295 bytes"));
-    assert_eq!(refusals(&acceptor), [("oversized", 3), ("nonsense", 4)]);
+    assert_eq!(refusals(&acceptor), [("oversized", 3), ("protocol_error", 4)]);
 }

@@ -9,21 +9,21 @@ use crate::session::{LostKind, MAX_MESSAGE};
 fn peers_know_each_other_and_talk() {
     let acceptor = open(lenient());
     for (credentials, name) in [(Credentials::None, "anonymous"), (with_key(), "cluster")] {
-        let (mut caller, mut host) = pair(&acceptor, &credentials);
-        assert_eq!((caller.card(), host.card()), (&b"the listener"[..], &b"the caller"[..]));
-        assert_eq!((caller.identity(), host.identity()), (name, name));
+        let (mut caller, mut responder) = pair(&acceptor, &credentials);
+        assert_eq!((caller.card(), responder.card()), (&b"the listener"[..], &b"the caller"[..]));
+        assert_eq!((caller.identity(), responder.identity()), (name, name));
         assert_eq!(caller.is_encrypted(), name == "cluster");
-        assert_eq!(host.is_encrypted(), name == "cluster");
+        assert_eq!(responder.is_encrypted(), name == "cluster");
         assert_eq!(caller.peer_address(), acceptor.address());
-        assert_eq!(caller.local_address(), host.peer_address());
-        assert_eq!(caller.peer_address(), host.local_address());
+        assert_eq!(caller.local_address(), responder.peer_address());
+        assert_eq!(caller.peer_address(), responder.local_address());
         caller.send(b"ping").unwrap();
         caller.send(b"ping again").unwrap();
-        assert_eq!(next(&mut host).unwrap(), b"ping");
-        host.send(b"pong").unwrap();
+        assert_eq!(next(&mut responder).unwrap(), b"ping");
+        responder.send(b"pong").unwrap();
         assert_eq!(next(&mut caller).unwrap(), b"pong");
-        assert_eq!(next(&mut host).unwrap(), b"ping again");
-        assert_eq!(host.receive(), Ok(None));
+        assert_eq!(next(&mut responder).unwrap(), b"ping again");
+        assert_eq!(responder.receive(), Ok(None));
     }
     assert_eq!((acceptor.counts().accepted(), refusals(&acceptor)), (2, vec![]));
 }
@@ -32,19 +32,19 @@ fn peers_know_each_other_and_talk() {
 fn messages_of_every_length_travel_whole() {
     let acceptor = open(lenient());
     for credentials in [Credentials::None, with_key()] {
-        let (mut caller, mut host) = pair(&acceptor, &credentials);
+        let (mut caller, mut responder) = pair(&acceptor, &credentials);
         // Around the length of a record, with and without what else is in it.
         let around = 65_510..=65_540;
         for length in [0, 1, 4, 1000].into_iter().chain(around.filter(|l| *l <= MAX_MESSAGE)) {
             let message: Vec<u8> = (0..length).map(|at| (at * 31 + length) as u8).collect();
             caller.send(&message).unwrap();
-            host.send(&message).unwrap();
-            assert!(receive_while_flushing(&mut host, &mut caller) == message, "{length}");
-            assert!(receive_while_flushing(&mut caller, &mut host) == message, "{length}");
+            responder.send(&message).unwrap();
+            assert!(receive_while_flushing(&mut responder, &mut caller) == message, "{length}");
+            assert!(receive_while_flushing(&mut caller, &mut responder) == message, "{length}");
         }
         let longest = vec![1; MAX_MESSAGE];
         caller.send(&longest).unwrap();
-        assert!(receive_while_flushing(&mut host, &mut caller) == longest);
+        assert!(receive_while_flushing(&mut responder, &mut caller) == longest);
     }
 }
 
@@ -63,18 +63,18 @@ fn receive_while_flushing(to: &mut Session, from: &mut Session) -> Vec<u8> {
 #[test]
 fn a_message_too_long_is_not_sent() {
     let acceptor = open(lenient());
-    let (mut caller, mut host) = pair(&acceptor, &Credentials::None);
+    let (mut caller, mut responder) = pair(&acceptor, &Credentials::None);
     let lost = caller.send(&vec![0; MAX_MESSAGE + 1]).unwrap_err();
     assert_eq!(lost.kind(), LostKind::Full);
     assert!(lost.to_string().contains("65537 bytes"), "{lost}");
     assert_eq!(caller.flush().unwrap_err(), lost, "lost is lost");
-    assert_eq!(next(&mut host).unwrap_err().kind(), LostKind::Closed);
+    assert_eq!(next(&mut responder).unwrap_err().kind(), LostKind::Closed);
 }
 
 #[test]
 fn a_peer_that_does_not_read_loses_the_session_with_a_reason() {
     let acceptor = open(lenient());
-    let (mut caller, mut host) = pair(&acceptor, &Credentials::None);
+    let (mut caller, mut responder) = pair(&acceptor, &Credentials::None);
     let message = vec![7; MAX_MESSAGE];
     // Buffers of the system may be tens of megabytes.
     let lost = (0..10_000).find_map(|_| caller.send(&message).err()).expect("a limit");
@@ -83,7 +83,7 @@ fn a_peer_that_does_not_read_loses_the_session_with_a_reason() {
     assert!(!caller.wants_to_write());
     assert_eq!(caller.receive().unwrap_err(), lost, "for the first reason");
     let ended = loop {
-        match next(&mut host) {
+        match next(&mut responder) {
             Ok(message) => assert_eq!(message.len(), MAX_MESSAGE),
             Err(lost) => break lost,
         }
@@ -95,17 +95,17 @@ fn a_peer_that_does_not_read_loses_the_session_with_a_reason() {
 fn what_was_sent_before_the_end_still_arrives() {
     let acceptor = open(lenient());
     for credentials in [Credentials::None, with_key()] {
-        let (mut caller, mut host) = pair(&acceptor, &credentials);
+        let (mut caller, mut responder) = pair(&acceptor, &credentials);
         caller.send(b"goodbye").unwrap();
         drop(caller);
         // Our own message finds nobody, and the last word is heard all the same.
-        let _ = host.send(b"are you there?");
-        assert_eq!(next(&mut host).unwrap(), b"goodbye");
-        let lost = next(&mut host).unwrap_err();
+        let _ = responder.send(b"are you there?");
+        assert_eq!(next(&mut responder).unwrap(), b"goodbye");
+        let lost = next(&mut responder).unwrap_err();
         assert_eq!(lost.kind(), LostKind::Closed);
         assert!(lost.to_string().contains("connection"), "{lost}");
-        assert_eq!(next(&mut host).unwrap_err(), lost);
-        assert_eq!(host.send(b"gone").unwrap_err(), lost);
+        assert_eq!(next(&mut responder).unwrap_err(), lost);
+        assert_eq!(responder.send(b"gone").unwrap_err(), lost);
     }
 }
 
@@ -114,27 +114,27 @@ fn a_message_cut_short_is_an_end_and_no_message() {
     let acceptor = open(lenient());
     let mut raw = Raw::new(&acceptor, &Credentials::None);
     raw.shake_hands(usize::MAX).expect("in");
-    let mut host = acceptor.accept(LIMIT).unwrap();
+    let mut responder = acceptor.accept(LIMIT).unwrap();
     raw.socket.write_all(&[5, 0, 0, 0, 1, 2]).unwrap();
     drop(raw);
-    assert_eq!(next(&mut host).unwrap_err().kind(), LostKind::Closed);
+    assert_eq!(next(&mut responder).unwrap_err().kind(), LostKind::Closed);
 }
 
 #[test]
-fn a_length_beyond_the_limit_is_nonsense() {
+fn a_length_beyond_the_limit_is_a_protocol_error() {
     let acceptor = open(lenient());
     let mut raw = Raw::new(&acceptor, &Credentials::None);
     raw.shake_hands(usize::MAX).expect("in");
-    let mut host = acceptor.accept(LIMIT).unwrap();
+    let mut responder = acceptor.accept(LIMIT).unwrap();
     raw.socket.write_all(&(MAX_MESSAGE as u32 + 1).to_le_bytes()).unwrap();
-    let lost = next(&mut host).unwrap_err();
-    assert_eq!(lost.kind(), LostKind::Nonsense);
+    let lost = next(&mut responder).unwrap_err();
+    assert_eq!(lost.kind(), LostKind::ProtocolError);
     assert!(lost.to_string().contains("65537"), "{lost}");
-    assert_eq!(host.send(b"anybody?").unwrap_err(), lost);
+    assert_eq!(responder.send(b"anybody?").unwrap_err(), lost);
 }
 
 #[test]
-fn records_that_are_changed_repeated_or_malformed_are_nonsense() {
+fn records_that_are_changed_repeated_or_malformed_are_protocol_errors() {
     /// Makes bytes of an open session's framing that the listener must not take.
     type Harm = fn(&mut Opened) -> Vec<u8>;
     let harms: [(&str, Harm); 6] = [
@@ -158,12 +158,12 @@ fn records_that_are_changed_repeated_or_malformed_are_nonsense() {
     for (name, harm) in harms {
         let mut raw = Raw::new(&acceptor, &with_key());
         let mut opened = raw.shake_hands(usize::MAX).expect("in");
-        let mut host = acceptor.accept(LIMIT).unwrap();
+        let mut responder = acceptor.accept(LIMIT).unwrap();
         raw.socket.write_all(&harm(&mut opened)).unwrap();
         if name == "repeated" {
-            assert_eq!(next(&mut host).unwrap(), b"pay 10");
+            assert_eq!(next(&mut responder).unwrap(), b"pay 10");
         }
-        assert_eq!(next(&mut host).unwrap_err().kind(), LostKind::Nonsense, "{name}");
+        assert_eq!(next(&mut responder).unwrap_err().kind(), LostKind::ProtocolError, "{name}");
     }
 }
 
@@ -176,11 +176,11 @@ fn record(opened: &mut Opened, content: &[u8]) -> Vec<u8> {
 #[test]
 fn sessions_outlive_their_acceptor_which_stops_listening() {
     let acceptor = open(config());
-    let (mut caller, mut host) = pair(&acceptor, &with_key());
+    let (mut caller, mut responder) = pair(&acceptor, &with_key());
     let address = acceptor.address();
     drop(acceptor);
     caller.send(b"still here").unwrap();
-    assert_eq!(next(&mut host).unwrap(), b"still here");
+    assert_eq!(next(&mut responder).unwrap(), b"still here");
     TcpStream::connect(address).unwrap_err();
 }
 

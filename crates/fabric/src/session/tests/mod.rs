@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::connection::Opened;
-use super::initiator::Guest;
+use super::initiator::Initiator;
 use super::{Acceptor, AcceptorConfig, Config, Credentials, Key, Lost, Reason, Session, dial};
 use crate::error::Error;
 
@@ -83,7 +83,7 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
 /// A caller whose every byte is in our hands.
 struct Raw {
     socket: TcpStream,
-    guest: Guest,
+    initiator: Initiator,
     /// All it said.
     said: Vec<u8>,
 }
@@ -91,8 +91,8 @@ struct Raw {
 impl Raw {
     fn new(acceptor: &Acceptor, credentials: &Credentials) -> Self {
         let mut said = Vec::new();
-        let guest = Guest::new(credentials, b"the caller", &mut said).unwrap();
-        Raw { socket: connect(acceptor), guest, said }
+        let initiator = Initiator::new(credentials, b"the caller", &mut said).unwrap();
+        Raw { socket: connect(acceptor), initiator, said }
     }
 
     /// Goes through the handshake, but says no more than `most` bytes. None: the listener has not opened.
@@ -107,7 +107,7 @@ impl Raw {
             }
             let mut bytes = [0; 4096];
             let count = self.socket.read(&mut bytes).unwrap();
-            if let Some(opened) = self.guest.take(&bytes[..count], &mut self.said).unwrap() {
+            if let Some(opened) = self.initiator.take(&bytes[..count], &mut self.said).unwrap() {
                 return Some(opened);
             }
         }

@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::session::initiator::Trouble;
-use crate::session::responder::{Host, Rules, Step};
+use crate::session::responder::{Responder, Rules, Step};
 
 /// How a handshake ended at the caller's end and at the listener's.
 struct Ended {
     caller: Result<Option<Box<Opened>>, Trouble>,
-    host: Option<Box<Opened>>,
+    responder: Option<Box<Opened>>,
 }
 
 /// A handshake where the caller's first words and the listener's answer pass through somebody's hands.
@@ -18,23 +18,23 @@ fn meet(
     to_caller: impl Fn(&mut Vec<u8>),
 ) -> Ended {
     let (rules, now) = (Rules::new(config).unwrap(), Instant::now());
-    let mut host = Host::new(&rules, SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
+    let mut responder = Responder::new(&rules, SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
     let (mut said, mut heard) = (Vec::new(), Vec::new());
-    let mut guest = Guest::new(credentials, b"the caller", &mut said).unwrap();
+    let mut initiator = Initiator::new(credentials, b"the caller", &mut said).unwrap();
     to_acceptor(&mut said);
-    let mut ended = Ended { caller: Ok(None), host: None };
-    if let Step::Open(opened) = host.take(&said, now, &mut heard) {
-        ended.host = Some(opened);
+    let mut ended = Ended { caller: Ok(None), responder: None };
+    if let Step::Open(opened) = responder.take(&said, now, &mut heard) {
+        ended.responder = Some(opened);
     }
     to_caller(&mut heard);
     said.clear();
-    ended.caller = guest.take(&heard, &mut said);
+    ended.caller = initiator.take(&heard, &mut said);
     heard.clear();
-    if let Step::Open(opened) = host.take(&said, now, &mut heard) {
-        ended.host = Some(opened);
+    if let Step::Open(opened) = responder.take(&said, now, &mut heard) {
+        ended.responder = Some(opened);
     }
     if matches!(ended.caller, Ok(None)) {
-        ended.caller = guest.take(&heard, &mut Vec::new());
+        ended.caller = initiator.take(&heard, &mut Vec::new());
     }
     ended
 }
@@ -49,7 +49,7 @@ fn keep(_: &mut Vec<u8>) {}
 fn untouched_both_get_through() {
     for credentials in [Credentials::None, with_key()] {
         let ended = meet(&credentials, lenient(), keep, keep);
-        assert!(ended.caller.unwrap().is_some() && ended.host.is_some());
+        assert!(ended.caller.unwrap().is_some() && ended.responder.is_some());
     }
 }
 
@@ -58,12 +58,12 @@ fn no_bit_of_the_handshake_can_be_changed() {
     // The caller's preface with its first message, and the listener's answer with the second.
     for bit in 0..(25 + 48) * 8 {
         let ended = meet(&with_key(), lenient(), flip(bit), keep);
-        assert!(ended.host.is_none(), "bit {bit} of the first");
+        assert!(ended.responder.is_none(), "bit {bit} of the first");
         assert!(!matches!(ended.caller, Ok(Some(_))), "bit {bit} of the first");
     }
     for bit in 0..(10 + 52) * 8 {
         let ended = meet(&with_key(), lenient(), keep, flip(bit));
-        assert!(ended.host.is_none(), "bit {bit} of the answer");
+        assert!(ended.responder.is_none(), "bit {bit} of the answer");
         assert!(!matches!(ended.caller, Ok(Some(_))), "bit {bit} of the answer");
     }
 }
@@ -80,16 +80,16 @@ fn a_caller_with_a_key_is_not_talked_down_to_none() {
     let trouble = ended.caller.map(drop).unwrap_err();
     assert_eq!(trouble.kind, crate::Kind::Denied);
     assert!(trouble.why.contains("somebody between us changed the handshake"), "{trouble:?}");
-    assert!(ended.host.is_none());
+    assert!(ended.responder.is_none());
 }
 
 #[test]
 fn nobody_between_changes_which_versions_are_offered() {
     // As a caller of versions 1 and 2 would be talked down; the listener takes either offer by itself.
     let ended = meet(&with_key(), config(), |said| said[5] = 2, keep);
-    assert!(ended.host.is_none() && ended.caller.is_err());
+    assert!(ended.responder.is_none() && ended.caller.is_err());
     let ended = meet(&Credentials::None, lenient(), |said| said[5] = 2, keep);
-    assert!(ended.host.is_some(), "without a key nothing is protected");
+    assert!(ended.responder.is_some(), "without a key nothing is protected");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_acceptor_without_the_key_cannot_pretend() {
     // It lets the caller through to its own key.
     let to_acceptor = move |said: &mut Vec<u8>| {
         said.clear();
-        Guest::new(&Credentials::Key(impostor.clone()), b"", said).unwrap();
+        Initiator::new(&Credentials::Key(impostor.clone()), b"", said).unwrap();
     };
     let ended = meet(&with_key(), other, to_acceptor, keep);
     assert_eq!(ended.caller.map(drop).unwrap_err().kind, crate::Kind::Denied);

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_placed_at_an_edge() {
+    fn invalid_values_are_placed_at_an_edge() {
         for values in [
             vec![f64::NAN],
             vec![f64::INFINITY, 1.0],

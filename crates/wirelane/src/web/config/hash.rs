@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn a_known_hash_is_of_its_password_alone() {
-        // The one that exporter-toolkit itself compares strangers with.
+        // The one that exporter-toolkit itself compares unknown callers with.
         let hash =
             Hash::parse("$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi").unwrap();
         assert!(hash.is_of(b"fakepassword"));

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_all_kinds_are_found_and_nonsense_has_none() {
+    fn names_of_all_kinds_are_found_and_invalid_bytes_have_none() {
         let mut params = CertificateParams::default();
         params.subject_alt_names = vec![
             SanType::DnsName("node1.example".try_into().unwrap()),

@@ -1,4 +1,4 @@
-//! What strangers and liars get.
+//! What unknown peers and liars get.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -81,14 +81,14 @@ fn lies_end_the_lane_with_their_name() {
         frame(5, 9999, 8, 0),    // for an operation that never was
         frame(3, 0, 1 << 50, 0), // a number of a write that nobody could do
     ] {
-        assert_eq!(end_after(&lie), Failure::Nonsense, "{lie:?}");
+        assert_eq!(end_after(&lie), Failure::ProtocolError, "{lie:?}");
     }
     // A second message, where one receive was posted.
     let two = [frame(2, 0, 0, 0), frame(2, 0, 0, 0)].concat();
     let (mut lane, mut liar) = lane_and_liar();
     liar.write_all(&two).unwrap();
     crate::wait(&mut *lane, &mut Vec::new(), Duration::from_millis(200));
-    assert_eq!(lane.stats().ended(), Some(Failure::Nonsense));
+    assert_eq!(lane.stats().ended(), Some(Failure::ProtocolError));
 }
 
 #[test]
@@ -140,9 +140,9 @@ fn half_a_frame_hurts_nobody() {
     assert_eq!(lane.stats().ended(), Some(Failure::PeerGone));
 }
 
-/// Strangers connect first and say nothing, or something wrong; the peer gets through all the same.
+/// Unknown peers connect first and say nothing, or something wrong; the peer gets through all the same.
 #[test]
-fn strangers_do_not_keep_the_peer_out() {
+fn unknown_peers_do_not_keep_the_peer_out() {
     let fabric = Tcp::default();
     let (accept, dial) = (fabric.half(Side::Accept).unwrap(), fabric.half(Side::Dial).unwrap());
     let (to_dial, to_accept) = (accept.offer(), dial.offer());
@@ -160,7 +160,7 @@ fn strangers_do_not_keep_the_peer_out() {
     });
     assert!(begun.elapsed() < LIMIT);
     for mut wrong in wrong {
-        assert!(!matches!(wrong.read(&mut [0; 16]), Ok(1..)), "a stranger is told nothing");
+        assert!(!matches!(wrong.read(&mut [0; 16]), Ok(1..)), "a unknown peer is told nothing");
     }
     drop(silent);
 }
