@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::in_flight::{Flight, Flights};
+use super::in_flight::{Operation, Operations};
 use crate::grants::Grants;
 use crate::lane::Caps;
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::stats::{SAMPLE, Stats};
 
 pub(crate) struct Core {
-    pub(crate) flights: Flights,
+    pub(crate) operations: Operations,
     pub(crate) grants: Grants,
     pub(crate) stats: Arc<Stats>,
     /// Receives posted and not used yet, in order.
@@ -35,7 +35,7 @@ pub(crate) struct Core {
 impl Core {
     pub(crate) fn new(patience: Duration) -> Self {
         Core {
-            flights: Flights::default(),
+            operations: Operations::default(),
             grants: Grants::default(),
             stats: Arc::default(),
             receives: VecDeque::new(),
@@ -71,7 +71,7 @@ impl Core {
     pub(crate) fn has_room(&self, op: &Op, caps: &Caps) -> bool {
         match op.work {
             Work::Receive { .. } => self.receives.len() < caps.receives,
-            _ => self.flights.operations() < caps.depth,
+            _ => self.operations.operations() < caps.depth,
         }
     }
 
@@ -175,7 +175,7 @@ impl Core {
 
     #[inline]
     pub(super) fn land(&mut self, flight: u32, done: Done) {
-        if let Some(Flight { op, begun, .. }) = self.flights.end(flight) {
+        if let Some(Operation { op, begun, .. }) = self.operations.end(flight) {
             if let Some(begun) = begun {
                 self.stats.time(begun.elapsed());
             }
@@ -192,12 +192,12 @@ impl Core {
         self.stats.end(reason);
         self.waiting.clear();
         self.waiting_since = None;
-        let cause = cause.map(|flight| self.flights.whole(flight));
-        if let Some(flight) = cause.and_then(|flight| self.flights.end(flight)) {
+        let cause = cause.map(|flight| self.operations.whole(flight));
+        if let Some(flight) = cause.and_then(|flight| self.operations.end(flight)) {
             self.complete(flight.op, Err(reason));
         }
-        let flights: Vec<Flight> = self.flights.drain().collect();
-        for flight in flights {
+        let operations: Vec<Operation> = self.operations.drain().collect();
+        for flight in operations {
             self.complete(flight.op, Err(others));
         }
         while let Some(op) = self.receives.pop_front() {

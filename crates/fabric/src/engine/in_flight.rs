@@ -7,7 +7,7 @@ use crate::region::Slice;
 
 /// What is in flight. Numbers are used again.
 #[derive(Default)]
-pub(crate) struct Flights {
+pub(crate) struct Operations {
     slots: Vec<Slot>,
     free: Vec<u32>,
     operations: usize,
@@ -15,7 +15,7 @@ pub(crate) struct Flights {
 
 enum Slot {
     Free,
-    Whole(Flight),
+    Whole(Operation),
     /// A part of an operation that is spread over several streams.
     Part {
         whole: u32,
@@ -26,7 +26,7 @@ enum Slot {
 }
 
 /// An operation in flight.
-pub(crate) struct Flight {
+pub(crate) struct Operation {
     pub(crate) op: Op,
     /// When it was posted, if it is timed.
     pub(crate) begun: Option<Instant>,
@@ -35,7 +35,7 @@ pub(crate) struct Flight {
     asked: bool,
 }
 
-impl Flights {
+impl Operations {
     /// How many operations are in flight.
     pub(crate) fn operations(&self) -> usize {
         self.operations
@@ -43,7 +43,7 @@ impl Flights {
 
     pub(crate) fn add(&mut self, op: Op, begun: Option<Instant>) -> u32 {
         self.operations += 1;
-        self.put(Slot::Whole(Flight { op, begun, left: 1, asked: false }))
+        self.put(Slot::Whole(Operation { op, begun, left: 1, asked: false }))
     }
 
     /// Cuts an operation into one more part. The whole then counts its parts only.
@@ -91,7 +91,7 @@ impl Flights {
 
     /// Notes that the peer has the question.
     pub(crate) fn set_asked(&mut self, at: u32) {
-        if let Some(Slot::Whole(Flight { asked, .. }) | Slot::Part { asked, .. }) =
+        if let Some(Slot::Whole(Operation { asked, .. }) | Slot::Part { asked, .. }) =
             self.slots.get_mut(at as usize)
         {
             *asked = true;
@@ -101,7 +101,7 @@ impl Flights {
     /// Whether the peer has the question and has not begun to answer; it has now.
     pub(crate) fn take_asked(&mut self, at: u32) -> bool {
         match self.slots.get_mut(at as usize) {
-            Some(Slot::Whole(Flight { asked, .. }) | Slot::Part { asked, .. }) => {
+            Some(Slot::Whole(Operation { asked, .. }) | Slot::Part { asked, .. }) => {
                 std::mem::take(asked)
             }
             _ => false,
@@ -110,7 +110,7 @@ impl Flights {
 
     /// Ends a number; gives back the operation if nothing of it is left.
     #[inline]
-    pub(crate) fn end(&mut self, at: u32) -> Option<Flight> {
+    pub(crate) fn end(&mut self, at: u32) -> Option<Operation> {
         match std::mem::replace(self.slots.get_mut(at as usize)?, Slot::Free) {
             Slot::Free => None,
             Slot::Whole(flight) => {
@@ -130,7 +130,7 @@ impl Flights {
     }
 
     /// Ends everything, and gives back the operations.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Flight> {
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Operation> {
         self.free.clear();
         self.operations = 0;
         std::mem::take(&mut self.slots).into_iter().filter_map(|slot| match slot {

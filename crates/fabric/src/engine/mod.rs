@@ -71,7 +71,7 @@ impl<S: Stream> Engine<S> {
         }
         let begun = self.core.clock();
         let takes_a_receive = op.work.takes_a_receive();
-        let flight = self.core.flights.add(op, begun);
+        let flight = self.core.operations.add(op, begun);
         if takes_a_receive && !(self.core.waiting.is_empty() && self.core.use_peer_receive()) {
             return self.core.wait_for_receive(flight);
         }
@@ -80,7 +80,7 @@ impl<S: Stream> Engine<S> {
 
     /// Queues an operation on one stream, or in parts on all.
     fn queue(&mut self, flight: u32) {
-        let Some(op) = self.core.flights.op(flight) else { return };
+        let Some(op) = self.core.operations.op(flight) else { return };
         let header = header(&op.work, flight);
         let parts = self.parts(&header);
         if parts == 1 {
@@ -91,7 +91,7 @@ impl<S: Stream> Engine<S> {
         for part in 0..parts {
             let start = part * piece;
             let length = piece.min(header.length as usize - start);
-            let number = self.core.flights.cut(flight, start, length, part == 0);
+            let number = self.core.operations.cut(flight, start, length, part == 0);
             let offset = header.offset.wrapping_add(start as u64);
             let header = Header { number, offset, length: length as u64, ..header };
             self.channels[part].queue(header, number);

@@ -14,10 +14,10 @@ impl Core {
         let Completion { token, outcome, work } = completion;
         let Some(part) = self.parts.remove(token as u32) else { return };
         self.stop_time(token as u32, outcome.is_ok());
-        if let Some(track) = &mut self.rails[usize::from(rail)].track {
-            track.out -= 1;
-            track.bytes_out -= part.bytes;
-            track.arrived += u64::from(outcome.is_ok() && part.what.is_message());
+        if let Some(connection) = &mut self.rails[usize::from(rail)].connection {
+            connection.out -= 1;
+            connection.bytes_out -= part.bytes;
+            connection.arrived += u64::from(outcome.is_ok() && part.what.is_message());
         }
         match outcome {
             Ok(_) => self.placed(rail, part, work),
@@ -33,17 +33,17 @@ impl Core {
                 self.finish(as_it_was(token, window, work), Ok(Done::Placed));
             }
             What::Piece(piece) => {
-                if let Some(flight) = self.flights.get_mut(piece.flight) {
-                    flight.pieces -= 1;
+                if let Some(operation) = self.operations.get_mut(piece.operation) {
+                    operation.pieces -= 1;
                 }
-                self.progress(piece.flight);
+                self.progress(piece.operation);
             }
             What::Credit => self.give_back(rail, work),
             What::Message { stream, sequence } => {
                 self.give_back(rail, work);
                 if let Some(number) = self.outgoing[stream as usize].arrived(sequence) {
-                    if let Some(flight) = self.flights.get_mut(number) {
-                        flight.messages -= 1;
+                    if let Some(operation) = self.operations.get_mut(number) {
+                        operation.messages -= 1;
                     }
                     self.progress(number);
                 }
@@ -59,7 +59,7 @@ impl Core {
         if failure == Failure::Unsupported {
             return self.unsupported(lost);
         }
-        self.rails[usize::from(rail)].limbo.push(lost);
+        self.rails[usize::from(rail)].unconfirmed.push(lost);
         self.die(rail, cause(failure));
     }
 
@@ -79,19 +79,19 @@ impl Core {
 
     /// An operation has got further: whether it is over, or what comes next.
     pub(super) fn progress(&mut self, number: u32) {
-        let Some(flight) = self.flights.get(number) else { return };
-        if flight.pieces > 0 || flight.cut < flight.total {
+        let Some(operation) = self.operations.get(number) else { return };
+        if operation.pieces > 0 || operation.cut < operation.total {
             return;
         }
         // Its bytes are placed: a number that waited for that may go again.
-        if let Some(at) = self.held.iter().position(|(flight, _)| *flight == number) {
+        if let Some(at) = self.held.iter().position(|(operation, _)| *operation == number) {
             let (_, sequence) = self.held.swap_remove(at);
-            return self.message_again(Stream::Letters, sequence);
+            return self.message_again(Stream::Messages, sequence);
         }
-        if flight.messages > 0 {
+        if operation.messages > 0 {
             return;
         }
-        match (flight.failure, flight.tail) {
+        match (operation.failure, operation.tail) {
             (Some(failure), _) => self.finish_flight(number, Err(failure)),
             (None, Tail::Nothing) => self.finish_flight(number, Ok(Done::Placed)),
             (None, Tail::Notice) => self.draft_notice(number),
@@ -101,19 +101,19 @@ impl Core {
 
     /// The number of a write shall follow.
     pub(super) fn draft_notice(&mut self, number: u32) {
-        if let Some(flight) = self.flights.get_mut(number) {
-            flight.tail = Tail::Nothing;
-            flight.messages += 1;
-            self.outgoing[Stream::Letters as usize].push(Draft::Notice(number));
+        if let Some(operation) = self.operations.get_mut(number) {
+            operation.tail = Tail::Nothing;
+            operation.messages += 1;
+            self.outgoing[Stream::Messages as usize].push(Draft::Notice(number));
         }
     }
 
     pub(super) fn finish_flight(&mut self, number: u32, outcome: Result<Done, Failure>) {
-        if let Some(flight) = self.flights.remove(number) {
-            if let (Some(begun), Ok(_)) = (flight.timed, &outcome) {
+        if let Some(operation) = self.operations.remove(number) {
+            if let (Some(begun), Ok(_)) = (operation.timed, &outcome) {
                 self.stats.time(begun.elapsed());
             }
-            self.finish(flight.op, outcome);
+            self.finish(operation.op, outcome);
         }
     }
 

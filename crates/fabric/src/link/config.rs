@@ -72,7 +72,7 @@ pub struct Config {
     /// when one dies.
     pub window: usize,
     /// How many messages may wait at this end for receives of the caller's, on each rail.
-    pub letters: u16,
+    pub messages: u16,
     /// The payload of one message on a lane: longer ones go in parts. Each rail has as many buffers of
     /// this size as there may be messages.
     pub room: usize,
@@ -108,7 +108,7 @@ impl Config {
         };
         within("chunk", self.chunk, 1, 1 << 30)?;
         within("window", self.window, 1, usize::MAX)?;
-        within("letters", self.letters.into(), 1, 4096)?;
+        within("messages", self.messages.into(), 1, 4096)?;
         within("room", self.room, 64, 1 << 20)?;
         within("depth", self.depth, 1, 1 << 16)?;
         within("receives", self.receives, 1, 1 << 20)?;
@@ -135,7 +135,7 @@ impl Default for Config {
         Config {
             chunk: 1 << 20,
             window: 16 << 20,
-            letters: 64,
+            messages: 64,
             room: 4096,
             depth: 1024,
             receives: 4096,
@@ -150,7 +150,7 @@ impl Default for Config {
     }
 }
 
-/// Slots for what links say to each other, beside those for letters.
+/// Slots for what links say to each other, beside those for messages.
 pub(super) const NOTES: u16 = 16;
 
 #[cfg(test)]

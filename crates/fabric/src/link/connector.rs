@@ -8,8 +8,8 @@ use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::control::Class;
-use super::message_queue::Mailbox;
-use super::rail::{PROBE, Probe, Track};
+use super::message_queue::MessageQueue;
+use super::rail::{PROBE, Probe, RailConnection};
 use crate::error::{Error, Kind};
 use crate::half::{Fabric, Half, Side};
 use crate::lane::Lane;
@@ -17,7 +17,7 @@ use crate::memory::{Memory, Pages};
 use crate::region::Rights;
 
 /// Opens ways by their names.
-pub(crate) trait Ways: Send + Sync {
+pub(crate) trait Transports: Send + Sync {
     /// Opens one; may block.
     fn open(&self, class: Class, way: &str) -> Result<Arc<dyn Fabric>, Error>;
     /// Lets go of a way that is of no use any more, if it is so; may block.
@@ -27,15 +27,15 @@ pub(crate) trait Ways: Send + Sync {
 }
 
 /// Does jobs, and gives back what they made.
-pub(crate) trait Shop: Send {
-    fn start(&mut self, job: Job);
+pub(crate) trait Connector: Send {
+    fn start(&mut self, job: ConnectorTask);
     fn finished(&mut self) -> Option<Finished>;
     /// Readable when something is finished.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 }
 
 /// Work on the lane of one generation of a rail.
-pub(crate) struct Job {
+pub(crate) struct ConnectorTask {
     pub(super) rail: u8,
     pub(super) generation: u32,
     pub(super) task: Task,
@@ -54,7 +54,7 @@ pub(super) enum Task {
         make: Make,
     },
     /// Ending a lane may wait for its device.
-    Discard(Box<Track>),
+    Discard(Box<RailConnection>),
     /// A device that is lost must be let go of, or it cannot come back.
     Tidy {
         class: Class,
@@ -64,7 +64,7 @@ pub(super) enum Task {
 
 /// How to furnish a lane.
 pub(super) struct Make {
-    pub(super) letters: u16,
+    pub(super) messages: u16,
     pub(super) room: usize,
     pub(super) limit: Duration,
 }
@@ -77,20 +77,20 @@ pub(crate) struct Finished {
 
 pub(super) enum Product {
     Half(Box<dyn Half>, Arc<dyn Fabric>),
-    Track(Box<Track>),
+    RailConnection(Box<RailConnection>),
 }
 
-impl Job {
+impl ConnectorTask {
     /// Does it. Nothing comes of what is discarded.
-    pub(crate) fn run(self, ways: &dyn Ways) -> Option<Finished> {
-        let Job { rail, generation, task } = self;
+    pub(crate) fn run(self, ways: &dyn Transports) -> Option<Finished> {
+        let ConnectorTask { rail, generation, task } = self;
         let product = match task {
             Task::Prepare { class, way, side } => prepare(ways, class, &way, side),
             Task::Connect { half, fabric, offer, make } => {
                 connect(ways, half, &*fabric, &offer, &make)
             }
-            Task::Discard(track) => {
-                drop(track);
+            Task::Discard(connection) => {
+                drop(connection);
                 return None;
             }
             Task::Tidy { class, way } => {
@@ -102,7 +102,7 @@ impl Job {
     }
 }
 
-fn prepare(ways: &dyn Ways, class: Class, way: &str, side: Side) -> Result<Product, Error> {
+fn prepare(ways: &dyn Transports, class: Class, way: &str, side: Side) -> Result<Product, Error> {
     let fabric = ways.open(class, way)?;
     // What was opened for an earlier lane may be of no use now.
     let half = fabric.half(side).inspect_err(|_| ways.tidy(class, way))?;
@@ -110,14 +110,14 @@ fn prepare(ways: &dyn Ways, class: Class, way: &str, side: Side) -> Result<Produ
 }
 
 fn connect(
-    ways: &dyn Ways,
+    ways: &dyn Transports,
     half: Box<dyn Half>,
     fabric: &dyn Fabric,
     offer: &[u8],
     make: &Make,
 ) -> Result<Product, Error> {
     // Before the peer can send: what is made here is ready when the lane is.
-    let mail = Mailbox::new(fabric, make.letters, make.room)?;
+    let messages = MessageQueue::new(fabric, make.messages, make.room)?;
     let probe = probe(fabric)?;
     let lane = half.connect(offer, make.limit)?;
     if lane.caps().datagram {
@@ -125,14 +125,14 @@ fn connect(
         let fix = "set rdma_qp_type to RC; UD is for bare lanes";
         return Err(Error::new(Kind::Unsupported, "make a link of a UD lane", why, fix));
     }
-    let slots: usize = mail.slots().iter().map(|slots| usize::from(*slots)).sum();
+    let slots: usize = messages.slots().iter().map(|slots| usize::from(*slots)).sum();
     if lane.caps().receives < slots {
         let why = format!("it has {} receives, and a link needs {slots}", lane.caps().receives);
-        let fix = "raise rdma_max_recv_wr, or lower the link's number of letters";
+        let fix = "raise rdma_max_recv_wr, or lower the link's number of messages";
         return Err(Error::new(Kind::Unsupported, "use a lane for a link", why, fix));
     }
     ways.made(&*lane);
-    Ok(Product::Track(Box::new(Track::new(lane, mail, probe))))
+    Ok(Product::RailConnection(Box::new(RailConnection::new(lane, messages, probe))))
 }
 
 fn probe(fabric: &dyn Fabric) -> Result<Probe, Error> {
@@ -144,27 +144,28 @@ fn probe(fabric: &dyn Fabric) -> Result<Probe, Error> {
 
 /// A thread for each job: there are few, and each may wait for something else.
 pub(crate) struct Threads {
-    ways: Arc<dyn Ways>,
+    ways: Arc<dyn Transports>,
     results: Receiver<Finished>,
     done: Sender<Finished>,
-    bell: Arc<OwnedFd>,
+    wakeup: Arc<OwnedFd>,
 }
 
 impl Threads {
-    pub(crate) fn new(ways: Arc<dyn Ways>) -> Result<Self, Error> {
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
-            let fix = "raise the limit of open files: `ulimit -n`";
-            Error::new(Kind::System, "prepare a link", error, fix)
-        })?;
+    pub(crate) fn new(ways: Arc<dyn Transports>) -> Result<Self, Error> {
+        let wakeup =
+            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
+                let fix = "raise the limit of open files: `ulimit -n`";
+                Error::new(Kind::System, "prepare a link", error, fix)
+            })?;
         let (done, results) = channel();
-        Ok(Threads { ways, results, done, bell: Arc::new(bell) })
+        Ok(Threads { ways, results, done, wakeup: Arc::new(wakeup) })
     }
 }
 
-impl Shop for Threads {
-    fn start(&mut self, job: Job) {
+impl Connector for Threads {
+    fn start(&mut self, job: ConnectorTask) {
         let (rail, generation) = (job.rail, job.generation);
-        let (ways, done, bell) = (self.ways.clone(), self.done.clone(), self.bell.clone());
+        let (ways, done, wakeup) = (self.ways.clone(), self.done.clone(), self.wakeup.clone());
         let work = move || {
             let run = std::panic::AssertUnwindSafe(|| job.run(&*ways));
             // A panic is reported where it happens; the rail must not wait for it for ever.
@@ -176,7 +177,7 @@ impl Shop for Threads {
             if let Some(finished) = finished {
                 // Nobody waits any more if this fails.
                 let _ = done.send(finished);
-                let _ = rustix::io::write(&*bell, &1u64.to_ne_bytes());
+                let _ = rustix::io::write(&*wakeup, &1u64.to_ne_bytes());
             }
         };
         let started = std::thread::Builder::new().name("wirelane-rail".to_owned()).spawn(work);
@@ -184,17 +185,17 @@ impl Shop for Threads {
             let fix = "raise the limit of threads of this user or container";
             let error = Error::new(Kind::System, "start a thread for a rail", error, fix);
             let _ = self.done.send(Finished { rail, generation, product: Err(error) });
-            let _ = rustix::io::write(&*self.bell, &1u64.to_ne_bytes());
+            let _ = rustix::io::write(&*self.wakeup, &1u64.to_ne_bytes());
         }
     }
 
     fn finished(&mut self) -> Option<Finished> {
         let mut count = [0; 8];
-        let _ = rustix::io::read(&*self.bell, &mut count);
+        let _ = rustix::io::read(&*self.wakeup, &mut count);
         self.results.try_recv().ok()
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.bell.as_fd())
+        Some(self.wakeup.as_fd())
     }
 }

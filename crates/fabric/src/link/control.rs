@@ -23,7 +23,7 @@ pub(super) enum Control {
     Gone { region: u64 },
     /// Asks for a region that we know nothing of.
     Ask { region: u64 },
-    /// So many slots of this lane are free again, by stream, and so many letters were taken: for a peer that
+    /// So many slots of this lane are free again, by stream, and so many messages were taken: for a peer that
     /// cannot be told by the lane.
     Freed { rail: u8, generation: u32, freed: [u32; 2], taken: u32 },
     /// We are here.

@@ -1,5 +1,5 @@
 //! A link without its descriptors and clocks: it is told the time. This is the hot path; `rails` makes and
-//! ends lanes, `mail` handles what comes by message.
+//! ends lanes, `messages` handles what comes by message.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::config::Config;
-use super::connector::Shop;
+use super::connector::Connector;
 use super::control::Control;
 use super::event::Journal;
 use super::header::Stream;
-use super::in_flight::{Flight, Tail};
+use super::in_flight::{Operation, Tail};
 use super::inbox::Inbox;
 use super::incoming::Incoming;
 use super::outgoing::{Draft, Outgoing};
 use super::parts::{NEVER, Part, Piece, Rows, What};
 use super::pieces::Choice;
-use super::rail::{Key, Rail, State, Track};
+use super::rail::{Key, Rail, RailConnection, State};
 use super::regions::{Granted, Heard};
 use crate::lane::{Caps, Lane};
 use crate::op::{Completion, Failure, Op, Work};
@@ -50,7 +50,7 @@ pub(crate) struct Core {
     pub(super) stats: Arc<Stats>,
 
     pub(super) connection: Box<dyn Connection>,
-    pub(super) shop: Box<dyn Shop>,
+    pub(super) connector: Box<dyn Connector>,
     pub(super) rails: Vec<Rail>,
     /// Rails with a lane, and those of them that are in use.
     pub(super) live: Vec<u8>,
@@ -63,7 +63,7 @@ pub(crate) struct Core {
     pub(super) turn: usize,
 
     pub(super) parts: Rows<Part>,
-    pub(super) flights: Rows<Flight>,
+    pub(super) operations: Rows<Operation>,
     /// Operations with bytes that are in no piece yet.
     pub(super) waiting: VecDeque<u32>,
     /// Pieces of dead lanes, to be done again.
@@ -73,7 +73,7 @@ pub(crate) struct Core {
     pub(super) outgoing: [Outgoing; 2],
     pub(super) incoming: [Incoming; 2],
     /// Notices that must wait until their write, done again, is placed.
-    /// Whose they are, and their place among the letters.
+    /// Whose they are, and their place among the messages.
     pub(super) held: Vec<(u32, u64)>,
     pub(super) inbox: Inbox,
     pub(super) granted: Granted,
@@ -120,7 +120,7 @@ pub(crate) struct Parts {
     pub(crate) their_room: usize,
     pub(crate) their_regions: usize,
     pub(crate) connection: Box<dyn Connection>,
-    pub(crate) shop: Box<dyn Shop>,
+    pub(crate) connector: Box<dyn Connector>,
     pub(crate) plans: Vec<super::control::Plan>,
     pub(crate) now: Duration,
 }
@@ -134,7 +134,7 @@ impl Core {
             their_room,
             their_regions,
             connection,
-            shop,
+            connector,
             plans,
             now,
         } = parts;
@@ -147,7 +147,7 @@ impl Core {
             their_room: their_room as u64,
             stats: Arc::default(),
             connection,
-            shop,
+            connector,
             rails: plans.into_iter().map(Rail::new).collect(),
             live: Vec::new(),
             active: Vec::new(),
@@ -155,7 +155,7 @@ impl Core {
             more_said: false,
             turn: 0,
             parts: Rows::default(),
-            flights: Rows::default(),
+            operations: Rows::default(),
             waiting: VecDeque::new(),
             again: VecDeque::new(),
             keyless: Vec::new(),
@@ -221,7 +221,7 @@ impl Core {
     fn refusal(&self, work: &Work) -> Option<Failure> {
         if let Some(ended) = &self.ended {
             // What came before the end is still there to be received.
-            if matches!(work, Work::Receive { .. }) && self.inbox.has_letters() {
+            if matches!(work, Work::Receive { .. }) && self.inbox.has_messages() {
                 return None;
             }
             return Some(match ended.failure {
@@ -289,71 +289,75 @@ impl Core {
             }
             _ => None,
         };
-        let mut flight = Flight::new(op);
+        let mut operation = Operation::new(op);
         self.posted += 1;
-        flight.timed = self.posted.is_multiple_of(SAMPLE).then(Instant::now);
-        let flight = self.flights.insert(flight);
+        operation.timed = self.posted.is_multiple_of(SAMPLE).then(Instant::now);
+        let operation = self.operations.insert(operation);
         match work {
             Some(draft) => {
-                let draft = draft(flight);
+                let draft = draft(operation);
                 let stream = match draft {
-                    Draft::Send(_) => Stream::Letters,
-                    _ => Stream::Notes,
+                    Draft::Send(_) => Stream::Messages,
+                    _ => Stream::Control,
                 };
                 self.outgoing[stream as usize].push(draft);
             }
-            None if !self.begin_with_notice(flight) => self.waiting.push_back(flight),
+            None if !self.begin_with_notice(operation) => self.waiting.push_back(operation),
             None => {}
         }
     }
 
     /// A short write with a number: on a lane that keeps order the number follows the bytes at once.
     fn begin_with_notice(&mut self, number: u32) -> bool {
-        let Some(flight) = self.flights.get(number) else { return false };
-        let total = flight.total;
-        let letters = &self.outgoing[Stream::Letters as usize];
-        if flight.tail != Tail::Notice
+        let Some(operation) = self.operations.get(number) else { return false };
+        let total = operation.total;
+        let messages = &self.outgoing[Stream::Messages as usize];
+        if operation.tail != Tail::Notice
             || total > self.config.chunk as u64
             || !(self.waiting.is_empty() && self.again.is_empty())
-            || !(letters.is_empty() && letters.may_number())
+            || !(messages.is_empty() && messages.may_number())
         {
             return false;
         }
-        let Choice::Rail(rail, window) = self.choose(flight.region(), total) else { return false };
-        let Some(track) = &self.rails[usize::from(rail)].track else { return false };
-        if !track.ordered || !track.mail.has_room(Stream::Letters) {
+        let Choice::Rail(rail, window) = self.choose(operation.region(), total) else {
+            return false;
+        };
+        let Some(connection) = &self.rails[usize::from(rail)].connection else { return false };
+        if !connection.ordered || !connection.messages.has_room(Stream::Messages) {
             return false;
         }
-        if let Some(flight) = self.flights.get_mut(number) {
-            flight.pieces = 1;
-            flight.cut = total;
+        if let Some(operation) = self.operations.get_mut(number) {
+            operation.pieces = 1;
+            operation.cut = total;
         }
-        self.put_piece(rail, Piece { flight: number, offset: 0, length: total }, window);
+        self.put_piece(rail, Piece { operation: number, offset: 0, length: total }, window);
         self.draft_notice(number);
-        self.send_next(Stream::Letters, Some(rail));
+        self.send_next(Stream::Messages, Some(rail));
         true
     }
 
     /// Gives an operation to a rail.
     #[inline]
     pub(super) fn put(&mut self, rail: u8, bytes: u64, work: Work, what: What) -> u32 {
-        let Some(track) = &mut self.rails[usize::from(rail)].track else { return u32::MAX };
+        let Some(connection) = &mut self.rails[usize::from(rail)].connection else {
+            return u32::MAX;
+        };
         let proof = match (&what, &work) {
             (what, _) if what.is_message() => {
-                track.sent += 1;
-                track.sent
+                connection.sent += 1;
+                connection.sent
             }
             (_, Work::Read { .. }) => NEVER,
             // A message that is sent later and received proves it.
-            _ => track.sent + 1,
+            _ => connection.sent + 1,
         };
-        if track.out == 0 {
-            track.progress = None;
+        if connection.out == 0 {
+            connection.progress = None;
         }
-        track.out += 1;
-        track.bytes_out += bytes;
+        connection.out += 1;
+        connection.bytes_out += bytes;
         let part = self.parts.insert(Part { rail, bytes, proof, what });
-        track.queue.push_back(Op { token: u64::from(part), work });
+        connection.queue.push_back(Op { token: u64::from(part), work });
         part
     }
 
@@ -383,10 +387,10 @@ impl Core {
     #[inline]
     pub(super) fn ring(&mut self) {
         for rail in &self.live {
-            if let Some(track) = &mut self.rails[usize::from(*rail)].track
-                && !track.queue.is_empty()
+            if let Some(connection) = &mut self.rails[usize::from(*rail)].connection
+                && !connection.queue.is_empty()
             {
-                track.lane.post(&mut track.queue);
+                connection.lane.post(&mut connection.queue);
             }
         }
     }
@@ -399,7 +403,7 @@ impl Core {
         if !idle {
             self.pump_pieces();
         }
-        for stream in [Stream::Letters, Stream::Notes] {
+        for stream in [Stream::Messages, Stream::Control] {
             if !self.outgoing[stream as usize].is_empty() {
                 self.send_all(stream);
             }
@@ -436,9 +440,9 @@ impl Core {
     #[inline]
     pub(super) fn poll_rail(&mut self, rail: u8) {
         let before = self.done.len();
-        let Some(track) = &mut self.rails[usize::from(rail)].track else { return };
-        if track.lane.poll(&mut self.done) > 0 || track.progress.is_none() {
-            track.progress = Some(self.now);
+        let Some(connection) = &mut self.rails[usize::from(rail)].connection else { return };
+        if connection.lane.poll(&mut self.done) > 0 || connection.progress.is_none() {
+            connection.progress = Some(self.now);
             if !self.finish_whole(rail, before) {
                 self.sort_out(rail, before);
             }
@@ -472,13 +476,13 @@ impl Core {
     }
 
     /// Takes everything that is not on a lane, once the link is over.
-    pub(super) fn take_all(&mut self) -> Vec<Flight> {
+    pub(super) fn take_all(&mut self) -> Vec<Operation> {
         self.waiting.clear();
         self.again.clear();
         self.keyless.clear();
         self.held.clear();
         self.outgoing = Default::default();
-        self.flights.drain().collect()
+        self.operations.drain().collect()
     }
 
     /// Reads the peer's memory now, if the one lane in use can.
@@ -504,8 +508,8 @@ impl Core {
         let ([rail], Reach::Link { region }) = (&self.active[..], window.reach()) else {
             return None;
         };
-        let track = self.rails[usize::from(*rail)].track.as_mut()?;
-        let Track { lane, keys, closed: false, .. } = track else { return None };
+        let connection = self.rails[usize::from(*rail)].connection.as_mut()?;
+        let RailConnection { lane, keys, closed: false, .. } = connection else { return None };
         match keys.get(super::rail::index(*region)).and_then(Option::as_ref) {
             Some((id, Key::Open(there))) if id == region => Some((lane.as_mut(), there)),
             _ => None,
@@ -536,8 +540,8 @@ impl Core {
     pub(super) fn arm_lanes(&mut self) -> bool {
         let Core { live, rails, .. } = self;
         live.iter().all(|at| {
-            let track = rails[usize::from(*at)].track.as_mut();
-            track.is_none_or(|track| track.queue.is_empty() && track.lane.arm())
+            let connection = rails[usize::from(*at)].connection.as_mut();
+            connection.is_none_or(|connection| connection.queue.is_empty() && connection.lane.arm())
         })
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use super::config::Policy;
-use super::connector::{Threads, Ways};
+use super::connector::{Threads, Transports};
 use super::control::Class;
 use super::core::{Core, Parts};
 use super::hello::{Card, way_name};
@@ -397,7 +397,7 @@ impl Inner {
             their_room: subject.theirs.room as usize,
             their_regions: subject.theirs.regions as usize,
             connection: Box::new(session),
-            shop: Box::new(Threads::new(Arc::new(ways))?),
+            connector: Box::new(Threads::new(Arc::new(ways))?),
             plans: plans.plans,
             now: Duration::ZERO,
         });
@@ -505,7 +505,7 @@ struct LinkWays {
     keyed: bool,
 }
 
-impl Ways for LinkWays {
+impl Transports for LinkWays {
     fn made(&self, lane: &dyn Lane) {
         self.inner.ledger.enter(lane);
     }

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use super::connector::{Job, Task};
+use super::connector::{ConnectorTask, Task};
 use super::control::{Class, Control};
 use super::core::{Core, Ended};
 use super::event::Happening;
 use super::header::{Body, Stream};
-use super::in_flight::Flight;
+use super::in_flight::Operation;
 use super::parts::{Part, Piece, What, as_it_was};
 use super::rail::{Lost, State};
 use super::rails::HEDGE;
@@ -30,8 +30,8 @@ impl Core {
         rail.state = State::Fencing { since: self.now };
         rail.why = why.to_owned();
         rail.making.half = None;
-        if let Some(track) = &mut rail.track {
-            track.close();
+        if let Some(connection) = &mut rail.connection {
+            connection.close();
             self.healthy -= 1;
         }
         let name = rail.name(self.leads);
@@ -62,15 +62,15 @@ impl Core {
                 self.limit_fence(at, since);
             }
             State::Up { .. } | State::Trying { .. } => {
-                let Some(track) = &rail.track else { return };
+                let Some(connection) = &rail.connection else { return };
                 let timeout = self.config.op_timeout;
-                let still = track.progress.is_some_and(|since| since + timeout <= self.now);
+                let still = connection.progress.is_some_and(|since| since + timeout <= self.now);
                 // Where the peer's own CPU must help, a busy peer is no dead lane.
-                if track.out > 0 && still && !track.lane.caps().peer_must_poll {
+                if connection.out > 0 && still && !connection.lane.caps().peer_must_poll {
                     // Perhaps it was only us who did not look.
                     self.poll_rail(at);
-                    let track = self.rails[usize::from(at)].track.as_ref();
-                    if track.is_none_or(|track| track.progress == Some(self.now)) {
+                    let connection = self.rails[usize::from(at)].connection.as_ref();
+                    if connection.is_none_or(|connection| connection.progress == Some(self.now)) {
                         return;
                     }
                     let timeout = timeout.as_millis();
@@ -91,25 +91,26 @@ impl Core {
         rail.tidied = self.now;
         let (class, way) = (rail.plan.class, rail.plan.ways[1].clone());
         let task = Task::Tidy { class, way };
-        self.shop.start(Job { rail: at, generation: rail.generation, task });
+        self.connector.start(ConnectorTask { rail: at, generation: rail.generation, task });
     }
 
     fn fence(&mut self, at: u8) {
         let rail = &mut self.rails[usize::from(at)];
-        if let Some(mut track) = rail.track.take_if(|track| track.is_drained()) {
+        if let Some(mut connection) = rail.connection.take_if(|connection| connection.is_drained())
+        {
             self.live.retain(|live| *live != at);
-            self.inbox.evacuate(at, |slot, payload| track.mail.payload(slot, payload));
-            rail.ending.counted = track.received;
-            rail.ending.ordered = track.ordered;
-            rail.ending.arrived = track.arrived;
-            track.queue.clear();
-            let task = Task::Discard(Box::new(track));
-            self.shop.start(Job { rail: at, generation: rail.generation, task });
+            self.inbox.evacuate(at, |slot, payload| connection.messages.payload(slot, payload));
+            rail.ending.counted = connection.received;
+            rail.ending.ordered = connection.ordered;
+            rail.ending.arrived = connection.arrived;
+            connection.queue.clear();
+            let task = Task::Discard(Box::new(connection));
+            self.connector.start(ConnectorTask { rail: at, generation: rail.generation, task });
         }
         let rail = &mut self.rails[usize::from(at)];
         // One that is still being made is not waited for, since a device may not answer: nothing was ever posted on it, and
         // the peer posts nothing but a probe before it has heard of ours.
-        if rail.track.is_some() {
+        if rail.connection.is_some() {
             return;
         }
         let told = std::mem::replace(&mut rail.ending.told, true);
@@ -150,7 +151,7 @@ impl Core {
             let why = format!("of {arrived} messages by {name} the peer has only {received}");
             return self.fail_link(Failure::ProtocolError, &why);
         }
-        for lost in std::mem::take(&mut rail.limbo) {
+        for lost in std::mem::take(&mut rail.unconfirmed) {
             // On a lane without order (libfabric's) the peer's number says nothing of writes: they are done again, which
             // is safe behind the fence. Messages go again under numbers of their own, by which the peer knows those that
             // it has. So nobody has to tell which ones came.
@@ -172,17 +173,17 @@ impl Core {
                 if hopeless {
                     return self.finish(op, Err(failure));
                 }
-                let mut flight = Flight::new(op);
-                (flight.cut, flight.pieces, flight.begun) = (flight.total, 1, true);
-                flight.refusals = u8::from(failure == Failure::Local);
-                let length = flight.total;
-                let flight = self.flights.insert(flight);
-                self.again.push_back(Piece { flight, offset: 0, length });
+                let mut operation = Operation::new(op);
+                (operation.cut, operation.pieces, operation.begun) = (operation.total, 1, true);
+                operation.refusals = u8::from(failure == Failure::Local);
+                let length = operation.total;
+                let operation = self.operations.insert(operation);
+                self.again.push_back(Piece { operation, offset: 0, length });
             }
             What::Piece(piece) => {
-                let refusals = self.flights.get_mut(piece.flight).map_or(0, |flight| {
-                    flight.refusals += u8::from(failure == Failure::Local);
-                    flight.refusals
+                let refusals = self.operations.get_mut(piece.operation).map_or(0, |operation| {
+                    operation.refusals += u8::from(failure == Failure::Local);
+                    operation.refusals
                 });
                 if hopeless || refusals >= MAX_REFUSALS {
                     return self.abandon(&piece, failure);
@@ -198,13 +199,14 @@ impl Core {
     pub(super) fn message_again(&mut self, stream: Stream, sequence: u64) {
         let outgoing = &mut self.outgoing[stream as usize];
         let Some(message) = outgoing.sent(sequence) else { return };
-        let flight = message.flight.and_then(|number| Some((number, self.flights.get(number)?)));
-        match flight {
-            Some((number, flight)) if flight.pieces > 0 => {
+        let operation =
+            message.operation.and_then(|number| Some((number, self.operations.get(number)?)));
+        match operation {
+            Some((number, operation)) if operation.pieces > 0 => {
                 return self.held.push((number, sequence));
             }
             // Its place in the stream must be used up all the same.
-            Some((_, flight)) if flight.failure.is_some() => {
+            Some((_, operation)) if operation.failure.is_some() => {
                 (message.body, message.payload) = (Body::Void, 0);
             }
             _ => {}
@@ -258,9 +260,9 @@ impl Core {
             }
         }
         for rail in &self.live {
-            let track = self.rails[usize::from(*rail)].track.as_ref();
-            if let Some(track) = track.filter(|track| track.out > 0) {
-                due = due.min(track.progress.unwrap_or(self.now) + self.config.op_timeout);
+            let connection = self.rails[usize::from(*rail)].connection.as_ref();
+            if let Some(connection) = connection.filter(|connection| connection.out > 0) {
+                due = due.min(connection.progress.unwrap_or(self.now) + self.config.op_timeout);
             }
         }
         Some(due)
@@ -292,8 +294,10 @@ impl Core {
         self.stats.end(failure);
         for at in 0..self.rails.len() {
             let rail = &mut self.rails[at];
-            if let Some(track) = rail.track.as_mut().filter(|track| !track.closed) {
-                track.close();
+            if let Some(connection) =
+                rail.connection.as_mut().filter(|connection| !connection.closed)
+            {
+                connection.close();
                 self.healthy -= 1;
             }
             rail.state = State::Fencing { since: self.now };
@@ -309,7 +313,8 @@ impl Core {
         if !self.live.is_empty() {
             return;
         }
-        let lost: Vec<Lost> = self.rails.iter_mut().flat_map(|rail| rail.limbo.drain(..)).collect();
+        let lost: Vec<Lost> =
+            self.rails.iter_mut().flat_map(|rail| rail.unconfirmed.drain(..)).collect();
         for Lost { part, failure, work } in lost {
             if let Part { what: What::Whole { token, window }, .. } = part {
                 let op = as_it_was(token, window, work);
@@ -320,15 +325,16 @@ impl Core {
                 self.finish(op, Err(outcome));
             }
         }
-        for flight in self.take_all() {
-            let known = flight.failure.filter(|_| !flight.begun);
-            let outcome = known.unwrap_or_else(|| outcome(&ended, &flight.op.work, flight.begun));
-            self.finish(flight.op, Err(outcome));
+        for operation in self.take_all() {
+            let known = operation.failure.filter(|_| !operation.begun);
+            let outcome =
+                known.unwrap_or_else(|| outcome(&ended, &operation.op.work, operation.begun));
+            self.finish(operation.op, Err(outcome));
         }
         self.settle_receives();
     }
 
-    /// At a link that is over, gives back the receives that no letter will come for.
+    /// At a link that is over, gives back the receives that no message will come for.
     pub(super) fn settle_receives(&mut self) {
         let Some(ended) = &self.ended else { return };
         if !self.live.is_empty() {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::config::Config;
-use super::connector::{Finished, Job, Shop, Ways};
+use super::connector::{Connector, ConnectorTask, Finished, Transports};
 use super::control::{Class, Control, Plan};
 use super::core::{Connection, Core, Parts};
 use super::header::Header;
@@ -53,14 +53,14 @@ pub(crate) fn peer(bytes: &[u8]) {
         says = rest;
         match kind % 4 {
             0 => link.says().control.push_back(said.to_vec()),
-            1 => link.says().letters.push_back(said.to_vec()),
+            1 => link.says().messages.push_back(said.to_vec()),
             // One that is well formed but for what it says.
             2 => {
-                let mut letter = vec![Header::VERSION];
-                letter.extend(said);
-                letter.resize(letter.len().max(Header::MIN), 0);
-                letter[3] = 0;
-                link.says().letters.push_back(letter);
+                let mut message = vec![Header::VERSION];
+                message.extend(said);
+                message.resize(message.len().max(Header::MIN), 0);
+                message[3] = 0;
+                link.says().messages.push_back(message);
             }
             _ => link.now += Duration::from_millis(u64::from(length) * 10),
         }
@@ -82,7 +82,7 @@ struct Trial {
 #[derive(Default)]
 struct Says {
     control: VecDeque<Vec<u8>>,
-    letters: VecDeque<Vec<u8>>,
+    messages: VecDeque<Vec<u8>>,
 }
 
 const REGION: u64 = 7 << 16;
@@ -94,13 +94,13 @@ impl Trial {
         let ways = Arc::new(Liar { says: says.clone() });
         let plans = if leads { vec![plan()] } else { Vec::new() };
         let core = Core::new(Parts {
-            config: Config { letters: 4, room: 256, depth: 16, regions: 8, ..Config::default() },
+            config: Config { messages: 4, room: 256, depth: 16, regions: 8, ..Config::default() },
             leads,
             epochs: [1, 2],
             their_room: 64,
             their_regions: 16,
             connection: Box::new(Liar { says: says.clone() }),
-            shop: Box::new(Inline { ways, results: VecDeque::new() }),
+            connector: Box::new(Inline { ways, results: VecDeque::new() }),
             plans,
             now: Duration::ZERO,
         });
@@ -201,12 +201,12 @@ fn region(rights: Rights) -> Region {
 
 /// Does every job at once.
 struct Inline {
-    ways: Arc<dyn Ways>,
+    ways: Arc<dyn Transports>,
     results: VecDeque<Finished>,
 }
 
-impl Shop for Inline {
-    fn start(&mut self, job: Job) {
+impl Connector for Inline {
+    fn start(&mut self, job: ConnectorTask) {
         self.results.extend(job.run(&*self.ways));
     }
 
@@ -243,7 +243,7 @@ impl Connection for Liar {
     }
 }
 
-impl Ways for Liar {
+impl Transports for Liar {
     fn open(&self, _: Class, _: &str) -> Result<Arc<dyn Fabric>, Error> {
         Ok(Arc::new(self.clone()))
     }
@@ -317,13 +317,13 @@ impl LiarLane {
     fn say(&mut self) {
         let mut says = self.says.lock().unwrap_or_else(PoisonError::into_inner);
         while !self.receives.is_empty()
-            && let Some(letter) = says.letters.pop_front()
+            && let Some(message) = says.messages.pop_front()
             && let Some(receive) = self.receives.pop_front()
         {
             let Work::Receive { into } = &receive.work else { continue };
             let [slot] = into.as_slice() else { continue };
-            let length = letter.len().min(slot.len());
-            slot.region().memory().write(slot.offset(), &letter[..length]);
+            let length = message.len().min(slot.len());
+            slot.region().memory().write(slot.offset(), &message[..length]);
             let outcome = Ok(Done::Received { length, imm: None });
             self.done.push(Completion { token: receive.token, outcome, work: receive.work });
         }

@@ -11,7 +11,7 @@ pub(super) struct Header {
     pub(super) sequence: u32,
     /// How many slots the sender has freed on this lane so far, by stream.
     pub(super) freed: [u32; 2],
-    /// How many letters its caller has taken so far.
+    /// How many messages its caller has taken so far.
     pub(super) taken: u32,
     pub(super) body: Body,
 }
@@ -44,15 +44,15 @@ pub(super) enum Change {
 /// links say to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stream {
-    Letters = 0,
-    Notes = 1,
+    Messages = 0,
+    Control = 1,
 }
 
 impl Body {
     pub(super) fn stream(&self) -> Stream {
         match self {
-            Body::Part { .. } | Body::Notice { .. } | Body::Void => Stream::Letters,
-            Body::Change { .. } | Body::Old { .. } | Body::Credit => Stream::Notes,
+            Body::Part { .. } | Body::Notice { .. } | Body::Void => Stream::Messages,
+            Body::Change { .. } | Body::Old { .. } | Body::Credit => Stream::Control,
         }
     }
 }
@@ -82,8 +82,8 @@ impl Header {
         };
         let mut bytes = [0; Self::LONGEST];
         bytes[..3].copy_from_slice(&[Self::VERSION, kind, u8::from(number.is_some())]);
-        let [letters, notes] = self.freed;
-        let fields = [number.unwrap_or(0), self.sequence, letters, notes, self.taken];
+        let [messages, notes] = self.freed;
+        let fields = [number.unwrap_or(0), self.sequence, messages, notes, self.taken];
         for (field, to) in fields.into_iter().zip(bytes[4..24].as_chunks_mut().0) {
             *to = field.to_le_bytes();
         }

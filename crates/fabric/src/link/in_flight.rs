@@ -8,7 +8,7 @@ use crate::op::{Failure, Op, Pieces, Work};
 use crate::region::{Region, Slice};
 use crate::remote::{Target, Window};
 
-pub(super) struct Flight {
+pub(super) struct Operation {
     /// The caller's, kept here until it is over.
     pub(super) op: Op,
     pub(super) total: u64,
@@ -38,14 +38,14 @@ pub(super) enum Tail {
     Answer,
 }
 
-impl Flight {
+impl Operation {
     pub(super) fn new(op: Op) -> Self {
         let tail = match op.work {
             Work::Write { imm: Some(_), .. } => Tail::Notice,
             Work::FetchAdd { .. } | Work::CompareSwap { .. } => Tail::Answer,
             _ => Tail::Nothing,
         };
-        Flight {
+        Operation {
             total: op.work.total() as u64,
             op,
             cut: 0,

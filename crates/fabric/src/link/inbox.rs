@@ -9,19 +9,19 @@ use crate::op::{Done, Failure, Op};
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     receives: VecDeque<Op>,
-    letters: VecDeque<Letter>,
+    messages: VecDeque<InboxMessage>,
     /// How much of a message in parts the first receive has.
     filled: u64,
     /// Whether the rest of a message that will never be whole is left out.
     skipping: bool,
-    /// How many letters were taken, and of how many the peer knows.
+    /// How many messages were taken, and of how many the peer knows.
     taken: u32,
     told: u32,
 }
 
 /// A message, or a part of one.
 #[derive(Debug)]
-pub(super) struct Letter {
+pub(super) struct InboxMessage {
     pub(super) body: Body,
     pub(super) place: Place,
 }
@@ -29,7 +29,7 @@ pub(super) struct Letter {
 /// Where its payload is.
 #[derive(Debug)]
 pub(super) enum Place {
-    /// In a slot of a rail's mail: these bytes of it.
+    /// In a slot of a rail's messages: these bytes of it.
     Slot { rail: u8, slot: u32, payload: Payload },
     /// Copied.
     Kept(Vec<u8>),
@@ -47,20 +47,20 @@ impl Place {
 /// What to do next.
 pub(super) enum Step {
     Nothing,
-    /// The first letter's payload goes into the first receive, from here on. Then tell with
+    /// The first message's payload goes into the first receive, from here on. Then tell with
     /// [`Inbox::filled`].
     Fill {
         from: u64,
     },
-    /// A receive is over; a letter too, if it is given.
-    Over(Op, Result<Done, Failure>, Option<Letter>),
-    /// This letter means nothing any more.
-    Skip(Letter),
+    /// A receive is over; a message too, if it is given.
+    Over(Op, Result<Done, Failure>, Option<InboxMessage>),
+    /// This message means nothing any more.
+    Skip(InboxMessage),
     ProtocolError,
 }
 
 impl Inbox {
-    /// How many letters were taken so far: the peer hears of them.
+    /// How many messages were taken so far: the peer hears of them.
     pub(super) fn tell(&mut self) -> u32 {
         self.told = self.taken;
         self.taken
@@ -71,15 +71,15 @@ impl Inbox {
         self.told = self.taken.wrapping_sub(TELL);
     }
 
-    /// Whether the peer should hear that letters were taken, even by a message of its own.
+    /// Whether the peer should hear that messages were taken, even by a message of its own.
     #[inline]
     pub(super) fn owes(&self) -> bool {
         self.taken.wrapping_sub(self.told) >= TELL
     }
 
-    /// How many letters wait in memory of their own.
+    /// How many messages wait in memory of their own.
     pub(super) fn kept(&self) -> usize {
-        self.letters.iter().filter(|letter| matches!(letter.place, Place::Kept(_))).count()
+        self.messages.iter().filter(|message| matches!(message.place, Place::Kept(_))).count()
     }
 
     pub(super) fn receives(&self) -> usize {
@@ -90,12 +90,12 @@ impl Inbox {
         self.receives.push_back(op);
     }
 
-    pub(super) fn push(&mut self, letter: Letter) {
-        self.letters.push_back(letter);
+    pub(super) fn push(&mut self, message: InboxMessage) {
+        self.messages.push_back(message);
     }
 
-    pub(super) fn first(&self) -> Option<(&Op, &Letter)> {
-        Some((self.receives.front()?, self.letters.front()?))
+    pub(super) fn first(&self) -> Option<(&Op, &InboxMessage)> {
+        Some((self.receives.front()?, self.messages.front()?))
     }
 
     /// The usual case: a message that is whole and finds nothing before it, and a receive with room for it.
@@ -107,7 +107,7 @@ impl Inbox {
             _ => return None,
         };
         let fits = room <= self.receives.front()?.work.total() as u64;
-        if !fits || !self.letters.is_empty() || self.filled > 0 {
+        if !fits || !self.messages.is_empty() || self.filled > 0 {
             return None;
         }
         self.skipping = false;
@@ -115,10 +115,10 @@ impl Inbox {
         Some((self.receives.pop_front()?, Done::Received { length: length as usize, imm }))
     }
 
-    /// Whether a letter finds a receive.
+    /// Whether a message finds a receive.
     #[inline]
     pub(super) fn step(&mut self) -> Step {
-        match self.letters.front().map(|letter| letter.body) {
+        match self.messages.front().map(|message| message.body) {
             None => return Step::Nothing,
             Some(Body::Void) => {
                 (self.skipping, self.filled) = (true, 0);
@@ -127,10 +127,10 @@ impl Inbox {
             Some(Body::Part { offset, .. }) if self.skipping && offset > 0 => return self.skip(),
             Some(_) => self.skipping = false,
         }
-        let (Some(receive), Some(letter)) = (self.receives.front(), self.letters.front()) else {
+        let (Some(receive), Some(message)) = (self.receives.front(), self.messages.front()) else {
             return Step::Nothing;
         };
-        match letter.body {
+        match message.body {
             Body::Notice { length, imm } if self.filled == 0 => {
                 let done = Done::Received { length: length as usize, imm: Some(imm) };
                 self.over(Ok(done))
@@ -147,9 +147,9 @@ impl Inbox {
         }
     }
 
-    /// The first letter's bytes are in the first receive.
+    /// The first message's bytes are in the first receive.
     pub(super) fn filled(&mut self, bytes: u64) -> Step {
-        let Some(Body::Part { total, imm, .. }) = self.letters.front().map(|letter| letter.body)
+        let Some(Body::Part { total, imm, .. }) = self.messages.front().map(|message| message.body)
         else {
             return Step::ProtocolError;
         };
@@ -165,48 +165,48 @@ impl Inbox {
     }
 
     fn skip(&mut self) -> Step {
-        self.pop_letter().map_or(Step::Nothing, Step::Skip)
+        self.pop_message().map_or(Step::Nothing, Step::Skip)
     }
 
-    /// The first letter, when it is taken.
-    pub(super) fn pop_letter(&mut self) -> Option<Letter> {
+    /// The first message, when it is taken.
+    pub(super) fn pop_message(&mut self) -> Option<InboxMessage> {
         self.taken = self.taken.wrapping_add(1);
-        self.letters.pop_front()
+        self.messages.pop_front()
     }
 
     fn over(&mut self, outcome: Result<Done, Failure>) -> Step {
         match self.receives.pop_front() {
-            Some(receive) => Step::Over(receive, outcome, self.pop_letter()),
+            Some(receive) => Step::Over(receive, outcome, self.pop_message()),
             None => Step::Nothing,
         }
     }
 
-    /// Letters whose slots are about to go.
+    /// Messages whose slots are about to go.
     pub(super) fn evacuate(&mut self, rail: u8, copy: impl Fn(u32, Payload) -> Vec<u8>) {
-        for letter in &mut self.letters {
-            if let Place::Slot { rail: of, slot, payload } = letter.place
+        for message in &mut self.messages {
+            if let Place::Slot { rail: of, slot, payload } = message.place
                 && of == rail
             {
-                letter.place = Place::Kept(copy(slot, payload));
+                message.place = Place::Kept(copy(slot, payload));
             }
         }
     }
 
-    /// The receives that no letter will come for.
+    /// The receives that no message will come for.
     pub(super) fn take_receives(&mut self) -> VecDeque<Op> {
         self.filled = 0;
         std::mem::take(&mut self.receives)
     }
 
     /// Whether there is something to receive.
-    pub(super) fn has_letters(&self) -> bool {
-        !self.letters.is_empty()
+    pub(super) fn has_messages(&self) -> bool {
+        !self.messages.is_empty()
     }
 
     pub(super) fn throw_away(&mut self) {
-        self.letters.clear();
+        self.messages.clear();
     }
 }
 
-/// So many taken letters are worth a message: a quarter of what may wait.
+/// So many taken messages are worth a message: a quarter of what may wait.
 const TELL: u32 = super::outgoing::WINDOW as u32 / 4;

@@ -56,7 +56,7 @@ impl Link {
         };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system)?;
         let alarm = Alarm::new().map_err(system)?;
-        let fds = [Some(alarm.as_fd()), core.connection.fd(), core.shop.fd()];
+        let fds = [Some(alarm.as_fd()), core.connection.fd(), core.connector.fd()];
         for fd in fds.into_iter().flatten() {
             let data = epoll::EventData::new_u64(0);
             epoll::add(&epoll, fd, data, epoll::EventFlags::IN).map_err(system)?;
@@ -154,7 +154,7 @@ impl Link {
     fn watch(&mut self) -> rustix::io::Result<()> {
         // The end of a connection would wake us for ever.
         if self.core.ended.is_some() && !std::mem::replace(&mut self.deaf, true) {
-            for fd in [self.core.connection.fd(), self.core.shop.fd()].into_iter().flatten() {
+            for fd in [self.core.connection.fd(), self.core.connector.fd()].into_iter().flatten() {
                 epoll::delete(&self.epoll, fd)?;
             }
         }
@@ -174,10 +174,12 @@ impl Link {
         for at in &self.core.live {
             let rail = &self.core.rails[usize::from(*at)];
             let watched = &mut self.watched[usize::from(*at)];
-            if let Some(track) = rail.track.as_ref().filter(|_| *watched != rail.generation) {
+            if let Some(connection) =
+                rail.connection.as_ref().filter(|_| *watched != rail.generation)
+            {
                 *watched = rail.generation;
                 let data = epoll::EventData::new_u64(0);
-                epoll::add(&self.epoll, track.lane.fd(), data, epoll::EventFlags::IN)?;
+                epoll::add(&self.epoll, connection.lane.fd(), data, epoll::EventFlags::IN)?;
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! The mail of one lane: slots that the peer's messages land in, places for ours, and the count of both.
+//! The messages of one lane: slots that the peer's messages land in, places for ours, and the count of both.
 //!
 //! The peer sends only while we have a slot for it, and we while it has: nobody ever waits for a receive.
 
@@ -14,7 +14,7 @@ use crate::op::Op;
 use crate::region::{Region, Rights, Slice};
 
 #[derive(Debug)]
-pub(super) struct Mailbox {
+pub(super) struct MessageQueue {
     /// Slots first, then as much for messages of ours.
     region: Region,
     slots: u32,
@@ -47,16 +47,16 @@ pub(super) struct Payload {
     pub(super) length: usize,
 }
 
-impl Mailbox {
+impl MessageQueue {
     /// May block: memory is registered.
-    pub(super) fn new(fabric: &dyn Fabric, letters: u16, room: usize) -> Result<Self, Error> {
-        let ours = [letters.max(1), NOTES];
+    pub(super) fn new(fabric: &dyn Fabric, messages: u16, room: usize) -> Result<Self, Error> {
+        let ours = [messages.max(1), NOTES];
         let slots = u32::from(ours[0]) + u32::from(NOTES);
         let slot_size = (Header::LONGEST + room).next_multiple_of(64);
         let size = 2 * slots as usize * slot_size;
         let memory = Memory::allocate(size, Pages::Plain)?;
         let region = fabric.register(&memory, Rights::NONE)?;
-        Ok(Mailbox {
+        Ok(MessageQueue {
             slots,
             slot_size,
             idle: (0..slots).map(|slot| (place(&region, slot, slot_size), None)).collect(),
@@ -187,14 +187,14 @@ impl Mailbox {
     /// Whether the peer has a slot for one more. Some of those for notes are kept for credits.
     #[inline]
     pub(super) fn has_room(&self, stream: Stream) -> bool {
-        let kept = if stream == Stream::Notes { KEPT } else { 0 };
+        let kept = if stream == Stream::Control { KEPT } else { 0 };
         // The peer may have emptied a slot before we hear that the message arrived.
         self.room(stream) > kept && self.places.len() as u32 > KEPT.min(u32::from(self.theirs[1]))
     }
 
     /// As [`Self::has_room`], for a credit.
     pub(super) fn has_room_for_credit(&self) -> bool {
-        self.room(Stream::Notes) > 0 && !self.places.is_empty()
+        self.room(Stream::Control) > 0 && !self.places.is_empty()
     }
 
     fn room(&self, stream: Stream) -> u32 {

@@ -5,7 +5,7 @@ use super::control::Control;
 use super::core::{Core, RECEIVE};
 use super::header::{Body, Change, Header, Stream};
 use super::in_flight::{Tail, runs};
-use super::inbox::{Letter, Place, Step};
+use super::inbox::{InboxMessage, Place, Step};
 use super::incoming::Turn;
 use super::message_queue::Payload;
 use super::outgoing::{Draft, Message};
@@ -42,31 +42,31 @@ impl Core {
 
     /// What a draft says next, and whether that is all of it.
     fn write(&mut self, draft: Draft) -> (Message, bool) {
-        let plain = |body| (Message { body, flight: None, payload: 0 }, true);
+        let plain = |body| (Message { body, operation: None, payload: 0 }, true);
         let number = match draft {
             Draft::Old { request, old } => return plain(Body::Old { request, old }),
             Draft::Send(number) | Draft::Notice(number) | Draft::Change(number) => number,
         };
         let room = self.their_room;
-        let Some(flight) = self.flights.get_mut(number) else { return plain(Body::Void) };
-        flight.begun = true;
-        match &flight.op.work {
+        let Some(operation) = self.operations.get_mut(number) else { return plain(Body::Void) };
+        operation.begun = true;
+        match &operation.op.work {
             Work::Send { imm, .. } => {
-                let (total, offset) = (flight.total, flight.cut);
+                let (total, offset) = (operation.total, operation.cut);
                 let length = (total - offset).min(room);
-                flight.cut += length;
-                flight.messages += 1;
+                operation.cut += length;
+                operation.messages += 1;
                 let body = Body::Part { total, offset, imm: *imm };
-                let message = Message { body, flight: Some(number), payload: length };
-                (message, flight.cut == total)
+                let message = Message { body, operation: Some(number), payload: length };
+                (message, operation.cut == total)
             }
             Work::FetchAdd { at, add, .. } => plain(change(number, at, Change::Add(*add))),
             Work::CompareSwap { at, expect, new, .. } => {
                 plain(change(number, at, Change::Swap { expect: *expect, new: *new }))
             }
             Work::Write { imm, .. } => {
-                let body = Body::Notice { length: flight.total, imm: imm.unwrap_or(0) };
-                (Message { body, flight: Some(number), payload: 0 }, true)
+                let body = Body::Notice { length: operation.total, imm: imm.unwrap_or(0) };
+                (Message { body, operation: Some(number), payload: 0 }, true)
             }
             Work::Read { .. } | Work::Receive { .. } => plain(Body::Void),
         }
@@ -77,10 +77,11 @@ impl Core {
         let window = self.config.window as u64;
         let load = |rail: u8| {
             let rail = &self.rails[usize::from(rail)];
-            let track = rail.track.as_ref()?;
-            let has_room = track.mail.has_room(stream) && track.out < track.depth;
+            let connection = rail.connection.as_ref()?;
+            let has_room =
+                connection.messages.has_room(stream) && connection.out < connection.depth;
             // Behind much else a message would wait long.
-            let load = (track.bytes_out.min(window) + 64 * u64::from(track.out))
+            let load = (connection.bytes_out.min(window) + 64 * u64::from(connection.out))
                 / u64::from(rail.plan.weight);
             has_room.then_some(load)
         };
@@ -91,16 +92,18 @@ impl Core {
     /// Sends one that has its number.
     fn launch(&mut self, rail: u8, stream: Stream, sequence: u64) {
         let Some(message) = self.outgoing[stream as usize].sent(sequence) else { return };
-        let Message { body, flight, payload } = *message;
-        let flight = flight.and_then(|flight| self.flights.get(flight));
-        let payload = match (flight, body) {
-            (Some(flight), Body::Part { offset, .. }) => (flight.op.work.local(), offset, payload),
+        let Message { body, operation, payload } = *message;
+        let operation = operation.and_then(|operation| self.operations.get(operation));
+        let payload = match (operation, body) {
+            (Some(operation), Body::Part { offset, .. }) => {
+                (operation.op.work.local(), offset, payload)
+            }
             _ => (&[][..], 0, 0),
         };
-        let Some(track) = &mut self.rails[usize::from(rail)].track else { return };
+        let Some(connection) = &mut self.rails[usize::from(rail)].connection else { return };
         let taken = self.inbox.tell();
         let header = Header { sequence: sequence as u32, freed: [0; 2], taken, body };
-        match track.mail.write(header, payload) {
+        match connection.messages.write(header, payload) {
             Some(bytes) => self.put_message(rail, bytes, What::Message { stream, sequence }),
             None => self.fail_link(Failure::Local, "a message was sent without a place for it"),
         }
@@ -115,18 +118,18 @@ impl Core {
     /// Gives the lane its free slots back, and says so to a peer that may wait for them.
     #[inline]
     pub(super) fn refill(&mut self, rail: u8) {
-        let Some(track) = &mut self.rails[usize::from(rail)].track else { return };
-        if track.closed {
+        let Some(connection) = &mut self.rails[usize::from(rail)].connection else { return };
+        if connection.closed {
             return;
         }
-        if !track.mail.has_idle() {
+        if !connection.messages.has_idle() {
             return self.give_credit(rail);
         }
         let receives = &mut self.receives;
-        track.mail.receives(receives, |slot| RECEIVE | u64::from(slot));
-        track.lane.post(receives);
+        connection.messages.receives(receives, |slot| RECEIVE | u64::from(slot));
+        connection.lane.post(receives);
         if !receives.is_empty() {
-            receives.drain(..).for_each(|_| track.mail.returned(None));
+            receives.drain(..).for_each(|_| connection.messages.returned(None));
             return self.die(rail, "the lane has no room for its receives");
         }
         self.give_credit(rail);
@@ -137,19 +140,22 @@ impl Core {
     #[inline]
     fn give_credit(&mut self, rail: u8) {
         let this = &mut self.rails[usize::from(rail)];
-        let Some(track) = this.track.as_mut().filter(|track| !track.closed) else { return };
-        if !(track.mail.owes_credit() || self.inbox.owes()) || !this.making.heard {
+        let Some(connection) = this.connection.as_mut().filter(|connection| !connection.closed)
+        else {
+            return;
+        };
+        if !(connection.messages.owes_credit() || self.inbox.owes()) || !this.making.heard {
             return;
         }
         let taken = self.inbox.tell();
-        if track.mail.has_room_for_credit() && track.out < track.depth {
+        if connection.messages.has_room_for_credit() && connection.out < connection.depth {
             let header = Header { sequence: 0, freed: [0; 2], taken, body: Body::Credit };
-            if let Some(bytes) = track.mail.write(header, (&[], 0, 0)) {
+            if let Some(bytes) = connection.messages.write(header, (&[], 0, 0)) {
                 self.put_message(rail, bytes, What::Credit);
             }
             return;
         }
-        let (generation, freed) = (this.generation, track.mail.tell());
+        let (generation, freed) = (this.generation, connection.messages.tell());
         self.say(&Control::Freed { rail, generation, freed, taken });
     }
 
@@ -162,29 +168,30 @@ impl Core {
 
     /// What the peer has room for again; `false` if that cannot be.
     pub(super) fn hear_freed(&mut self, rail: u8, freed: [u32; 2], taken: u32) -> bool {
-        let Some(track) = &mut self.rails[usize::from(rail)].track else { return true };
-        track.mail.peer_freed(freed) && self.outgoing[Stream::Letters as usize].taken(taken)
+        let Some(connection) = &mut self.rails[usize::from(rail)].connection else { return true };
+        connection.messages.peer_freed(freed)
+            && self.outgoing[Stream::Messages as usize].taken(taken)
     }
 
     // In.
 
     pub(super) fn receive(&mut self, rail: u8, completion: Completion) {
         let slot = (completion.token & !RECEIVE) as u32;
-        let Some(track) = &mut self.rails[usize::from(rail)].track else { return };
+        let Some(connection) = &mut self.rails[usize::from(rail)].connection else { return };
         let slice = match completion.work {
             Work::Receive { into: Pieces::One(slice) } => Some((slot, slice)),
             _ => None,
         };
-        track.mail.returned(slice);
+        connection.messages.returned(slice);
         let (length, imm) = match completion.outcome {
             Ok(Done::Received { length, imm }) => (length, imm),
             Ok(_) => return,
-            Err(_) if track.closed => return,
+            Err(_) if connection.closed => return,
             Err(failure) => return self.die(rail, cause(failure)),
         };
-        track.received += 1;
+        connection.received += 1;
         // The number of a lane's write comes with no message: what lies in the slot then is an old one.
-        let header = imm.is_none().then(|| track.mail.header(slot, length)).flatten();
+        let header = imm.is_none().then(|| connection.messages.header(slot, length)).flatten();
         match header.filter(|(header, _)| self.hear_freed(rail, header.freed, header.taken)) {
             Some((header, payload)) => self.take_in(rail, slot, &header, payload),
             None => {
@@ -208,8 +215,9 @@ impl Core {
                 }
             }
             Turn::Later => {
-                let track = self.rails[usize::from(rail)].track.as_ref();
-                let payload = track.map(|track| track.mail.payload(slot, payload));
+                let connection = self.rails[usize::from(rail)].connection.as_ref();
+                let payload =
+                    connection.map(|connection| connection.messages.payload(slot, payload));
                 self.incoming[stream as usize].keep(*header, payload.unwrap_or_default());
                 self.free(rail, slot, stream);
                 let kept = self.incoming[stream as usize].early() + self.inbox.kept();
@@ -233,10 +241,10 @@ impl Core {
             Body::Part { .. } | Body::Notice { .. } | Body::Void => {
                 if let Some((receive, done)) = self.inbox.take_at_once(body, place.length()) {
                     self.copy(&place, receive.work.local(), 0);
-                    self.release(place, Stream::Letters);
+                    self.release(place, Stream::Messages);
                     return self.finish(receive, Ok(done));
                 }
-                self.inbox.push(Letter { body, place });
+                self.inbox.push(InboxMessage { body, place });
                 return self.deliver();
             }
             Body::Change { request, region, offset, change } => {
@@ -249,7 +257,7 @@ impl Core {
                         }
                     }
                 });
-                let notes = &mut self.outgoing[Stream::Notes as usize];
+                let notes = &mut self.outgoing[Stream::Control as usize];
                 notes.push(Draft::Old { request, old });
                 if notes.drafts() > MAX_ANSWERS {
                     let why = "the peer asks for more atomic operations than a link has";
@@ -259,38 +267,38 @@ impl Core {
             Body::Old { request, old } => self.answered(request, old),
             Body::Credit => {}
         }
-        self.release(place, Stream::Notes);
+        self.release(place, Stream::Control);
     }
 
     /// An atomic operation of ours is over.
     fn answered(&mut self, number: u32, old: Option<u64>) {
-        let flight = self.flights.get(number).filter(|f| f.tail == Tail::Answer && f.begun);
-        let Some(flight) = flight else {
+        let operation = self.operations.get(number).filter(|f| f.tail == Tail::Answer && f.begun);
+        let Some(operation) = operation else {
             return self.fail_link(Failure::ProtocolError, "the peer answers what was not asked");
         };
-        if let (Some(old), [place]) = (old, flight.op.work.local()) {
+        if let (Some(old), [place]) = (old, operation.op.work.local()) {
             place.region().memory().store(place.offset(), old);
         }
         self.finish_flight(number, old.map(Done::Old).ok_or(Failure::Access));
     }
 
-    /// Letters into receives, as long as there are both.
+    /// Messages into receives, as long as there are both.
     #[inline]
     pub(super) fn deliver(&mut self) {
         loop {
             let step = match self.inbox.step() {
-                Step::Skip(letter) => {
-                    self.release(letter.place, Stream::Letters);
+                Step::Skip(message) => {
+                    self.release(message.place, Stream::Messages);
                     continue;
                 }
                 Step::Fill { from } => {
-                    let copied = self.inbox.first().map(|(receive, letter)| {
-                        self.copy(&letter.place, receive.work.local(), from)
+                    let copied = self.inbox.first().map(|(receive, message)| {
+                        self.copy(&message.place, receive.work.local(), from)
                     });
                     match self.inbox.filled(copied.unwrap_or(0)) {
                         Step::Nothing => {
-                            if let Some(letter) = self.inbox.pop_letter() {
-                                self.release(letter.place, Stream::Letters);
+                            if let Some(message) = self.inbox.pop_message() {
+                                self.release(message.place, Stream::Messages);
                             }
                             continue;
                         }
@@ -301,9 +309,9 @@ impl Core {
             };
             match step {
                 Step::Nothing | Step::Fill { .. } | Step::Skip(_) => return,
-                Step::Over(receive, outcome, letter) => {
-                    if let Some(letter) = letter {
-                        self.release(letter.place, Stream::Letters);
+                Step::Over(receive, outcome, message) => {
+                    if let Some(message) = message {
+                        self.release(message.place, Stream::Messages);
                     }
                     self.finish(receive, outcome);
                 }
@@ -315,12 +323,13 @@ impl Core {
         }
     }
 
-    /// Copies a letter into a receive, from an offset on; says how much.
+    /// Copies a message into a receive, from an offset on; says how much.
     fn copy(&self, place: &Place, into: &[Slice], from: u64) -> u64 {
         match place {
             Place::Slot { rail, slot, payload } => {
-                let track = self.rails[usize::from(*rail)].track.as_ref();
-                track.map_or(0, |track| track.mail.copy(*slot, *payload, into, from))
+                let connection = self.rails[usize::from(*rail)].connection.as_ref();
+                connection
+                    .map_or(0, |connection| connection.messages.copy(*slot, *payload, into, from))
             }
             Place::Kept(bytes) => {
                 let mut copied = 0;
@@ -342,16 +351,16 @@ impl Core {
     /// A message has arrived: its place is free.
     #[inline]
     pub(super) fn give_back(&mut self, rail: u8, work: Work) {
-        if let Some(track) = &mut self.rails[usize::from(rail)].track
+        if let Some(connection) = &mut self.rails[usize::from(rail)].connection
             && let Work::Send { from: Pieces::One(place), .. } = work
         {
-            track.mail.give_back(place);
+            connection.messages.give_back(place);
         }
     }
 
     fn free(&mut self, rail: u8, slot: u32, stream: Stream) {
-        if let Some(track) = &mut self.rails[usize::from(rail)].track {
-            track.mail.free(slot, stream);
+        if let Some(connection) = &mut self.rails[usize::from(rail)].connection {
+            connection.messages.free(slot, stream);
         }
     }
 }
@@ -361,7 +370,7 @@ fn change(number: u32, at: &crate::remote::Target, change: Change) -> Body {
     Body::Change { request: number, region, offset: at.offset, change }
 }
 
-/// Letters that may wait in memory of their own: as many as may be on their way and not taken.
+/// Messages that may wait in memory of their own: as many as may be on their way and not taken.
 const MAX_KEPT: usize = 2 * super::outgoing::WINDOW as usize;
 /// Answers that may wait for room at a peer that asks: more than a link has operations.
 const MAX_ANSWERS: usize = 1 << 16;

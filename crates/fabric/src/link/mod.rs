@@ -7,7 +7,7 @@
 //! a lane each. Its core (`core.rs`) is told the time and owns no descriptor, so that everything it
 //! does can be tried on simulated lanes. Writes and reads go by the lanes as they are, cut into pieces;
 //! messages, numbers of writes and atomic operations go as numbered messages that take effect once and
-//! in order, whatever lane brings them. When a lane dies, its operations wait in limbo until both ends have
+//! in order, whatever lane brings them. When a lane dies, its operations are unconfirmed until both ends have
 //! closed it (`fence`).
 
 mod bytes;

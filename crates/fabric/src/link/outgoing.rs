@@ -10,7 +10,7 @@ use super::header::Body;
 pub(super) struct Message {
     pub(super) body: Body,
     /// The operation it belongs to, and how many bytes of it are its payload.
-    pub(super) flight: Option<u32>,
+    pub(super) operation: Option<u32>,
     pub(super) payload: u64,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Outgoing {
     /// Those sent, from the oldest that has not arrived on; none in place of those that have.
     sent: VecDeque<Option<Message>>,
     oldest: u64,
-    /// How many the peer's caller has taken. Notes wait for no caller: all that arrived.
+    /// How many the peer's caller has taken. Control messages wait for no caller: all that arrived.
     taken: u64,
     waits: bool,
 }
@@ -117,7 +117,7 @@ impl Outgoing {
         if !self.waits {
             self.taken = self.oldest;
         }
-        message?.flight
+        message?.operation
     }
 
     /// How many drafts wait.

@@ -45,7 +45,7 @@ pub(super) fn as_it_was(token: u64, window: Window, mut work: Work) -> Op {
 /// Some consecutive bytes of a write or a read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Piece {
-    pub(super) flight: u32,
+    pub(super) operation: u32,
     pub(super) offset: u64,
     pub(super) length: u64,
 }

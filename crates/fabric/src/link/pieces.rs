@@ -13,9 +13,11 @@ impl Core {
     pub(super) fn choose(&mut self, region: Option<u64>, bytes: u64) -> Choice {
         let Some(region) = region else { return Choice::Refused };
         if let [only] = self.active[..] {
-            let Some(track) = &self.rails[usize::from(only)].track else { return Choice::Full };
-            return match track.key(region) {
-                Some(Key::Open(_)) if !track.has_room(bytes, self.config.window as u64) => {
+            let Some(connection) = &self.rails[usize::from(only)].connection else {
+                return Choice::Full;
+            };
+            return match connection.key(region) {
+                Some(Key::Open(_)) if !connection.has_room(bytes, self.config.window as u64) => {
                     Choice::Full
                 }
                 Some(Key::Open(window)) => Choice::Rail(only, window.clone()),
@@ -29,17 +31,17 @@ impl Core {
         for step in 0..self.active.len() {
             let at = (self.turn + step) % self.active.len();
             let rail = &self.rails[usize::from(self.active[at])];
-            let Some(track) = &rail.track else { continue };
-            match track.key(region) {
+            let Some(connection) = &rail.connection else { continue };
+            match connection.key(region) {
                 None => keyless = true,
                 Some(Key::Refused) => refused += 1,
                 Some(Key::Open(window)) => {
                     open = true;
-                    if !track.has_room(bytes, self.config.window as u64) {
+                    if !connection.has_room(bytes, self.config.window as u64) {
                         continue;
                     }
                     // What it has to do, in proportion to what it can.
-                    let load = (track.bytes_out + bytes + 64) / u64::from(rail.plan.weight);
+                    let load = (connection.bytes_out + bytes + 64) / u64::from(rail.plan.weight);
                     if best.as_ref().is_none_or(|(least, ..)| load < *least) {
                         best = Some((load, at, window));
                     }
@@ -59,9 +61,9 @@ impl Core {
     }
 
     pub(super) fn put_piece(&mut self, rail: u8, piece: Piece, window: Window) {
-        let Some(flight) = self.flights.get_mut(piece.flight) else { return };
-        flight.begun = true;
-        let work = flight.work(&piece, window);
+        let Some(operation) = self.operations.get_mut(piece.operation) else { return };
+        operation.begun = true;
+        let work = operation.work(&piece, window);
         self.put(rail, piece.length, work, What::Piece(piece));
     }
 
@@ -75,14 +77,14 @@ impl Core {
             self.again.pop_front();
         }
         while let Some(number) = self.waiting.front().copied() {
-            let Some(flight) = self.flights.get_mut(number) else {
+            let Some(operation) = self.operations.get_mut(number) else {
                 self.waiting.pop_front();
                 continue;
             };
-            let length = (flight.total - flight.cut).min(self.config.chunk as u64);
-            let piece = Piece { flight: number, offset: flight.cut, length };
-            flight.pieces += 1;
-            flight.cut += length;
+            let length = (operation.total - operation.cut).min(self.config.chunk as u64);
+            let piece = Piece { operation: number, offset: operation.cut, length };
+            operation.pieces += 1;
+            operation.cut += length;
             match self.try_piece(&piece) {
                 Tried::Begun => {}
                 Tried::Wait => return self.uncut(&piece),
@@ -98,15 +100,16 @@ impl Core {
                     continue;
                 }
             }
-            if self.flights.get(number).is_none_or(|flight| flight.cut == flight.total) {
+            if self.operations.get(number).is_none_or(|operation| operation.cut == operation.total)
+            {
                 self.waiting.pop_front();
             }
         }
     }
 
     fn try_piece(&mut self, piece: &Piece) -> Tried {
-        let Some(flight) = self.flights.get(piece.flight) else { return Tried::Refused };
-        let region = flight.region();
+        let Some(operation) = self.operations.get(piece.operation) else { return Tried::Refused };
+        let region = operation.region();
         match self.choose(region, piece.length) {
             Choice::Rail(rail, window) => {
                 self.put_piece(rail, *piece, window);
@@ -124,30 +127,30 @@ impl Core {
     }
 
     fn uncut(&mut self, piece: &Piece) {
-        if let Some(flight) = self.flights.get_mut(piece.flight) {
-            flight.pieces -= 1;
-            flight.cut -= piece.length;
+        if let Some(operation) = self.operations.get_mut(piece.operation) {
+            operation.pieces -= 1;
+            operation.cut -= piece.length;
         }
     }
 
     /// A piece that cannot be: the operation fails when its other pieces are back.
     pub(super) fn abandon(&mut self, piece: &Piece, failure: Failure) {
-        if let Some(flight) = self.flights.get_mut(piece.flight) {
-            flight.pieces -= 1;
-            flight.failure.get_or_insert(failure);
-            flight.cut = flight.total;
+        if let Some(operation) = self.operations.get_mut(piece.operation) {
+            operation.pieces -= 1;
+            operation.failure.get_or_insert(failure);
+            operation.cut = operation.total;
         }
         // Its row may soon be another's.
-        self.waiting.retain(|number| *number != piece.flight);
-        self.keyless.retain(|number| *number != piece.flight);
-        self.progress(piece.flight);
+        self.waiting.retain(|number| *number != piece.operation);
+        self.keyless.retain(|number| *number != piece.operation);
+        self.progress(piece.operation);
     }
 
     /// Keys came, or rails: who waited for that tries again.
     pub(super) fn try_keyless(&mut self) {
         let keyless = std::mem::take(&mut self.keyless);
-        for flight in keyless.into_iter().rev() {
-            self.waiting.push_front(flight);
+        for operation in keyless.into_iter().rev() {
+            self.waiting.push_front(operation);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::control::Plan;
-use super::message_queue::Mailbox;
+use super::message_queue::MessageQueue;
 use super::parts::Part;
 use crate::half::{Fabric, Half};
 use crate::lane::Lane;
@@ -18,7 +18,7 @@ pub(super) struct Rail {
     /// Counts the lanes that were made or tried on it.
     pub(super) generation: u32,
     pub(super) state: State,
-    pub(super) track: Option<Track>,
+    pub(super) connection: Option<RailConnection>,
     /// A lane in the making.
     pub(super) making: Making,
     /// Whether a thread makes a lane for it: that one, or one that was given up because a device does not answer.
@@ -26,7 +26,7 @@ pub(super) struct Rail {
     /// The end of a lane.
     pub(super) ending: Ending,
     /// What died with the last lane, until it is known what came of it.
-    pub(super) limbo: Vec<Lost>,
+    pub(super) unconfirmed: Vec<Lost>,
     /// How often in a row it died soon after it came up.
     pub(super) flaps: u32,
     /// When it was last seen to that nothing lost is held.
@@ -84,9 +84,9 @@ pub(super) struct Lost {
 }
 
 /// A lane and all that belongs to it.
-pub(super) struct Track {
+pub(super) struct RailConnection {
     pub(super) lane: Box<dyn Lane>,
-    pub(super) mail: Mailbox,
+    pub(super) messages: MessageQueue,
     /// By the numbers of the peer's regions: how to reach them here.
     pub(super) keys: Vec<Option<(u64, Key)>>,
     /// What the lane had no room for yet.
@@ -131,11 +131,11 @@ impl Rail {
             plan,
             generation: 0,
             state: State::Standby { until: Duration::ZERO },
-            track: None,
+            connection: None,
             making: Making::default(),
             busy: false,
             ending: Ending::default(),
-            limbo: Vec::new(),
+            unconfirmed: Vec::new(),
             flaps: 0,
             tidied: Duration::ZERO,
             why,
@@ -157,14 +157,14 @@ impl Rail {
     }
 }
 
-impl Track {
-    pub(super) fn new(lane: Box<dyn Lane>, mail: Mailbox, probe: Probe) -> Self {
+impl RailConnection {
+    pub(super) fn new(lane: Box<dyn Lane>, messages: MessageQueue, probe: Probe) -> Self {
         let caps = lane.caps();
-        Track {
+        RailConnection {
             ordered: caps.ordered,
             depth: caps.depth as u32,
             lane,
-            mail,
+            messages,
             keys: Vec::new(),
             queue: VecDeque::new(),
             out: 0,
@@ -211,7 +211,7 @@ impl Track {
 
     /// Whether it has nothing of ours any more.
     pub(super) fn is_drained(&self) -> bool {
-        self.closed && self.out == 0 && !self.mail.has_posted()
+        self.closed && self.out == 0 && !self.messages.has_posted()
     }
 
     #[inline]

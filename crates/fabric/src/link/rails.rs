@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::connector::{Finished, Job, Make, Product, Task};
+use super::connector::{ConnectorTask, Finished, Make, Product, Task};
 use super::control::{Class, Control, Plan};
 use super::core::Core;
 use super::event::Happening;
 use super::parts::What;
-use super::rail::{Ending, Key, Making, PROBE, Rail, State, Track, index};
+use super::rail::{Ending, Key, Making, PROBE, Rail, RailConnection, State, index};
 use super::regions::Standing;
 use crate::error::{Error, Kind};
 use crate::grants::random;
@@ -22,7 +22,7 @@ impl Core {
     pub(crate) fn attend(&mut self, now: Duration) {
         self.now = now;
         self.listen();
-        while let Some(finished) = self.shop.finished() {
+        while let Some(finished) = self.connector.finished() {
             self.finished(finished);
         }
         for (at, generation, id) in std::mem::take(&mut self.untold) {
@@ -107,8 +107,8 @@ impl Core {
                 self.heard.gone(region, self.config.regions);
                 // A lane that would be asked for it all the same would die of the answer.
                 for rail in &mut self.rails {
-                    if let Some(track) = &mut rail.track {
-                        track.refuse_key(region);
+                    if let Some(connection) = &mut rail.connection {
+                        connection.refuse_key(region);
                     }
                 }
                 self.try_keyless();
@@ -187,7 +187,7 @@ impl Core {
         }
         let class = rail.plan.class;
         let task = Task::Prepare { class, way, side };
-        self.shop.start(Job { rail: at, generation, task });
+        self.connector.start(ConnectorTask { rail: at, generation, task });
     }
 
     // The other end follows.
@@ -223,9 +223,13 @@ impl Core {
         rail.busy = false;
         // Given up meanwhile: what was made goes.
         if rail.generation != generation || !matches!(rail.state, State::Trying { .. }) {
-            if let Ok(Product::Track(mut track)) = product {
-                track.lane.close();
-                self.shop.start(Job { rail: at, generation, task: Task::Discard(track) });
+            if let Ok(Product::RailConnection(mut connection)) = product {
+                connection.lane.close();
+                self.connector.start(ConnectorTask {
+                    rail: at,
+                    generation,
+                    task: Task::Discard(connection),
+                });
             }
             return;
         }
@@ -247,26 +251,26 @@ impl Core {
                     self.connect(at);
                 }
             }
-            Ok(Product::Track(track)) => self.connected(at, *track),
+            Ok(Product::RailConnection(connection)) => self.connected(at, *connection),
         }
     }
 
     fn connect(&mut self, at: u8) {
-        let make = Make { letters: self.config.letters, room: self.config.room, limit: SETUP };
+        let make = Make { messages: self.config.messages, room: self.config.room, limit: SETUP };
         let rail = &mut self.rails[usize::from(at)];
         let Some(offer) = rail.making.offer.take() else { return };
         let Some((half, fabric)) = rail.making.half.take() else { return };
         rail.busy = true;
         let task = Task::Connect { half, fabric, offer, make };
-        self.shop.start(Job { rail: at, generation: rail.generation, task });
+        self.connector.start(ConnectorTask { rail: at, generation: rail.generation, task });
     }
 
-    fn connected(&mut self, at: u8, mut track: Track) {
-        let probe = track.lane.grant(&track.probe.theirs);
-        let slots = track.mail.slots();
+    fn connected(&mut self, at: u8, mut connection: RailConnection) {
+        let probe = connection.lane.grant(&connection.probe.theirs);
+        let slots = connection.messages.slots();
         let rail = &mut self.rails[usize::from(at)];
         let generation = rail.generation;
-        rail.track = Some(track);
+        rail.connection = Some(connection);
         self.live.push(at);
         self.healthy += 1;
         self.refill(at);
@@ -288,23 +292,23 @@ impl Core {
     /// Writes to the peer, once both ends are connected.
     fn probe(&mut self, at: u8) {
         let rail = &mut self.rails[usize::from(at)];
-        let Some(track) = &mut rail.track else { return };
+        let Some(connection) = &mut rail.connection else { return };
         let Some((slots, probe)) = rail.making.connected.take() else { return };
         // Once: else a peer could make us forget what it owes.
         if std::mem::replace(&mut rail.making.heard, true) {
             return self.fail_link(Failure::ProtocolError, "the peer connects a rail twice");
         }
-        track.mail.peer_has(slots);
-        let window = match track.lane.import(&probe) {
+        connection.messages.peer_has(slots);
+        let window = match connection.lane.import(&probe) {
             Ok(window) if window.len() >= PROBE as u64 => window,
             Ok(_) => return self.die(at, "the peer gave too little memory to probe"),
             Err(error) => return self.die(at, &error.to_string()),
         };
         let pattern = random().unwrap_or(0).to_le_bytes();
-        let memory = track.probe.ours.memory();
+        let memory = connection.probe.ours.memory();
         memory.write(0, &pattern.repeat(PROBE / pattern.len()));
-        track.probe.window = Some(window.clone());
-        let from = track.probe.ours.slice(..PROBE).into();
+        connection.probe.window = Some(window.clone());
+        let from = connection.probe.ours.slice(..PROBE).into();
         let work = Work::Write { from, to: window.at(0), imm: None };
         self.put(at, PROBE as u64, work, What::Probe);
     }
@@ -313,15 +317,17 @@ impl Core {
     pub(super) fn probed(&mut self, at: u8) {
         let rail = &mut self.rails[usize::from(at)];
         let generation = rail.generation;
-        let Some(track) = &mut rail.track else { return };
-        let Some(window) = track.probe.window.clone() else { return };
-        if !std::mem::replace(&mut track.probe.reading, true) {
-            let into = track.probe.ours.slice(PROBE..).into();
+        let Some(connection) = &mut rail.connection else { return };
+        let Some(window) = connection.probe.window.clone() else { return };
+        if !std::mem::replace(&mut connection.probe.reading, true) {
+            let into = connection.probe.ours.slice(PROBE..).into();
             let work = Work::Read { into, from: Target { window, offset: 0 } };
             self.put(at, PROBE as u64, work, What::Probe);
             return;
         }
-        if track.probe.ours.slice(..PROBE).to_vec() != track.probe.ours.slice(PROBE..).to_vec() {
+        if connection.probe.ours.slice(..PROBE).to_vec()
+            != connection.probe.ours.slice(PROBE..).to_vec()
+        {
             return self.die(at, "the probe came back changed");
         }
         rail.making.proven[0] = true;
@@ -392,12 +398,15 @@ impl Core {
     fn tell_key(&mut self, at: u8, id: u64, region: &Region) {
         let rail = &mut self.rails[usize::from(at)];
         let generation = rail.generation;
-        let Some(track) = rail.track.as_mut().filter(|track| !track.closed) else { return };
+        let Some(connection) = rail.connection.as_mut().filter(|connection| !connection.closed)
+        else {
+            return;
+        };
         let only_near = matches!(region.registration(), Registration::Near);
         if only_near && rail.plan.class != Class::Shm {
             return self.say(&Control::Key { rail: at, generation, region: id, key: None });
         }
-        let key = match track.lane.grant(region) {
+        let key = match connection.lane.grant(region) {
             Ok(key) => Some(key),
             // The peer must take in others first.
             Err(error) if error.kind() == Kind::Full => {
@@ -423,7 +432,7 @@ impl Core {
         if rail.generation != generation {
             return;
         }
-        match (&rail.state, rail.track.is_some()) {
+        match (&rail.state, rail.connection.is_some()) {
             (State::Trying { .. }, false) if rail.making.keys.len() <= self.config.regions => {
                 rail.making.keys.push((region, key));
             }
@@ -436,9 +445,9 @@ impl Core {
     }
 
     fn take_key(&mut self, at: u8, region: u64, key: Option<RemoteRegion>) {
-        let Some(track) = &mut self.rails[usize::from(at)].track else { return };
-        let window = key.and_then(|key| track.lane.import(&key).ok());
-        track.set_key(region, window.map_or(Key::Refused, Key::Open));
+        let Some(connection) = &mut self.rails[usize::from(at)].connection else { return };
+        let window = key.and_then(|key| connection.lane.import(&key).ok());
+        connection.set_key(region, window.map_or(Key::Refused, Key::Open));
     }
 
     pub(crate) fn import(&mut self, remote: &RemoteRegion) -> Result<Window, Error> {

@@ -179,7 +179,7 @@ fn explain(core: &Core, subject: &Subject) -> Explanation {
 fn rail_report(core: &Core, subject: &Subject, at: u8, rail: &Rail) -> RailReport {
     let [leader, follower] = &rail.plan.ways;
     let (ours, theirs) = if core.leads { (leader, follower) } else { (follower, leader) };
-    let stats = rail.track.as_ref().map(|track| track.lane.stats());
+    let stats = rail.connection.as_ref().map(|connection| connection.lane.stats());
     let moved = |count: fn(&Stats, OpKind) -> u64| {
         stats.map_or(0, |stats| OpKind::ALL.iter().map(|kind| count(stats, *kind)).sum())
     };

@@ -14,10 +14,10 @@ impl Core {
     pub(super) fn post_whole(&mut self, ops: &mut VecDeque<Op>) -> Option<usize> {
         let [rail] = self.active[..] else { return None };
         let busy = !self.waiting.is_empty() || !self.again.is_empty();
-        let track = self.rails[usize::from(rail)].track.as_mut()?;
-        let room = (track.depth - track.out.min(track.depth)) as usize;
+        let connection = self.rails[usize::from(rail)].connection.as_mut()?;
+        let room = (connection.depth - connection.out.min(connection.depth)) as usize;
         let room = room.min(self.config.depth.saturating_sub(self.in_flight));
-        if busy || !track.queue.is_empty() || ops.len() > room {
+        if busy || !connection.queue.is_empty() || ops.len() > room {
             return None;
         }
         let (most, count) = (self.config.chunk, ops.len());
@@ -31,36 +31,38 @@ impl Core {
                 && op.work.local().len() <= self.caps.max_pieces
                 && length <= most
                 && is_allowed(&op.work, target, length);
-            let Some(Key::Open(_)) = track.key(region).filter(|_| possible) else { return None };
+            let Some(Key::Open(_)) = connection.key(region).filter(|_| possible) else {
+                return None;
+            };
             bytes += length as u64;
         }
-        if !track.has_room(bytes, self.config.window as u64) {
+        if !connection.has_room(bytes, self.config.window as u64) {
             return None;
         }
         for op in ops.iter_mut() {
-            let proof = if let Work::Read { .. } = op.work { NEVER } else { track.sent + 1 };
+            let proof = if let Work::Read { .. } = op.work { NEVER } else { connection.sent + 1 };
             let bytes = op.work.total() as u64;
             let target = op.work.target_mut()?;
             let region = target.window.region()?;
-            let Some(Key::Open(window)) = track.key(region) else { return None };
+            let Some(Key::Open(window)) = connection.key(region) else { return None };
             let window = std::mem::replace(&mut target.window, window.clone());
             let what = What::Whole { token: op.token, window };
             op.token = u64::from(self.parts.insert(Part { rail, bytes, proof, what }));
         }
-        if track.out == 0 {
-            track.progress = None;
+        if connection.out == 0 {
+            connection.progress = None;
         }
-        track.out += count as u32;
-        track.bytes_out += bytes;
+        connection.out += count as u32;
+        connection.bytes_out += bytes;
         self.in_flight += count;
         self.posted += count as u64;
         if let Some(last) = ops.back().map(|op| op.token as u32) {
             self.time(last, count as u64);
         }
-        let track = self.rails[usize::from(rail)].track.as_mut()?;
-        track.lane.post(ops);
+        let connection = self.rails[usize::from(rail)].connection.as_mut()?;
+        connection.lane.post(ops);
         // What the lane has no room for waits here: it is the caller's no more.
-        track.queue.append(ops);
+        connection.queue.append(ops);
         Some(count)
     }
 
@@ -75,7 +77,8 @@ impl Core {
                     .get(completion.token as u32)
                     .is_some_and(|part| matches!(part.what, What::Whole { .. }))
         });
-        let Some(track) = rails[usize::from(rail)].track.as_mut().filter(|_| usual) else {
+        let Some(connection) = rails[usize::from(rail)].connection.as_mut().filter(|_| usual)
+        else {
             return false;
         };
         for completion in &mut done[before..] {
@@ -90,8 +93,8 @@ impl Core {
                 target.window = window;
             }
             completion.token = token;
-            track.out -= 1;
-            track.bytes_out -= part.bytes;
+            connection.out -= 1;
+            connection.bytes_out -= part.bytes;
             self.in_flight -= 1;
             self.stats.count(completion);
         }

@@ -391,7 +391,7 @@ impl Core {
         settled.map_err(|TooLong { id }| End { message: Some(id), ..Failure::TooLong.into() })
     }
 
-    /// Whether so many buffers are free again, or so many places on the peer's shelf, that it may wait to hear of them.
+    /// Whether so many buffers are free again, or so many places in the peer's rendezvous buffers, that it may wait to hear of them.
     #[inline]
     fn is_late(&self) -> bool {
         let said = self.sends.out().said();

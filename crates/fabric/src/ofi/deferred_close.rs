@@ -14,7 +14,7 @@ use crate::registration::ofi::Mr;
 
 /// Which lane an end belongs to: both ends' addresses, the lesser first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Grave([Vec<u8>; 2]);
+pub(super) struct DeferredClose([Vec<u8>; 2]);
 
 /// An endpoint, and what it uses; dropped in this order.
 pub(super) struct Remains {
@@ -22,21 +22,21 @@ pub(super) struct Remains {
     pub(super) _used: [(Arc<Mr>, Arc<Contexts>); 2],
 }
 
-impl Grave {
+impl DeferredClose {
     pub(super) fn of(ours: &[u8], theirs: &[u8]) -> Self {
         let mut both = [ours.to_vec(), theirs.to_vec()];
         both.sort();
-        Grave(both)
+        DeferredClose(both)
     }
 
     /// Closes an end, together with the other if that is dead already; else later.
     pub(super) fn take(&self, remains: Remains) {
-        static GRAVES: Mutex<Option<HashMap<Grave, Remains>>> = Mutex::new(None);
-        let mut graves = GRAVES.lock().unwrap_or_else(PoisonError::into_inner);
-        let graves = graves.get_or_insert_default();
-        match graves.remove(self) {
+        static DEFERRED_CLOSES: Mutex<Option<HashMap<DeferredClose, Remains>>> = Mutex::new(None);
+        let mut deferred_closes = DEFERRED_CLOSES.lock().unwrap_or_else(PoisonError::into_inner);
+        let deferred_closes = deferred_closes.get_or_insert_default();
+        match deferred_closes.remove(self) {
             Some(other) => drop((other, remains)),
-            None => drop(graves.insert(self.clone(), remains)),
+            None => drop(deferred_closes.insert(self.clone(), remains)),
         }
     }
 }

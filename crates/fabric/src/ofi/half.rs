@@ -9,7 +9,7 @@ use rdma_sys::Errno;
 
 use super::av::Address;
 use super::core::Core;
-use super::deferred_close::Grave;
+use super::deferred_close::DeferredClose;
 use super::domain::Shared;
 use super::endpoint::Endpoint;
 use super::failure::error;
@@ -22,7 +22,7 @@ use super::lane::OfiLane;
 use super::life::{Home, Life};
 use super::offer::Offer;
 use super::outgoing::Outgoing;
-use super::rendezvous::Shelf;
+use super::rendezvous::RendezvousBuffers;
 use super::sends::{SHORT, Sends, Shape};
 use super::sleeper::Sleeper;
 use super::slots::{self, Slots};
@@ -89,7 +89,7 @@ impl Half for OfiHalf {
         let max_message = self.ours.max_message.min(peer.max_message) as usize;
         let life = Life::of(&peer.home, &self.ours.home);
         let is_here = peer.home == self.ours.home && self.shared.device.facts().is_trustful();
-        let grave = is_here.then(|| Grave::of(&self.ours.address, &peer.address));
+        let deferred_close = is_here.then(|| DeferredClose::of(&self.ours.address, &peer.address));
         let OfiHalf { mut endpoint, slots, shared, ours } = *self;
         let facts = shared.device.facts();
         let address = Address::new(&peer.address);
@@ -104,13 +104,21 @@ impl Half for OfiHalf {
         let out = Outgoing::new(&shared.device, window(facts), room, peer.token)?;
         let core = Core::new(
             ours.token,
-            Sends::new(shape, out, Shelf::new(shared.device.clone())),
+            Sends::new(shape, out, RendezvousBuffers::new(shared.device.clone())),
             slots,
             Inbox::new(max_message),
             Granted::by(shared.device.number()),
             &shared.config,
         );
-        Ok(Box::new(OfiLane::new(shared, endpoint, core, sleeper, life, grave, max_message)))
+        Ok(Box::new(OfiLane::new(
+            shared,
+            endpoint,
+            core,
+            sleeper,
+            life,
+            deferred_close,
+            max_message,
+        )))
     }
 }
 

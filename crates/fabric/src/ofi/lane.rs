@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::core::{Core, End};
-use super::deferred_close::{Grave, Remains};
+use super::deferred_close::{DeferredClose, Remains};
 use super::domain::Shared;
 use super::endpoint::Endpoint;
 use super::life::Life;
@@ -30,7 +30,7 @@ pub(super) struct OfiLane {
     sleeper: Sleeper,
     life: Option<Life>,
     /// Where the endpoint goes, if it cannot be closed before the peer's.
-    grave: Option<Grave>,
+    deferred_close: Option<DeferredClose>,
     polls: u32,
     shared: Arc<Shared>,
 }
@@ -42,13 +42,23 @@ impl OfiLane {
         core: Core,
         sleeper: Sleeper,
         life: Option<Life>,
-        grave: Option<Grave>,
+        deferred_close: Option<DeferredClose>,
         max_message: usize,
     ) -> Self {
         let rdma = is_rdma(&shared.device.facts().provider);
         let caps = Caps { max_message, naps: sleeper.naps(), rdma, ..CAPS };
         let endpoint = Some(endpoint);
-        OfiLane { id: number(), caps, endpoint, core, sleeper, life, grave, polls: 0, shared }
+        OfiLane {
+            id: number(),
+            caps,
+            endpoint,
+            core,
+            sleeper,
+            life,
+            deferred_close,
+            polls: 0,
+            shared,
+        }
     }
 
     /// Takes one operation, unless it must wait for room.
@@ -139,8 +149,10 @@ impl OfiLane {
         if end.failure != Failure::PeerGone {
             self.core.farewell(end, &endpoint);
         }
-        match &self.grave {
-            Some(grave) => grave.take(Remains { _endpoint: endpoint, _used: self.core.used() }),
+        match &self.deferred_close {
+            Some(deferred_close) => {
+                deferred_close.take(Remains { _endpoint: endpoint, _used: self.core.used() })
+            }
             None => drop(endpoint),
         }
         self.core.abandon(end);

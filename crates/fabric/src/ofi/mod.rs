@@ -9,7 +9,7 @@
 //! they add and swap at all. A frame waits in its buffer for a receive, the sender for the peer's word that it
 //! was received, and the number of buffers bounds both. So the number of a write is sent once the write
 //! is known to be placed, and needs no order of the provider's. Long messages do not go through these buffers: they lie on
-//! their sender's `shelf`, a frame says where, and the receiver reads them from there (`fetches`) once they have a receive.
+//! their sender's `rendezvous`, a frame says where, and the receiver reads them from there (`fetches`) once they have a receive.
 //!
 //! The `shm` provider trusts its peers: it writes to any memory of a process for who names an address, whatever was
 //! registered, and may do so after an endpoint was closed. Over it everything goes as frames, and the peer

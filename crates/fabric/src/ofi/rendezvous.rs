@@ -15,7 +15,7 @@ use crate::memory::{Memory, Pages};
 use crate::region::{Rights, Slice};
 use crate::registration::ofi::Mr;
 
-pub(super) struct Shelf {
+pub(super) struct RendezvousBuffers {
     device: Arc<Device>,
     state: State,
     places: Places,
@@ -42,9 +42,9 @@ enum State {
     Refused,
 }
 
-impl Shelf {
+impl RendezvousBuffers {
     pub(super) fn new(device: Arc<Device>) -> Self {
-        Shelf { device, state: State::Unmade, places: Places::default(), ready: None }
+        RendezvousBuffers { device, state: State::Unmade, places: Places::default(), ready: None }
     }
 
     /// Whether there is one.

@@ -17,7 +17,7 @@ use super::fetches::Fetch;
 use super::frame::{Frame, Progress};
 use super::inbox::scatter;
 use super::outgoing::{Outgoing, Use};
-use super::rendezvous::Shelf;
+use super::rendezvous::RendezvousBuffers;
 use crate::cut::{Cut, Most};
 use crate::memory::Memory;
 use crate::op::{Done, Failure, Op, Work};
@@ -30,7 +30,7 @@ use crate::stats::SAMPLE;
 pub(super) struct Sends {
     shape: Shape,
     out: Outgoing,
-    shelf: Shelf,
+    rendezvous: RendezvousBuffers,
     flying: Slab<Flying>,
     /// Not wholly with the provider yet, the oldest first.
     waiting: VecDeque<u32>,
@@ -114,11 +114,11 @@ enum Handed {
 }
 
 impl Sends {
-    pub(super) fn new(shape: Shape, out: Outgoing, shelf: Shelf) -> Self {
+    pub(super) fn new(shape: Shape, out: Outgoing, rendezvous: RendezvousBuffers) -> Self {
         Sends {
             shape,
             out,
-            shelf,
+            rendezvous,
             flying: Slab::new(),
             waiting: VecDeque::new(),
             placed: VecDeque::new(),
@@ -291,7 +291,7 @@ impl Sends {
             let flying = self.flying.get_mut(at).filter(|flying| flying.handed.is_some());
             flying.ok_or(Failure::ProtocolError)?.awaits = false;
             self.told.pop_front();
-            self.shelf.clear(id);
+            self.rendezvous.clear(id);
             self.finish(at, over);
         }
         Ok(())
@@ -299,7 +299,7 @@ impl Sends {
 
     /// The peer has read a part of a long message. That it received all of it may have come before.
     pub(super) fn taken(&mut self, id: u64, offset: u64) -> Result<(), Failure> {
-        self.shelf.take(id, offset);
+        self.rendezvous.take(id, offset);
         if id < self.next_message { Ok(()) } else { Err(Failure::ProtocolError) }
     }
 

@@ -1,11 +1,11 @@
 //! What one end writes and the other reads: its ring, how far the peer's ring is read, whether it
 //! sleeps, and which of its grants still hold.
 //!
-//! Unsafe here: a board is a mapping of a sealed memfd, mapped once and unmapped in `Drop`; all offsets
+//! Unsafe here: a control block is a mapping of a sealed memfd, mapped once and unmapped in `Drop`; all offsets
 //! are constants or checked here. The owner's mapping is the only writable one there can ever be. What
 //! the peer wrote is never believed: numbers are atomics, checked by who reads them, and bytes are
 //! copied out before they are looked at.
-#![allow(unsafe_code, reason = "maps boards and copies ring bytes")]
+#![allow(unsafe_code, reason = "maps control blocks and copies ring bytes")]
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,24 +19,27 @@ use super::mapping::{Pages, is_huge};
 use crate::memory::copy::copy;
 use crate::part::Part;
 
-/// Our own board.
+/// Our own control block.
 #[derive(Debug)]
-pub(crate) struct Board {
+pub(crate) struct ControlBlock {
     file: OwnedFd,
     pages: Pages,
 }
 
-impl Board {
+impl ControlBlock {
     /// `probe`: any number that is unlikely elsewhere.
     pub(crate) fn new(probe: u64) -> io::Result<Self> {
-        let file = memfd_create("wirelane-board", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        let file = memfd_create(
+            "wirelane-control-block",
+            MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING,
+        )?;
         ftruncate(&file, SIZE as u64)?;
         let pages = Pages::map(&file, SIZE, ProtFlags::READ | ProtFlags::WRITE)?;
         // After our own mapping: from now on nobody can map it for writing, or make it shorter.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE;
         fcntl_add_seals(&file, seals)?;
         pages.number(PROBE).store(probe, Ordering::Relaxed);
-        Ok(Board { file, pages })
+        Ok(ControlBlock { file, pages })
     }
 
     pub(crate) fn file(&self) -> BorrowedFd<'_> {
@@ -78,7 +81,7 @@ impl Board {
         word.load(Ordering::Relaxed) == grant.generation
     }
 
-    /// Where the peer's kernel finds a number that the peer can read in the board too.
+    /// Where the peer's kernel finds a number that the peer can read in the control block too.
     pub(crate) fn probe_address(&self) -> u64 {
         self.pages.at(PROBE).addr() as u64
     }
@@ -107,25 +110,25 @@ impl Board {
 }
 
 #[cfg(test)]
-impl Board {
+impl ControlBlock {
     pub(crate) fn head_for_test(&self) -> *mut u8 {
         self.pages.at(HEAD)
     }
 }
 
-/// The peer's board.
+/// The peer's control block.
 #[derive(Debug)]
-pub(crate) struct PeerBoard {
+pub(crate) struct PeerControlBlock {
     pages: Pages,
 }
 
-impl PeerBoard {
+impl PeerControlBlock {
     /// Maps it for reading, if nobody can shorten it.
     pub(crate) fn new(file: &OwnedFd) -> io::Result<Self> {
         if is_huge(file)? {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "huge pages can be torn out"));
         }
-        Ok(PeerBoard { pages: Pages::map_sealed(file, SIZE, ProtFlags::READ)? })
+        Ok(PeerControlBlock { pages: Pages::map_sealed(file, SIZE, ProtFlags::READ)? })
     }
 
     #[inline]
@@ -201,7 +204,7 @@ fn walk(
     }
 }
 
-/// Which slot of a board tells whether a grant holds, and what stands there while it does.
+/// Which slot of a control block tells whether a grant holds, and what stands there while it does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GrantId {
     slot: usize,
@@ -209,7 +212,7 @@ pub(crate) struct GrantId {
 }
 
 impl GrantId {
-    /// By the grant's key; `None` if boards have no such slot.
+    /// By the grant's key; `None` if control blocks have no such slot.
     pub(crate) fn of(key: u128) -> Option<Self> {
         let slot = usize::from(key as u16);
         // Zero stands in slots of grants that do not hold.

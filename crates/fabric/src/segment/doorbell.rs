@@ -4,7 +4,7 @@
 //! before it reads, with a fence between: so at least one of them sees the other. The test at the end
 //! tries every order.
 
-/// A word of an end's board that tells whether it sleeps.
+/// A word of an end's control block that tells whether it sleeps.
 pub(crate) trait Flag {
     fn store(&self, value: u32);
     fn load(&self) -> u32;

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::control_block::{GrantId, PeerBoard};
+use super::control_block::{GrantId, PeerControlBlock};
 use crate::memory::copy::copy;
 use crate::region::Slice;
 
@@ -78,7 +78,7 @@ impl Drop for Pages {
 #[derive(Debug)]
 pub(crate) struct PeerMapping {
     pages: Pages,
-    board: Arc<PeerBoard>,
+    control_block: Arc<PeerControlBlock>,
     grant: GrantId,
 }
 
@@ -87,22 +87,22 @@ impl PeerMapping {
         file: &OwnedFd,
         length: usize,
         writable: bool,
-        board: Arc<PeerBoard>,
+        control_block: Arc<PeerControlBlock>,
         grant: GrantId,
     ) -> io::Result<Self> {
         let rights = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
         let pages = Pages::map_sealed(file, length, rights)?;
-        Ok(PeerMapping { pages, board, grant })
+        Ok(PeerMapping { pages, control_block, grant })
     }
 
     pub(crate) fn grant(&self) -> GrantId {
         self.grant
     }
 
-    /// Whether its owner still has it. To be asked after `Board::touch`.
+    /// Whether its owner still has it. To be asked after `ControlBlock::touch`.
     #[inline]
     pub(crate) fn is_granted(&self) -> bool {
-        self.board.holds(self.grant)
+        self.control_block.holds(self.grant)
     }
 
     /// Copies slices of ours to `offset` on. The caller has checked the window's bounds, which lie

@@ -1,4 +1,4 @@
-//! Memory that two processes of one host share: pages of a memfd (`mapping`), what each end tells the other in them (`board`),
+//! Memory that two processes of one host share: pages of a memfd (`mapping`), what each end tells the other in them (`control_block`),
 //! and the flags by which they sleep and wake (`doorbell`).
 
 pub(crate) mod control_block;

@@ -1,6 +1,6 @@
 //! The socket between two processes: brings descriptors, wakes, and tells when the peer is gone.
 //!
-//! The bell is a message on it, since sending and receiving can be told not to block each time; whether
+//! The wakeup is a message on it, since sending and receiving can be told not to block each time; whether
 //! an eventfd blocks is up to everybody who has it.
 
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use rustix::net::{
 };
 
 use crate::region::Rights;
-use crate::segment::control_block::{GrantId, PeerBoard};
+use crate::segment::control_block::{GrantId, PeerControlBlock};
 
 /// Brings grants from one process to the other.
 #[derive(Debug)]
@@ -61,13 +61,13 @@ impl Courier {
     }
 
     /// The grant with this key, if it came.
-    pub(super) fn take(&mut self, key: u128, board: &PeerBoard) -> Option<Granted> {
-        self.collect(board);
+    pub(super) fn take(&mut self, key: u128, control_block: &PeerControlBlock) -> Option<Granted> {
+        self.collect(control_block);
         self.waiting.remove(&key)
     }
 
     /// Takes in what has come, without blocking.
-    pub(super) fn collect(&mut self, board: &PeerBoard) {
+    pub(super) fn collect(&mut self, control_block: &PeerControlBlock) {
         for _ in 0..MAX_AT_ONCE {
             if self.gone || self.protocol_error {
                 return;
@@ -80,7 +80,7 @@ impl Courier {
                 Ok(Received { count, files, .. })
                     if message[..count] == RING && files.is_empty() => {}
                 Ok(Received { count, files, .. }) => match parse(&message[..count], files) {
-                    Some((key, granted)) => self.keep(key, granted, board),
+                    Some((key, granted)) => self.keep(key, granted, control_block),
                     None => self.protocol_error = true,
                 },
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
@@ -93,10 +93,11 @@ impl Courier {
 
 impl Courier {
     /// Keeps a grant until it is imported. Those that were revoked meanwhile make room.
-    fn keep(&mut self, key: u128, granted: Granted, board: &PeerBoard) {
+    fn keep(&mut self, key: u128, granted: Granted, control_block: &PeerControlBlock) {
         // Now and then, so that a peer that grants and revokes costs few descriptors.
         if self.waiting.len() % 64 == 63 || self.waiting.len() >= MAX_WAITING {
-            self.waiting.retain(|key, _| GrantId::of(*key).is_some_and(|grant| board.holds(grant)));
+            self.waiting
+                .retain(|key, _| GrantId::of(*key).is_some_and(|grant| control_block.holds(grant)));
         }
         // What finds no room is lost, and its import will say so.
         if self.waiting.len() < MAX_WAITING {

@@ -28,12 +28,12 @@ pub(super) fn direct(work: &Work, connection: &Connection) -> (Verdict, u64) {
     match target.window.reach() {
         Reach::Mapped(mapping) => {
             // The owner waits for this before it lets go of the memory; see `Fence`.
-            connection.board.touch(mapping.grant());
+            connection.control_block.touch(mapping.grant());
             let done = match mapping.is_granted() {
                 true => mapped(work, target, mapping),
                 false => (Verdict::Failed(not_granted(connection)), 0),
             };
-            connection.board.let_go();
+            connection.control_block.let_go();
             done
         }
         Reach::Process { address, key } => {
@@ -52,7 +52,7 @@ pub(super) fn peek(window: &Window, offset: u64, into: &Slice, connection: &Conn
     if end.is_none_or(|end| end > window.len()) || !window.rights().read {
         return false;
     }
-    connection.board.touch(mapping.grant());
+    connection.control_block.touch(mapping.grant());
     let mut granted = mapping.is_granted();
     if granted {
         mapping.read(std::slice::from_ref(into), offset as usize);
@@ -60,7 +60,7 @@ pub(super) fn peek(window: &Window, offset: u64, into: &Slice, connection: &Conn
         fence(Ordering::Acquire);
         granted = mapping.is_granted();
     }
-    connection.board.let_go();
+    connection.control_block.let_go();
     granted
 }
 
@@ -80,13 +80,13 @@ pub(super) fn poke(
     if !fits || !window.rights().write {
         return false;
     }
-    connection.board.touch(mapping.grant());
+    connection.control_block.touch(mapping.grant());
     let granted = mapping.is_granted();
     if granted {
         mapping.write_bytes(bytes, offset as usize);
         mapping.number(at as usize).store(word, Ordering::Release);
     }
-    connection.board.let_go();
+    connection.control_block.let_go();
     granted
 }
 
@@ -154,11 +154,11 @@ fn by_kernel(
         return Some(Verdict::Failed(Failure::Access));
     }
     let grant = GrantId::of(key)?;
-    connection.board.touch(grant);
+    connection.control_block.touch(grant);
     let granted = connection.peer.holds(grant);
     let place = address.wrapping_add(target.offset);
     let copied = granted.then(|| process.copy(slices, place, direction));
-    connection.board.let_go();
+    connection.control_block.let_go();
     match copied {
         None => Some(Verdict::Failed(not_granted(connection))),
         Some(Ok(())) => Some(Verdict::Placed),

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use super::process::Process;
 use crate::memory::Memory;
 use crate::region::Granter;
-use crate::segment::control_block::{Board, GrantId, PeerBoard};
+use crate::segment::control_block::{ControlBlock, GrantId, PeerControlBlock};
 
 /// What takes grants back: a peer of ours that is in the middle of touching one is waited for.
 pub(super) struct Fence {
-    pub(super) board: Arc<Board>,
-    pub(super) peer: Arc<PeerBoard>,
+    pub(super) control_block: Arc<ControlBlock>,
+    pub(super) peer: Arc<PeerControlBlock>,
     pub(super) process: Option<Arc<Process>>,
 }
 
@@ -19,7 +19,7 @@ impl Fence {
     /// Whether the peer has let go. One that stands still in the middle, stopped or lying, does not in
     /// time; one whose process has ended has.
     fn into_boxed(&self, grant: GrantId) -> bool {
-        self.board.revoke(grant);
+        self.control_block.revoke(grant);
         match self.peer.touches(grant) {
             true => self.wait_for(self.peer.touching()),
             false => true,

@@ -1,7 +1,7 @@
 //! One end of a shared-memory lane before it is connected.
 //!
 //! The accepting end listens on an abstract socket with a random name. The dialling end says the
-//! token, and both pass what the other needs: the board, and where it lies. A process of another user is
+//! token, and both pass what the other needs: the control block, and where it lies. A process of another user is
 //! turned away by its credentials.
 
 use std::io;
@@ -24,13 +24,13 @@ use crate::error::{Error, Kind};
 use crate::grants::random;
 use crate::half::{Half, Side, deadline};
 use crate::lane::Lane;
-use crate::segment::control_block::{Board, PeerBoard};
+use crate::segment::control_block::{ControlBlock, PeerControlBlock};
 
 pub(super) struct ShmHalf {
     config: Config,
     offer: Offer,
     listener: Option<OwnedFd>,
-    board: Board,
+    control_block: ControlBlock,
 }
 
 impl ShmHalf {
@@ -40,35 +40,35 @@ impl ShmHalf {
         let probe = random()? as u64;
         let prepared = || {
             let listener = accepts.then(|| listener(offer.name)).transpose()?;
-            Ok((listener, Board::new(probe)?))
+            Ok((listener, ControlBlock::new(probe)?))
         };
-        let (listener, board) = prepared().map_err(|error: io::Error| {
+        let (listener, control_block) = prepared().map_err(|error: io::Error| {
             let fix = "see the limits of this process (`ulimit -n`) and its memory";
             Error::new(Kind::System, "prepare a shared-memory lane", error, fix)
         })?;
-        Ok(ShmHalf { config: config.clone(), offer, listener, board })
+        Ok(ShmHalf { config: config.clone(), offer, listener, control_block })
     }
 
-    /// What it says to the other end, with the board.
+    /// What it says to the other end, with the control block.
     fn introduce(&self, socket: &OwnedFd, token: u128) -> io::Result<()> {
         let mut hello = [0; HELLO];
         hello[..4].copy_from_slice(MAGIC);
         hello[4..20].copy_from_slice(&token.to_le_bytes());
-        hello[20..].copy_from_slice(&self.board.probe_address().to_le_bytes());
-        send(socket, &hello, &[self.board.file()])
+        hello[20..].copy_from_slice(&self.control_block.probe_address().to_le_bytes());
+        send(socket, &hello, &[self.control_block.file()])
     }
 
     fn lane(self, socket: OwnedFd, peer: Introduction) -> Result<Box<dyn Lane>, Error> {
         let who = Credentials::of(&socket).ok();
         let equal = who.as_ref().is_some_and(Credentials::is_our_equal);
         let process = who.and_then(|who| Process::new(who.pid?));
-        // The peer's memory can be reached by the kernel if that gives what the board says. One with
+        // The peer's memory can be reached by the kernel if that gives what the control block says. One with
         // fewer rights than ours is not reached so: it could have become another program by now.
         let reached = process.as_ref().and_then(|process| process.peek(peer.probe_address));
-        let reachable = equal && reached == Some(peer.board.probe());
+        let reachable = equal && reached == Some(peer.control_block.probe());
         let connection = Connection {
-            board: Arc::new(self.board),
-            peer: Arc::new(peer.board),
+            control_block: Arc::new(self.control_block),
+            peer: Arc::new(peer.control_block),
             courier: Courier::new(socket),
             process: process.map(Arc::new),
             reachable,
@@ -186,7 +186,7 @@ impl ShmHalf {
 
 /// What the other end passed.
 struct Introduction {
-    board: PeerBoard,
+    control_block: PeerControlBlock,
     probe_address: u64,
 }
 
@@ -196,12 +196,12 @@ impl Introduction {
         let mut hello = [0; HELLO + 1];
         let Received { count, files, .. } = receive(socket, &mut hello)?;
         let known = count == HELLO && hello[..4] == *MAGIC && hello[4..20] == token.to_le_bytes();
-        let (true, Ok([board])) = (known, <[OwnedFd; 1]>::try_from(files)) else {
+        let (true, Ok([control_block])) = (known, <[OwnedFd; 1]>::try_from(files)) else {
             return Ok(None);
         };
         let probe_address = u64::from_le_bytes(hello[20..28].try_into().expect("eight bytes"));
-        let Ok(board) = PeerBoard::new(&board) else { return Ok(None) };
-        Ok(Some(Introduction { board, probe_address }))
+        let Ok(control_block) = PeerControlBlock::new(&control_block) else { return Ok(None) };
+        Ok(Some(Introduction { control_block, probe_address }))
     }
 }
 
@@ -238,8 +238,8 @@ const MAX_CALLERS: usize = 16;
 
 #[cfg(test)]
 impl ShmHalf {
-    /// Where our board says how far we have read.
-    pub(super) fn board_for_test(&self) -> *mut u8 {
-        self.board.head_for_test()
+    /// Where our control block says how far we have read.
+    pub(super) fn control_block_for_test(&self) -> *mut u8 {
+        self.control_block.head_for_test()
     }
 }

@@ -20,15 +20,15 @@ use crate::lane::{BorrowedPath, Caps, Lane, number};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Granter, Region, Slice};
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
-use crate::segment::control_block::{Board, GrantId, PeerBoard};
+use crate::segment::control_block::{ControlBlock, GrantId, PeerControlBlock};
 use crate::segment::doorbell::{ASLEEP, ASLEEP_FOR_ROOM, AWAKE, Flag, announce, must_wake};
 use crate::segment::mapping::{PeerMapping, is_huge};
 use crate::stats::Stats;
 
 /// What two ends have when they have met.
 pub(super) struct Connection {
-    pub(super) board: Arc<Board>,
-    pub(super) peer: Arc<PeerBoard>,
+    pub(super) control_block: Arc<ControlBlock>,
+    pub(super) peer: Arc<PeerControlBlock>,
     pub(super) courier: Courier,
     pub(super) process: Option<Arc<Process>>,
     /// Whether the peer's memory can be reached by the kernel.
@@ -44,7 +44,7 @@ pub(super) struct ShmLane {
     connection: Connection,
     alarm: Alarm,
     epoll: OwnedFd,
-    /// Whether our board says that we sleep.
+    /// Whether our control block says that we sleep.
     armed: bool,
     /// Polls since the peer was last seen alive.
     polls: u32,
@@ -68,9 +68,9 @@ impl ShmLane {
             let data = epoll::EventData::new_u64(0);
             epoll::add(&epoll, fd, data, epoll::EventFlags::IN).map_err(system)?;
         }
-        let ring = Ring::new(connection.board.clone(), connection.peer.clone());
+        let ring = Ring::new(connection.control_block.clone(), connection.peer.clone());
         let fence = Arc::new(Fence {
-            board: connection.board.clone(),
+            control_block: connection.control_block.clone(),
             peer: connection.peer.clone(),
             process: connection.process.clone(),
         });
@@ -167,7 +167,7 @@ impl ShmLane {
         let memory = region.memory();
         let trusted = self.connection.equal || !memory.is_huge();
         // Before the peer hears of it: what does not hold, it throws away.
-        self.connection.board.set_granted(grant);
+        self.connection.control_block.set_granted(grant);
         let address = match memory.file().filter(|_| trusted) {
             Some(file) => match shareable(memory, file, rights)? {
                 Some(file) => {
@@ -180,7 +180,7 @@ impl ShmLane {
             None if memory.file().is_some() => ASK,
             None => memory.address().addr() as u64,
         };
-        self.granted.retain(|grant| self.connection.board.still_holds(*grant));
+        self.granted.retain(|grant| self.connection.control_block.still_holds(*grant));
         self.granted.push(grant);
         let fence: Weak<dyn Granter> = Arc::downgrade(&self.fence) as Weak<dyn Granter>;
         region.granted(fence, key);
@@ -211,7 +211,7 @@ impl ShmLane {
     fn wake_up(&mut self) {
         if self.armed {
             self.armed = false;
-            self.connection.board.sleeping().store(AWAKE);
+            self.connection.control_block.sleeping().store(AWAKE);
             self.look_after_peer();
         }
     }
@@ -232,7 +232,7 @@ impl Lane for ShmLane {
         if granted.is_err() {
             self.engine.core.grants.remove(key);
             if let Some(grant) = GrantId::of(key) {
-                self.connection.board.revoke(grant);
+                self.connection.control_block.revoke(grant);
             }
         }
         granted
@@ -309,10 +309,13 @@ impl Lane for ShmLane {
         // Old rings were taken in by this: a later one stays.
         let blocked = self.engine.is_blocked(0);
         self.armed = true;
-        announce(&self.connection.board.sleeping(), if blocked { ASLEEP_FOR_ROOM } else { ASLEEP });
+        announce(
+            &self.connection.control_block.sleeping(),
+            if blocked { ASLEEP_FOR_ROOM } else { ASLEEP },
+        );
         let news = self.engine.streams().any(Ring::has_news);
         let dead = self.engine.core.dead().is_some();
-        // A last word that waits for room is heard of by the bell alone.
+        // A last word that waits for room is heard of by the wakeup alone.
         if dead && !blocked {
             self.look_away();
         }
@@ -333,7 +336,7 @@ impl Lane for ShmLane {
         self.engine.close(Failure::Flushed);
         self.ring();
         for grant in self.granted.drain(..) {
-            self.connection.board.revoke(grant);
+            self.connection.control_block.revoke(grant);
         }
         // Only what the peer was in the middle of can still be written: what it begins now is refused.
         if !self.fence.wait_for(self.connection.peer.touching()) {

@@ -3,7 +3,7 @@
 //!
 //! The mapping is the right: a region is granted as a memfd that nobody can shorten, read-only where
 //! peers may only read. Everything lives in descriptors, so a crash leaves nothing behind. Each end
-//! writes only its own board (`segment/board.rs`), which the other maps read-only.
+//! writes only its own control block (`segment/control_block.rs`), which the other maps read-only.
 
 mod courier;
 mod direct;

@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use crate::engine::Stream;
 use crate::part::Part;
-use crate::segment::control_block::{Board, PeerBoard, RING};
+use crate::segment::control_block::{ControlBlock, PeerControlBlock, RING};
 
 pub(super) struct Ring {
-    board: Arc<Board>,
-    peer: Arc<PeerBoard>,
+    control_block: Arc<ControlBlock>,
+    peer: Arc<PeerControlBlock>,
     /// Where our next record goes, and where the peer's next is: bytes since the beginning.
     tail: u64,
     head: u64,
@@ -37,9 +37,9 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    pub(super) fn new(board: Arc<Board>, peer: Arc<PeerBoard>) -> Self {
+    pub(super) fn new(control_block: Arc<ControlBlock>, peer: Arc<PeerControlBlock>) -> Self {
         Ring {
-            board,
+            control_block,
             peer,
             tail: 0,
             head: 0,
@@ -125,12 +125,12 @@ impl Stream for Ring {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         // SAFETY: passed on from the caller.
-        unsafe { self.board.fill(self.tail.wrapping_add(MARK as u64), parts, count) };
+        unsafe { self.control_block.fill(self.tail.wrapping_add(MARK as u64), parts, count) };
         let next = self.tail.wrapping_add((MARK + count).next_multiple_of(LINE) as u64);
         // Whoever finds our mark will look for the next one: nothing old may stand there.
-        self.board.set_mark(next, 0);
+        self.control_block.set_mark(next, 0);
         let number = number_of(self.written);
-        self.board.set_mark(self.tail, u64::from(number) << 32 | count as u64);
+        self.control_block.set_mark(self.tail, u64::from(number) << 32 | count as u64);
         self.written = self.written.wrapping_add(1);
         self.tail = next;
         self.wrote = true;
@@ -153,13 +153,13 @@ impl Stream for Ring {
         if self.left == 0 {
             self.made_room |= self.head / STEP != self.told / STEP;
             self.told = self.head;
-            self.board.set_head(self.head);
+            self.control_block.set_head(self.head);
         }
         Ok(count)
     }
 
     fn finish(&mut self) {
-        self.board.set_ended();
+        self.control_block.set_ended();
         self.wrote = true;
     }
 
@@ -178,11 +178,12 @@ const LONGEST: usize = 32 << 10;
 /// record, since looking whether it sleeps costs a fence.
 const STEP: u64 = RING as u64 / 8;
 
-/// A peer's board with any numbers on it: what is read stays within the ring and the parts.
+/// A peer's control block with any numbers on it: what is read stays within the ring and the parts.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) fn fuzz(bytes: &[u8]) {
-    let (Ok(ours), Ok(theirs)) = (Board::new(0), Board::new(0)) else { return };
-    let Ok(peer) = theirs.file().try_clone_to_owned().and_then(|file| PeerBoard::new(&file)) else {
+    let (Ok(ours), Ok(theirs)) = (ControlBlock::new(0), ControlBlock::new(0)) else { return };
+    let Ok(peer) = theirs.file().try_clone_to_owned().and_then(|file| PeerControlBlock::new(&file))
+    else {
         return;
     };
     let mut ring = Ring::new(Arc::new(ours), Arc::new(peer));

@@ -1,7 +1,7 @@
 //! What can go wrong between two processes, honest or not.
 //!
-//! Unsafe here: a test that lies on its own board writes into it, where its owner could too.
-#![allow(unsafe_code, reason = "a liar writes on its own board")]
+//! Unsafe here: a test that lies on its own control block writes into it, where its owner could too.
+#![allow(unsafe_code, reason = "a liar writes on its own control block")]
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,26 +60,26 @@ fn a_lane_that_is_closed_or_dropped_is_not_written_through() {
     }
 }
 
-/// Descriptors and mappings of boards.
-fn boards() -> (usize, usize) {
-    let is_board = |name: String| name.contains("wirelane-board");
+/// Descriptors and mappings of control blocks.
+fn control_blocks() -> (usize, usize) {
+    let is_control_block = |name: String| name.contains("wirelane-control-block");
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    let mapped = maps.lines().filter(|line| is_board((*line).to_owned())).count();
+    let mapped = maps.lines().filter(|line| is_control_block((*line).to_owned())).count();
     let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
     let links = links.filter_map(|link| std::fs::read_link(link.path()).ok());
-    (links.filter(|name| is_board(name.to_string_lossy().into_owned())).count(), mapped)
+    (links.filter(|name| is_control_block(name.to_string_lossy().into_owned())).count(), mapped)
 }
 
 /// Other tests have some of their own at the same time, but not so many.
 #[test]
 fn a_region_does_not_keep_the_lanes_it_was_granted_on() {
     let shared = region(4096, Rights::ALL);
-    let before = boards();
+    let before = control_blocks();
     for _ in 0..300 {
         let (mut a, mut b) = pair();
         a.import(&b.grant(&shared).unwrap()).unwrap();
     }
-    let after = boards();
+    let after = control_blocks();
     assert!(after.0 < before.0 + 200 && after.1 < before.1 + 200, "{before:?} {after:?}");
 }
 
@@ -111,11 +111,11 @@ fn a_grant_that_found_no_room_can_be_tried_again() {
 
 /// A peer that claims to have read what was never written.
 #[test]
-fn a_lie_on_the_board_ends_the_lane() {
+fn a_lie_on_the_control_block_ends_the_lane() {
     let half = |side| ShmHalf::new(&Config::default(), side).unwrap();
     let (dial, liar) = (half(Side::Dial), half(Side::Accept));
-    let head = liar.board_for_test();
-    // SAFETY: a number of the liar's own board, which lives as long as its lane below.
+    let head = liar.control_block_for_test();
+    // SAFETY: a number of the liar's own control block, which lives as long as its lane below.
     let head = unsafe { AtomicU64::from_ptr(head.cast()) };
     let (mut a, mut b) = join(Box::new(dial), Box::new(liar));
     let (room, source) = (region(1 << 20, Rights::NONE), region(1 << 20, Rights::NONE));
@@ -157,8 +157,8 @@ fn many_grants_wait_to_be_imported() {
 fn a_lie_that_is_found_while_sending_is_not_slept_on() {
     let half = |side| ShmHalf::new(&Config::default(), side).unwrap();
     let (dial, liar) = (half(Side::Dial), half(Side::Accept));
-    // SAFETY: a number of the liar's own board, which lives as long as its lane below.
-    let head = unsafe { AtomicU64::from_ptr(liar.board_for_test().cast()) };
+    // SAFETY: a number of the liar's own control block, which lives as long as its lane below.
+    let head = unsafe { AtomicU64::from_ptr(liar.control_block_for_test().cast()) };
     let (mut a, mut b) = join(Box::new(dial), Box::new(liar));
     let (room, source) = (region(1 << 20, Rights::NONE), region(1 << 20, Rights::NONE));
     b.post(&mut VecDeque::from([Op::receive(1, room.slice(..))]));

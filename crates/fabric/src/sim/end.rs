@@ -31,7 +31,7 @@ pub(super) struct End {
     pub(super) receives_held: usize,
     pub(super) others_held: usize,
     /// Rings when something is over.
-    bell: Arc<OwnedFd>,
+    wakeup: Arc<OwnedFd>,
 }
 
 /// What can be done with an end.
@@ -74,7 +74,7 @@ pub(super) enum Served {
 }
 
 impl End {
-    pub(super) fn new(host: &str, rail: &str, side: Side, bell: Arc<OwnedFd>) -> Self {
+    pub(super) fn new(host: &str, rail: &str, side: Side, wakeup: Arc<OwnedFd>) -> Self {
         End {
             host: host.to_owned(),
             rail: rail.to_owned(),
@@ -89,7 +89,7 @@ impl End {
             over: VecDeque::new(),
             receives_held: 0,
             others_held: 0,
-            bell,
+            wakeup,
         }
     }
 
@@ -108,7 +108,7 @@ impl End {
         let completion = Completion { token: op.token, outcome, work: op.work };
         self.over.push_back(Over { completion, took });
         // Cannot fail short of 2^64 rings without a reader.
-        let _ = rustix::io::write(&*self.bell, &1u64.to_ne_bytes());
+        let _ = rustix::io::write(&*self.wakeup, &1u64.to_ne_bytes());
     }
 
     /// What is over next, for its owner.
@@ -118,11 +118,11 @@ impl End {
         Some(over)
     }
 
-    /// Makes the bell silent, unless there is a reason to ring. Says whether there is none.
+    /// Makes the wakeup silent, unless there is a reason to ring. Says whether there is none.
     pub(super) fn hush(&self) -> bool {
         if self.over.is_empty() {
             // It does not block; not having rung is fine.
-            let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
+            let _ = rustix::io::read(&*self.wakeup, &mut [0; 8]);
         }
         self.over.is_empty()
     }

@@ -35,16 +35,17 @@ impl Fabric for Sim {
     }
 
     fn half(&self, side: Side) -> Result<Box<dyn Half>, Error> {
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
-            let fix = "raise the limit of open files: `ulimit -n`";
-            Error::new(Kind::System, "prepare a simulated lane", error, fix)
-        })?;
-        let bell = Arc::new(bell);
+        let wakeup =
+            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
+                let fix = "raise the limit of open files: `ulimit -n`";
+                Error::new(Kind::System, "prepare a simulated lane", error, fix)
+            })?;
+        let wakeup = Arc::new(wakeup);
         let mut state = self.world.lock();
-        let number = state.add_end(&self.host, &self.rail, side, bell.clone());
+        let number = state.add_end(&self.host, &self.rail, side, wakeup.clone());
         let offer = Offer { world: state.id, end: number };
         let end = Owner { world: self.world.clone(), number };
-        Ok(Box::new(SimHalf { end, offer, bell }))
+        Ok(Box::new(SimHalf { end, offer, wakeup }))
     }
 }
 
@@ -52,7 +53,7 @@ impl Fabric for Sim {
 struct SimHalf {
     end: Owner,
     offer: Offer,
-    bell: Arc<OwnedFd>,
+    wakeup: Arc<OwnedFd>,
 }
 
 impl Half for SimHalf {
@@ -65,7 +66,7 @@ impl Half for SimHalf {
     fn connect(self: Box<Self>, offer: &[u8], _: Duration) -> Result<Box<dyn Lane>, Error> {
         let offer = Offer::from_bytes(offer)?;
         self.end.world.lock().connect(self.end.number, offer)?;
-        Ok(Box::new(SimLane::new(self.end, self.bell)))
+        Ok(Box::new(SimLane::new(self.end, self.wakeup)))
     }
 }
 

@@ -18,11 +18,11 @@ pub(super) struct SimLane {
     end: Owner,
     caps: Caps,
     stats: Arc<Stats>,
-    bell: Arc<OwnedFd>,
+    wakeup: Arc<OwnedFd>,
 }
 
 impl SimLane {
-    pub(super) fn new(end: Owner, bell: Arc<OwnedFd>) -> Self {
+    pub(super) fn new(end: Owner, wakeup: Arc<OwnedFd>) -> Self {
         let config = end.world.lock().config;
         let caps = Caps {
             lane: "sim",
@@ -39,7 +39,7 @@ impl SimLane {
             naps: false,
             rdma: false,
         };
-        SimLane { end, caps, stats: Arc::default(), bell }
+        SimLane { end, caps, stats: Arc::default(), wakeup }
     }
 }
 
@@ -104,7 +104,7 @@ impl Lane for SimLane {
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.wakeup.as_fd()
     }
 
     fn close(&mut self) {

@@ -109,12 +109,12 @@ impl State {
         host: &str,
         rail: &str,
         side: Side,
-        bell: Arc<OwnedFd>,
+        wakeup: Arc<OwnedFd>,
     ) -> u32 {
         let number = self.next_end;
         self.next_end += 1;
         self.rails.entry(rail.to_owned()).or_default();
-        self.ends.insert(number, End::new(host, rail, side, bell));
+        self.ends.insert(number, End::new(host, rail, side, wakeup));
         number
     }
 

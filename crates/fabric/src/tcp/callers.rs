@@ -24,7 +24,7 @@ pub struct Callers {
 struct Waiting {
     sockets: Vec<Delivered>,
     /// Rings when something comes.
-    bell: Arc<OwnedFd>,
+    wakeup: Arc<OwnedFd>,
 }
 
 type Delivered = ([u8; HELLO], TcpStream);
@@ -39,19 +39,20 @@ impl Callers {
         let Some(waiting) = room else { return false };
         waiting.sockets.push((hello, socket));
         // Cannot fail short of 2^64 rings without a reader.
-        let _ = rustix::io::write(&*waiting.bell, &1u64.to_ne_bytes());
+        let _ = rustix::io::write(&*waiting.wakeup, &1u64.to_ne_bytes());
         true
     }
 
     /// Takes in who calls for this id, from now on.
     pub(super) fn expect(&self, id: u128) -> Result<Expected, Error> {
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
-            let fix = "raise the limit of open files: `ulimit -n`";
-            Error::new(Kind::System, "wait for callers of a TCP lane", error, fix)
-        })?;
-        let bell = Arc::new(bell);
-        self.lock().insert(id, Waiting { sockets: Vec::new(), bell: bell.clone() });
-        Ok(Expected { callers: self.clone(), id, bell })
+        let wakeup =
+            eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
+                let fix = "raise the limit of open files: `ulimit -n`";
+                Error::new(Kind::System, "wait for callers of a TCP lane", error, fix)
+            })?;
+        let wakeup = Arc::new(wakeup);
+        self.lock().insert(id, Waiting { sockets: Vec::new(), wakeup: wakeup.clone() });
+        Ok(Expected { callers: self.clone(), id, wakeup })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u128, Waiting>> {
@@ -70,7 +71,7 @@ impl std::fmt::Debug for Callers {
 pub(super) struct Expected {
     callers: Callers,
     id: u128,
-    bell: Arc<OwnedFd>,
+    wakeup: Arc<OwnedFd>,
 }
 
 impl Expected {
@@ -78,7 +79,7 @@ impl Expected {
     pub(super) fn take(&self) -> Vec<Delivered> {
         let mut expected = self.callers.lock();
         // It does not block; not having rung is fine.
-        let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
+        let _ = rustix::io::read(&*self.wakeup, &mut [0; 8]);
         let waiting = expected.get_mut(&self.id);
         waiting.map(|waiting| std::mem::take(&mut waiting.sockets)).unwrap_or_default()
     }
@@ -86,7 +87,7 @@ impl Expected {
 
 impl AsFd for Expected {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.wakeup.as_fd()
     }
 }
 

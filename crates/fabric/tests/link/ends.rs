@@ -111,15 +111,15 @@ fn a_killed_process_is_a_clear_error_and_its_successor_another_one(class: Class)
     let mut near = Near::connect(&classes, peer.address);
     near.exercise();
     let window = near.link.import(&near.remote).unwrap();
-    let desk = near.desk.clone();
-    post(&mut near.link, [Op::receive(1, desk.slice(..8))]);
+    let source = near.source.clone();
+    post(&mut near.link, [Op::receive(1, source.slice(..8))]);
     peer.kill();
     // It is noticed by one who sleeps and does nothing.
     let mut done = Vec::new();
     assert_eq!(fabric::wait(&mut near.link, &mut done, LIMIT), 1, "{:?}", near.link.ended());
     assert_eq!(done[0].outcome, Err(Failure::PeerGone));
     assert_over(&mut near.link, "peer");
-    let late = near.one(Op::write(3, desk.slice(..8), window.at(0)));
+    let late = near.one(Op::write(3, source.slice(..8), window.at(0)));
     assert_eq!(late.outcome, Err(Failure::PeerGone));
 
     // Another process takes its place, at the same address.
@@ -133,7 +133,7 @@ fn a_killed_process_is_a_clear_error_and_its_successor_another_one(class: Class)
     let error = near.link.import(&old).unwrap_err();
     assert_eq!(error.kind(), Kind::Denied, "{error}");
     assert!(error.to_string().contains("before the peer restarted"), "{error}");
-    let stale = near.one(Op::write(4, desk.slice(..8), window.at(0)));
+    let stale = near.one(Op::write(4, source.slice(..8), window.at(0)));
     assert_eq!(stale.outcome, Err(Failure::Unsupported), "a window of another link");
     near.exercise();
 }
@@ -156,12 +156,12 @@ fn a_process_killed_at_work_gives_everything_back() {
         let mut peer = Peer::start(&[class], anywhere());
         let mut near = Near::connect(&[class], peer.address);
         let window = near.link.import(&near.remote).unwrap();
-        let desk = near.desk.clone();
+        let source = near.source.clone();
         let ops = (0..500).map(|token| match token % 4 {
-            0 => Op::write(token, desk.slice(..), window.at(0)),
-            1 => Op::read(token, desk.slice(..), window.at(0)),
-            2 => Op::send(token, desk.slice(..64)),
-            _ => Op::write_imm(token, desk.slice(..4096), window.at(0), 1),
+            0 => Op::write(token, source.slice(..), window.at(0)),
+            1 => Op::read(token, source.slice(..), window.at(0)),
+            2 => Op::send(token, source.slice(..64)),
+            _ => Op::write_imm(token, source.slice(..4096), window.at(0), 1),
         });
         let ops: Vec<Op> = ops.collect();
         post(&mut near.link, ops);

@@ -43,7 +43,7 @@ fn a_message_that_is_too_long_waits_for_a_receive_with_room() {
 
 /// One end of a conversation in numbers.
 struct Talker {
-    desk: Region,
+    source: Region,
     todo: VecDeque<Op>,
     sent: u64,
     placed: u64,
@@ -54,15 +54,15 @@ const MESSAGES: u64 = 10_000;
 const SLOTS: u64 = 256;
 
 impl Talker {
-    fn new(desk: Region) -> Self {
-        let receives = (0..SLOTS).map(|slot| Op::receive(slot, slice(&desk, slot)));
-        Talker { todo: receives.collect(), desk, sent: 0, placed: 0, heard: 0 }
+    fn new(source: Region) -> Self {
+        let receives = (0..SLOTS).map(|slot| Op::receive(slot, slice(&source, slot)));
+        Talker { todo: receives.collect(), source, sent: 0, placed: 0, heard: 0 }
     }
 
     fn step(&mut self, link: &mut Link) {
         if self.sent < MESSAGES && self.sent < self.placed + SLOTS {
-            let slot = slice(&self.desk, SLOTS + self.sent % SLOTS);
-            self.desk.memory().store(slot.offset(), self.sent);
+            let slot = slice(&self.source, SLOTS + self.sent % SLOTS);
+            self.source.memory().store(slot.offset(), self.sent);
             self.todo.push_back(Op::send(self.sent, slot));
             self.sent += 1;
         }
@@ -81,7 +81,7 @@ impl Talker {
         let number = u64::from_ne_bytes(message(completion).try_into().unwrap());
         assert_eq!(number, self.heard, "in order");
         self.heard += 1;
-        self.todo.push_back(Op::receive(completion.token, slice(&self.desk, completion.token)));
+        self.todo.push_back(Op::receive(completion.token, slice(&self.source, completion.token)));
     }
 
     fn is_over(&self) -> bool {
@@ -89,9 +89,9 @@ impl Talker {
     }
 }
 
-fn slice(desk: &Region, slot: u64) -> fabric::Slice {
+fn slice(source: &Region, slot: u64) -> fabric::Slice {
     let begin = slot as usize * 8;
-    desk.slice(begin..begin + 8)
+    source.slice(begin..begin + 8)
 }
 
 #[test]

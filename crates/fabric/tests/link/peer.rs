@@ -68,7 +68,7 @@ fn names(classes: &[Class]) -> String {
 pub(crate) struct Near {
     pub(crate) endpoint: Endpoint,
     pub(crate) link: Link,
-    pub(crate) desk: Region,
+    pub(crate) source: Region,
     pub(crate) remote: RemoteRegion,
 }
 
@@ -79,12 +79,12 @@ impl Near {
 
     pub(crate) fn connect_by(endpoint: Endpoint, address: SocketAddr) -> Self {
         let mut link = endpoint.connect(address, LIMIT).unwrap();
-        let desk = region(&endpoint, 1 << 20, Rights::NONE);
-        link.post(&mut VecDeque::from([Op::receive(0, desk.slice(..36))]));
+        let source = region(&endpoint, 1 << 20, Rights::NONE);
+        link.post(&mut VecDeque::from([Op::receive(0, source.slice(..36))]));
         let mut done = Vec::new();
         assert_eq!(fabric::wait(&mut link, &mut done, LIMIT), 1, "{:?}", link.ended());
-        let remote = RemoteRegion::from_bytes(&desk.slice(..36).to_vec()).unwrap();
-        Near { endpoint, link, desk, remote }
+        let remote = RemoteRegion::from_bytes(&source.slice(..36).to_vec()).unwrap();
+        Near { endpoint, link, source, remote }
     }
 
     pub(crate) fn one(&mut self, op: Op) -> Completion {
@@ -99,23 +99,23 @@ impl Near {
     pub(crate) fn exercise(&mut self) {
         let window = self.link.import(&self.remote).unwrap();
         let bytes: Vec<u8> = (0..1 << 19).map(|at: u32| (at % 241) as u8).collect();
-        self.desk.memory().write(0, &bytes);
-        let write = Op::write(1, self.desk.slice(..1 << 19), window.at(0));
+        self.source.memory().write(0, &bytes);
+        let write = Op::write(1, self.source.slice(..1 << 19), window.at(0));
         assert_eq!(self.one(write).outcome, Ok(Done::Placed));
-        let read = Op::read(2, self.desk.slice(1 << 19..), window.at(0));
+        let read = Op::read(2, self.source.slice(1 << 19..), window.at(0));
         assert_eq!(self.one(read).outcome, Ok(Done::Placed));
-        assert_eq!(self.desk.slice(1 << 19..).to_vec(), bytes);
-        let work = Work::FetchAdd { old: self.desk.slice(..8), at: window.at(0), add: 1 };
+        assert_eq!(self.source.slice(1 << 19..).to_vec(), bytes);
+        let work = Work::FetchAdd { old: self.source.slice(..8), at: window.at(0), add: 1 };
         assert!(matches!(self.one(Op { token: 3, work }).outcome, Ok(Done::Old(_))));
         self.link.post(&mut VecDeque::from([
-            Op::receive(4, self.desk.slice(64..128)),
-            Op::send(5, self.desk.slice(8..16)),
+            Op::receive(4, self.source.slice(64..128)),
+            Op::send(5, self.source.slice(8..16)),
         ]));
         let mut done = Vec::new();
         while done.len() < 2 {
             assert!(fabric::wait(&mut self.link, &mut done, LIMIT) > 0, "{:?}", self.link.ended());
         }
-        assert_eq!(self.desk.slice(64..72).to_vec(), bytes[8..16], "it came back");
+        assert_eq!(self.source.slice(64..72).to_vec(), bytes[8..16], "it came back");
     }
 }
 
@@ -130,9 +130,9 @@ fn the_other_process() {
     let listener = endpoint.listen(address).unwrap();
     say_address(listener.address());
     let shared = region(&endpoint, 1 << 20, Rights::ALL);
-    let desk = region(&endpoint, 1 << 16, Rights::NONE);
+    let source = region(&endpoint, 1 << 16, Rights::NONE);
     while let Some(link) = listener.accept(LIMIT) {
-        serve(&mut link.unwrap(), &shared, &desk);
+        serve(&mut link.unwrap(), &shared, &source);
     }
 }
 
@@ -142,11 +142,11 @@ fn say_address(address: SocketAddr) {
     std::io::stdout().flush().unwrap();
 }
 
-fn serve(link: &mut Link, shared: &Region, desk: &Region) {
-    desk.memory().write(0, &link.grant(shared).unwrap().to_bytes());
-    let slot = |number: usize| desk.slice(number * 64..number * 64 + 64);
+fn serve(link: &mut Link, shared: &Region, source: &Region) {
+    source.memory().write(0, &link.grant(shared).unwrap().to_bytes());
+    let slot = |number: usize| source.slice(number * 64..number * 64 + 64);
     let mut todo: VecDeque<Op> = (1..64).map(|at| Op::receive(at as u64, slot(at))).collect();
-    todo.push_back(Op::send(0, desk.slice(..36)));
+    todo.push_back(Op::send(0, source.slice(..36)));
     let mut done = Vec::new();
     while link.ended().is_none() {
         link.post(&mut todo);
@@ -155,7 +155,7 @@ fn serve(link: &mut Link, shared: &Region, desk: &Region) {
             match (work, outcome) {
                 (Work::Receive { into }, Ok(Done::Received { length, .. })) => {
                     let begin = into.as_slice()[0].offset();
-                    todo.push_back(Op::send(token, desk.slice(begin..begin + length)));
+                    todo.push_back(Op::send(token, source.slice(begin..begin + length)));
                 }
                 (Work::Send { .. }, Ok(_)) if token > 0 => {
                     todo.push_back(Op::receive(token, slot(token as usize)));

@@ -34,9 +34,9 @@ fn hear(link: &mut Link, room: &Region) -> u64 {
     }
 }
 
-fn say(link: &mut Link, desk: &Region, room: &Region, number: u64) {
-    desk.memory().store(0, number);
-    post(link, [Op::receive(1, room.slice(..)), Op::send(2, desk.slice(..))]);
+fn say(link: &mut Link, source: &Region, room: &Region, number: u64) {
+    source.memory().store(0, number);
+    post(link, [Op::receive(1, room.slice(..)), Op::send(2, source.slice(..))]);
 }
 
 fn ping_pong(class: Class, pause: fn(u64)) {

@@ -16,7 +16,7 @@ pub(crate) struct Near {
     pub(crate) endpoint: Endpoint,
     pub(crate) link: Link,
     pub(crate) source: Region,
-    desk: Region,
+    outbound: Region,
     /// What the other process granted, and room for an old number.
     pub(crate) remote: RemoteRegion,
     pub(crate) old: Slice,
@@ -42,25 +42,25 @@ impl Near {
                 .register(&Memory::allocate(length, Pages::Plain).unwrap(), Rights::NONE)
                 .unwrap()
         };
-        let (source, desk) = (region(size), region(1 << 16));
+        let (source, outbound) = (region(size), region(1 << 16));
         let mut link = endpoint.connect(peer.address, LIMIT).unwrap();
-        let mut todo = VecDeque::from([Op::receive(RECEIVE, desk.slice(..64))]);
+        let mut todo = VecDeque::from([Op::receive(RECEIVE, outbound.slice(..64))]);
         let mut done = Vec::new();
         while done.is_empty() {
             link.post(&mut todo);
             fabric::wait(&mut link, &mut done, LIMIT);
         }
-        let remote = RemoteRegion::from_bytes(&desk.slice(..36).to_vec()).unwrap();
+        let remote = RemoteRegion::from_bytes(&outbound.slice(..36).to_vec()).unwrap();
         let window = link.import(&remote).unwrap();
         let todo =
-            (1..9).map(|at| Op::receive(RECEIVE, desk.slice(at * 64..at * 64 + 64))).collect();
+            (1..9).map(|at| Op::receive(RECEIVE, outbound.slice(at * 64..at * 64 + 64))).collect();
         let (done, answers) = (Vec::new(), VecDeque::new());
-        let old = desk.slice(1024..1032);
+        let old = outbound.slice(1024..1032);
         Near {
             endpoint,
             link,
             source,
-            desk,
+            outbound,
             remote,
             old,
             window,
@@ -130,8 +130,8 @@ impl Near {
     pub(crate) fn ask(&mut self, what: &[u8; 8], words: &[u64]) -> Vec<u64> {
         let bytes: Vec<u8> =
             what.iter().copied().chain(words.iter().flat_map(|word| word.to_le_bytes())).collect();
-        self.desk.memory().write(4096, &bytes);
-        self.post([Op::send(0, self.desk.slice(4096..4096 + bytes.len()))]);
+        self.outbound.memory().write(4096, &bytes);
+        self.post([Op::send(0, self.outbound.slice(4096..4096 + bytes.len()))]);
         self.until("an answer", |near| !near.answers.is_empty());
         let answer = self.answers.pop_front().unwrap();
         answer.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
@@ -140,9 +140,9 @@ impl Near {
     /// A message with a number of its own, which must come in order.
     pub(crate) fn number(&mut self, number: u64) {
         let begin = 8192 + (number as usize % 512) * 64;
-        self.desk.memory().write(begin, b"number: ");
-        self.desk.memory().write(begin + 8, &number.to_le_bytes());
-        self.post([Op::send(number, self.desk.slice(begin..begin + 16))]);
+        self.outbound.memory().write(begin, b"number: ");
+        self.outbound.memory().write(begin + 8, &number.to_le_bytes());
+        self.post([Op::send(number, self.outbound.slice(begin..begin + 16))]);
     }
 
     /// Whether some MiB of the other process's region are what only this seed has.

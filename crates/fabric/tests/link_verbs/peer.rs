@@ -72,15 +72,15 @@ fn the_other_process() {
     let listener = endpoint.listen("127.0.0.1:0".parse().unwrap()).unwrap();
     let memory = Memory::allocate(size.parse().unwrap(), Pages::Plain).unwrap();
     let region = endpoint.register(&memory, Rights::ALL).unwrap();
-    let desk = endpoint.register(&Memory::allocate(DESK, Pages::Plain).unwrap(), Rights::NONE);
+    let source = endpoint.register(&Memory::allocate(SOURCE, Pages::Plain).unwrap(), Rights::NONE);
     println!("listens at {}", listener.address());
-    let desk = desk.unwrap();
+    let source = source.unwrap();
     loop {
         let Some(link) = listener.accept(Duration::from_secs(120)) else { return };
         Host {
             link: link.unwrap(),
             region: region.clone(),
-            desk: desk.clone(),
+            source: source.clone(),
             seen: Seen::default(),
         }
         .serve();
@@ -98,20 +98,20 @@ pub(crate) struct Seen {
 struct Host {
     link: Link,
     region: Region,
-    desk: Region,
+    source: Region,
     seen: Seen,
 }
 
 impl Host {
     fn serve(&mut self) {
         let remote = self.link.grant(&self.region).unwrap();
-        self.desk.memory().write(0, &remote.to_bytes());
+        self.source.memory().write(0, &remote.to_bytes());
         let receive = |slot: usize| {
             let begin = ANSWER + slot * SLOT;
-            Op::receive(slot as u64, self.desk.slice(begin..begin + SLOT))
+            Op::receive(slot as u64, self.source.slice(begin..begin + SLOT))
         };
         let mut todo: VecDeque<Op> = (0..SLOTS).map(receive).collect();
-        todo.push_back(Op::send(SENT, self.desk.slice(..36)));
+        todo.push_back(Op::send(SENT, self.source.slice(..36)));
         let mut done = Vec::new();
         while self.link.ended().is_none() {
             self.link.post(&mut todo);
@@ -160,8 +160,8 @@ impl Host {
 
     fn answer(&self, words: &[u64]) -> Op {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        self.desk.memory().write(64, &bytes);
-        Op::send(SENT, self.desk.slice(64..64 + bytes.len()))
+        self.source.memory().write(64, &bytes);
+        Op::send(SENT, self.source.slice(64..64 + bytes.len()))
     }
 }
 
@@ -206,4 +206,4 @@ const SENT: u64 = u64::MAX;
 const ANSWER: usize = 4096;
 const SLOT: usize = 4096;
 const SLOTS: usize = 64;
-const DESK: usize = ANSWER + SLOT * SLOTS;
+const SOURCE: usize = ANSWER + SLOT * SLOTS;

@@ -28,7 +28,7 @@ pub(super) struct Incoming {
 pub(super) enum Sink {
     Region(Slice),
     Receive(Op),
-    Flight(u32),
+    Operation(u32),
 }
 
 impl<S: Stream> Channel<S> {
@@ -79,8 +79,8 @@ impl<S: Stream> Channel<S> {
                 Sink::Receive(op) => {
                     append(&mut self.parts, op.work.local(), incoming.placed, left);
                 }
-                Sink::Flight(flight) => {
-                    let (slices, start, _) = core.flights.local(*flight).unwrap_or_default();
+                Sink::Operation(flight) => {
+                    let (slices, start, _) = core.operations.local(*flight).unwrap_or_default();
                     append(&mut self.parts, slices, start + incoming.placed, left);
                 }
             }
@@ -157,13 +157,14 @@ impl<S: Stream> Channel<S> {
                 Sink::Receive(receive)
             }
             Kind::Data => {
-                let right = core.flights.local(header.number).is_some_and(|(_, _, n)| n == length)
-                    && is_read(core, header.number)
-                    && core.flights.take_asked(header.number);
+                let right =
+                    core.operations.local(header.number).is_some_and(|(_, _, n)| n == length)
+                        && is_read(core, header.number)
+                        && core.operations.take_asked(header.number);
                 if !right {
                     return Err(Failure::ProtocolError);
                 }
-                Sink::Flight(header.number)
+                Sink::Operation(header.number)
             }
             Kind::Imm => {
                 if !(S::NUMBERS_ALONE && header.flag) {
@@ -194,7 +195,7 @@ impl<S: Stream> Channel<S> {
         let Incoming { length, imm, sink, .. } = incoming;
         let received = Done::Received { length, imm };
         match sink {
-            Sink::Flight(flight) => core.land(flight, Done::Placed),
+            Sink::Operation(flight) => core.land(flight, Done::Placed),
             Sink::Receive(receive) => {
                 self.executed = self.executed.wrapping_add(1);
                 core.complete(receive, Ok(received));
@@ -272,8 +273,8 @@ fn place(incoming: &mut Incoming, mut bytes: &[u8], core: &Core) {
     let (slices, start) = match &incoming.sink {
         Sink::Region(slice) => (std::slice::from_ref(slice), 0),
         Sink::Receive(op) => (op.work.local(), 0),
-        Sink::Flight(flight) => {
-            let (slices, start, _) = core.flights.local(*flight).unwrap_or_default();
+        Sink::Operation(flight) => {
+            let (slices, start, _) = core.operations.local(*flight).unwrap_or_default();
             (slices, start)
         }
     };
@@ -296,17 +297,17 @@ fn place(incoming: &mut Incoming, mut bytes: &[u8], core: &Core) {
 }
 
 fn is_read(core: &Core, flight: u32) -> bool {
-    core.flights.op(flight).is_some_and(|op| matches!(op.work, Work::Read { .. }))
+    core.operations.op(flight).is_some_and(|op| matches!(op.work, Work::Read { .. }))
 }
 
 /// The answer to an atomic operation.
 fn old(header: Header, core: &mut Core) -> Result<(), Failure> {
-    let old = core.flights.op(header.number).and_then(|op| match &op.work {
+    let old = core.operations.op(header.number).and_then(|op| match &op.work {
         Work::FetchAdd { old, .. } | Work::CompareSwap { old, .. } => Some(old.clone()),
         _ => None,
     });
     let old = old.ok_or(Failure::ProtocolError)?;
-    if !core.flights.take_asked(header.number) {
+    if !core.operations.take_asked(header.number) {
         return Err(Failure::ProtocolError);
     }
     old.region().memory().store(old.offset(), header.length);

@@ -93,7 +93,7 @@ impl<S: Stream> Channel<S> {
     /// Queues a frame for an operation in flight.
     #[inline]
     pub(super) fn queue(&mut self, header: Header, flight: u32) {
-        self.push(header, Payload::Flight(flight));
+        self.push(header, Payload::Operation(flight));
     }
 
     #[inline]
@@ -141,7 +141,7 @@ impl<S: Stream> Channel<S> {
     /// The operation whose frame is on its way in part.
     fn being_sent(&self) -> Option<u32> {
         match self.queue.front()?.payload {
-            Payload::Flight(flight) if self.sent > 0 => Some(flight),
+            Payload::Operation(flight) if self.sent > 0 => Some(flight),
             _ => None,
         }
     }

@@ -22,7 +22,7 @@ pub(super) struct Outgoing {
 
 pub(super) enum Payload {
     /// None, or that of an operation in flight.
-    Flight(u32),
+    Operation(u32),
     /// A region's, for a peer that asked.
     Answer(Slice),
     None,
@@ -34,7 +34,7 @@ impl<S: Stream> Channel<S> {
         while !self.queue.is_empty() {
             self.gather(core);
             // SAFETY: `gather` made the parts of frames in the queue, whose memory the queue, the
-            // flights and the regions hold.
+            // operations and the regions hold.
             match unsafe { self.stream.write(&self.parts) } {
                 Ok(written) if written > 0 => self.advance(written, core),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -86,8 +86,8 @@ impl<S: Stream> Channel<S> {
             let placed = skip.saturating_sub(length);
             let left = frame.header.payload() as usize - placed;
             match &frame.payload {
-                Payload::Flight(flight) => {
-                    let (slices, start, _) = core.flights.local(*flight).unwrap_or_default();
+                Payload::Operation(flight) => {
+                    let (slices, start, _) = core.operations.local(*flight).unwrap_or_default();
                     append(&mut self.parts, slices, start + placed, left);
                 }
                 Payload::Answer(slice) => {
@@ -112,10 +112,10 @@ impl<S: Stream> Channel<S> {
             self.told = frame.header.ack;
             core.told(frame.header.credit);
             match frame.payload {
-                Payload::Flight(flight) if frame.header.is_counted() => {
+                Payload::Operation(flight) if frame.header.is_counted() => {
                     self.unacknowledged.push_back(flight);
                 }
-                Payload::Flight(flight) => core.flights.set_asked(flight),
+                Payload::Operation(flight) => core.operations.set_asked(flight),
                 Payload::Answer(_) => self.answers -= 1,
                 Payload::None => {}
             }

@@ -78,18 +78,18 @@ impl Duo {
 #[test]
 fn a_region_dropped_under_a_long_write_hurts_nobody_else() {
     let mut duo = Duo::new(&small());
-    let (open, desk) = (region(1 << 20, Rights::ALL), region(1 << 20, Rights::NONE));
+    let (open, source) = (region(1 << 20, Rights::ALL), region(1 << 20, Rights::NONE));
     let inbox = region(1 << 16, Rights::NONE);
     let window = duo.grant(&open);
     for rail in RAILS {
         duo.stage.world.change(rail, |faults| faults.delay = Duration::from_millis(2));
     }
-    duo.post(0, [Op::write(1, desk.slice(..200 << 10), window.at(0))]);
+    duo.post(0, [Op::write(1, source.slice(..200 << 10), window.at(0))]);
     duo.run(1);
     drop(open);
     duo.until("the refusal", |duo| !duo.done[0].is_empty());
     duo.post(1, (0..8).map(|token| Op::receive(token, inbox.slice(..8000))));
-    duo.post(0, [Op::send(2, desk.slice(..3000)), Op::send(3, desk.slice(..3000))]);
+    duo.post(0, [Op::send(2, source.slice(..3000)), Op::send(3, source.slice(..3000))]);
     duo.until("the messages", |duo| duo.done[1].len() == 2 && duo.done[0].len() == 3);
     let placed = Ok(Done::Placed);
     assert_eq!(duo.outcomes(0), [(1, Err(Failure::Access)), (2, placed), (3, placed)]);
@@ -98,7 +98,7 @@ fn a_region_dropped_under_a_long_write_hurts_nobody_else() {
 #[test]
 fn a_region_whose_place_another_has_is_refused() {
     let mut duo = Duo::new(&small());
-    let (old, desk) = (region(4096, Rights::ALL), region(4096, Rights::NONE));
+    let (old, source) = (region(4096, Rights::ALL), region(4096, Rights::NONE));
     let granted = duo.stage.cores[1].grant(&old).unwrap();
     let window = duo.stage.cores[0].import(&granted).unwrap();
     drop(old);
@@ -107,8 +107,8 @@ fn a_region_whose_place_another_has_is_refused() {
     duo.post(
         0,
         [
-            Op::write(1, desk.slice(..), window.at(0)),
-            Op::write(2, desk.slice(..), new_window.at(0)),
+            Op::write(1, source.slice(..), window.at(0)),
+            Op::write(2, source.slice(..), new_window.at(0)),
         ],
     );
     duo.until("both", |duo| duo.done[0].len() == 2);
@@ -121,13 +121,13 @@ fn a_region_whose_place_another_has_is_refused() {
 #[test]
 fn the_number_of_a_refused_write_is_not_delivered() {
     let mut duo = Duo::new(&small());
-    let (open, desk) = (region(4096, Rights::ALL), region(4096, Rights::NONE));
+    let (open, source) = (region(4096, Rights::ALL), region(4096, Rights::NONE));
     let inbox = region(4096, Rights::NONE);
     let window = duo.grant(&open);
     duo.post(1, [Op::receive(9, inbox.slice(..))]);
     drop(open);
-    duo.post(0, [Op::write_imm(1, desk.slice(..500), window.at(0), 77)]);
-    duo.post(0, [Op::send(2, desk.slice(..5))]);
+    duo.post(0, [Op::write_imm(1, source.slice(..500), window.at(0), 77)]);
+    duo.post(0, [Op::send(2, source.slice(..5))]);
     duo.until("both", |duo| duo.done[0].len() == 2 && duo.done[1].len() == 1);
     let received = Ok(Done::Received { length: 5, imm: None });
     assert_eq!(duo.outcomes(1), [(9, received)], "the message, and no number");
@@ -152,12 +152,12 @@ fn an_end_that_does_not_look_for_a_while_keeps_its_link() {
 #[test]
 fn an_operation_that_was_long_over_when_we_looked_kills_no_rail() {
     let mut duo = Duo::new(&small());
-    let (open, desk) = (region(4096, Rights::ALL), region(4096, Rights::NONE));
+    let (open, source) = (region(4096, Rights::ALL), region(4096, Rights::NONE));
     let window = duo.grant(&open);
     for rail in RAILS {
         duo.stage.world.change(rail, |faults| faults.delay = Duration::from_micros(20));
     }
-    duo.post(0, [Op::write(1, desk.slice(..500), window.at(0))]);
+    duo.post(0, [Op::write(1, source.slice(..500), window.at(0))]);
     duo.work(0);
     duo.stage.world.advance(Duration::from_millis(100));
     duo.work(0);
@@ -166,7 +166,7 @@ fn an_operation_that_was_long_over_when_we_looked_kills_no_rail() {
 
 #[test]
 fn a_lane_with_too_few_receives_is_refused_with_the_numbers() {
-    let config = Config { letters: 2000, ..small() };
+    let config = Config { messages: 2000, ..small() };
     let mut duo = Duo { stage: Stage::new(1, &config, true), done: [Vec::new(), Vec::new()] };
     duo.run(200);
     let core = &duo.stage.cores[0];
@@ -183,18 +183,18 @@ fn messages_both_ways_over_a_lossy_wire_keep_their_places() {
     for seed in 0..40 {
         let timeout = Duration::from_secs(2);
         let config =
-            Config { letters: 64, depth: 256, receives: 256, op_timeout: timeout, ..small() };
+            Config { messages: 64, depth: 256, receives: 256, op_timeout: timeout, ..small() };
         let mut duo = Duo::new(&config);
         let faults = Faults { loss: 0.5, delay: Duration::from_micros(300), ..Faults::default() };
         for rail in RAILS {
             duo.stage.world.change(rail, |all| *all = faults);
         }
-        let (desk, inbox) = (region(4096, Rights::NONE), region(4096, Rights::NONE));
+        let (source, inbox) = (region(4096, Rights::NONE), region(4096, Rights::NONE));
         for _ in 0..100 {
             for end in 0..2 {
                 let mut ops: VecDeque<Op> = (0..8)
                     .flat_map(|token| {
-                        [Op::receive(token, inbox.slice(..)), Op::send(token, desk.slice(..8))]
+                        [Op::receive(token, inbox.slice(..)), Op::send(token, source.slice(..8))]
                     })
                     .collect();
                 duo.stage.cores[end].post(&mut ops);
@@ -214,17 +214,17 @@ fn notes_and_credits_that_cross_do_not_block_each_other() {
     let words = [region(4096, Rights::ALL), region(4096, Rights::ALL)];
     let granted = [0, 1].map(|end| duo.stage.cores[end].grant(&words[end]).unwrap());
     let windows = [0, 1].map(|end| duo.stage.cores[end].import(&granted[1 - end]).unwrap());
-    let (desk, inbox) = (region(4096, Rights::NONE), region(4096, Rights::NONE));
+    let (source, inbox) = (region(4096, Rights::NONE), region(4096, Rights::NONE));
     duo.run(20);
     duo.stage.world.change("r0", |faults| faults.delay = Duration::from_millis(4));
     for end in 0..2 {
-        duo.post(end, (0..4).map(|token| Op::send(token, desk.slice(..8))));
+        duo.post(end, (0..4).map(|token| Op::send(token, source.slice(..8))));
         duo.work(end);
     }
     duo.stage.world.advance(Duration::from_micros(4500));
     for (end, window) in windows.iter().enumerate() {
         let add = |token: u64| {
-            let old = desk.slice(8 * token as usize..8 * token as usize + 8);
+            let old = source.slice(8 * token as usize..8 * token as usize + 8);
             Op { token: 200 + token, work: Work::FetchAdd { old, at: window.at(0), add: 1 } }
         };
         duo.post(end, (0..24).map(add));
@@ -240,8 +240,8 @@ fn notes_and_credits_that_cross_do_not_block_each_other() {
 #[test]
 fn what_was_said_before_the_goodbye_is_received_after_it() {
     let mut duo = Duo::new(&small());
-    let (desk, inbox) = (region(4096, Rights::NONE), region(4096, Rights::NONE));
-    duo.post(0, [Op::send(1, desk.slice(..8)), Op::send(2, desk.slice(..9))]);
+    let (source, inbox) = (region(4096, Rights::NONE), region(4096, Rights::NONE));
+    duo.post(0, [Op::send(1, source.slice(..8)), Op::send(2, source.slice(..9))]);
     duo.until("both sent", |duo| duo.done[0].len() == 2);
     duo.stage.cores[0].close();
     duo.run(20);
@@ -278,25 +278,28 @@ fn a_message_that_cannot_be_one_ends_the_link() {
 #[test]
 fn nobody_sleeps_while_slots_wait_to_be_posted() {
     let mut duo = Duo::new(&small());
-    let (desk, inbox) = (region(1 << 16, Rights::NONE), region(1 << 16, Rights::NONE));
-    duo.post(0, [Op::send(1, desk.slice(..512 * 40))]);
+    let (source, inbox) = (region(1 << 16, Rights::NONE), region(1 << 16, Rights::NONE));
+    duo.post(0, [Op::send(1, source.slice(..512 * 40))]);
     duo.run(50);
     duo.post(1, [Op::receive(3, inbox.slice(..))]);
     for at in duo.stage.cores[1].live.clone() {
-        let track = duo.stage.cores[1].rails[usize::from(at)].track.as_ref().unwrap();
-        assert!(!track.mail.has_idle(), "posting a receive posts the slots that it emptied");
+        let connection = duo.stage.cores[1].rails[usize::from(at)].connection.as_ref().unwrap();
+        assert!(
+            !connection.messages.has_idle(),
+            "posting a receive posts the slots that it emptied"
+        );
     }
 }
 
 #[test]
 fn a_peer_that_says_nothing_for_too_long_is_gone() {
     let mut duo = Duo::new(&small());
-    let (open, desk) = (region(4096, Rights::ALL), region(4096, Rights::NONE));
+    let (open, source) = (region(4096, Rights::ALL), region(4096, Rights::NONE));
     let window = duo.grant(&open);
     for rail in RAILS {
         duo.stage.world.change(rail, |faults| faults.dead = true);
     }
-    duo.post(0, [Op::write(1, desk.slice(..8), window.at(0)), Op::send(2, desk.slice(..8))]);
+    duo.post(0, [Op::write(1, source.slice(..8), window.at(0)), Op::send(2, source.slice(..8))]);
     // The other end does nothing any more: it neither fences nor speaks.
     for _ in 0..4000 {
         duo.work(0);
@@ -322,13 +325,13 @@ fn a_device_that_does_not_answer_for_long_leaves_the_link_on_the_lesser_rail() {
         duo.until("the lesser rail", |duo| {
             duo.stage.cores.iter().all(|core| core.active.len() == 1)
         });
-        let (open, desk) = (region(4096, Rights::ALL), region(4096, Rights::NONE));
+        let (open, source) = (region(4096, Rights::ALL), region(4096, Rights::NONE));
         let window = duo.grant(&open);
         let mut writes = 0;
         while duo.stage.world.now() < config.silence * 2 {
             duo.run(1000);
             writes += 1;
-            duo.post(0, [Op::write(writes, desk.slice(..8), window.at(0))]);
+            duo.post(0, [Op::write(writes, source.slice(..8), window.at(0))]);
         }
         duo.until("all writes", |duo| duo.done[0].len() as u64 == writes);
         assert!(duo.done[0].iter().all(|completion| completion.outcome.is_ok()));

@@ -20,7 +20,7 @@ pub(super) struct End {
     /// The peer reads here, and it never changes.
     pub(super) library: Region,
     /// Our side of operations.
-    pub(super) desk: Region,
+    pub(super) source: Region,
     pub(super) window: Option<Window>,
     pub(super) shelves: Option<Window>,
     /// To be posted; receives apart, so that neither waits for the other.
@@ -28,8 +28,8 @@ pub(super) struct End {
     pub(super) trays_out: VecDeque<Op>,
     /// What is in flight, by token.
     pub(super) asked: BTreeMap<u64, Asked>,
-    /// Our desk's cells that are in use.
-    desk_used: [bool; CELLS],
+    /// Our source's cells that are in use.
+    source_used: [bool; CELLS],
     /// The peer's cells that are in use, by our operations.
     pub(super) open_used: [bool; CELLS],
     pub(super) next: u64,
@@ -43,7 +43,7 @@ pub(super) struct End {
     trays: Vec<Slice>,
     /// What we wrote over cells that were given back: nothing may change it.
     pub(super) stamped: BTreeMap<usize, u64>,
-    pub(super) desk_stamped: BTreeMap<usize, u64>,
+    pub(super) source_stamped: BTreeMap<usize, u64>,
     /// What surely did not happen, and additions of which nobody can tell.
     pub(super) undone: Vec<u64>,
     pub(super) unknown_additions: u64,
@@ -56,7 +56,7 @@ pub(super) struct End {
 
 /// What an operation is about.
 pub(super) struct Asked {
-    pub(super) desk: Vec<usize>,
+    pub(super) source: Vec<usize>,
     pub(super) cells: Vec<usize>,
     pub(super) bytes: usize,
 }
@@ -71,13 +71,13 @@ impl End {
         End {
             open: region(CELL * CELLS + 4096, Rights::ALL),
             library,
-            desk: region(CELL * CELLS, Rights::NONE),
+            source: region(CELL * CELLS, Rights::NONE),
             window: None,
             shelves: None,
             todo: VecDeque::new(),
             trays_out: VecDeque::new(),
             asked: BTreeMap::new(),
-            desk_used: [false; CELLS],
+            source_used: [false; CELLS],
             open_used: [false; CELLS],
             next: 1,
             sent: Vec::new(),
@@ -88,7 +88,7 @@ impl End {
             receives: 0,
             trays: Vec::new(),
             stamped: BTreeMap::new(),
-            desk_stamped: BTreeMap::new(),
+            source_stamped: BTreeMap::new(),
             undone: Vec::new(),
             unknown_additions: 0,
             closing: false,
@@ -106,16 +106,16 @@ impl End {
         let most = if dice.one_in(4) { 24 } else { 4 };
         let cells = 1 + dice.below(most);
         let bytes = (cells * CELL).saturating_sub(dice.below(CELL));
-        let Some(desk) = take(&mut self.desk_used, cells) else { return };
-        let begin = desk[0] * CELL;
-        let ours = self.desk.slice(begin..begin + bytes);
-        let mut asked = Asked { desk, cells: Vec::new(), bytes };
+        let Some(source) = take(&mut self.source_used, cells) else { return };
+        let begin = source[0] * CELL;
+        let ours = self.source.slice(begin..begin + bytes);
+        let mut asked = Asked { source, cells: Vec::new(), bytes };
         let op = match dice.below(10) {
             0..4 => {
                 let Some(cells) = take(&mut self.open_used, cells) else {
                     return self.put_back(&asked);
                 };
-                self.desk.memory().write(begin, &pattern(token, bytes));
+                self.source.memory().write(begin, &pattern(token, bytes));
                 let to = window.at((cells[0] * CELL) as u64);
                 asked.cells = cells;
                 let imm = dice.one_in(2).then_some(token as u32);
@@ -126,26 +126,26 @@ impl End {
                 Op { token, work: Work::Write { from: ours.into(), to, imm } }
             }
             4..6 => {
-                let cell = dice.below(CELLS - asked.desk.len() + 1);
+                let cell = dice.below(CELLS - asked.source.len() + 1);
                 asked.cells = vec![cell];
                 Op::read(token, ours, shelves.at((cell * CELL) as u64))
             }
             6..9 => {
                 let bytes = if dice.one_in(8) { 0 } else { bytes };
                 asked.bytes = bytes;
-                self.desk.memory().write(begin, &pattern(token, bytes));
+                self.source.memory().write(begin, &pattern(token, bytes));
                 self.sent.push(token);
-                let from = self.desk.slice(begin..begin + bytes).into();
+                let from = self.source.slice(begin..begin + bytes).into();
                 Op { token, work: Work::Send { from, imm: Some(token as u32) } }
             }
             _ => {
-                let old = self.desk.slice(begin..begin + 8);
+                let old = self.source.slice(begin..begin + 8);
                 let at = window.at((CELL * CELLS) as u64);
                 Op { token, work: Work::FetchAdd { old, at, add: 1 } }
             }
         };
-        for cell in &asked.desk {
-            self.desk_stamped.remove(cell);
+        for cell in &asked.source {
+            self.source_stamped.remove(cell);
         }
         self.next += 1;
         self.asked.insert(token, asked);
@@ -163,8 +163,8 @@ impl End {
     }
 
     fn put_back(&mut self, asked: &Asked) {
-        for cell in &asked.desk {
-            self.desk_used[*cell] = false;
+        for cell in &asked.source {
+            self.source_used[*cell] = false;
         }
     }
 
@@ -184,16 +184,16 @@ impl End {
             self.unknown_additions += 1;
         }
         // Our memory is ours again, whatever happened to the peer's.
-        self.stamp_desk(&asked.desk, completion.token);
+        self.stamp_source(&asked.source, completion.token);
     }
 
-    fn stamp_desk(&mut self, desk: &[usize], token: u64) {
-        for cell in desk {
+    fn stamp_source(&mut self, source: &[usize], token: u64) {
+        for cell in source {
             // Nor may anything come into memory that was given back.
             let stamp = token << 8 | 0xa5;
-            self.desk.memory().write(cell * CELL, &stamp_bytes(stamp));
-            self.desk_stamped.insert(*cell, stamp);
-            self.desk_used[*cell] = false;
+            self.source.memory().write(cell * CELL, &stamp_bytes(stamp));
+            self.source_stamped.insert(*cell, stamp);
+            self.source_used[*cell] = false;
         }
     }
 
@@ -238,7 +238,7 @@ impl End {
             (Work::FetchAdd { .. }, Done::Old(old)) => self.added.push(old),
             other => panic!("{other:?}"),
         }
-        self.stamp_desk(&asked.desk, token);
+        self.stamp_source(&asked.source, token);
     }
 
     /// The number of a write came: its bytes are here, and the place is used for something else at once.
@@ -269,7 +269,8 @@ impl End {
 
     /// Whether what was given back is as it was left.
     pub(super) fn check_stamps(&self) {
-        for (region, stamps) in [(&self.open, &self.stamped), (&self.desk, &self.desk_stamped)] {
+        for (region, stamps) in [(&self.open, &self.stamped), (&self.source, &self.source_stamped)]
+        {
             for (cell, stamp) in stamps {
                 let mut bytes = [0; CELL];
                 region.memory().read(cell * CELL, &mut bytes);

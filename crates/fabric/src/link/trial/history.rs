@@ -22,7 +22,7 @@ pub(super) fn small() -> Config {
     Config {
         chunk: 1024,
         window: 8192,
-        letters: 4,
+        messages: 4,
         room: 512,
         depth: 64,
         receives: 64,
@@ -40,13 +40,13 @@ pub(super) fn small() -> Config {
 pub(super) fn narrow(seed: u64) -> Config {
     let config = small();
     match seed % 8 {
-        0 => Config { letters: 1, ..config },
+        0 => Config { messages: 1, ..config },
         1 => Config { room: 64, ..config },
         2 => Config { depth: 1, ..config },
-        3 => Config { letters: 1, room: 64, depth: 3, receives: 2, ..config },
+        3 => Config { messages: 1, room: 64, depth: 3, receives: 2, ..config },
         4 => Config { receives: 1, ..config },
         5 => Config { chunk: 64, window: 100, ..config },
-        6 => Config { letters: 64, ..config },
+        6 => Config { messages: 64, ..config },
         _ => config,
     }
 }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::config::Config;
-use super::connector::{Finished, Job, Shop, Ways};
+use super::connector::{Connector, ConnectorTask, Finished, Transports};
 use super::control::{Class, Plan};
 use super::core::{Connection, Core, Parts};
 use crate::error::Error;
@@ -60,7 +60,7 @@ impl Stage {
                 their_room: config.room,
                 their_regions: config.regions,
                 connection: Box::new(Wire { wires: wires.clone(), world: world.clone(), end }),
-                shop: Box::new(Bench {
+                connector: Box::new(Bench {
                     ways,
                     mute: mute.clone(),
                     end,
@@ -83,14 +83,19 @@ impl Core {
         let mut text = format!("end {} at {:?}: {:?}\n", self.leads, self.now, self.ended);
         for rail in &self.rails {
             let name = rail.name(self.leads);
-            let out =
-                rail.track.as_ref().map(|track| (track.out, track.bytes_out, track.queue.len()));
-            let limbo = rail.limbo.len();
-            if let Some(track) = &rail.track {
-                let _ = writeln!(text, "  {name} mail {:?}", track.mail);
+            let out = rail
+                .connection
+                .as_ref()
+                .map(|connection| (connection.out, connection.bytes_out, connection.queue.len()));
+            let unconfirmed = rail.unconfirmed.len();
+            if let Some(connection) = &rail.connection {
+                let _ = writeln!(text, "  {name} messages {:?}", connection.messages);
             }
-            let _ =
-                writeln!(text, "  {name} {:?} out {out:?} limbo {limbo} {}", rail.state, rail.why);
+            let _ = writeln!(
+                text,
+                "  {name} {:?} out {out:?} unconfirmed {unconfirmed} {}",
+                rail.state, rail.why
+            );
         }
         for outgoing in &self.outgoing {
             let _ = writeln!(text, "  outgoing {outgoing:?}");
@@ -129,7 +134,7 @@ struct SimWays {
     host: &'static str,
 }
 
-impl Ways for SimWays {
+impl Transports for SimWays {
     fn open(&self, _: Class, way: &str) -> Result<Arc<dyn Fabric>, Error> {
         Ok(Arc::new(self.world.fabric(self.host, way)))
     }
@@ -146,8 +151,8 @@ struct Bench {
     finished: Vec<(Duration, Finished)>,
 }
 
-impl Shop for Bench {
-    fn start(&mut self, job: Job) {
+impl Connector for Bench {
+    fn start(&mut self, job: ConnectorTask) {
         let mut takes = Duration::from_micros(self.dice.below(4000) as u64);
         if plans()[usize::from(job.rail)].class == Class::Verbs {
             takes += self.mute.lock().unwrap()[self.end];

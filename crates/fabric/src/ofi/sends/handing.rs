@@ -98,7 +98,7 @@ impl Sends {
             _ => None,
         };
         let total = flying.op.work.total() as u64;
-        if total > LONG && !self.shape.asks && self.shelf.is_there() {
+        if total > LONG && !self.shape.asks && self.rendezvous.is_there() {
             return self.hand_lying(at, (id, total, imm), endpoint);
         }
         let frame = |part: &Part| Frame::Message { id, total, offset: part.offset as u64, imm };
@@ -129,14 +129,14 @@ impl Sends {
         let mut cut = flying.cut;
         let laid = Laid { message: id, offset: cut.done() as u64 };
         let bytes = (total - laid.offset).min(PART as u64) as usize;
-        let Some((place, from)) = self.shelf.free(bytes) else { return Ok(Handed::Blocked) };
-        let last = self.shelf.copy(place, laid, &mut cut, flying.op.work.local());
+        let Some((place, from)) = self.rendezvous.free(bytes) else { return Ok(Handed::Blocked) };
+        let last = self.rendezvous.copy(place, laid, &mut cut, flying.op.work.local());
         let frame = Frame::Lying { id, total, offset: laid.offset, imm, from };
         if !self.out.send(frame, 0, Use::Frame(at), endpoint)? {
             return Ok(Handed::Blocked);
         }
         self.sent += 1;
-        self.shelf.lay(place, bytes, laid);
+        self.rendezvous.lay(place, bytes, laid);
         self.number(at, id);
         Ok(self.handed(at, cut, last))
     }

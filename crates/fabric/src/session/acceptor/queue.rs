@@ -11,26 +11,26 @@ use crate::session::connection::Session;
 pub(super) struct Queue {
     sessions: Mutex<VecDeque<Session>>,
     /// Counts the sessions; changed only while they are locked.
-    bell: OwnedFd,
+    wakeup: OwnedFd,
 }
 
 impl Queue {
     pub(super) fn new() -> std::io::Result<Self> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK | EventfdFlags::SEMAPHORE;
-        Ok(Queue { sessions: Mutex::default(), bell: eventfd(0, flags)? })
+        Ok(Queue { sessions: Mutex::default(), wakeup: eventfd(0, flags)? })
     }
 
     pub(super) fn push(&self, session: Session) {
         let mut sessions = self.lock();
         sessions.push_back(session);
         // It would take 2^64 sessions to be refused.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        let _ = rustix::io::write(&self.wakeup, &1u64.to_ne_bytes());
     }
 
     pub(super) fn pop(&self) -> Option<Session> {
         let mut sessions = self.lock();
         let session = sessions.pop_front()?;
-        let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+        let _ = rustix::io::read(&self.wakeup, &mut [0; 8]);
         Some(session)
     }
 
@@ -41,6 +41,6 @@ impl Queue {
 
 impl AsFd for Queue {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.wakeup.as_fd()
     }
 }
