@@ -44,6 +44,6 @@ pub use machine::Machine;
 pub use packages::Packager;
 pub use plan::{Advice, Outlook, Plan, Step};
 pub use record::{Entry, History, Planned, Standing};
-pub use revert::{Fate, Manner, Outcome, Pick, revert};
+pub use revert::{Manner, Outcome, Pick, RevertOutcome, revert};
 pub use state::{Content, State};
 pub use target::{Change, Target};

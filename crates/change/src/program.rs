@@ -10,7 +10,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use super::Error;
 
 /// How a program ended, and what it said on stdout.
-pub(super) struct Said {
+pub(super) struct ProgramOutput {
     pub(super) succeeded: bool,
     pub(super) text: String,
     /// What it said on stderr.
@@ -33,11 +33,15 @@ pub(super) fn run_within(limit: Duration, program: &str, arguments: &[&str]) -> 
 }
 
 /// What a program answers; that it is not there, or does not end, is an error.
-pub(super) fn ask(program: &str, arguments: &[&str]) -> Result<Said, Error> {
+pub(super) fn ask(program: &str, arguments: &[&str]) -> Result<ProgramOutput, Error> {
     end(LIMIT, program, arguments).map(|(_, said)| said)
 }
 
-fn end(limit: Duration, program: &str, arguments: &[&str]) -> Result<(ExitStatus, Said), Error> {
+fn end(
+    limit: Duration,
+    program: &str,
+    arguments: &[&str],
+) -> Result<(ExitStatus, ProgramOutput), Error> {
     let shown = shown(program, arguments);
     let failed = |error: std::io::Error| Error::call("run", &shown, error);
     // Files, not pipes: nothing fills up while nobody reads, and no child of its own holds the end back.
@@ -52,7 +56,7 @@ fn end(limit: Duration, program: &str, arguments: &[&str]) -> Result<(ExitStatus
     command.env("PATH", format!("{path}:/usr/local/sbin:/usr/sbin:/sbin"));
     let mut child = command.spawn().map_err(failed)?;
     let status = wait(&mut child, limit, &shown)?;
-    let said = Said {
+    let said = ProgramOutput {
         succeeded: status.success(),
         text: text(out, LONGEST),
         complaint: text(err, LONGEST_COMPLAINT),

@@ -24,13 +24,13 @@ pub struct Outcome {
     pub target: String,
     /// What became of it.
     #[serde(flatten)]
-    pub fate: Fate,
+    pub fate: RevertOutcome,
 }
 
 /// What became of a change that should be reverted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "fate", content = "why", rename_all = "snake_case")]
-pub enum Fate {
+pub enum RevertOutcome {
     /// It was reverted; in a rehearsal, it would be.
     Reverted(String),
     /// There was nothing to take back.
@@ -76,19 +76,19 @@ pub fn revert(
     let mut outcomes = Vec::new();
     for entry in picked.iter().rev() {
         let fate = match plan(machine, entry, manner.force, &rehearsed)? {
-            Way::Nothing(why) => {
+            Action::Nothing(why) => {
                 if let Some(journal) = &mut journal {
                     clear(machine, entry);
                     journal.reverted(entry.id, &why)?;
                 }
-                Fate::Nothing(why)
+                RevertOutcome::Nothing(why)
             }
-            Way::Leave(why) => Fate::Left(why),
-            Way::SetBack(now) => match &mut journal {
+            Action::Leave(why) => RevertOutcome::Left(why),
+            Action::SetBack(now) => match &mut journal {
                 Some(journal) => take_back(machine, journal, entry, &now)?,
                 None => {
                     rehearsed.set(entry);
-                    Fate::Reverted(before_and_after(&now, &entry.planned.before))
+                    RevertOutcome::Reverted(before_and_after(&now, &entry.planned.before))
                 }
             },
         };
@@ -121,7 +121,7 @@ impl Pick {
 }
 
 /// What is to be done with a change.
-enum Way {
+enum Action {
     Nothing(String),
     Leave(String),
     /// Set it back; it is this now.
@@ -133,29 +133,29 @@ fn plan(
     entry: &Entry,
     force: bool,
     rehearsed: &Rehearsed,
-) -> Result<Way, Error> {
+) -> Result<Action, Error> {
     let target = &entry.planned.change.target;
     let now = match rehearsed.get(target) {
         Some(state) => state.clone(),
         None => match machine.look()?.at(target) {
             Ok(state) => state,
-            Err(error) => return Ok(Way::Leave(error.to_string())),
+            Err(error) => return Ok(Action::Leave(error.to_string())),
         },
     };
     if entry.is_gone_with_restart(machine, &now) {
-        return Ok(Way::Nothing("the machine was started again since".to_owned()));
+        return Ok(Action::Nothing("the machine was started again since".to_owned()));
     }
     Ok(match entry.standing_at(now.clone()) {
-        Standing::Undone => Way::Nothing("it is as it was".to_owned()),
+        Standing::Undone => Action::Nothing("it is as it was".to_owned()),
         // A net device that went, a CPU that was taken out.
         Standing::Changed(State::Values(values)) if values.iter().all(Option::is_none) => {
-            Way::Nothing("it is not there any more".to_owned())
+            Action::Nothing("it is not there any more".to_owned())
         }
-        Standing::Changed(_) if !force => Way::Leave(format!(
+        Standing::Changed(_) if !force => Action::Leave(format!(
             "somebody has changed it since: {}; --force sets it to what it was before us",
             before_and_after(&entry.planned.change.wanted, &now)
         )),
-        _ => Way::SetBack(now),
+        _ => Action::SetBack(now),
     })
 }
 
@@ -165,13 +165,13 @@ fn take_back(
     journal: &mut Journal,
     entry: &Entry,
     now: &State,
-) -> Result<Fate, Error> {
+) -> Result<RevertOutcome, Error> {
     match set_back(machine, entry) {
         Ok(()) => {
             journal.reverted(entry.id, "revert")?;
-            Ok(Fate::Reverted(before_and_after(now, &entry.planned.before)))
+            Ok(RevertOutcome::Reverted(before_and_after(now, &entry.planned.before)))
         }
-        Err(error) => Ok(Fate::Failed(error.to_string())),
+        Err(error) => Ok(RevertOutcome::Failed(error.to_string())),
     }
 }
 

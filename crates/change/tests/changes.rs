@@ -7,7 +7,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use change::{
-    Change, Fate, Journal, Machine, Manner, Pick, Plan, Standing, State, Target, apply, revert,
+    Change, Journal, Machine, Manner, Pick, Plan, RevertOutcome, Standing, State, Target, apply,
+    revert,
 };
 
 /// A tree with a few files, and what it was.
@@ -55,7 +56,7 @@ impl Tree {
         history.entries.iter().map(|entry| entry.standing(&self.machine, &look)).collect()
     }
 
-    fn revert(&self, pick: Pick, force: bool) -> Vec<Fate> {
+    fn revert(&self, pick: Pick, force: bool) -> Vec<RevertOutcome> {
         let manner = Manner { force, rehearse: false };
         let outcomes = revert(&self.machine, &pick, manner, 2).expect("reverts");
         outcomes.into_iter().map(|outcome| outcome.fate).collect()
@@ -114,7 +115,7 @@ fn everything_is_as_it_was_after_revert() {
     assert_eq!(tree.standings(), [Standing::InForce, Standing::InForce, Standing::InForce]);
 
     let fates = tree.revert(Pick::Last, false);
-    assert!(fates.iter().all(|fate| matches!(fate, Fate::Reverted(_))), "{fates:?}");
+    assert!(fates.iter().all(|fate| matches!(fate, RevertOutcome::Reverted(_))), "{fates:?}");
     assert_eq!(tree.contents(), before, "files, rights and folders");
     assert_eq!(tree.standings(), [Standing::Reverted, Standing::Reverted, Standing::Reverted]);
     assert!(tree.revert(Pick::All, false).is_empty(), "nothing is left to revert");
@@ -172,10 +173,13 @@ fn what_somebody_changed_since_is_left_unless_forced() {
     fs::write(tree.path(MTU), "4200\n").expect("a file");
     assert_eq!(tree.standings()[0], Standing::Changed(State::all("4200", 1)));
     let fates = tree.revert(Pick::All, false);
-    assert!(matches!(&fates[2], Fate::Left(why) if why.contains("9000 → 4200")), "{fates:?}");
+    assert!(
+        matches!(&fates[2], RevertOutcome::Left(why) if why.contains("9000 → 4200")),
+        "{fates:?}"
+    );
     assert_eq!(tree.text(MTU), "4200\n");
     assert!(!tree.path(LIMITS).exists(), "the others are reverted");
-    assert!(matches!(tree.revert(Pick::Numbers(vec![1]), true)[0], Fate::Reverted(_)));
+    assert!(matches!(tree.revert(Pick::Numbers(vec![1]), true)[0], RevertOutcome::Reverted(_)));
     assert_eq!(tree.text(MTU), "1500\n");
 }
 
@@ -185,7 +189,7 @@ fn a_net_device_that_went_has_nothing_to_take_back() {
     apply(&tree.machine, &plan([Change::value(MTU, "9000")]), "tune apply", 1).expect("applies");
     fs::remove_file(tree.path(MTU)).expect("is there");
     let fates = tree.revert(Pick::All, false);
-    assert_eq!(fates, [Fate::Nothing("it is not there any more".into())]);
+    assert_eq!(fates, [RevertOutcome::Nothing("it is not there any more".into())]);
 }
 
 #[test]
@@ -194,8 +198,8 @@ fn an_old_file_comes_back_though_its_folder_went() {
     fs::write(tree.path("/etc/sysctl.d/90-wirelane.conf"), "older\n").expect("a file");
     apply(&tree.machine, &usual(), "tune apply", 1).expect("applies");
     fs::remove_dir_all(tree.path("/etc/sysctl.d")).expect("is there");
-    assert!(matches!(tree.revert(Pick::Numbers(vec![3]), false)[0], Fate::Left(_)));
-    assert!(matches!(tree.revert(Pick::Numbers(vec![3]), true)[0], Fate::Reverted(_)));
+    assert!(matches!(tree.revert(Pick::Numbers(vec![3]), false)[0], RevertOutcome::Left(_)));
+    assert!(matches!(tree.revert(Pick::Numbers(vec![3]), true)[0], RevertOutcome::Reverted(_)));
     assert_eq!(tree.text("/etc/sysctl.d/90-wirelane.conf"), "older\n");
 }
 
@@ -211,7 +215,10 @@ fn two_runs_over_the_same_thing_are_reverted_newest_first() {
     let rehearsal = Manner { force: false, rehearse: true };
     let told = revert(&tree.machine, &Pick::All, rehearsal, 2).expect("rehearses");
     assert_eq!(told.iter().map(|outcome| outcome.id).collect::<Vec<_>>(), [2, 1]);
-    assert!(told.iter().all(|outcome| matches!(outcome.fate, Fate::Reverted(_))), "{told:?}");
+    assert!(
+        told.iter().all(|outcome| matches!(outcome.fate, RevertOutcome::Reverted(_))),
+        "{told:?}"
+    );
     assert_eq!(tree.text(MTU), "9000\n", "a rehearsal changes nothing");
     tree.revert(Pick::Last, false);
     assert_eq!(tree.text(MTU), "4200\n");
@@ -336,7 +343,7 @@ fn what_a_file_of_ours_set_again_after_a_restart_is_reverted_too() {
         lines.iter().map(|line| line.replace("\"boot\":null", "\"boot\":\"earlier\"")).collect();
     fs::write(&journal, lines.join("\n") + "\n").expect("a file");
     assert_eq!(tree.standings(), [Standing::InForce]);
-    assert!(matches!(tree.revert(Pick::All, false)[..], [Fate::Reverted(_)]));
+    assert!(matches!(tree.revert(Pick::All, false)[..], [RevertOutcome::Reverted(_)]));
     assert_eq!(tree.text(MTU), "1500\n");
 }
 
@@ -349,7 +356,7 @@ fn what_is_gone_keeps_nothing_else_from_being_reverted() {
     apply(&tree.machine, &plan([change]), "tune apply", 1).expect("applies");
     fs::remove_file(tree.path(&cpus[1])).expect("a file");
     assert_eq!(tree.standings(), [Standing::InForce]);
-    assert!(matches!(tree.revert(Pick::All, false)[..], [Fate::Reverted(_)]));
+    assert!(matches!(tree.revert(Pick::All, false)[..], [RevertOutcome::Reverted(_)]));
     assert_eq!([tree.text(&cpus[0]), tree.text(&cpus[2])], ["powersave\n", "powersave\n"]);
 }
 

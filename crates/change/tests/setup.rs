@@ -1,7 +1,7 @@
 //! What hosts of both families need for jobs on the fabric.
 #![allow(missing_docs, reason = "a test")]
 
-use change::setup::{self, IpoibMode, Purpose, Refusal, Wish};
+use change::setup::{self, IpoibMode, Purpose, Refusal, SetupRequest};
 use change::{Packager, Plan, State, Target};
 use node::{Node, Tree};
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ fn with(mut machine: Value, files: &[(&str, &str)]) -> Value {
     machine
 }
 
-fn planned(snapshot: &Value, wish: &Wish) -> Result<Plan, Refusal> {
+fn planned(snapshot: &Value, wish: &SetupRequest) -> Result<Plan, Refusal> {
     let file = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(file.path(), snapshot.to_string()).expect("a file");
     let tree = Tree::at(file.path()).expect("a snapshot");
@@ -72,7 +72,8 @@ fn planned(snapshot: &Value, wish: &Wish) -> Result<Plan, Refusal> {
 fn addressed(snapshot: &Value, address: &str) -> Plan {
     let addresses = vec![address.parse().expect("an address")];
     let only = vec!["address".to_owned()];
-    planned(snapshot, &Wish { addresses, only, ..Wish::of(Purpose::Rdma) }).expect("a plan")
+    planned(snapshot, &SetupRequest { addresses, only, ..SetupRequest::of(Purpose::Rdma) })
+        .expect("a plan")
 }
 
 fn names(plan: &Plan) -> Vec<String> {
@@ -102,25 +103,27 @@ fn advice<'p>(plan: &'p Plan, item: &str) -> Vec<&'p str> {
 
 #[test]
 fn each_family_has_its_names_for_packages() {
-    let plan = planned(&debian(), &Wish::of(Purpose::Mpi)).expect("a plan");
+    let plan = planned(&debian(), &SetupRequest::of(Purpose::Mpi)).expect("a plan");
     let (by, names) = packages(&plan);
     assert_eq!(by, Packager::Apt);
     for name in ["rdma-core", "ibverbs-providers", "perftest", "openmpi-bin", "ucx-utils"] {
         assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
     }
-    let (by, names) = packages(&planned(&rocky(), &Wish::of(Purpose::Mpi)).expect("a plan"));
+    let (by, names) =
+        packages(&planned(&rocky(), &SetupRequest::of(Purpose::Mpi)).expect("a plan"));
     assert_eq!(by, Packager::Dnf);
     for name in ["rdma-core", "libibverbs-utils", "perftest", "openmpi", "ucx"] {
         assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
     }
-    let (_, names) = packages(&planned(&rocky(), &Wish::of(Purpose::Rdma)).expect("a plan"));
+    let (_, names) =
+        packages(&planned(&rocky(), &SetupRequest::of(Purpose::Rdma)).expect("a plan"));
     assert!(!names.iter().any(|name| name == "openmpi"), "only for MPI: {names:?}");
     assert!(!names.iter().any(|name| name == "infiniband-diags"), "there is none: {names:?}");
 }
 
 #[test]
 fn modules_limits_and_the_mtu_are_those_of_tune() {
-    let plan = planned(&debian(), &Wish::of(Purpose::Rdma)).expect("a plan");
+    let plan = planned(&debian(), &SetupRequest::of(Purpose::Rdma)).expect("a plan");
     for path in [
         "module rdma_ucm",
         "/etc/modules-load.d/wirelane.conf",
@@ -146,7 +149,7 @@ fn modules_limits_and_the_mtu_are_those_of_tune() {
 fn a_host_whose_card_is_not_there_yet_gets_packages_modules_and_limits() {
     let mut bare = debian();
     bare["links"] = json!({});
-    let plan = planned(&bare, &Wish::of(Purpose::Rdma)).expect("a plan");
+    let plan = planned(&bare, &SetupRequest::of(Purpose::Rdma)).expect("a plan");
     assert!(names(&plan).iter().any(|name| name == "module ib_uverbs"), "{:?}", names(&plan));
     assert!(names(&plan).iter().any(|name| name.starts_with("packages rdma-core ")));
     assert!(!names(&plan).iter().any(|name| name.contains("mtu")));
@@ -261,7 +264,7 @@ fn a_device_that_somebody_else_sets_is_left_alone() {
 fn addresses_that_cannot_be_meant_are_wrong_use() {
     let refused = |machine: &Value, address: &str| {
         let addresses = vec![address.parse().expect("an address")];
-        planned(machine, &Wish { addresses, ..Wish::of(Purpose::Rdma) })
+        planned(machine, &SetupRequest { addresses, ..SetupRequest::of(Purpose::Rdma) })
     };
     let refusal = refused(&debian(), "mlx5_7=10.0.0.1/24").expect_err("no such device");
     assert!(
@@ -284,7 +287,7 @@ fn addresses_that_cannot_be_meant_are_wrong_use() {
 #[test]
 fn connections_by_roce_v1_are_set_to_v2() {
     let file = "/sys/kernel/config/rdma_cm/mlx5_0/ports/1/default_roce_mode";
-    let wish = Wish { only: vec!["roce".to_owned()], ..Wish::of(Purpose::Rdma) };
+    let wish = SetupRequest { only: vec!["roce".to_owned()], ..SetupRequest::of(Purpose::Rdma) };
     let plan = planned(&with(debian(), &[(file, "IB/RoCE v1\n")]), &wish).expect("a plan");
     assert_eq!(plan.steps[0].change.wanted, State::all("RoCE v2", 1));
     assert!(advice(&plan, "roce")[0].contains("something on this machine sets v1"));
@@ -306,10 +309,10 @@ fn the_mtu_of_ipoib_follows_its_mode_and_comes_back_with_it() {
             ("/sys/class/net/ib0/mtu", "65520\n"),
         ],
     );
-    let wish = |mode| Wish {
+    let wish = |mode| SetupRequest {
         ipoib: Some(mode),
         only: vec!["ipoib".to_owned()],
-        ..Wish::of(Purpose::Rdma)
+        ..SetupRequest::of(Purpose::Rdma)
     };
     let plan = planned(&ipoib, &wish(IpoibMode::Datagram)).expect("a plan");
     let rule = "/etc/udev/rules.d/90-wirelane-ipoib-ib0.rules";
@@ -327,8 +330,11 @@ fn nodes_that_only_root_may_open_are_given_to_the_group() {
         machine["nodes"]["/dev/infiniband/uverbs0"] =
             json!({"mode": 0o20_600, "uid": 0, "gid": 0, "major": 231, "minor": 192});
         machine["folders"]["/dev/infiniband"] = json!(["uverbs0"]);
-        planned(&machine, &Wish { only: vec!["group".to_owned()], ..Wish::of(Purpose::Rdma) })
-            .expect("a plan")
+        planned(
+            &machine,
+            &SetupRequest { only: vec!["group".to_owned()], ..SetupRequest::of(Purpose::Rdma) },
+        )
+        .expect("a plan")
     };
     let plan = nodes("root:x:0:\nrdma:x:110:\n");
     let rule = text(&plan, "/etc/udev/rules.d/90-wirelane-rdma-group.rules");
@@ -343,7 +349,8 @@ fn nodes_that_only_root_may_open_are_given_to_the_group() {
 
 #[test]
 fn the_firewall_is_told_in_the_words_of_whoever_keeps_it() {
-    let wish = Wish { only: vec!["firewall".to_owned()], ..Wish::of(Purpose::Rdma) };
+    let wish =
+        SetupRequest { only: vec!["firewall".to_owned()], ..SetupRequest::of(Purpose::Rdma) };
     let service = format!("{WANTS}/firewalld.service");
     let plan = planned(&with(rocky(), &[(&service, "x")]), &wish).expect("a plan");
     assert!(plan.steps.is_empty());
@@ -359,12 +366,13 @@ fn the_firewall_is_told_in_the_words_of_whoever_keeps_it() {
 
 #[test]
 fn another_system_and_another_item_are_refused() {
-    let refusal = planned(&machine("ID=arch\n"), &Wish::of(Purpose::Rdma)).expect_err("unknown");
+    let refusal =
+        planned(&machine("ID=arch\n"), &SetupRequest::of(Purpose::Rdma)).expect_err("unknown");
     assert!(
         matches!(&refusal, Refusal::UnknownSystem(text) if text.contains("\"arch\"")),
         "{refusal}"
     );
-    let wish = Wish { only: vec!["speed".to_owned()], ..Wish::of(Purpose::Rdma) };
+    let wish = SetupRequest { only: vec!["speed".to_owned()], ..SetupRequest::of(Purpose::Rdma) };
     let refusal = planned(&debian(), &wish).expect_err("no such item");
     assert!(
         matches!(&refusal, Refusal::WrongUse(text) if text.contains("choose of packages, ")),

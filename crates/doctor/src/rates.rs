@@ -8,7 +8,7 @@ use super::{Evidence, Verdict};
 
 /// A rate in Mb/s, and who says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct KnownRate {
     pub(crate) mbps: u64,
     pub(super) by: String,
     pub(super) evidence: Evidence,
@@ -17,7 +17,7 @@ pub(crate) struct Told {
 /// What it should run at, and how bad it is when it does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Expected {
-    pub(super) told: Told,
+    pub(super) told: KnownRate,
     pub(super) verdict: Verdict,
 }
 
@@ -44,12 +44,12 @@ pub(crate) fn standing(case: &Case<'_>, device: &Device, port: &Port) -> Standin
 }
 
 /// What a port that is active runs at.
-pub(crate) fn now(case: &Case<'_>, device: &Device, port: &Port) -> Option<Told> {
+pub(crate) fn now(case: &Case<'_>, device: &Device, port: &Port) -> Option<KnownRate> {
     if is_vague(device, port) {
         return by_netdev(case, port);
     }
     let rate = port.rate.value()?;
-    Some(Told {
+    Some(KnownRate {
         mbps: rate.mbps,
         by: "the port".to_owned(),
         evidence: case.port_file(device, port, "rate"),
@@ -63,9 +63,9 @@ fn is_vague(device: &Device, port: &Port) -> bool {
     mlx4 && ten && port.link_layer == Seen::Value(LinkLayer::Ethernet)
 }
 
-fn by_netdev(case: &Case<'_>, port: &Port) -> Option<Told> {
+fn by_netdev(case: &Case<'_>, port: &Port) -> Option<KnownRate> {
     let netdev = case.netdev(port)?;
-    let told = |mbps: u32, source: String| Told {
+    let told = |mbps: u32, source: String| KnownRate {
         mbps: u64::from(mbps),
         by: netdev.name.clone(),
         evidence: Evidence::new(source, mbps.to_string()),
@@ -95,7 +95,7 @@ fn by_user(case: &Case<'_>) -> Option<Expected> {
     let mbps = case.settings.expect_rate_mbps?;
     let evidence = Evidence::new("--expect-rate", gbps(mbps));
     Some(Expected {
-        told: Told { mbps, by: "the user".to_owned(), evidence },
+        told: KnownRate { mbps, by: "the user".to_owned(), evidence },
         verdict: Verdict::Problem,
     })
 }
@@ -110,7 +110,7 @@ fn by_partner(case: &Case<'_>, port: &Port) -> Option<Expected> {
         list(&modes.partner_mbps),
     );
     Some(Expected {
-        told: Told { mbps: mbps.into(), by: "the other end of the link".to_owned(), evidence },
+        told: KnownRate { mbps: mbps.into(), by: "the other end of the link".to_owned(), evidence },
         verdict: Verdict::Problem,
     })
 }
@@ -133,7 +133,7 @@ fn by_cable(case: &Case<'_>, port: &Port) -> Option<Expected> {
         format!("{} made for {}", identity.join(" ").trim(), gbps(made_for.into())),
     );
     Some(Expected {
-        told: Told { mbps: mbps.into(), by: "the cable".to_owned(), evidence },
+        told: KnownRate { mbps: mbps.into(), by: "the cable".to_owned(), evidence },
         verdict: Verdict::Warning,
     })
 }
@@ -156,7 +156,10 @@ fn by_neighbour(case: &Case<'_>, device: &Device, port: &Port, at: u64) -> Optio
         .max_by_key(|(_, told)| told.mbps)?;
     let (name, told) = faster;
     let verdict = if is_virtual(device) { Verdict::Note } else { Verdict::Warning };
-    Some(Expected { told: Told { by: format!("{name}, of the same model,"), ..told }, verdict })
+    Some(Expected {
+        told: KnownRate { by: format!("{name}, of the same model,"), ..told },
+        verdict,
+    })
 }
 
 /// What the card could do with what is plugged in: worth a note, since the other end may not be able to.
@@ -168,7 +171,7 @@ fn by_modes(case: &Case<'_>, port: &Port) -> Option<Expected> {
         list(&modes.supported_mbps),
     );
     Some(Expected {
-        told: Told { mbps: mbps.into(), by: "the card".to_owned(), evidence },
+        told: KnownRate { mbps: mbps.into(), by: "the card".to_owned(), evidence },
         verdict: Verdict::Note,
     })
 }

@@ -1,7 +1,7 @@
 //! By which way packets of a device can be had.
 #![allow(missing_docs, reason = "a test")]
 
-use doctor::capture::{Tools, Way, choose};
+use doctor::capture::{Method, Tools, choose};
 use node::{Node, Tree};
 use serde_json::{Value, json};
 
@@ -48,11 +48,11 @@ fn read(snapshot: &Value) -> Node {
     Node::read(&Tree::at(file.path()).expect("a snapshot"))
 }
 
-fn way(driver: &str, link_layer: &str, tools: Tools) -> Result<Way, String> {
+fn way(driver: &str, link_layer: &str, tools: Tools) -> Result<Method, String> {
     let node = node(driver, link_layer);
     let place = choose(&node, None, None).expect("a port");
     assert_eq!(place.port.number, 2, "the active one");
-    Way::of(place, tools).map_err(|refusal| refusal.to_string())
+    Method::of(place, tools).map_err(|refusal| refusal.to_string())
 }
 
 const NONE: Tools = Tools { ibdump: false, sniffer: false };
@@ -60,15 +60,15 @@ const BOTH: Tools = Tools { ibdump: true, sniffer: true };
 
 #[test]
 fn software_devices_are_captured_on_their_net_device() {
-    let expected = |iwarp| Ok(Way::NetDevice { netdev: "v0".into(), iwarp });
+    let expected = |iwarp| Ok(Method::NetDevice { netdev: "v0".into(), iwarp });
     assert_eq!(way("rxe", "Ethernet", NONE), expected(false));
     assert_eq!(way("siw", "Ethernet", BOTH), expected(true));
 }
 
 #[test]
 fn mellanox_cards_are_captured_by_ibdump_and_others_by_the_sniffer() {
-    let words = |way: Result<Way, String>| match way {
-        Ok(Way::Program { program, arguments }) => format!("{program} {}", arguments.join(" ")),
+    let words = |way: Result<Method, String>| match way {
+        Ok(Method::Program { program, arguments }) => format!("{program} {}", arguments.join(" ")),
         other => panic!("{other:?}"),
     };
     let ibdump = "ibdump -d dev0 -i 2 -s -w -";

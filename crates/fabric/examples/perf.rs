@@ -454,7 +454,8 @@ fn cpu_seconds() -> f64 {
 fn verbs(device: Option<&String>) -> Outcome<Box<dyn Fabric>> {
     let library = Path::new(verbs::LIBRARY);
     let survey = verbs::survey(library).map_err(|off| off.to_string())?;
-    let wish = verbs::Wish { device: device.cloned(), port: None, gid_index: None, mtu: 4096 };
+    let wish =
+        verbs::DeviceRequest { device: device.cloned(), port: None, gid_index: None, mtu: 4096 };
     let choice = verbs::choose(&survey.devices, &wish)?;
     Ok(Box::new(verbs::Domain::open(library, &choice)?))
 }

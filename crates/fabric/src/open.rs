@@ -32,7 +32,7 @@ fn open_verbs() -> Result<Box<dyn Fabric>, Error> {
     };
     let library = Path::new(verbs::LIBRARY);
     let survey = verbs::survey(library).map_err(|off| unsupported(&off, off.fix()))?;
-    let wish = verbs::Wish { device: None, port: None, gid_index: None, mtu: 4096 };
+    let wish = verbs::DeviceRequest { device: None, port: None, gid_index: None, mtu: 4096 };
     let choice = verbs::choose(&survey.devices, &wish)
         .map_err(|why| unsupported(&why, "see `wirelane devices`"))?;
     Ok(Box::new(verbs::Domain::open(library, &choice)?))

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fabric::link::{Class, Settings};
-use fabric::verbs::{Config, Domain, LIBRARY, QpType, Wish, choose, survey};
+use fabric::verbs::{Config, DeviceRequest, Domain, LIBRARY, QpType, choose, survey};
 use pair::Pair;
 
 mod verbs_rc {
@@ -88,7 +88,12 @@ fn verbs(config: Config) -> Pair {
     let library = Path::new(LIBRARY);
     let devices = survey(library).expect("the lab has devices").devices;
     let end = |device: &str| {
-        let wish = Wish { device: Some(device.to_owned()), port: None, gid_index: None, mtu: 4096 };
+        let wish = DeviceRequest {
+            device: Some(device.to_owned()),
+            port: None,
+            gid_index: None,
+            mtu: 4096,
+        };
         let choice = choose(&devices, &wish).expect("the lab's wires are up");
         Arc::new(Domain::open_with(library, &choice, config.clone()).expect("opened"))
     };

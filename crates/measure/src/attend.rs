@@ -10,14 +10,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::Error;
 use crate::end::Track;
 use crate::message::Message;
-use crate::talk::{Talk, out_of_turn};
+use crate::talk::{ControlChannel, out_of_turn};
 use report::Plan;
 
 /// Serves until the other end says that it is over. Says how many places it used, and adds the messages that came.
 pub(crate) fn until_over(
     tracks: &mut [Track],
     plan: &Plan,
-    talk: &mut Talk,
+    talk: &mut ControlChannel,
     received: &mut u64,
 ) -> Result<usize, Error> {
     let mut busy = Instant::now();
@@ -60,7 +60,7 @@ fn take(tracks: &mut [Track], received: &mut u64) -> bool {
 }
 
 /// Passes a moment: looks again for a little while, then sleeps until a lane, or the other end, has something to say.
-pub(crate) fn rest(tracks: &mut [Track], idle: Duration, talk: Option<&Talk>) {
+pub(crate) fn rest(tracks: &mut [Track], idle: Duration, talk: Option<&ControlChannel>) {
     if linger(idle) {
         return;
     }

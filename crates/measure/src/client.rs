@@ -8,20 +8,20 @@ use fabric::session::{self, Credentials};
 
 use crate::clock::Clock;
 use crate::end::End;
-use crate::message::{Card, Message};
+use crate::message::{Hello, Message};
 use crate::server::{Facts, moved};
-use crate::talk::{PATIENCE, Talk, out_of_turn};
-use crate::ways::{self, PortPair, Tcp, Ways};
+use crate::talk::{ControlChannel, PATIENCE, out_of_turn};
+use crate::ways::{self, PortPair, Tcp, Transports};
 use crate::{Error, cpu, pingpong, stream};
 use report::{Latency, Operation, Plan, Test, Transport};
 use report::{Outcome, Rail};
 
 /// Connected to a server, of which it asks one measurement after the other.
 pub struct Client {
-    talk: Talk,
-    card: Card,
+    talk: ControlChannel,
+    card: Hello,
     server: SocketAddr,
-    ways: Ways,
+    ways: Transports,
     facts: Facts,
 }
 
@@ -37,16 +37,16 @@ impl Client {
     pub fn connect(
         server: SocketAddr,
         credentials: &Credentials,
-        ways: Ways,
+        ways: Transports,
         facts: Facts,
         limit: Duration,
     ) -> Result<Client, Error> {
-        let ours = serde_json::to_vec(&Card::new(false, serde_json::Value::Null))
+        let ours = serde_json::to_vec(&Hello::new(false, serde_json::Value::Null))
             .map_err(|error| Error::misuse(error.to_string()))?;
         let session =
             session::dial(server, credentials, &ours, &session::Config::default(), limit)?;
-        let card = Card::parse(session.card()).map_err(Error::refused)?;
-        Ok(Client { talk: Talk::new(session), card, server, ways, facts })
+        let card = Hello::parse(session.card()).map_err(Error::refused)?;
+        Ok(Client { talk: ControlChannel::new(session), card, server, ways, facts })
     }
 
     /// What the server says of its host.
@@ -57,7 +57,7 @@ impl Client {
     /// Whether both ends are on one host.
     pub fn is_same_host(&self) -> bool {
         !self.card.boot.is_empty()
-            && self.card.boot == Card::new(false, serde_json::Value::Null).boot
+            && self.card.boot == Hello::new(false, serde_json::Value::Null).boot
     }
 
     /// The best transport that both ends should have, and why.

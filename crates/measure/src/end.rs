@@ -8,7 +8,7 @@ use fabric::{
 };
 
 use crate::message::{Bytes, Message};
-use crate::talk::{PATIENCE, Talk, out_of_turn};
+use crate::talk::{ControlChannel, PATIENCE, out_of_turn};
 use crate::{Error, pattern};
 use report::{Operation, Plan, Test};
 
@@ -39,7 +39,7 @@ struct Memories {
 impl End {
     /// Makes the lanes, both ends at once; who dials speaks first.
     pub(crate) fn connect(
-        talk: &mut Talk,
+        talk: &mut ControlChannel,
         fabrics: &[Box<dyn Fabric>],
         plan: &Plan,
         side: Side,
@@ -73,7 +73,7 @@ impl End {
         Ok(end)
     }
 
-    fn grant(&mut self, talk: &mut Talk, side: Side) -> Result<(), Error> {
+    fn grant(&mut self, talk: &mut ControlChannel, side: Side) -> Result<(), Error> {
         let mut grants = Vec::new();
         for track in &mut self.tracks {
             grants.push(Bytes(track.lane.grant(&track.target)?.to_bytes().to_vec()));
@@ -167,7 +167,11 @@ pub(crate) fn lead(plan: &Plan) -> usize {
 }
 
 /// Says ours and hears theirs, in the order in which both can.
-pub(crate) fn exchange(talk: &mut Talk, ours: Message, side: Side) -> Result<Message, Error> {
+pub(crate) fn exchange(
+    talk: &mut ControlChannel,
+    ours: Message,
+    side: Side,
+) -> Result<Message, Error> {
     if side == Side::Dial {
         talk.say(&ours)?;
         return talk.hear(PATIENCE);

@@ -25,5 +25,5 @@ mod ways;
 
 pub use client::{Client, Progress};
 pub use error::{Error, Kind};
-pub use server::{Facts, Onward, Server, ServerSettings, Told, serve};
-pub use ways::{KERNEL, PortAt, PortPair, Ways};
+pub use server::{Facts, Observer, Onward, Server, ServerSettings, serve};
+pub use ways::{KERNEL, PortAt, PortPair, Transports};

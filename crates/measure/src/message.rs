@@ -10,7 +10,7 @@ use report::{Latency, Outcome, Plan};
 
 /// Who somebody is, said in the handshake.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Card {
+pub(crate) struct Hello {
     /// Tells our sessions from links.
     pub(crate) speaks: String,
     /// Changes when the messages do.
@@ -125,11 +125,11 @@ pub(crate) struct ShownPort {
     pub(crate) gid_index: Option<u32>,
 }
 
-impl Card {
+impl Hello {
     /// Ours.
-    pub(crate) fn new(rdma: bool, about: serde_json::Value) -> Card {
+    pub(crate) fn new(rdma: bool, about: serde_json::Value) -> Hello {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        Card {
+        Hello {
             speaks: SPEAKS.to_owned(),
             version: VERSION,
             program: env!("CARGO_PKG_VERSION").to_owned(),
@@ -140,10 +140,10 @@ impl Card {
     }
 
     /// Somebody's, if it is one of ours and of our time.
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Card, String> {
-        let card: Card = serde_json::from_slice(bytes)
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Hello, String> {
+        let card: Hello = serde_json::from_slice(bytes)
             .ok()
-            .filter(|card: &Card| card.speaks == SPEAKS)
+            .filter(|card: &Hello| card.speaks == SPEAKS)
             .ok_or("that is no `wirelane bench`: it speaks something else")?;
         if card.version != VERSION {
             return Err(format!(
@@ -170,13 +170,13 @@ mod tests {
 
     #[test]
     fn an_older_end_is_told_so() {
-        let card = Card::new(false, serde_json::Value::Null);
+        let card = Hello::new(false, serde_json::Value::Null);
         let bytes = serde_json::to_vec(&card).expect("JSON");
-        assert_eq!(Card::parse(&bytes), Ok(card.clone()));
-        let old = Card { version: 0, program: "0.0.9\u{1b}".to_owned(), ..card };
+        assert_eq!(Hello::parse(&bytes), Ok(card.clone()));
+        let old = Hello { version: 0, program: "0.0.9\u{1b}".to_owned(), ..card };
         let why =
-            Card::parse(&serde_json::to_vec(&old).expect("JSON")).expect_err("another version");
+            Hello::parse(&serde_json::to_vec(&old).expect("JSON")).expect_err("another version");
         assert!(why.contains("0.0.9, which speaks 0"), "{why}");
-        assert!(Card::parse(b"link").is_err());
+        assert!(Hello::parse(b"link").is_err());
     }
 }

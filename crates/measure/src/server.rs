@@ -10,9 +10,9 @@ use fabric::{Side, tcp};
 
 use crate::clock::Clock;
 use crate::end::End;
-use crate::message::{Card, Message};
-use crate::talk::{PATIENCE, Talk, out_of_turn};
-use crate::ways::{self, Tcp, Ways};
+use crate::message::{Hello, Message};
+use crate::talk::{ControlChannel, PATIENCE, out_of_turn};
+use crate::ways::{self, Tcp, Transports};
 use crate::{Client, Error, Kind, attend, cpu, pingpong, stream};
 use report::{Operation, Outcome, Plan};
 
@@ -36,7 +36,7 @@ pub struct ServerSettings {
     /// How much memory one measurement may take.
     pub max_memory: u64,
     /// What this host has.
-    pub ways: Ways,
+    pub ways: Transports,
     /// Whether RDMA can be used, as it is said to those who come.
     pub has_rdma: bool,
     /// What it says of this host to those who come.
@@ -57,11 +57,11 @@ pub struct Server {
 impl Server {
     /// Listens.
     pub fn open(settings: ServerSettings) -> Result<Server, Error> {
-        let card = serde_json::to_vec(&Card::new(settings.has_rdma, settings.about.clone()))
+        let card = serde_json::to_vec(&Hello::new(settings.has_rdma, settings.about.clone()))
             .map_err(|error| Error::misuse(error.to_string()))?;
         let callers = tcp::Callers::default();
         let deliver = callers.clone();
-        let judge = move |_: &fabric::session::Caller, said: &[u8]| match Card::parse(said) {
+        let judge = move |_: &fabric::session::Caller, said: &[u8]| match Hello::parse(said) {
             Ok(_) => Ok(card.clone()),
             Err(text) => Err(Refusal { code: "not_bench", text }),
         };
@@ -82,7 +82,7 @@ impl Server {
     }
 
     /// The next that comes, served on a thread of its own, if one comes in time. `told` hears how each measurement went.
-    pub fn accept(&self, limit: Duration, told: &Told) -> Result<bool, Error> {
+    pub fn accept(&self, limit: Duration, told: &Observer) -> Result<bool, Error> {
         let Some(session) = self.acceptor.accept(limit) else { return Ok(false) };
         let (settings, callers, told) = (self.settings.clone(), self.callers.clone(), told.clone());
         let serve = move || Attendance { settings, callers, told }.serve(session);
@@ -94,10 +94,10 @@ impl Server {
 }
 
 /// Hears what was measured, by whom, and whether it went well.
-pub type Told = Arc<dyn Fn(&str, &Plan, Result<(), &Error>) + Send + Sync>;
+pub type Observer = Arc<dyn Fn(&str, &Plan, Result<(), &Error>) + Send + Sync>;
 
 /// Serves until `until` says no.
-pub fn serve(server: &Server, told: &Told, until: impl Fn() -> bool) -> Result<(), Error> {
+pub fn serve(server: &Server, told: &Observer, until: impl Fn() -> bool) -> Result<(), Error> {
     while until() {
         server.accept(Duration::from_millis(200), told)?;
     }
@@ -108,14 +108,14 @@ pub fn serve(server: &Server, told: &Told, until: impl Fn() -> bool) -> Result<(
 struct Attendance {
     settings: Arc<ServerSettings>,
     callers: tcp::Callers,
-    told: Told,
+    told: Observer,
 }
 
 impl Attendance {
     fn serve(&self, session: Session) {
         let who = format!("{} ({})", session.peer_address(), session.identity());
         let identity = session.identity().to_owned();
-        let mut talk = Talk::new(session);
+        let mut talk = ControlChannel::new(session);
         // One that only stays costs a thread and a descriptor, of which there are so many as clients are let in.
         while let Ok(message) = talk.hear(IDLE) {
             let (plan, done) = match message {
@@ -150,7 +150,7 @@ impl Attendance {
     /// it is looked after meanwhile: when it is gone, nobody wants to know.
     fn relay(
         &self,
-        talk: &mut Talk,
+        talk: &mut ControlChannel,
         identity: &str,
         to: &str,
         plan: &Plan,
@@ -174,7 +174,7 @@ impl Attendance {
 
     fn measure(
         &self,
-        talk: &mut Talk,
+        talk: &mut ControlChannel,
         plan: &Plan,
         theirs: &[crate::message::Bytes],
     ) -> Result<(), Error> {
@@ -199,7 +199,7 @@ impl Attendance {
 }
 
 /// This end's part of a measurement.
-fn run(talk: &mut Talk, plan: &Plan, end: &mut End) -> Result<Message, Error> {
+fn run(talk: &mut ControlChannel, plan: &Plan, end: &mut End) -> Result<Message, Error> {
     if plan.operation == Operation::Send {
         end.tracks.iter_mut().for_each(|track| track.receive(plan));
     }
@@ -255,7 +255,7 @@ fn onward(
 }
 
 /// The other end is there, and has nothing to say yet.
-fn nothing_yet(talk: &mut Talk) -> Result<(), Error> {
+fn nothing_yet(talk: &mut ControlChannel) -> Result<(), Error> {
     match talk.overhear()? {
         None => Ok(()),
         Some(other) => Err(out_of_turn(&other)),

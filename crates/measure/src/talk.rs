@@ -10,13 +10,13 @@ use crate::Error;
 use crate::message::Message;
 
 /// One end of the conversation.
-pub(crate) struct Talk {
+pub(crate) struct ControlChannel {
     session: Session,
 }
 
-impl Talk {
-    pub(crate) fn new(session: Session) -> Talk {
-        Talk { session }
+impl ControlChannel {
+    pub(crate) fn new(session: Session) -> ControlChannel {
+        ControlChannel { session }
     }
 
     pub(crate) fn session(&self) -> &Session {

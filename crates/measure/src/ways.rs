@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use fabric::verbs::{self, Choice, Domain, Pair, QpType, Way, Wish};
+use fabric::verbs::{self, Choice, DeviceRequest, Domain, Pair, QpType, Way};
 use fabric::{Fabric, ofi, shm, tcp};
 
 use crate::Error;
@@ -13,11 +13,11 @@ use report::{Plan, Rail, Transport};
 
 /// What this host has, as the user set it.
 #[derive(Debug, Clone)]
-pub struct Ways {
+pub struct Transports {
     /// libibverbs.
     pub library: PathBuf,
     /// Which device, port, GID and MTU.
-    pub wish: Wish,
+    pub wish: DeviceRequest,
     /// How queue pairs are made.
     pub verbs: verbs::Config,
     /// Which provider of libfabric; none: the best.
@@ -61,7 +61,7 @@ pub(crate) enum Tcp {
 /// The fabrics of a measurement, one for each rail, and what the rails are.
 pub(crate) type Opened = (Vec<Box<dyn Fabric>>, Vec<Rail>);
 
-impl Ways {
+impl Transports {
     /// Why RDMA cannot be used here, if it cannot.
     pub fn why_no_rdma(&self) -> Option<String> {
         match verbs::survey(&self.library) {

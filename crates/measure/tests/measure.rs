@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fabric::session::{Credentials, Key, Keyring};
-use fabric::verbs::{self, Wish};
+use fabric::verbs::{self, DeviceRequest};
 use fabric::{ofi, tcp};
-use measure::{Client, Error, Kind, Server, ServerSettings, Told, Ways};
+use measure::{Client, Error, Kind, Observer, Server, ServerSettings, Transports};
 use report::{Limit, Operation, Outcome, Plan, Test, Transport};
 
-fn ways() -> Ways {
-    Ways {
+fn ways() -> Transports {
+    Transports {
         library: verbs::LIBRARY.into(),
-        wish: Wish { device: None, port: None, gid_index: None, mtu: 4096 },
+        wish: DeviceRequest { device: None, port: None, gid_index: None, mtu: 4096 },
         verbs: verbs::Config::default(),
         ofi_provider: None,
         ofi: ofi::Config::default(),
@@ -50,7 +50,7 @@ impl Running {
         let server = Server::open(settings).expect("it listens");
         let (address, over) = (server.address(), Arc::new(AtomicBool::new(false)));
         let end = over.clone();
-        let told: Told = Arc::new(|_, _, _| ());
+        let told: Observer = Arc::new(|_, _, _| ());
         let serve = move || {
             measure::serve(&server, &told, || !end.load(Ordering::Relaxed)).expect("serves")
         };

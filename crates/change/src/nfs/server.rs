@@ -6,7 +6,7 @@ use node::answers::CmId;
 use node::{Device, Mount, Node, NodeType, Port, Role, Seen, Tree};
 
 use super::{Clients, HEAD, MODULE, Refusal, WHY_MODULE, clients, module_file, ready};
-use crate::setup::firewall::{self, Keeper};
+use crate::setup::firewall::{self, FirewallService};
 use crate::{Change, Plan};
 
 /// What shall be served.
@@ -181,8 +181,8 @@ impl Serving {
     fn advise_of_firewall(&self, tree: &Tree, ports: &[(&Device, &Port)], plan: &mut Plan) {
         let firewall = tree.answers().firewall();
         let drops = firewall.is_some_and(|firewall| firewall.drops_by_default != Some(false));
-        let keeper = firewall::keeper(tree);
-        if !drops && keeper == Keeper::Tables {
+        let service = firewall::service(tree);
+        if !drops && service == FirewallService::Tables {
             return;
         }
         let mut open = BTreeSet::from([("tcp", 2049)]);
@@ -193,7 +193,7 @@ impl Serving {
                 _ => {}
             }
         }
-        let commands = open.iter().flat_map(|(by, port)| keeper.open(by, &port.to_string()));
+        let commands = open.iter().flat_map(|(by, port)| service.open(by, &port.to_string()));
         let why = "the packet filter may drop clients: cards take RoCE before it, but soft-RoCE (UDP 4791), iWARP and \
                    mounts by TCP come through it";
         plan.advise("firewall", why, commands.collect());

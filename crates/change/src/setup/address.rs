@@ -6,7 +6,7 @@ use std::str::FromStr;
 use node::{Device, NetDev};
 use serde::Serialize;
 
-use super::network_service::{Interface, Keeper};
+use super::network_service::{Interface, NetworkService};
 use super::{Ask, KEPT, Refusal};
 use crate::{Change, Plan};
 
@@ -33,14 +33,14 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
     if interfaces.is_empty() {
         return Ok(());
     }
-    match Keeper::of(ask.tree) {
-        Ok(keeper) => kept_by(keeper, ask, plan, interfaces),
+    match NetworkService::of(ask.tree) {
+        Ok(service) => kept_by(service, ask, plan, interfaces),
         Err(why) => {
             for interface in &interfaces {
                 now(plan, interface);
                 let why =
                     format!("{}: {why}: gone after a restart unless you keep it", interface.name);
-                plan.advise("address", why, Keeper::all_ways(interface));
+                plan.advise("address", why, NetworkService::all_ways(interface));
             }
         }
     }
@@ -48,10 +48,10 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
 }
 
 /// What nobody else sets is set now and kept; two who set the same would fight.
-fn kept_by(keeper: Keeper, ask: &Ask<'_>, plan: &mut Plan, interfaces: Vec<Interface>) {
+fn kept_by(service: NetworkService, ask: &Ask<'_>, plan: &mut Plan, interfaces: Vec<Interface>) {
     let mut free = Vec::new();
     for interface in interfaces {
-        match keeper.taken(ask.tree, &interface) {
+        match service.taken(ask.tree, &interface) {
             None => free.push(interface),
             Some(why) => {
                 let why = format!("{}: {why}; give it its address there", interface.name);
@@ -61,12 +61,12 @@ fn kept_by(keeper: Keeper, ask: &Ask<'_>, plan: &mut Plan, interfaces: Vec<Inter
         }
     }
     free.iter().for_each(|interface| now(plan, interface));
-    for change in keeper.files(&free) {
+    for change in service.files(&free) {
         plan.step("address", KEPT, change, false);
     }
     if !free.is_empty() {
-        let why = format!("{} reads new files at the next start; to have it now", keeper.name());
-        plan.advise("address", why, keeper.read_now(&free));
+        let why = format!("{} reads new files at the next start; to have it now", service.name());
+        plan.advise("address", why, service.read_now(&free));
     }
 }
 

@@ -14,14 +14,14 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
             let open = rules.udp_let_in.iter().any(|(from, to)| (*from..=*to).contains(&ROCE));
             if soft && !open {
                 let why = "the packet filter drops soft-RoCE: UDP port 4791 is not let in";
-                plan.advise("firewall", why, keeper(ask.tree).open("udp", &ROCE.to_string()));
+                plan.advise("firewall", why, service(ask.tree).open("udp", &ROCE.to_string()));
             }
         }
         // A tree, or somebody who may not read the rules.
-        _ if keeper(ask.tree) == Keeper::Tables => return Ok(()),
+        _ if service(ask.tree) == FirewallService::Tables => return Ok(()),
         _ => {}
     }
-    plan.advise("firewall", PROGRAMS, keeper(ask.tree).trust());
+    plan.advise("firewall", PROGRAMS, service(ask.tree).trust());
     Ok(())
 }
 
@@ -32,33 +32,33 @@ fn is_soft_roce(device: &Device) -> bool {
 
 /// Who keeps the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keeper {
+pub(crate) enum FirewallService {
     Firewalld,
     Ufw,
     /// Nobody: rules are the kernel's own.
     Tables,
 }
 
-pub(crate) fn keeper(tree: &Tree) -> Keeper {
+pub(crate) fn service(tree: &Tree) -> FirewallService {
     let ufw = tree.text("/etc/ufw/ufw.conf").into_value().unwrap_or_default();
     let wanted = "/etc/systemd/system/multi-user.target.wants/firewalld.service";
     match () {
-        () if tree.exists("/run/firewalld") || tree.exists(wanted) => Keeper::Firewalld,
-        () if ufw.lines().any(|line| line.trim() == "ENABLED=yes") => Keeper::Ufw,
-        () => Keeper::Tables,
+        () if tree.exists("/run/firewalld") || tree.exists(wanted) => FirewallService::Firewalld,
+        () if ufw.lines().any(|line| line.trim() == "ENABLED=yes") => FirewallService::Ufw,
+        () => FirewallService::Tables,
     }
 }
 
-impl Keeper {
+impl FirewallService {
     /// What lets a port in.
     pub(crate) fn open(self, protocol: &str, port: &str) -> Vec<String> {
         match self {
-            Keeper::Firewalld => vec![
+            FirewallService::Firewalld => vec![
                 format!("firewall-cmd --permanent --add-port={port}/{protocol}"),
                 "firewall-cmd --reload".to_owned(),
             ],
-            Keeper::Ufw => vec![format!("ufw allow {port}/{protocol}")],
-            Keeper::Tables => {
+            FirewallService::Ufw => vec![format!("ufw allow {port}/{protocol}")],
+            FirewallService::Tables => {
                 vec![format!("nft insert rule inet filter input {protocol} dport {port} accept")]
             }
         }
@@ -67,13 +67,13 @@ impl Keeper {
     /// Jobs meet over TCP at ports that the kernel chooses: so whole networks are let in, not ports.
     fn trust(self) -> Vec<String> {
         match self {
-            Keeper::Firewalld => vec![
+            FirewallService::Firewalld => vec![
                 "firewall-cmd --permanent --zone=trusted --add-source=NETWORK    # as 10.0.0.0/24"
                     .to_owned(),
                 "firewall-cmd --reload".to_owned(),
             ],
-            Keeper::Ufw => vec!["ufw allow from NETWORK    # as 10.0.0.0/24".to_owned()],
-            Keeper::Tables => {
+            FirewallService::Ufw => vec!["ufw allow from NETWORK    # as 10.0.0.0/24".to_owned()],
+            FirewallService::Tables => {
                 vec![
                     "nft insert rule inet filter input ip saddr NETWORK accept    # as 10.0.0.0/24"
                         .to_owned(),

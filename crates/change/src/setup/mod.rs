@@ -4,7 +4,7 @@
 //! asked of it, so that both write the same files. Only what is certain and can be reverted is a step; the rest is
 //! advice with its commands. Nothing is changed here: see [`apply()`](crate::apply()).
 //!
-//! Start at [`plan`]; what is asked for is a [`Wish`].
+//! Start at [`plan`]; what is asked for is a [`SetupRequest`].
 
 mod address;
 mod family;
@@ -39,7 +39,7 @@ pub enum Purpose {
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wish {
+pub struct SetupRequest {
     /// What for.
     pub purpose: Purpose,
     /// What rings and interrupts are to be good at.
@@ -111,7 +111,7 @@ const fn of_tune(name: &'static str, what: &'static str) -> Item {
 }
 
 /// What is to be changed on this host.
-pub fn plan(node: &Node, tree: &Tree, wish: &Wish) -> Result<Plan, Refusal> {
+pub fn plan(node: &Node, tree: &Tree, wish: &SetupRequest) -> Result<Plan, Refusal> {
     wish.check()?;
     let ask = Ask { node, tree, wish, family: Family::of(tree)? };
     let mut plan = Plan::default();
@@ -139,11 +139,11 @@ impl Purpose {
     }
 }
 
-impl Wish {
+impl SetupRequest {
     /// What is always done for a purpose.
-    pub fn of(purpose: Purpose) -> Wish {
+    pub fn of(purpose: Purpose) -> SetupRequest {
         let (only, skip, addresses) = (Vec::new(), Vec::new(), Vec::new());
-        Wish { purpose, profile: Profile::Throughput, only, skip, addresses, ipoib: None }
+        SetupRequest { purpose, profile: Profile::Throughput, only, skip, addresses, ipoib: None }
     }
 
     fn has(&self, item: &Item) -> bool {
@@ -173,7 +173,7 @@ impl std::error::Error for Refusal {}
 struct Ask<'a> {
     node: &'a Node,
     tree: &'a Tree,
-    wish: &'a Wish,
+    wish: &'a SetupRequest,
     family: Family,
 }
 

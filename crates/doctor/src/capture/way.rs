@@ -28,7 +28,7 @@ pub struct Tools {
 /// How packets can be had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "way", rename_all = "snake_case")]
-pub enum Way {
+pub enum Method {
     /// By a socket of our own on the net device: the kernel sees the packets of software devices.
     NetDevice {
         /// `eth0`.
@@ -76,9 +76,9 @@ pub fn choose<'n>(
     })
 }
 
-impl Way {
+impl Method {
     /// How a port's packets can be had with these programs.
-    pub fn of(place: Place<'_>, tools: Tools) -> Result<Way, Refusal> {
+    pub fn of(place: Place<'_>, tools: Tools) -> Result<Method, Refusal> {
         let Place { device, port } = place;
         let name = &device.name;
         let driver = device.driver.as_deref().unwrap_or("unknown");
@@ -87,7 +87,7 @@ impl Way {
             let netdev = port.netdev.clone().ok_or_else(|| {
                 Refusal(format!("{name}: its net device is not in this network namespace"))
             })?;
-            return Ok(Way::NetDevice { netdev, iwarp: driver == "siw" });
+            return Ok(Method::NetDevice { netdev, iwarp: driver == "siw" });
         }
         if driver == "efa" || layer == Some(LinkLayer::Unknown) {
             return Err(Refusal(format!(
@@ -97,34 +97,34 @@ impl Way {
         let mellanox = matches!(driver, "mlx4_core" | "mlx5_core");
         if mellanox && tools.ibdump {
             let port = port.number.to_string();
-            return Ok(Way::program("ibdump", &["-d", name, "-i", &port, "-s", "-w", "-"]));
+            return Ok(Method::program("ibdump", &["-d", name, "-i", &port, "-s", "-w", "-"]));
         }
         if layer == Some(LinkLayer::Ethernet) && tools.sniffer {
-            return Ok(Way::program("tcpdump", &["-i", name, "-U", "-w", "-", "udp port 4791"]));
+            return Ok(Method::program("tcpdump", &["-i", name, "-U", "-w", "-", "udp port 4791"]));
         }
         Err(Refusal(format!("{name}: {}", lacking(driver, mellanox, layer))))
     }
 
-    fn program(program: &str, arguments: &[&str]) -> Way {
+    fn program(program: &str, arguments: &[&str]) -> Method {
         let arguments = arguments.iter().map(|word| (*word).to_owned()).collect();
-        Way::Program { program: program.to_owned(), arguments }
+        Method::Program { program: program.to_owned(), arguments }
     }
 
     /// What it sees and what it does not.
     pub fn sees(&self) -> &'static str {
         match self {
-            Way::NetDevice { iwarp: false, .. } => {
+            Method::NetDevice { iwarp: false, .. } => {
                 "RoCE packets of this device in both directions: it is software, and the kernel sees them. \
                  Not what two queue pairs of one device send to each other"
             }
-            Way::NetDevice { iwarp: true, .. } => {
+            Method::NetDevice { iwarp: true, .. } => {
                 "all TCP packets of the net device, iWARP's among them"
             }
-            Way::Program { program, .. } if program == "ibdump" => {
+            Method::Program { program, .. } if program == "ibdump" => {
                 "packets that the card copies to ibdump in both directions. Bursts of more than 4096 lose some, \
                  in silence; retransmitted and multicast packets may be missing"
             }
-            Way::Program { .. } => {
+            Method::Program { .. } => {
                 "RoCE v2 packets that the card copies to libpcap's sniffer; whether sent ones are among them \
                  depends on the driver. A fast link loses some"
             }
@@ -134,9 +134,9 @@ impl Way {
     /// Whether a packet of a net device is one that was asked for.
     pub fn wants(&self, kind: Kind) -> bool {
         match self {
-            Way::NetDevice { iwarp: true, .. } => kind == Kind::Tcp,
-            Way::NetDevice { .. } => matches!(kind, Kind::RoceV2 | Kind::RoceV1),
-            Way::Program { .. } => true,
+            Method::NetDevice { iwarp: true, .. } => kind == Kind::Tcp,
+            Method::NetDevice { .. } => matches!(kind, Kind::RoceV2 | Kind::RoceV1),
+            Method::Program { .. } => true,
         }
     }
 }

@@ -3,7 +3,7 @@
 use node::{Device, LaneSpeed, LinkLayer, Port, Seen};
 
 use crate::case::{gbps, is_software, port_name};
-use crate::rates::{self, Told};
+use crate::rates::{self, KnownRate};
 use crate::{Case, Check, Finding, Verdict};
 
 pub(super) const CHECK: Check = Check {
@@ -43,7 +43,7 @@ fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Finding {
     }
 }
 
-fn slow(name: String, now: &Told, expected: &Told, verdict: Verdict) -> Finding {
+fn slow(name: String, now: &KnownRate, expected: &KnownRate, verdict: Verdict) -> Finding {
     let summary = match verdict {
         Verdict::Note => {
             format!("runs at {}; {} could do {}", gbps(now.mbps), expected.by, gbps(expected.mbps))

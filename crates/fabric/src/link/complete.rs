@@ -4,7 +4,7 @@ use super::core::Core;
 use super::header::Stream;
 use super::in_flight::Tail;
 use super::outgoing::Draft;
-use super::parts::{Part, What, as_it_was};
+use super::parts::{Part, PartKind, as_it_was};
 use super::rail::Lost;
 use crate::op::{Completion, Done, Failure, Op, Work};
 
@@ -29,17 +29,17 @@ impl Core {
     #[inline]
     pub(super) fn placed(&mut self, rail: u8, part: Part, work: Work) {
         match part.what {
-            What::Whole { token, window } => {
+            PartKind::Whole { token, window } => {
                 self.finish(as_it_was(token, window, work), Ok(Done::Placed));
             }
-            What::Piece(piece) => {
+            PartKind::Piece(piece) => {
                 if let Some(operation) = self.operations.get_mut(piece.operation) {
                     operation.pieces -= 1;
                 }
                 self.progress(piece.operation);
             }
-            What::Credit => self.give_back(rail, work),
-            What::Message { stream, sequence } => {
+            PartKind::Credit => self.give_back(rail, work),
+            PartKind::Message { stream, sequence } => {
                 self.give_back(rail, work);
                 if let Some(number) = self.outgoing[stream as usize].arrived(sequence) {
                     if let Some(operation) = self.operations.get_mut(number) {
@@ -48,7 +48,7 @@ impl Core {
                     self.progress(number);
                 }
             }
-            What::Probe => self.probed(rail),
+            PartKind::Probe => self.probed(rail),
         }
     }
 
@@ -66,14 +66,14 @@ impl Core {
     fn unsupported(&mut self, lost: Lost) {
         let Lost { part, failure, work } = lost;
         match part.what {
-            What::Whole { token, window } => {
+            PartKind::Whole { token, window } => {
                 self.finish(as_it_was(token, window, work), Err(failure));
             }
-            What::Piece(piece) => self.abandon(&piece, failure),
-            What::Message { .. } | What::Credit => {
+            PartKind::Piece(piece) => self.abandon(&piece, failure),
+            PartKind::Message { .. } | PartKind::Credit => {
                 self.fail_link(Failure::Local, "a lane does not take the link's own messages");
             }
-            What::Probe => self.die(part.rail, "the lane cannot be probed"),
+            PartKind::Probe => self.die(part.rail, "the lane cannot be probed"),
         }
     }
 

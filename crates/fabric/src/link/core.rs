@@ -15,10 +15,10 @@ use super::in_flight::{Operation, Tail};
 use super::inbox::Inbox;
 use super::incoming::Incoming;
 use super::outgoing::{Draft, Outgoing};
-use super::parts::{NEVER, Part, Piece, Rows, What};
+use super::parts::{NEVER, Part, PartKind, Piece, Rows};
 use super::pieces::Choice;
 use super::rail::{Key, Rail, RailConnection, State};
-use super::regions::{Granted, Heard};
+use super::regions::{Granted, PeerRegions};
 use crate::lane::{Caps, Lane};
 use crate::op::{Completion, Failure, Op, Work};
 use crate::region::{Rights, Slice};
@@ -81,7 +81,7 @@ pub(crate) struct Core {
     pub(super) untold: Vec<(u8, u32, u64)>,
     /// How many regions the peer takes.
     pub(super) their_regions: usize,
-    pub(super) heard: Heard,
+    pub(super) heard: PeerRegions,
 
     /// Operations of the caller's in flight, receives apart.
     pub(super) in_flight: usize,
@@ -166,7 +166,7 @@ impl Core {
             granted: Granted::default(),
             untold: Vec::new(),
             their_regions,
-            heard: Heard::default(),
+            heard: PeerRegions::default(),
             in_flight: 0,
             done: Vec::new(),
             batch: Vec::new(),
@@ -274,7 +274,7 @@ impl Core {
             return Some(op);
         };
         let window = std::mem::replace(&mut target.window, window);
-        let what = What::Whole { token: op.token, window };
+        let what = PartKind::Whole { token: op.token, window };
         let part = self.put(rail, bytes, op.work, what);
         self.posted += 1;
         self.time(part, 1);
@@ -338,7 +338,7 @@ impl Core {
 
     /// Gives an operation to a rail.
     #[inline]
-    pub(super) fn put(&mut self, rail: u8, bytes: u64, work: Work, what: What) -> u32 {
+    pub(super) fn put(&mut self, rail: u8, bytes: u64, work: Work, what: PartKind) -> u32 {
         let Some(connection) = &mut self.rails[usize::from(rail)].connection else {
             return u32::MAX;
         };

@@ -10,7 +10,7 @@ use super::config::Policy;
 use super::connector::{Threads, Transports};
 use super::control::Class;
 use super::core::{Core, Parts};
-use super::hello::{Card, way_name};
+use super::hello::{Hello, way_name};
 use super::lane::Link;
 use super::ledger::Ledger;
 use super::plan::{Plans, agree, plan};
@@ -172,7 +172,7 @@ impl Endpoint {
             }
         };
         let call = || format!("make a link to {address}");
-        let theirs = Card::parse(session.card()).ok_or_else(|| {
+        let theirs = Hello::parse(session.card()).ok_or_else(|| {
             let why = "the peer's card is none that we know";
             Error::new(Kind::Unsupported, call(), why, "run the same version at both ends")
         })?;
@@ -286,7 +286,7 @@ impl Listener {
     /// The next link; waits up to `limit`. Its rails come up while it is polled.
     pub fn accept(&self, limit: Duration) -> Option<Result<Link, Error>> {
         let session = self.acceptor.accept(limit)?;
-        let Some(theirs) = Card::parse(session.card()) else {
+        let Some(theirs) = Hello::parse(session.card()) else {
             let why = "the caller's card is none that we know";
             let fix = "run the same version at both ends";
             return Some(Err(Error::new(Kind::Unsupported, "accept a link", why, fix)));
@@ -315,7 +315,7 @@ impl Listener {
 
 impl Inner {
     /// Who we are and what we have, by what was seen of our ports.
-    fn card(&self, policy: Policy, see: impl FnOnce() -> View) -> Card {
+    fn card(&self, policy: Policy, see: impl FnOnce() -> View) -> Hello {
         let settings = &self.settings;
         let rdma = policy != Policy::Off && settings.classes.contains(&Class::Verbs);
         let mut view = if rdma || self.providers.is_some() { see() } else { View::default() };
@@ -323,7 +323,7 @@ impl Inner {
             (view.ways, view.refused) = (Vec::new(), "it is off at this end".to_owned());
         }
         let View { ways, refused: no_rdma, providers, no_ofi, .. } = view;
-        Card {
+        Hello {
             epoch: self.epoch,
             boot: self.boot,
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
@@ -342,7 +342,7 @@ impl Inner {
     /// Our card for a caller's, on the listener's thread.
     fn judge(&self, caller: &Caller, card: &[u8]) -> Result<Vec<u8>, Refusal> {
         let refuse = |code, text| Err(Refusal { code, text });
-        let Some(theirs) = Card::parse(card) else {
+        let Some(theirs) = Hello::parse(card) else {
             let text = "your card is none that this end knows: run the same version at both ends";
             return refuse("wrong_card", text.to_owned());
         };
@@ -364,8 +364,8 @@ impl Inner {
     fn link(
         self: &Arc<Self>,
         session: Session,
-        ours: Card,
-        theirs: Card,
+        ours: Hello,
+        theirs: Hello,
         plans: Plans,
         leads: bool,
     ) -> Result<Link, Error> {
@@ -373,7 +373,7 @@ impl Inner {
             let fix = "change the policy of one end";
             Error::new(Kind::Unsupported, "make a link", why, fix)
         })?;
-        let ways = LinkWays {
+        let ways = LinkTransports {
             inner: self.clone(),
             acceptor: leads.then_some(session.peer_address()),
             policy,
@@ -495,7 +495,7 @@ impl Inner {
 }
 
 /// The ways of one link.
-struct LinkWays {
+struct LinkTransports {
     inner: Arc<Inner>,
     /// Where the peer listens, if we dialled.
     acceptor: Option<SocketAddr>,
@@ -505,7 +505,7 @@ struct LinkWays {
     keyed: bool,
 }
 
-impl Transports for LinkWays {
+impl Transports for LinkTransports {
     fn made(&self, lane: &dyn Lane) {
         self.inner.ledger.enter(lane);
     }

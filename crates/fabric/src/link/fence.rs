@@ -9,7 +9,7 @@ use super::core::{Core, Ended};
 use super::event::Happening;
 use super::header::{Body, Stream};
 use super::in_flight::Operation;
-use super::parts::{Part, Piece, What, as_it_was};
+use super::parts::{Part, PartKind, Piece, as_it_was};
 use super::rail::{Lost, State};
 use super::rails::HEDGE;
 use crate::op::{Failure, Work};
@@ -168,7 +168,7 @@ impl Core {
         let Lost { part, failure, work } = lost;
         let hopeless = failure == Failure::Access;
         match part.what {
-            What::Whole { token, window } => {
+            PartKind::Whole { token, window } => {
                 let op = as_it_was(token, window, work);
                 if hopeless {
                     return self.finish(op, Err(failure));
@@ -180,7 +180,7 @@ impl Core {
                 let operation = self.operations.insert(operation);
                 self.again.push_back(Piece { operation, offset: 0, length });
             }
-            What::Piece(piece) => {
+            PartKind::Piece(piece) => {
                 let refusals = self.operations.get_mut(piece.operation).map_or(0, |operation| {
                     operation.refusals += u8::from(failure == Failure::Local);
                     operation.refusals
@@ -190,8 +190,8 @@ impl Core {
                 }
                 self.again.push_back(piece);
             }
-            What::Message { stream, sequence } => self.message_again(stream, sequence),
-            What::Credit | What::Probe => {}
+            PartKind::Message { stream, sequence } => self.message_again(stream, sequence),
+            PartKind::Credit | PartKind::Probe => {}
         }
     }
 
@@ -316,7 +316,7 @@ impl Core {
         let lost: Vec<Lost> =
             self.rails.iter_mut().flat_map(|rail| rail.unconfirmed.drain(..)).collect();
         for Lost { part, failure, work } in lost {
-            if let Part { what: What::Whole { token, window }, .. } = part {
+            if let Part { what: PartKind::Whole { token, window }, .. } = part {
                 let op = as_it_was(token, window, work);
                 let outcome = match failure {
                     Failure::Access => failure,

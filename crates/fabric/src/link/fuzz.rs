@@ -10,7 +10,7 @@ use super::connector::{Connector, ConnectorTask, Finished, Transports};
 use super::control::{Class, Control, Plan};
 use super::core::{Connection, Core, Parts};
 use super::header::Header;
-use super::hello::Card;
+use super::hello::Hello;
 use super::rail::PROBE;
 use crate::error::Error;
 use crate::half::{Fabric, Half, Side, register_software};
@@ -24,8 +24,8 @@ use crate::stats::Stats;
 /// Cards, control messages and headers: refused, or the same again as bytes. Texts lose what cannot be
 /// shown, so what was read once is read again.
 pub(crate) fn messages(bytes: &[u8]) {
-    if let Some(card) = Card::parse(bytes) {
-        assert_eq!(Card::parse(&card.to_bytes()).as_ref(), Some(&card));
+    if let Some(card) = Hello::parse(bytes) {
+        assert_eq!(Hello::parse(&card.to_bytes()).as_ref(), Some(&card));
         assert!(card.to_bytes().len() <= bytes.len());
     }
     if let Some(message) = Control::parse(bytes) {
@@ -71,7 +71,7 @@ pub(crate) fn peer(bytes: &[u8]) {
 
 struct Trial {
     core: Core,
-    says: Arc<Mutex<Says>>,
+    says: Arc<Mutex<Script>>,
     now: Duration,
     own: Region,
     open: Region,
@@ -80,7 +80,7 @@ struct Trial {
 
 /// What the peer is yet to say.
 #[derive(Default)]
-struct Says {
+struct Script {
     control: VecDeque<Vec<u8>>,
     messages: VecDeque<Vec<u8>>,
 }
@@ -90,7 +90,7 @@ const GENERATION: u32 = 1;
 
 impl Trial {
     fn new(leads: bool) -> Self {
-        let says: Arc<Mutex<Says>> = Arc::default();
+        let says: Arc<Mutex<Script>> = Arc::default();
         let ways = Arc::new(Liar { says: says.clone() });
         let plans = if leads { vec![plan()] } else { Vec::new() };
         let core = Core::new(Parts {
@@ -108,7 +108,7 @@ impl Trial {
         Trial { core, says, now: Duration::ZERO, own, open, done: Vec::new() }
     }
 
-    fn says(&self) -> MutexGuard<'_, Says> {
+    fn says(&self) -> MutexGuard<'_, Script> {
         self.says.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -222,7 +222,7 @@ impl Connector for Inline {
 /// The peer: its connection, its fabric, its half of a lane.
 #[derive(Clone)]
 struct Liar {
-    says: Arc<Mutex<Says>>,
+    says: Arc<Mutex<Script>>,
 }
 
 impl Connection for Liar {
@@ -282,7 +282,7 @@ impl Half for Liar {
 
 /// Takes everything, and says what the peer wants to say.
 struct LiarLane {
-    says: Arc<Mutex<Says>>,
+    says: Arc<Mutex<Script>>,
     caps: Caps,
     number: u64,
     stats: Arc<Stats>,

@@ -7,7 +7,7 @@ use crate::ofi;
 use crate::verbs::Way;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Card {
+pub(super) struct Hello {
     /// Names this life of the process: regions of an earlier one are refused.
     pub(super) epoch: u64,
     /// One start of one kernel: the same for all processes of a host.
@@ -33,7 +33,7 @@ pub(super) struct Card {
     pub(super) no_ofi: String,
 }
 
-impl Card {
+impl Hello {
     /// Of an end that knows nothing of libfabric, or does not want it: all that its peer needs.
     const PLAIN: u8 = 1;
     /// The same, and then what it has of libfabric.
@@ -99,7 +99,7 @@ impl Card {
         let no_rdma = reader.text(MAX_TEXT)?;
         let (ofi, no_ofi) = if with_ofi { take_ofi(&mut reader)? } else { Default::default() };
         reader.end()?;
-        Some(Card {
+        Some(Hello {
             epoch,
             boot,
             host,
@@ -149,8 +149,8 @@ const MAX_ROOM: u32 = 1 << 20;
 mod tests {
     use super::*;
 
-    fn example() -> Card {
-        Card {
+    fn example() -> Hello {
+        Hello {
             epoch: 7,
             boot: [9; 16],
             host: "node17".to_owned(),
@@ -166,20 +166,20 @@ mod tests {
         }
     }
 
-    fn with_ofi() -> Card {
+    fn with_ofi() -> Hello {
         let way = ofi::Way {
             provider: "tcp;ofi_rxm".to_owned(),
             network: "127.0.0.0/8".to_owned(),
             interface: "lo".to_owned(),
         };
         let classes = vec![Class::Shm, Class::Ofi, Class::Tcp];
-        Card { classes, ofi: vec![way], no_ofi: "and why not".to_owned(), ..example() }
+        Hello { classes, ofi: vec![way], no_ofi: "and why not".to_owned(), ..example() }
     }
 
     #[test]
     fn cards_come_back_as_they_were() {
         for card in [example(), with_ofi()] {
-            assert_eq!(Card::parse(&card.to_bytes()), Some(card));
+            assert_eq!(Hello::parse(&card.to_bytes()), Some(card));
         }
     }
 
@@ -189,21 +189,21 @@ mod tests {
         assert_eq!((bytes[0], with_ofi().to_bytes()[0]), (1, 2));
         let mut bad = with_ofi().to_bytes();
         bad[0] = 1;
-        assert_eq!(Card::parse(&bad), None, "it has more than it says");
+        assert_eq!(Hello::parse(&bad), None, "it has more than it says");
     }
 
     #[test]
     fn invalid_bytes_are_refused() {
         for good in [example().to_bytes(), with_ofi().to_bytes()] {
             for end in 0..good.len() {
-                assert_eq!(Card::parse(&good[..end]), None, "cut at {end}");
+                assert_eq!(Hello::parse(&good[..end]), None, "cut at {end}");
             }
         }
         let good = example().to_bytes();
-        assert_eq!(Card::parse(&[&good[..], &[0]].concat()), None);
-        assert_eq!(Card::parse(&Card { room: 1, ..example() }.to_bytes()), None);
+        assert_eq!(Hello::parse(&[&good[..], &[0]].concat()), None);
+        assert_eq!(Hello::parse(&Hello { room: 1, ..example() }.to_bytes()), None);
         let mut newer = good;
         newer[0] = 3;
-        assert_eq!(Card::parse(&newer), None);
+        assert_eq!(Hello::parse(&newer), None);
     }
 }

@@ -9,7 +9,7 @@ use super::inbox::{InboxMessage, Place, Step};
 use super::incoming::Turn;
 use super::message_queue::Payload;
 use super::outgoing::{Draft, Message};
-use super::parts::What;
+use super::parts::PartKind;
 use crate::op::{Completion, Done, Failure, Pieces, Work};
 use crate::region::Slice;
 
@@ -104,13 +104,13 @@ impl Core {
         let taken = self.inbox.tell();
         let header = Header { sequence: sequence as u32, freed: [0; 2], taken, body };
         match connection.messages.write(header, payload) {
-            Some(bytes) => self.put_message(rail, bytes, What::Message { stream, sequence }),
+            Some(bytes) => self.put_message(rail, bytes, PartKind::Message { stream, sequence }),
             None => self.fail_link(Failure::Local, "a message was sent without a place for it"),
         }
     }
 
     #[inline]
-    fn put_message(&mut self, rail: u8, bytes: Slice, what: What) {
+    fn put_message(&mut self, rail: u8, bytes: Slice, what: PartKind) {
         let length = bytes.len() as u64;
         self.put(rail, length, Work::Send { from: bytes.into(), imm: None }, what);
     }
@@ -151,7 +151,7 @@ impl Core {
         if connection.messages.has_room_for_credit() && connection.out < connection.depth {
             let header = Header { sequence: 0, freed: [0; 2], taken, body: Body::Credit };
             if let Some(bytes) = connection.messages.write(header, (&[], 0, 0)) {
-                self.put_message(rail, bytes, What::Credit);
+                self.put_message(rail, bytes, PartKind::Credit);
             }
             return;
         }

@@ -11,10 +11,10 @@ pub(super) struct Part {
     /// If the target received so many messages on this lane, and the lane keeps order, then this took
     /// effect too.
     pub(super) proof: u64,
-    pub(super) what: What,
+    pub(super) what: PartKind,
 }
 
-pub(super) enum What {
+pub(super) enum PartKind {
     /// The caller's operation as it is, but for the window: here is the one it came with.
     Whole { token: u64, window: Window },
     /// A piece of an operation.
@@ -27,10 +27,10 @@ pub(super) enum What {
     Probe,
 }
 
-impl What {
+impl PartKind {
     #[inline]
     pub(super) fn is_message(&self) -> bool {
-        matches!(self, What::Message { .. } | What::Credit)
+        matches!(self, PartKind::Message { .. } | PartKind::Credit)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which rail a write or a read goes by, and what becomes of its pieces.
 
 use super::core::Core;
-use super::parts::{Piece, What};
+use super::parts::{PartKind, Piece};
 use super::rail::Key;
 use super::regions::Standing;
 use crate::op::Failure;
@@ -64,7 +64,7 @@ impl Core {
         let Some(operation) = self.operations.get_mut(piece.operation) else { return };
         operation.begun = true;
         let work = operation.work(&piece, window);
-        self.put(rail, piece.length, work, What::Piece(piece));
+        self.put(rail, piece.length, work, PartKind::Piece(piece));
     }
 
     pub(super) fn pump_pieces(&mut self) {

@@ -2,7 +2,7 @@
 
 use super::config::Policy;
 use super::control::{Class, Plan};
-use super::hello::{Card, way_name};
+use super::hello::{Hello, way_name};
 use super::providers::Demands;
 use crate::ofi;
 use crate::verbs::{Gid, allowed, pair};
@@ -18,8 +18,8 @@ pub(super) struct Plans {
 /// The rails from `ours`, which leads, to `theirs`; or why there can be none. `keyed`: the control connection
 /// is encrypted, so that lanes can be.
 pub(super) fn plan(
-    ours: &Card,
-    theirs: &Card,
+    ours: &Hello,
+    theirs: &Hello,
     most: usize,
     allowed_gids: &[Gid],
     keyed: bool,
@@ -58,7 +58,7 @@ pub(super) fn plan(
 }
 
 /// What both want together.
-pub(super) fn agree(ours: &Card, theirs: &Card) -> Result<Policy, String> {
+pub(super) fn agree(ours: &Hello, theirs: &Hello) -> Result<Policy, String> {
     ours.policy.with(theirs.policy).ok_or_else(|| {
         let (one, other) = match ours.policy {
             Policy::Require => ("this end requires", "the peer"),
@@ -72,8 +72,8 @@ pub(super) fn agree(ours: &Card, theirs: &Card) -> Result<Policy, String> {
 fn wanted(
     class: Class,
     policy: Policy,
-    ours: &Card,
-    theirs: &Card,
+    ours: &Hello,
+    theirs: &Hello,
     keyed: bool,
 ) -> Result<(), String> {
     if !ours.classes.contains(&class) {
@@ -101,7 +101,7 @@ impl Plans {
         self.plans.push(Plan { class, ways, weight, why: why.to_owned() });
     }
 
-    fn add_verbs(&mut self, ours: &Card, theirs: &Card, most: usize, allowed_gids: &[Gid]) {
+    fn add_verbs(&mut self, ours: &Hello, theirs: &Hello, most: usize, allowed_gids: &[Gid]) {
         for (card, whose) in [(ours, "this end"), (theirs, "the peer")] {
             if card.ways.is_empty() {
                 self.left_out.push(format!("verbs: {whose} has no RDMA: {}", card.no_rdma));
@@ -122,7 +122,7 @@ impl Plans {
         }
     }
 
-    fn add_ofi(&mut self, ours: &Card, theirs: &Card, most: usize, demands: Demands) {
+    fn add_ofi(&mut self, ours: &Hello, theirs: &Hello, most: usize, demands: Demands) {
         let usable = [(ours, "this end"), (theirs, "the peer")].map(|(card, whose)| {
             if card.ofi.is_empty() {
                 self.left_out.push(format!("ofi: {whose} has no libfabric: {}", card.no_ofi));
@@ -164,8 +164,8 @@ pub(super) const TCP: &str = "tcp";
 mod tests {
     use super::*;
 
-    fn card(boot: u8, policy: Policy) -> Card {
-        Card {
+    fn card(boot: u8, policy: Policy) -> Hello {
+        Hello {
             epoch: 1,
             boot: [boot; 16],
             host: "h".to_owned(),
@@ -181,13 +181,13 @@ mod tests {
         }
     }
 
-    fn with_ofi(card: Card, provider: &str) -> Card {
+    fn with_ofi(card: Hello, provider: &str) -> Hello {
         let way = ofi::Way {
             provider: provider.to_owned(),
             network: "net".to_owned(),
             interface: "if0".to_owned(),
         };
-        Card { ofi: vec![way], ..card }
+        Hello { ofi: vec![way], ..card }
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(both("tcp", Policy::Off), Ok(true));
         let why = both("tcp", Policy::Require).unwrap_err();
         assert!(why.contains("ofi: tcp of the peer: RDMA is required"), "{why}");
-        let secret = || Card { encrypt: true, ..with_ofi(card(1, Policy::Prefer), "tcp") };
+        let secret = || Hello { encrypt: true, ..with_ofi(card(1, Policy::Prefer), "tcp") };
         let why = plan(&secret(), &secret(), 4, &[], true).unwrap().left_out.join("; ");
         assert!(why.contains("it must be encrypted, and libfabric cannot"), "{why}");
         let [a, b] = [1, 2].map(|boot| with_ofi(card(boot, Policy::Prefer), "efa"));
@@ -225,7 +225,7 @@ mod tests {
         assert!(why.contains("GIDs are limited to some"), "{why}");
     }
 
-    fn classes(ours: &Card, theirs: &Card) -> Vec<Class> {
+    fn classes(ours: &Hello, theirs: &Hello) -> Vec<Class> {
         let plans = plan(ours, theirs, 4, &[], false).unwrap();
         plans.plans.iter().map(|plan| plan.class).collect()
     }
@@ -234,7 +234,7 @@ mod tests {
     fn one_host_means_shared_memory_and_tcp_behind_it() {
         let (a, b) = (card(1, Policy::Prefer), card(1, Policy::Prefer));
         assert_eq!(classes(&a, &b), [Class::Shm, Class::Tcp]);
-        let only_tcp = Card { classes: vec![Class::Tcp], ..card(1, Policy::Prefer) };
+        let only_tcp = Hello { classes: vec![Class::Tcp], ..card(1, Policy::Prefer) };
         assert_eq!(classes(&a, &only_tcp), [Class::Tcp]);
     }
 

@@ -16,7 +16,7 @@ pub(super) struct Ports {
     pub(super) providers: Option<Arc<Providers>>,
     /// Names of devices; none: all.
     pub(super) devices: Vec<String>,
-    pub(super) wish: verbs::Wish,
+    pub(super) wish: verbs::DeviceRequest,
     pub(super) seen: Mutex<Seen>,
 }
 

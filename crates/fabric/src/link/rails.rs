@@ -6,7 +6,7 @@ use super::connector::{ConnectorTask, Finished, Make, Product, Task};
 use super::control::{Class, Control, Plan};
 use super::core::Core;
 use super::event::Happening;
-use super::parts::What;
+use super::parts::PartKind;
 use super::rail::{Ending, Key, Making, PROBE, Rail, RailConnection, State, index};
 use super::regions::Standing;
 use crate::error::{Error, Kind};
@@ -310,7 +310,7 @@ impl Core {
         connection.probe.window = Some(window.clone());
         let from = connection.probe.ours.slice(..PROBE).into();
         let work = Work::Write { from, to: window.at(0), imm: None };
-        self.put(at, PROBE as u64, work, What::Probe);
+        self.put(at, PROBE as u64, work, PartKind::Probe);
     }
 
     /// One step of the probe is over.
@@ -322,7 +322,7 @@ impl Core {
         if !std::mem::replace(&mut connection.probe.reading, true) {
             let into = connection.probe.ours.slice(PROBE..).into();
             let work = Work::Read { into, from: Target { window, offset: 0 } };
-            self.put(at, PROBE as u64, work, What::Probe);
+            self.put(at, PROBE as u64, work, PartKind::Probe);
             return;
         }
         if connection.probe.ours.slice(..PROBE).to_vec()

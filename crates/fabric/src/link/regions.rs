@@ -82,7 +82,7 @@ impl Granted {
 
 /// Regions of the peer's that we have heard of, from the caller or from the peer.
 #[derive(Default)]
-pub(super) struct Heard {
+pub(super) struct PeerRegions {
     rows: Vec<Option<(u64, Standing)>>,
 }
 
@@ -95,7 +95,7 @@ pub(super) enum Standing {
     Gone,
 }
 
-impl Heard {
+impl PeerRegions {
     pub(super) fn get(&self, id: u64) -> Option<Standing> {
         let (known, standing) = (*self.rows.get(index(id))?)?;
         match known.cmp(&id) {

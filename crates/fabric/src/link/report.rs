@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::config::Policy;
 use super::core::Core;
 use super::event::{Event, Happening};
-use super::hello::{Card, way_name};
+use super::hello::{Hello, way_name};
 use super::rail::{Rail, State};
 use crate::op::{Failure, OpKind};
 use crate::stats::Stats;
@@ -105,8 +105,8 @@ pub(super) struct Subject {
     pub(super) withdrawals: u64,
     pub(super) encrypted: bool,
     pub(super) policy: Policy,
-    pub(super) ours: Card,
-    pub(super) theirs: Card,
+    pub(super) ours: Hello,
+    pub(super) theirs: Hello,
     pub(super) left_out: Vec<String>,
 }
 
@@ -205,7 +205,7 @@ fn rail_report(core: &Core, subject: &Subject, at: u8, rail: &Rail) -> RailRepor
     }
 }
 
-fn port(card: &Card, name: &str) -> Option<PortReport> {
+fn port(card: &Hello, name: &str) -> Option<PortReport> {
     let way: &Way = card.ways.iter().find(|way| way_name(way) == name)?;
     Some(PortReport {
         device: way.device.clone(),

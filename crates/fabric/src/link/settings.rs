@@ -26,7 +26,7 @@ pub struct Settings {
     /// Names of the RDMA devices that may be used; none: all.
     pub devices: Vec<String>,
     /// Which device, port, GID and MTU to use.
-    pub wish: verbs::Wish,
+    pub wish: verbs::DeviceRequest,
     /// How many RDMA devices one link uses at most.
     pub max_rails: usize,
     /// How queue pairs are made.
@@ -71,7 +71,7 @@ impl Default for Settings {
             classes: Class::USUAL.to_vec(),
             library: PathBuf::from(verbs::LIBRARY),
             devices: Vec::new(),
-            wish: verbs::Wish { device: None, port: None, gid_index: None, mtu: 4096 },
+            wish: verbs::DeviceRequest { device: None, port: None, gid_index: None, mtu: 4096 },
             max_rails: 4,
             verbs: verbs::Config::default(),
             ofi_provider: None,

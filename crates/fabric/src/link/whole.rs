@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::core::{Core, RECEIVE, is_allowed};
-use super::parts::{NEVER, Part, What};
+use super::parts::{NEVER, Part, PartKind};
 use super::rail::Key;
 use crate::op::{Done, Op, Work};
 
@@ -46,7 +46,7 @@ impl Core {
             let region = target.window.region()?;
             let Some(Key::Open(window)) = connection.key(region) else { return None };
             let window = std::mem::replace(&mut target.window, window.clone());
-            let what = What::Whole { token: op.token, window };
+            let what = PartKind::Whole { token: op.token, window };
             op.token = u64::from(self.parts.insert(Part { rail, bytes, proof, what }));
         }
         if connection.out == 0 {
@@ -75,7 +75,7 @@ impl Core {
                 && completion.outcome == Ok(Done::Placed)
                 && parts
                     .get(completion.token as u32)
-                    .is_some_and(|part| matches!(part.what, What::Whole { .. }))
+                    .is_some_and(|part| matches!(part.what, PartKind::Whole { .. }))
         });
         let Some(connection) = rails[usize::from(rail)].connection.as_mut().filter(|_| usual)
         else {
@@ -88,7 +88,7 @@ impl Core {
             {
                 self.stats.time(begun.elapsed());
             }
-            let What::Whole { token, window } = part.what else { continue };
+            let PartKind::Whole { token, window } = part.what else { continue };
             if let Some(target) = completion.work.target_mut() {
                 target.window = window;
             }

@@ -29,14 +29,14 @@ pub(crate) fn handshake(bytes: &[u8]) {
 
 /// Somebody without the key never gets in.
 fn unknown_peer<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
-    let mut talk = Talk::new(true);
+    let mut talk = Exchange::new(true);
     pieces.for_each(|piece| talk.say(piece));
     assert!(talk.opened.is_none(), "without the key nobody gets in");
 }
 
 /// Somebody who needs no key, from its card on.
 fn anonymous<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
-    let mut talk = Talk::new(false);
+    let mut talk = Exchange::new(false);
     talk.say(&Preface::Plain.to_bytes());
     pieces.for_each(|piece| talk.say(piece));
     assert!(talk.opened.is_none_or(|opened| opened.identity == ANONYMOUS));
@@ -44,7 +44,7 @@ fn anonymous<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
 
 /// Somebody with the key, whose records hold anything.
 fn key_holder<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
-    let (mut talk, key) = (Talk::new(true), key());
+    let (mut talk, key) = (Exchange::new(true), key());
     let preface = Preface::Noise { key: key.id() }.to_bytes();
     let mut noise = initiator(key.secret(), &preface).expect("randomness");
     let mut first = [0; FIRST];
@@ -79,21 +79,21 @@ fn acceptor<'b>(pieces: impl Iterator<Item = &'b [u8]> + Clone) {
 }
 
 /// A listener with one key, and what it said so far.
-struct Talk {
+struct Exchange {
     responder: Responder,
     heard: Vec<u8>,
     refused: bool,
     opened: Option<Box<Opened>>,
 }
 
-impl Talk {
+impl Exchange {
     fn new(require_authentication: bool) -> Self {
         let config = AcceptorConfig::new(|_, card| Ok(card.to_vec()));
         config.keyring.add(key()).expect("the only key");
         let rules = Rules::new(AcceptorConfig { require_authentication, ..config });
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
         let responder = Responder::new(&rules.expect("randomness"), address);
-        Talk { responder, heard: Vec::new(), refused: false, opened: None }
+        Exchange { responder, heard: Vec::new(), refused: false, opened: None }
     }
 
     fn say(&mut self, bytes: &[u8]) {

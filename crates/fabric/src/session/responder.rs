@@ -52,12 +52,12 @@ pub(super) enum Step {
     /// More bytes must come.
     More,
     Open(Box<Opened>),
-    Refused(No),
+    Refused(Rejection),
 }
 
 /// Why it does not go on.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct No {
+pub(super) struct Rejection {
     pub(super) reason: Reason,
     /// The judge's own word.
     pub(super) code: Option<&'static str>,
@@ -101,7 +101,7 @@ impl Responder {
     }
 
     /// Says no, in the form that the caller expects by now.
-    pub(super) fn refuse(&mut self, no: &No, out: &mut Vec<u8>) {
+    pub(super) fn refuse(&mut self, no: &Rejection, out: &mut Vec<u8>) {
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Preface(_) => out.extend(Answer::refuse(no.reason, &no.text).to_bytes()),
             Stage::Card(mut known) => known.framing.seal(&no.to_message(), out),
@@ -109,10 +109,13 @@ impl Responder {
         }
     }
 
-    fn judge_preface(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<(), No> {
+    fn judge_preface(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<(), Rejection> {
         let Stage::Preface(said) = &self.stage else { return Ok(()) };
         if !said.iter().zip(MAGIC).all(|(theirs, ours)| theirs == ours) {
-            return Err(No::new(Reason::NotOurs, "this listener speaks Wirelane's protocol only"));
+            return Err(Rejection::new(
+                Reason::NotOurs,
+                "this listener speaks Wirelane's protocol only",
+            ));
         }
         let Some(theirs) = versions(said) else { return Ok(()) };
         let chosen = choose(theirs)?;
@@ -121,7 +124,7 @@ impl Responder {
         if preface == Preface::Plain && self.rules.config.require_authentication {
             let text = "this peer wants a key or a ticket: configure the key it uses, or let it \
                         take callers without";
-            return Err(No::new(Reason::Unauthenticated, text));
+            return Err(Rejection::new(Reason::Unauthenticated, text));
         }
         let Some((first, rest)) = rest.split_at_checked(preface.follows()) else { return Ok(()) };
         let mut known = match preface {
@@ -148,31 +151,35 @@ impl Responder {
         chosen: u8,
         now: Instant,
         out: &mut Vec<u8>,
-    ) -> Result<Known, No> {
+    ) -> Result<Known, Rejection> {
         let keyring = &self.rules.config.keyring;
         let found = keyring.find(&id, now);
         let secret = found.as_ref().map_or(&self.rules.decoy, |found| &found.secret);
-        let mut noise = responder(secret, head).map_err(|_| No::broken())?;
+        let mut noise = responder(secret, head).map_err(|_| Rejection::broken())?;
         let opened = noise.read_message(first, &mut [0; TAG]);
         let (Ok(_), Some(Found { identity, once, withdrawals, .. })) = (opened, found) else {
-            return Err(No::wrong_key());
+            return Err(Rejection::wrong_key());
         };
-        let ephemeral: &[u8; EPHEMERAL] = first.first_chunk().ok_or_else(No::broken)?;
+        let ephemeral: &[u8; EPHEMERAL] = first.first_chunk().ok_or_else(Rejection::broken)?;
         if !keyring.remember(*ephemeral) {
             let text =
                 "this handshake was seen before: somebody recorded it, or a proxy repeats it";
-            return Err(No::new(Reason::Replayed, text));
+            return Err(Rejection::new(Reason::Replayed, text));
         }
         let mut answer = Answer::go_on(chosen, vec![0; EPHEMERAL + 4 + TAG]);
         let summary = answer.summary();
-        noise.write_message(&summary, &mut answer.body).map_err(|_| No::broken())?;
-        let cipher = noise.into_transport_mode().map_err(|_| No::broken())?;
+        noise.write_message(&summary, &mut answer.body).map_err(|_| Rejection::broken())?;
+        let cipher = noise.into_transport_mode().map_err(|_| Rejection::broken())?;
         out.extend(answer.to_bytes());
         let framing = Framing::new(Some(cipher), self.rules.config.max_card);
         Ok(Known { framing, identity, withdrawals, ticket: once.then_some(id) })
     }
 
-    fn judge_card(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<Option<Box<Opened>>, No> {
+    fn judge_card(
+        &mut self,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Box<Opened>>, Rejection> {
         let Stage::Card(known) = &mut self.stage else { return Ok(None) };
         let Some(card) = known.framing.next()? else { return Ok(None) };
         let config = &self.rules.config;
@@ -182,11 +189,11 @@ impl Responder {
                 "this peer serves {most} clients, as many as it allows: try later, or raise its limit \
                  (`wirelane serve --max-clients N`)"
             );
-            No::new(Reason::TooManySessions, text)
+            Rejection::new(Reason::TooManySessions, text)
         })?;
         // Only now the caller proved that it knows the secret: no record of its first message can.
         if known.ticket.is_some_and(|id| !config.keyring.spend(&id, now)) {
-            return Err(No::wrong_key());
+            return Err(Rejection::wrong_key());
         }
         let caller = Caller { address: self.address, identity: known.identity.clone() };
         let ours = (config.judge)(&caller, &card).and_then(within_a_message)?;
@@ -200,14 +207,17 @@ impl Responder {
     }
 }
 
-fn choose(theirs: Versions) -> Result<u8, No> {
+fn choose(theirs: Versions) -> Result<u8, Rejection> {
     let ours = Versions::OURS;
     if theirs.lowest > theirs.highest {
-        return Err(No::new(Reason::ProtocolError, "the lowest version is above the highest"));
+        return Err(Rejection::new(
+            Reason::ProtocolError,
+            "the lowest version is above the highest",
+        ));
     }
     ours.common(theirs).ok_or_else(|| {
         let text = format!("this peer speaks versions {ours}, you {theirs}: update the older one");
-        No::new(Reason::WrongVersion, text)
+        Rejection::new(Reason::WrongVersion, text)
     })
 }
 
@@ -220,21 +230,21 @@ fn within_a_message(card: Vec<u8>) -> Result<Vec<u8>, Refusal> {
     Err(Refusal { code: "card_too_long", text })
 }
 
-impl No {
+impl Rejection {
     pub(super) fn new(reason: Reason, text: impl Into<String>) -> Self {
-        No { reason, code: None, text: text.into() }
+        Rejection { reason, code: None, text: text.into() }
     }
 
     /// Whether the key is not known or its secret is another, nobody is told.
     fn wrong_key() -> Self {
         let text = "the key or ticket is not known here, or was used or has ended: see that both ends \
                     have the same key";
-        No::new(Reason::WrongKey, text)
+        Rejection::new(Reason::WrongKey, text)
     }
 
     /// The system gives no random numbers, which is all that can fail there.
     fn broken() -> Self {
-        No::new(Reason::ProtocolError, "the handshake could not be made")
+        Rejection::new(Reason::ProtocolError, "the handshake could not be made")
     }
 
     /// The refusal of a card: why, the judge's word, and a text.
@@ -246,34 +256,36 @@ impl No {
     }
 }
 
-impl From<Fault> for No {
+impl From<Fault> for Rejection {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Oversized { .. } => No::new(Reason::Oversized, format!("the card is {fault}")),
-            Fault::Undecipherable => No::wrong_key(),
+            Fault::Oversized { .. } => {
+                Rejection::new(Reason::Oversized, format!("the card is {fault}"))
+            }
+            Fault::Undecipherable => Rejection::wrong_key(),
             Fault::ProtocolError(_) => {
-                No::new(Reason::ProtocolError, format!("the card is {fault}"))
+                Rejection::new(Reason::ProtocolError, format!("the card is {fault}"))
             }
         }
     }
 }
 
-impl From<BadPreface> for No {
+impl From<BadPreface> for Rejection {
     fn from(bad: BadPreface) -> Self {
         match bad {
             BadPreface::Oversized => {
-                No::new(Reason::Oversized, "the preface is longer than version 1 allows")
+                Rejection::new(Reason::Oversized, "the preface is longer than version 1 allows")
             }
             BadPreface::ProtocolError => {
-                No::new(Reason::ProtocolError, "the preface is none of version 1")
+                Rejection::new(Reason::ProtocolError, "the preface is none of version 1")
             }
         }
     }
 }
 
-impl From<Refusal> for No {
+impl From<Refusal> for Rejection {
     fn from(refusal: Refusal) -> Self {
-        No { reason: Reason::Refused, code: Some(refusal.code), text: refusal.text }
+        Rejection { reason: Reason::Refused, code: Some(refusal.code), text: refusal.text }
     }
 }
 

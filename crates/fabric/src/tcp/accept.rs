@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Config;
-use super::caller::{Caller, Heard};
+use super::caller::{Caller, Received};
 use super::callers::Expected;
 use super::dial::left;
 use super::terms::{Met, Terms};
@@ -43,9 +43,9 @@ impl Entrance {
             self.let_in(&mut callers);
             for at in (0..callers.len()).rev() {
                 match callers[at].hear(terms) {
-                    Heard::Nothing => {}
-                    Heard::UnknownPeer => drop(callers.remove(at)),
-                    Heard::Peer(stream) => {
+                    Received::Nothing => {}
+                    Received::UnknownPeer => drop(callers.remove(at)),
+                    Received::Peer(stream) => {
                         let caller = callers.remove(at);
                         let free = &mut streams[usize::from(stream)];
                         // One stream, one connection: whoever repeats what the peer said comes late.

@@ -29,7 +29,7 @@ enum Stage {
 }
 
 /// What came of listening.
-pub(super) enum Heard {
+pub(super) enum Received {
     Nothing,
     UnknownPeer,
     /// The peer, with this stream.
@@ -51,7 +51,7 @@ impl Caller {
     }
 
     /// Hears what there is, and not a byte more than belongs here.
-    pub(super) fn hear(&mut self, terms: &Terms) -> Heard {
+    pub(super) fn hear(&mut self, terms: &Terms) -> Received {
         loop {
             let wanted = match self.stage {
                 Stage::Hello => HELLO,
@@ -61,46 +61,48 @@ impl Caller {
             };
             while self.count < wanted {
                 match self.socket.read(&mut self.said[self.count..wanted]) {
-                    Ok(0) => return Heard::UnknownPeer,
+                    Ok(0) => return Received::UnknownPeer,
                     Ok(count) => self.count += count,
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => return Heard::Nothing,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                        return Received::Nothing;
+                    }
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    Err(_) => return Heard::UnknownPeer,
+                    Err(_) => return Received::UnknownPeer,
                 }
             }
             self.count = 0;
             match self.understand(wanted, terms) {
-                Heard::Nothing => {}
+                Received::Nothing => {}
                 heard => return heard,
             }
         }
     }
 
     /// What was said, as far as the next stage.
-    fn understand(&mut self, count: usize, terms: &Terms) -> Heard {
+    fn understand(&mut self, count: usize, terms: &Terms) -> Received {
         let said = &self.said[..count];
         match &mut self.stage {
             Stage::Hello => match (0..terms.streams).find(|at| terms.hello(*at) == said) {
                 Some(stream) => self.stage = Stage::Proof(stream),
-                None => return Heard::UnknownPeer,
+                None => return Received::UnknownPeer,
             },
             Stage::Proof(stream) if terms.encrypted => {
                 let stream = *stream;
                 match self.answer(stream, terms) {
                     Ok(noise) => self.stage = Stage::Confirmation(stream, Box::new(noise)),
-                    Err(_) => return Heard::UnknownPeer,
+                    Err(_) => return Received::UnknownPeer,
                 }
             }
             Stage::Proof(stream) if terms.accept_token.to_le_bytes() == said => {
-                return Heard::Peer(*stream);
+                return Received::Peer(*stream);
             }
-            Stage::Proof(_) => return Heard::UnknownPeer,
+            Stage::Proof(_) => return Received::UnknownPeer,
             Stage::Confirmation(stream, noise) => {
                 let confirmed = noise::is_confirmed(noise, said);
-                return if confirmed { Heard::Peer(*stream) } else { Heard::UnknownPeer };
+                return if confirmed { Received::Peer(*stream) } else { Received::UnknownPeer };
             }
         }
-        Heard::Nothing
+        Received::Nothing
     }
 
     /// Answers one who knows the tokens, or says nothing.

@@ -12,7 +12,7 @@ use rustix::net::sockopt::set_socket_send_buffer_size;
 use super::accept::Entrance;
 use super::dial::dial_all;
 use super::lane::TcpLane;
-use super::offer::{Offer, Way};
+use super::offer::{Approach, Offer};
 use super::sealed::Sealed;
 use super::socket::Socket;
 use super::terms::{Met, Terms, refused};
@@ -39,9 +39,9 @@ impl TcpHalf {
             (Side::Accept, None) => Some(Entrance::listen(config)?),
         };
         let way = match &entrance {
-            None => Way::Dials,
-            Some(Entrance::Acceptor(_)) => Way::Acceptor,
-            Some(Entrance::Listener(listener)) => Way::Listens(address(listener)?),
+            None => Approach::Dials,
+            Some(Entrance::Acceptor(_)) => Approach::Acceptor,
+            Some(Entrance::Listener(listener)) => Approach::Listens(address(listener)?),
         };
         let streams = config.streams.clamp(1, MAX_STREAMS);
         let offer = Offer { streams, way, encrypted: config.encrypt, id, token: random()? };
@@ -51,8 +51,8 @@ impl TcpHalf {
     /// Where the peer is to be found.
     fn acceptor(&self, peer: &Offer) -> Result<SocketAddr, Error> {
         match peer.way {
-            Way::Listens(address) => Ok(address),
-            Way::Acceptor | Way::Dials => self.config.acceptor.ok_or_else(|| {
+            Approach::Listens(address) => Ok(address),
+            Approach::Acceptor | Approach::Dials => self.config.acceptor.ok_or_else(|| {
                 let why = "the peer is reached by a listener, and where that is was not said";
                 refused(why, "give the address of the peer's listener in `listener`")
             }),

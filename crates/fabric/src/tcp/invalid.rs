@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::half::TcpHalf;
 use super::hello::hello;
-use super::offer::{Offer, Way};
+use super::offer::{Approach, Offer};
 use super::{Config, Tcp};
 use crate::half::{Fabric, Half, Side};
 use crate::{Failure, Lane, Memory, Op, Pages, Rights};
@@ -30,11 +30,11 @@ fn lane_and_liar() -> (Box<dyn Lane>, TcpStream) {
 }
 
 fn dialler(token: u128) -> Offer {
-    Offer { streams: 1, way: Way::Dials, encrypted: false, id: 0, token }
+    Offer { streams: 1, way: Approach::Dials, encrypted: false, id: 0, token }
 }
 
 fn address(offer: &Offer) -> SocketAddr {
-    let Way::Listens(address) = offer.way else { panic!("{offer:?}") };
+    let Approach::Listens(address) = offer.way else { panic!("{offer:?}") };
     address
 }
 

@@ -9,7 +9,7 @@ use crate::error::{Error, Kind};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) streams: u8,
-    pub(super) way: Way,
+    pub(super) way: Approach,
     pub(super) encrypted: bool,
     /// By which the accepting end is called. Everybody on the way sees it.
     pub(super) id: u128,
@@ -19,7 +19,7 @@ pub(super) struct Offer {
 
 /// How an end comes to its connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Approach {
     Dials,
     /// By a listener that it shares with others; where that is, the dialling end knows.
     Acceptor,
@@ -31,15 +31,15 @@ impl Offer {
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let way = match self.way {
-            Way::Dials => 0,
-            Way::Acceptor => ACCEPTS | ACCEPTOR,
-            Way::Listens(_) => ACCEPTS,
+            Approach::Dials => 0,
+            Approach::Acceptor => ACCEPTS | ACCEPTOR,
+            Approach::Listens(_) => ACCEPTS,
         };
         let encrypted = if self.encrypted { ENCRYPTED } else { 0 };
         let mut bytes = vec![Self::VERSION, self.streams, way | encrypted];
         bytes.extend(self.id.to_le_bytes());
         bytes.extend(self.token.to_le_bytes());
-        if let Way::Listens(address) = self.way {
+        if let Approach::Listens(address) = self.way {
             match address.ip() {
                 IpAddr::V4(ip) => bytes.extend(ip.octets()),
                 IpAddr::V6(ip) => bytes.extend(ip.octets()),
@@ -71,13 +71,13 @@ impl Offer {
             return None;
         }
         let way = match (flags & !ENCRYPTED, rest.len()) {
-            (0, 0) => Way::Dials,
-            (both, 0) if both == ACCEPTS | ACCEPTOR => Way::Acceptor,
+            (0, 0) => Approach::Dials,
+            (both, 0) if both == ACCEPTS | ACCEPTOR => Approach::Acceptor,
             (ACCEPTS, 6) => {
-                Way::Listens(address(<[u8; 4]>::try_from(&rest[..4]).ok()?, &rest[4..])?)
+                Approach::Listens(address(<[u8; 4]>::try_from(&rest[..4]).ok()?, &rest[4..])?)
             }
             (ACCEPTS, 18) => {
-                Way::Listens(address(<[u8; 16]>::try_from(&rest[..16]).ok()?, &rest[16..])?)
+                Approach::Listens(address(<[u8; 16]>::try_from(&rest[..16]).ok()?, &rest[16..])?)
             }
             _ => return None,
         };
@@ -99,14 +99,14 @@ const ENCRYPTED: u8 = 4;
 mod tests {
     use super::*;
 
-    fn offer(way: Way) -> Offer {
-        let encrypted = way == Way::Acceptor;
+    fn offer(way: Approach) -> Offer {
+        let encrypted = way == Approach::Acceptor;
         Offer { streams: 3, way, encrypted, id: 1 << 99, token: 7 << 90 }
     }
 
-    fn ways() -> [Way; 4] {
-        let at = |address: &str| Way::Listens(address.parse().unwrap());
-        [Way::Dials, Way::Acceptor, at("127.0.0.1:80"), at("[2001:db8::1]:65535")]
+    fn ways() -> [Approach; 4] {
+        let at = |address: &str| Approach::Listens(address.parse().unwrap());
+        [Approach::Dials, Approach::Acceptor, at("127.0.0.1:80"), at("[2001:db8::1]:65535")]
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::half::prepare;
 use super::hello::HELLO;
 use super::lane::TcpLane;
 use super::noise::{self, LENGTH, MESSAGE, RECORD_OF_NOTHING, TAG};
-use super::offer::{Offer, Way};
+use super::offer::{Approach, Offer};
 use super::sealed::{RECORD, Sealed};
 use super::terms::Terms;
 use super::{Config, Tcp};
@@ -70,11 +70,13 @@ fn record(socket: &mut TcpStream) -> io::Result<Vec<u8>> {
 
 /// The offer, with another address in it.
 fn moved(offer: &[u8], to: SocketAddr) -> Vec<u8> {
-    Offer { way: Way::Listens(to), ..Offer::from_bytes(offer).unwrap() }.to_bytes()
+    Offer { way: Approach::Listens(to), ..Offer::from_bytes(offer).unwrap() }.to_bytes()
 }
 
 fn address(offer: &[u8]) -> SocketAddr {
-    let Way::Listens(address) = Offer::from_bytes(offer).unwrap().way else { panic!("no address") };
+    let Approach::Listens(address) = Offer::from_bytes(offer).unwrap().way else {
+        panic!("no address")
+    };
     address
 }
 

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use snow::TransportState;
 
 use super::hello::{HELLO, hello};
-use super::offer::{Offer, Way};
+use super::offer::{Approach, Offer};
 use crate::error::{Error, Kind};
 
 /// What the two ends agree on, and the secrets by which they know each other.
@@ -30,8 +30,8 @@ pub(super) struct Met {
 impl Terms {
     pub(super) fn new(ours: &Offer, peers: &Offer) -> Result<Self, Error> {
         let (dials, accepts) = match (ours.way, peers.way) {
-            (Way::Dials, Way::Acceptor | Way::Listens(_)) => (ours, peers),
-            (Way::Acceptor | Way::Listens(_), Way::Dials) => (peers, ours),
+            (Approach::Dials, Approach::Acceptor | Approach::Listens(_)) => (ours, peers),
+            (Approach::Acceptor | Approach::Listens(_), Approach::Dials) => (peers, ours),
             _ => {
                 let why = "both ends dial, or both accept";
                 return Err(refused(why, "let one end dial and the other accept"));

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use super::offer::{Offer, Way};
+use super::offer::{Approach, Offer};
 use super::{Config, Tcp};
 use crate::half::{Fabric, Side};
 use crate::{Completion, Done, Failure, Lane, Memory, Op, Pages, Region, Rights};
@@ -109,7 +109,9 @@ fn a_crowd_of_unknown_peers_does_not_keep_the_peer_out() {
     let fabric = Tcp::default();
     let (accept, dial) = (fabric.half(Side::Accept).unwrap(), fabric.half(Side::Dial).unwrap());
     let (to_dial, to_accept) = (accept.offer(), dial.offer());
-    let Way::Listens(address) = Offer::from_bytes(&to_dial).unwrap().way else { panic!("a port") };
+    let Approach::Listens(address) = Offer::from_bytes(&to_dial).unwrap().way else {
+        panic!("a port")
+    };
     std::thread::scope(|scope| {
         let dialled = scope.spawn(move || dial.connect(&to_dial, LIMIT).map(drop));
         std::thread::sleep(Duration::from_millis(200));

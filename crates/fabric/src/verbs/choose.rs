@@ -14,7 +14,7 @@ use super::port::{LinkLayer, Port, PortState};
 
 /// What the user wants; `None` is "choose".
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wish {
+pub struct DeviceRequest {
     /// A device's name.
     pub device: Option<String>,
     /// A port's number.
@@ -58,13 +58,13 @@ impl std::error::Error for Refusal {}
 
 /// Chooses among the active ports whose GIDs allow the wish: the one whose packets get furthest wins,
 /// then the fastest, then the first listed.
-pub fn choose(devices: &[Device], wish: &Wish) -> Result<Choice, Refusal> {
+pub fn choose(devices: &[Device], wish: &DeviceRequest) -> Result<Choice, Refusal> {
     let (usable, refused) = candidates(devices, wish);
     usable.into_iter().next().ok_or_else(|| Refusal(refused.join("; ")))
 }
 
 /// Every port that could be used, the best first, and in words why each of the others could not.
-pub fn candidates(devices: &[Device], wish: &Wish) -> (Vec<Choice>, Vec<String>) {
+pub fn candidates(devices: &[Device], wish: &DeviceRequest) -> (Vec<Choice>, Vec<String>) {
     let mut candidates: Vec<Candidate<'_>> = Vec::new();
     let mut refused: Vec<String> = Vec::new();
     for device in devices.iter().filter(|device| wanted(device, wish)) {
@@ -89,11 +89,11 @@ pub fn candidates(devices: &[Device], wish: &Wish) -> (Vec<Choice>, Vec<String>)
     (choices.collect(), refused)
 }
 
-fn wanted(device: &Device, wish: &Wish) -> bool {
+fn wanted(device: &Device, wish: &DeviceRequest) -> bool {
     wish.device.as_ref().is_none_or(|name| *name == device.name)
 }
 
-fn no_such_device(devices: &[Device], wish: &Wish) -> String {
+fn no_such_device(devices: &[Device], wish: &DeviceRequest) -> String {
     let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
     match &wish.device {
         Some(name) => format!(
@@ -105,7 +105,7 @@ fn no_such_device(devices: &[Device], wish: &Wish) -> String {
 }
 
 /// The ports that the wish allows, or why there is none.
-fn ports<'d>(device: &'d Device, wish: &Wish) -> Result<Vec<&'d Port>, String> {
+fn ports<'d>(device: &'d Device, wish: &DeviceRequest) -> Result<Vec<&'d Port>, String> {
     device.supported()?;
     let facts = device.facts.as_ref().map_err(ToString::to_string)?;
     let wished: Vec<&Port> =
@@ -126,7 +126,7 @@ struct Candidate<'d> {
 }
 
 impl<'d> Candidate<'d> {
-    fn new(device: &'d Device, port: &'d Port, wish: &Wish) -> Result<Self, String> {
+    fn new(device: &'d Device, port: &'d Port, wish: &DeviceRequest) -> Result<Self, String> {
         if port.state != PortState::Active {
             return Err(format!("is {}", port.state.name()));
         }
@@ -141,7 +141,7 @@ impl<'d> Candidate<'d> {
     }
 
     /// As the one in this place of so many, counted from 1.
-    fn choice(&self, wish: &Wish, place: usize, of: usize) -> Choice {
+    fn choice(&self, wish: &DeviceRequest, place: usize, of: usize) -> Choice {
         let mtu = wish.mtu.min(self.port.active_mtu);
         let merit = "reaches furthest, then the fastest, then the first";
         let port_why = match (&wish.device, wish.port, of, place) {
@@ -164,7 +164,7 @@ impl<'d> Candidate<'d> {
 }
 
 /// The GID that the port would use, and why; or why it cannot be used.
-fn gid<'p>(port: &'p Port, wish: &Wish) -> Result<(Option<&'p GidEntry>, String), String> {
+fn gid<'p>(port: &'p Port, wish: &DeviceRequest) -> Result<(Option<&'p GidEntry>, String), String> {
     if let Some(index) = wish.gid_index {
         let entry = port.gids.iter().find(|entry| entry.index == index);
         let entry = entry.ok_or_else(|| no_gid(port, index))?;
@@ -242,7 +242,8 @@ mod tests {
     use super::super::device::{AskError, Guid};
     use super::*;
 
-    const ANY: Wish = Wish { device: None, port: None, gid_index: None, mtu: 4096 };
+    const ANY: DeviceRequest =
+        DeviceRequest { device: None, port: None, gid_index: None, mtu: 4096 };
 
     fn gid(index: u32, address: &str, kind: Option<GidType>) -> GidEntry {
         GidEntry { index, gid: address.parse().expect("an address"), kind, netdev: None }
@@ -316,7 +317,7 @@ mod tests {
             "none: it has no port",
         ];
         assert_eq!(refused, expected);
-        let elsewhere = Wish { device: Some("no".to_owned()), ..ANY };
+        let elsewhere = DeviceRequest { device: Some("no".to_owned()), ..ANY };
         let (choices, refused) = candidates(&cards, &elsewhere);
         assert!(choices.is_empty() && refused[0].starts_with("there is no device no; there is"));
     }
@@ -329,7 +330,7 @@ mod tests {
         ];
         let wish = |device: &str, port, gid_index| {
             let device = Some(device.to_owned());
-            choose(&cards, &Wish { device, port, gid_index, mtu: 1024 })
+            choose(&cards, &DeviceRequest { device, port, gid_index, mtu: 1024 })
         };
         let choice = wish("b", Some(1), Some(2)).expect("a choice");
         assert_eq!((choice.device.as_str(), choice.port, choice.mtu), ("b", 1, 1024));
@@ -362,7 +363,7 @@ mod tests {
             device("c", vec![port(1, PortState::Active, 1)]),
         ];
         assert_eq!(choose(&cards, &ANY).expect("a choice").device, "c");
-        let third = Wish { gid_index: Some(3), ..ANY };
+        let third = DeviceRequest { gid_index: Some(3), ..ANY };
         assert_eq!(choose(&cards, &third).expect("a choice").device, "c");
     }
 

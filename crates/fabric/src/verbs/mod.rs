@@ -39,7 +39,7 @@ mod survey;
 mod way;
 mod zero;
 
-pub use choose::{Choice, Refusal, Wish, candidates, choose};
+pub use choose::{Choice, DeviceRequest, Refusal, candidates, choose};
 pub use config::{Config, QpType};
 pub use device::{AskError, Device, DeviceFacts, Extended, Guid, Limits};
 pub use domain::Domain;

@@ -42,7 +42,7 @@ fn a_message_that_is_too_long_waits_for_a_receive_with_room() {
 }
 
 /// One end of a conversation in numbers.
-struct Talker {
+struct Counterpart {
     source: Region,
     todo: VecDeque<Op>,
     sent: u64,
@@ -53,10 +53,10 @@ struct Talker {
 const MESSAGES: u64 = 10_000;
 const SLOTS: u64 = 256;
 
-impl Talker {
+impl Counterpart {
     fn new(source: Region) -> Self {
         let receives = (0..SLOTS).map(|slot| Op::receive(slot, slice(&source, slot)));
-        Talker { todo: receives.collect(), source, sent: 0, placed: 0, heard: 0 }
+        Counterpart { todo: receives.collect(), source, sent: 0, placed: 0, heard: 0 }
     }
 
     fn step(&mut self, link: &mut Link) {
@@ -98,10 +98,10 @@ fn slice(source: &Region, slot: u64) -> fabric::Slice {
 fn ten_thousand_messages_both_ways_at_once_arrive_in_order() {
     for class in CLASSES {
         let mut two = Two::over(class);
-        let mut talkers =
-            [0, 1].map(|end| Talker::new(two.region(end, 2 * 8 * SLOTS as usize, Rights::NONE)));
+        let mut talkers = [0, 1]
+            .map(|end| Counterpart::new(two.region(end, 2 * 8 * SLOTS as usize, Rights::NONE)));
         let begun = Instant::now();
-        while !talkers.iter().all(Talker::is_over) {
+        while !talkers.iter().all(Counterpart::is_over) {
             assert!(begun.elapsed() < LIMIT, "{:#?}", two.dialler.report().explain());
             talkers[0].step(&mut two.dialler);
             talkers[1].step(&mut two.acceptor);

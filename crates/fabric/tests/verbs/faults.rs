@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fabric::verbs::{Config, LIBRARY, Wish, choose, survey};
+use fabric::verbs::{Config, DeviceRequest, LIBRARY, choose, survey};
 use fabric::{Done, Failure, Memory, Op, RemoteRegion, Rights};
 
 use crate::pair::{End, LIMIT, Pair, SIZE, import, open, shell, wire};
@@ -245,7 +245,8 @@ fn a_device_that_is_unplugged_ends_its_lanes() {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert_eq!(in_use(), before, "descriptors and pinned memory are given back");
-    let wish = Wish { device: Some("rxe_u0".to_owned()), port: None, gid_index: None, mtu: 4096 };
+    let wish =
+        DeviceRequest { device: Some("rxe_u0".to_owned()), port: None, gid_index: None, mtu: 4096 };
     let devices = survey(Path::new(LIBRARY)).expect("the lab has others").devices;
     let refusal = choose(&devices, &wish).expect_err("it is gone").to_string();
     assert!(refusal.starts_with("there is no device rxe_u0; there is rxe"), "{refusal}");

@@ -360,7 +360,8 @@ fn ends_that_do_not_match_are_told_so() {
 fn ports_are_paired_as_the_wires_lie() {
     let devices =
         fabric::verbs::survey(std::path::Path::new(fabric::verbs::LIBRARY)).unwrap().devices;
-    let wish = fabric::verbs::Wish { device: None, port: None, gid_index: None, mtu: 4096 };
+    let wish =
+        fabric::verbs::DeviceRequest { device: None, port: None, gid_index: None, mtu: 4096 };
     let (choices, refused) = fabric::verbs::candidates(&devices, &wish);
     assert!(refused.is_empty(), "{refused:?}");
     let host = |names: [&str; 2]| -> Vec<Way> {
@@ -382,7 +383,8 @@ fn ports_are_paired_as_the_wires_lie() {
 fn dc_is_refused_by_name() {
     let library = std::path::Path::new(fabric::verbs::LIBRARY);
     let devices = fabric::verbs::survey(library).unwrap().devices;
-    let wish = fabric::verbs::Wish { device: None, port: None, gid_index: None, mtu: 4096 };
+    let wish =
+        fabric::verbs::DeviceRequest { device: None, port: None, gid_index: None, mtu: 4096 };
     let choice = fabric::verbs::choose(&devices, &wish).unwrap();
     let config = Config { qp_type: QpType::Dc, ..Config::default() };
     let error = fabric::verbs::Domain::open_with(library, &choice, config).unwrap_err();

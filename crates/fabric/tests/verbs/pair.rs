@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use fabric::verbs::{Config, Domain, LIBRARY, Wish, choose, survey};
+use fabric::verbs::{Config, DeviceRequest, Domain, LIBRARY, choose, survey};
 use fabric::{
     Completion, Done, Fabric, Failure, Lane, Memory, Op, Pages, Region, Rights, Side, Window,
 };
@@ -32,7 +32,8 @@ pub(crate) struct Pair {
 /// Opens a device. After a fault its port needs a moment to be active again.
 pub(crate) fn open(device: &str, config: &Config) -> Domain {
     let library = Path::new(LIBRARY);
-    let wish = Wish { device: Some(device.to_owned()), port: None, gid_index: None, mtu: 4096 };
+    let wish =
+        DeviceRequest { device: Some(device.to_owned()), port: None, gid_index: None, mtu: 4096 };
     let begun = Instant::now();
     loop {
         let devices = survey(library).expect("the lab has devices").devices;

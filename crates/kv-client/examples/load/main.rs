@@ -14,14 +14,14 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use options::Options;
-use way::{Fault, Way};
+use way::{Fault, Reach};
 
 fn main() -> Result<(), String> {
     let options = Options::parse(std::env::args().skip(1))?;
-    let idlers = (0..options.idlers).map(|_| Way::open(&options));
+    let idlers = (0..options.idlers).map(|_| Reach::open(&options));
     let _idlers = idlers.collect::<Result<Vec<_>, _>>()?;
     let mut load = Load {
-        way: Way::open(&options)?,
+        way: Reach::open(&options)?,
         chance: Chance(options.seed.wrapping_mul(ODD) | 1),
         options,
         stamp: 0,
@@ -46,7 +46,7 @@ fn main() -> Result<(), String> {
 
 struct Load {
     options: Options,
-    way: Way,
+    way: Reach,
     chance: Chance,
     stamp: u64,
     value: Vec<u8>,

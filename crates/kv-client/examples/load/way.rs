@@ -13,7 +13,7 @@ use tonic::{Code, Status};
 
 use crate::options::Options;
 
-pub(crate) enum Way {
+pub(crate) enum Reach {
     Link(Box<Client>),
     Calls(Runtime, Box<KvClient<Channel>>),
 }
@@ -25,12 +25,12 @@ pub(crate) enum Fault {
     Failed(String),
 }
 
-impl Way {
+impl Reach {
     pub(crate) fn open(options: &Options) -> Result<Self, String> {
         let class = match &*options.way {
             "shm" => Class::Shm,
             "tcp" => Class::Tcp,
-            "grpc" => return Way::call(&options.server),
+            "grpc" => return Reach::call(&options.server),
             way => return Err(format!("{way} is no way to the store")),
         };
         let mut settings = Settings::new(options.server.parse().map_err(|_| "no address")?);
@@ -41,7 +41,7 @@ impl Way {
             settings.link.credentials = Credentials::Key(key);
         }
         let client = Client::connect(settings).map_err(|error| error.to_string())?;
-        Ok(Way::Link(Box::new(client)))
+        Ok(Reach::Link(Box::new(client)))
     }
 
     fn call(server: &str) -> Result<Self, String> {
@@ -50,13 +50,13 @@ impl Way {
         let address = Endpoint::from_shared(format!("http://{server}"));
         let address = address.map_err(|error| error.to_string())?;
         let channel = runtime.block_on(address.connect()).map_err(|error| error.to_string())?;
-        Ok(Way::Calls(runtime, Box::new(KvClient::new(channel))))
+        Ok(Reach::Calls(runtime, Box::new(KvClient::new(channel))))
     }
 
     pub(crate) fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
         match self {
-            Way::Link(client) => Ok(client.get(key)?.map(|value| value.to_vec())),
-            Way::Calls(runtime, client) => {
+            Reach::Link(client) => Ok(client.get(key)?.map(|value| value.to_vec())),
+            Reach::Calls(runtime, client) => {
                 let get = GetRequest { key: key.to_vec().into(), ..GetRequest::default() };
                 let got = runtime.block_on(client.get(get))?.into_inner();
                 Ok(got.found.then(|| got.value.to_vec()))
@@ -71,11 +71,11 @@ impl Way {
         ttl: Option<Duration>,
     ) -> Result<(), Fault> {
         match self {
-            Way::Link(client) => {
+            Reach::Link(client) => {
                 let options = PutOptions { ttl, ..PutOptions::default() };
                 client.put(key, value, &options)?;
             }
-            Way::Calls(runtime, client) => {
+            Reach::Calls(runtime, client) => {
                 let ttl_ms = ttl.map(|ttl| ttl.as_millis() as u64);
                 let options = Some(v1::PutOptions { ttl_ms, condition: None });
                 let (key, value) = (key.to_vec().into(), value.to_vec().into());
@@ -87,8 +87,8 @@ impl Way {
 
     pub(crate) fn delete(&mut self, key: &[u8]) -> Result<(), Fault> {
         match self {
-            Way::Link(client) => _ = client.delete(key, Condition::Always)?,
-            Way::Calls(runtime, client) => {
+            Reach::Link(client) => _ = client.delete(key, Condition::Always)?,
+            Reach::Calls(runtime, client) => {
                 let delete = DeleteRequest { key: key.to_vec().into(), ..DeleteRequest::default() };
                 runtime.block_on(client.delete(delete))?;
             }

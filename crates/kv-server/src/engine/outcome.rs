@@ -6,7 +6,7 @@ use kv_proto::wire::{Answer, Status};
 use kv_store::{Cursor, Facts, Key, Moment, NoRoom, Refused, Reservation};
 use tokio::sync::oneshot;
 
-use crate::engine::journal::{Load, Loaded, Wanted, What, Write};
+use crate::engine::journal::{Load, Loaded, Wanted, Write, WriteKind};
 use crate::engine::{Engine, Held};
 
 impl Engine {
@@ -55,15 +55,17 @@ impl Engine {
     pub(crate) async fn write(
         self: &Arc<Self>,
         key: &[u8],
-        what: What,
+        what: WriteKind,
         condition: kv_proto::Condition,
         noted: impl FnOnce(Answer) -> Answer + Send + 'static,
     ) -> Answer {
         let Some(journal) = self.journal() else {
             return noted(match (what, Key::new(key)) {
-                (What::Put { staged, ttl }, _) => self.commit(key, staged.take(), ttl, condition),
-                (What::Delete, Ok(key)) => self.delete(key, condition, self.now()),
-                (What::Delete, Err(_)) => Answer::new(Status::Denied),
+                (WriteKind::Put { staged, ttl }, _) => {
+                    self.commit(key, staged.take(), ttl, condition)
+                }
+                (WriteKind::Delete, Ok(key)) => self.delete(key, condition, self.now()),
+                (WriteKind::Delete, Err(_)) => Answer::new(Status::Denied),
             });
         };
         let (tell, told) = oneshot::channel();

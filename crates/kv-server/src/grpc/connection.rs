@@ -73,13 +73,13 @@ async fn converse(
     let speaks = timeout(PATIENCE, greeted(&stream)).await.map_err(|_| "it says nothing")??;
     let caller = Caller::plain(gate.quota(), unauthenticated);
     match (speaks, gate.tls()) {
-        (Speaks::Http2, None) => serve(stream, gate, caller, life).await,
+        (Protocol::Http2, None) => serve(stream, gate, caller, life).await,
         // It is told so by every call.
-        (Speaks::Http2, Some(_)) => serve(stream, gate, caller.exposed(), life).await,
-        (Speaks::Tls, None) => {
+        (Protocol::Http2, Some(_)) => serve(stream, gate, caller.exposed(), life).await,
+        (Protocol::Tls, None) => {
             return Err("it speaks TLS, for which this server has no certificate");
         }
-        (Speaks::Tls, Some(tls)) => match tls.accept(stream, gate.access()).await {
+        (Protocol::Tls, Some(tls)) => match tls.accept(stream, gate.access()).await {
             Ok((stream, shown)) => serve(stream, gate, caller.secure(shown), life).await,
             Err(error) => {
                 tracing::debug!(%error, "a TLS handshake failed");
@@ -129,21 +129,21 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
 }
 
 /// What a connection begins with.
-enum Speaks {
+enum Protocol {
     Http2,
     Tls,
 }
 
 /// Waits for what every HTTP/2 connection begins with, or TLS, and leaves it there to be read.
-async fn greeted(stream: &tokio::net::TcpStream) -> Result<Speaks, &'static str> {
+async fn greeted(stream: &tokio::net::TcpStream) -> Result<Protocol, &'static str> {
     let mut heard = [0; PREFACE.len()];
     loop {
         let count = stream.peek(&mut heard).await.map_err(|_| "it hung up")?;
         match count {
             0 => return Err("it hung up"),
-            _ if heard[0] == CLIENT_HELLO => return Ok(Speaks::Tls),
+            _ if heard[0] == CLIENT_HELLO => return Ok(Protocol::Tls),
             _ if heard[..count] != PREFACE[..count] => return Err("it speaks no HTTP/2"),
-            _ if count == PREFACE.len() => return Ok(Speaks::Http2),
+            _ if count == PREFACE.len() => return Ok(Protocol::Http2),
             // Peeking does not wait for more than there is.
             _ => sleep(Duration::from_millis(5)).await,
         }

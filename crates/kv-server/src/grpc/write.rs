@@ -16,7 +16,7 @@ use super::admission::Admission;
 use super::attempted::{Attempted, Begun};
 use super::read::{AT_ONCE, valid};
 use super::status;
-use crate::engine::journal::What;
+use crate::engine::journal::WriteKind;
 use crate::engine::quota::Share;
 use crate::engine::session::Sessions;
 use crate::engine::{Engine, Staged, add};
@@ -42,7 +42,7 @@ pub(super) async fn put(
     pass.write(key).map_err(status::denied)?;
     let staged = stage(engine, caller.share(), value.len() as u64)?;
     fill(engine, &staged, 0, &value).await;
-    let what = What::Put { staged, ttl: ttl_ms };
+    let what = WriteKind::Put { staged, ttl: ttl_ms };
     status::put(&done(engine, key, what, condition, attempted).await)
 }
 
@@ -101,7 +101,7 @@ pub(super) async fn write(
     if came < length {
         return Err(status::wrong_length(length, came));
     }
-    let what = What::Put { staged, ttl: ttl_ms };
+    let what = WriteKind::Put { staged, ttl: ttl_ms };
     status::put(&done(engine, key, what, condition, attempted).await)
 }
 
@@ -117,7 +117,8 @@ pub(super) async fn delete(
     match Attempted::begin(sessions, pass, attempt)? {
         Begun::Now(attempted) => {
             pass.write(key.as_bytes()).map_err(status::denied)?;
-            let answer = done(engine, key.as_bytes(), What::Delete, condition, attempted).await;
+            let answer =
+                done(engine, key.as_bytes(), WriteKind::Delete, condition, attempted).await;
             status::delete(&answer)
         }
         Begun::Before(answer) => status::delete(&answer),
@@ -128,7 +129,7 @@ pub(super) async fn delete(
 async fn done(
     engine: &Arc<Engine>,
     key: &[u8],
-    what: What,
+    what: WriteKind,
     condition: Condition,
     attempted: Attempted,
 ) -> Answer {

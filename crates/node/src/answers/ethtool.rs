@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Interface;
-use driver::{Asker, Driver};
+use driver::{Driver, DriverSocket};
 pub(crate) use statistics::{Asked, Names};
 
 /// A net device's answers; what its driver does not tell is `None`.
@@ -105,9 +105,9 @@ pub struct PluggableModule {
 
 /// Of these net devices, those that tell something.
 pub(super) fn ask(netdevs: &[Interface]) -> Option<BTreeMap<String, Ethtool>> {
-    let asker = Asker::open()?;
+    let socket = DriverSocket::open()?;
     let one = |netdev: &Interface| {
-        let driver = asker.driver(&netdev.name)?;
+        let driver = socket.driver(&netdev.name)?;
         let told = of(&driver);
         (told != Ethtool::default()).then(|| (netdev.name.clone(), told))
     };

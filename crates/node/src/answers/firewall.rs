@@ -25,15 +25,15 @@ pub struct Firewall {
 
 /// The tables of nft are those of most systems; where they are empty, the older ones may be in use.
 pub(super) fn ask() -> Option<Firewall> {
-    let nft = program::run("nft", &["-j", "list", "ruleset"]).map(|said| {
-        let rules = said.succeeded.then(|| nft::parse(&said.text)).flatten();
+    let nft = program::run("nft", &["-j", "list", "ruleset"]).map(|output| {
+        let rules = output.succeeded.then(|| nft::parse(&output.text)).flatten();
         Firewall::of("nft", rules)
     });
     if nft.as_ref().is_some_and(|nft| !nft.readable || nft.says_something()) {
         return nft;
     }
-    let iptables = program::run("iptables-save", &[]).map(|said| {
-        let rules = said.succeeded.then(|| iptables::parse(&said.text));
+    let iptables = program::run("iptables-save", &[]).map(|output| {
+        let rules = output.succeeded.then(|| iptables::parse(&output.text));
         Firewall::of("iptables-save", rules)
     });
     iptables.filter(|iptables| nft.is_none() || iptables.says_something()).or(nft)

@@ -65,10 +65,10 @@ pub struct NvmlGpu {
 /// Nothing, where there is no library or no driver, or it takes too long.
 pub(super) fn ask() -> Option<Nvml> {
     let (tell, told) = mpsc::channel();
-    let asker = move || {
+    let socket = move || {
         let _ = tell.send(start().and_then(|library| look(&library)));
     };
-    std::thread::Builder::new().name("nvml".to_owned()).spawn(asker).ok()?;
+    std::thread::Builder::new().name("nvml".to_owned()).spawn(socket).ok()?;
     told.recv_timeout(PATIENCE).ok()?.ok()
 }
 

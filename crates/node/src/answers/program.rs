@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// What a program said.
-pub(super) struct Said {
+/// What a program output.
+pub(super) struct ProgramOutput {
     pub(super) text: String,
     pub(super) succeeded: bool,
 }
 
 /// Runs the program, found in the folders where administrators' programs are. Nothing, if it is not there.
-pub(super) fn run(name: &str, arguments: &[&str]) -> Option<Said> {
+pub(super) fn run(name: &str, arguments: &[&str]) -> Option<ProgramOutput> {
     let folders = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"];
     let path =
         folders.iter().map(|folder| format!("{folder}/{name}")).find(|path| is_there(path))?;
@@ -27,7 +27,7 @@ pub(super) fn run(name: &str, arguments: &[&str]) -> Option<Said> {
     let _ = child.kill();
     let _ = child.wait();
     let text = String::from_utf8(output.unwrap_or_default()).unwrap_or_default();
-    Some(Said { text, succeeded })
+    Some(ProgramOutput { text, succeeded })
 }
 
 fn is_there(path: &str) -> bool {
@@ -76,8 +76,8 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_end_or_floods_is_ended() {
-        let said = run("echo", &["hello"]).expect("every system has echo");
-        assert!(said.succeeded && said.text == "hello\n");
+        let output = run("echo", &["hello"]).expect("every system has echo");
+        assert!(output.succeeded && output.text == "hello\n");
         assert!(!run("sleep", &["600"]).expect("every system has sleep").succeeded);
         assert!(!run("yes", &[]).expect("every system has yes").succeeded);
         assert!(run("no-such-program", &[]).is_none());

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// What NCCL said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Heard {
+pub struct NcclLog {
     /// Its version.
     pub version: Option<String>,
     /// What it moves bytes between nodes by: `IB`, `Socket`, a plugin's name.
@@ -36,7 +36,7 @@ pub struct Channels {
     pub shared_memory: u32,
 }
 
-impl Heard {
+impl NcclLog {
     /// Whether GPU memory goes straight to NICs: by what channels do, else by what is said of NICs.
     pub fn gpu_direct(&self) -> Option<bool> {
         match self.channels {
@@ -131,8 +131,8 @@ const MAX_PORTS: usize = 1024;
 mod tests {
     use super::*;
 
-    fn heard(lines: &[&str]) -> Heard {
-        let mut heard = Heard::default();
+    fn heard(lines: &[&str]) -> NcclLog {
+        let mut heard = NcclLog::default();
         for line in lines {
             heard.add(&format!("node1:42:43 [0] NCCL INFO {line}"));
         }

@@ -22,7 +22,7 @@ mod table;
 mod text;
 
 pub use gpu::Gpu;
-pub use heard::{Channels, Heard};
+pub use heard::{Channels, NcclLog};
 pub use operation::Operation;
 pub use run::Run;
 

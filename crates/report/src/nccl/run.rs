@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Gpu, Heard, Operation};
+use super::{Gpu, NcclLog, Operation};
 use crate::{Collective, CollectiveRow, Half};
 
 /// A run that was read.
@@ -13,7 +13,7 @@ pub struct Run {
     /// Who took part.
     pub gpus: Vec<Gpu>,
     /// What NCCL's own lines tell, where they were on (NCCL_DEBUG=INFO).
-    pub heard: Heard,
+    pub heard: NcclLog,
     /// Lines that tell of a failure.
     pub complaints: Vec<String>,
     /// What could not be read for sure.

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use change::{Fate, Machine, Manner, Outcome, Pick, revert};
+use change::{Machine, Manner, Outcome, Pick, RevertOutcome, revert};
 use clap::Args;
 use serde::Deserialize;
 
 use crate::commands::changed::{now, refused};
 use crate::output;
 use crate::output::{Exit, Failure};
-use crate::remote::{self, Limits, Told};
+use crate::remote::{self, HostAnswer, Limits};
 use crate::settings::Global;
 
 #[derive(Debug, Args)]
@@ -73,16 +73,16 @@ fn elsewhere(args: &RevertArgs, list: &str) -> Result<Exit, Failure> {
     let words: Vec<String> =
         ["revert", "--json", which].into_iter().chain(optional).map(str::to_owned).collect();
     let places = remote::places(remote::hosts("revert", list)?)?;
-    let told = Told::by_all(&places, LIMITS, |_| words.clone());
+    let told = HostAnswer::by_all(&places, LIMITS, |_| words.clone());
     if args.json {
         output::json(&serde_json::json!({ "hosts": told }))?;
     } else {
         told.iter().try_for_each(|one| output::answer(&one_host(one, args.dry_run)))?;
     }
-    Told::exit(&told, "revert: not all was reverted")
+    HostAnswer::exit(&told, "revert: not all was reverted")
 }
 
-fn one_host(told: &Told, rehearsed: bool) -> String {
+fn one_host(told: &HostAnswer, rehearsed: bool) -> String {
     let outcomes = told.answer.as_ref().map(Vec::<Outcome>::deserialize);
     let said = match (outcomes, &told.error) {
         (Some(Ok(outcomes)), _) => text(&outcomes, rehearsed),
@@ -99,11 +99,12 @@ pub(crate) fn told(outcomes: &[Outcome], rehearsed: bool, json: bool) -> Result<
     } else {
         output::answer(&text(outcomes, rehearsed))?;
     }
-    let failed = outcomes.iter().filter(|outcome| matches!(outcome.fate, Fate::Failed(_))).count();
+    let failed =
+        outcomes.iter().filter(|outcome| matches!(outcome.fate, RevertOutcome::Failed(_))).count();
     if failed > 0 {
         return Err(Failure::failed(format!("revert: {failed} changes could not be reverted")));
     }
-    let left = outcomes.iter().any(|outcome| matches!(outcome.fate, Fate::Left(_)));
+    let left = outcomes.iter().any(|outcome| matches!(outcome.fate, RevertOutcome::Left(_)));
     Ok(if left { Exit::No } else { Exit::Done })
 }
 
@@ -113,10 +114,10 @@ fn text(outcomes: &[Outcome], rehearsed: bool) -> String {
     }
     let taken = if rehearsed { "would be reverted" } else { "reverted" };
     let line = |Outcome { id, target, fate }: &Outcome| match fate {
-        Fate::Reverted(values) => format!("{id:4}  {target}  {taken}: {values}\n"),
-        Fate::Nothing(why) => format!("{id:4}  {target}  nothing to do: {why}\n"),
-        Fate::Left(why) => format!("{id:4}  {target}  left: {why}\n"),
-        Fate::Failed(why) => format!("{id:4}  {target}  not reverted: {why}\n"),
+        RevertOutcome::Reverted(values) => format!("{id:4}  {target}  {taken}: {values}\n"),
+        RevertOutcome::Nothing(why) => format!("{id:4}  {target}  nothing to do: {why}\n"),
+        RevertOutcome::Left(why) => format!("{id:4}  {target}  left: {why}\n"),
+        RevertOutcome::Failed(why) => format!("{id:4}  {target}  not reverted: {why}\n"),
     };
     outcomes.iter().map(line).collect()
 }

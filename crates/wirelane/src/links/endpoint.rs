@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fabric::link::{Class, Config, Policy, Settings as LinkSettings};
 use fabric::session::{Credentials, Keyring};
-use fabric::verbs::{self, Gid, Wish};
+use fabric::verbs::{self, DeviceRequest, Gid};
 use fabric::{ofi, shm, tcp};
 use node::Tree;
 
@@ -81,8 +81,8 @@ pub(crate) fn library(global: &Global) -> &Path {
 }
 
 /// Which device, port, GID and MTU: `fabric`'s "choose" is no value, the settings' an empty one.
-pub(crate) fn wish(settings: &Settings) -> Wish {
-    Wish {
+pub(crate) fn wish(settings: &Settings) -> DeviceRequest {
+    DeviceRequest {
         device: Some(settings.rdma_device.clone()).filter(|name| !name.is_empty()),
         port: Some(settings.rdma_port).filter(|port| *port != 0),
         gid_index: u32::try_from(settings.rdma_gid_index).ok(),

@@ -64,7 +64,7 @@ impl Tickets {
             .block_on(async { tokio::time::timeout(limit, self.converse(host, address)).await });
         let bytes = match asked {
             Ok(asked) => {
-                asked.map_err(|No { kind, why, fix }| Error::new(kind, call(), why, fix))?
+                asked.map_err(|NoTicket { kind, why, fix }| Error::new(kind, call(), why, fix))?
             }
             Err(_) => {
                 let why = "it did not answer in time";
@@ -74,36 +74,38 @@ impl Tickets {
         Ticket::from_bytes(&bytes)
     }
 
-    async fn converse(&self, host: &str, address: SocketAddr) -> Result<Vec<u8>, No> {
-        let name = ServerName::try_from(host.to_owned()).map_err(|_| No {
+    async fn converse(&self, host: &str, address: SocketAddr) -> Result<Vec<u8>, NoTicket> {
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| NoTicket {
             kind: Kind::Misuse,
             why: format!("{host} is no name that a certificate could have"),
             fix: "give the server's name or address",
         })?;
-        let stream = TcpStream::connect(address).await.map_err(|error| No::of(&error))?;
+        let stream = TcpStream::connect(address).await.map_err(|error| NoTicket::of(&error))?;
         let stream = TlsConnector::from(self.config.clone()).connect(name, stream).await;
-        let mut stream = stream.map_err(|error| No::of(&error))?;
+        let mut stream = stream.map_err(|error| NoTicket::of(&error))?;
         // A server looks at our certificate when we are done with the handshake. What we say before it speaks, it
         // does not read if it refuses us, and then the reason may be lost on its way.
         let heard = poll_fn(|context| Pin::new(&mut stream).poll_fill_buf(context).map_ok(|_| ()));
-        heard.await.map_err(|error| No::of(&error))?;
+        heard.await.map_err(|error| NoTicket::of(&error))?;
         let opened = handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
-        let (sender, connection) = opened.map_err(|error| No::of(&error))?;
+        let (sender, connection) = opened.map_err(|error| NoTicket::of(&error))?;
         tokio::spawn(connection);
         let origin = "https://wirelane".parse().expect("an origin");
         let asked = KvClient::with_origin(Sending(sender), origin).ticket(TicketRequest {}).await;
-        asked.map(|reply| reply.into_inner().ticket.to_vec()).map_err(|status| No::said(&status))
+        asked
+            .map(|reply| reply.into_inner().ticket.to_vec())
+            .map_err(|status| NoTicket::said(&status))
     }
 }
 
 /// Why there is no ticket.
-struct No {
+struct NoTicket {
     kind: Kind,
     why: String,
     fix: &'static str,
 }
 
-impl No {
+impl NoTicket {
     /// Something between us failed.
     fn of(error: &(dyn StdError + 'static)) -> Self {
         let (kind, why, fix) = match in_tls(error) {
@@ -140,7 +142,7 @@ impl No {
                 "see that the server is up, that it was started with --tls-cert, and that no firewall stands between",
             ),
         };
-        No { kind, why, fix }
+        NoTicket { kind, why, fix }
     }
 
     /// The server says no.
@@ -152,7 +154,7 @@ impl No {
             _ => Kind::Gone,
         };
         let fix = "see who may call it, and that it is of this version";
-        No { kind, why: status.message().to_owned(), fix }
+        NoTicket { kind, why: status.message().to_owned(), fix }
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! [`Shell`] is where commands run. [`ask()`] runs one there and brings back what it says, `program` runs this program
 //! there and sends it along where there is none, [`snapshot()`] tells what the host is like, [`all_at_once()`] is for many
-//! hosts and [`Told`] what this program said on each, a [`Supervisor`] holds a job on one of them. Whatever goes into a script is quoted by [`jobs::job::shell_word`]. Every wait has an end.
+//! hosts and [`HostAnswer`] what this program said on each, a [`Supervisor`] holds a job on one of them. Whatever goes into a script is quoted by [`jobs::job::shell_word`]. Every wait has an end.
 
 mod all_at_once;
 mod ask;
@@ -18,5 +18,5 @@ pub(crate) use ask::{Limits, ask};
 pub(crate) use program::{own_program, sent_along};
 pub(crate) use shell::Shell;
 pub(crate) use snapshot::{is_file, snapshot};
-pub(crate) use supervisor::{Heard, Stream, Supervisor, What};
-pub(crate) use told::{Told, hosts, places};
+pub(crate) use supervisor::{EventKind, Stream, Supervisor, SupervisorEvent};
+pub(crate) use told::{HostAnswer, hosts, places};

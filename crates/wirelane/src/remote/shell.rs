@@ -10,11 +10,11 @@ use crate::output::Failure;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shell {
     host: String,
-    way: Way,
+    way: Runner,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Way {
+enum Runner {
     /// It is this machine.
     Here,
     Ssh,
@@ -39,9 +39,9 @@ impl Shell {
         let own = rustix::system::uname();
         let is_own = own.nodename().to_str().is_ok_and(|own| own == host);
         let way = match allocation.filter(|allocation| allocation.has(host)) {
-            _ if is_own || ["localhost", "127.0.0.1", "::1"].contains(&host) => Way::Here,
-            Some(allocation) => Way::Srun(allocation.job),
-            None => Way::Ssh,
+            _ if is_own || ["localhost", "127.0.0.1", "::1"].contains(&host) => Runner::Here,
+            Some(allocation) => Runner::Srun(allocation.job),
+            None => Runner::Ssh,
         };
         Ok(Shell { host: host.to_owned(), way })
     }
@@ -53,29 +53,29 @@ impl Shell {
 
     /// Whether it is this machine.
     pub(crate) fn is_here(&self) -> bool {
-        self.way == Way::Here
+        self.way == Runner::Here
     }
 
     /// Whether it is ssh that leads there.
     pub(crate) fn is_ssh(&self) -> bool {
-        self.way == Way::Ssh
+        self.way == Runner::Ssh
     }
 
     /// The program that starts commands there.
     pub(crate) fn program(&self) -> &'static str {
         match self.way {
-            Way::Here => "sh",
-            Way::Ssh => "ssh",
-            Way::Srun(_) => "srun",
+            Runner::Here => "sh",
+            Runner::Ssh => "ssh",
+            Runner::Srun(_) => "srun",
         }
     }
 
     /// What a person can try, to see whether commands run there.
     pub(crate) fn trial(&self) -> String {
         match self.way {
-            Way::Here => "sh -c true".to_owned(),
-            Way::Ssh => format!("ssh {} true", self.host),
-            Way::Srun(_) => format!("srun --overlap -N 1 -w {} true", self.host),
+            Runner::Here => "sh -c true".to_owned(),
+            Runner::Ssh => format!("ssh {} true", self.host),
+            Runner::Srun(_) => format!("srun --overlap -N 1 -w {} true", self.host),
         }
     }
 
@@ -83,14 +83,14 @@ impl Shell {
     pub(crate) fn command(&self, options: &[&str], script: &str) -> Command {
         let mut command = Command::new(self.program());
         match &self.way {
-            Way::Here => _ = command.args(["-c", script]),
-            Way::Ssh => {
+            Runner::Here => _ = command.args(["-c", script]),
+            Runner::Ssh => {
                 for option in ["BatchMode=yes", "ConnectTimeout=5"].iter().chain(options) {
                     command.args(["-o", option]);
                 }
                 command.args(["--", &self.host, script]);
             }
-            Way::Srun(job) => {
+            Runner::Srun(job) => {
                 command.args(SRUN);
                 command.args([format!("--jobid={job}"), format!("--nodelist={}", self.host)]);
                 command.args(["sh", "-c", script]);
@@ -102,7 +102,7 @@ impl Shell {
     /// A script that stands in for ssh where others reach hosts themselves, called with a host and a command; where it is
     /// ssh, nothing has to.
     pub(crate) fn agent(&self) -> Option<String> {
-        let Way::Srun(job) = &self.way else { return None };
+        let Runner::Srun(job) = &self.way else { return None };
         let options = SRUN.join(" ");
         Some(format!(
             "host=$1; shift\nexec srun {options} --jobid={job} --nodelist=\"$host\" sh -c \"$*\"\n"

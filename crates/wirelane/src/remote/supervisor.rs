@@ -25,15 +25,15 @@ pub(crate) struct Supervisor {
 
 /// What was heard from one of several supervisors.
 #[derive(Debug)]
-pub(crate) struct Heard {
+pub(crate) struct SupervisorEvent {
     /// Whose number it was given.
     pub(crate) supervisor: usize,
-    pub(crate) what: What,
+    pub(crate) what: EventKind,
 }
 
 /// What a supervisor has to say.
 #[derive(Debug, PartialEq)]
-pub(crate) enum What {
+pub(crate) enum EventKind {
     /// It has its folder, and takes orders.
     Ready,
     /// It cannot do its work, and why.
@@ -60,7 +60,7 @@ impl Supervisor {
         shell: &Shell,
         (job, folder): (&str, &str),
         number: usize,
-        rx: &SyncSender<Heard>,
+        rx: &SyncSender<SupervisorEvent>,
     ) -> Result<Supervisor, Failure> {
         let wrong = |error: io::Error| {
             Failure::failed(format!("run {} to {}: {error}", shell.program(), shell.host()))
@@ -84,12 +84,12 @@ impl Supervisor {
         self.tell(format!("file {name} {}\n{text}", text.len()).into_bytes());
     }
 
-    /// Runs a file of the folder; [`What::Exit`] tells its end.
+    /// Runs a file of the folder; [`EventKind::Exit`] tells its end.
     pub(crate) fn run(&self, name: &str) {
         self.tell(format!("run {name}\n").into_bytes());
     }
 
-    /// Reads the host's counters; [`What::Seen`] brings them.
+    /// Reads the host's counters; [`EventKind::Seen`] brings them.
     pub(crate) fn look(&self) {
         self.tell(b"look\n".to_vec());
     }
@@ -143,21 +143,21 @@ fn orders(child: &mut Child) -> Sender<Vec<u8>> {
     sender
 }
 
-fn listen(child: &mut Child, mark: &str, number: usize, rx: &SyncSender<Heard>) {
+fn listen(child: &mut Child, mark: &str, number: usize, rx: &SyncSender<SupervisorEvent>) {
     if let Some(output) = child.stdout.take() {
         let (rx, mut reader) = (rx.clone(), Reader { mark: mark.to_owned(), ..Reader::default() });
         std::thread::spawn(move || {
-            let tell = |what| rx.send(Heard { supervisor: number, what }).is_ok();
+            let tell = |what| rx.send(SupervisorEvent { supervisor: number, what }).is_ok();
             each_line(output, |line| reader.read(line).into_iter().all(tell));
-            tell(What::Gone);
+            tell(EventKind::Gone);
         });
     }
     if let Some(output) = child.stderr.take() {
         let rx = rx.clone();
         std::thread::spawn(move || {
             each_line(output, |line| {
-                let what = What::Line(Stream::Err, line);
-                rx.send(Heard { supervisor: number, what }).is_ok()
+                let what = EventKind::Line(Stream::Err, line);
+                rx.send(SupervisorEvent { supervisor: number, what }).is_ok()
             });
         });
     }
@@ -189,7 +189,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn read(&mut self, line: String) -> Vec<What> {
+    fn read(&mut self, line: String) -> Vec<EventKind> {
         if let Some(word) = line.strip_prefix(&self.mark) {
             self.is_held = false;
             return self.word(word.trim()).into_iter().collect();
@@ -203,24 +203,26 @@ impl Reader {
         }
         let mut lines = Vec::new();
         if std::mem::replace(&mut self.is_held, line.is_empty()) {
-            lines.push(What::Line(Stream::Out, String::new()));
+            lines.push(EventKind::Line(Stream::Out, String::new()));
         }
         if !line.is_empty() {
-            lines.push(What::Line(Stream::Out, line));
+            lines.push(EventKind::Line(Stream::Out, line));
         }
         lines
     }
 
-    fn word(&mut self, word: &str) -> Option<What> {
+    fn word(&mut self, word: &str) -> Option<EventKind> {
         match word.split_once(' ').unwrap_or((word, "")) {
-            ("ready", _) => Some(What::Ready),
-            ("refused", why) => Some(What::Refused(why.to_owned())),
-            ("exit", code) => Some(What::Exit(code.parse().unwrap_or(UNKNOWN_CODE))),
+            ("ready", _) => Some(EventKind::Ready),
+            ("refused", why) => Some(EventKind::Refused(why.to_owned())),
+            ("exit", code) => Some(EventKind::Exit(code.parse().unwrap_or(UNKNOWN_CODE))),
             ("looking", _) => {
                 self.look = Some(String::new());
                 None
             }
-            ("seen", _) => Some(What::Seen(Look::parse(&self.look.take().unwrap_or_default()))),
+            ("seen", _) => {
+                Some(EventKind::Seen(Look::parse(&self.look.take().unwrap_or_default())))
+            }
             _ => None,
         }
     }
@@ -261,7 +263,7 @@ mod tests {
     use super::*;
 
     /// A supervisor on this machine, its folder, and what it says.
-    fn supervisor(job: &str) -> (Supervisor, String, Receiver<Heard>) {
+    fn supervisor(job: &str) -> (Supervisor, String, Receiver<SupervisorEvent>) {
         let (tx, rx) = sync_channel(1024);
         let folder = std::env::temp_dir().join(format!("wirelane-test-{job}"));
         let folder = folder.to_str().expect("a plain path").to_owned();
@@ -270,14 +272,14 @@ mod tests {
         (supervisor, folder, rx)
     }
 
-    fn next(rx: &Receiver<Heard>) -> What {
+    fn next(rx: &Receiver<SupervisorEvent>) -> EventKind {
         let heard = rx.recv_timeout(Duration::from_secs(60)).expect("it says something");
         assert_eq!(heard.supervisor, 7);
         heard.what
     }
 
-    fn out(text: &str) -> What {
-        What::Line(Stream::Out, text.to_owned())
+    fn out(text: &str) -> EventKind {
+        EventKind::Line(Stream::Out, text.to_owned())
     }
 
     /// A job's id that no other test has.
@@ -297,19 +299,19 @@ mod tests {
     fn a_command_runs_in_a_folder_of_the_jobs_own_and_its_end_is_told() {
         let job = id("runs");
         let (mut supervisor, folder, rx) = supervisor(&job);
-        assert_eq!(next(&rx), What::Ready);
+        assert_eq!(next(&rx), EventKind::Ready);
         supervisor.file("two-words", "echo \"$WIRELANE_JOB\"; echo; printf 'no end'; exit 7\n");
         supervisor.run("two-words");
         assert_eq!(next(&rx), out(&job));
         assert_eq!(next(&rx), out(""));
         assert_eq!(next(&rx), out("no end"));
-        assert_eq!(next(&rx), What::Exit(7));
+        assert_eq!(next(&rx), EventKind::Exit(7));
         supervisor.look();
-        let What::Seen(look) = next(&rx) else { panic!("a look") };
+        let EventKind::Seen(look) = next(&rx) else { panic!("a look") };
         assert_ne!(look, Look::default(), "there is a net device at least");
         assert!(Path::new(&folder).is_dir());
         supervisor.end();
-        assert_eq!(next(&rx), What::Gone);
+        assert_eq!(next(&rx), EventKind::Gone);
         assert!(supervisor.wait(Instant::now() + Duration::from_secs(60)));
         assert!(!Path::new(&folder).exists() && !is_running(&job));
     }
@@ -318,7 +320,7 @@ mod tests {
     fn whatever_runs_on_ends_with_the_supervisors_input() {
         let job = id("ends");
         let (mut supervisor, folder, rx) = supervisor(&job);
-        assert_eq!(next(&rx), What::Ready);
+        assert_eq!(next(&rx), EventKind::Ready);
         // One that has left its parent, and one that does not heed.
         supervisor.file(
             "stay",
@@ -336,10 +338,10 @@ mod tests {
     fn one_that_dropped_its_environment_ends_too() {
         let job = id("bare");
         let (mut supervisor, folder, rx) = supervisor(&job);
-        assert_eq!(next(&rx), What::Ready);
+        assert_eq!(next(&rx), EventKind::Ready);
         supervisor.file("bare", "env -i sh -c 'echo $$; exec sleep 1000'\n");
         supervisor.run("bare");
-        let What::Line(Stream::Out, pid) = next(&rx) else { panic!("its number") };
+        let EventKind::Line(Stream::Out, pid) = next(&rx) else { panic!("its number") };
         supervisor.end();
         assert!(supervisor.wait(Instant::now() + Duration::from_secs(60)));
         assert!(!Path::new(&folder).exists() && !Path::new(&format!("/proc/{pid}")).exists());
@@ -351,7 +353,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("wirelane-test-{job}"));
         std::fs::create_dir(&folder).expect("a folder");
         let (mut supervisor, _, rx) = supervisor(&job);
-        let refused = (0..2).map(|_| next(&rx)).any(|what| matches!(what, What::Refused(_)));
+        let refused = (0..2).map(|_| next(&rx)).any(|what| matches!(what, EventKind::Refused(_)));
         assert!(refused);
         assert!(supervisor.wait(Instant::now() + Duration::from_secs(60)));
         std::fs::remove_dir(&folder).expect("it is left alone");

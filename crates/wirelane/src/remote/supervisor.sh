@@ -76,7 +76,7 @@ watch
 say ready
 
 while IFS= read -r line; do
-  # What is told has no spaces in its words.
+  # EventKind is told has no spaces in its words.
   set -- $line
   case $1 in
     # Byte by byte: some programs read further than they are asked to, and what follows is not theirs.

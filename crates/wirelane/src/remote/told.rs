@@ -28,7 +28,7 @@ pub(crate) fn hosts(command: &str, list: &str) -> Result<Vec<Host>, Failure> {
 
 /// One host's answer.
 #[derive(Debug, Serialize)]
-pub(crate) struct Told {
+pub(crate) struct HostAnswer {
     pub(crate) host: String,
     /// The exit code of the program there; none if it was not reached.
     pub(crate) code: Option<i32>,
@@ -39,24 +39,24 @@ pub(crate) struct Told {
     pub(crate) error: Option<String>,
 }
 
-impl Told {
+impl HostAnswer {
     /// Runs this program on all of them, with words for each.
     pub(crate) fn by_all(
         places: &[Place],
         limits: Limits,
         words: impl Fn(&str) -> Vec<String> + Sync,
-    ) -> Vec<Told> {
+    ) -> Vec<HostAnswer> {
         all_at_once(places, |(host, shell)| {
             let words = words(&host.name);
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             match wirelane(shell, &words, limits) {
-                Ok(answer) => Told::of(&host.name, answer),
-                Err(failure) => Told::error(&host.name, None, failure.to_string()),
+                Ok(answer) => HostAnswer::of(&host.name, answer),
+                Err(failure) => HostAnswer::error(&host.name, None, failure.to_string()),
             }
         })
     }
 
-    fn of(host: &str, answer: Answer) -> Told {
+    fn of(host: &str, answer: Answer) -> HostAnswer {
         let code = answer.code;
         // The program's own reason is enough where it gave one.
         let own = answer.said();
@@ -66,24 +66,24 @@ impl Told {
         });
         match (answer.json().map(|json| serde_json::from_slice(&json)), error) {
             (Ok(Ok(answer)), error) => {
-                Told { host: host.to_owned(), code, answer: Some(answer), error }
+                HostAnswer { host: host.to_owned(), code, answer: Some(answer), error }
             }
-            (_, Some(error)) => Told::error(host, code, error),
+            (_, Some(error)) => HostAnswer::error(host, code, error),
             (Ok(Err(error)), None) => {
-                Told::error(host, None, format!("what it said is no answer: {error}"))
+                HostAnswer::error(host, None, format!("what it said is no answer: {error}"))
             }
-            (Err(failure), None) => Told::error(host, None, failure.to_string()),
+            (Err(failure), None) => HostAnswer::error(host, None, failure.to_string()),
         }
     }
 
-    fn error(host: &str, code: Option<i32>, error: String) -> Told {
-        Told { host: host.to_owned(), code, answer: None, error: Some(error) }
+    fn error(host: &str, code: Option<i32>, error: String) -> HostAnswer {
+        HostAnswer { host: host.to_owned(), code, answer: None, error: Some(error) }
     }
 
     /// How the whole ends: a no or a wrong use on a host is one here, and anything else could not be done. `what` it is that
     /// the hosts were not.
-    pub(crate) fn exit(all: &[Told], what: &str) -> Result<Exit, Failure> {
-        let failed: Vec<&Told> = all.iter().filter(|one| one.code != Some(0)).collect();
+    pub(crate) fn exit(all: &[HostAnswer], what: &str) -> Result<Exit, Failure> {
+        let failed: Vec<&HostAnswer> = all.iter().filter(|one| one.code != Some(0)).collect();
         let text = format!("{what} on {} of {} hosts", failed.len(), all.len());
         match failed.iter().map(|one| one.code.unwrap_or(3)).max() {
             None => Ok(Exit::Done),

@@ -23,32 +23,33 @@ pub(super) struct Interface {
 
 /// Who sets addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keeper {
+pub(super) enum NetworkService {
     Networkd,
     NetworkManager,
     Ifupdown,
 }
 
-const ALL: [Keeper; 3] = [Keeper::Networkd, Keeper::NetworkManager, Keeper::Ifupdown];
+const ALL: [NetworkService; 3] =
+    [NetworkService::Networkd, NetworkService::NetworkManager, NetworkService::Ifupdown];
 
-impl Keeper {
+impl NetworkService {
     /// The one that this machine has; or why that is not certain.
-    pub(super) fn of(tree: &Tree) -> Result<Keeper, String> {
+    pub(super) fn of(tree: &Tree) -> Result<NetworkService, String> {
         if tree.list("/etc/netplan").iter().any(|name| name.ends_with(".yaml")) {
             return Err("netplan makes the settings here from files of its own".to_owned());
         }
-        let found: Vec<Keeper> = ALL
+        let found: Vec<NetworkService> = ALL
             .into_iter()
-            .filter(|keeper| keeper.signs().iter().any(|sign| tree.exists(sign)))
+            .filter(|service| service.signs().iter().any(|sign| tree.exists(sign)))
             .collect();
         match found.as_slice() {
-            [Keeper::Ifupdown] if !ifupdown::reads_folder(tree) => {
+            [NetworkService::Ifupdown] if !ifupdown::reads_folder(tree) => {
                 Err("/etc/network/interfaces does not read the files of interfaces.d".to_owned())
             }
-            [keeper] => Ok(*keeper),
+            [service] => Ok(*service),
             [] => Err("who sets addresses at a start is not known here".to_owned()),
             many => {
-                let names: Vec<&str> = many.iter().map(|keeper| keeper.name()).collect();
+                let names: Vec<&str> = many.iter().map(|service| service.name()).collect();
                 Err(format!("{} are both in use here", names.join(" and ")))
             }
         }
@@ -56,24 +57,24 @@ impl Keeper {
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Keeper::Networkd => "systemd-networkd",
-            Keeper::NetworkManager => "NetworkManager",
-            Keeper::Ifupdown => "ifupdown",
+            NetworkService::Networkd => "systemd-networkd",
+            NetworkService::NetworkManager => "NetworkManager",
+            NetworkService::Ifupdown => "ifupdown",
         }
     }
 
     /// That it runs, or is started with the machine.
     fn signs(self) -> [&'static str; 2] {
         match self {
-            Keeper::Networkd => [
+            NetworkService::Networkd => [
                 "/run/systemd/netif/state",
                 "/etc/systemd/system/multi-user.target.wants/systemd-networkd.service",
             ],
-            Keeper::NetworkManager => [
+            NetworkService::NetworkManager => [
                 "/run/NetworkManager/devices",
                 "/etc/systemd/system/multi-user.target.wants/NetworkManager.service",
             ],
-            Keeper::Ifupdown => [
+            NetworkService::Ifupdown => [
                 "/run/network/ifstate",
                 "/etc/systemd/system/multi-user.target.wants/networking.service",
             ],
@@ -87,18 +88,20 @@ impl Keeper {
         }
         let names = [Some(&interface.name), interface.parent.as_ref()];
         names.into_iter().flatten().find_map(|netdev| match self {
-            Keeper::Networkd => networkd::taken(tree, netdev),
-            Keeper::NetworkManager => network_manager::taken(tree, netdev),
-            Keeper::Ifupdown => ifupdown::taken(tree, netdev),
+            NetworkService::Networkd => networkd::taken(tree, netdev),
+            NetworkService::NetworkManager => network_manager::taken(tree, netdev),
+            NetworkService::Ifupdown => ifupdown::taken(tree, netdev),
         })
     }
 
     /// The files that keep their addresses.
     pub(super) fn files(self, interfaces: &[Interface]) -> Vec<Change> {
         match self {
-            Keeper::Networkd => networkd::files(interfaces),
-            Keeper::NetworkManager => interfaces.iter().map(network_manager::file).collect(),
-            Keeper::Ifupdown => interfaces.iter().map(ifupdown::file).collect(),
+            NetworkService::Networkd => networkd::files(interfaces),
+            NetworkService::NetworkManager => {
+                interfaces.iter().map(network_manager::file).collect()
+            }
+            NetworkService::Ifupdown => interfaces.iter().map(ifupdown::file).collect(),
         }
     }
 
@@ -106,15 +109,15 @@ impl Keeper {
     pub(super) fn read_now(self, interfaces: &[Interface]) -> Vec<String> {
         let each = interfaces.iter();
         match self {
-            Keeper::Networkd => vec!["networkctl reload".to_owned()],
-            Keeper::NetworkManager => each
+            NetworkService::Networkd => vec!["networkctl reload".to_owned()],
+            NetworkService::NetworkManager => each
                 .flat_map(|interface| {
                     let load =
                         format!("nmcli connection load {}", network_manager::path(interface));
                     [load, format!("nmcli connection up wirelane-{}", interface.name)]
                 })
                 .collect(),
-            Keeper::Ifupdown => {
+            NetworkService::Ifupdown => {
                 each.map(|interface| format!("ifup --force {}", interface.name)).collect()
             }
         }
@@ -176,7 +179,9 @@ mod tests {
             is_bond: false,
             addresses: vec!["10.0.0.1/24".to_owned(), "fd00::1/64".to_owned()],
         };
-        let [nmcli, netplan, ifupdown, networkd] = &Keeper::all_ways(&plain)[..] else { panic!() };
+        let [nmcli, netplan, ifupdown, networkd] = &NetworkService::all_ways(&plain)[..] else {
+            panic!()
+        };
         assert!(nmcli.contains("type ethernet ifname eth0 ip4 10.0.0.1/24 ip6 fd00::1/64"));
         assert!(netplan.contains("ethernets.eth0.addresses='[10.0.0.1/24, fd00::1/64]'"));
         assert!(ifupdown.starts_with("address 10.0.0.1/24, each address fd00::1/64 in a stanza"));
@@ -186,10 +191,10 @@ mod tests {
             ipoib: Some("datagram".to_owned()),
             ..plain.clone()
         };
-        assert!(Keeper::all_ways(&ipoib)[0].contains("type infiniband ifname ib0 "));
+        assert!(NetworkService::all_ways(&ipoib)[0].contains("type infiniband ifname ib0 "));
         let (name, parent) = ("eth0.7".to_owned(), Some("eth0".to_owned()));
         let vlan = Interface { name, parent, vlan: Some(7), ..plain };
-        let ways = Keeper::all_ways(&vlan);
+        let ways = NetworkService::all_ways(&vlan);
         assert!(ways[0].contains("type vlan dev eth0 id 7 ifname eth0.7 "), "{}", ways[0]);
         assert!(ways[1].contains("vlans.eth0\\.7='{id: 7, link: eth0, addresses: "), "{}", ways[1]);
     }

@@ -16,9 +16,9 @@ use super::half_open::{HalfOpen, Next, slow, too_many};
 use crate::half::deadline;
 use crate::session::connection::{Opened, Session};
 use crate::session::refusal::Reason;
-use crate::session::responder::{No, Rules};
+use crate::session::responder::{Rejection, Rules};
 
-pub(super) struct Keeper {
+pub(super) struct AcceptLoop {
     epoll: OwnedFd,
     listener: TcpListener,
     /// When to take callers in again, after there was no descriptor for one.
@@ -30,7 +30,7 @@ pub(super) struct Keeper {
     next: u64,
 }
 
-impl Keeper {
+impl AcceptLoop {
     pub(super) fn new(
         listener: TcpListener,
         rules: Arc<Rules>,
@@ -41,7 +41,7 @@ impl Keeper {
         epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
         epoll::add(&epoll, stop, EventData::new_u64(STOP), EventFlags::IN)?;
         let half_open = BTreeMap::new();
-        Ok(Keeper { epoll, listener, paused: None, rules, shared, half_open, next: 0 })
+        Ok(AcceptLoop { epoll, listener, paused: None, rules, shared, half_open, next: 0 })
     }
 
     /// Until the listener is dropped.
@@ -131,7 +131,7 @@ impl Keeper {
     }
 
     /// A caller that speaks at once is never the oldest of many.
-    fn give_up_oldest(&mut self, no: &No) {
+    fn give_up_oldest(&mut self, no: &Rejection) {
         let Some((_, mut oldest)) = self.half_open.pop_first() else { return };
         if oldest.give_up(no) {
             self.shared.counts.refuse(no.reason);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::session::refusal::Reason;
-use crate::session::responder::No;
+use crate::session::responder::Rejection;
 
 /// Who came to a listener since it was opened.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl AcceptorCounts {
         self.refused[reason as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn refuse_as(&self, no: &No) {
+    pub(super) fn refuse_as(&self, no: &Rejection) {
         self.refuse(no.reason);
         if let Some(code) = no.code {
             let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);

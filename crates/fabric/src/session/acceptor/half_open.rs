@@ -9,7 +9,7 @@ use crate::session::connection::Opened;
 use crate::session::outgoing::Outgoing;
 use crate::session::preface::MAGIC;
 use crate::session::refusal::Reason;
-use crate::session::responder::{No, Responder, Rules, Step};
+use crate::session::responder::{Rejection, Responder, Rules, Step};
 
 pub(super) struct HalfOpen {
     pub(super) socket: TcpStream,
@@ -41,7 +41,7 @@ pub(super) enum Next {
     Lane([u8; GREETING]),
     Other,
     /// Hears its refusal, then is gone.
-    Refused(No),
+    Refused(Rejection),
     /// Hung up before it was through.
     Truncated,
     /// Heard its refusal.
@@ -78,7 +78,7 @@ impl HalfOpen {
 
     /// Says no to one that takes too long or too much room, if it speaks our protocol. Says whether it was
     /// still to be refused.
-    pub(super) fn give_up(&mut self, no: &No) -> bool {
+    pub(super) fn give_up(&mut self, no: &Rejection) -> bool {
         if let Stage::Handshake(responder) = &mut self.stage {
             responder.refuse(no, &mut self.outgoing.bytes);
             let _ = self.outgoing.flush(&self.socket);
@@ -177,13 +177,16 @@ fn stopped(error: &std::io::Error) -> Option<Next> {
 }
 
 /// Why an unfinished handshake is given up.
-pub(super) fn slow() -> No {
-    No::new(Reason::Slow, "the handshake took too long: see that the network is not overloaded")
+pub(super) fn slow() -> Rejection {
+    Rejection::new(
+        Reason::Slow,
+        "the handshake took too long: see that the network is not overloaded",
+    )
 }
 
 /// Why the oldest of too many handshakes is given up.
-pub(super) fn too_many() -> No {
-    No::new(Reason::TooMany, "too many callers are at this listener: dial again")
+pub(super) fn too_many() -> Rejection {
+    Rejection::new(Reason::TooMany, "too many callers are at this listener: dial again")
 }
 
 /// What a stream of a TCP lane begins with, see `tcp/half.rs`.

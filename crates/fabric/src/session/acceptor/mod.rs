@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-use self::accept_loop::Keeper;
+use self::accept_loop::AcceptLoop;
 pub use self::config::{AcceptorConfig, Caller, Judge, Lanes, Others};
 pub use self::counts::AcceptorCounts;
 use self::queue::Queue;
@@ -67,9 +67,10 @@ impl Acceptor {
             Arc::new(Shared { queue, counts: AcceptorCounts::new(Arc::clone(&rules.alive)) });
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let stop = stop.map_err(|error| system(error.into()))?;
-        let keeper = Keeper::new(listener, rules, Arc::clone(&shared), &stop);
-        let keeper = keeper.map_err(system)?;
-        let thread = Builder::new().name("wirelane-listener".to_owned()).spawn(|| keeper.keep());
+        let accept_loop = AcceptLoop::new(listener, rules, Arc::clone(&shared), &stop);
+        let accept_loop = accept_loop.map_err(system)?;
+        let thread =
+            Builder::new().name("wirelane-listener".to_owned()).spawn(|| accept_loop.keep());
         Ok(Acceptor { address, shared, stop, thread: Some(thread.map_err(system)?) })
     }
 

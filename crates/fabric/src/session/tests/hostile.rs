@@ -3,7 +3,7 @@
 use super::*;
 use crate::session::answer::Answer;
 use crate::session::preface::Preface;
-use crate::session::responder::{No, Responder, Rules, Step};
+use crate::session::responder::{Rejection, Responder, Rules, Step};
 
 #[test]
 fn a_handshake_cut_at_any_byte_is_truncated() {
@@ -58,7 +58,7 @@ fn slow_callers_are_sent_away() {
 
 #[test]
 fn who_is_given_up_hears_why_at_any_stage() {
-    let no = No::new(Reason::Slow, "it took too long");
+    let no = Rejection::new(Reason::Slow, "it took too long");
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     for credentials in [Credentials::None, with_key()] {
         // Before its preface was heard, and after.

@@ -15,7 +15,7 @@ use super::site::Site;
 use super::tools::{Mpi, Tools};
 use crate::job::{Mode, Version};
 pub(super) use series::Series;
-pub(super) use way::Way;
+pub(super) use way::MpiTransport;
 
 /// Which of the two it is.
 pub(super) fn series(mpi: &Mpi) -> Option<Series> {
@@ -31,10 +31,10 @@ pub(super) fn plan(
     let (mpi, series) = installed(here, sites)?;
     sites.iter().try_for_each(check_target)?;
     let (way, settled) = match settled.kind {
-        None => (Way::Tcp, settled),
-        Some(kind) => match Way::choose(kind, sites) {
+        None => (MpiTransport::Tcp, settled),
+        Some(kind) => match MpiTransport::choose(kind, sites) {
             Ok(way) => (way, settled),
-            Err(why) => (Way::Tcp, settled.without_rdma(job, sites, why)?),
+            Err(why) => (MpiTransport::Tcp, settled.without_rdma(job, sites, why)?),
         },
     };
     let hosts = ranks::on_hosts(job, sites, &settled, |at, site| {
@@ -94,7 +94,7 @@ fn head(
     here: &Tools,
     mpi: &Mpi,
     series: Series,
-    way: &Way,
+    way: &MpiTransport,
     sites: &[Site],
     hosts: &[OnHost],
 ) -> Arguments {
@@ -128,22 +128,27 @@ fn place(mpi: &Mpi, sites: &[Site]) -> String {
 }
 
 /// Variables for libraries below Open MPI.
-fn own(way: &Way, sites: &[Site], site: &Site, plan: &crate::job::Plan) -> Vec<(String, String)> {
+fn own(
+    way: &MpiTransport,
+    sites: &[Site],
+    site: &Site,
+    plan: &crate::job::Plan,
+) -> Vec<(String, String)> {
     let mut own = Vec::new();
     let mut set = |name: &str, value: String| own.push((name.to_owned(), value));
-    if let Way::Ofi { kind: Kind::Roce | Kind::InfiniBand | Kind::SoftRoce } = way {
+    if let MpiTransport::Ofi { kind: Kind::Roce | Kind::InfiniBand | Kind::SoftRoce } = way {
         let mut ports = settled::ports(site, plan);
         if let (Some((device, _)), None) = (ports.next(), ports.next()) {
             set("FI_VERBS_DEVICE_NAME", device.name.clone());
         }
     }
-    if let Way::Ofi { kind: Kind::SoftRoce } = way {
+    if let MpiTransport::Ofi { kind: Kind::SoftRoce } = way {
         // libfabric makes queues for 256 peers, and soft-RoCE's are shorter than that.
         let ranks: u32 = sites.iter().map(Site::ranks).sum();
         set("FI_UNIVERSE_SIZE", ranks.clamp(2, MAX_SOFT).to_string());
     }
     // Without a network that all are in, each host is told its own interface.
-    if *way == Way::Tcp
+    if *way == MpiTransport::Tcp
         && plan.mode == Mode::Tcp
         && way::common_network(sites).is_none()
         && let Some((interface, _)) = site.interface()

@@ -8,7 +8,7 @@ use super::Series;
 use crate::job::Network;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Way {
+pub(in super::super) enum MpiTransport {
     Ucx {
         /// Whether devices are called otherwise than mlx*.
         is_renamed: bool,
@@ -20,18 +20,20 @@ pub(in super::super) enum Way {
     Tcp,
 }
 
-impl Way {
+impl MpiTransport {
     /// The best that Open MPI has in it on every host.
-    pub(super) fn choose(kind: Kind, sites: &[Site]) -> Result<Way, Refusal> {
+    pub(super) fn choose(kind: Kind, sites: &[Site]) -> Result<MpiTransport, Refusal> {
         let is_renamed = sites.iter().any(has_other_names);
         let candidates = match kind {
-            Kind::InfiniBand | Kind::Roce => vec![Way::Ucx { is_renamed }, Way::Ofi { kind }],
+            Kind::InfiniBand | Kind::Roce => {
+                vec![MpiTransport::Ucx { is_renamed }, MpiTransport::Ofi { kind }]
+            }
             // UCX does not get its first packets through soft-RoCE (seen with UCX 1.13, Linux 6.12).
-            Kind::SoftRoce => vec![Way::Ofi { kind }, Way::Ucx { is_renamed }],
-            Kind::OmniPath => vec![Way::Psm2, Way::Ofi { kind }],
-            Kind::Efa => vec![Way::Ofi { kind }],
+            Kind::SoftRoce => vec![MpiTransport::Ofi { kind }, MpiTransport::Ucx { is_renamed }],
+            Kind::OmniPath => vec![MpiTransport::Psm2, MpiTransport::Ofi { kind }],
+            Kind::Efa => vec![MpiTransport::Ofi { kind }],
         };
-        let lacking = |way: &Way| sites.iter().find(|site| !way.is_in(site));
+        let lacking = |way: &MpiTransport| sites.iter().find(|site| !way.is_in(site));
         if let Some(way) = candidates.iter().find(|way| lacking(way).is_none()) {
             return Ok(*way);
         }
@@ -47,32 +49,32 @@ impl Way {
 
     pub(in super::super) fn name(self) -> &'static str {
         match self {
-            Way::Ucx { .. } => "by UCX",
-            Way::Ofi { .. } => "by libfabric",
-            Way::Psm2 => "by PSM2",
-            Way::Tcp => "over TCP",
+            MpiTransport::Ucx { .. } => "by UCX",
+            MpiTransport::Ofi { .. } => "by libfabric",
+            MpiTransport::Psm2 => "by PSM2",
+            MpiTransport::Tcp => "over TCP",
         }
     }
 
     fn is_in(self, site: &Site) -> bool {
         let Some(mpi) = &site.tools.mpi else { return false };
         match self {
-            Way::Ucx { .. } => mpi.has("pml:ucx"),
-            Way::Ofi { .. } => mpi.has("pml:cm") && mpi.has("mtl:ofi"),
-            Way::Psm2 => mpi.has("pml:cm") && mpi.has("mtl:psm2"),
-            Way::Tcp => true,
+            MpiTransport::Ucx { .. } => mpi.has("pml:ucx"),
+            MpiTransport::Ofi { .. } => mpi.has("pml:cm") && mpi.has("mtl:ofi"),
+            MpiTransport::Psm2 => mpi.has("pml:cm") && mpi.has("mtl:psm2"),
+            MpiTransport::Tcp => true,
         }
     }
 
     pub(in super::super) fn arguments(self, series: Series, sites: &[Site], to: &mut Arguments) {
         match self {
-            Way::Ucx { is_renamed } => ucx(is_renamed, to),
-            Way::Ofi { kind } => ofi(kind, to),
-            Way::Psm2 => {
+            MpiTransport::Ucx { is_renamed } => ucx(is_renamed, to),
+            MpiTransport::Ofi { kind } => ofi(kind, to),
+            MpiTransport::Psm2 => {
                 to.add(&["--mca", "pml", "cm"], "matching is left to the card");
                 to.add(&["--mca", "mtl", "psm2"], "Omni-Path is reached by its own library");
             }
-            Way::Tcp => return tcp(series, sites, to),
+            MpiTransport::Tcp => return tcp(series, sites, to),
         }
         if series == Series::Four {
             to.add(

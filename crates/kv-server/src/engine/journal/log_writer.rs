@@ -11,7 +11,7 @@ use kv_proto::Condition;
 use kv_proto::wire::{Answer, Status};
 use kv_store::Key;
 
-use super::{JournalState, Order, What, Write};
+use super::{JournalState, Order, Write, WriteKind};
 use crate::engine::Engine;
 use crate::engine::outcome::unmet;
 use crate::wakeup::Wakeup;
@@ -134,7 +134,7 @@ impl LogWriter {
         let mut written = HashMap::new();
         for write in taken {
             match write.what {
-                What::Put { ref staged, .. } if staged.room().length() > PIECE as u64 => {
+                WriteKind::Put { ref staged, .. } if staged.room().length() > PIECE as u64 => {
                     let owner = engine.store.draw_version();
                     self.long.push_back(Long { write, owner, saved: 0 });
                 }
@@ -291,9 +291,9 @@ impl LogWriter {
             return Judged { write, verdict: Verdict::Answer(unmet(&refused)) };
         }
         let verdict = match (&write.what, current) {
-            (What::Delete, None) => Verdict::Answer(Answer::new(Status::NotFound)),
-            (What::Delete, Some(version)) => Verdict::Delete { version },
-            (What::Put { staged, .. }, _) => {
+            (WriteKind::Delete, None) => Verdict::Answer(Answer::new(Status::NotFound)),
+            (WriteKind::Delete, Some(version)) => Verdict::Delete { version },
+            (WriteKind::Put { staged, .. }, _) => {
                 let place = match owner {
                     Some(owner) => Place::Pieces { owner },
                     None => {
@@ -336,7 +336,7 @@ impl LogWriter {
     /// The next pieces of the first long value.
     fn copy_pieces(&mut self, engine: &Engine) -> Vec<PieceHere> {
         let Some(Long { write, owner, saved }) = self.long.front() else { return Vec::new() };
-        let What::Put { staged, .. } = &write.what else { return Vec::new() };
+        let WriteKind::Put { staged, .. } = &write.what else { return Vec::new() };
         let (length, ranges) = (staged.room().length(), staged.room().ranges());
         let mut pieces = Vec::new();
         let mut offset = *saved;
@@ -382,7 +382,7 @@ fn refusal(error: &kv_disk::Error) -> Status {
 impl Write {
     fn bytes(&self) -> usize {
         match &self.what {
-            What::Put { staged, .. } if staged.room().length() <= PIECE as u64 => {
+            WriteKind::Put { staged, .. } if staged.room().length() <= PIECE as u64 => {
                 staged.room().length() as usize
             }
             _ => 0,
@@ -392,7 +392,7 @@ impl Write {
 
 impl Long {
     fn is_whole(&self) -> bool {
-        matches!(&self.write.what, What::Put { staged, .. } if staged.room().length() == self.saved)
+        matches!(&self.write.what, WriteKind::Put { staged, .. } if staged.room().length() == self.saved)
     }
 }
 
@@ -417,7 +417,7 @@ impl Judged {
     fn change<'c>(&'c self, engine: &Engine, bytes: &'c [u8]) -> Option<Change<'c>> {
         let key = &self.write.key[..];
         match (&self.verdict, &self.write.what) {
-            (Verdict::Put { version, place, .. }, What::Put { staged, ttl }) => {
+            (Verdict::Put { version, place, .. }, WriteKind::Put { staged, ttl }) => {
                 let body = match *place {
                     Place::Here { from, to } => Body::Here(&bytes[from..to]),
                     Place::Pieces { owner } => Body::Pieces(owner),
@@ -442,7 +442,7 @@ impl Judged {
         let Ok(key) = Key::new(&name) else { return done(Answer::new(Status::Denied)) };
         let now = engine.now();
         let answer = match (verdict, what) {
-            (Verdict::Put { version, replaced, .. }, What::Put { staged, ttl }) => {
+            (Verdict::Put { version, replaced, .. }, WriteKind::Put { staged, ttl }) => {
                 let (length, expires) = (staged.room().length(), engine.expiry(ttl, now));
                 // An index that is full does not have it: then it is fetched when it is asked for.
                 let _ = engine.store.settle(key, staged.take(), version, expires, now);
@@ -454,7 +454,7 @@ impl Judged {
                 Answer { version, ..Answer::new(Status::Ok) }
             }
             (Verdict::Answer(answer), _) => answer,
-            (Verdict::Put { .. }, What::Delete) => Answer::new(Status::Denied),
+            (Verdict::Put { .. }, WriteKind::Delete) => Answer::new(Status::Denied),
         };
         done(answer)
     }

@@ -55,12 +55,12 @@ enum Order {
 /// A write to be done; whoever asked is told by `done` what came of it, and woken by what that returns.
 pub(crate) struct Write {
     pub(crate) key: Box<[u8]>,
-    pub(crate) what: What,
+    pub(crate) what: WriteKind,
     pub(crate) condition: kv_proto::Condition,
     pub(crate) done: Box<dyn FnOnce(Answer) -> Option<Wakeup> + Send>,
 }
 
-pub(crate) enum What {
+pub(crate) enum WriteKind {
     Put { staged: Staged, ttl: Option<u64> },
     Delete,
 }

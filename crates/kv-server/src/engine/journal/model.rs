@@ -14,7 +14,7 @@ use kv_proto::wire::{Answer, Status};
 use kv_store::WhenFull;
 
 use super::log_writer::LogWriter;
-use super::{JournalState, Loaded, What, Write, loader};
+use super::{JournalState, Loaded, Write, WriteKind, loader};
 use crate::engine::{Engine, Settings, Staged};
 
 /// What is on the disk. A crash leaves this.
@@ -177,13 +177,13 @@ impl World {
                 _ => Condition::Always,
             };
             let what = match deletes {
-                true => What::Delete,
+                true => WriteKind::Delete,
                 false => {
                     let length = if self.below(40) == 0 { PIECE + 1000 } else { 3000 };
                     let Some(staged) = stage(&self.engine, &value(key, self.stamp, length)) else {
                         continue;
                     };
-                    What::Put { staged, ttl: None }
+                    WriteKind::Put { staged, ttl: None }
                 }
             };
             let told = answers.clone();
@@ -231,7 +231,7 @@ impl World {
                     *noted.lock().unwrap() = Some(answer);
                     None
                 });
-                let what = What::Put { staged, ttl: None };
+                let what = WriteKind::Put { staged, ttl: None };
                 let condition = Condition::Always;
                 let write = Write { key: Box::new([key]), what, condition, done };
                 let meanwhile =

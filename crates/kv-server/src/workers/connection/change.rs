@@ -12,7 +12,7 @@ use super::fetch::{Plan, Purpose, Terms};
 use super::handles::Staging;
 use super::serve::{Serving, reaches};
 use crate::engine::Staged;
-use crate::engine::journal::What;
+use crate::engine::journal::WriteKind;
 use crate::engine::outcome::no_room;
 use crate::engine::session::Turn;
 
@@ -67,7 +67,7 @@ impl Serving<'_> {
         if self.is_durable() {
             let staged = Staged::new(self.context.engine.clone(), room, claim);
             let Terms { key, ttl, condition, sequence } = terms;
-            return Ok(self.submit(sequence, key, What::Put { staged, ttl }, condition));
+            return Ok(self.submit(sequence, key, WriteKind::Put { staged, ttl }, condition));
         }
         let answer = self.context.engine.commit(&terms.key, room, terms.ttl, terms.condition);
         self.client.session.done(sequence, answer);
@@ -79,7 +79,7 @@ impl Serving<'_> {
         &mut self,
         sequence: u64,
         key: Box<[u8]>,
-        what: What,
+        what: WriteKind,
         condition: Condition,
     ) -> Answer {
         match self.begun(sequence) {
@@ -92,7 +92,7 @@ impl Serving<'_> {
         &mut self,
         sequence: u64,
         key: Box<[u8]>,
-        what: What,
+        what: WriteKind,
         condition: Condition,
     ) -> Answer {
         let index = self.draft.answers.len();
@@ -197,7 +197,7 @@ impl Serving<'_> {
             None => Status::NoHandle,
             Some(Err(())) => Status::Incomplete,
             Some(Ok(staged)) => {
-                let what = What::Put { staged, ttl: terms.ttl };
+                let what = WriteKind::Put { staged, ttl: terms.ttl };
                 return self.submit(terms.sequence, terms.key.clone(), what, terms.condition);
             }
         };

@@ -8,7 +8,7 @@ use kv_store::Key;
 
 use super::serve::keys_wanted;
 use super::{Client, Connection, State};
-use crate::engine::journal::{Load, Loaded, Wanted, What, Write};
+use crate::engine::journal::{Load, Loaded, Wanted, Write, WriteKind};
 use crate::engine::session::Session;
 use crate::engine::{Engine, Held};
 use crate::wakeup::Wakeup;
@@ -26,7 +26,7 @@ pub(crate) enum Notifications {
 pub(super) struct Submission {
     pub(super) index: usize,
     pub(super) key: Box<[u8]>,
-    pub(super) what: What,
+    pub(super) what: WriteKind,
     pub(super) condition: Condition,
     pub(super) sequence: u64,
 }

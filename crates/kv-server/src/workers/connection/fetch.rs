@@ -10,7 +10,7 @@ use kv_store::Ranges;
 use super::durable::Submission;
 use super::handles::Staging;
 use super::{Connection, FETCH};
-use crate::engine::journal::What;
+use crate::engine::journal::WriteKind;
 use crate::engine::{Staged, within};
 use crate::workers::context::WorkerContext;
 
@@ -117,7 +117,7 @@ impl Connection {
         let answer = match (purpose, failed) {
             (Purpose::Value(staged, terms), false) if durable => {
                 let Terms { key, ttl, condition, sequence } = terms;
-                let what = What::Put { staged, ttl };
+                let what = WriteKind::Put { staged, ttl };
                 let submission = Submission { index, key, what, condition, sequence };
                 return self.submit(batch, submission, context);
             }

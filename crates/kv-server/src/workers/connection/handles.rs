@@ -15,10 +15,10 @@ pub(super) struct Handles {
 
 struct Handle {
     used: Instant,
-    what: What,
+    what: HandleKind,
 }
 
-enum What {
+enum HandleKind {
     Cursor(Arc<Held>),
     Staging(Arc<Staging>),
 }
@@ -66,14 +66,14 @@ impl Staging {
 impl Handles {
     /// `None`: there are too many.
     pub(super) fn keep(&mut self, held: Arc<Held>, now: Instant) -> Option<u64> {
-        self.insert(What::Cursor(held), now)
+        self.insert(HandleKind::Cursor(held), now)
     }
 
     pub(super) fn stage(&mut self, staging: Staging, now: Instant) -> Option<u64> {
-        self.insert(What::Staging(Arc::new(staging)), now)
+        self.insert(HandleKind::Staging(Arc::new(staging)), now)
     }
 
-    fn insert(&mut self, what: What, now: Instant) -> Option<u64> {
+    fn insert(&mut self, what: HandleKind, now: Instant) -> Option<u64> {
         if self.is_full() {
             return None;
         }
@@ -94,8 +94,8 @@ impl Handles {
         let handle = self.open.get_mut(&handle)?;
         handle.used = now;
         match &handle.what {
-            What::Cursor(held) => Some(held.clone()),
-            What::Staging(_) => None,
+            HandleKind::Cursor(held) => Some(held.clone()),
+            HandleKind::Staging(_) => None,
         }
     }
 
@@ -103,15 +103,15 @@ impl Handles {
         let handle = self.open.get_mut(&handle)?;
         handle.used = now;
         match &handle.what {
-            What::Staging(staging) => Some(staging.clone()),
-            What::Cursor(_) => None,
+            HandleKind::Staging(staging) => Some(staging.clone()),
+            HandleKind::Cursor(_) => None,
         }
     }
 
     /// Takes a staged value out, if all of it is there and no piece is in flight; `Err`: not yet.
     pub(super) fn take_complete(&mut self, handle: u64) -> Option<Result<Staged, ()>> {
         let open = self.open.remove(&handle)?;
-        let Handle { used, what: What::Staging(staging) } = open else {
+        let Handle { used, what: HandleKind::Staging(staging) } = open else {
             self.open.insert(handle, open);
             return None;
         };
@@ -129,7 +129,7 @@ impl Handles {
         used: Instant,
         staging: Arc<Staging>,
     ) -> Option<Result<Staged, ()>> {
-        self.open.insert(handle, Handle { used, what: What::Staging(staging) });
+        self.open.insert(handle, Handle { used, what: HandleKind::Staging(staging) });
         Some(Err(()))
     }
 

@@ -11,7 +11,7 @@ use super::draft::{Behind, Draft, Hold};
 use super::durable::Submission;
 use super::fetch::{Plan, Purpose, Terms};
 use super::{Client, Connection, State};
-use crate::engine::journal::{Loaded, What};
+use crate::engine::journal::{Loaded, WriteKind};
 use crate::engine::session::Session;
 use crate::engine::{Held, within};
 use crate::workers::context::WorkerContext;
@@ -189,7 +189,7 @@ impl Serving<'_> {
                 let key = valid(key)?;
                 if self.is_durable() {
                     let key = key.as_bytes().into();
-                    return Ok(self.later(sequence, key, What::Delete, condition));
+                    return Ok(self.later(sequence, key, WriteKind::Delete, condition));
                 }
                 Ok(self.once(sequence, |this| this.context.engine.delete(key, condition, this.now)))
             }

@@ -10,11 +10,11 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 /// A socket, by which any net device's driver can be asked.
 #[derive(Debug)]
-pub(super) struct Asker(OwnedFd);
+pub(super) struct DriverSocket(OwnedFd);
 
 /// One net device.
 pub(super) struct Driver<'a> {
-    asker: &'a Asker,
+    socket: &'a DriverSocket,
     name: [libc::c_char; libc::IFNAMSIZ],
 }
 
@@ -25,10 +25,10 @@ pub(super) struct LinkSettings {
     pub(super) modes: [Vec<u32>; 3],
 }
 
-impl Asker {
+impl DriverSocket {
     pub(super) fn open() -> Option<Self> {
         let kind = (AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC);
-        rustix::net::socket_with(kind.0, kind.1, kind.2, None).ok().map(Asker)
+        rustix::net::socket_with(kind.0, kind.1, kind.2, None).ok().map(DriverSocket)
     }
 
     pub(super) fn driver(&self, netdev: &str) -> Option<Driver<'_>> {
@@ -40,7 +40,7 @@ impl Asker {
         for (to, from) in name.iter_mut().zip(netdev.bytes()) {
             *to = from.cast_signed() as libc::c_char;
         }
-        Some(Driver { asker: self, name })
+        Some(Driver { socket: self, name })
     }
 }
 
@@ -150,10 +150,10 @@ impl Driver<'_> {
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         request.ifr_name = self.name;
         request.ifr_ifru.ifru_data = answer.as_mut_ptr().cast();
-        // SAFETY: the socket is open while `asker` lives; the request and the answer outlive the call; the
+        // SAFETY: the socket is open while `socket` lives; the request and the answer outlive the call; the
         // functions above give each command as many words as the kernel writes for it.
         let outcome =
-            unsafe { libc::ioctl(self.asker.0.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
+            unsafe { libc::ioctl(self.socket.0.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
         (outcome == 0).then_some(())
     }
 }

@@ -1,11 +1,11 @@
 //! What a net device's driver counts, of which what is known.
 
-use super::driver::{Asker, Driver};
+use super::driver::{Driver, DriverSocket};
 use crate::statistics::statistic;
 
 /// A socket to ask drivers for what they count, again and again.
 #[derive(Debug)]
-pub(crate) struct Asked(Asker);
+pub(crate) struct Asked(DriverSocket);
 
 /// The names of a driver's statistics. They change as flow control is switched on and off.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(crate) struct Names {
 
 impl Asked {
     pub(crate) fn open() -> Option<Asked> {
-        Asker::open().map(Asked)
+        DriverSocket::open().map(Asked)
     }
 
     /// The names of a net device's statistics, if it has any.

@@ -12,7 +12,7 @@ use crate::arguments::transport;
 /// By which way.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "The way")]
-pub(super) struct WayArgs {
+pub(super) struct PathArgs {
     /// By the best that both ends have (the same host: shm; RDMA at both: verbs; else tcp), or by this alone
     #[arg(long, value_name = "KIND", default_value = "auto")]
     pub(super) transport: transport::Transport,
@@ -131,7 +131,7 @@ impl Sweep {
     }
 }
 
-impl WayArgs {
+impl PathArgs {
     /// The transport that the user asks for, and by what; none: chosen.
     pub(super) fn asked(&self, shape: &ShapeArgs) -> Option<(Transport, &'static str)> {
         let by_device = self.device.is_some()
@@ -156,7 +156,7 @@ impl WayArgs {
 
 impl ShapeArgs {
     /// One plan for each size; the transport is still to be set.
-    pub(super) fn plans(&self, test: Test, way: &WayArgs) -> Vec<Plan> {
+    pub(super) fn plans(&self, test: Test, way: &PathArgs) -> Vec<Plan> {
         let operation = self.operation();
         let plan = |size| Plan {
             depth: self.depth.unwrap_or(Plan::new(test, operation, Transport::Tcp, size).depth),

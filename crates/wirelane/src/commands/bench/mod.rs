@@ -22,7 +22,7 @@ mod torch;
 
 use ::report::Test;
 use clap::{Args, Subcommand};
-use measure::Ways;
+use measure::Transports;
 
 use crate::links::endpoint::{self, Known};
 use crate::output::{Exit, Failure};
@@ -83,9 +83,9 @@ pub(crate) fn run(global: &Global, args: &BenchArgs) -> Result<Exit, Failure> {
 }
 
 /// What this host has, as the settings say.
-fn ways(global: &Global, settings: &Settings) -> Result<Ways, Failure> {
+fn ways(global: &Global, settings: &Settings) -> Result<Transports, Failure> {
     let links = endpoint::settings(global, settings, Known::Others)?;
-    Ok(Ways {
+    Ok(Transports {
         library: links.library,
         wish: links.wish,
         verbs: links.verbs,

@@ -5,10 +5,10 @@ use std::time::{Instant, SystemTime};
 use clap::{Args, ValueEnum};
 use doctor::verdict::{self, Side};
 use indicatif::ProgressBar;
-use measure::{Client, Kind, Ways};
+use measure::{Client, Kind, Transports};
 use report::{Document, Plan, Point, RunKind, Test, Transport};
 
-use super::args::{ShapeArgs, WayArgs};
+use super::args::{PathArgs, ShapeArgs};
 use super::expect::Expect;
 use super::report::KeepArgs;
 use super::target::{Target, TargetArgs};
@@ -28,7 +28,7 @@ pub(crate) struct MeasureArgs {
     shape: ShapeArgs,
 
     #[command(flatten)]
-    way: WayArgs,
+    way: PathArgs,
 
     /// End with 1 unless it is as good: a part of what the way should give (90%), 50Gb/s, 10us, 2M/s
     #[arg(long, value_name = "FIGURE")]
@@ -172,7 +172,7 @@ pub(super) struct Shown<'p> {
 /// One measurement after the other, with one server.
 pub(super) struct Run {
     target: Target,
-    ways: Ways,
+    ways: Transports,
     pub(super) client: Client,
     /// The transport that is used, and why; then those to fall back to.
     chosen: (Transport, String),
@@ -183,7 +183,7 @@ impl Run {
     /// Connects, and chooses the transport unless it is asked for.
     pub(super) fn new(
         target: Target,
-        ways: Ways,
+        ways: Transports,
         asked: Option<(Transport, &'static str)>,
     ) -> Result<Run, Failure> {
         let client = target.connect(&ways)?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use access::Proof;
 use clap::Args;
 use fabric::session::{Credentials, Key, Keyring};
-use measure::{Onward, Server, ServerSettings, Told, Ways};
+use measure::{Observer, Onward, Server, ServerSettings, Transports};
 
 use super::{PORT, facts, ways};
 use crate::arguments::size::Size;
@@ -123,7 +123,7 @@ impl ServeArgs {
 }
 
 /// Whether RDMA can be used; a device that does not answer keeps nobody from the rest.
-fn has_rdma(ways: &Ways) -> Result<bool, Failure> {
+fn has_rdma(ways: &Transports) -> Result<bool, Failure> {
     let ways = ways.clone();
     let waiting = || "asking the RDMA devices …".to_owned();
     Ok(within(DEVICES, waiting, move || ways.why_no_rdma().is_none())?.unwrap_or(false))
@@ -197,7 +197,7 @@ fn parents_key() -> Result<Key, Failure> {
 }
 
 /// A line in the log for each measurement.
-fn told() -> Told {
+fn told() -> Observer {
     Arc::new(|who, plan, done| {
         let (test, operation) = (plan.test.name(), plan.operation.name());
         let (transport, size) = (plan.transport.name(), plan.size);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use fabric::session::Credentials;
-use measure::{Client, Kind, Ways};
+use measure::{Client, Kind, Transports};
 
 use super::child::{Helper, one_time_key};
 use super::{PORT, facts};
@@ -219,7 +219,7 @@ impl Target {
     }
 
     /// Connects to the first address that answers.
-    pub(super) fn connect(&self, ways: &Ways) -> Result<Client, Failure> {
+    pub(super) fn connect(&self, ways: &Transports) -> Result<Client, Failure> {
         let (addresses, credentials) = (self.addresses.clone(), self.credentials.clone());
         let (ways, limit) = (ways.clone(), self.timeout);
         let waiting =
@@ -241,7 +241,7 @@ impl Target {
 fn dial(
     addresses: &[SocketAddr],
     credentials: &Credentials,
-    ways: &Ways,
+    ways: &Transports,
     limit: Duration,
 ) -> Result<Client, measure::Error> {
     let deadline = Instant::now() + limit;

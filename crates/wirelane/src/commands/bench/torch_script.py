@@ -152,7 +152,7 @@ def measure(torch, dist, work, options, device):
     for _ in range(options.warmup):
         work()
     settle()
-    # Told which, NCCL need not guess and warn.
+    # Observer which, NCCL need not guess and warn.
     dist.barrier(device_ids=[device.index] if device.type == "cuda" else None)
     begun = time.perf_counter()
     for _ in range(options.iterations):

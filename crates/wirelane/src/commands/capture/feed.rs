@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use doctor::capture::{Packet, Way};
+use doctor::capture::{Method, Packet};
 
 use super::program::Program;
 use super::socket::Socket;
@@ -15,13 +15,13 @@ pub(super) enum Feed {
 }
 
 impl Feed {
-    pub(super) fn open(way: &Way) -> Result<Feed, Failure> {
+    pub(super) fn open(way: &Method) -> Result<Feed, Failure> {
         let failed = |on: &str, error| Failure::failed(format!("capture on {on}: {error}"));
         match way {
-            Way::NetDevice { netdev, .. } => {
+            Method::NetDevice { netdev, .. } => {
                 Socket::open(netdev).map(Feed::Socket).map_err(|error| failed(netdev, error))
             }
-            Way::Program { program, arguments } => {
+            Method::Program { program, arguments } => {
                 let started = Program::start(program, arguments);
                 started.map(Feed::Program).map_err(|error| failed(program, error))
             }

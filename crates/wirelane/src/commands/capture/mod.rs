@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use doctor::capture::{Place, Tools, Way, choose};
+use doctor::capture::{Method, Place, Tools, choose};
 use node::{Node, Role};
 use serde::Serialize;
 
@@ -70,7 +70,7 @@ pub(crate) fn run(_global: &Global, args: &CaptureArgs) -> Result<Exit, Failure>
     let no = |refusal: doctor::capture::Refusal| Failure::no(format!("capture: {refusal}"));
     let place = choose(&node, args.device.as_deref(), args.port).map_err(no)?;
     let tools = if tree.is_live() { tools(place) } else { Tools::default() };
-    let way = Way::of(place, tools).map_err(no)?;
+    let way = Method::of(place, tools).map_err(no)?;
     let mut report = Report::new(place, &way);
     if args.dry_run {
         report.print(args.json)?;
@@ -104,11 +104,11 @@ fn tools(place: Place<'_>) -> Tools {
 }
 
 /// Said before anything is begun.
-fn check_rights(node: &Node, way: &Way) -> Result<(), Failure> {
+fn check_rights(node: &Node, way: &Method) -> Result<(), Failure> {
     let root = rustix::process::geteuid().is_root();
     let raw = node.process.capabilities.is_none_or(|held| held.effective >> NET_RAW & 1 == 1);
     match way {
-        Way::Program { program, .. } if program == "ibdump" && !root => {
+        Method::Program { program, .. } if program == "ibdump" && !root => {
             Err(Failure::no("capture: ibdump needs root; run it again with sudo"))
         }
         _ if !raw => Err(Failure::no(
@@ -122,7 +122,7 @@ fn check_rights(node: &Node, way: &Way) -> Result<(), Failure> {
 /// Writes packets until one of the limits, an interrupt or the source's end; says how many were lost.
 fn record(
     args: &CaptureArgs,
-    way: &Way,
+    way: &Method,
     to: &Path,
     begins: &str,
 ) -> Result<(Recording, Ending, Option<u64>), Failure> {
@@ -164,7 +164,7 @@ struct Report<'r> {
     device: &'r str,
     port: u32,
     #[serde(flatten)]
-    way: &'r Way,
+    way: &'r Method,
     sees: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     capture: Option<CaptureReport>,
@@ -182,7 +182,7 @@ struct CaptureReport {
 }
 
 impl<'r> Report<'r> {
-    fn new(place: Place<'r>, way: &'r Way) -> Self {
+    fn new(place: Place<'r>, way: &'r Method) -> Self {
         let (device, port) = (place.device.name.as_str(), place.port.number);
         Report { device, port, way, sees: way.sees(), capture: None }
     }
@@ -199,8 +199,8 @@ impl<'r> Report<'r> {
 
     fn how(&self) -> String {
         let how = match self.way {
-            Way::NetDevice { netdev, .. } => format!("on its net device {netdev}"),
-            Way::Program { program, arguments } => {
+            Method::NetDevice { netdev, .. } => format!("on its net device {netdev}"),
+            Method::Program { program, arguments } => {
                 format!("by `{program} {}`", arguments.join(" "))
             }
         };

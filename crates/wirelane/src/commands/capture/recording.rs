@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::Path;
 
-use doctor::capture::{Counts, Kind, Packet, Way, Writer};
+use doctor::capture::{Counts, Kind, Method, Packet, Writer};
 use serde::Serialize;
 
 use super::feed::Feed;
@@ -63,7 +63,7 @@ impl Recording {
     pub(super) fn take(
         &mut self,
         feed: &Feed,
-        way: &Way,
+        way: &Method,
         packets: Vec<Packet>,
     ) -> Result<Option<Ending>, Failure> {
         let taken = self.write(feed.link_type(), way, packets);
@@ -76,7 +76,7 @@ impl Recording {
     fn write(
         &mut self,
         link_type: Option<u32>,
-        way: &Way,
+        way: &Method,
         packets: Vec<Packet>,
     ) -> io::Result<Option<Ending>> {
         let Some(link_type) = link_type else { return Ok(None) };

@@ -29,8 +29,8 @@ use textfile::TextFile;
 pub(crate) fn run(global: &Global, args: &ExporterArgs) -> Result<Exit, Failure> {
     if args.once {
         let watcher = Watcher::start(|| args.host.tree(), args.plan())?;
-        let teller = Notifier::new(watcher, args.compat, true);
-        output::answer(&teller.print(ONCE))?;
+        let encoder = Notifier::new(watcher, args.compat, true);
+        output::answer(&encoder.print(ONCE))?;
         return Ok(Exit::Done);
     }
     let settings = Settings::load(global)?.settings;
@@ -54,9 +54,9 @@ async fn serve(args: &ExporterArgs, gate: Gate) -> Result<(), Failure> {
         None => None,
     };
     let watcher = Watcher::start(|| args.host.tree(), args.plan())?;
-    let teller = Arc::new(Notifier::new(watcher, args.compat, false));
+    let encoder = Arc::new(Notifier::new(watcher, args.compat, false));
     let (tell, life) = watch::channel(Phase::Serving);
-    let file = args.textfile.as_deref().map(|folder| TextFile::new(folder, teller.clone()));
+    let file = args.textfile.as_deref().map(|folder| TextFile::new(folder, encoder.clone()));
     let writing = file.map(|file| {
         output::note(&format!(
             "text   {}, every {:?}",
@@ -69,7 +69,7 @@ async fn serve(args: &ExporterArgs, gate: Gate) -> Result<(), Failure> {
         if let Ok(address) = listener.local_addr() {
             output::note(&format!("HTTP   {}://{address}/metrics", gate.scheme()));
         }
-        tokio::spawn(web::serve(listener, Gated::new(ExporterPages::new(teller), gate), life))
+        tokio::spawn(web::serve(listener, Gated::new(ExporterPages::new(encoder), gate), life))
     });
     signals.next().await;
     let _ = tell.send(Phase::Stopping);

@@ -11,12 +11,12 @@ use crate::web::{Head, PLAIN, Pages, Reply, text};
 
 #[derive(Debug)]
 pub(super) struct ExporterPages {
-    teller: Arc<Notifier>,
+    encoder: Arc<Notifier>,
 }
 
 impl ExporterPages {
-    pub(super) fn new(teller: Arc<Notifier>) -> Self {
-        ExporterPages { teller }
+    pub(super) fn new(encoder: Arc<Notifier>) -> Self {
+        ExporterPages { encoder }
     }
 }
 
@@ -28,8 +28,8 @@ impl Pages for ExporterPages {
     async fn page(&self, head: &Head) -> Reply {
         match head.uri.path() {
             METRICS => {
-                let (teller, patience) = (self.teller.clone(), patience(head));
-                match spawn_blocking(move || teller.scrape(patience)).await {
+                let (encoder, patience) = (self.encoder.clone(), patience(head));
+                match spawn_blocking(move || encoder.scrape(patience)).await {
                     Ok(body) => text(StatusCode::OK, metric::CONTENT_TYPE, body),
                     Err(_) => {
                         let body = "a collector failed; look at the log\n";

@@ -18,15 +18,15 @@ use super::encoder::{Notifier, PATIENCE};
 #[derive(Debug)]
 pub(super) struct TextFile {
     folder: PathBuf,
-    teller: Arc<Notifier>,
+    encoder: Arc<Notifier>,
     errors: u64,
     /// Why it could not be written the last time: said once, not each time.
     trouble: Option<io::ErrorKind>,
 }
 
 impl TextFile {
-    pub(super) fn new(folder: &Path, teller: Arc<Notifier>) -> Self {
-        TextFile { folder: folder.to_owned(), teller, errors: 0, trouble: None }
+    pub(super) fn new(folder: &Path, encoder: Arc<Notifier>) -> Self {
+        TextFile { folder: folder.to_owned(), encoder, errors: 0, trouble: None }
     }
 
     pub(super) fn path(&self) -> PathBuf {
@@ -54,7 +54,7 @@ impl TextFile {
     }
 
     fn write(&mut self) {
-        let text = self.teller.file(PATIENCE, self.errors);
+        let text = self.encoder.file(PATIENCE, self.errors);
         let outcome = replace(&self.folder, text.as_bytes());
         // Its words name a file that is called otherwise each time.
         let trouble = outcome.as_ref().err().map(io::Error::kind);

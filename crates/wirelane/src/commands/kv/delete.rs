@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::get::missing;
 use super::key::Key;
-use super::way::WayArgs;
+use super::way::StoreArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
@@ -36,7 +36,7 @@ struct Row {
     version: Option<u64>,
 }
 
-pub(super) fn run(global: &Global, way: &WayArgs, args: &DeleteArgs) -> Result<Exit, Failure> {
+pub(super) fn run(global: &Global, way: &StoreArgs, args: &DeleteArgs) -> Result<Exit, Failure> {
     let keys = way.keys(&args.keys)?;
     let condition = args.if_version.map_or(Condition::Always, Condition::IfVersion);
     let (way, mut client) = way.reach(global)?;

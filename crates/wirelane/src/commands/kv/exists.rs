@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::key::Key;
-use super::way::WayArgs;
+use super::way::StoreArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
@@ -28,7 +28,7 @@ struct Report {
     exists: bool,
 }
 
-pub(super) fn run(global: &Global, way: &WayArgs, args: &ExistsArgs) -> Result<Exit, Failure> {
+pub(super) fn run(global: &Global, way: &StoreArgs, args: &ExistsArgs) -> Result<Exit, Failure> {
     let key = way.key(&args.key)?;
     let (way, mut client) = way.reach(global)?;
     let exists = client.stat(key.bytes())?.is_some();

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::key::Key;
 use super::sink::Sink;
-use super::way::WayArgs;
+use super::way::StoreArgs;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 
@@ -29,7 +29,7 @@ pub(super) struct GetArgs {
     length: Option<u64>,
 }
 
-pub(super) fn run(global: &Global, way: &WayArgs, args: &GetArgs) -> Result<Exit, Failure> {
+pub(super) fn run(global: &Global, way: &StoreArgs, args: &GetArgs) -> Result<Exit, Failure> {
     let key = way.key(&args.key)?;
     let (way, mut client) = way.reach(global)?;
     let Some(mut reader) = client.open(key.bytes(), args.offset, args.length)? else {

@@ -8,7 +8,7 @@ use kv_client::{Client, Facts};
 use super::expiry;
 use super::key::Key;
 use super::stat::Row;
-use super::way::WayArgs;
+use super::way::StoreArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
@@ -32,7 +32,7 @@ pub(super) struct ListArgs {
     json: bool,
 }
 
-pub(super) fn run(global: &Global, way: &WayArgs, args: &ListArgs) -> Result<Exit, Failure> {
+pub(super) fn run(global: &Global, way: &StoreArgs, args: &ListArgs) -> Result<Exit, Failure> {
     let prefix = match args.prefix.is_empty() {
         true => Vec::new(),
         false => way.key(args.prefix.as_os_str())?.bytes().to_vec(),

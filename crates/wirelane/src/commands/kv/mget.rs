@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::get::missing;
 use super::key::Key;
 use super::sink::Sink;
-use super::way::WayArgs;
+use super::way::StoreArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
@@ -43,7 +43,7 @@ struct Row {
 /// A value and its version, if there is one.
 type Found = Option<(Vec<u8>, u64)>;
 
-pub(super) fn run(global: &Global, way: &WayArgs, args: &MgetArgs) -> Result<Exit, Failure> {
+pub(super) fn run(global: &Global, way: &StoreArgs, args: &MgetArgs) -> Result<Exit, Failure> {
     let keys = way.keys(&args.keys)?;
     let (way, mut client) = way.reach(global)?;
     let found = fetch(&mut client, &keys)?;

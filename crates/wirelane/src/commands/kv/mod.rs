@@ -23,13 +23,13 @@ use clap::{Args, Subcommand};
 
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
-use way::WayArgs;
+use way::StoreArgs;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct KvArgs {
     #[command(flatten)]
-    way: WayArgs,
+    way: StoreArgs,
 
     #[command(subcommand)]
     command: KvCommand,

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::key::Key;
 use super::terms::TermsArgs;
-use super::way::WayArgs;
+use super::way::StoreArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
@@ -35,7 +35,7 @@ struct Row {
     error: Option<String>,
 }
 
-pub(super) fn run(global: &Global, way: &WayArgs, args: &MputArgs) -> Result<Exit, Failure> {
+pub(super) fn run(global: &Global, way: &StoreArgs, args: &MputArgs) -> Result<Exit, Failure> {
     let mut items = Vec::new();
     for item in &args.items {
         let (key, value) = split(item)?;

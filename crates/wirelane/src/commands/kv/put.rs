@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::source::Source;
 use super::terms::TermsArgs;
-use super::way::WayArgs;
+use super::way::StoreArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
@@ -46,7 +46,7 @@ struct Report {
     replaced: bool,
 }
 
-pub(super) fn run(global: &Global, way: &WayArgs, args: &PutArgs) -> Result<Exit, Failure> {
+pub(super) fn run(global: &Global, way: &StoreArgs, args: &PutArgs) -> Result<Exit, Failure> {
     let key = way.key(&args.key)?;
     let source = match (&args.file, &args.value) {
         (Some(file), _) => Source::open(file)?,

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::expiry;
 use super::get::missing;
 use super::key::Key;
-use super::way::WayArgs;
+use super::way::StoreArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
@@ -42,7 +42,7 @@ impl Row {
     }
 }
 
-pub(super) fn run(global: &Global, way: &WayArgs, args: &StatArgs) -> Result<Exit, Failure> {
+pub(super) fn run(global: &Global, way: &StoreArgs, args: &StatArgs) -> Result<Exit, Failure> {
     let key = way.key(&args.key)?;
     let (way, mut client) = way.reach(global)?;
     let facts = client.stat(key.bytes())?.ok_or_else(|| missing(&key))?;

@@ -26,7 +26,7 @@ use crate::{logging, output};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "The store, and how to reach it")]
-pub(super) struct WayArgs {
+pub(super) struct StoreArgs {
     /// Where the store listens; of several the first that answers is used, and the next when it is lost
     #[arg(long, global = true, value_name = "HOST:PORT", default_value = "127.0.0.1:50051")]
     #[arg(value_delimiter = ',')]
@@ -64,7 +64,7 @@ pub(super) struct WayArgs {
     verbose: bool,
 }
 
-impl WayArgs {
+impl StoreArgs {
     /// A key, as the user wrote it.
     pub(super) fn key(&self, text: &OsStr) -> Result<Key, Failure> {
         Key::parse(text, self.hex_key)
@@ -76,7 +76,7 @@ impl WayArgs {
     }
 
     /// Reads the settings; nobody is called yet.
-    pub(super) fn prepare(&self, global: &Global) -> Result<Way, Failure> {
+    pub(super) fn prepare(&self, global: &Global) -> Result<StoreReach, Failure> {
         let settings = Settings::load(global)?.settings;
         logging::start(global, &settings);
         let mut links = endpoint::settings(global, &settings, self.caller.known(global)?)?;
@@ -88,11 +88,18 @@ impl WayArgs {
         let buffer = self.buffer.map(|size| size.0);
         let buffer = buffer.or(self.buffer_mb.map(|mib| usize::from(mib) << 20));
         let tickets = self.caller.tickets()?;
-        Ok(Way { servers, links, tickets, buffer, deadline: self.deadline, verbose: self.verbose })
+        Ok(StoreReach {
+            servers,
+            links,
+            tickets,
+            buffer,
+            deadline: self.deadline,
+            verbose: self.verbose,
+        })
     }
 
     /// Reaches a store.
-    pub(super) fn reach(&self, global: &Global) -> Result<(Way, Client), Failure> {
+    pub(super) fn reach(&self, global: &Global) -> Result<(StoreReach, Client), Failure> {
         let way = self.prepare(global)?;
         let client = way.connect()?;
         Ok((way, client))
@@ -101,7 +108,7 @@ impl WayArgs {
 
 /// How stores are reached.
 #[derive(Clone)]
-pub(super) struct Way {
+pub(super) struct StoreReach {
     servers: Vec<Server>,
     links: link::Settings,
     /// Who gives us tickets, if we are known by a certificate.
@@ -112,7 +119,7 @@ pub(super) struct Way {
     verbose: bool,
 }
 
-impl Way {
+impl StoreReach {
     /// Calls the first store that answers.
     pub(super) fn connect(&self) -> Result<Client, Failure> {
         let (way, limit) = (self.clone(), self.deadline);

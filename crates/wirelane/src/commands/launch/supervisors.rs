@@ -9,14 +9,14 @@ use jobs::proof::Look;
 
 use super::job_output::JobOutput;
 use crate::output::Failure;
-use crate::remote::{Heard, Shell, Stream, Supervisor, What};
+use crate::remote::{EventKind, Shell, Stream, Supervisor, SupervisorEvent};
 use crate::signals;
 
 /// Supervisors by their numbers. What they say is shown as it comes.
 pub(super) struct Supervisors<'v> {
     pub(super) members: Vec<Member>,
-    rx: Receiver<Heard>,
-    tx: SyncSender<Heard>,
+    rx: Receiver<SupervisorEvent>,
+    tx: SyncSender<SupervisorEvent>,
     output: &'v mut JobOutput,
     /// Set by Ctrl-C.
     stop: Arc<AtomicBool>,
@@ -61,7 +61,8 @@ impl<'v> Supervisors<'v> {
         signals::then(move || {
             stopped.store(true, Relaxed);
             // Where there is no room, somebody is awake.
-            let _ = wake.try_send(Heard { supervisor: usize::MAX, what: What::Gone });
+            let _ =
+                wake.try_send(SupervisorEvent { supervisor: usize::MAX, what: EventKind::Gone });
         })?;
         let (members, told) = (Vec::new(), Instant::now());
         Ok(Supervisors { members, rx, tx, output, stop, is_stopped: false, failed: None, told })
@@ -203,21 +204,21 @@ impl<'v> Supervisors<'v> {
         }
     }
 
-    fn take(&mut self, heard: Heard) {
+    fn take(&mut self, heard: SupervisorEvent) {
         // The one without a number only woke us.
         let Some(member) = self.members.get_mut(heard.supervisor) else { return };
         match heard.what {
-            What::Ready => member.is_ready = true,
-            What::Refused(why) => member.refusal = Some(why),
-            What::Exit(code) => {
+            EventKind::Ready => member.is_ready = true,
+            EventKind::Refused(why) => member.refusal = Some(why),
+            EventKind::Exit(code) => {
                 member.exit = Some(code);
                 if code != 0 && self.failed.is_none() {
                     self.failed = Some((member.name.clone(), code));
                 }
             }
-            What::Seen(look) => member.look = Some(look),
-            What::Gone => member.is_gone = true,
-            What::Line(stream, line) => {
+            EventKind::Seen(look) => member.look = Some(look),
+            EventKind::Gone => member.is_gone = true,
+            EventKind::Line(stream, line) => {
                 if stream == Stream::Err && !line.trim().is_empty() {
                     member.complaint.clone_from(&line);
                 }

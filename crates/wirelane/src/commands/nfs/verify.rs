@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use change::nfs::Proof;
-use change::{self, Change, Fate, Machine, Manner, Outcome, Pick, Plan};
+use change::{self, Change, Machine, Manner, Outcome, Pick, Plan, RevertOutcome};
 use clap::Args;
 use node::{Mount, Node, Tree};
 use serde::Serialize;
@@ -155,8 +155,8 @@ fn compare(
     let manner = Manner::default();
     let back = change::revert(&machine, &Pick::Numbers(applied.made), manner, now());
     let stays = |outcome: Outcome| match outcome.fate {
-        Fate::Left(why) | Fate::Failed(why) => Some(why),
-        Fate::Reverted(_) | Fate::Nothing(_) => None,
+        RevertOutcome::Left(why) | RevertOutcome::Failed(why) => Some(why),
+        RevertOutcome::Reverted(_) | RevertOutcome::Nothing(_) => None,
     };
     if let Some(why) = back.map_err(said)?.into_iter().find_map(stays) {
         return Err(format!(

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use change::setup::{self, AddressOf, IpoibMode, Purpose, Wish};
+use change::setup::{self, AddressOf, IpoibMode, Purpose, SetupRequest};
 use clap::{Args, Subcommand, ValueEnum};
 use jobs::inventory::Host;
 
@@ -118,15 +118,15 @@ impl SetupArgs {
 }
 
 impl Task<'_> {
-    pub(super) fn wish(&self) -> Wish {
+    pub(super) fn wish(&self) -> SetupRequest {
         let what = self.what;
-        Wish {
+        SetupRequest {
             profile: what.profile.into(),
             only: what.only.clone(),
             skip: what.skip.clone(),
             addresses: what.address.clone(),
             ipoib: what.ipoib.map(IpoibArg::mode),
-            ..Wish::of(self.purpose)
+            ..SetupRequest::of(self.purpose)
         }
     }
 

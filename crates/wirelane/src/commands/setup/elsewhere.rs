@@ -10,12 +10,12 @@ use super::args::{Act, Task};
 use crate::commands::changed::agreed;
 use crate::output;
 use crate::output::{Exit, Failure};
-use crate::remote::{self, Limits, Told};
+use crate::remote::{self, HostAnswer, Limits};
 
 /// Plans on all hosts; then, if that is asked for and agreed to, makes the changes on all of them.
 pub(super) fn run(task: &Task<'_>, hosts: Vec<Host>) -> Result<Exit, Failure> {
     let places = remote::places(hosts)?;
-    let on_all = |act| Told::by_all(&places, LIMITS, |host| task.words(host, act));
+    let on_all = |act| HostAnswer::by_all(&places, LIMITS, |host| task.words(host, act));
     let Act::Apply { yes } = task.act else { return tell(task, &on_all(Act::Plan)) };
     if !yes {
         let planned = on_all(Act::Plan);
@@ -30,17 +30,17 @@ pub(super) fn run(task: &Task<'_>, hosts: Vec<Host>) -> Result<Exit, Failure> {
     tell(task, &on_all(task.act))
 }
 
-fn steps(told: &Told) -> impl Iterator<Item = &Value> {
+fn steps(told: &HostAnswer) -> impl Iterator<Item = &Value> {
     let steps = told.answer.as_ref().and_then(|answer| answer["steps"].as_array());
     steps.into_iter().flatten().filter(|step| step["status"] == "to_do")
 }
 
-fn to_do(told: &Told) -> usize {
+fn to_do(told: &HostAnswer) -> usize {
     steps(told).count()
 }
 
 /// In a line.
-fn outcome(told: &Told) -> String {
+fn outcome(told: &HostAnswer) -> String {
     let (Some(answer), None) = (&told.answer, &told.error) else {
         return told.error.clone().unwrap_or_default();
     };
@@ -53,17 +53,17 @@ fn outcome(told: &Told) -> String {
     format!("{system}: {changes}, {} for you to decide", length(&answer["advice"]))
 }
 
-fn tell(task: &Task<'_>, told: &[Told]) -> Result<Exit, Failure> {
+fn tell(task: &Task<'_>, told: &[HostAnswer]) -> Result<Exit, Failure> {
     if task.what.json {
         output::json(&serde_json::json!({ "hosts": told }))?;
     } else {
         output::answer(&text(told))?;
     }
-    Told::exit(told, "setup: not done")
+    HostAnswer::exit(told, "setup: not done")
 }
 
 /// What each would change, or has changed, then a line for each.
-fn text(told: &[Told]) -> String {
+fn text(told: &[HostAnswer]) -> String {
     let mut text = String::new();
     for one in told.iter().filter(|one| to_do(one) > 0) {
         let _ = writeln!(text, "{}", one.host);

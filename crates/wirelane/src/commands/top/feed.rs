@@ -17,7 +17,7 @@ use crate::watch::Watcher;
 
 /// What a feed tells.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum FeedEvent {
     Frame(Box<Frame>),
     /// What came before is of another time.
     Anew,
@@ -65,7 +65,7 @@ pub(super) struct Player {
 /// Begins. `tell` says whether anybody still listens.
 pub(super) fn start(
     source: impl Source + Send + 'static,
-    tell: impl Fn(Told) -> bool + Send + 'static,
+    tell: impl Fn(FeedEvent) -> bool + Send + 'static,
 ) -> Result<Sender<Order>, Failure> {
     let (order, orders) = mpsc::channel();
     let thread = std::thread::Builder::new().name("wirelane-frames".to_owned());
@@ -79,11 +79,11 @@ pub(super) fn start(
 
 /// Brings frames until nobody listens, which is `None`.
 pub(super) trait Source {
-    fn run(self, orders: &Receiver<Order>, tell: &impl Fn(Told) -> bool) -> Option<()>;
+    fn run(self, orders: &Receiver<Order>, tell: &impl Fn(FeedEvent) -> bool) -> Option<()>;
 }
 
 impl Source for Live {
-    fn run(mut self, orders: &Receiver<Order>, tell: &impl Fn(Told) -> bool) -> Option<()> {
+    fn run(mut self, orders: &Receiver<Order>, tell: &impl Fn(FeedEvent) -> bool) -> Option<()> {
         let mut paused = false;
         let mut next = Instant::now();
         loop {
@@ -105,7 +105,7 @@ impl Source for Live {
                     if let Some(told) = self.keep(&frame) {
                         say(tell, told)?;
                     }
-                    say(tell, Told::Frame(Box::new(frame)))?;
+                    say(tell, FeedEvent::Frame(Box::new(frame)))?;
                 }
             }
         }
@@ -124,34 +124,34 @@ impl Live {
         frame
     }
 
-    fn record(&mut self, path: Option<PathBuf>) -> Told {
+    fn record(&mut self, path: Option<PathBuf>) -> FeedEvent {
         let begun = path.map(|path| Recording::create(&path, self.record_max)).transpose();
         let (recording, why) = match begun {
             Ok(recording) => (recording, None),
             Err(failure) => (None, Some(failure.to_string())),
         };
         self.recording = recording;
-        Told::Recording(self.recording.as_ref().map(length), why)
+        FeedEvent::Recording(self.recording.as_ref().map(length), why)
     }
 
     /// A recording that fails ends, and nothing else does.
-    fn keep(&mut self, frame: &Frame) -> Option<Told> {
+    fn keep(&mut self, frame: &Frame) -> Option<FeedEvent> {
         let kept = self.recording.as_mut()?.add(frame);
         if kept.is_err() {
             self.recording = None;
         }
-        Some(Told::Recording(self.recording.as_ref().map(length), kept.err()))
+        Some(FeedEvent::Recording(self.recording.as_ref().map(length), kept.err()))
     }
 }
 
 impl Source for Player {
-    fn run(mut self, orders: &Receiver<Order>, tell: &impl Fn(Told) -> bool) -> Option<()> {
+    fn run(mut self, orders: &Receiver<Order>, tell: &impl Fn(FeedEvent) -> bool) -> Option<()> {
         let (mut at, last) = (0, self.replay.len() - 1);
         let mut paused = false;
         let mut shown = self.show(at..=at, tell)?;
         loop {
             if at == last && !paused {
-                say(tell, Told::End)?;
+                say(tell, FeedEvent::End)?;
                 paused = true;
             }
             let wait = if paused { None } else { Some(self.gap(shown, at + 1)) };
@@ -166,7 +166,7 @@ impl Source for Player {
                 Some(Order::Every(_) | Order::Record(_)) => at,
             };
             if target < at {
-                say(tell, Told::Anew)?;
+                say(tell, FeedEvent::Anew)?;
                 shown = self.show(target.saturating_sub(history::LENGTH)..=target, tell)?;
             } else if target > at {
                 shown = self.show(at + 1..=target, tell)?;
@@ -181,17 +181,17 @@ impl Player {
     fn show(
         &mut self,
         numbers: std::ops::RangeInclusive<usize>,
-        tell: &impl Fn(Told) -> bool,
+        tell: &impl Fn(FeedEvent) -> bool,
     ) -> Option<u64> {
         let mut at_ms = 0;
         for number in numbers {
-            say(tell, Told::Place(number + 1, self.replay.len()))?;
+            say(tell, FeedEvent::Place(number + 1, self.replay.len()))?;
             match self.replay.frame(number) {
                 Ok(frame) => {
                     at_ms = frame.at_ms;
-                    say(tell, Told::Frame(Box::new(frame)))?;
+                    say(tell, FeedEvent::Frame(Box::new(frame)))?;
                 }
-                Err(failure) => say(tell, Told::Fault(failure))?,
+                Err(failure) => say(tell, FeedEvent::Fault(failure))?,
             }
         }
         Some(at_ms)
@@ -220,7 +220,7 @@ fn heard(orders: &Receiver<Order>, limit: Option<Duration>) -> Option<Option<Ord
     }
 }
 
-fn say(tell: &impl Fn(Told) -> bool, told: Told) -> Option<()> {
+fn say(tell: &impl Fn(FeedEvent) -> bool, told: FeedEvent) -> Option<()> {
     tell(told).then_some(())
 }
 

@@ -34,7 +34,7 @@ use crate::output::{Exit, Failure};
 use crate::settings::Global;
 use crate::settings::Settings;
 use crate::watch::{Plan, Watcher};
-use feed::{Live, Order, Player, Told};
+use feed::{FeedEvent, Live, Order, Player};
 use probe::Prober;
 use record::Recording;
 use replay::Replay;
@@ -114,7 +114,7 @@ impl TopArgs {
     fn feed(
         &self,
         global: &Global,
-        tell: impl Fn(Told) -> bool + Send + 'static,
+        tell: impl Fn(FeedEvent) -> bool + Send + 'static,
     ) -> Result<Sender<Order>, Failure> {
         if let Some(path) = &self.replay {
             let speed = self.speed.or((!self.json && !self.once).then_some(1.0));

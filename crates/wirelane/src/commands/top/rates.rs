@@ -14,8 +14,8 @@ use super::kinds::{self, First, Sum};
 /// A port's figures, in a second. What cannot be told is missing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(super) struct Rates {
-    pub(super) receive: Way,
-    pub(super) transmit: Way,
+    pub(super) receive: Direction,
+    pub(super) transmit: Direction,
     pub(super) errors_per_second: Option<f64>,
     pub(super) congestion_per_second: Option<f64>,
     pub(super) ignored_per_second: Option<f64>,
@@ -29,7 +29,7 @@ pub(super) struct Rates {
 
 /// One way of a port.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub(super) struct Way {
+pub(super) struct Direction {
     pub(super) bytes_per_second: Option<f64>,
     pub(super) packets_per_second: Option<f64>,
     /// Which part of what the port runs at.
@@ -45,7 +45,7 @@ pub(super) fn port(before: Option<&Port>, now: &Port, seconds: f64) -> Rates {
         let bytes_per_second = grown.first(bytes);
         let most = now.rate_mbps.filter(|mbps| *mbps > 0).map(|mbps| mbps as f64 * 125_000.0);
         let share = bytes_per_second.zip(most).map(|(bytes, most)| bytes / most);
-        Way { bytes_per_second, packets_per_second: grown.first(packets), share }
+        Direction { bytes_per_second, packets_per_second: grown.first(packets), share }
     };
     Rates {
         receive: way(kinds::RECEIVE_BYTES, kinds::RECEIVE_PACKETS),
@@ -161,7 +161,7 @@ mod tests {
         let rates = port(Some(&data(1_000)), &data(1_000 + 3_125_000_000), 2.0);
         assert_eq!(rates.receive.bytes_per_second, Some(6.25e9));
         assert_eq!(rates.receive.share, Some(0.5));
-        assert_eq!(rates.transmit, Way::default(), "nothing tells what was sent");
+        assert_eq!(rates.transmit, Direction::default(), "nothing tells what was sent");
     }
 
     #[test]
@@ -189,8 +189,8 @@ mod tests {
 
     #[test]
     fn the_first_look_and_one_without_time_between_give_no_rate() {
-        assert_eq!(port(None, &data(5), 1.0).receive, Way::default());
-        assert_eq!(port(Some(&data(5)), &data(6), 0.0).receive, Way::default());
+        assert_eq!(port(None, &data(5), 1.0).receive, Direction::default());
+        assert_eq!(port(Some(&data(5)), &data(6), 0.0).receive, Direction::default());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use doctor::watch::Frame;
 
 use super::TopArgs;
-use super::feed::Told;
+use super::feed::FeedEvent;
 use super::moment::{GpuMoment, Moment, PortMoment};
 use super::number::{bytes, gbps, short, time};
 use crate::output;
@@ -20,7 +20,7 @@ pub(super) fn run(global: &Global, args: &TopArgs) -> Result<Exit, Failure> {
     let (mut before, mut printed) = (None, 0);
     for message in told {
         match message {
-            Told::Frame(frame) => {
+            FeedEvent::Frame(frame) => {
                 // The first has nothing to be compared with.
                 if before.is_some() {
                     if !print(args, before.as_ref(), &frame)? {
@@ -30,10 +30,10 @@ pub(super) fn run(global: &Global, args: &TopArgs) -> Result<Exit, Failure> {
                 }
                 before = Some(*frame);
             }
-            Told::End => break,
-            Told::Fault(failure) => return Err(failure),
-            Told::Recording(_, Some(why)) => output::warning(&why),
-            Told::Recording(..) | Told::Anew | Told::Place(..) => {}
+            FeedEvent::End => break,
+            FeedEvent::Fault(failure) => return Err(failure),
+            FeedEvent::Recording(_, Some(why)) => output::warning(&why),
+            FeedEvent::Recording(..) | FeedEvent::Anew | FeedEvent::Place(..) => {}
         }
         if most == Some(printed) {
             return Ok(Exit::Done);

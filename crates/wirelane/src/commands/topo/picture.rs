@@ -39,8 +39,8 @@ struct Page {
     width: u32,
     height: u32,
     frames: Vec<Frame>,
-    gpus: Vec<Card>,
-    nics: Vec<Card>,
+    gpus: Vec<Tile>,
+    nics: Vec<Tile>,
 }
 
 /// A box around others, with a name.
@@ -52,7 +52,7 @@ struct Frame {
 }
 
 /// A GPU or a NIC, in two lines.
-struct Card {
+struct Tile {
     class: &'static str,
     at: (u32, u32),
     first: String,
@@ -68,22 +68,22 @@ struct Below {
 
 impl Page {
     fn lay_out(matrix: &Matrix) -> Self {
-        let mut gpus: Vec<Card> = matrix
+        let mut gpus: Vec<Tile> = matrix
             .gpus
             .iter()
             .map(|gpu| {
                 let model = gpu.model.clone().unwrap_or_default();
-                Card::new("gpu", format!("GPU {}  {model}", gpu.index), &gpu.slot, String::new())
+                Tile::new("gpu", format!("GPU {}  {model}", gpu.index), &gpu.slot, String::new())
             })
             .collect();
-        let mut nics: Vec<Card> = matrix
+        let mut nics: Vec<Tile> = matrix
             .nics
             .iter()
             .map(|nic| {
                 let rate = nic.rate_gbps.map(|gbps| format!("{gbps} Gb/s")).unwrap_or_default();
                 let (class, rate) =
                     if nic.active { ("nic", rate) } else { ("down", "down".to_owned()) };
-                Card::new(
+                Tile::new(
                     class,
                     format!("{}  {}", nic.device, nic.model.as_deref().unwrap_or_default()),
                     &nic.slot,
@@ -151,7 +151,7 @@ fn node_name(matrix: &Matrix, numa: u32) -> String {
     }
 }
 
-fn place(cards: &mut [Card], which: &[usize], x: u32, y: u32) {
+fn place(cards: &mut [Tile], which: &[usize], x: u32, y: u32) {
     for (row, at) in (0..).zip(which) {
         cards[*at].at = (x, y + row * (CARD.1 + GAP));
     }
@@ -214,11 +214,11 @@ impl Frame {
     }
 }
 
-impl Card {
+impl Tile {
     fn new(class: &'static str, first: String, slot: &Slot, link: String) -> Self {
         let words = [slot.pci.to_string(), link, pcie(slot)];
         let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
-        Card { class, at: (0, 0), first, second: words.join(" · ") }
+        Tile { class, at: (0, 0), first, second: words.join(" · ") }
     }
 
     fn draw(&self, svg: &mut String) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use doctor::verdict::{self, Measured};
-use measure::{Client, Ways};
+use measure::{Client, Transports};
 use report::{Limit, Operation, Plan, Point, RunKind, Test, Transport, Verdict};
 
 use super::args::Op;
@@ -147,7 +147,7 @@ fn pair(
     (one, other): (usize, usize),
     names: &[String],
     targets: &[Target],
-    ways: &Ways,
+    ways: &Transports,
 ) -> (Vec<Point>, Vec<Measured>) {
     let (mut points, mut measured) = (Vec::new(), Vec::new());
     let mut latency = None;

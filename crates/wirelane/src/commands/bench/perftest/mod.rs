@@ -6,10 +6,10 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use measure::{PortAt, PortPair, Ways};
+use measure::{PortAt, PortPair, Transports};
 use report::{Document, Latency, Operation, Outcome, Plan, Point, Spread, Test, Tool, Transport};
 
-use super::args::{ShapeArgs, WayArgs};
+use super::args::{PathArgs, ShapeArgs};
 use super::facts;
 use super::run::Shown;
 use super::target::Target;
@@ -26,9 +26,9 @@ struct Commands {
 /// Measures each size, or only prints the commands: true, then nothing is left to do.
 pub(super) fn run(
     target: &Target,
-    ways: &Ways,
+    ways: &Transports,
     test: Test,
-    (shape, way): (&ShapeArgs, &WayArgs),
+    (shape, way): (&ShapeArgs, &PathArgs),
     print: bool,
     document: &mut Document,
     mut show: impl FnMut(Shown<'_>) -> Result<(), Failure>,

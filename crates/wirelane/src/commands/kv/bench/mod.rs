@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use kv_client::Client;
 
-use super::way::{Way, WayArgs};
+use super::way::{StoreArgs, StoreReach};
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
@@ -31,7 +31,7 @@ use report::Report;
 use runner::Runner;
 use tally::Tally;
 
-pub(super) fn run(global: &Global, way: &WayArgs, args: &BenchArgs) -> Result<Exit, Failure> {
+pub(super) fn run(global: &Global, way: &StoreArgs, args: &BenchArgs) -> Result<Exit, Failure> {
     let mut way = way.prepare(global)?;
     let plan = Plan::new(args)?;
     way.buffer = way.buffer.or_else(|| plan.buffer());
@@ -106,7 +106,7 @@ fn draw(plan: &Plan, progress: &AtomicU64, begun: Instant, over: impl Fn() -> bo
 }
 
 fn filled(
-    way: &Way,
+    way: &StoreReach,
     client: &Client,
     args: &BenchArgs,
     plan: &Plan,

@@ -9,7 +9,7 @@ use ratatui::widgets::TableState;
 
 use super::look::Look;
 use super::rows::{Sort, Viewed};
-use crate::commands::top::feed::{Order, Told};
+use crate::commands::top::feed::{FeedEvent, Order};
 use crate::commands::top::history::History;
 use crate::commands::top::moment::Moment;
 use crate::commands::top::words::Question;
@@ -87,23 +87,23 @@ impl App {
     }
 
     /// Takes in what the feed tells. `wanted` says which devices the user asked for.
-    pub(super) fn take(&mut self, told: Told, wanted: impl Fn(&str) -> bool) {
+    pub(super) fn take(&mut self, told: FeedEvent, wanted: impl Fn(&str) -> bool) {
         match told {
-            Told::Frame(frame) => {
+            FeedEvent::Frame(frame) => {
                 let mut moment = Moment::between(self.before.as_ref(), &frame);
                 moment.keep(wanted);
                 self.history.add(&moment);
                 self.shown += u64::from(self.before.is_some());
                 (self.moment, self.before) = (Some(moment), Some(*frame));
             }
-            Told::Anew => (self.before, self.history) = (None, History::default()),
-            Told::Place(at, of) => self.place = Some((at, of)),
-            Told::Recording(recording, why) => {
+            FeedEvent::Anew => (self.before, self.history) = (None, History::default()),
+            FeedEvent::Place(at, of) => self.place = Some((at, of)),
+            FeedEvent::Recording(recording, why) => {
                 self.recording = recording;
                 self.note = why.or(self.note.take());
             }
-            Told::End => self.paused = true,
-            Told::Fault(failure) => self.note = Some(doctor::one_line(&failure.to_string())),
+            FeedEvent::End => self.paused = true,
+            FeedEvent::Fault(failure) => self.note = Some(doctor::one_line(&failure.to_string())),
         }
     }
 

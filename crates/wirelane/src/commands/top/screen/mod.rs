@@ -19,7 +19,7 @@ use std::time::Duration;
 use crossterm::event::{self, KeyEvent};
 
 use super::TopArgs;
-use super::feed::{Order, Told};
+use super::feed::{FeedEvent, Order};
 use super::words::{self, Question};
 use crate::arguments::host::HostArgs;
 use crate::output::{Exit, Failure};
@@ -33,7 +33,7 @@ use terminal::Screen;
 enum Event {
     Key(KeyEvent),
     Resized,
-    Told(Told),
+    FeedEvent(FeedEvent),
     /// The doctor's words, by the number of the question.
     Words(u64, Vec<String>),
     Stop,
@@ -46,7 +46,7 @@ pub(super) fn run(global: &Global, args: &TopArgs) -> Result<Exit, Failure> {
     // The first wait asks the dynamic linker for something, which a driver that hangs while it is loaded would hold.
     let _ = events.recv_timeout(Duration::from_millis(1));
     let told = tell.clone();
-    let orders = args.feed(global, move |message| told.send(Event::Told(message)).is_ok())?;
+    let orders = args.feed(global, move |message| told.send(Event::FeedEvent(message)).is_ok())?;
     let stop = tell.clone();
     signals::then(move || drop(stop.send(Event::Stop)))?;
     let screen = Screen::open()?;
@@ -88,7 +88,7 @@ impl Top<'_> {
         match event {
             Event::Key(key) => return Ok(self.act(key)),
             Event::Resized => {}
-            Event::Told(told) => self.app.take(told, |device| self.args.wants(device)),
+            Event::FeedEvent(told) => self.app.take(told, |device| self.args.wants(device)),
             Event::Words(number, lines) => self.app.answer(number, lines),
             Event::Stop => return Ok(true),
             Event::Lost(why) => return Err(Failure::failed(format!("read keys: {why}"))),

@@ -13,7 +13,7 @@ use super::rows::Sort;
 use crate::commands::top::history::Past;
 use crate::commands::top::moment::PortMoment;
 use crate::commands::top::number::{gbps, short};
-use crate::commands::top::rates::Way;
+use crate::commands::top::rates::Direction;
 use crate::commands::top::trouble::{self, Trouble};
 
 /// What a column shows.
@@ -172,7 +172,7 @@ fn speed(look: Look, port: &PortMoment) -> String {
 }
 
 /// A bar and a number.
-fn way(look: Look, way: &Way, width: usize) -> String {
+fn way(look: Look, way: &Direction, width: usize) -> String {
     let bits = way.bytes_per_second.map(|bytes| bytes * 8.0);
     let number = bits.map_or(look.none().to_owned(), short);
     match width.checked_sub(NUMBER + 1) {

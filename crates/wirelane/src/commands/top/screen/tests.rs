@@ -13,7 +13,7 @@ use ratatui::backend::TestBackend;
 use super::app::{Act, App};
 use super::draw;
 use super::look::Look;
-use crate::commands::top::feed::{Order, Told};
+use crate::commands::top::feed::{FeedEvent, Order};
 use crate::output::Failure;
 use crate::watch::{Plan, Watcher};
 
@@ -129,7 +129,7 @@ fn watched(look: Look) -> App {
             jitter_ns: Some(410),
             ..Probe::default()
         });
-        app.take(Told::Frame(Box::new(frame)), |_| true);
+        app.take(FeedEvent::Frame(Box::new(frame)), |_| true);
     }
     app
 }
@@ -202,7 +202,7 @@ fn a_small_terminal_shows_what_matters_and_one_too_small_says_so() {
 fn before_the_first_frame_and_without_ports_there_are_words() {
     let mut app = App::new(FULL, Duration::from_secs(1), false);
     assert!(drawn(&mut app, 80, 24).contains("looking"));
-    app.take(Told::Frame(Box::default()), |_| true);
+    app.take(FeedEvent::Frame(Box::default()), |_| true);
     assert!(drawn(&mut app, 80, 24).contains("no RDMA port"));
 }
 
@@ -260,10 +260,10 @@ fn keys_give_orders() {
     assert_eq!(press(&mut app, "--"), Act::Order(Order::Every(Duration::from_millis(500))));
     assert_eq!(press(&mut app, "→"), Act::Nothing, "this is no recording");
     assert!(matches!(press(&mut app, "r"), Act::Order(Order::Record(Some(_)))));
-    app.take(Told::Recording(Some(("frames".into(), 2048)), None), |_| true);
+    app.take(FeedEvent::Recording(Some(("frames".into(), 2048)), None), |_| true);
     assert!(drawn(&mut app, 80, 24).contains("REC 2K frames"));
     assert_eq!(press(&mut app, "r"), Act::Order(Order::Record(None)));
-    app.take(Told::Recording(None, Some("no space left".to_owned())), |_| true);
+    app.take(FeedEvent::Recording(None, Some("no space left".to_owned())), |_| true);
     assert!(drawn(&mut app, 80, 24).contains("no space left"));
     assert_eq!(press(&mut app, "h"), Act::Nothing);
     assert!(drawn(&mut app, 80, 24).contains("quit"));
@@ -277,7 +277,7 @@ fn keys_give_orders() {
 #[test]
 fn a_recording_is_gone_through_step_by_step() {
     let mut app = App::new(FULL, Duration::from_secs(1), true);
-    app.take(Told::Place(3, 60), |_| true);
+    app.take(FeedEvent::Place(3, 60), |_| true);
     assert_eq!(press(&mut app, "→"), Act::Order(Order::Step(1)));
     let text = drawn(&mut app, 80, 24);
     assert!(text.contains("replay 3/60") && text.contains("PAUSED"), "{text}");
@@ -292,7 +292,7 @@ fn hostile_names_draw_no_harm() {
     frame.devices[0].name = format!("{}\u{1b}[31m\n", "名".repeat(300));
     frame.devices[1].ports[0].netdev = Some("\u{200b}\u{202e}".repeat(100));
     let mut app = App::new(FULL, Duration::from_secs(1), true);
-    app.take(Told::Frame(Box::new(frame)), |_| true);
+    app.take(FeedEvent::Frame(Box::new(frame)), |_| true);
     for (width, height) in [(40, 10), (80, 24), (200, 50)] {
         let text = drawn(&mut app, width, height);
         assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'), "{text}");
