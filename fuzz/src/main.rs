@@ -86,7 +86,7 @@ fn error_lines(bytes: &[u8]) {
     doctor::explain::read(&String::from_utf8_lossy(bytes));
 }
 
-/// Output of nccl-tests: what is read has figures that JSON can hold.
+/// Output of nccl-tests: what is read has results that JSON can hold.
 fn nccl_output(bytes: &[u8]) {
     let Ok(run) = report::nccl::read(&String::from_utf8_lossy(bytes)) else { return };
     let halves = run.collective.rows.iter().flat_map(|row| row.out_of_place.iter().chain(&row.in_place));

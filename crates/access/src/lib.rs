@@ -95,7 +95,7 @@ impl Access {
     }
 
     /// From now on it is these, all or none of them. Who may do something else now, or has another key, is sent
-    /// away with the next request or [review](crate::WorkerPool::review), and may come again.
+    /// away with the next request or review, and may come again.
     pub fn replace(&self, holders: Vec<Holder>) -> Result<(), Error> {
         let keys = holders.iter().filter_map(|holder| holder.proof.key().cloned()).collect();
         let named = |holder: Holder| (holder.name.clone(), Arc::new(holder));

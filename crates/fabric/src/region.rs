@@ -268,7 +268,7 @@ mod tests {
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();
         let region = Region::new(memory, Rights::ALL, Registration::Software);
         let (told, gone) = std::sync::mpsc::channel();
-        let lane: Arc<dyn Granter> = Arc::new(Told(Mutex::new(told)));
+        let lane: Arc<dyn Granter> = Arc::new(Recorder(Mutex::new(told)));
         region.granted(Arc::downgrade(&lane), 7);
         let slice = region.slice(10..20);
         let weak = region.downgrade();
@@ -279,9 +279,9 @@ mod tests {
         assert!(gone.try_recv().is_err(), "once");
     }
 
-    struct Told(Mutex<std::sync::mpsc::Sender<u128>>);
+    struct Recorder(Mutex<std::sync::mpsc::Sender<u128>>);
 
-    impl Granter for Told {
+    impl Granter for Recorder {
         fn revoke(&self, key: u128, _: &Memory) {
             self.0.lock().unwrap().send(key).unwrap();
         }
@@ -302,7 +302,8 @@ mod tests {
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();
         let region = Region::new(memory, Rights::ALL, Registration::Software);
         for key in 0..100 {
-            let lane: Arc<dyn Granter> = Arc::new(Told(Mutex::new(std::sync::mpsc::channel().0)));
+            let lane: Arc<dyn Granter> =
+                Arc::new(Recorder(Mutex::new(std::sync::mpsc::channel().0)));
             region.granted(Arc::downgrade(&lane), key);
         }
         assert_eq!(region.inner.granted.lock().unwrap().len(), 1);

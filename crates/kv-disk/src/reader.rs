@@ -24,8 +24,8 @@ pub trait Sink {
 
 /// Where values are read from. A trait, so that tests can put something in the disk's place.
 pub trait Source: Send {
-    /// Reads a key's value. `None`: there is none. `Some(false)`: the landing did not want it.
-    fn read(&mut self, key: &[u8], landing: &mut dyn Sink) -> Result<Option<bool>, Error>;
+    /// Reads a key's value. `None`: there is none. `Some(false)`: the sink did not want it.
+    fn read(&mut self, key: &[u8], sink: &mut dyn Sink) -> Result<Option<bool>, Error>;
 
     /// What is known of a key's value, if there is one.
     fn stat(&mut self, key: &[u8]) -> Result<Option<Facts>, Error> {
@@ -70,7 +70,7 @@ impl Reader {
 }
 
 impl Source for Reader {
-    fn read(&mut self, key: &[u8], landing: &mut dyn Sink) -> Result<Option<bool>, Error> {
+    fn read(&mut self, key: &[u8], sink: &mut dyn Sink) -> Result<Option<bool>, Error> {
         let failed = |error: rusqlite::Error| Error::of("read from disk", &error);
         // Pieces must be those of the row, whatever is written meanwhile.
         let view = self.connection.transaction().map_err(failed)?;
@@ -80,12 +80,12 @@ impl Source for Reader {
         let Some(row) = rows.next().map_err(failed)? else { return Ok(None) };
         let stored = Stored::of(row, 0, key)?;
         stored.check(key)?;
-        if !landing.begin(&stored.facts) {
+        if !sink.begin(&stored.facts) {
             return Ok(Some(false));
         }
         match stored.pieces {
-            None => landing.bytes(0, stored.value),
-            Some(owner) => pieces(&view, key, &stored.facts, owner, landing)?,
+            None => sink.bytes(0, stored.value),
+            Some(owner) => pieces(&view, key, &stored.facts, owner, sink)?,
         }
         Ok(Some(true))
     }
@@ -131,7 +131,7 @@ pub(crate) fn pieces(
     key: &[u8],
     facts: &Facts,
     owner: u64,
-    landing: &mut dyn Sink,
+    sink: &mut dyn Sink,
 ) -> Result<(), Error> {
     let failed = |error: rusqlite::Error| Error::of("read from disk", &error);
     let select = "SELECT number, sum, bytes FROM pieces WHERE owner = ? ORDER BY number";
@@ -148,7 +148,7 @@ pub(crate) fn pieces(
         if !fits || sum != piece_sum(owner, number, bytes) {
             return Err(damaged(key));
         }
-        landing.bytes(offset, bytes);
+        sink.bytes(offset, bytes);
         offset += bytes.len() as u64;
         next += 1;
     }

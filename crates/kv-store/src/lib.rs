@@ -39,7 +39,7 @@
 //! # What it costs
 //!
 //! Measured in November 2026 on two cores of a virtual Xeon that had other work too, where a cache
-//! line from memory takes 300 ns; the tests and `examples/rate.rs` print the figures anew. Times are
+//! line from memory takes 300 ns; the tests and `examples/rate.rs` print the results anew. Times are
 //! medians over several runs, for one thread.
 //!
 //! | | |

@@ -1,6 +1,6 @@
 //! What a store holds and has done.
 
-/// What a store holds and has done. Threads go on while it is gathered, so that figures may differ
+/// What a store holds and has done. Threads go on while it is gathered, so that results may differ
 /// by what they did meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {

@@ -80,7 +80,7 @@ fn one_long_value_does_not_cost_all_short_ones() {
     assert!(lost < 0.1, "{lost}");
 }
 
-/// Prints both figures and asserts that they are not below the floors.
+/// Prints both results and asserts that they are not below the floors.
 fn check(name: &str, filled: f64, churned: f64, lengths: impl Fn(&mut Random) -> u64) {
     let at_first_refusal = fill(&lengths);
     let (mean, least) = churn(&lengths);

@@ -33,7 +33,7 @@ pub(crate) enum Message {
     Ask {
         /// What to measure.
         plan: Box<Plan>,
-        /// Ports as `fabric::verbs::Way` writes them.
+        /// Ports as `fabric::verbs::UsablePort` writes them.
         ways: Vec<Bytes>,
     },
     /// Asks for a measurement from there towards a third end, with what the caller has shown.
@@ -119,7 +119,7 @@ impl<'de> Deserialize<'de> for Bytes {
 /// A port, and the index of its GID, which the other end's programs may have to be told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ShownPort {
-    /// As `fabric::verbs::Way` writes it.
+    /// As `fabric::verbs::UsablePort` writes it.
     pub(crate) way: Bytes,
     /// None where it goes without.
     pub(crate) gid_index: Option<u32>,

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use fabric::verbs::{self, Choice, DeviceRequest, Domain, Pair, QpType, Way};
+use fabric::verbs::{self, Choice, DeviceRequest, Domain, Pair, QpType, UsablePort};
 use fabric::{Fabric, ofi, shm, tcp};
 
 use crate::Error;
@@ -101,7 +101,7 @@ impl Transports {
         &self,
         plan: &Plan,
         ours: &[Choice],
-        theirs: &[Way],
+        theirs: &[UsablePort],
         tcp: Tcp,
     ) -> Result<Opened, Error> {
         match plan.transport {
@@ -143,8 +143,13 @@ impl Transports {
         Ok((vec![Box::new(domain)], vec![rail]))
     }
 
-    fn open_verbs(&self, plan: &Plan, ours: &[Choice], theirs: &[Way]) -> Result<Opened, Error> {
-        let mine: Vec<Way> = ours.iter().map(Way::of).collect();
+    fn open_verbs(
+        &self,
+        plan: &Plan,
+        ours: &[Choice],
+        theirs: &[UsablePort],
+    ) -> Result<Opened, Error> {
+        let mine: Vec<UsablePort> = ours.iter().map(UsablePort::of).collect();
         let (pairs, left) = verbs::pair(&mine, theirs, plan.rails as usize);
         if pairs.is_empty() {
             return Err(Error::refused(format!(
@@ -169,7 +174,7 @@ impl Transports {
 
 /// Every pair of ports that reach each other, each port once.
 pub(crate) fn pairs(ours: &[Choice], theirs: &[ShownPort]) -> Result<Vec<PortPair>, Error> {
-    let mine: Vec<Way> = ours.iter().map(Way::of).collect();
+    let mine: Vec<UsablePort> = ours.iter().map(UsablePort::of).collect();
     let ways: Vec<Bytes> = theirs.iter().map(|port| port.way.clone()).collect();
     let ways = from_bytes(&ways)?;
     let (pairs, _) = verbs::pair(&mine, &ways, MAX_PORTS);
@@ -195,7 +200,7 @@ pub(crate) fn pairs(ours: &[Choice], theirs: &[ShownPort]) -> Result<Vec<PortPai
 /// Our ports, to be shown.
 pub(crate) fn shown(ports: &[Choice]) -> Vec<ShownPort> {
     let shown = |port: &Choice| ShownPort {
-        way: Bytes(Way::of(port).to_bytes()),
+        way: Bytes(UsablePort::of(port).to_bytes()),
         gid_index: gid_index(port),
     };
     ports.iter().map(shown).collect()
@@ -205,7 +210,7 @@ fn gid_index(port: &Choice) -> Option<u32> {
     port.gid.as_ref().map(|entry| entry.index)
 }
 
-fn rail(pair: &Pair, ours: &[Choice], theirs: &[Way]) -> Rail {
+fn rail(pair: &Pair, ours: &[Choice], theirs: &[UsablePort]) -> Rail {
     let (here, there) = (&ours[pair.ours], &theirs[pair.theirs]);
     Rail {
         here: format!("{} port {}", here.device, here.port),
@@ -219,15 +224,15 @@ fn rail(pair: &Pair, ours: &[Choice], theirs: &[Way]) -> Rail {
 
 /// Ports for the other end to read.
 pub(crate) fn to_bytes(ports: &[Choice]) -> Vec<Bytes> {
-    ports.iter().map(|port| Bytes(Way::of(port).to_bytes())).collect()
+    ports.iter().map(|port| Bytes(UsablePort::of(port).to_bytes())).collect()
 }
 
 /// Ports of the other end.
-pub(crate) fn from_bytes(ways: &[Bytes]) -> Result<Vec<Way>, Error> {
+pub(crate) fn from_bytes(ways: &[Bytes]) -> Result<Vec<UsablePort>, Error> {
     if ways.len() > MAX_PORTS {
         return Err(Error::gone("the other end says that it has more ports than any host"));
     }
-    Ok(ways.iter().map(|way| Way::from_bytes(&way.0)).collect::<Result<_, _>>()?)
+    Ok(ways.iter().map(|way| UsablePort::from_bytes(&way.0)).collect::<Result<_, _>>()?)
 }
 
 /// What a way by the kernel is called at the end that measures; counters are asked by it.

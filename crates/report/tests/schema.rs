@@ -185,7 +185,7 @@ fn the_schema_has_every_field_and_no_other() {
 }
 
 #[test]
-fn figures_follow_from_what_was_measured() {
+fn measurements_follow_from_what_was_measured() {
     let point = Point::new(&outcome(), "a", "b", "");
     assert_eq!((point.bytes_per_second, point.messages_per_second), (Some(320.0), Some(5.0)));
     assert_eq!(point.loss_ratio, Some(0.1));

@@ -13,7 +13,7 @@ pub(crate) fn within<T: Send + 'static>(
     waiting: impl FnOnce() -> String,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<Option<T>, Failure> {
-    let answer = Arc::new(Answer { given: Mutex::new(None), bell: Condvar::new() });
+    let answer = Arc::new(Answer { given: Mutex::new(None), signal: Condvar::new() });
     let said = answer.clone();
     let thread = std::thread::Builder::new().name("wirelane-dial".to_owned());
     let thread = thread.spawn(move || said.give(work()));
@@ -31,18 +31,18 @@ pub(crate) fn within<T: Send + 'static>(
 /// linker for something, which hangs if the other thread hangs there.
 struct Answer<T> {
     given: Mutex<Option<T>>,
-    bell: Condvar,
+    signal: Condvar,
 }
 
 impl<T> Answer<T> {
     fn give(&self, given: T) {
         *self.given.lock().unwrap_or_else(PoisonError::into_inner) = Some(given);
-        self.bell.notify_one();
+        self.signal.notify_one();
     }
 
     fn wait(&self, limit: Duration) -> Option<T> {
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.bell.wait_timeout_while(given, limit, |given| given.is_none());
+        let waited = self.signal.wait_timeout_while(given, limit, |given| given.is_none());
         waited.unwrap_or_else(PoisonError::into_inner).0.take()
     }
 }

@@ -38,7 +38,7 @@ impl Stage {
         }
     }
 
-    /// A program that runs at the desk, from where the hosts are reached.
+    /// A program that runs at the machine, from where the hosts are reached.
     fn at_desk(&self, program: &str) -> Command {
         let mut command = self.hosts.command(program);
         command.env("PATH", self.path()).current_dir(self.folder.path());

@@ -1,6 +1,6 @@
 //! `cargo xtask compare bench`: `wirelane bench` beside perftest, over a wire of the lab.
 //!
-//! What measures must not be what limits: its figures are those of perftest, or better.
+//! What measures must not be what limits: its results are those of perftest, or better.
 
 use clap::Args;
 use serde_json::{Value, json};

@@ -43,7 +43,7 @@ enum Who {
 }
 
 /// What a round gave.
-struct Figures {
+struct Measurements {
     cpu_ms: f64,
     resident_mb: f64,
     samples: usize,
@@ -63,8 +63,8 @@ pub(super) fn run(args: &ExporterArgs) -> Result<(), Failed> {
     let (ours, theirs) = (|| measure(Who::Ours), || measure(Who::Theirs));
     let pairs = take_turns("exporter", args.pairs, ours, theirs)?;
     let rows = [
-        row(&pairs, "exporter, CPU of a scrape", "ms", |figures| figures.cpu_ms),
-        row(&pairs, "exporter, resident", "MB", |figures| figures.resident_mb),
+        row(&pairs, "exporter, CPU of a scrape", "ms", |measurements| measurements.cpu_ms),
+        row(&pairs, "exporter, resident", "MB", |measurements| measurements.resident_mb),
     ];
     if args.json {
         let samples = pairs.first().map(|(ours, theirs)| [ours.samples, theirs.samples]);
@@ -87,7 +87,12 @@ pub(super) fn run(args: &ExporterArgs) -> Result<(), Failed> {
     Ok(())
 }
 
-fn row(pairs: &[(Figures, Figures)], name: &str, unit: &str, of: fn(&Figures) -> f64) -> Value {
+fn row(
+    pairs: &[(Measurements, Measurements)],
+    name: &str,
+    unit: &str,
+    of: fn(&Measurements) -> f64,
+) -> Value {
     let pairs: Vec<(f64, f64)> =
         pairs.iter().map(|(ours, theirs)| (of(ours), of(theirs))).collect();
     let subject =
@@ -95,7 +100,7 @@ fn row(pairs: &[(Figures, Figures)], name: &str, unit: &str, of: fn(&Figures) ->
     subject.row(&pairs)
 }
 
-fn measure(who: Who, ports: &Ports, scrapes: u32) -> Result<Figures, Failed> {
+fn measure(who: Who, ports: &Ports, scrapes: u32) -> Result<Measurements, Failed> {
     let port = tools::free_port()?;
     let mut command = who.command(ports.root(), &port);
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
@@ -109,7 +114,7 @@ fn measure(who: Who, ports: &Ports, scrapes: u32) -> Result<Figures, Failed> {
         samples = ports.fresh(|| get(&port))?;
     }
     let cpu_ms = (program.cpu_ms()? - before) / f64::from(scrapes);
-    Ok(Figures { cpu_ms, resident_mb: program.resident_mb()?, samples })
+    Ok(Measurements { cpu_ms, resident_mb: program.resident_mb()?, samples })
 }
 
 impl Who {

@@ -59,7 +59,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failed> {
     }
 }
 
-/// The median and the range of some figures.
+/// The median and the range of some results.
 fn spread(values: &[f64]) -> Value {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

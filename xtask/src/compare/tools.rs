@@ -129,11 +129,11 @@ pub(super) fn wirelane_bench(test: &str, size: usize, rounds: u32) -> Result<f64
     let said = with_server(server, Ready::Port(port), client)?;
     let said: Value = serde_json::from_str(&said).map_err(|error| format!("bench: {error}"))?;
     let point = &said["points"][0];
-    let figure = match test {
+    let measurement = match test {
         "bw" => point["bytes_per_second"].as_f64().map(|bytes| bytes / 1e6),
         _ => point["latency"]["p50_ns"].as_f64().map(|ns| ns / 1e3),
     };
-    figure.ok_or_else(|| format!("bench gave no figure: {said}"))
+    measurement.ok_or_else(|| format!("bench gave no result: {said}"))
 }
 
 /// One column of perftest's row. Its clock under emulation gives an infinity now and then; it is asked again then.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::spread;
 use crate::Failed;
 
-/// Which figure is the better one.
+/// Which result is the better one.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Better {
     More,
@@ -23,7 +23,7 @@ pub(super) struct Subject<'s> {
 }
 
 impl Subject<'_> {
-    /// The row of pairs of figures, ours first. A ratio above 1 means that we are ahead, for latency too.
+    /// The row of pairs of results, ours first. A ratio above 1 means that we are ahead, for latency too.
     pub(super) fn row(&self, pairs: &[(f64, f64)]) -> Value {
         let (ours, theirs): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
         let ratios = pairs.iter().map(|(our, their)| match self.better {

@@ -10,7 +10,7 @@ pub struct Measured {
     /// Towards whom.
     pub to: usize,
     /// Its bandwidth and its latency, or why there are none.
-    pub figures: Result<(f64, Option<f64>), String>,
+    pub measurements: Result<(f64, Option<f64>), String>,
 }
 
 /// Rounds of pairs, each pair of so many hosts once, in no round a host twice: nobody is measured while it measures
@@ -39,8 +39,8 @@ pub fn matrix(hosts: &[String], measured: &[Measured]) -> Matrix {
         latency_us: vec![vec![None; count]; count],
         ..Matrix::default()
     };
-    for Measured { from, to, figures } in measured {
-        match figures {
+    for Measured { from, to, measurements } in measured {
+        match measurements {
             Ok((gbps, latency)) => {
                 matrix.gbps[*from][*to] = Some(*gbps);
                 matrix.latency_us[*from][*to] = *latency;
@@ -143,8 +143,8 @@ mod tests {
         let mut measured = Vec::new();
         for from in 0..4 {
             for to in (0..4).filter(|to| *to != from) {
-                let figures = Ok((slow(from, to).unwrap_or(10.0), Some(5.0)));
-                measured.push(Measured { from, to, figures });
+                let measurements = Ok((slow(from, to).unwrap_or(10.0), Some(5.0)));
+                measured.push(Measured { from, to, measurements });
             }
         }
         matrix(&hosts, &measured)
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn what_failed_is_kept_with_its_reason() {
         let hosts = ["a", "b"].map(str::to_owned);
-        let failed = Measured { from: 0, to: 1, figures: Err("refused".to_owned()) };
+        let failed = Measured { from: 0, to: 1, measurements: Err("refused".to_owned()) };
         let matrix = matrix(&hosts, &[failed]);
         assert_eq!((matrix.median_gbps, matrix.failed[0].why.as_str()), (None, "refused"));
     }

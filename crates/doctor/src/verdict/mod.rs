@@ -1,4 +1,4 @@
-//! Whether a measured figure is normal: what the way should give, what part of that was reached, and what likely limits it,
+//! Whether a measured result is normal: what the way should give, what part of that was reached, and what likely limits it,
 //! with evidence.
 //!
 //! What it should give is worked out from what both ends tell of themselves ([`Side`]): ports, MTU, PCIe links. Within one
@@ -104,7 +104,7 @@ fn unjudged(transport: Transport) -> &'static str {
     }
 }
 
-/// From here on a figure is as it should be.
+/// From here on a result is as it should be.
 const GOOD: f64 = 0.9;
 
 #[cfg(test)]

@@ -334,7 +334,7 @@ impl Inner {
             regions: settings.link.regions as u32,
             ways,
             no_rdma,
-            ofi: providers.iter().map(ofi::Way::of).collect(),
+            ofi: providers.iter().map(ofi::UsableProvider::of).collect(),
             no_ofi,
         }
     }
@@ -352,7 +352,7 @@ impl Inner {
             return refuse("policy", format!("{why}: change the policy of one of them"));
         }
         let allowed =
-            |way: &verbs::Way| verbs::allowed(&way.gid, &self.settings.verbs.allowed_gids);
+            |way: &verbs::UsablePort| verbs::allowed(&way.gid, &self.settings.verbs.allowed_gids);
         let wanted = ours.policy != Policy::Off && !theirs.ways.is_empty();
         if wanted && !theirs.ways.iter().any(allowed) {
             let text = "none of your GIDs is in this end's security.rdma.allowed_gids".to_owned();
@@ -446,7 +446,7 @@ impl Inner {
             return Ok(domain);
         }
         let View { providers: here, no_ofi, .. } = self.ports.look();
-        let provider = here.iter().find(|provider| ofi::Way::of(provider).name() == way);
+        let provider = here.iter().find(|provider| ofi::UsableProvider::of(provider).name() == way);
         let provider = provider.ok_or_else(|| match no_ofi.is_empty() {
             true => refuse(Kind::Unsupported, "there is no such way any more"),
             false => refuse(Kind::Unsupported, &no_ofi),

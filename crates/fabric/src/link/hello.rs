@@ -4,7 +4,7 @@ use super::bytes::{Reader, put_bytes, put_text};
 use super::config::Policy;
 use super::control::Class;
 use crate::ofi;
-use crate::verbs::Way;
+use crate::verbs::UsablePort;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Hello {
@@ -24,11 +24,11 @@ pub(super) struct Hello {
     /// How many regions it may be granted.
     pub(super) regions: u32,
     /// Its RDMA ports.
-    pub(super) ways: Vec<Way>,
+    pub(super) ways: Vec<UsablePort>,
     /// Why it has no RDMA, if it has none.
     pub(super) no_rdma: String,
     /// Its ways by libfabric, the best first.
-    pub(super) ofi: Vec<ofi::Way>,
+    pub(super) ofi: Vec<ofi::UsableProvider>,
     /// Why it has none, if it has none.
     pub(super) no_ofi: String,
 }
@@ -94,8 +94,8 @@ impl Hello {
         if count > MAX_WAYS || !(MIN_ROOM..=MAX_ROOM).contains(&room) {
             return None;
         }
-        let way = |_| Way::from_bytes(reader.bytes(Way::MAX_BYTES)?).ok();
-        let ways = (0..count).map(way).collect::<Option<Vec<Way>>>()?;
+        let way = |_| UsablePort::from_bytes(reader.bytes(UsablePort::MAX_BYTES)?).ok();
+        let ways = (0..count).map(way).collect::<Option<Vec<UsablePort>>>()?;
         let no_rdma = reader.text(MAX_TEXT)?;
         let (ofi, no_ofi) = if with_ofi { take_ofi(&mut reader)? } else { Default::default() };
         reader.end()?;
@@ -116,13 +116,13 @@ impl Hello {
     }
 }
 
-fn take_ofi(reader: &mut Reader<'_>) -> Option<(Vec<ofi::Way>, String)> {
+fn take_ofi(reader: &mut Reader<'_>) -> Option<(Vec<ofi::UsableProvider>, String)> {
     let count = usize::from(reader.u8()?);
     if count > MAX_WAYS {
         return None;
     }
     let way = |_| {
-        Some(ofi::Way {
+        Some(ofi::UsableProvider {
             provider: reader.text(MAX_NAME)?,
             network: reader.text(MAX_NAME)?,
             interface: reader.text(MAX_NAME)?,
@@ -133,7 +133,7 @@ fn take_ofi(reader: &mut Reader<'_>) -> Option<(Vec<ofi::Way>, String)> {
 }
 
 /// A port's name among the ways of a host.
-pub(super) fn way_name(way: &Way) -> String {
+pub(super) fn way_name(way: &UsablePort) -> String {
     format!("{}/{}", way.device, way.port)
 }
 
@@ -167,7 +167,7 @@ mod tests {
     }
 
     fn with_ofi() -> Hello {
-        let way = ofi::Way {
+        let way = ofi::UsableProvider {
             provider: "tcp;ofi_rxm".to_owned(),
             network: "127.0.0.0/8".to_owned(),
             interface: "lo".to_owned(),

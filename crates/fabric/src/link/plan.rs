@@ -147,7 +147,8 @@ impl Plans {
         match ofi::pair(here, there, most, ours.boot == theirs.boot) {
             Ok(pairs) => {
                 for pair in pairs {
-                    let ways = [&here[pair.ours], &there[pair.theirs]].map(ofi::Way::name);
+                    let ways =
+                        [&here[pair.ours], &there[pair.theirs]].map(ofi::UsableProvider::name);
                     self.plans.push(Plan { class: Class::Ofi, ways, weight: 1, why: pair.why });
                 }
             }
@@ -182,7 +183,7 @@ mod tests {
     }
 
     fn with_ofi(card: Hello, provider: &str) -> Hello {
-        let way = ofi::Way {
+        let way = ofi::UsableProvider {
             provider: provider.to_owned(),
             network: "net".to_owned(),
             interface: "if0".to_owned(),

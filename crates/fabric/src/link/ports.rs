@@ -24,7 +24,7 @@ pub(super) struct Ports {
 #[derive(Debug, Clone, Default)]
 pub(super) struct View {
     pub(super) choices: Vec<verbs::Choice>,
-    pub(super) ways: Vec<verbs::Way>,
+    pub(super) ways: Vec<verbs::UsablePort>,
     pub(super) refused: String,
     /// The same of libfabric.
     pub(super) providers: Vec<ofi::Provider>,
@@ -110,7 +110,7 @@ impl Ports {
             |device: &verbs::Device| self.devices.is_empty() || self.devices.contains(&device.name);
         let devices: Vec<verbs::Device> = survey.devices.into_iter().filter(wanted).collect();
         let (choices, refused) = verbs::candidates(&devices, &self.wish);
-        let ways = choices.iter().map(verbs::Way::of).collect();
+        let ways = choices.iter().map(verbs::UsablePort::of).collect();
         View { choices, ways, refused: refused.join("; "), ..View::default() }
     }
 }

@@ -8,7 +8,7 @@ use super::control::Class;
 use super::settings::Settings;
 use crate::error::Error;
 use crate::half::Fabric;
-use crate::ofi::{self, Choice, Config, Domain, Provider, Way};
+use crate::ofi::{self, Choice, Config, Domain, Provider, UsableProvider};
 use crate::region::Region;
 
 pub(super) struct Providers {
@@ -75,7 +75,7 @@ impl Providers {
         provider: &Provider,
         regions: impl FnOnce() -> Vec<Region>,
     ) -> Result<Arc<Domain>, Error> {
-        let way = Way::of(provider).name();
+        let way = UsableProvider::of(provider).name();
         if let Some(known) = self.known(&way) {
             return Ok(known);
         }
@@ -162,7 +162,7 @@ mod tests {
         let providers =
             Providers::new(&Settings { classes: vec![Class::Ofi], ..Settings::default() });
         let provider = providers.look().unwrap().remove(0);
-        let way = Way::of(&provider).name();
+        let way = UsableProvider::of(&provider).name();
         let domain = providers.open(&provider, Vec::new).unwrap();
         let half = domain.half(Side::Dial).unwrap();
         providers.forget(&way);

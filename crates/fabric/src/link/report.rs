@@ -13,7 +13,7 @@ use super::hello::{Hello, way_name};
 use super::rail::{Rail, State};
 use crate::op::{Failure, OpKind};
 use crate::stats::Stats;
-use crate::verbs::Way;
+use crate::verbs::UsablePort;
 
 /// The state of a link that is over, and of its rails.
 const ENDED: &str = "ended";
@@ -206,7 +206,7 @@ fn rail_report(core: &Core, subject: &Subject, at: u8, rail: &Rail) -> RailRepor
 }
 
 fn port(card: &Hello, name: &str) -> Option<PortReport> {
-    let way: &Way = card.ways.iter().find(|way| way_name(way) == name)?;
+    let way: &UsablePort = card.ways.iter().find(|way| way_name(way) == name)?;
     Some(PortReport {
         device: way.device.clone(),
         port: way.port,

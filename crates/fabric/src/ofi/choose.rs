@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::survey::{Provider, Survey};
-use super::way::Way;
+use super::usable_provider::UsableProvider;
 
 /// A provider, and why it was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub fn candidates(
     let wanted: &[&str] = wish.as_ref().map_or(&ORDER, std::slice::from_ref);
     let of = |name: &&str| {
         let is_wanted = |provider: &&Provider| {
-            let way = Way::of(provider);
+            let way = UsableProvider::of(provider);
             let fits = wish.is_some() || software || way.is_rdma();
             is_named(provider, name) && fits && !way.is_link_local()
         };

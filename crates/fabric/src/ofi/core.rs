@@ -324,7 +324,7 @@ impl Core {
                 self.inbox.message(id, total, imm, part)?;
             }
             Frame::Taken { id, offset } => self.sends.taken(id, offset)?,
-            Frame::Number { id, length, imm } => match self.inbox.take_next(id, 0) {
+            Frame::Immediate { id, length, imm } => match self.inbox.take_next(id, 0) {
                 Some(receive) => {
                     let length = usize::try_from(length).unwrap_or(usize::MAX);
                     over.add(receive, Ok(Done::Received { length, imm: Some(imm) }));

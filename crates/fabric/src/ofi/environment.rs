@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use super::way::is_rdma;
+use super::usable_provider::is_rdma;
 
 /// What a process that makes lanes over libfabric sets before it has a second thread, unless its user has set it:
 /// - no cache of registrations: it watches for memory that is unmapped by patching the C library, by which ours does not go;

@@ -74,7 +74,7 @@ pub(super) enum Frame {
     /// The part of that message that begins there was read.
     Taken { id: u64, offset: u64 },
     /// The number of a write that is placed. Counted as messages are.
-    Number { id: u64, length: u64, imm: u32 },
+    Immediate { id: u64, length: u64, imm: u32 },
     /// Asks for an atomic operation.
     Change { id: u64, key: u64, offset: u64, change: Change },
     /// Asks to write the bytes that follow, where the provider does not.
@@ -109,7 +109,7 @@ impl Frame {
             Frame::Message { id, total, offset, imm: Some(imm) } => {
                 (2, imm, [id, total, offset, 0, 0])
             }
-            Frame::Number { id, length, imm } => (3, imm, [id, length, 0, 0, 0]),
+            Frame::Immediate { id, length, imm } => (3, imm, [id, length, 0, 0, 0]),
             Frame::Change { id, key, offset, change: Change::Add(add) } => {
                 (4, 0, [id, key, offset, add, 0])
             }
@@ -150,7 +150,7 @@ impl Frame {
         let frame = match bytes[1] {
             1 => Frame::Message { id, total: second, offset: third, imm: None },
             2 => Frame::Message { id, total: second, offset: third, imm: Some(number) },
-            3 => Frame::Number { id, length: second, imm: number },
+            3 => Frame::Immediate { id, length: second, imm: number },
             4 => Frame::Change { id, key: second, offset: third, change: Change::Add(fourth) },
             5 => {
                 let change = Change::Swap { expect: fourth, new: fifth };
@@ -183,7 +183,7 @@ impl Frame {
             self,
             Frame::Message { .. }
                 | Frame::Lying { .. }
-                | Frame::Number { .. }
+                | Frame::Immediate { .. }
                 | Frame::Change { .. }
                 | Frame::Put { .. }
                 | Frame::Get { .. }
@@ -212,7 +212,7 @@ mod tests {
                 from: Remote { address: 0, key },
             },
             Frame::Taken { id, offset },
-            Frame::Number { id, length: 1 << 40, imm: u32::MAX },
+            Frame::Immediate { id, length: 1 << 40, imm: u32::MAX },
             Frame::Change { id, key, offset, change: Change::Add(5) },
             Frame::Change { id, key, offset, change: Change::Swap { expect: 1, new: 2 } },
             Frame::Put { id, key, offset },

@@ -12,7 +12,7 @@ use super::endpoint::Endpoint;
 use super::life::Life;
 use super::mr::{is_registered, registration};
 use super::sleeper::Sleeper;
-use super::way::is_rdma;
+use super::usable_provider::is_rdma;
 use crate::error::{Error, Kind};
 use crate::lane::{BorrowedPath, Caps, Lane, number};
 use crate::op::{Completion, Failure, Op, Work};

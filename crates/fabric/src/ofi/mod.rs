@@ -52,8 +52,8 @@ mod slots;
 mod survey;
 #[cfg(all(test, feature = "external-tests"))]
 mod trouble;
+mod usable_provider;
 mod watch;
-mod way;
 
 pub use choose::{Choice, Refusal, candidates, choose};
 pub use config::Config;
@@ -61,7 +61,7 @@ pub use domain::Domain;
 pub use environment::{ENVIRONMENT, keeps_registrations};
 pub(crate) use pair::pair;
 pub use survey::{Provider, Survey, Unavailable, survey};
-pub(crate) use way::{Way, is_rdma};
+pub(crate) use usable_provider::{UsableProvider, is_rdma};
 
 /// What a peer offers, and a frame of its: well formed and the same again as bytes, or refused.
 #[cfg(any(test, feature = "fuzz"))]

@@ -13,7 +13,7 @@ pub(super) struct Offer {
     pub(super) frame: u32,
     /// The longest message it takes.
     pub(super) max_message: u32,
-    /// What frames to it begin with. Told in offers alone.
+    /// What frames to it begin with. Only in offers.
     pub(super) token: u64,
     /// Where its process is to be found.
     pub(super) home: Home,

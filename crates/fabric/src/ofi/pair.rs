@@ -1,6 +1,6 @@
 //! Which ways of two ends belong together.
 
-use super::way::Way;
+use super::usable_provider::UsableProvider;
 
 /// Two ways, by their places.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,18 +13,19 @@ pub(crate) struct Pair {
 /// The ways of the first provider of ours that the peer has too: those of one network, else one after the other.
 /// Devices are rails, each once; of software one way is enough. The error: why there are none.
 pub(crate) fn pair(
-    ours: &[Way],
-    theirs: &[Way],
+    ours: &[UsableProvider],
+    theirs: &[UsableProvider],
     most: usize,
     one_host: bool,
 ) -> Result<Vec<Pair>, String> {
-    let both_have = |way: &&Way| theirs.iter().any(|other| other.provider == way.provider);
-    let Some(Way { provider, .. }) = ours.iter().find(both_have) else {
+    let both_have =
+        |way: &&UsableProvider| theirs.iter().any(|other| other.provider == way.provider);
+    let Some(UsableProvider { provider, .. }) = ours.iter().find(both_have) else {
         let (ours, theirs) = (names(ours), names(theirs));
         return Err(format!("this end has {ours}, and the peer {theirs}"));
     };
-    let fits = |way: &Way| way.provider == *provider && (one_host || !way.is_loopback());
-    let at = |ways: &[Way]| -> Vec<usize> {
+    let fits = |way: &UsableProvider| way.provider == *provider && (one_host || !way.is_loopback());
+    let at = |ways: &[UsableProvider]| -> Vec<usize> {
         let mut at: Vec<usize> = (0..ways.len()).filter(|at| fits(&ways[*at])).collect();
         at.sort_by_key(|at| !ways[*at].is_loopback());
         at
@@ -56,7 +57,7 @@ pub(crate) fn pair(
 }
 
 /// The providers, each once.
-fn names(ways: &[Way]) -> String {
+fn names(ways: &[UsableProvider]) -> String {
     let mut names: Vec<&str> = ways.iter().map(|way| way.provider.as_str()).collect();
     names.dedup();
     names.join(", ")
@@ -66,8 +67,8 @@ fn names(ways: &[Way]) -> String {
 mod tests {
     use super::*;
 
-    fn ways(all: &[(&str, &str, &str)]) -> Vec<Way> {
-        let way = |(provider, interface, network): &(&str, &str, &str)| Way {
+    fn ways(all: &[(&str, &str, &str)]) -> Vec<UsableProvider> {
+        let way = |(provider, interface, network): &(&str, &str, &str)| UsableProvider {
             provider: (*provider).to_owned(),
             network: (*network).to_owned(),
             interface: (*interface).to_owned(),
@@ -75,7 +76,11 @@ mod tests {
         all.iter().map(way).collect()
     }
 
-    fn places(ours: &[Way], theirs: &[Way], one_host: bool) -> Vec<(usize, usize)> {
+    fn places(
+        ours: &[UsableProvider],
+        theirs: &[UsableProvider],
+        one_host: bool,
+    ) -> Vec<(usize, usize)> {
         let pairs = pair(ours, theirs, 4, one_host).unwrap();
         pairs.iter().map(|pair| (pair.ours, pair.theirs)).collect()
     }

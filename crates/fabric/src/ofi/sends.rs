@@ -36,7 +36,7 @@ pub(super) struct Sends {
     waiting: VecDeque<u32>,
     /// Placed writes, whose numbers are to be told.
     placed: VecDeque<u32>,
-    /// Told to the peer, and to be received by it, in the order of their numbers.
+    /// Announced to the peer, and to be received by it, in the order of their numbers.
     told: VecDeque<(u64, u32)>,
     /// Asked of the peer.
     asked: Vec<Question>,

@@ -163,7 +163,7 @@ fn a_protocol_error_ends_the_lane() {
         (Frame::Lying { id, total: u64::MAX, offset: 0, imm, from: NOWHERE }, 0),
         (Frame::Lying { id, total: 100, offset: 0, imm, from: NOWHERE }, 8),
         (Frame::Taken { id: 9, offset: 0 }, 0),
-        (Frame::Number { id: u64::MAX, length: 1, imm: 1 }, 0),
+        (Frame::Immediate { id: u64::MAX, length: 1, imm: 1 }, 0),
         (Frame::Get { id, key: 1, offset: 0, length: u64::MAX }, 0),
         (Frame::Doubt { id, key: 1 }, 8),
     ] {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Told from time to time how far things are; says when that was the same for too long. Not at the first look:
+/// Given from time to time how far things are; says when that was the same for too long. Not at the first look:
 /// it may be us who did not look, while everything else was held up with us.
 #[derive(Debug)]
 pub(super) struct Watch {

@@ -58,7 +58,7 @@ mod tests {
 
     /// What the socket does: remembers that it was rung until somebody looks.
     #[derive(Default)]
-    struct Bell {
+    struct Signal {
         rung: Mutex<bool>,
         changed: Condvar,
     }
@@ -67,7 +67,7 @@ mod tests {
     struct World {
         tail: AtomicU64,
         sleeping: AtomicU32,
-        bell: Bell,
+        signal: Signal,
     }
 
     /// In every order of steps, whoever sleeps for two messages gets both: loom reports a sleep that
@@ -84,8 +84,8 @@ mod tests {
                 for message in 1..=2 {
                     producer.tail.store(message, Ordering::Release);
                     if must_wake(&producer.sleeping, true) {
-                        *producer.bell.rung.lock().unwrap() = true;
-                        producer.bell.changed.notify_one();
+                        *producer.signal.rung.lock().unwrap() = true;
+                        producer.signal.changed.notify_one();
                     }
                 }
             });
@@ -95,12 +95,12 @@ mod tests {
                     break;
                 }
                 // As in `ShmLane::arm`: forget old rings, announce, look again, sleep.
-                *world.bell.rung.lock().unwrap() = false;
+                *world.signal.rung.lock().unwrap() = false;
                 announce(&world.sleeping, ASLEEP);
                 if world.tail.load(Ordering::Acquire) == seen {
-                    let mut rung = world.bell.rung.lock().unwrap();
+                    let mut rung = world.signal.rung.lock().unwrap();
                     while !*rung {
-                        rung = world.bell.changed.wait(rung).unwrap();
+                        rung = world.signal.changed.wait(rung).unwrap();
                     }
                 }
                 Flag::store(&world.sleeping, AWAKE);

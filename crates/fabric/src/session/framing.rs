@@ -1,4 +1,4 @@
-//! Whole messages in a stream of bytes, encrypted or not. Told the bytes; knows no socket.
+//! Whole messages in a stream of bytes, encrypted or not. It is given the bytes and knows no socket.
 
 use std::fmt;
 

@@ -24,7 +24,7 @@ pub(super) struct Initiator {
 
 enum Stage {
     Answer { noise: Option<Box<HandshakeState>>, said: Vec<u8> },
-    Card(Framing),
+    Hello(Framing),
     Over,
 }
 
@@ -70,7 +70,7 @@ impl Initiator {
                 said.extend(bytes);
                 self.hear_answer(out)?;
             }
-            Stage::Card(framing) => framing.feed(bytes),
+            Stage::Hello(framing) => framing.feed(bytes),
             Stage::Over => {}
         }
         self.hear_card()
@@ -98,19 +98,19 @@ impl Initiator {
         let mut framing = Framing::new(cipher, MAX_MESSAGE);
         framing.feed(&said[length..]);
         framing.seal(&self.card, out);
-        self.stage = Stage::Card(framing);
+        self.stage = Stage::Hello(framing);
         Ok(())
     }
 
     fn hear_card(&mut self) -> Result<Option<Box<Opened>>, Trouble> {
-        let Stage::Card(framing) = &mut self.stage else { return Ok(None) };
+        let Stage::Hello(framing) = &mut self.stage else { return Ok(None) };
         let Some(message) = framing.next()? else { return Ok(None) };
         let card = match message.split_first() {
             Some((0, card)) => card.to_vec(),
             Some((code, rest)) => return Err(Trouble::refused_card(*code, rest)),
             None => return Err(Fault::ProtocolError("an empty answer to our card").into()),
         };
-        let Stage::Card(framing) = std::mem::replace(&mut self.stage, Stage::Over) else {
+        let Stage::Hello(framing) = std::mem::replace(&mut self.stage, Stage::Over) else {
             return Ok(None);
         };
         let identity = std::mem::take(&mut self.identity);

@@ -35,7 +35,7 @@ pub(super) struct Responder {
 
 enum Stage {
     Preface(Vec<u8>),
-    Card(Box<Known>),
+    Hello(Box<Known>),
     Over,
 }
 
@@ -84,7 +84,7 @@ impl Responder {
                 said.extend(bytes);
                 self.judge_preface(now, out).and_then(|()| self.judge_card(now, out))
             }
-            Stage::Card(known) => {
+            Stage::Hello(known) => {
                 known.framing.feed(bytes);
                 self.judge_card(now, out)
             }
@@ -104,7 +104,7 @@ impl Responder {
     pub(super) fn refuse(&mut self, no: &Rejection, out: &mut Vec<u8>) {
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Preface(_) => out.extend(Answer::refuse(no.reason, &no.text).to_bytes()),
-            Stage::Card(mut known) => known.framing.seal(&no.to_message(), out),
+            Stage::Hello(mut known) => known.framing.seal(&no.to_message(), out),
             Stage::Over => {}
         }
     }
@@ -132,7 +132,7 @@ impl Responder {
             Preface::Noise { key } => self.meet(key, head, first, chosen, now, out)?,
         };
         known.framing.feed(rest);
-        self.stage = Stage::Card(Box::new(known));
+        self.stage = Stage::Hello(Box::new(known));
         Ok(())
     }
 
@@ -180,7 +180,7 @@ impl Responder {
         now: Instant,
         out: &mut Vec<u8>,
     ) -> Result<Option<Box<Opened>>, Rejection> {
-        let Stage::Card(known) = &mut self.stage else { return Ok(None) };
+        let Stage::Hello(known) = &mut self.stage else { return Ok(None) };
         let Some(card) = known.framing.next()? else { return Ok(None) };
         let config = &self.rules.config;
         let place = Place::take(&self.rules.alive, config.max_sessions).ok_or_else(|| {
@@ -199,7 +199,7 @@ impl Responder {
         let ours = (config.judge)(&caller, &card).and_then(within_a_message)?;
         known.framing.seal(&[&[0], &ours[..]].concat(), out);
         known.framing.allow(MAX_MESSAGE);
-        let Stage::Card(known) = std::mem::replace(&mut self.stage, Stage::Over) else {
+        let Stage::Hello(known) = std::mem::replace(&mut self.stage, Stage::Over) else {
             return Ok(None);
         };
         let Known { framing, identity, withdrawals, .. } = *known;

@@ -18,7 +18,7 @@ pub(super) struct Fence {
 impl Fence {
     /// Whether the peer has let go. One that stands still in the middle, stopped or lying, does not in
     /// time; one whose process has ended has.
-    fn into_boxed(&self, grant: GrantId) -> bool {
+    fn revoke_grant(&self, grant: GrantId) -> bool {
         self.control_block.revoke(grant);
         match self.peer.touches(grant) {
             true => self.wait_for(self.peer.touching()),
@@ -46,7 +46,7 @@ impl Granter for Fence {
     fn revoke(&self, key: u128, memory: &Memory) {
         let Some(grant) = GrantId::of(key) else { return };
         // Caller-owned memory that somebody may still write is nobody's any more. A memfd stays by itself.
-        if !self.into_boxed(grant) && memory.file().is_none() {
+        if !self.revoke_grant(grant) && memory.file().is_none() {
             std::mem::forget(memory.clone());
         }
     }

@@ -46,7 +46,7 @@ pub struct Config {
     /// it; loopback unless told otherwise.
     pub address: IpAddr,
     /// Where the accepting end gets its connections from, in place of a port of its own: from a listener that
-    /// it shares with others. The dialling end must then know the [`listener`](Config::listener).
+    /// it shares with others. The dialling end must then know the [`acceptor`](Config::acceptor).
     pub callers: Option<Callers>,
     /// Where the dialling end finds the listener of a peer that has [`callers`](Config::callers). Peers that
     /// listen themselves say where.

@@ -13,7 +13,7 @@ pub(super) struct Offer {
     pub(super) encrypted: bool,
     /// By which the accepting end is called. Everybody on the way sees it.
     pub(super) id: u128,
-    /// By which each end knows the other when they meet. Told in offers alone.
+    /// By which each end knows the other when they meet. Only in offers.
     pub(super) token: u128,
 }
 

@@ -36,7 +36,7 @@ mod sends;
 mod sleeper;
 mod srq;
 mod survey;
-mod way;
+mod usable_port;
 mod zero;
 
 pub use choose::{Choice, DeviceRequest, Refusal, candidates, choose};
@@ -48,7 +48,7 @@ pub use gid::{Gid, GidEntry, GidType, allowed};
 pub use pair::{Pair, pair};
 pub use port::{LinkLayer, Port, PortState};
 pub use survey::{Survey, Unavailable, survey};
-pub use way::Way;
+pub use usable_port::UsablePort;
 
 /// The name under which every distribution installs libibverbs.
 pub const LIBRARY: &str = rdma_sys::verbs::SONAME;
@@ -59,7 +59,7 @@ pub(crate) fn fuzz_offer(bytes: &[u8]) {
     if let Ok(offer) = offer::Offer::from_bytes(bytes) {
         assert_eq!(offer.to_bytes(), bytes);
     }
-    if let Ok(way) = Way::from_bytes(bytes) {
+    if let Ok(way) = UsablePort::from_bytes(bytes) {
         assert_eq!(way.to_bytes(), bytes);
         let (pairs, left) = pair(std::slice::from_ref(&way), std::slice::from_ref(&way), 1);
         assert_eq!(2 * pairs.len() + left.len(), 2);

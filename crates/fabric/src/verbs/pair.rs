@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use super::choose::{Reach, reach};
 use super::gid::{Gid, GidType};
 use super::port::LinkLayer;
-use super::way::Way;
+use super::usable_port::UsablePort;
 
 /// A port of ours and one of theirs that make a rail.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,14 +30,17 @@ pub struct Pair {
 /// those do whose addresses routers forward. A link-local address does not say where its cable leads: two
 /// are paired only where there is nothing else and each host has just one. Of equals, ports of the same
 /// name meet, as rails are often cabled.
-pub fn pair(ours: &[Way], theirs: &[Way], most: usize) -> (Vec<Pair>, Vec<String>) {
+pub fn pair(ours: &[UsablePort], theirs: &[UsablePort], most: usize) -> (Vec<Pair>, Vec<String>) {
     let fitting = [neighbours as Rule, routed]
         .map(|rule| fitting(ours, theirs, rule))
         .into_iter()
         .find(|pairs| !pairs.is_empty())
         .unwrap_or_else(|| unambiguous(fitting(ours, theirs, link_local)));
     let pairs = one_to_one(&fitting, most);
-    let left = |whose: &str, ways: &[Way], others: &[Way], place: fn(&Pair) -> usize| {
+    let left = |whose: &str,
+                ways: &[UsablePort],
+                others: &[UsablePort],
+                place: fn(&Pair) -> usize| {
         let among = |pairs: &[Pair], at: usize| pairs.iter().any(|pair| place(pair) == at);
         let left = (0..ways.len()).filter(|at| !among(&pairs, *at));
         let why = |at| match among(&fitting, at) {
@@ -53,11 +56,11 @@ pub fn pair(ours: &[Way], theirs: &[Way], most: usize) -> (Vec<Pair>, Vec<String
 }
 
 /// Why two ports make a rail, if they do; the same whichever comes first.
-type Rule = fn(&Way, &Way) -> Option<String>;
+type Rule = fn(&UsablePort, &UsablePort) -> Option<String>;
 
 /// All pairs that the rule allows, the best first. The order is the same from both sides; where a port is
 /// on both, of two mirrored pairs neither is ever taken, since its pair with itself comes before them.
-fn fitting(ours: &[Way], theirs: &[Way], rule: Rule) -> Vec<Pair> {
+fn fitting(ours: &[UsablePort], theirs: &[UsablePort], rule: Rule) -> Vec<Pair> {
     let all = (0..ours.len()).flat_map(|ours| (0..theirs.len()).map(move |theirs| (ours, theirs)));
     let fit = |(at, to): (usize, usize)| {
         let (a, b) = (&ours[at], &theirs[to]);
@@ -72,7 +75,7 @@ fn fitting(ours: &[Way], theirs: &[Way], rule: Rule) -> Vec<Pair> {
     pairs
 }
 
-fn name(way: &Way) -> (&str, u8) {
+fn name(way: &UsablePort) -> (&str, u8) {
     (&way.device, way.port)
 }
 
@@ -98,7 +101,7 @@ fn one_to_one(fitting: &[Pair], most: usize) -> Vec<Pair> {
 }
 
 /// Two ports of one subnet.
-fn neighbours(a: &Way, b: &Way) -> Option<String> {
+fn neighbours(a: &UsablePort, b: &UsablePort) -> Option<String> {
     match a.link_layer {
         _ if !alike(a, b) => None,
         LinkLayer::InfiniBand => {
@@ -106,7 +109,7 @@ fn neighbours(a: &Way, b: &Way) -> Option<String> {
             (subnet == infiniband_subnet(b)).then(|| format!("one InfiniBand subnet, {subnet}"))
         }
         LinkLayer::Ethernet => {
-            let told = |way: &Way| reach(way.gid) != Reach::Link;
+            let told = |way: &UsablePort| reach(way.gid) != Reach::Link;
             let subnet = a.shared_subnet(b)?;
             // A port reaches itself in any case.
             ((told(a) && told(b)) || a.gid == b.gid).then(|| format!("one subnet, {subnet}"))
@@ -116,8 +119,8 @@ fn neighbours(a: &Way, b: &Way) -> Option<String> {
 }
 
 /// Two ports whose addresses routers forward.
-fn routed(a: &Way, b: &Way) -> Option<String> {
-    let forwarded = |way: &Way| {
+fn routed(a: &UsablePort, b: &UsablePort) -> Option<String> {
+    let forwarded = |way: &UsablePort| {
         let version = way.gid_type.unwrap_or(GidType::RoceV2);
         version == GidType::RoceV2 && reach(way.gid) != Reach::Link
     };
@@ -126,29 +129,29 @@ fn routed(a: &Way, b: &Way) -> Option<String> {
 }
 
 /// Two ports that may be on one cable.
-fn link_local(a: &Way, b: &Way) -> Option<String> {
-    let local = |way: &Way| reach(way.gid) == Reach::Link && !way.gid.is_empty();
-    let family = |way: &Way| way.gid.ip().is_ipv4();
+fn link_local(a: &UsablePort, b: &UsablePort) -> Option<String> {
+    let local = |way: &UsablePort| reach(way.gid) == Reach::Link && !way.gid.is_empty();
+    let family = |way: &UsablePort| way.gid.ip().is_ipv4();
     let both = is_ethernet(a, b) && local(a) && local(b) && family(a) == family(b);
     both.then(|| "link-local, the only ones: they must be on one Ethernet".to_owned())
 }
 
-fn is_ethernet(a: &Way, b: &Way) -> bool {
+fn is_ethernet(a: &UsablePort, b: &UsablePort) -> bool {
     alike(a, b) && a.link_layer == LinkLayer::Ethernet
 }
 
 /// Whether their packets are of one kind, as far as is known.
-fn alike(a: &Way, b: &Way) -> bool {
+fn alike(a: &UsablePort, b: &UsablePort) -> bool {
     a.link_layer == b.link_layer && speaks(a, b)
 }
 
-fn speaks(a: &Way, b: &Way) -> bool {
+fn speaks(a: &UsablePort, b: &UsablePort) -> bool {
     a.link_layer != LinkLayer::Ethernet
         || a.gid_type.zip(b.gid_type).is_none_or(|(ours, theirs)| ours == theirs)
 }
 
 /// The upper half of the address. A port without one goes by LID, within the default subnet.
-fn infiniband_subnet(way: &Way) -> Gid {
+fn infiniband_subnet(way: &UsablePort) -> Gid {
     const DEFAULT: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
     let mut subnet = [0; 16];
     subnet[..8].copy_from_slice(if way.gid.0 == [0; 16] { &DEFAULT } else { &way.gid.0[..8] });
@@ -156,9 +159,9 @@ fn infiniband_subnet(way: &Way) -> Gid {
 }
 
 /// Why no rule gives this port one of the others.
-fn obstacle(way: &Way, others: &[Way]) -> String {
+fn obstacle(way: &UsablePort, others: &[UsablePort]) -> String {
     let layer = way.link_layer;
-    let alike: Vec<&Way> = others.iter().filter(|other| other.link_layer == layer).collect();
+    let alike: Vec<&UsablePort> = others.iter().filter(|other| other.link_layer == layer).collect();
     let speaking = alike.iter().find(|other| speaks(way, other));
     match (layer, alike.first(), speaking) {
         _ if others.is_empty() => "the other side has no port that can be used".to_owned(),
@@ -188,11 +191,11 @@ fn obstacle(way: &Way, others: &[Way]) -> String {
 mod tests {
     use std::slice::from_ref;
 
-    use super::super::way::tests::way;
+    use super::super::usable_port::tests::way;
     use super::*;
 
     /// Pairs by name, with the reason; the other side must see the same.
-    fn paired(ours: &[Way], theirs: &[Way]) -> Vec<(String, String, String)> {
+    fn paired(ours: &[UsablePort], theirs: &[UsablePort]) -> Vec<(String, String, String)> {
         let (pairs, _) = pair(ours, theirs, usize::MAX);
         assert_eq!(mirrored(&pairs), pair(theirs, ours, usize::MAX).0);
         let named =
@@ -233,7 +236,7 @@ mod tests {
         let host = |end: u8| {
             let ways =
                 (0..4).map(|n| way(&format!("mlx5_{n}"), &format!("10.0.{end}.{}", 9 - n), 16));
-            ways.collect::<Vec<Way>>()
+            ways.collect::<Vec<UsablePort>>()
         };
         let (mut ours, theirs) = (host(1), host(2));
         ours[2].rate_mbps = 400_000;
@@ -256,7 +259,7 @@ mod tests {
         // Each alone in its subnet, as where every host routes.
         let (a, b) = (way("a", "10.1.0.1", 32), way("a", "10.1.0.2", 32));
         assert_eq!(paired(&[a], &[b]), expected([("a", "a", "routed")]));
-        let v1 = |mut way: Way| {
+        let v1 = |mut way: UsablePort| {
             way.gid_type = Some(GidType::RoceV1);
             way
         };
@@ -303,7 +306,7 @@ mod tests {
 
     #[test]
     fn infiniband_goes_by_subnet_prefix() {
-        let ib = |device: &str, gid: &str| Way {
+        let ib = |device: &str, gid: &str| UsablePort {
             link_layer: LinkLayer::InfiniBand,
             gid_type: Some(GidType::Ib),
             prefix: None,
@@ -320,7 +323,7 @@ mod tests {
         assert_eq!(left[1], "our d port 1: the other side has no port with Ethernet");
         assert_eq!(left[2], "their z port 1: the other side has no port in its subnet, fed0::");
         assert_eq!(pair(&ours, &[], 4).1.len(), 4);
-        let odd = [Way { link_layer: LinkLayer::Unknown, ..way("o", "10.0.0.2", 8) }];
+        let odd = [UsablePort { link_layer: LinkLayer::Unknown, ..way("o", "10.0.0.2", 8) }];
         assert_eq!(pair(&odd, &odd, 4).1[0], "our o port 1: its link layer is unknown");
     }
 
@@ -337,9 +340,10 @@ mod tests {
         };
         let mut some = 0;
         for _ in 0..20_000 {
-            let pool: Vec<Way> = (0..6).map(|n| card(n, &mut random)).collect();
+            let pool: Vec<UsablePort> = (0..6).map(|n| card(n, &mut random)).collect();
             let mut side = || {
-                let mut ways: Vec<Way> = pool.iter().filter(|_| random(2) == 0).cloned().collect();
+                let mut ways: Vec<UsablePort> =
+                    pool.iter().filter(|_| random(2) == 0).cloned().collect();
                 let turn = random(6) as usize % ways.len().max(1);
                 ways.rotate_left(turn);
                 if random(2) == 0 {
@@ -367,7 +371,7 @@ mod tests {
         assert!(some > 10_000, "{some}");
     }
 
-    fn card(n: u64, random: &mut impl FnMut(u64) -> u64) -> Way {
+    fn card(n: u64, random: &mut impl FnMut(u64) -> u64) -> UsablePort {
         let (net, host) = (random(3), random(4) + 1);
         let address = match random(8) {
             0 => format!("fe80::{host}"),
@@ -378,7 +382,7 @@ mod tests {
         let kinds = [None, Some(GidType::RoceV1), Some(GidType::RoceV2), Some(GidType::RoceV2)];
         let layers = [LinkLayer::InfiniBand, LinkLayer::Unknown, LinkLayer::Ethernet];
         let prefixes = [None, Some(8), Some(16), Some(24), Some(24)];
-        Way {
+        UsablePort {
             port: random(2) as u8 + 1,
             link_layer: layers[random(12).min(2) as usize],
             gid_type: kinds[random(4) as usize],

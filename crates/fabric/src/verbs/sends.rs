@@ -136,7 +136,7 @@ impl Sends {
             && let Some(from) = refused.from
         {
             let made = self.chain.requests().len() as u64;
-            self.into_boxed(self.next - made + from as u64, over);
+            self.unpost(self.next - made + from as u64, over);
         }
         self.chain.clear();
         // Where the driver does not say what it refused, the end of the queue pair will tell.
@@ -144,7 +144,7 @@ impl Sends {
     }
 
     /// Requests from this number on were not taken by the device.
-    fn into_boxed(&mut self, refused: u64, over: &mut Over<'_>) {
+    fn unpost(&mut self, refused: u64, over: &mut Over<'_>) {
         self.next = refused;
         self.rest = None;
         while self.flying.back().is_some_and(|flying| flying.first >= refused)
@@ -356,7 +356,7 @@ mod tests {
         for token in 0..3 {
             sends.begin(write(token, 200), None);
         }
-        let refused = over(|over| sends.into_boxed(3, over));
+        let refused = over(|over| sends.unpost(3, over));
         assert_eq!(refused, [(2, Some(Failure::Local))]);
         let ended = over(|over| sends.complete(2, Err(Failure::Flushed), over));
         assert_eq!(ended, [(0, None), (1, Some(Failure::Local))]);

@@ -8,7 +8,7 @@ mod pair;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use fabric::verbs::{Config, QpType, Way};
+use fabric::verbs::{Config, QpType, UsablePort};
 use fabric::{
     Done, Fabric, Failure, Kind, Memory, Op, OpKind, Pages, Pieces, RemoteRegion, Rights, Side,
     Work,
@@ -364,9 +364,10 @@ fn ports_are_paired_as_the_wires_lie() {
         fabric::verbs::DeviceRequest { device: None, port: None, gid_index: None, mtu: 4096 };
     let (choices, refused) = fabric::verbs::candidates(&devices, &wish);
     assert!(refused.is_empty(), "{refused:?}");
-    let host = |names: [&str; 2]| -> Vec<Way> {
+    let host = |names: [&str; 2]| -> Vec<UsablePort> {
         let own = choices.iter().filter(|choice| names.contains(&choice.device.as_str()));
-        let ways = own.map(Way::of).map(|way| Way::from_bytes(&way.to_bytes()).unwrap());
+        let ways =
+            own.map(UsablePort::of).map(|way| UsablePort::from_bytes(&way.to_bytes()).unwrap());
         ways.collect()
     };
     let (near, far) = (host(["rxe0", "rxe2"]), host(["rxe1", "rxe3"]));

@@ -22,7 +22,7 @@ pub struct PortTransferred {
     pub(super) is_used: bool,
     /// By operation, where the driver counts them.
     pub operations: Vec<Operations>,
-    /// Why the figures may be wrong.
+    /// Why the results may be wrong.
     pub doubts: Vec<String>,
 }
 

@@ -95,7 +95,7 @@ impl Grpc {
         self.service.sessions()
     }
 
-    /// Serves until told to stop. Told to drain before, it begins no call more, says so to who calls and who asks for
+    /// Serves until told to stop. After a drain it begins no call more, says so to who calls and who asks for
     /// its health, and lets calls in flight finish; `drained` hears when they have.
     pub async fn serve(self, mut life: watch::Receiver<Phase>, drained: oneshot::Sender<()>) {
         let (mut ended, mut drained) = (life.clone(), Some(drained));

@@ -17,9 +17,9 @@ fn values_land_in_the_callers_memory() {
     each(|class| {
         let place = Place::open(&settings(64 << 20), by(class));
         let mut client = place.client(by(class));
-        let lent = vec![0; 8 << 20].into_boxed_slice();
+        let owned = vec![0; 8 << 20].into_boxed_slice();
         for memory in
-            [Memory::allocate(8 << 20, Pages::Plain).unwrap(), Memory::from_boxed(lent).unwrap()]
+            [Memory::allocate(8 << 20, Pages::Plain).unwrap(), Memory::from_boxed(owned).unwrap()]
         {
             let buffer = client.register(&memory).unwrap();
             for length in [0, 1, 100, 4096, 100_000, 3 << 20] {

@@ -1,6 +1,6 @@
 //! What a shard holds and has done.
 
-/// Figures of one shard, kept under its lock. See [`crate::Usage`] for their meaning.
+/// Results of one shard, kept under its lock. See [`crate::Usage`] for their meaning.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) value_bytes: u64,

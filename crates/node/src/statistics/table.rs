@@ -285,7 +285,7 @@ const fn micros(name: &'static str, row: Row, labels: StaticLabels) -> Statistic
     Statistic { name, row, labels, per: 1_000_000 }
 }
 
-/// Told in percent.
+/// In percent.
 const fn per_cent(name: &'static str, row: Row, labels: StaticLabels) -> Statistic {
     Statistic { name, row, labels, per: 100 }
 }

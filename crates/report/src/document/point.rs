@@ -1,4 +1,4 @@
-//! One measurement, in figures that people compare.
+//! One measurement, in results that people compare.
 
 use std::collections::BTreeMap;
 

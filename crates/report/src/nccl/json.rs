@@ -86,13 +86,13 @@ struct Row {
     #[serde(default)]
     root: Value,
     #[serde(default)]
-    out_of_place: Option<Figures>,
+    out_of_place: Option<Measurements>,
     #[serde(default)]
-    in_place: Option<Figures>,
+    in_place: Option<Measurements>,
 }
 
 #[derive(Deserialize)]
-struct Figures {
+struct Measurements {
     #[serde(alias = "cpu_time")]
     time: Value,
     alg_bw: Value,
@@ -193,13 +193,13 @@ impl Row {
             datatype: self.datatype.clone(),
             reduction: self.redop.clone().filter(|name| !name.is_empty()),
             root: root.and_then(|root: i64| u32::try_from(root).ok()),
-            out_of_place: self.out_of_place.as_ref().and_then(Figures::read),
-            in_place: self.in_place.as_ref().and_then(Figures::read),
+            out_of_place: self.out_of_place.as_ref().and_then(Measurements::read),
+            in_place: self.in_place.as_ref().and_then(Measurements::read),
         }
     }
 }
 
-impl Figures {
+impl Measurements {
     fn read(&self) -> Option<Half> {
         let half = Half {
             time_us: number(&self.time)?,

@@ -1,4 +1,4 @@
-//! A run that was read, and its figures.
+//! A run that was read, and its results.
 
 use std::collections::{BTreeMap, BTreeSet};
 

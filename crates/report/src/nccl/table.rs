@@ -5,10 +5,10 @@ use crate::{CollectiveRow, Half};
 /// Columns of a table, as its header names them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Columns {
-    /// Before the figures.
+    /// Before the results.
     left: Vec<Left>,
-    /// Figures of each half.
-    halves: Vec<Vec<Figure>>,
+    /// Results of each half.
+    halves: Vec<Vec<Measurement>>,
     /// Words after them: a timestamp has two.
     trailing: usize,
     /// Version 1 counts milliseconds.
@@ -25,14 +25,14 @@ enum Left {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Figure {
+enum Measurement {
     Time,
     Algorithm,
     Bus,
     Wrong,
     /// The largest deviation, which older versions tell instead of wrong values.
     Deviation,
-    /// A figure of `-I 1`: known, and not kept.
+    /// A result of `-I 1`: known, and not kept.
     Other,
 }
 
@@ -49,8 +49,9 @@ impl Columns {
         for word in line.split_whitespace() {
             columns.add(word)?;
         }
-        let complete =
-            |half: &Vec<Figure>| half.contains(&Figure::Time) && half.contains(&Figure::Bus);
+        let complete = |half: &Vec<Measurement>| {
+            half.contains(&Measurement::Time) && half.contains(&Measurement::Bus)
+        };
         let begins = columns.left.first() == Some(&Left::Size);
         let whole = begins && (1..=2).contains(&columns.halves.len());
         (whole && columns.halves.iter().all(complete)).then_some(columns)
@@ -58,7 +59,7 @@ impl Columns {
 
     /// Whether rows tell their largest deviation, and not which values are wrong.
     pub(super) fn has_deviations(&self) -> bool {
-        self.halves.iter().flatten().any(|figure| *figure == Figure::Deviation)
+        self.halves.iter().flatten().any(|measurement| *measurement == Measurement::Deviation)
     }
 
     fn add(&mut self, word: &str) -> Option<()> {
@@ -74,23 +75,23 @@ impl Columns {
             self.left.push(left);
             return self.halves.is_empty().then_some(());
         }
-        let figure = match word {
+        let measurement = match word {
             "time" | "cputime" => {
                 self.halves.push(Vec::new());
-                Figure::Time
+                Measurement::Time
             }
-            "algbw" => Figure::Algorithm,
-            "busbw" => Figure::Bus,
-            "#wrong" => Figure::Wrong,
-            "error" | "res" => Figure::Deviation,
-            "i_min" | "i_max" | "i_p99" | "i_cv%" => Figure::Other,
+            "algbw" => Measurement::Algorithm,
+            "busbw" => Measurement::Bus,
+            "#wrong" => Measurement::Wrong,
+            "error" | "res" => Measurement::Deviation,
+            "i_min" | "i_max" | "i_p99" | "i_cv%" => Measurement::Other,
             "timestamp" => {
                 self.trailing = 2;
                 return Some(());
             }
             _ => return None,
         };
-        self.halves.last_mut()?.push(figure);
+        self.halves.last_mut()?.push(measurement);
         Some(())
     }
 
@@ -118,10 +119,10 @@ impl Columns {
                 Left::Root => row.root = u32::try_from(words.next()?.parse::<i64>().ok()?).ok(),
             }
         }
-        self.figures(words, row)
+        self.measurements(words, row)
     }
 
-    fn figures(&self, mut words: Words, mut row: CollectiveRow) -> Option<CollectiveRow> {
+    fn measurements(&self, mut words: Words, mut row: CollectiveRow) -> Option<CollectiveRow> {
         let both = self.halves.len() == 2;
         let blank = both && words.spaces() >= BLANK;
         for (place, half) in self.halves.iter().enumerate() {
@@ -140,37 +141,37 @@ impl Columns {
         words.next().is_none().then_some(row)
     }
 
-    /// A half; the inner none: its figures are no numbers, as of what took no time.
-    fn half(&self, figures: &[Figure], words: &mut Words) -> Option<Option<Half>> {
+    /// A half; the inner none: its results are no numbers, as of what took no time.
+    fn half(&self, measurements: &[Measurement], words: &mut Words) -> Option<Option<Half>> {
         let mut half = Half {
             time_us: 0.0,
             algorithm_gb_per_second: 0.0,
             bus_gb_per_second: 0.0,
             wrong: None,
         };
-        for figure in figures {
+        for measurement in measurements {
             let word = words.next()?;
-            match figure {
-                Figure::Wrong if word == "N/A" => {}
-                Figure::Wrong => half.wrong = Some(count(word)?),
-                Figure::Deviation | Figure::Other if word == "N/A" => {}
-                Figure::Deviation | Figure::Other => drop(word.parse::<f64>().ok()?),
-                Figure::Time => {
+            match measurement {
+                Measurement::Wrong if word == "N/A" => {}
+                Measurement::Wrong => half.wrong = Some(count(word)?),
+                Measurement::Deviation | Measurement::Other if word == "N/A" => {}
+                Measurement::Deviation | Measurement::Other => drop(word.parse::<f64>().ok()?),
+                Measurement::Time => {
                     let scale = if self.is_milliseconds { 1e3 } else { 1.0 };
                     half.time_us = word.parse::<f64>().ok()? * scale;
                 }
-                Figure::Algorithm => half.algorithm_gb_per_second = word.parse().ok()?,
-                Figure::Bus => half.bus_gb_per_second = word.parse().ok()?,
+                Measurement::Algorithm => half.algorithm_gb_per_second = word.parse().ok()?,
+                Measurement::Bus => half.bus_gb_per_second = word.parse().ok()?,
             }
         }
         Some(Some(half).filter(is_sound))
     }
 }
 
-/// Whether figures are numbers that a clock can give.
+/// Whether results are numbers that a clock can give.
 pub(super) fn is_sound(half: &Half) -> bool {
-    let figures = [half.time_us, half.algorithm_gb_per_second, half.bus_gb_per_second];
-    figures.iter().all(|figure| (0.0..MAX).contains(figure))
+    let measurements = [half.time_us, half.algorithm_gb_per_second, half.bus_gb_per_second];
+    measurements.iter().all(|measurement| (0.0..MAX).contains(measurement))
 }
 
 /// A count that may be written `1e+06`.
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_took_no_time_has_no_figures() {
+    fn what_took_no_time_has_no_measurements() {
         let row = columns(NEW).row("           0             0     float     sum      -1     0.00     nan     nan       0     0.00    -nan     inf       0");
         let row = row.expect("a row");
         assert_eq!((row.size_bytes, row.out_of_place, row.in_place), (0, None, None));

@@ -11,7 +11,7 @@ macro_rules! output {
 /// Sizes and the better half's bus bandwidth.
 fn bus(run: &Run) -> Vec<(u64, f64)> {
     let rows = run.collective.rows.iter();
-    rows.map(|row| (row.size_bytes, row.bus_gb_per_second().expect("figures"))).collect()
+    rows.map(|row| (row.size_bytes, row.bus_gb_per_second().expect("results"))).collect()
 }
 
 fn well_read(text: &str) -> Run {
@@ -36,7 +36,7 @@ fn real_tables_of_two_versions_are_read() {
     assert_eq!(old.gpus[0].pci.as_deref(), Some("0x00"));
     assert_eq!(new.collective.operation.as_deref(), Some("all_reduce"));
     assert_eq!(new.collective.tool, "nccl-tests 2.19.6, NCCL 2.28.3");
-    let largest = new.collective.rows[3].in_place.expect("figures");
+    let largest = new.collective.rows[3].in_place.expect("results");
     assert_eq!((largest.time_us, largest.algorithm_gb_per_second), (0.35, 191_767.0));
 }
 
@@ -103,12 +103,12 @@ fn json_that_is_cut_off_is_refused() {
 
 /// Two nodes with two GPUs each and two 40 Gb/s ports of a ConnectX-3.
 #[test]
-fn the_figures_of_the_40g_cluster_come_out() {
+fn the_measurements_of_the_40g_cluster_come_out() {
     let run = well_read(output!("sample-2x2-dual-40g.log"));
     let bus = bus(&run);
     assert_eq!(bus.len(), 11);
-    for figure in [(1 << 20, 2.01), (128 << 20, 3.63), (1 << 30, 3.66)] {
-        assert!(bus.contains(&figure), "{figure:?} of {bus:?}");
+    for measurement in [(1 << 20, 2.01), (128 << 20, 3.63), (1 << 30, 3.66)] {
+        assert!(bus.contains(&measurement), "{measurement:?} of {bus:?}");
     }
     assert_eq!(run.average(), Some(3.27));
     assert_eq!(run.peak().map(|(row, bus)| (row.size_bytes, bus)), Some((1 << 30, 3.66)));
@@ -138,7 +138,7 @@ fn tables_without_reduction_and_root_are_read() {
 }
 
 #[test]
-fn scientific_notation_timestamps_and_figures_of_iterations_are_read() {
+fn scientific_notation_timestamps_and_measurements_of_iterations_are_read() {
     let run = well_read(output!("sample-scientific-timestamps.log"));
     assert_eq!(run.collective.rows[2].in_place.map(|half| half.time_us), Some(3.8e8));
     assert_eq!(run.collective.rows.len(), 3);

@@ -27,7 +27,7 @@ struct Reader {
     broken: usize,
     /// Rows beyond what is kept.
     beyond: usize,
-    /// Halves without figures.
+    /// Halves without results.
     empty: usize,
     /// What the head says will be measured at most.
     max_bytes: Option<u64>,
@@ -201,7 +201,7 @@ impl Reader {
             ));
         }
         if self.empty > 0 {
-            doubts.push(format!("{} of the table have no figures (nan)", lines(self.empty)));
+            doubts.push(format!("{} of the table have no results (nan)", lines(self.empty)));
         }
         if !self.run.is_whole && !rows.is_empty() {
             let largest = rows.iter().map(|row| row.size_bytes).max().unwrap_or_default();

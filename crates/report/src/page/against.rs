@@ -6,9 +6,9 @@ use super::plot::{
 };
 use crate::Document;
 use crate::number;
-use crate::trend::{self, Change, Figure};
+use crate::trend::{self, Change, Measurement};
 
-/// Each figure's change against the same figure of the baseline.
+/// Each result beside that of the baseline.
 pub(super) fn baseline(document: &Document, baseline: &Document) -> Markup {
     let changes = trend::changes(document, baseline);
     if changes.is_empty() {
@@ -16,9 +16,9 @@ pub(super) fn baseline(document: &Document, baseline: &Document) -> Markup {
     }
     let worse = changes.iter().filter(|change| change.worse_by() > NOTABLE).count();
     let mut about = match worse {
-        0 => format!("None of {} figures is notably worse", changes.len()),
+        0 => format!("None of {} results is notably worse", changes.len()),
         _ => format!(
-            "{worse} of {} figures are worse by more than {}",
+            "{worse} of {} results are worse by more than {}",
             changes.len(),
             number::percent(NOTABLE)
         ),
@@ -37,7 +37,7 @@ pub(super) fn baseline(document: &Document, baseline: &Document) -> Markup {
 }
 
 fn bar(change: &Change) -> Bar {
-    let Change { figure, before, .. } = change;
+    let Change { measurement, before, .. } = change;
     let (tone, word) = match change.worse_by() {
         worse if worse > NOTABLE => (Tone::Bad, "worse"),
         worse if worse < -NOTABLE => (Tone::Good, "better"),
@@ -46,9 +46,9 @@ fn bar(change: &Change) -> Bar {
     let told = format!("{} {word}", number::change(change.part()));
     let name = format!(
         "{}: {} → {}",
-        figure.what,
-        figure.unit.shown(*before),
-        figure.unit.shown(figure.value)
+        measurement.what,
+        measurement.unit.shown(*before),
+        measurement.unit.shown(measurement.value)
     );
     // A bar that left the others no room would hide them.
     Bar { name, value: change.part().clamp(-1.0, 1.0), told, tone }
@@ -58,13 +58,16 @@ fn bar(change: &Change) -> Bar {
 pub(super) fn history(documents: &[Document]) -> Markup {
     let mut runs: Vec<&Document> = documents.iter().collect();
     runs.sort_by(|one, other| one.when.cmp(&other.when));
-    let figures: Vec<Vec<Figure>> = runs.iter().map(|run| trend::figures(run)).collect();
-    let first = figures.first().map_or(&[][..], Vec::as_slice);
-    let again =
-        |figure: &&Figure| figures.iter().skip(1).flatten().any(|other| other.is_like(figure));
-    let again: Vec<&Figure> = first.iter().filter(again).collect();
-    let series =
-        |figure: &&&Figure| Series::through(figure.what.clone(), marks(figure, &figures, &runs));
+    let measurements: Vec<Vec<Measurement>> =
+        runs.iter().map(|run| trend::measurements(run)).collect();
+    let first = measurements.first().map_or(&[][..], Vec::as_slice);
+    let again = |measurement: &&Measurement| {
+        measurements.iter().skip(1).flatten().any(|other| other.is_like(measurement))
+    };
+    let again: Vec<&Measurement> = first.iter().filter(again).collect();
+    let series = |measurement: &&&Measurement| {
+        Series::through(measurement.what.clone(), marks(measurement, &measurements, &runs))
+    };
     let series: Vec<Series> = evenly(&again, SERIES).iter().map(series).collect();
     let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return Markup::default() };
     if series.is_empty() {
@@ -95,14 +98,20 @@ pub(super) fn history(documents: &[Document]) -> Markup {
     .render()
 }
 
-fn marks(figure: &Figure, figures: &[Vec<Figure>], runs: &[&Document]) -> Vec<Mark> {
-    let alike =
-        |all: &Vec<Figure>| all.iter().find(|other| other.is_like(figure)).map(|other| other.value);
-    let values = figures.iter().map(alike).enumerate();
+fn marks(
+    measurement: &Measurement,
+    measurements: &[Vec<Measurement>],
+    runs: &[&Document],
+) -> Vec<Mark> {
+    let alike = |all: &Vec<Measurement>| {
+        all.iter().find(|other| other.is_like(measurement)).map(|other| other.value)
+    };
+    let values = measurements.iter().map(alike).enumerate();
     let mark = |(run, value): (usize, Option<f64>)| {
         let value = value?;
-        let told = format!("{}, {}: {}", runs[run].when, figure.what, figure.unit.shown(value));
-        Some(Mark { x: run as f64 + 1.0, y: value / figure.value * 100.0, told })
+        let told =
+            format!("{}, {}: {}", runs[run].when, measurement.what, measurement.unit.shown(value));
+        Some(Mark { x: run as f64 + 1.0, y: value / measurement.value * 100.0, told })
     };
     values.filter_map(mark).collect()
 }

@@ -7,7 +7,7 @@ use super::plot::{Axis, Bar, Bars, Caption, Lines, Mark, Rule, SERIES, Scale, Se
 use crate::number;
 use crate::{Document, Point, RunKind, trend};
 
-/// All of them that the document has figures for. Lines of a baseline lie behind its own.
+/// All of them that the document has results for. Lines of a baseline lie behind its own.
 pub(super) fn plots(document: &Document, baseline: Option<&Document>) -> Markup {
     let mut plots = Markup::default();
     for measure in [&BANDWIDTH, &RATE, &LATENCY, &CPU] {
@@ -102,22 +102,28 @@ impl Plot<'_> {
         let Plot { groups, measure, .. } = self;
         let all =
             groups.iter().flat_map(|group| group.points.iter().map(move |point| (group, point)));
-        let figures = all.filter_map(|(group, point)| Some((group, point, measure.of(point)?)));
+        let measurements =
+            all.filter_map(|(group, point)| Some((group, point, measure.of(point)?)));
         let best =
-            figures.reduce(|best, other| match (other.2 > best.2) == measure.more_is_better {
+            measurements.reduce(|best, other| match (other.2 > best.2) == measure.more_is_better {
                 true => other,
                 false => best,
             });
         let mut about = String::new();
-        if let Some((group, point, figure)) = best {
-            about =
-                format!("At best {} at {}", (measure.show)(figure), number::size(point.size_bytes));
+        if let Some((group, point, measurement)) = best {
+            about = format!(
+                "At best {} at {}",
+                (measure.show)(measurement),
+                number::size(point.size_bytes)
+            );
             if groups.len() > 1 {
                 about += &format!(" ({})", group.name);
             }
             if let Some(should) = self.should {
-                about +=
-                    &format!(", {} of what the way should give", number::percent(figure / should));
+                about += &format!(
+                    ", {} of what the way should give",
+                    number::percent(measurement / should)
+                );
             }
             about.push('.');
         }
@@ -146,13 +152,13 @@ type Quantile = (&'static str, fn(&Point) -> Option<u64>);
 /// Of one way the unlucky ones too.
 fn quantiles(group: &Group<'_>) -> Vec<Series> {
     let known: [Quantile; 3] = [
-        ("half within", |point| Some(point.latency.as_ref()?.p50_ns)),
-        ("99 % within", |point| Some(point.latency.as_ref()?.p99_ns)),
-        ("99.9 % within", |point| Some(point.latency.as_ref()?.p99_9_ns)),
+        ("p50", |point| Some(point.latency.as_ref()?.p50_ns)),
+        ("p99", |point| Some(point.latency.as_ref()?.p99_ns)),
+        ("p99.9", |point| Some(point.latency.as_ref()?.p99_9_ns)),
     ];
-    let series = |(name, figure): &Quantile| {
+    let series = |(name, measurement): &Quantile| {
         let mark = |point: &&Point| {
-            let y = figure(point)? as f64;
+            let y = measurement(point)? as f64;
             let told = format!("{}, {name}: {}", number::size(point.size_bytes), number::time(y));
             Some(Mark { x: point.size_bytes as f64, y, told })
         };

@@ -4,25 +4,26 @@ use super::plot::Scale;
 use crate::number;
 use crate::{Point, Test};
 
-/// Something that each point has one figure of.
+/// Something that each point has one value of.
 pub(super) struct Measure {
     /// Our word for the plot.
     pub(super) plot: &'static str,
     pub(super) title: &'static str,
     /// Beside the axis.
     pub(super) axis: &'static str,
-    pub(super) figure: fn(&Point) -> Option<f64>,
-    /// A figure with its unit.
+    pub(super) measurement: fn(&Point) -> Option<f64>,
+    /// A result with its unit.
     pub(super) show: fn(f64) -> String,
-    /// A figure on the axis.
+    /// A result on the axis.
     pub(super) tick: fn(f64) -> String,
     pub(super) more_is_better: bool,
 }
 
 impl Measure {
-    /// The figure of a point, if it can be drawn.
+    /// The value of a point, if it can be drawn.
     pub(super) fn of(&self, point: &Point) -> Option<f64> {
-        (self.figure)(point).filter(|figure| figure.is_finite() && *figure > 0.0)
+        (self.measurement)(point)
+            .filter(|measurement| measurement.is_finite() && *measurement > 0.0)
     }
 
     /// What is better less than more reaches over decades; what is better more is seen from zero.
@@ -38,7 +39,7 @@ pub(super) const BANDWIDTH: Measure = Measure {
     plot: "bandwidth",
     title: "Bandwidth",
     axis: "Gb/s",
-    figure: |point| point.gbps.filter(|_| point.test == Test::Bandwidth),
+    measurement: |point| point.gbps.filter(|_| point.test == Test::Bandwidth),
     show: number::rate,
     tick: number::significant,
     more_is_better: true,
@@ -48,7 +49,7 @@ pub(super) const RATE: Measure = Measure {
     plot: "rate",
     title: "Messages a second",
     axis: "messages a second",
-    figure: |point| point.messages_per_second.filter(|_| point.test != Test::Latency),
+    measurement: |point| point.messages_per_second.filter(|_| point.test != Test::Latency),
     show: |rate| format!("{}/s", number::many(rate)),
     tick: number::many,
     more_is_better: true,
@@ -58,7 +59,7 @@ pub(super) const LATENCY: Measure = Measure {
     plot: "latency",
     title: "Latency",
     axis: "latency",
-    figure: |point| {
+    measurement: |point| {
         let median = point.latency.as_ref()?.p50_ns as f64;
         Some(median).filter(|_| point.test == Test::Latency)
     },
@@ -71,7 +72,7 @@ pub(super) const CPU: Measure = Measure {
     plot: "cpu",
     title: "CPU time of both ends for a gigabyte",
     axis: "CPU time for a GB",
-    figure: |point| {
+    measurement: |point| {
         let both = point.cpu_seconds_per_gb? + point.peer_cpu_seconds_per_gb.unwrap_or(0.0);
         Some(both * 1e9).filter(|_| point.test == Test::Bandwidth)
     },

@@ -45,17 +45,18 @@ const LATENCY: Kind = Kind {
     ends: ["far slower than the median", "faster"],
 };
 
-fn heat(matrix: &Matrix, figures: &[Vec<Option<f64>>], kind: &Kind) -> Markup {
+fn heat(matrix: &Matrix, measurements: &[Vec<Option<f64>>], kind: &Kind) -> Markup {
     let hosts = &matrix.hosts[..matrix.hosts.len().min(MAX_HOSTS)];
-    let mut known: Vec<f64> = figures.iter().flatten().flatten().copied().collect();
+    let mut known: Vec<f64> = measurements.iter().flatten().flatten().copied().collect();
     known.sort_by(f64::total_cmp);
     let Some(median) = known.get(known.len() / 2).copied() else { return Markup::default() };
-    let figure = |from: usize, to: usize| figures.get(from).and_then(|row| *row.get(to)?);
-    let cell = |from: usize, to: usize| match figure(from, to) {
-        Some(figure) => Cell::Figure {
-            shown: (kind.shown)(figure),
-            told: format!("{} → {}: {}", hosts[from], hosts[to], (kind.told)(figure)),
-            part: if kind.more_is_better { figure / median } else { median / figure },
+    let measurement =
+        |from: usize, to: usize| measurements.get(from).and_then(|row| *row.get(to)?);
+    let cell = |from: usize, to: usize| match measurement(from, to) {
+        Some(measurement) => Cell::Measurement {
+            shown: (kind.shown)(measurement),
+            told: format!("{} → {}: {}", hosts[from], hosts[to], (kind.told)(measurement)),
+            part: if kind.more_is_better { measurement / median } else { median / measurement },
         },
         None => failure(matrix, &hosts[from], &hosts[to]).map_or(Cell::Blank, Cell::Failed),
     };

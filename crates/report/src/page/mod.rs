@@ -1,4 +1,4 @@
-//! One page of what was measured: plots, the verdict in plain words, every figure, and how to repeat it.
+//! One page of what was measured: plots, the verdict in plain words, every result, and how to repeat it.
 //!
 //! The page is whole in itself: it asks for nothing from anywhere, runs no script (its own policy forbids both), and stays
 //! below a megabyte. Text of documents cannot become markup, by type: see `markup.rs`.
@@ -23,7 +23,7 @@ mod table;
 use crate::Document;
 use markup::Markup;
 
-/// The page of these documents. With a baseline, figures that it has too are shown against it.
+/// The page of these documents. With a baseline, results that it has too are shown against it.
 pub fn render(documents: &[Document], baseline: Option<&Document>) -> String {
     let mut page = Markup::default();
     let title = match documents {
@@ -57,7 +57,7 @@ pub fn render(documents: &[Document], baseline: Option<&Document>) -> String {
     page.into_string()
 }
 
-/// What several runs are, each with its verdict, and how figures moved from one to the next.
+/// What several runs are, each with its verdict, and how results moved from one to the next.
 fn overview(documents: &[Document]) -> Markup {
     let mut overview = Markup::default();
     overview.raw("<section class=\"run\"><header>");
@@ -99,7 +99,7 @@ fn section(number: usize, document: &Document, baseline: Option<&Document>) -> M
     }
     section.append(facts::ways(document));
     section.append(facts::counters(document));
-    section.append(table::figures(document));
+    section.append(table::measurements(document));
     section.append(again::render(document));
     section.raw("</section>\n");
     section

@@ -87,10 +87,10 @@ fn series(name: &str, spread: &Spread) -> Option<Series> {
 
 fn quantiles(spread: &Spread) -> impl Iterator<Item = (&'static str, f64, f64)> {
     let known = [
-        ("half within", 2.0, Some(spread.p50_ns)),
-        ("90 % within", 10.0, spread.p90_ns),
-        ("99 % within", 100.0, Some(spread.p99_ns)),
-        ("99.9 % within", 1000.0, Some(spread.p99_9_ns)),
+        ("p50", 2.0, Some(spread.p50_ns)),
+        ("p90", 10.0, spread.p90_ns),
+        ("p99", 100.0, Some(spread.p99_ns)),
+        ("p99.9", 1000.0, Some(spread.p99_9_ns)),
         ("the slowest", spread.count as f64, Some(spread.max_ns).filter(|_| spread.count > 1000)),
     ];
     known.into_iter().filter_map(|(name, one_in, took)| Some((name, one_in, took? as f64)))
@@ -100,7 +100,7 @@ fn caption(title: &str, drawn: &[&(String, &Point)], of: usize) -> Caption {
     let first = drawn.first().and_then(|(name, point)| Some((name, point.latency.as_ref()?)));
     let mut about = first.map_or(String::new(), |(name, spread)| {
         format!(
-            "{name}: half within {}, 99 % within {}, the slowest of {} took {}.",
+            "{name}: p50 {}, p99 {}, the slowest of {} took {}.",
             number::time(spread.p50_ns as f64),
             number::time(spread.p99_ns as f64),
             number::many(spread.count as f64),

@@ -1,4 +1,4 @@
-//! What a reader wants first: the verdict in plain words, and the few figures that matter.
+//! What a reader wants first: the verdict in plain words, and the few results that matter.
 
 use super::markup::Markup;
 use crate::number;
@@ -32,7 +32,7 @@ pub(super) fn subtitle(document: &Document) -> String {
     format!("{}{peer} · {when} · wirelane {}", document.host, document.program)
 }
 
-/// The verdict, then tiles with the few figures, then what limits them.
+/// The verdict, then tiles with the few results, then what limits them.
 pub(super) fn render(document: &Document) -> Markup {
     let mut summary = Markup::default();
     if let Some(verdict) = &document.verdict {
@@ -87,7 +87,7 @@ fn tone(document: &Document, verdict: &Verdict) -> (&'static str, &'static str) 
     }
 }
 
-/// How much of what the way should give was reached, as a bar and in figures.
+/// How much of what the way should give was reached, as a bar and in results.
 fn meter(card: &mut Markup, verdict: &Verdict, part: f64) {
     let width = format!("width:{:.1}%", part.min(1.0) * 100.0);
     card.raw("<div class=\"meter\" aria-hidden=\"true\">");
@@ -150,13 +150,13 @@ fn cap(cap: &Cap) -> Markup {
     line
 }
 
-/// Name, figure, and what belongs to it.
+/// Name, value, and what belongs to it.
 type Tile = (&'static str, String, String);
 
 fn tiles(document: &Document) -> Vec<Tile> {
     let points = &document.points;
-    let best = |figure: fn(&Point) -> Option<f64>| {
-        let known = points.iter().filter_map(|point| Some((point, figure(point)?)));
+    let best = |measurement: fn(&Point) -> Option<f64>| {
+        let known = points.iter().filter_map(|point| Some((point, measurement(point)?)));
         known.max_by(|one, other| one.1.total_cmp(&other.1))
     };
     let of = |point: &Point| {
@@ -193,7 +193,7 @@ fn latency(points: &[Point], of: impl Fn(&Point) -> String) -> Vec<Tile> {
     let time = |nanoseconds: u64| number::time(nanoseconds as f64);
     vec![
         ("Latency, median", time(spread.p50_ns), of(point)),
-        ("99 % within", time(spread.p99_ns), format!("99.9 % within {}", time(spread.p99_9_ns))),
+        ("p99", time(spread.p99_ns), format!("p99.9 {}", time(spread.p99_9_ns))),
         (
             "Jitter",
             time(spread.jitter_ns),
@@ -204,10 +204,10 @@ fn latency(points: &[Point], of: impl Fn(&Point) -> String) -> Vec<Tile> {
 
 /// What should be nothing: lost, sent again, wrong.
 fn health(points: &[Point]) -> Vec<Tile> {
-    let sum = |figure: fn(&Point) -> Option<u64>| {
+    let sum = |measurement: fn(&Point) -> Option<u64>| {
         points
             .iter()
-            .filter_map(figure)
+            .filter_map(measurement)
             .fold(None, |sum: Option<u64>, one| Some(sum.unwrap_or(0).saturating_add(one)))
     };
     let mut tiles = Vec::new();

@@ -1,4 +1,4 @@
-//! All figures, in tables.
+//! All results, in tables.
 
 use super::facts::{grouped, table};
 use super::group::transport;
@@ -7,19 +7,23 @@ use crate::number;
 use crate::{Collective, CollectiveRow, Document, Half, Point};
 
 /// A row for each measurement, or for each size of a collective operation.
-pub(super) fn figures(document: &Document) -> Markup {
-    let mut figures = Markup::default();
-    figures.append(points(&document.points));
+pub(super) fn measurements(document: &Document) -> Markup {
+    let mut measurements = Markup::default();
+    measurements.append(points(&document.points));
     if let Some(run) = &document.collective {
-        figures.append(collective(run));
+        measurements.append(collective(run));
     }
     if let Some(matrix) = &document.matrix {
         let row =
             |failed: &crate::Failed| [failed.from.clone(), failed.to.clone(), failed.why.clone()];
         let rows: Vec<[String; 3]> = matrix.failed.iter().take(MAX_ROWS).map(row).collect();
-        figures.append(table("Pairs that could not be measured", &["From", "To", "Why"], &rows));
+        measurements.append(table(
+            "Pairs that could not be measured",
+            &["From", "To", "Why"],
+            &rows,
+        ));
     }
-    figures
+    measurements
 }
 
 fn points(points: &[Point]) -> Markup {
@@ -49,16 +53,16 @@ fn points(points: &[Point]) -> Markup {
     ];
     let mut rows: Vec<[String; 22]> = points.iter().take(MAX_ROWS).map(row).collect();
     let same = take_same(&head, &mut rows);
-    let mut figures = table("All figures", &head, &rows);
+    let mut measurements = table("All results", &head, &rows);
     if !same.is_empty() {
-        figures.element("p", &[("class", &"muted note")], format!("Of all: {same}."));
+        measurements.element("p", &[("class", &"muted note")], format!("Of all: {same}."));
     }
     if points.len() > MAX_ROWS {
         let text =
             format!("The first {MAX_ROWS} of {} measurements; --json has all.", points.len());
-        figures.element("p", &[("class", &"muted")], text);
+        measurements.element("p", &[("class", &"muted")], text);
     }
-    figures
+    measurements
 }
 
 /// Empties the columns that are the same of all of several rows, and says what they held.
@@ -78,7 +82,7 @@ fn take_same<const N: usize>(head: &[&str; N], rows: &mut [[String; N]]) -> Stri
 fn row(point: &Point) -> [String; 22] {
     let spread = point.latency.as_ref();
     let micro = |nanoseconds: Option<u64>| known(nanoseconds.map(|ns| ns as f64 / 1e3));
-    let time = |figure: fn(&crate::Spread) -> u64| micro(spread.map(figure));
+    let time = |measurement: fn(&crate::Spread) -> u64| micro(spread.map(measurement));
     let lanes = if point.lanes > 1 {
         format!("{} × {} lanes", point.depth, point.lanes)
     } else {
@@ -148,7 +152,7 @@ fn collective(run: &Collective) -> Markup {
         ]
     };
     let rows: Vec<[String; 12]> = run.rows.iter().take(MAX_ROWS).map(row).collect();
-    table("All figures", &head, &rows)
+    table("All results", &head, &rows)
 }
 
 fn half(half: Option<Half>) -> [String; 4] {
@@ -161,8 +165,8 @@ fn half(half: Option<Half>) -> [String; 4] {
     ]
 }
 
-fn known(figure: Option<f64>) -> String {
-    figure.map_or(String::new(), number::digits)
+fn known(measurement: Option<f64>) -> String {
+    measurement.map_or(String::new(), number::digits)
 }
 
 const MAX_ROWS: usize = 500;

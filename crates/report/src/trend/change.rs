@@ -1,13 +1,13 @@
-//! How far figures moved from earlier runs.
+//! How far results moved from earlier runs.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Figure, Unit, figures};
+use super::{Measurement, Unit, measurements};
 use crate::Document;
 
-/// What a figure usually is, from earlier runs.
+/// What a result usually is, from earlier runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Usual {
     /// The middle one.
@@ -19,11 +19,11 @@ pub struct Usual {
     pub runs: usize,
 }
 
-/// A figure beside what it was before.
+/// A result beside what it was before.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
-    /// The figure now.
-    pub figure: Figure,
+    /// The result now.
+    pub measurement: Measurement,
     /// What it is compared with.
     pub before: f64,
     /// Whether that is a baseline, and not what is usual.
@@ -33,7 +33,7 @@ pub struct Change {
 }
 
 impl Usual {
-    /// From figures of earlier runs; none if there are none.
+    /// From results of earlier runs; none if there are none.
     pub fn of(values: &[f64]) -> Option<Usual> {
         let median = median(values)?;
         let distances: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
@@ -45,12 +45,12 @@ impl Usual {
 impl Change {
     /// The change as a part of what was before: 0.1 is a tenth more.
     pub fn part(&self) -> f64 {
-        self.figure.value / self.before - 1.0
+        self.measurement.value / self.before - 1.0
     }
 
     /// How much worse, as a part of what was before; negative if it is better.
     pub fn worse_by(&self) -> f64 {
-        match self.figure.unit {
+        match self.measurement.unit {
             Unit::Nanoseconds => self.part(),
             _ => -self.part(),
         }
@@ -58,7 +58,7 @@ impl Change {
 
     /// Whether it is beyond what runs differ by with nothing changed.
     pub fn is_beyond_noise(&self) -> bool {
-        let distance = (self.figure.value - self.before).abs();
+        let distance = (self.measurement.value - self.before).abs();
         self.noise.is_none_or(|noise| distance > NOISE * noise)
     }
 
@@ -68,36 +68,37 @@ impl Change {
     }
 }
 
-/// The figures that both runs have.
+/// The results that both runs have.
 pub fn changes(now: &Document, before: &Document) -> Vec<Change> {
-    let before = figures(before);
-    let compare = |figure: Figure| {
-        let before = before.iter().find(|before| before.is_like(&figure))?.value;
-        Some(Change { figure, before, is_baseline: true, noise: None })
+    let before = measurements(before);
+    let compare = |measurement: Measurement| {
+        let before = before.iter().find(|before| before.is_like(&measurement))?.value;
+        Some(Change { measurement, before, is_baseline: true, noise: None })
     };
-    figures(now).into_iter().filter_map(compare).collect()
+    measurements(now).into_iter().filter_map(compare).collect()
 }
 
-/// The newest value of every figure beside its baseline, or beside the median of up to `last` runs before it. `runs` are from
+/// The newest value of every result beside its baseline, or beside the median of up to `last` runs before it. `runs` are from
 /// the oldest to the newest. What has neither is not there. With each: which of the runs it is of.
 pub fn newest(runs: &[&Document], baselines: &[&Document], last: usize) -> Vec<(usize, Change)> {
-    let mut measured: BTreeMap<(String, String, Unit), Vec<(usize, Figure)>> = BTreeMap::new();
+    let mut measured: BTreeMap<(String, String, Unit), Vec<(usize, Measurement)>> = BTreeMap::new();
     for (run, document) in runs.iter().enumerate() {
-        for figure in figures(document) {
-            let key = (figure.what.clone(), figure.how.clone(), figure.unit);
-            measured.entry(key).or_default().push((run, figure));
+        for measurement in measurements(document) {
+            let key = (measurement.what.clone(), measurement.how.clone(), measurement.unit);
+            measured.entry(key).or_default().push((run, measurement));
         }
     }
-    let baselines: Vec<Figure> = baselines.iter().flat_map(|baseline| figures(baseline)).collect();
-    let compare = |mut values: Vec<(usize, Figure)>| {
-        let (run, figure) = values.pop()?;
+    let baselines: Vec<Measurement> =
+        baselines.iter().flat_map(|baseline| measurements(baseline)).collect();
+    let compare = |mut values: Vec<(usize, Measurement)>| {
+        let (run, measurement) = values.pop()?;
         let earlier: Vec<f64> =
-            values.iter().rev().take(last).map(|(_, figure)| figure.value).collect();
-        let baseline = baselines.iter().find(|baseline| baseline.is_like(&figure));
+            values.iter().rev().take(last).map(|(_, measurement)| measurement.value).collect();
+        let baseline = baselines.iter().find(|baseline| baseline.is_like(&measurement));
         let usual = Usual::of(&earlier);
         let before = baseline.map(|baseline| baseline.value).or(usual.map(|usual| usual.median))?;
         let noise = usual.filter(|usual| usual.runs >= ENOUGH).map(|usual| usual.noise);
-        Some((run, Change { figure, before, is_baseline: baseline.is_some(), noise }))
+        Some((run, Change { measurement, before, is_baseline: baseline.is_some(), noise }))
     };
     let mut changes: Vec<_> = measured.into_values().filter_map(compare).collect();
     // From the newest run on, within it as it was measured.
@@ -133,8 +134,8 @@ mod tests {
     use crate::{Collective, RunKind};
 
     fn change(value: f64, before: f64, unit: Unit, noise: Option<f64>) -> Change {
-        let figure = Figure { what: "w".into(), how: "h".into(), value, unit };
-        Change { figure, before, is_baseline: false, noise }
+        let measurement = Measurement { what: "w".into(), how: "h".into(), value, unit };
+        Change { measurement, before, is_baseline: false, noise }
     }
 
     #[test]

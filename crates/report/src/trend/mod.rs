@@ -1,4 +1,4 @@
-//! Runs beside earlier runs: which figures of two documents are of the same measurement, and how far they are apart.
+//! Runs beside earlier runs: which results of two documents are of the same measurement, and how far they are apart.
 //!
 //! It counts and judges nothing: how much worse is too much, the caller says.
 
@@ -7,4 +7,4 @@ mod value;
 
 pub use change::{Change, Usual, changes, newest};
 pub(crate) use value::how;
-pub use value::{Figure, Unit, figures};
+pub use value::{Measurement, Unit, measurements};

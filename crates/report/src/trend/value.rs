@@ -1,24 +1,24 @@
-//! The figures of a run that can be compared with those of others.
+//! The results of a run that can be compared with those of others.
 
 use serde::Serialize;
 
 use crate::number;
 use crate::{Collective, Document, Half, Matrix, Point, Test, Transport};
 
-/// A figure of a run that can be compared with that of another.
+/// A result of a run that can be compared with that of another.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Figure {
+pub struct Measurement {
     /// What was measured: `bandwidth of write, 64 KiB`.
     pub what: String,
-    /// How, between whom and by which way. Two figures are of the same measurement if `what` and `how` are the same.
+    /// How, between whom and by which way. Two results are of the same measurement if `what` and `how` are the same.
     pub how: String,
-    /// The figure.
+    /// The result.
     pub value: f64,
     /// Of what.
     pub unit: Unit,
 }
 
-/// What a figure counts.
+/// What a result counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
@@ -44,23 +44,24 @@ impl Unit {
     }
 }
 
-impl Figure {
+impl Measurement {
     /// Whether both are of the same measurement.
-    pub fn is_like(&self, other: &Figure) -> bool {
+    pub fn is_like(&self, other: &Measurement) -> bool {
         self.what == other.what && self.how == other.how && self.unit == other.unit
     }
 }
 
-/// The figures of a run that can be compared.
-pub fn figures(document: &Document) -> Vec<Figure> {
+/// The results of a run that can be compared.
+pub fn measurements(document: &Document) -> Vec<Measurement> {
     let points = document.points.iter().filter_map(of_point);
     let pairs = document.matrix.iter().filter_map(of_matrix);
     let collective = document.collective.iter().flat_map(of_collective);
-    let usable = |figure: &Figure| figure.value.is_finite() && figure.value > 0.0;
+    let usable =
+        |measurement: &Measurement| measurement.value.is_finite() && measurement.value > 0.0;
     points.chain(pairs).chain(collective).filter(usable).collect()
 }
 
-fn of_point(point: &Point) -> Option<Figure> {
+fn of_point(point: &Point) -> Option<Measurement> {
     let latency = point.latency.as_ref().map(|latency| latency.p50_ns as f64);
     let (name, value, unit) = match point.test {
         Test::Bandwidth => ("bandwidth", point.gbps, Unit::GigabitsPerSecond),
@@ -69,7 +70,7 @@ fn of_point(point: &Point) -> Option<Figure> {
     };
     let (operation, size) = (point.operation.name(), point.size_bytes);
     let what = format!("{name} of {operation}, {}", number::size(size));
-    Some(Figure { what, how: how(point), value: value?, unit })
+    Some(Measurement { what, how: how(point), value: value?, unit })
 }
 
 /// What else is the same of two measurements that can be compared. Addresses carry ports that are the system's to choose.
@@ -98,29 +99,29 @@ pub(crate) fn how(point: &Point) -> String {
     how
 }
 
-fn of_matrix(matrix: &Matrix) -> Option<Figure> {
+fn of_matrix(matrix: &Matrix) -> Option<Measurement> {
     let how = format!("between {}", matrix.hosts.join(", "));
     let what = "bandwidth, median of all pairs".to_owned();
-    Some(Figure { what, how, value: matrix.median_gbps?, unit: Unit::GigabitsPerSecond })
+    Some(Measurement { what, how, value: matrix.median_gbps?, unit: Unit::GigabitsPerSecond })
 }
 
-fn of_collective(run: &Collective) -> Vec<Figure> {
+fn of_collective(run: &Collective) -> Vec<Measurement> {
     let operation = run.operation.as_deref().unwrap_or("collective");
     let ranks = run.ranks.map_or(String::new(), |ranks| format!("{ranks} ranks "));
     let how = format!("{ranks}on {}", run.hosts.join(", "));
-    let figure = |what: String, value: f64| {
+    let measurement = |what: String, value: f64| {
         let unit = Unit::GigabytesPerSecond;
-        Figure { what, how: how.clone(), value, unit }
+        Measurement { what, how: how.clone(), value, unit }
     };
     let average = run.average_bus_gb_per_second.into_iter();
     let average =
-        average.map(|value| figure(format!("bus bandwidth of {operation}, average"), value));
+        average.map(|value| measurement(format!("bus bandwidth of {operation}, average"), value));
     let rows = run.rows.iter().filter_map(|row| {
         let halves = [row.out_of_place, row.in_place].into_iter().flatten();
         let best =
             halves.map(|Half { bus_gb_per_second, .. }| bus_gb_per_second).reduce(f64::max)?;
         let what = format!("bus bandwidth of {operation}, {}", number::size(row.size_bytes));
-        Some(figure(what, best))
+        Some(measurement(what, best))
     });
     average.chain(rows).collect()
 }

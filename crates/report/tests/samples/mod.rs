@@ -65,14 +65,14 @@ pub(crate) fn compare() -> Document {
 pub(crate) fn mesh() -> Document {
     let mut document = document(RunKind::Mesh);
     let hosts: Vec<String> = (1..=6).map(|host| format!("gpu{host}")).collect();
-    let figure = |from: usize, to: usize| match (from.min(to), from.max(to)) {
+    let measurement = |from: usize, to: usize| match (from.min(to), from.max(to)) {
         (from, to) if from == to => None,
         (1, 4) => Some(11.9),
         (2, 5) if from == 2 => None,
         _ => Some(95.0 + ((from * 7 + to * 3) % 11) as f64 * 0.31),
     };
     let row = |of: fn(f64) -> f64| {
-        move |from: usize| (0..6).map(|to| figure(from, to).map(of)).collect::<Vec<_>>()
+        move |from: usize| (0..6).map(|to| measurement(from, to).map(of)).collect::<Vec<_>>()
     };
     document.peer = None;
     document.matrix = Some(Matrix {

@@ -66,8 +66,9 @@ fn datagrams_are_counted_and_their_loss_is_told() {
 
 #[test]
 fn what_is_expected_decides_the_exit_code() {
-    let expect = |figure: &str| {
-        let output = bench(&[&["bw"], &WIRE[..], &["--time", "0.3", "--expect", figure]].concat());
+    let expect = |measurement: &str| {
+        let output =
+            bench(&[&["bw"], &WIRE[..], &["--time", "0.3", "--expect", measurement]].concat());
         output.status.code()
     };
     assert_eq!(expect("0.001%"), Some(0));

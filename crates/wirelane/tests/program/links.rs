@@ -88,15 +88,15 @@ fn json_has_the_documented_fields() {
     assert_eq!((&rail["lane"], &rail["in_use"]), (&"tcp".into(), &true.into()));
     assert!(rail["why"].as_str().is_some_and(|why| why.contains("not wanted")), "{rail}");
     let measured = &answer["measurement"];
-    for figure in ["write_latency", "message_round_trip"] {
+    for measurement in ["write_latency", "message_round_trip"] {
         for field in ["bytes", "operations", "median_ns", "p99_ns"] {
-            assert!(measured[figure][field].as_u64().is_some_and(|n| n > 0), "{measured}");
+            assert!(measured[measurement][field].as_u64().is_some_and(|n| n > 0), "{measured}");
         }
     }
-    for figure in ["write_bandwidth", "read_bandwidth"] {
-        assert_eq!(measured[figure]["bytes"], 65_536);
+    for measurement in ["write_bandwidth", "read_bandwidth"] {
+        assert_eq!(measured[measurement]["bytes"], 65_536);
         for field in ["in_batch", "operations", "seconds", "bytes_per_second"] {
-            assert!(measured[figure][field].as_f64().is_some_and(|n| n > 0.0), "{measured}");
+            assert!(measured[measurement][field].as_f64().is_some_and(|n| n > 0.0), "{measured}");
         }
     }
     let output = connect(&server, &["--json", "--no-measure"]);

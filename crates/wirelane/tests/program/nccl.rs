@@ -56,8 +56,9 @@ fn the_same_as_json_is_a_document_of_bench() {
 #[test]
 fn what_is_expected_decides_on_the_exit_code() {
     let root = tree("cx3-gpus");
-    let expect =
-        |figure: &str| read("sample-2x2-dual-40g.log", &["--root", &root, "--expect", figure]);
+    let expect = |measurement: &str| {
+        read("sample-2x2-dual-40g.log", &["--root", &root, "--expect", measurement])
+    };
     ends(&expect("50%"), 0);
     ends(&expect("3.6GB/s"), 0);
     assert!(ends(&expect("90%"), 1).contains("expected 90%: not reached, with 52.8%"));

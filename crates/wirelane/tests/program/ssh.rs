@@ -2,7 +2,7 @@
 //!
 //! [`Hosts::here`] are this machine under several names: ssh speaks with an sshd of its own over a pipe, so that no port
 //! is taken. [`Hosts::apart`] have networks, names and processes of their own, joined by a switch: what runs "here" runs
-//! at the desk, which is one more of them. They end with the test, however it ends.
+//! at the machine, which is one more of them. They end with the test, however it ends.
 #![allow(dead_code, reason = "each program of tests uses a part of it")]
 
 use std::fs;
@@ -50,31 +50,32 @@ impl Hosts {
         let way = |name: &str| format!("HostName {}", address(name));
         hosts.prepare(names, way, "HostName 10.77.0.99");
         let all: String = names.iter().map(|name| format!("{} {name}\n", address(name))).collect();
-        fs::write(hosts.file("hosts"), format!("127.0.0.1 localhost\n10.77.0.1 desk\n{all}"))
+        fs::write(hosts.file("hosts"), format!("127.0.0.1 localhost\n10.77.0.1 machine\n{all}"))
             .expect("a file");
-        let desk = Place::start("desk", &hosts, &[], "true");
-        desk.run("ip link set lo up; ip link add name switch type bridge; ip link set switch up");
-        desk.run("ip address add 10.77.0.1/24 dev switch");
+        let machine = Place::start("machine", &hosts, &[], "true");
+        machine
+            .run("ip link set lo up; ip link add name switch type bridge; ip link set switch up");
+        machine.run("ip address add 10.77.0.1/24 dev switch");
         for (at, name) in names.iter().enumerate() {
             let config = hosts.file(&format!("{name}/sshd_config"));
             let log = hosts.file(&format!("{name}/log"));
             let sshd = format!("{SSHD} -f {} -E {}", config.display(), log.display());
             let place = Place::start(name, &hosts, PROCESSES, &sshd);
             let pid = place.child.id();
-            desk.run(&format!("ip link add port{at} type veth peer name eth0 netns {pid}"));
-            desk.run(&format!("ip link set port{at} master switch up"));
+            machine.run(&format!("ip link add port{at} type veth peer name eth0 netns {pid}"));
+            machine.run(&format!("ip link set port{at} master switch up"));
             place.run(&format!("ip address add {}/24 dev eth0", address(name)));
             place.run("ip link set lo up; ip link set eth0 up");
             hosts.places.push(place);
         }
-        hosts.places.push(desk);
+        hosts.places.push(machine);
         Some(hosts)
     }
 
-    /// A command that runs at the desk, or on this machine, and finds the ssh that knows the hosts.
+    /// A command that runs at the machine, or on this machine, and finds the ssh that knows the hosts.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = match self.places.last() {
-            Some(desk) => desk.enter(program),
+            Some(machine) => machine.enter(program),
             None => Command::new(program),
         };
         command.env("PATH", self.path());
@@ -83,7 +84,7 @@ impl Hosts {
 
     /// A search path whose `ssh` knows the hosts.
     pub(crate) fn path(&self) -> String {
-        format!("{}:{PATH}", self.file("desk/bin").display())
+        format!("{}:{PATH}", self.file("machine/bin").display())
     }
 
     /// Makes a program on a host, by its text.
@@ -135,7 +136,7 @@ impl Hosts {
             config += &format!("Host {name}\n{}\n", way(name));
         }
         fs::write(self.file("ssh_config"), config).expect("a file");
-        for name in names.iter().chain(&["desk"]) {
+        for name in names.iter().chain(&["machine"]) {
             self.furnish(name);
         }
         if rustix::process::getuid().is_root() {

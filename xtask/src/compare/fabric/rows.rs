@@ -29,7 +29,7 @@ macro_rules! beside_pingpong {
     ($name:expr, $ours:expr, mb_per_s of ($($theirs:expr),*)) => {
         beside_pingpong!($name, MBS, More, $ours, mb_per_s, $($theirs),*)
     };
-    ($name:expr, $unit:expr, $better:ident, $ours:expr, $figure:ident, $($theirs:expr),*) => {
+    ($name:expr, $unit:expr, $better:ident, $ours:expr, $measurement:ident, $($theirs:expr),*) => {
         Row {
             name: $name,
             peer: "fi_pingpong",
@@ -37,7 +37,7 @@ macro_rules! beside_pingpong {
             better: Better::$better,
             aim: 1.0,
             ours: || perf($ours),
-            theirs: || Ok(fi_pingpong($($theirs),*)?.$figure),
+            theirs: || Ok(fi_pingpong($($theirs),*)?.$measurement),
         }
     };
 }

@@ -25,7 +25,7 @@ pub(super) enum Better {
     Less,
 }
 
-/// A program, and how to run it once: a figure for each measure.
+/// A program, and how to run it once: a result for each measure.
 pub(super) struct Entrant<'a> {
     name: String,
     run: Box<dyn Fn() -> Result<Vec<f64>, Failed> + 'a>,
@@ -40,7 +40,7 @@ impl<'a> Entrant<'a> {
     }
 }
 
-/// A peer, by one or more programs: the best figure of each round is the peer's.
+/// A peer, by one or more programs: the best result of each round is the peer's.
 pub(super) struct Beside {
     pub(super) name: &'static str,
     pub(super) programs: Vec<String>,
@@ -52,31 +52,31 @@ impl Contest<'_> {
     /// Runs all in turns, a different one first in each round.
     pub(super) fn run(&self, rounds: u32) -> Result<Vec<Value>, Failed> {
         let entrants = self.entrants.len();
-        let mut figures = vec![vec![Vec::new(); entrants]; self.measures.len()];
+        let mut measurements = vec![vec![Vec::new(); entrants]; self.measures.len()];
         for round in 0..rounds as usize {
             for turn in 0..entrants {
                 let turn = (round + turn) % entrants;
                 let entrant = &self.entrants[turn];
                 eprintln!("{}: round {} of {rounds}: {}", self.name, round + 1, entrant.name);
                 let run = (entrant.run)().map_err(|error| format!("{}: {error}", entrant.name))?;
-                for (measure, figure) in figures.iter_mut().zip(run) {
-                    measure[turn].push(figure);
+                for (measure, measurement) in measurements.iter_mut().zip(run) {
+                    measure[turn].push(measurement);
                 }
             }
         }
-        Ok(figures.iter().enumerate().map(|(measure, rows)| self.row(measure, rows)).collect())
+        Ok(measurements.iter().enumerate().map(|(measure, rows)| self.row(measure, rows)).collect())
     }
 
-    fn row(&self, measure: usize, figures: &[Vec<f64>]) -> Value {
-        let programs = self.entrants.iter().zip(figures).map(|(entrant, figures)| {
-            let mut program = spread(figures);
+    fn row(&self, measure: usize, measurements: &[Vec<f64>]) -> Value {
+        let programs = self.entrants.iter().zip(measurements).map(|(entrant, measurements)| {
+            let mut program = spread(measurements);
             program["program"] = entrant.name.clone().into();
             program
         });
         let ours = self.entrants.iter().position(|entrant| entrant.name == OURS);
-        let ours = ours.map(|ours| &figures[ours]);
+        let ours = ours.map(|ours| &measurements[ours]);
         let ratios = self.beside.iter().filter_map(|beside| {
-            let mut ratio = spread(&self.ratios(ours?, beside, figures));
+            let mut ratio = spread(&self.ratios(ours?, beside, measurements));
             ratio["beside"] = beside.name.into();
             if let Some(aim) = beside.aim.filter(|_| measure == 0) {
                 ratio["aim"] = aim.into();
@@ -90,21 +90,21 @@ impl Contest<'_> {
         });
         if let (Some(limit), Some(ours)) = (self.limit, ours) {
             row["limit"] = limit.into();
-            row["met"] = ours.iter().all(|figure| *figure <= limit).into();
+            row["met"] = ours.iter().all(|measurement| *measurement <= limit).into();
         }
         row
     }
 
     /// Round by round.
-    fn ratios(&self, ours: &[f64], beside: &Beside, figures: &[Vec<f64>]) -> Vec<f64> {
-        let theirs = self.entrants.iter().zip(figures);
+    fn ratios(&self, ours: &[f64], beside: &Beside, measurements: &[Vec<f64>]) -> Vec<f64> {
+        let theirs = self.entrants.iter().zip(measurements);
         let theirs: Vec<&Vec<f64>> = theirs
-            .filter_map(|(entrant, figures)| {
-                beside.programs.contains(&entrant.name).then_some(figures)
+            .filter_map(|(entrant, measurements)| {
+                beside.programs.contains(&entrant.name).then_some(measurements)
             })
             .collect();
         let ratio = |(round, our): (usize, &f64)| {
-            let theirs = theirs.iter().map(|figures| figures[round]);
+            let theirs = theirs.iter().map(|measurements| measurements[round]);
             match self.better {
                 Better::More => our / theirs.fold(f64::MIN, f64::max),
                 Better::Less => theirs.fold(f64::MAX, f64::min) / our,
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_alone_have_figures_and_no_ratios() {
+    fn peers_alone_have_measurements_and_no_ratios() {
         let rows = contest(Better::More, false).run(2).unwrap();
         assert_eq!(rows[0]["programs"][1]["median"], 20.0);
         assert_eq!(rows[0]["ratios"].as_array().unwrap().len(), 0);

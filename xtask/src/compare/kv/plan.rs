@@ -178,8 +178,8 @@ impl Plan {
                 Entrant::new(name, move || Ok(vec![bench.rate_of(ours, "0.0", 20_000)?]))
             }));
         }
-        // Of their figures the second is for writes.
-        let writes = |figures: Result<Vec<f64>, Failed>| Ok(vec![figures?[1]]);
+        // Of their results the second is for writes.
+        let writes = |measurements: Result<Vec<f64>, Failed>| Ok(vec![measurements?[1]]);
         let (size, depth, ops, redis) = (4096, 16, 60_000, &redis);
         contest.entrants.push(Entrant::new(benchmark_name(1, depth), move || {
             writes(redis::benchmark(redis, 1, depth, size, ops))

@@ -10,12 +10,12 @@ pub(super) fn print(rows: &[Value]) {
         }
         println!("{}, {}", text(row, "name"), text(row, "unit"));
         for program in list(row, "programs") {
-            println!("    {:32} {}", text(program, "program"), figures(program));
+            println!("    {:32} {}", text(program, "program"), measurements(program));
         }
         for ratio in list(row, "ratios") {
             let beside = format!("ratio beside {}", text(ratio, "beside"));
             let aim = ratio["aim"].as_f64().map(|aim| format!("   aim {aim}: {}", verdict(ratio)));
-            println!("  = {beside:32} {}{}", figures(ratio), aim.unwrap_or_default());
+            println!("  = {beside:32} {}{}", measurements(ratio), aim.unwrap_or_default());
         }
         if let Some(limit) = row["limit"].as_f64() {
             println!("  = at most {limit}: {}", verdict(row));
@@ -23,7 +23,7 @@ pub(super) fn print(rows: &[Value]) {
     }
 }
 
-fn figures(spread: &Value) -> String {
+fn measurements(spread: &Value) -> String {
     let [median, min, max] = ["median", "min", "max"].map(|name| number(&spread[name]));
     format!("{median:>10} ({min}-{max})")
 }

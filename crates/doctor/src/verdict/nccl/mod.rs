@@ -66,7 +66,7 @@ fn alone() -> Verdict {
 
 fn within(run: &Run) -> Verdict {
     Verdict {
-        summary: figures(run),
+        summary: measurements(run),
         reached_gbps: reached(run, 1.0),
         likely: likely::within(run),
         notes: vec![WITHIN.to_owned()],
@@ -153,26 +153,26 @@ fn summary(
     part: Option<f64>,
     likely: &[report::Likely],
 ) -> String {
-    let figures = figures(run);
-    let figures = match ports.zip(part) {
+    let measurements = measurements(run);
+    let measurements = match ports.zip(part) {
         Some((ports, part)) => {
             let end = if (GOOD..=1.0).contains(&part) { ": as it should be" } else { "" };
             format!(
-                "{figures}; {:.0} % of the {:.1} Gb/s that {} should give{end}",
+                "{measurements}; {:.0} % of the {:.1} Gb/s that {} should give{end}",
                 part * 100.0,
                 ports.should_give_gbps(),
                 ports.name()
             )
         }
-        None => figures,
+        None => measurements,
     };
     match likely.first() {
-        Some(first) => format!("{}: {figures}", first.what),
-        None => figures,
+        Some(first) => format!("{}: {measurements}", first.what),
+        None => measurements,
     }
 }
 
-fn figures(run: &Run) -> String {
+fn measurements(run: &Run) -> String {
     let best = run.peak().map_or(0.0, |(_, peak)| peak);
     let average = run.average().unwrap_or(0.0);
     format!("{best:.2} GB/s of bus bandwidth at best, {average:.2} on the average")

@@ -22,7 +22,7 @@ pub(super) struct End {
     /// Our side of operations.
     pub(super) source: Region,
     pub(super) window: Option<Window>,
-    pub(super) shelves: Option<Window>,
+    pub(super) readable: Option<Window>,
     /// To be posted; receives apart, so that neither waits for the other.
     pub(super) todo: VecDeque<Op>,
     pub(super) trays_out: VecDeque<Op>,
@@ -73,7 +73,7 @@ impl End {
             library,
             source: region(CELL * CELLS, Rights::NONE),
             window: None,
-            shelves: None,
+            readable: None,
             todo: VecDeque::new(),
             trays_out: VecDeque::new(),
             asked: BTreeMap::new(),
@@ -99,7 +99,7 @@ impl End {
 
     /// Asks for something, by chance.
     pub(super) fn ask(&mut self, dice: &mut Dice) {
-        let (Some(window), Some(shelves)) = (self.window.clone(), self.shelves.clone()) else {
+        let (Some(window), Some(readable)) = (self.window.clone(), self.readable.clone()) else {
             return;
         };
         let token = self.next;
@@ -128,7 +128,7 @@ impl End {
             4..6 => {
                 let cell = dice.below(CELLS - asked.source.len() + 1);
                 asked.cells = vec![cell];
-                Op::read(token, ours, shelves.at((cell * CELL) as u64))
+                Op::read(token, ours, readable.at((cell * CELL) as u64))
             }
             6..9 => {
                 let bytes = if dice.one_in(8) { 0 } else { bytes };

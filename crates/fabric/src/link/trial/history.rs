@@ -64,7 +64,7 @@ impl History {
         for (at, end) in [0, 1].into_iter().zip([1, 0]) {
             let [open, library] = ends[end].grant(&mut stage.cores[end]);
             ends[at].window = Some(stage.cores[at].import(&open).unwrap());
-            ends[at].shelves = Some(stage.cores[at].import(&library).unwrap());
+            ends[at].readable = Some(stage.cores[at].import(&library).unwrap());
         }
         History {
             stage,

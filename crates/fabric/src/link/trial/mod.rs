@@ -51,7 +51,7 @@ impl Stage {
         let wires = Arc::new(Mutex::new(Wires::default()));
         let mute = Arc::new(Mutex::new([Duration::ZERO; 2]));
         let core = |end: usize| {
-            let ways = Arc::new(SimWays { world: world.clone(), host: HOSTS[end] });
+            let ways = Arc::new(SimTransports { world: world.clone(), host: HOSTS[end] });
             let plans = if end == 0 { plans() } else { Vec::new() };
             Core::new(Parts {
                 config: config.clone(),
@@ -129,12 +129,12 @@ fn plans() -> Vec<Plan> {
 pub(super) const RAILS: [&str; 3] = ["r0", "r1", "t"];
 pub(super) const HOSTS: [&str; 2] = ["a", "b"];
 
-struct SimWays {
+struct SimTransports {
     world: World,
     host: &'static str,
 }
 
-impl Transports for SimWays {
+impl Transports for SimTransports {
     fn open(&self, _: Class, way: &str) -> Result<Arc<dyn Fabric>, Error> {
         Ok(Arc::new(self.world.fabric(self.host, way)))
     }
@@ -144,7 +144,7 @@ impl Transports for SimWays {
 
 /// Does every job when it is begun, and gives it out some time later: not always in order.
 struct Bench {
-    ways: Arc<SimWays>,
+    ways: Arc<SimTransports>,
     mute: Arc<Mutex<[Duration; 2]>>,
     end: usize,
     dice: Dice,

@@ -188,7 +188,7 @@ impl Sends {
         let Some(flying) = self.flying.get(at) else { return Ok(Handed::Whole) };
         let Work::Write { imm: Some(imm), .. } = flying.op.work else { return Ok(Handed::Whole) };
         let (id, length, cut) = (self.next_message, flying.op.work.total() as u64, flying.cut);
-        let frame = Frame::Number { id, length, imm };
+        let frame = Frame::Immediate { id, length, imm };
         if !self.out.send(frame, 0, Use::Frame(at), endpoint)? {
             return Ok(Handed::Blocked);
         }

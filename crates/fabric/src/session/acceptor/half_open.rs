@@ -44,7 +44,7 @@ pub(super) enum Next {
     Refused(Rejection),
     /// Hung up before it was through.
     Truncated,
-    /// Heard its refusal.
+    /// Received its refusal.
     Gone,
 }
 

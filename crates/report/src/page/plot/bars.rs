@@ -1,4 +1,4 @@
-//! Bars, one below the other, each with its name above it and its figure beside it.
+//! Bars, one below the other, each with its name above it and its value beside it.
 
 use super::{Caption, Markup, WIDTH, at, series_class};
 
@@ -109,5 +109,5 @@ impl Tone {
 }
 
 const ROW: f64 = 60.0;
-/// Beside the longest bar, for its figure.
+/// Beside the longest bar, for its value.
 const ROOM: f64 = 190.0;

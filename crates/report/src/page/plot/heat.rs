@@ -22,8 +22,8 @@ pub(in crate::page) enum Cell {
     Blank,
     /// It could not be measured.
     Failed(String),
-    /// A figure, what it says in full, and its part of what is usual: 1 is usual, more is better.
-    Figure { shown: String, told: String, part: f64 },
+    /// A result, what it says in full, and its part of what is usual: 1 is usual, more is better.
+    Measurement { shown: String, told: String, part: f64 },
 }
 
 impl Heat<'_> {
@@ -61,7 +61,7 @@ impl Cell {
             Cell::Failed(why) => {
                 table.element("td", &[("class", &"failed"), ("title", why)], "failed")
             }
-            Cell::Figure { shown, told, part } => {
+            Cell::Measurement { shown, told, part } => {
                 let class = format!("h{}", step(*part));
                 table.element("td", &[("class", &class), ("title", told)], shown)
             }

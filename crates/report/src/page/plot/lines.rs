@@ -31,7 +31,7 @@ pub(in crate::page) struct Series {
     pub(in crate::page) marks: Vec<Mark>,
 }
 
-/// A value that is marked, and tells its figures to who points at it.
+/// A value that is marked, and tells its results to who points at it.
 #[derive(Debug)]
 pub(in crate::page) struct Mark {
     pub(in crate::page) x: f64,

@@ -22,13 +22,13 @@ pub(super) struct Caption {
 }
 
 impl Caption {
-    /// A figure with the plot in it.
+    /// An HTML figure with the plot in it.
     fn around(&self, plot: Markup) -> Markup {
-        let mut figure = Markup::default();
-        figure.open("figure", &[("class", &"plot"), ("data-plot", &self.plot)]);
-        figure.raw("<figcaption>").element("h3", &[], &self.title);
-        figure.element("p", &[], &self.about).raw("</figcaption>").append(plot).raw("</figure>\n");
-        figure
+        let mut element = Markup::default();
+        element.open("figure", &[("class", &"plot"), ("data-plot", &self.plot)]);
+        element.raw("<figcaption>").element("h3", &[], &self.title);
+        element.element("p", &[], &self.about).raw("</figcaption>").append(plot).raw("</figure>\n");
+        element
     }
 
     /// Begins a drawing of this height; all are equally wide.

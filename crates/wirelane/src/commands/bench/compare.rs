@@ -31,7 +31,7 @@ pub(crate) struct CompareArgs {
     time: Duration,
 
     /// End with 1 unless the best way is as good: 90%, 50Gb/s
-    #[arg(long, value_name = "FIGURE")]
+    #[arg(long, value_name = "RESULT")]
     expect: Option<Expect>,
 
     #[command(flatten)]
@@ -158,7 +158,7 @@ fn table(points: &[Point]) -> String {
         points.chunks_exact(2).map(|pair| (&pair[0], &pair[1])).collect();
     let Some((tcp, tcp_latency)) = ways.first() else { return String::new() };
     let p50 = |point: &Point| point.latency.as_ref().map(|spread| spread.p50_ns as f64 / 1e3);
-    let figure = |value: Option<f64>, digits: usize| {
+    let measurement = |value: Option<f64>, digits: usize| {
         value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
     };
     for (bandwidth, latency) in &ways {
@@ -167,13 +167,13 @@ fn table(points: &[Point]) -> String {
         let p99 = latency.latency.as_ref().map(|spread| spread.p99_ns as f64 / 1e3);
         rows.push([
             name(bandwidth),
-            figure(bandwidth.gbps, 3),
-            figure(faster, 2),
-            figure(p50(latency), 2),
-            figure(sooner, 2),
-            figure(p99, 2),
-            figure(bandwidth.cpu_seconds_per_gb, 3),
-            figure(bandwidth.peer_cpu_seconds_per_gb, 3),
+            measurement(bandwidth.gbps, 3),
+            measurement(faster, 2),
+            measurement(p50(latency), 2),
+            measurement(sooner, 2),
+            measurement(p99, 2),
+            measurement(bandwidth.cpu_seconds_per_gb, 3),
+            measurement(bandwidth.peer_cpu_seconds_per_gb, 3),
         ]);
     }
     output::columns(&rows)

@@ -36,7 +36,7 @@ pub(crate) struct ReportArgs {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Show figures against those of this document
+    /// Show results against those of this document
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
 }
@@ -77,7 +77,7 @@ impl KeepArgs {
     }
 }
 
-/// The baseline in the history that has figures of this run.
+/// The baseline in the history that has results of this run.
 fn baseline_of(document: &Document, store: &Store) -> Option<Document> {
     let past = store.load().ok()?;
     let mut baselines = past.runs.into_iter().filter(|run| run.is_baseline);

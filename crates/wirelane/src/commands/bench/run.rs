@@ -31,7 +31,7 @@ pub(crate) struct MeasureArgs {
     way: PathArgs,
 
     /// End with 1 unless it is as good: a part of what the way should give (90%), 50Gb/s, 10us, 2M/s
-    #[arg(long, value_name = "FIGURE")]
+    #[arg(long, value_name = "RESULT")]
     expect: Option<Expect>,
 
     /// Measure with this program instead, at both ends: the device, port and GID are chosen all the same
@@ -246,7 +246,7 @@ impl Run {
             };
             match self.client.measure(&plan, &mut progress) {
                 Ok(outcome) => {
-                    // Nothing to fall back to once something was measured: figures of two transports are no sweep.
+                    // Nothing to fall back to once something was measured: results of two transports are no sweep.
                     self.lesser.clear();
                     let mut point =
                         Point::new(&outcome, &facts::host(), &self.target.name, &self.chosen.1);

@@ -106,7 +106,7 @@ fn cells(point: &Point) -> Vec<String> {
         let ns = point.latency.as_ref().and_then(pick);
         ns.map_or_else(|| NONE.to_owned(), |ns| format!("{:.2}", ns as f64 / 1e3))
     };
-    let figure = |value: Option<f64>, digits: usize| {
+    let measurement = |value: Option<f64>, digits: usize| {
         value.map_or_else(|| NONE.to_owned(), |value| format!("{value:.digits$}"))
     };
     if point.test == Test::Latency {
@@ -118,21 +118,21 @@ fn cells(point: &Point) -> Vec<String> {
             time(|spread| Some(spread.p99_9_ns)),
             time(|spread| Some(spread.max_ns)),
             time(|spread| Some(spread.jitter_ns)),
-            figure(point.latency.as_ref().map(|spread| spread.stdev_ns / 1e3), 2),
+            measurement(point.latency.as_ref().map(|spread| spread.stdev_ns / 1e3), 2),
         ]);
         return cells;
     }
     cells.extend([
-        figure(point.gbps, 3),
-        figure(point.megabytes_per_second(), 1),
-        figure(point.messages_per_second, 0),
+        measurement(point.gbps, 3),
+        measurement(point.megabytes_per_second(), 1),
+        measurement(point.messages_per_second, 0),
         time(|spread| Some(spread.p50_ns)),
         time(|spread| Some(spread.p99_ns)),
         time(|spread| Some(spread.p99_9_ns)),
         time(|spread| Some(spread.max_ns)),
         time(|spread| Some(spread.jitter_ns)),
-        figure(point.cpu_seconds_per_gb, 3),
-        figure(point.peer_cpu_seconds_per_gb, 3),
+        measurement(point.cpu_seconds_per_gb, 3),
+        measurement(point.peer_cpu_seconds_per_gb, 3),
     ]);
     cells
 }

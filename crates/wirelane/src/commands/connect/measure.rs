@@ -82,7 +82,7 @@ struct Bench<'l> {
     region: Region,
     size: usize,
     depth: usize,
-    /// For each figure.
+    /// For each result.
     time: Duration,
     patience: Duration,
     ops: VecDeque<Op>,
@@ -91,7 +91,7 @@ struct Bench<'l> {
 
 impl<'l> Bench<'l> {
     fn new(link: &'l mut Link, endpoint: &Endpoint, plan: &Plan) -> Result<Self, Failure> {
-        let depth = (UNDER_WAY / plan.size).clamp(MIN_DEPTH, MAX_DEPTH);
+        let depth = (IN_FLIGHT_BYTES / plan.size).clamp(MIN_DEPTH, MAX_DEPTH);
         let memory = Memory::allocate(plan.size * depth + MESSAGES, Pages::Plain)?;
         // Bringing pages in is not what is measured.
         memory.prefault(1, |_| ())?;
@@ -133,7 +133,7 @@ impl<'l> Bench<'l> {
             let text = format!("the peer lends {} bytes only: take a smaller --size", window.len());
             return Err(Failure::usage(text));
         }
-        let time = time / FIGURES;
+        let time = time / MEASUREMENTS;
         Ok(Bench { link, window, region, size, depth, time, patience, ops, done })
     }
 
@@ -147,19 +147,19 @@ impl<'l> Bench<'l> {
         slot as u64 % places * self.size as u64
     }
 
-    fn desk(&self) -> fabric::Slice {
+    fn machine(&self) -> fabric::Slice {
         let begin = self.size * self.depth;
         self.region.slice(begin..begin + SMALL)
     }
 
     fn write_once(&mut self) -> Result<(), Failure> {
-        self.ops.push_back(Op::write(0, self.desk(), self.window.at(0)));
+        self.ops.push_back(Op::write(0, self.machine(), self.window.at(0)));
         self.settle(1)
     }
 
     fn there_and_back(&mut self) -> Result<(), Failure> {
-        self.ops.push_back(Op::receive(RECEIVE, self.desk()));
-        self.ops.push_back(Op::send(0, self.desk()));
+        self.ops.push_back(Op::receive(RECEIVE, self.machine()));
+        self.ops.push_back(Op::send(0, self.machine()));
         self.settle(2)
     }
 
@@ -242,9 +242,9 @@ const RECEIVE: u64 = 1;
 const MESSAGES: usize = 8 << 10;
 /// The small operations, as everybody measures them.
 const SMALL: usize = 64;
-const FIGURES: u32 = 4;
+const MEASUREMENTS: u32 = 4;
 /// How many bytes may be in flight when bandwidth is measured, within these numbers of operations.
-const UNDER_WAY: usize = 16 << 20;
+const IN_FLIGHT_BYTES: usize = 16 << 20;
 const MIN_DEPTH: usize = 4;
 const MAX_DEPTH: usize = 32;
 const MAX_SAMPLES: usize = 1 << 20;

@@ -24,7 +24,7 @@ impl Answer {
         let mut text = head(&self.explanation);
         section(&mut text, "rails", rails.iter().map(rail));
         section(&mut text, "left out", left_out.iter().cloned());
-        section(&mut text, "measured", self.measurement.iter().flat_map(figures));
+        section(&mut text, "measured", self.measurement.iter().flat_map(measurements));
         section(&mut text, "events", events.iter().map(event));
         text
     }
@@ -85,7 +85,7 @@ fn port_line(port: &PortReport) -> String {
     format!("{device} port {number}  GID {gid}  MTU {mtu}  {} Gb/s", *rate_mbps as f64 / 1e3)
 }
 
-fn figures(measured: &Measurement) -> Vec<String> {
+fn measurements(measured: &Measurement) -> Vec<String> {
     let Measurement { write_latency, message_round_trip, write_bandwidth, read_bandwidth } =
         measured;
     vec![
@@ -96,15 +96,15 @@ fn figures(measured: &Measurement) -> Vec<String> {
     ]
 }
 
-fn latency(what: &str, figure: &Latency) -> String {
-    let Latency { bytes, operations, median_ns, p99_ns } = figure;
+fn latency(what: &str, measurement: &Latency) -> String {
+    let Latency { bytes, operations, median_ns, p99_ns } = measurement;
     let what = format!("{} {what}", size::shown(*bytes));
     let (median, p99) = (time(*median_ns), time(*p99_ns));
-    format!("{what:<22}  median {median}, 99 % within {p99} (of {operations})")
+    format!("{what:<22}  p50 {median}  p99 {p99}  ({operations} samples)")
 }
 
-fn bandwidth(what: &str, figure: &Bandwidth) -> String {
-    let Bandwidth { bytes, in_flight, bytes_per_second, .. } = figure;
+fn bandwidth(what: &str, measurement: &Bandwidth) -> String {
+    let Bandwidth { bytes, in_flight, bytes_per_second, .. } = measurement;
     let what = format!("{} {what}", size::shown(*bytes));
     let (bytes, bits) = (bytes_per_second / 1e9, bytes_per_second * 8.0 / 1e9);
     format!("{what:<22}  {bytes:.2} GB/s, {bits:.1} Gb/s ({in_flight} in flight)")

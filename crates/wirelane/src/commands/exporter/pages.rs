@@ -38,7 +38,7 @@ impl Pages for ExporterPages {
                 }
             }
             HEALTH => text(StatusCode::OK, PLAIN, "ok\n"),
-            _ => text(StatusCode::OK, "text/html; charset=utf-8", LANDING),
+            _ => text(StatusCode::OK, "text/html; charset=utf-8", INDEX),
         }
     }
 }
@@ -59,7 +59,7 @@ const TIMEOUT_HEADER: &str = "x-prometheus-scrape-timeout-seconds";
 const OFFSET: f64 = 0.5;
 const MIN: f64 = 0.1;
 const MAX: f64 = 50.0;
-const LANDING: &str = "<!doctype html>
+const INDEX: &str = "<!doctype html>
 <html lang=\"en\"><head><meta charset=\"utf-8\"><title>wirelane exporter</title></head>
 <body><h1>wirelane exporter</h1>
 <ul><li><a href=\"/metrics\">/metrics</a>: for Prometheus</li>

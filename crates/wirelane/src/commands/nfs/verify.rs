@@ -54,7 +54,7 @@ struct Report {
     checked_bytes: Option<usize>,
     by_rdma: Option<Speed>,
     by_tcp: Option<Speed>,
-    /// Why there is no figure of TCP.
+    /// Why there is no result of TCP.
     not_compared: Option<String>,
 }
 

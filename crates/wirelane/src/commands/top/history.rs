@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::moment::Moment;
 
-/// The last figures of each port, the oldest first. What was not known then is `None`.
+/// The last results of each port, the oldest first. What was not known then is `None`.
 #[derive(Debug, Default)]
 pub(super) struct History {
     ports: BTreeMap<String, Past>,
@@ -19,7 +19,7 @@ pub(super) struct Past {
     pub(super) congestion: Ring,
 }
 
-/// The last figures.
+/// The last results.
 pub(super) type Ring = VecDeque<Option<f64>>;
 
 impl History {
@@ -43,11 +43,11 @@ impl History {
     }
 }
 
-fn keep(ring: &mut Ring, figure: Option<f64>) {
+fn keep(ring: &mut Ring, measurement: Option<f64>) {
     if ring.len() == LENGTH {
         ring.pop_front();
     }
-    ring.push_back(figure);
+    ring.push_back(measurement);
 }
 
 /// As many as the widest line shows.

@@ -1,9 +1,9 @@
-//! Which counters are summed up into which figure, by the names of their metrics.
+//! Which counters are summed up into which result, by the names of their metrics.
 
-/// The metric that a figure is: the first of these that a port has.
+/// The metric that a result is: the first of these that a port has.
 pub(super) type First = &'static [&'static str];
 
-/// The metrics that make up a figure together.
+/// The metrics that make up a result together.
 pub(super) type Sum = &'static [&'static str];
 
 pub(super) const RECEIVE_BYTES: First =

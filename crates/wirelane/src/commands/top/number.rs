@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short_and_keep_three_figures() {
+    fn numbers_are_short_and_keep_three_measurements() {
         for (number, text) in [
             (0.0, "0"),
             (0.01, "<0.1"),

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::kinds::{self, First, Sum};
 
-/// A port's figures, in a second. What cannot be told is missing.
+/// A port's results, in a second. What cannot be told is missing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(super) struct Rates {
     pub(super) receive: Direction,
@@ -36,7 +36,7 @@ pub(super) struct Direction {
     pub(super) share: Option<f64>,
 }
 
-/// The figures of a port that was looked at so many seconds before.
+/// The results of a port that was looked at so many seconds before.
 pub(super) fn port(before: Option<&Port>, now: &Port, seconds: f64) -> Rates {
     let earlier = before.map_or(&[][..], |port| &port.counters);
     let Compared { pairs, saturated, went_back } = compare(earlier, &now.counters);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_by_both_versions_of_ip_are_one_figure() {
+    fn octets_by_both_versions_of_ip_are_one_measurement() {
         let octets = |four, six| {
             counted(&[
                 (Folder::HwCounters, "ip4InOctets", four),

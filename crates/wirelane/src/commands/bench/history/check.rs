@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::store::Past;
 
-/// A figure's newest value beside what it was before.
+/// A result's newest value beside what it was before.
 #[derive(Debug, Serialize)]
 pub(super) struct Trend {
     /// The run it is of.
@@ -32,7 +32,7 @@ impl Trend {
     }
 }
 
-/// The newest value of every figure that there is something to compare with.
+/// The newest value of every result that there is something to compare with.
 pub(super) fn newest(past: &Past, last: usize, more_than: f64) -> Vec<Trend> {
     let runs: Vec<_> = past.runs.iter().map(|run| &run.document).collect();
     let baselines = past.runs.iter().filter(|run| run.is_baseline).map(|run| &run.document);

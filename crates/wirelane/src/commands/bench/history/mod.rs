@@ -28,9 +28,9 @@ pub(crate) struct HistoryArgs {
 
 #[derive(Debug, Subcommand)]
 enum HistoryCommand {
-    /// Show the figures of a run, or its whole document
+    /// Show the results of a run, or its whole document
     Show(ShowArgs),
-    /// Show the figures of two runs beside each other
+    /// Show the results of two runs beside each other
     Compare(CompareArgs),
     /// Say with which run later ones are compared
     Baseline(BaselineArgs),
@@ -162,7 +162,7 @@ fn compare(args: &CompareArgs, past: &Past) -> Result<Exit, Failure> {
     let changes = trend::changes(&after.document, &before.document);
     if changes.is_empty() {
         return Err(Failure::usage(format!(
-            "{} and {} have no figure in common: they are not of the same measurement by the same way",
+            "{} and {} have no result in common: they are not of the same measurement by the same way",
             before.id, after.id
         )));
     }
@@ -186,7 +186,7 @@ fn baseline(command: &BaselineCommand, store: &Store, past: &Past) -> Result<Exi
         BaselineCommand::Clear { id } => (id, false),
     };
     let chosen = past.find(id)?;
-    // A figure has one baseline: another run that has it too is none any more.
+    // A result has one baseline: another run that has it too is none any more.
     let like = |run: &&Kept| !trend::changes(&chosen.document, &run.document).is_empty();
     let others = past.runs.iter().filter(|run| run.is_baseline && run.id != chosen.id);
     let mut ids: Vec<&str> =

@@ -23,7 +23,7 @@ pub(super) fn list(past: &Past, trends: &[Trend], limit: &LimitArgs) -> String {
     if worse.is_empty() && !trends.is_empty() {
         let _ = writeln!(
             text,
-            "none of {} figures is worse than before by more than {} %",
+            "none of {} results is worse than before by more than {} %",
             trends.len(),
             limit.worse_than
         );
@@ -32,9 +32,9 @@ pub(super) fn list(past: &Past, trends: &[Trend], limit: &LimitArgs) -> String {
         let _ = writeln!(text, "worse than before by more than {} %:", limit.worse_than);
     }
     for trend in worse {
-        let Change { figure, is_baseline, .. } = &trend.change;
+        let Change { measurement, is_baseline, .. } = &trend.change;
         let with = if *is_baseline { "the baseline" } else { "the runs before" };
-        let _ = writeln!(text, "  {}  {} ({})", trend.run, figure.what, figure.how);
+        let _ = writeln!(text, "  {}  {} ({})", trend.run, measurement.what, measurement.how);
         let _ = writeln!(text, "    {} than {with}", moved(&trend.change));
     }
     text
@@ -52,12 +52,14 @@ fn row(run: &Kept) -> [String; 5] {
     ]
 }
 
-/// The best figure of the kind that the run is about.
+/// The best result of the kind that the run is about.
 fn best(document: &Document) -> String {
-    let figures = trend::figures(document);
-    let Some(first) = figures.first() else { return String::new() };
-    let alike =
-        figures.iter().filter(|figure| figure.unit == first.unit).map(|figure| figure.value);
+    let measurements = trend::measurements(document);
+    let Some(first) = measurements.first() else { return String::new() };
+    let alike = measurements
+        .iter()
+        .filter(|measurement| measurement.unit == first.unit)
+        .map(|measurement| measurement.value);
     let best = match first.unit {
         Unit::Nanoseconds => alike.reduce(f64::min),
         _ => alike.reduce(f64::max),
@@ -65,31 +67,35 @@ fn best(document: &Document) -> String {
     best.map_or(String::new(), |best| first.unit.shown(best))
 }
 
-/// A run's figures.
+/// A run's results.
 pub(super) fn show(id: &str, document: &Document) -> String {
     let peer = document.peer.as_ref().map_or(String::new(), |peer| format!(" → {peer}"));
     let mut text = format!("{id}  {}{peer}  {}\n", document.host, document.when);
     if let Some(verdict) = &document.verdict {
         let _ = writeln!(text, "{}", verdict.summary);
     }
-    let figures = trend::figures(document);
-    let row = |figure: &trend::Figure| {
-        [figure.what.clone(), figure.unit.shown(figure.value), figure.how.clone()]
+    let measurements = trend::measurements(document);
+    let row = |measurement: &trend::Measurement| {
+        [
+            measurement.what.clone(),
+            measurement.unit.shown(measurement.value),
+            measurement.how.clone(),
+        ]
     };
-    text + &output::columns(&figures.iter().map(row).collect::<Vec<_>>())
+    text + &output::columns(&measurements.iter().map(row).collect::<Vec<_>>())
 }
 
-/// Figures of two runs beside each other.
+/// Results of two runs beside each other.
 pub(super) fn changes(trends: &[Trend]) -> String {
     let names = ["", "before", "after", "change", ""].map(str::to_owned);
     let row = |trend: &Trend| {
-        let Change { figure, before, .. } = &trend.change;
-        let shown = |value| figure.unit.shown(value);
+        let Change { measurement, before, .. } = &trend.change;
+        let shown = |value| measurement.unit.shown(value);
         let mark = if trend.is_regression { "worse" } else { "" };
         [
-            figure.what.clone(),
+            measurement.what.clone(),
             shown(*before),
-            shown(figure.value),
+            shown(measurement.value),
             percent(trend.change.part()),
             mark.to_owned(),
         ]
@@ -99,9 +105,9 @@ pub(super) fn changes(trends: &[Trend]) -> String {
 
 /// `70.1 Gb/s after 97.2 Gb/s: 28 % less`.
 fn moved(change: &Change) -> String {
-    let (unit, part) = (change.figure.unit, change.part());
+    let (unit, part) = (change.measurement.unit, change.part());
     let word = if part < 0.0 { "less" } else { "more" };
-    let (now, before) = (unit.shown(change.figure.value), unit.shown(change.before));
+    let (now, before) = (unit.shown(change.measurement.value), unit.shown(change.before));
     format!("{now} after {before}: {:.0} % {word}", part.abs() * 100.0)
 }
 

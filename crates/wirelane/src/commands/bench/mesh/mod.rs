@@ -77,9 +77,9 @@ pub(super) fn run(global: &Global, args: &MeshArgs) -> Result<Exit, Failure> {
             let threads: Vec<_> = round.iter().map(measure).collect();
             threads.into_iter().filter_map(|thread| thread.join().ok()).collect::<Vec<_>>()
         });
-        for (points, figures) in pairs {
+        for (points, measurements) in pairs {
             document.points.extend(points);
-            measured.extend(figures);
+            measured.extend(measurements);
         }
         if let Some(bar) = &bar {
             bar.inc(1);
@@ -152,7 +152,7 @@ fn pair(
     let (mut points, mut measured) = (Vec::new(), Vec::new());
     let mut latency = None;
     for (from, to) in [(one, other), (other, one)] {
-        let figures = (|| {
+        let measurements = (|| {
             let mut client = targets[from].connect(ways).map_err(|failure| failure.to_string())?;
             let onward = targets[to].seen_by_others();
             let plan = args.plan(Test::Bandwidth, args.size.0 as u64);
@@ -166,7 +166,7 @@ fn pair(
             }
             Ok((gbps.unwrap_or(0.0), latency))
         })();
-        measured.push(Measured { from, to, figures });
+        measured.push(Measured { from, to, measurements });
     }
     (points, measured)
 }

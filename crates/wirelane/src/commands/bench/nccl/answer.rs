@@ -26,7 +26,7 @@ pub(in crate::commands::bench) struct AnswerArgs {
     pub(in crate::commands::bench) host: HostArgs,
 
     /// End with 1 unless it is as good: a part of what the ports should give (80%), 40Gb/s, 5GB/s
-    #[arg(long, value_name = "FIGURE")]
+    #[arg(long, value_name = "RESULT")]
     expect: Option<Expect>,
 
     /// Print one JSON document, as docs/bench.schema.json describes it

@@ -44,7 +44,7 @@ pub(in crate::commands::bench) struct Ended {
     pub(super) log: PathBuf,
 }
 
-/// Runs it to its end, and reads what it printed; and, if it wrote JSON, the figures there.
+/// Runs it to its end, and reads what it printed; and, if it wrote JSON, the results there.
 pub(in crate::commands::bench) fn run(
     launch: &Launch,
     args: &RunningArgs,

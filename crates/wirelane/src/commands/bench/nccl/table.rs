@@ -60,7 +60,7 @@ fn part(run: &Run) -> Option<f64> {
 }
 
 fn cells(row: &CollectiveRow, part: Option<f64>) -> [String; 7] {
-    let figure = |half: Option<Half>, pick: fn(&Half) -> f64| {
+    let measurement = |half: Option<Half>, pick: fn(&Half) -> f64| {
         half.as_ref().map_or_else(|| NONE.to_owned(), |half| format!("{:.2}", pick(half)))
     };
     let wrong = |half: Option<Half>| half.and_then(|half| half.wrong);
@@ -71,10 +71,10 @@ fn cells(row: &CollectiveRow, part: Option<f64>) -> [String; 7] {
     let either = row.out_of_place.or(row.in_place);
     [
         size::shown(row.size_bytes as usize),
-        figure(either, |half| half.time_us),
-        figure(either, |half| half.algorithm_gb_per_second),
-        figure(row.out_of_place, |half| half.bus_gb_per_second),
-        figure(row.in_place, |half| half.bus_gb_per_second),
+        measurement(either, |half| half.time_us),
+        measurement(either, |half| half.algorithm_gb_per_second),
+        measurement(row.out_of_place, |half| half.bus_gb_per_second),
+        measurement(row.in_place, |half| half.bus_gb_per_second),
         of_ports.unwrap_or_else(|| NONE.to_owned()),
         wrong.map_or_else(|| NONE.to_owned(), |wrong| wrong.to_string()),
     ]

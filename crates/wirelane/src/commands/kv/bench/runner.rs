@@ -1,4 +1,4 @@
-//! One client that asks as fast as answers come: the figure of the product, so nothing here allocates.
+//! One client that asks as fast as answers come: the result of the product, so nothing here allocates.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

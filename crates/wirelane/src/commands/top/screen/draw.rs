@@ -153,7 +153,7 @@ fn usage(look: Look, usage: &UsageMoment, width: u16) -> String {
 fn about_store(look: Look, moment: &Moment) -> Vec<Line<'static>> {
     let Some(store) = &moment.store else { return Vec::new() };
     let StoreMoment { pool_bytes, pool_used_bytes, p99_ns, links, .. } = store;
-    let figure = |number: Option<f64>| number.map_or(look.none().to_owned(), short);
+    let measurement = |number: Option<f64>| number.map_or(look.none().to_owned(), short);
     let pool = pool_bytes.zip(*pool_used_bytes).filter(|(all, _)| *all > 0.0);
     let used = pool
         .map_or(look.none().to_owned(), |(all, used)| format!("{} of {}", bytes(used), bytes(all)));
@@ -171,10 +171,10 @@ fn about_store(look: Look, moment: &Moment) -> Vec<Line<'static>> {
         Line::from(format!(
             "store {}  keys {}  hits/s {}  misses/s {}  puts/s {}",
             doctor::one_line(&store.address),
-            figure(store.keys),
-            figure(store.hits_per_second),
-            figure(store.misses_per_second),
-            figure(store.puts_per_second)
+            measurement(store.keys),
+            measurement(store.hits_per_second),
+            measurement(store.misses_per_second),
+            measurement(store.puts_per_second)
         )),
         Line::from(vec![
             Span::raw("  pool "),

@@ -97,8 +97,12 @@ fn cell(look: Look, kind: Kind, width: u16, gpu: &GpuMoment) -> Cell<'static> {
         }
         Kind::PcieReceive => (whole(look, reading.pcie_receive_bytes_per_second), Level::Plain),
         Kind::PcieTransmit => (whole(look, reading.pcie_transmit_bytes_per_second), Level::Plain),
-        Kind::NvlinkReceive => (figure(look, gpu.nvlink_receive_bytes_per_second), Level::Plain),
-        Kind::NvlinkTransmit => (figure(look, gpu.nvlink_transmit_bytes_per_second), Level::Plain),
+        Kind::NvlinkReceive => {
+            (measurement(look, gpu.nvlink_receive_bytes_per_second), Level::Plain)
+        }
+        Kind::NvlinkTransmit => {
+            (measurement(look, gpu.nvlink_transmit_bytes_per_second), Level::Plain)
+        }
         Kind::Xid => {
             let numbers: Vec<String> = reading.xids.keys().map(u64::to_string).collect();
             let text = if numbers.is_empty() { none() } else { numbers.join(",") };
@@ -135,11 +139,11 @@ fn bar(look: Look, share: Option<f64>, number: &str, letters: usize, width: usiz
 }
 
 fn whole(look: Look, number: Option<u64>) -> String {
-    figure(look, number.map(|number| number as f64))
+    measurement(look, number.map(|number| number as f64))
 }
 
 /// Bits in a second, as of ports.
-fn figure(look: Look, bytes: Option<f64>) -> String {
+fn measurement(look: Look, bytes: Option<f64>) -> String {
     bytes.map_or(look.none().to_owned(), |bytes| short(bytes * 8.0))
 }
 

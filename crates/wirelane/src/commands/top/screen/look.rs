@@ -79,7 +79,7 @@ impl Look {
         bar
     }
 
-    /// The last figures as a line, the newest at its right, the highest of them at the top.
+    /// The last results as a line, the newest at its right, the highest of them at the top.
     pub(super) fn spark(self, ring: Option<&Ring>, width: usize) -> String {
         let nothing = Ring::new();
         let ring = ring.unwrap_or(&nothing);
@@ -87,10 +87,10 @@ impl Look {
             ring.iter().skip(ring.len().saturating_sub(width)).copied().collect();
         let most = shown.iter().flatten().fold(0.0_f64, |most, one| most.max(*one));
         let steps = if self.unicode { STEPS } else { PLAIN_STEPS };
-        let step = |figure: &Option<f64>| match figure {
+        let step = |measurement: &Option<f64>| match measurement {
             None => ' ',
             Some(_) if most <= 0.0 => steps[0],
-            Some(figure) => steps[(figure / most * 7.0).round().clamp(0.0, 7.0) as usize],
+            Some(measurement) => steps[(measurement / most * 7.0).round().clamp(0.0, 7.0) as usize],
         };
         let line: String = shown.iter().map(step).collect();
         format!("{line:>width$}")

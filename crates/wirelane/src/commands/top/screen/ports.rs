@@ -129,7 +129,7 @@ fn cell(
     let right = |text: String, level| {
         Cell::new(Text::from(Line::from(look.told(text, level)).alignment(Alignment::Right)))
     };
-    let figure = |number: Option<f64>| number.map_or(look.none().to_owned(), short);
+    let measurement = |number: Option<f64>| number.map_or(look.none().to_owned(), short);
     let rates = &port.rates;
     match kind {
         Kind::Port => Cell::new(plain(&port.name())),
@@ -141,20 +141,23 @@ fn cell(
         Kind::Rate => right(speed(look, port), level(&[Trouble::Rate])),
         Kind::Receive => Cell::new(way(look, &rates.receive, width)),
         Kind::Transmit => Cell::new(way(look, &rates.transmit, width)),
-        Kind::ReceivePackets => right(figure(rates.receive.packets_per_second), Level::Plain),
-        Kind::TransmitPackets => right(figure(rates.transmit.packets_per_second), Level::Plain),
+        Kind::ReceivePackets => right(measurement(rates.receive.packets_per_second), Level::Plain),
+        Kind::TransmitPackets => {
+            right(measurement(rates.transmit.packets_per_second), Level::Plain)
+        }
         Kind::Errors => {
             let faulty = [Trouble::Saturated, Trouble::Unreadable];
             let star = if troubles.iter().any(|one| faulty.contains(one)) { "*" } else { "" };
-            let text = format!("{}{star}", figure(rates.errors_per_second));
+            let text = format!("{}{star}", measurement(rates.errors_per_second));
             right(text, level(&[Trouble::Errors, Trouble::Saturated, Trouble::Unreadable]))
         }
         Kind::Congestion => {
             let ticks = rates.congestion_per_second.is_none() && port.congestion().is_some();
-            let text = format!("{}{}", figure(port.congestion()), if ticks { "t" } else { "" });
+            let text =
+                format!("{}{}", measurement(port.congestion()), if ticks { "t" } else { "" });
             right(text, level(&[Trouble::Ignored, Trouble::Congestion]))
         }
-        Kind::Retries => right(figure(rates.retries_per_second), level(&[Trouble::Retries])),
+        Kind::Retries => right(measurement(rates.retries_per_second), level(&[Trouble::Retries])),
         Kind::Traffic => Cell::new(look.spark(past.map(|past| &past.throughput), width)),
         Kind::PastErrors => Cell::new(look.spark(past.map(|past| &past.errors), width)),
         Kind::PastCongestion => Cell::new(look.spark(past.map(|past| &past.congestion), width)),

@@ -129,8 +129,8 @@ impl Viewed {
             // The machine has them in the order of their names already.
             return if self.descending { later(one, other).reverse() } else { later(one, other) };
         }
-        let figures = (self.figure(one), self.figure(other));
-        match figures {
+        let measurements = (self.measurement(one), self.measurement(other));
+        match measurements {
             // What is not known is last, whichever way.
             (None, None) => Ordering::Equal,
             (None, _) => Ordering::Greater,
@@ -140,7 +140,7 @@ impl Viewed {
         }
     }
 
-    fn figure(&self, port: &PortMoment) -> Option<f64> {
+    fn measurement(&self, port: &PortMoment) -> Option<f64> {
         let rates = &port.rates;
         match self.sort {
             Sort::Name => None,

@@ -4,7 +4,7 @@ use super::survey::Provider;
 
 /// A provider, and where it leads, all in its own words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct UsableProvider {
     /// Such as `efa` or `tcp;ofi_rxm`.
     pub(crate) provider: String,
     /// Such as `efa` or `192.0.2.0/24`.
@@ -13,9 +13,9 @@ pub(crate) struct Way {
     pub(crate) interface: String,
 }
 
-impl Way {
+impl UsableProvider {
     pub(crate) fn of(provider: &Provider) -> Self {
-        Way {
+        UsableProvider {
             provider: provider.name.clone(),
             network: provider.fabric.clone(),
             interface: provider.domain.clone(),

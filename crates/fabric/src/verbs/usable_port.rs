@@ -13,7 +13,7 @@ use crate::error::{Error, Kind};
 
 /// A port that can be used. [`pair()`](super::pair()) matches those of two hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Way {
+pub struct UsablePort {
     /// The device's name: 1 to 64 characters of printable ASCII.
     pub device: String,
     /// The port's number, from 1.
@@ -32,12 +32,12 @@ pub struct Way {
     pub rate_mbps: u64,
 }
 
-impl Way {
+impl UsablePort {
     /// By the port that was chosen. Asks the system for the subnet of its address.
     pub fn of(choice: &Choice) -> Self {
         let gid = choice.gid.as_ref();
         let address = gid.filter(|_| choice.link_layer == LinkLayer::Ethernet);
-        Way {
+        UsablePort {
             device: printable(&choice.device),
             port: choice.port.max(1),
             link_layer: choice.link_layer,
@@ -99,7 +99,7 @@ impl Way {
         if !sane {
             return Err("a number out of its range".to_owned());
         }
-        Ok(Way {
+        Ok(UsablePort {
             device: name.iter().copied().map(char::from).collect(),
             port,
             link_layer: link_layer(layer)?,
@@ -112,14 +112,14 @@ impl Way {
     }
 
     /// The subnet that holds both addresses, if it is known that one does.
-    pub(super) fn shared_subnet(&self, other: &Way) -> Option<Subnet> {
+    pub(super) fn shared_subnet(&self, other: &UsablePort) -> Option<Subnet> {
         let (ours, theirs) = (self.subnet(other), other.subnet(self));
         (ours == theirs).then_some(ours)
     }
 
     /// Its subnet, as the narrower of both sees it, so that both answer alike. Where neither knows it is
     /// the address alone.
-    pub(super) fn subnet(&self, other: &Way) -> Subnet {
+    pub(super) fn subnet(&self, other: &UsablePort) -> Subnet {
         let (address, bits) = match self.gid.ip() {
             IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, 32),
             IpAddr::V6(address) => (address.to_bits(), 128),
@@ -130,7 +130,7 @@ impl Way {
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for UsablePort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} port {}", self.device, self.port)
     }
@@ -192,8 +192,8 @@ const UNKNOWN: u8 = 255;
 pub(super) mod tests {
     use super::*;
 
-    pub(in super::super) fn way(device: &str, address: &str, prefix: u8) -> Way {
-        Way {
+    pub(in super::super) fn way(device: &str, address: &str, prefix: u8) -> UsablePort {
+        UsablePort {
             device: device.to_owned(),
             port: 1,
             link_layer: LinkLayer::Ethernet,
@@ -212,24 +212,33 @@ pub(super) mod tests {
         for way in [
             way("mlx5_0", "10.77.0.1", 24),
             way(&longest, "2001:db8::1", 128),
-            Way { prefix: None, gid_type: None, mtu: 256, ..way("a", "10.0.0.1", 0) },
-            Way { link_layer: LinkLayer::InfiniBand, gid: zero, port: 255, ..way("b", "::1", 0) },
-            Way { link_layer: LinkLayer::Unknown, rate_mbps: u64::MAX, ..way("c", "fe80::1", 64) },
+            UsablePort { prefix: None, gid_type: None, mtu: 256, ..way("a", "10.0.0.1", 0) },
+            UsablePort {
+                link_layer: LinkLayer::InfiniBand,
+                gid: zero,
+                port: 255,
+                ..way("b", "::1", 0)
+            },
+            UsablePort {
+                link_layer: LinkLayer::Unknown,
+                rate_mbps: u64::MAX,
+                ..way("c", "fe80::1", 64)
+            },
         ] {
             let bytes = way.to_bytes();
-            assert!(bytes.len() <= Way::MAX_BYTES);
-            assert_eq!(Way::from_bytes(&bytes), Ok(way));
+            assert!(bytes.len() <= UsablePort::MAX_BYTES);
+            assert_eq!(UsablePort::from_bytes(&bytes), Ok(way));
         }
     }
 
     #[test]
     fn invalid_bytes_are_refused() {
         let good = way("mlx5_0", "10.77.0.1", 24).to_bytes();
-        Way::from_bytes(&[]).expect_err("empty");
+        UsablePort::from_bytes(&[]).expect_err("empty");
         for length in 0..good.len() {
-            Way::from_bytes(&good[..length]).expect_err("too short");
+            UsablePort::from_bytes(&good[..length]).expect_err("too short");
         }
-        Way::from_bytes(&[&good[..], b"x"].concat()).expect_err("too long");
+        UsablePort::from_bytes(&[&good[..], b"x"].concat()).expect_err("too long");
         for (at, value) in [
             (0, 2),
             (1, 3),
@@ -247,14 +256,14 @@ pub(super) mod tests {
         ] {
             let mut bad = good.clone();
             bad[at] = value;
-            Way::from_bytes(&bad).expect_err("a field it does not know");
+            UsablePort::from_bytes(&bad).expect_err("a field it does not know");
         }
         let nameless = &way("", "::1", 0).to_bytes()[..FIXED];
-        Way::from_bytes(nameless).expect_err("no name");
+        UsablePort::from_bytes(nameless).expect_err("no name");
         let mut long = way(&"x".repeat(64), "::1", 0).to_bytes();
         long.push(b'x');
         long[6] = 65;
-        Way::from_bytes(&long).expect_err("a name too long");
+        UsablePort::from_bytes(&long).expect_err("a name too long");
     }
 
     #[test]
@@ -268,15 +277,15 @@ pub(super) mod tests {
             rate_mbps: 7,
             why: String::new(),
         };
-        let way = Way::of(&choice);
+        let way = UsablePort::of(&choice);
         assert_eq!((way.device.as_str(), way.port, way.mtu), ("l?ng?name", 2, 2048));
         assert_eq!((way.gid, way.prefix, way.rate_mbps), (Gid([0; 16]), None, 7));
-        assert_eq!(Way::from_bytes(&way.to_bytes()), Ok(way));
+        assert_eq!(UsablePort::from_bytes(&way.to_bytes()), Ok(way));
     }
 
     #[test]
     fn the_narrower_prefix_counts_and_an_unknown_one_does_not() {
-        let shared = |a: &Way, b: &Way| {
+        let shared = |a: &UsablePort, b: &UsablePort| {
             assert_eq!(a.shared_subnet(b), b.shared_subnet(a));
             a.shared_subnet(b).map(|subnet| subnet.to_string())
         };
@@ -285,9 +294,9 @@ pub(super) mod tests {
         assert_eq!(shared(&a, &b).as_deref(), Some("10.77.0.0/24"));
         assert_eq!(shared(&b, &c).as_deref(), Some("10.77.0.0/16"));
         assert_eq!(shared(&a, &c), None);
-        let unknown = Way { prefix: None, ..b.clone() };
+        let unknown = UsablePort { prefix: None, ..b.clone() };
         assert_eq!(shared(&a, &unknown).as_deref(), Some("10.77.0.0/24"));
-        assert_eq!(shared(&unknown, &Way { prefix: None, ..a.clone() }), None);
+        assert_eq!(shared(&unknown, &UsablePort { prefix: None, ..a.clone() }), None);
         assert_eq!(shared(&unknown, &unknown).as_deref(), Some("10.77.0.200/32"));
         let (d, e) = (way("d", "2001:db8::1", 64), way("e", "2001:db8::2:1", 64));
         assert_eq!(shared(&d, &e).as_deref(), Some("2001:db8::/64"));
@@ -311,7 +320,7 @@ pub(super) mod tests {
                 let at = random() as usize % bytes.len();
                 bytes[at] = random() as u8;
             }
-            if let Ok(way) = Way::from_bytes(&bytes) {
+            if let Ok(way) = UsablePort::from_bytes(&bytes) {
                 assert_eq!(way.to_bytes(), bytes);
                 accepted += 1;
             }
