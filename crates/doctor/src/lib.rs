@@ -7,6 +7,10 @@
 //!
 //! Start at [`examine`]. Two machines are compared by [`peer`], two times of one by [`since`], and
 //! [`checklist`] asks whether a machine is ready for production.
+#![cfg_attr(
+    test,
+    allow(clippy::disallowed_methods, reason = "tests make the files that they read")
+)]
 
 pub mod capture;
 mod case;

@@ -1,4 +1,5 @@
 //! By which way packets of a device can be had.
+#![allow(clippy::disallowed_methods, reason = "a test makes the files that it reads")]
 #![allow(missing_docs, reason = "a test")]
 
 use doctor::capture::{Method, Tools, choose};

@@ -2,6 +2,7 @@
 //!
 //! Needs Chromium, which the variable WIRELANE_TEST_BROWSER names if it is not called `chromium`; `cargo xtask test` brings
 //! it. Pictures of all pages are left in the folder that is printed, to be looked at.
+#![allow(clippy::disallowed_methods, reason = "a test makes the files that it reads")]
 
 mod samples;
 

@@ -38,8 +38,8 @@ impl Stage {
         }
     }
 
-    /// A program that runs at the machine, from where the hosts are reached.
-    fn at_desk(&self, program: &str) -> Command {
+    /// A program that runs on the machine from where the hosts are reached.
+    fn locally(&self, program: &str) -> Command {
         let mut command = self.hosts.command(program);
         command.env("PATH", self.path()).current_dir(self.folder.path());
         command.env("XDG_STATE_HOME", self.folder.path());
@@ -47,14 +47,14 @@ impl Stage {
     }
 
     fn launch(&self, arguments: &[&str]) -> Said {
-        let mut command = self.at_desk(env!("CARGO_BIN_EXE_wirelane"));
+        let mut command = self.locally(env!("CARGO_BIN_EXE_wirelane"));
         Said::of(command.arg("launch").args(arguments))
     }
 
     /// Compiles the ring with this Open MPI's own compiler.
     fn compile_ring(&self) {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jobs/ring.c");
-        let mut mpicc = self.at_desk("mpicc");
+        let mut mpicc = self.locally("mpicc");
         Said::of(mpicc.args(["-Wall", "-Werror", "-o", "ring"]).arg(source)).ends_with(0);
     }
 
@@ -212,7 +212,7 @@ fn the_guides_flags_are_as_wrong_as_explained() {
         let explained = stage.launch(&["mpi", "--explain"]).ends_with(0).stdout;
         assert!(explained.contains("--mca btl ^openib,self,vader\n    wrong: "), "{explained}");
         assert!(explained.contains(version), "{explained}");
-        let mut guide = stage.at_desk("mpirun");
+        let mut guide = stage.locally("mpirun");
         guide.args(["--allow-run-as-root", "--mca", "btl", "^openib,self,vader"]);
         let said = Said::of(guide.args(["--host", "localhost:2", "-n", "2", "./ring"]));
         assert_ne!(said.code, Some(0), "{}", said.stdout);

@@ -364,7 +364,7 @@ impl Drop for Server {
 }
 
 #[test]
-fn a_link_goes_by_rdma_where_it_is_required_and_names_the_ports() {
+fn a_link_uses_rdma_where_it_is_required_and_names_the_ports() {
     let settings = std::env::temp_dir().join("one-rail.yaml");
     std::fs::write(&settings, "transport:\n  rdma_device: rxe0\n").expect("a file");
     let settings = settings.to_str().expect("a plain path");

@@ -46,7 +46,7 @@ pub fn plan(
     let ports = ready::active_ports(node)?;
     ready::has_module(tree)?;
     if let Some(route) = route {
-        goes_by_rdma(node, &ports, &mounting.source, route)?;
+        uses_rdma(node, &ports, &mounting.source, route)?;
     }
     let mounts = Mount::read_all(tree);
     mounting.is_free(&mounts, route)?;
@@ -54,7 +54,7 @@ pub fn plan(
 }
 
 /// A route from an address that is no RDMA port's cannot be taken by RDMA.
-fn goes_by_rdma(
+fn uses_rdma(
     node: &Node,
     ports: &[(&node::Device, &node::Port)],
     source: &Source,

@@ -66,7 +66,7 @@ pub fn folder(text: &str) -> Result<String, Unfit> {
         return unfit("has a letter in it that means something else in /etc/exports");
     }
     if text.split('/').any(|name| matches!(name, "." | "..")) {
-        return unfit("goes by . or ..: name the folder itself");
+        return unfit("contains . or ..: name the folder itself");
     }
     let names: Vec<&str> = text.split('/').filter(|name| !name.is_empty()).collect();
     Ok(format!("/{}", names.join("/")))

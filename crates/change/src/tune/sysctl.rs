@@ -1,4 +1,4 @@
-//! Settings of the kernel: socket buffers for what goes by TCP, and memory of the other NUMA node.
+//! Settings of the kernel: socket buffers for what uses TCP, and memory of the other NUMA node.
 
 use super::{Ask, Profile, kept};
 use crate::{Change, Plan};

@@ -39,7 +39,7 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Bridges on the way from a GPU to a card below the same switch; where the way goes by the root, ACS of bridges
+/// Bridges on the way from a GPU to a card below the same switch; where the path passes the root, ACS of bridges
 /// changes nothing.
 fn between(case: &Case<'_>) -> BTreeSet<Address> {
     let mut bridges = BTreeSet::new();

@@ -516,7 +516,7 @@ impl Core {
         }
     }
 
-    /// Whether everything goes by shared memory.
+    /// Whether everything uses shared memory.
     #[inline]
     pub(super) fn is_near(&self) -> bool {
         let class = |rail: &u8| self.rails[usize::from(*rail)].plan.class;

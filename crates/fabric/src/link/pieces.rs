@@ -1,4 +1,4 @@
-//! Which rail a write or a read goes by, and what becomes of its pieces.
+//! Which rail a write or a read takes, and what becomes of its pieces.
 
 use super::core::Core;
 use super::parts::{PartKind, Piece};

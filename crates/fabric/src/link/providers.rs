@@ -48,7 +48,7 @@ impl Providers {
         }
     }
 
-    /// Whether it is software, or goes by a device that may be used. libfabric adds the kind of endpoint to EFA's names
+    /// Whether it is software, or uses a device that may be used. libfabric adds the kind of endpoint to EFA's names
     /// (`rdmap0s6-rdm`).
     fn allows(&self, provider: &Provider) -> bool {
         let is_it = |device: &String| {

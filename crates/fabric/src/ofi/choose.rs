@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_goes_by_software_only_if_it_is_asked_for() {
+    fn a_link_uses_software_only_if_it_is_asked_for() {
         let names = |wish, software| -> Result<Vec<String>, Refusal> {
             let survey = survey(&["shm", "tcp;ofi_rxm", "verbs;ofi_rxm", "efa", "efa"]);
             let found = candidates(&survey, wish, software)?;

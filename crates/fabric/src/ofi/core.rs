@@ -240,7 +240,7 @@ impl Core {
             return match of_frame(errno) {
                 // A connection that broke takes receives with it, on some providers.
                 Failure::PeerGone => Ok(()),
-                // Longer than any frame of the peer's: a unknown peer's.
+                // Longer than any frame of the peer's: an unknown peer's.
                 Failure::ProtocolError => Ok(()),
                 failure => Err(failure.into()),
             };

@@ -20,7 +20,7 @@ pub(super) fn sealed(token: u64, progress: Progress, frame: Frame) -> [u8; HEADE
     bytes
 }
 
-/// A frame that came. `None`: it is a unknown peer's.
+/// A frame that came. `None`: it is an unknown peer's.
 #[inline]
 pub(super) fn opened(
     token: u64,

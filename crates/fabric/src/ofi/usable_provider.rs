@@ -27,7 +27,7 @@ impl UsableProvider {
         format!("{} {} {}", self.provider, self.interface, self.network)
     }
 
-    /// Whether it goes by a device that moves bytes without the kernel.
+    /// Whether it uses a device that moves bytes without the kernel.
     pub(crate) fn is_rdma(&self) -> bool {
         is_rdma(&self.provider)
     }

@@ -135,7 +135,7 @@ fn permitted(work: &Work, target: &Target) -> bool {
     aligned && target.holds(work.total()) && target.window.rights().allow(wanted)
 }
 
-/// A large write or read of memory that cannot be mapped goes by the kernel; the peer is asked for the
+/// A large write or read of memory that cannot be mapped uses the kernel; the peer is asked for the
 /// rest (`None`), and wherever the kernel refuses.
 fn by_kernel(
     work: &Work,

@@ -375,7 +375,7 @@ fn unsent(error: std::io::Error) -> Error {
 const CAPS: Caps = Caps {
     lane: "shm",
     datagram: false,
-    // What goes by loads and stores, or by the kernel, is done when posted; the rest follows in one ring,
+    // What is done by loads and stores, or by the kernel, is done when posted; the rest follows in one ring,
     // where only those that wait for a receive, messages all, let others pass.
     ordered: true,
     max_message: 1 << 40,

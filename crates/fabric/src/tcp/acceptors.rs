@@ -60,7 +60,7 @@ fn halves_that_share_a_acceptor_each_get_their_own() {
 
 /// Whom to call is seen by everybody on the way. It lets nobody in.
 #[test]
-fn a_unknown_peer_who_knows_whom_to_call_does_not_keep_the_peer_out() {
+fn an_unknown_peer_who_knows_whom_to_call_does_not_keep_the_peer_out() {
     let (fabric, callers, acceptor) = fabric(1);
     let (dial, accept) = (fabric.half(Side::Dial).unwrap(), fabric.half(Side::Accept).unwrap());
     let offer = Offer::from_bytes(&accept.offer()).unwrap();
@@ -71,7 +71,7 @@ fn a_unknown_peer_who_knows_whom_to_call_does_not_keep_the_peer_out() {
     };
     let (silent, mut wrong) = (unknown_peer(&[]), unknown_peer(&(offer.token ^ 1).to_le_bytes()));
     let lanes = connect(dial, accept).map(Result::unwrap);
-    assert!(!matches!(wrong.read(&mut [0; 16]), Ok(1..)), "a unknown peer is told nothing");
+    assert!(!matches!(wrong.read(&mut [0; 16]), Ok(1..)), "an unknown peer is told nothing");
     // Repeating what the peer said is of no use when the lane is there.
     let mut late = unknown_peer(&offer.token.to_le_bytes());
     assert!(!matches!(late.read(&mut [0; 16]), Ok(1..)));

@@ -160,7 +160,7 @@ fn unknown_peers_do_not_keep_the_peer_out() {
     });
     assert!(begun.elapsed() < LIMIT);
     for mut wrong in wrong {
-        assert!(!matches!(wrong.read(&mut [0; 16]), Ok(1..)), "a unknown peer is told nothing");
+        assert!(!matches!(wrong.read(&mut [0; 16]), Ok(1..)), "an unknown peer is told nothing");
     }
     drop(silent);
 }

@@ -252,7 +252,7 @@ fn unknown_peers_without_the_tokens_are_told_nothing_and_the_peer_gets_in() {
     for mut unknown_peer in unknown_peers {
         assert!(
             !matches!(unknown_peer.read(&mut [0; 64]), Ok(1..)),
-            "a unknown peer is told nothing"
+            "an unknown peer is told nothing"
         );
     }
     drop(lanes);

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn infiniband_within_a_subnet_goes_by_lid() {
+    fn infiniband_within_a_subnet_uses_lid() {
         let config = Config { service_level: 4, ..Config::default() };
         let address = infiniband(&config).address();
         assert_eq!((address.is_global, address.dlid, address.sl, address.port_num), (0, 22, 4, 2));
@@ -211,7 +211,7 @@ mod tests {
 
     /// RoCE v1 and v2 differ in the entry of our GID table alone.
     #[test]
-    fn ethernet_goes_by_gid_always() {
+    fn ethernet_uses_gid_always() {
         let config = Config { traffic_class: 104, service_level: 3, ..Config::default() };
         let address = ethernet(&config).address();
         assert_eq!((address.is_global, address.dlid, address.sl), (1, 0, 3));

@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn infiniband_goes_by_lid() {
+    fn infiniband_uses_lid() {
         let mut ib = port(1, PortState::Active, 4);
         ib.link_layer = LinkLayer::InfiniBand;
         ib.gids.truncate(1);

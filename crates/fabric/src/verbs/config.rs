@@ -26,7 +26,7 @@ pub struct Config {
     /// message arrives. Saves memory where there are many peers. They stay when a lane ends: they come
     /// back with later messages, or go with the fabric.
     pub use_srq: bool,
-    /// Whether waiting goes by completion events at once, without looking for a short while first: less
+    /// Whether waiting uses completion events at once, without looking for a short while first: less
     /// CPU, more latency. See [`Caps::spins`](crate::Caps::spins).
     pub use_event_channel: bool,
     /// The traffic class in the packets' global header; on RoCE v2 its upper six bits are the DSCP, by

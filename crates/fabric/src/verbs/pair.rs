@@ -150,7 +150,7 @@ fn speaks(a: &UsablePort, b: &UsablePort) -> bool {
         || a.gid_type.zip(b.gid_type).is_none_or(|(ours, theirs)| ours == theirs)
 }
 
-/// The upper half of the address. A port without one goes by LID, within the default subnet.
+/// The upper half of the address. A port without one uses LID, within the default subnet.
 fn infiniband_subnet(way: &UsablePort) -> Gid {
     const DEFAULT: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
     let mut subnet = [0; 16];
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn infiniband_goes_by_subnet_prefix() {
+    fn infiniband_uses_subnet_prefix() {
         let ib = |device: &str, gid: &str| UsablePort {
             link_layer: LinkLayer::InfiniBand,
             gid_type: Some(GidType::Ib),

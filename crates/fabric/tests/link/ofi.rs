@@ -10,7 +10,7 @@ fn by(provider: Option<&str>, classes: &[Class]) -> Settings {
 }
 
 #[test]
-fn alone_it_goes_by_software_and_names_the_provider() {
+fn alone_it_uses_software_and_names_the_provider() {
     let two = Two::over(Class::Ofi);
     for link in [&two.dialler, &two.acceptor] {
         let explained = link.report().explain();

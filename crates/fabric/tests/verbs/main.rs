@@ -273,7 +273,7 @@ fn datagrams_arrive_without_their_header() {
 }
 
 #[test]
-fn a_unknown_peers_datagram_is_dropped_and_its_receive_waits_on() {
+fn an_unknown_peers_datagram_is_dropped_and_its_receive_waits_on() {
     let (near, far) = (open("rxe0", &datagrams()), open("rxe1", &datagrams()));
     let (ours, theirs) = (near.half(Side::Dial).unwrap(), far.half(Side::Accept).unwrap());
     let strange = near.half(Side::Dial).unwrap();

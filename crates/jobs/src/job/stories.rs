@@ -203,7 +203,7 @@ fn renamed_devices_are_told_to_open_mpi() {
 }
 
 #[test]
-fn efa_goes_by_its_plugin_and_is_no_hca() {
+fn efa_uses_its_plugin_and_is_no_hca() {
     let machine = Machine::default().efa("rdmap16s27", 0);
     let plan = auto(&machine, &[]).expect("a plan");
     assert_eq!(set(&plan)["FI_PROVIDER"], "efa");

@@ -51,7 +51,7 @@ fn head(horovodrun: String, sites: &[Site], hosts: &[OnHost]) -> Arguments {
     let mut to = Arguments::default();
     to.plain([horovodrun]);
     to.plain(["-np", &ranks.to_string(), "-H", &listed.collect::<Vec<_>>().join(",")]);
-    to.add(&["--gloo"], "ranks find each other without MPI; data between GPUs goes by NCCL");
+    to.add(&["--gloo"], "ranks find each other without MPI; data between GPUs uses NCCL");
     to.plain(["sh", "-c"]);
     to.add(
         &[&choice(sites, hosts)],

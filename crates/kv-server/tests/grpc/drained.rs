@@ -13,7 +13,7 @@ use tonic_health::pb::health_client::HealthClient;
 use crate::place::{Place, pattern, put, settings};
 
 #[tokio::test]
-async fn calls_in_batch_finish_and_others_hear_that_nothing_was_done() {
+async fn calls_in_flight_finish_and_others_hear_that_nothing_was_done() {
     let mut place = Place::open(&settings(16 << 20));
     let (mut client, mut other) = (place.client().await, place.client().await);
     let mut health = HealthClient::new(place.channel().await);

@@ -111,7 +111,7 @@ fn a_write_whose_answer_was_lost_is_not_done_twice() {
 }
 
 #[test]
-fn a_write_in_batch_when_the_store_is_lost_is_unknown() {
+fn a_write_in_flight_when_the_store_is_lost_is_unknown() {
     let first = Place::open(&settings(64 << 20), by(Class::Tcp));
     let second = Place::open(&settings(64 << 20), by(Class::Tcp));
     let cable = Cable::new(first.address);

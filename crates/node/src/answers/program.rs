@@ -1,4 +1,5 @@
 //! Another program's output, had within a time and a length.
+#![allow(clippy::disallowed_methods, reason = "the one file that starts programs, which only read")]
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -6,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// What a program output.
+/// What a program printed.
 pub(super) struct ProgramOutput {
     pub(super) text: String,
     pub(super) succeeded: bool,

@@ -23,6 +23,8 @@ mod kv;
 mod launch;
 mod man;
 mod nfs;
+#[cfg(test)]
+mod reference;
 mod revert;
 mod serve;
 mod setup;

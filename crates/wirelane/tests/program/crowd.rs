@@ -102,7 +102,7 @@ fn a_thousand_clients_are_served_at_once() {
     );
     until("everything is back", || {
         let now = scrape();
-        let held = ["store_clients", "store_pins", "pool_reserved_bytes", "store_in_batch_bytes"];
+        let held = ["store_clients", "store_pins", "pool_reserved_bytes", "store_in_flight_bytes"];
         held.iter().all(|name| now.value(&format!("wirelane_{name}")) == 0.0)
             && now.value("wirelane_process_open_fds")
                 <= before.value("wirelane_process_open_fds") + KEPT

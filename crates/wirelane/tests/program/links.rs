@@ -50,7 +50,7 @@ impl Folder {
 }
 
 #[test]
-fn a_link_on_one_host_goes_by_shared_memory_and_says_why() {
+fn a_link_on_one_host_uses_shared_memory_and_says_why() {
     let server = Server::start(&[]);
     let output = connect(&server, &[]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -95,7 +95,7 @@ fn json_has_the_documented_fields() {
     }
     for measurement in ["write_bandwidth", "read_bandwidth"] {
         assert_eq!(measured[measurement]["bytes"], 65_536);
-        for field in ["in_batch", "operations", "seconds", "bytes_per_second"] {
+        for field in ["in_flight", "operations", "seconds", "bytes_per_second"] {
             assert!(measured[measurement][field].as_f64().is_some_and(|n| n > 0.0), "{measured}");
         }
     }

@@ -32,7 +32,7 @@ fn a_store_is_reached_by_libfabric_and_the_status_names_the_provider() {
     let value: Vec<u8> = (0..5_000_000_u32).map(|at| (at * 7 % 251) as u8).collect();
     std::fs::write(&file, &value).expect("a file");
     good(&kv(&["put", "large", "--file", file.to_str().expect("a plain path")]));
-    assert!(kv(&["get", "large"]).stdout == value, "a value that goes by writes and reads");
+    assert!(kv(&["get", "large"]).stdout == value, "a value that uses writes and reads");
     let ask = ["bench", "--ops", "2000", "--value-size", "65536", "--keys", "20", "--json"];
     let report = json(&good(&kv(&[&ask[..], &["--read-ratio", "0.5", "--depth", "4"]].concat())));
     assert_eq!((&report["transport"], &report["errors"]), (&"ofi".into(), &0.into()));
@@ -55,7 +55,7 @@ fn a_server_with_libfabric_ends_well_when_it_is_told_to() {
 
 #[cfg(feature = "external-tests")]
 #[test]
-fn a_link_says_which_provider_it_goes_by() {
+fn a_link_says_which_provider_it_uses() {
     let server = Server::start(&["--transport", "ofi"]);
     let output = run(&["connect", &server.links, "--transport", "ofi", "--seconds", "0.1"]);
     let text = good(&output);

@@ -113,7 +113,7 @@ fn an_expired_certificate_is_refused_and_counted_and_others_go_on() {
 }
 
 #[test]
-fn a_unknown_caller_is_trusted_by_neither_end() {
+fn an_unknown_caller_is_trusted_by_neither_end() {
     let site = Site::new();
     let server = site.serve(&[]);
     let unknown_caller = Authority::new(site.folder.path(), "unknown caller");

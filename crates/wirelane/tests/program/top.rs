@@ -345,10 +345,10 @@ fn a_recording_that_is_long_enough_ends_and_the_watch_goes_on() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("frames").display().to_string();
     let watch = ["top", "--json", "--count", "3", "--interval", "100ms", "--root", &tree("ndr8")];
-    let output = run(&[&watch[..], &["--record", &file, "--record-most", "4KiB"]].concat());
+    let output = run(&[&watch[..], &["--record", &file, "--record-max", "4KiB"]].concat());
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(stdout(&output).lines().count(), 3);
-    assert!(stderr(&output).contains("--record-most"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("--record-max"), "{}", stderr(&output));
     assert!(std::fs::metadata(&file).is_ok_and(|file| file.len() <= 4096));
 }
 

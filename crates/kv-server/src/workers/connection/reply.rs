@@ -50,7 +50,7 @@ impl Connection {
         context.tally.batches += 1;
         context.tally.requests += draft.answers.len() as u64;
         let bytes = context.render(&draft.answers, &draft.copied);
-        // On shared memory what is copied anyway goes by one more copy, and needs nothing to be kept.
+        // On shared memory what is copied anyway costs one more copy, and needs nothing to be kept.
         if let (0, true, Some(sequence)) =
             (draft.pieces, draft.apart.is_empty(), draft.completion_flag)
         {

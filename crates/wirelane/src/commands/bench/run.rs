@@ -199,7 +199,7 @@ impl Run {
         Ok(Run { target, ways, client, chosen, lesser })
     }
 
-    /// Goes by this transport from now on.
+    /// Uses this transport from now on.
     pub(super) fn take(&mut self, transport: Transport, why: &str) {
         self.chosen = (transport, why.to_owned());
         self.lesser.clear();

@@ -61,7 +61,7 @@ fn below(table: &Table) -> String {
     let links =
         |row: &Row| row.cells.iter().any(|cell| cell.fact == "links" && cell.value.is_some());
     if table.unreached() < table.rows.len() && !reached.clone().any(links) {
-        text.push_str("no host has an active RDMA port: a job across them goes by TCP\n");
+        text.push_str("no host has an active RDMA port: a job across them uses TCP\n");
     }
     text
 }

@@ -75,7 +75,7 @@ impl Recording {
         line.push(b'\n');
         if self.bytes + line.len() as u64 > self.most {
             let most = size::shown(self.most as usize);
-            return Err(ended(&format!("it has {most}, the most it may (--record-most)")));
+            return Err(ended(&format!("it has {most}, the most it may (--record-max)")));
         }
         if let Err(error) = self.file.write_all(&line) {
             let words = ended(&error);
@@ -102,7 +102,7 @@ mod tests {
         let mut recording = Recording::create(&path, 4096).expect("a file");
         let frame = Frame { host: Some("h".to_owned()), at_ms: 5, ..Frame::default() };
         let why = (0..1000).find_map(|_| recording.add(&frame).err()).expect("an end");
-        assert!(why.contains("--record-most") && why.contains("4 KiB"), "{why}");
+        assert!(why.contains("--record-max") && why.contains("4 KiB"), "{why}");
         let text = std::fs::read_to_string(&path).expect("a file");
         assert_eq!(text.len() as u64, recording.bytes());
         assert!(text.ends_with("}\n"), "{text}");

@@ -41,7 +41,7 @@ pub(super) fn add(answer: &mut Exposition, status: &Status) {
     }
 }
 
-/// Whether a link goes by this kind of lane, and a rail of a better kind is planned for it.
+/// Whether a link uses this kind of lane, and a rail of a better kind is planned for it.
 fn is_below_best(link: &Explanation, class: Class) -> bool {
     let better = Class::ALL.iter().take_while(|other| **other != class);
     link.state == "up"
@@ -124,7 +124,7 @@ mod tests {
         }
     }
 
-    /// A link that has rails of these kinds and goes by one of them.
+    /// A link that has rails of these kinds and uses one of them.
     fn link(rails: &[&'static str], lane: &'static str) -> Explanation {
         Explanation {
             peer: ([10, 0, 0, 1], 50051).into(),
@@ -147,7 +147,7 @@ mod tests {
     fn a_link_that_fell_back_to_tcp_is_below_its_best() {
         let below = |rails: &[&'static str], lane| is_below_best(&link(rails, lane), Class::Tcp);
         assert!(below(&["verbs", "verbs", "tcp"], "tcp"));
-        assert!(!below(&["verbs", "tcp"], "verbs"), "it goes by RDMA");
+        assert!(!below(&["verbs", "tcp"], "verbs"), "it uses RDMA");
         assert!(!below(&["tcp"], "tcp"), "there was never anything better");
         assert!(is_below_best(&link(&["shm", "verbs", "tcp"], "verbs"), Class::Verbs));
         let over = Explanation { state: "ended", ..link(&["verbs", "tcp"], "tcp") };

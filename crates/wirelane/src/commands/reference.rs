@@ -1,0 +1,94 @@
+//! docs/commands.md, made from the definitions of the commands: a test compares, and writes it with `WIRELANE_GOLDEN=write`.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use clap::{Arg, Command, CommandFactory};
+
+use super::Cli;
+
+#[test]
+fn the_published_reference_is_the_current_one() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
+    let current = page();
+    if std::env::var_os("WIRELANE_GOLDEN").is_some_and(|golden| golden == "write") {
+        std::fs::write(&path, &current).unwrap();
+    }
+    let published = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        published == current,
+        "write it again: WIRELANE_GOLDEN=write cargo nextest run -p wirelane --lib reference"
+    );
+}
+
+fn page() -> String {
+    let mut root = Cli::command();
+    root.build();
+    let mut page = String::from(HEAD);
+    let visible = |command: &&Command| !command.is_hide_set() && command.get_name() != "help";
+    for command in root.get_subcommands().filter(visible) {
+        let (name, about) = (command.get_name(), text(command.get_about()));
+        let _ = writeln!(page, "| [`{name}`](#wirelane-{name}) | {about} |");
+    }
+    page.push_str("\n## Options of every command\n\n");
+    options(root.get_arguments(), true, &mut page);
+    for command in root.get_subcommands().filter(visible) {
+        section(command, "wirelane", &mut page);
+    }
+    page
+}
+
+fn section(command: &Command, before: &str, page: &mut String) {
+    let name = format!("{before} {}", command.get_name());
+    let level = if before == "wirelane" { "##" } else { "###" };
+    let _ = writeln!(page, "\n{level} {name}\n\n{}.\n", text(command.get_about()));
+    let inner: Vec<&Command> = command
+        .get_subcommands()
+        .filter(|inner| !inner.is_hide_set() && inner.get_name() != "help")
+        .collect();
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage:").trim().replace("\n       ", "\n");
+    let _ = writeln!(page, "```\n{usage}\n```\n");
+    options(command.get_arguments(), false, page);
+    inner.into_iter().for_each(|inner| section(inner, &name, page));
+}
+
+fn options<'a>(arguments: impl Iterator<Item = &'a Arg>, global: bool, page: &mut String) {
+    let wanted = |argument: &&Arg| {
+        argument.is_global_set() == global
+            && !argument.is_hide_set()
+            && !["help", "version"].contains(&argument.get_id().as_str())
+    };
+    let rows: Vec<&Arg> = arguments.filter(wanted).collect();
+    if rows.is_empty() {
+        return;
+    }
+    page.push_str("| option | meaning |\n|---|---|\n");
+    for argument in rows {
+        let mut meaning = text(argument.get_help());
+        let defaults = argument.get_default_values().iter().map(|value| value.to_string_lossy());
+        let defaults = defaults.collect::<Vec<_>>().join(", ");
+        let told = !argument.is_hide_default_value_set() && argument.get_action().takes_values();
+        if !defaults.is_empty() && told {
+            let _ = write!(meaning, " (default: {defaults})");
+        }
+        let shown = argument.to_string().replace('|', "\\|");
+        let _ = writeln!(page, "| `{shown}` | {} |", meaning.replace('|', "\\|"));
+    }
+}
+
+/// On one line, without what ends a cell.
+fn text(styled: Option<&clap::builder::StyledStr>) -> String {
+    let text = styled.map(ToString::to_string).unwrap_or_default();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+const HEAD: &str = "\
+# Commands
+
+Made from the program's own definitions; `wirelane COMMAND --help` says the same, with examples. Answers go to stdout, everything
+else to stderr. Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 failure.
+
+| command | what it does |
+|---|---|
+";
