@@ -325,7 +325,7 @@ fn over() -> Error {
     Error::new(Kind::Gone, text)
 }
 
-/// How many calls wait at the task's listener before callers do.
+/// How many calls wait in the task's queue before callers do.
 const WAITING: usize = 1024;
 /// Longer values go in pieces of this length: the least receive buffer holds one.
 const PIECE: usize = 256 << 10;

@@ -140,7 +140,7 @@ impl Connection {
         }
         let message = BatchHead::LENGTH + outbox.bytes.len();
         // What is read in place begins at lines of the caches.
-        let in_place = self.in_place || self.try_borrowing();
+        let in_place = self.in_place || self.try_reading_in_place();
         let lines = if in_place { (outbox.calls.len() + 1) * LINE } else { 0 };
         let answers = outbox.calls.len() * Answer::LENGTH + outbox.packed + lines;
         let begins = PendingBatch::answers_after(message);
@@ -179,7 +179,7 @@ impl Connection {
     }
 
     /// Whether the store's values can be read: the key to them comes by another way than the welcome, or never.
-    fn try_borrowing(&mut self) -> bool {
+    fn try_reading_in_place(&mut self) -> bool {
         if let (Some(pool), 0..TRIES) = (&self.pool, self.tried) {
             self.tried += 1;
             self.in_place = self.link.peek(pool, 0, &self.receive_buffer.scratch());
@@ -230,16 +230,16 @@ impl Connection {
         taken
     }
 
-    /// Answers that were rung for; says whether there were any.
+    /// Answers whose completion flag is set; says whether there were any.
     #[inline]
     fn completion_flags(&mut self, give: &mut impl FnMut(u64, Outcome)) -> Result<bool, Error> {
         let mut any = false;
-        while let Some(tag) = self.slots.rung(&self.receive_buffer) {
+        while let Some(tag) = self.slots.completed(&self.receive_buffer) {
             any = true;
             let (link, pool) = (&mut self.link, &self.pool);
-            let mut borrow =
+            let mut read_in_place =
                 |at: u64, into: &Slice| pool.as_ref().is_some_and(|pool| link.peek(pool, at, into));
-            self.batches.finish(tag, &mut borrow, give).map_err(unlanded)?;
+            self.batches.finish(tag, &mut read_in_place, give).map_err(not_received)?;
             if self.in_place {
                 self.slots.took(&self.receive_buffer);
             }
@@ -247,7 +247,7 @@ impl Connection {
         if self.batches.is_left() { Err(closing()) } else { Ok(any) }
     }
 
-    /// Looks for completion flags as long as an answer usually takes, and does not even ask the clock; says whether one rang.
+    /// Looks for completion flags as long as an answer usually takes, and does not even ask the clock; says whether one was set.
     #[inline]
     pub(crate) fn glance(&mut self, give: &mut impl FnMut(u64, Outcome)) -> Result<bool, Error> {
         for _ in 0..if self.slots.is_empty() { 0 } else { GLANCES } {
@@ -306,19 +306,19 @@ impl Connection {
         let mut lost = None;
         for completion in done.drain(..) {
             match (completion.token, completion.outcome) {
-                // A completion flag was rung while we slept.
+                // A completion flag was set while we slept.
                 (RECEIVE, Ok(Done::Received { imm: Some(0), .. })) => {
                     self.receives.push_back(Op::receive(RECEIVE, Pieces::EMPTY));
                 }
                 (RECEIVE, Ok(Done::Received { imm: Some(number), .. })) => {
                     self.receives.push_back(Op::receive(RECEIVE, Pieces::EMPTY));
                     if let Err(why) = self.batches.part(number, give) {
-                        lost = Some(unlanded(why));
+                        lost = Some(not_received(why));
                     }
                 }
                 (RECEIVE, Ok(_)) => {
                     lost =
-                        Some(Error::new(Kind::ProtocolError, "the store said what it never says"));
+                        Some(Error::new(Kind::ProtocolError, "unexpected message from the store"));
                 }
                 (SEND, Ok(_)) => {}
                 (letter, Ok(_)) => drop(self.letters.remove(&letter)),
@@ -383,7 +383,7 @@ fn closing() -> Error {
 }
 
 #[cold]
-fn unlanded(why: NotReceived) -> Error {
+fn not_received(why: NotReceived) -> Error {
     match why {
         NotReceived::ProtocolError(why) => {
             Error::new(Kind::ProtocolError, format!("the store's answer: {why}"))

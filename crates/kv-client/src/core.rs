@@ -197,7 +197,7 @@ impl Core {
     }
 
     fn not_connected(&self) -> Error {
-        let why = self.lost.as_ref().map_or("no line".to_owned(), ToString::to_string);
+        let why = self.lost.as_ref().map_or("not connected".to_owned(), ToString::to_string);
         Error::new(Kind::Gone, format!("ask the store: {why}"))
     }
 

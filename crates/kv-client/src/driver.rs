@@ -238,7 +238,7 @@ fn is_readable(fd: &impl AsFd) -> bool {
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
 }
 
-/// How many may wait for room; more wait at the listener.
+/// How many may wait for room; more wait in the channel.
 const MAX_REFUSED: usize = 1024;
 /// How soon those are tried again.
 const RETRY: Duration = Duration::from_millis(5);

@@ -192,7 +192,7 @@ impl PendingBatches {
         number: u32,
         give: &mut impl FnMut(u64, Outcome),
     ) -> Result<(), NotReceived> {
-        let wrong = || NotReceived::ProtocolError("a number of no batch");
+        let wrong = || NotReceived::ProtocolError("immediate data that names no batch");
         let Parts { tag, count } = Parts::from_number(number).ok_or_else(wrong)?;
         let row = self.rows.get_mut(tag as usize).ok_or_else(wrong)?;
         let batch = row.as_mut().ok_or_else(wrong)?;
@@ -200,7 +200,7 @@ impl PendingBatches {
         if batch.parts < count {
             return Ok(());
         }
-        // Values are read in place where completion flags are rung.
+        // Values are read in place where completion flags are set.
         self.finish(tag, &mut |_, _| false, give)
     }
 
@@ -214,7 +214,7 @@ impl PendingBatches {
         give: &mut impl FnMut(u64, Outcome),
     ) -> Result<(), NotReceived> {
         let row = self.rows.get_mut(tag as usize);
-        let row = row.ok_or(NotReceived::ProtocolError("a number of no batch"))?;
+        let row = row.ok_or(NotReceived::ProtocolError("immediate data that names no batch"))?;
         let Some(batch) = row else { return Ok(()) };
         let end =
             batch.read(&mut self.bytes, &mut self.answers).map_err(NotReceived::ProtocolError)?;

@@ -80,7 +80,7 @@ impl RequestSlots {
 
     /// The tag of a batch that was answered.
     #[inline]
-    pub(crate) fn rung(&mut self, receive_buffer: &ReceiveBuffer) -> Option<u32> {
+    pub(crate) fn completed(&mut self, receive_buffer: &ReceiveBuffer) -> Option<u32> {
         if self.count == 0 {
             return None;
         }
@@ -105,7 +105,7 @@ impl RequestSlots {
             .store(ControlBlock::TAKEN, oldest.map_or(self.last, |oldest| oldest - 1));
     }
 
-    /// Says that we are about to sleep; `false`: something was rung already.
+    /// Says that we are about to sleep; `false`: a flag is set already.
     pub(crate) fn sleep(&mut self, receive_buffer: &ReceiveBuffer) -> bool {
         if self.count == 0 {
             return true;
@@ -113,10 +113,10 @@ impl RequestSlots {
         receive_buffer.memory().store(ControlBlock::CLIENT, ControlBlock::YES);
         self.asleep = true;
         fence(Ordering::SeqCst);
-        let rung = |announced: &PendingSlot| {
+        let is_set = |announced: &PendingSlot| {
             receive_buffer.memory().load(announced.completion_flag) == announced.sequence
         };
-        let any = self.announced.iter().flatten().any(rung);
+        let any = self.announced.iter().flatten().any(is_set);
         if any {
             self.wake(receive_buffer);
         }

@@ -136,7 +136,9 @@ pub(crate) fn listed(
 pub(crate) fn refusal(answer: &Answer, what: impl FnOnce() -> String) -> Error {
     let Answer { length, version, .. } = *answer;
     let (kind, why) = match answer.status {
-        Status::Ok => (Kind::ProtocolError, "the store's answer fits another question".to_owned()),
+        Status::Ok => {
+            (Kind::ProtocolError, "the store's answer does not match the request".to_owned())
+        }
         Status::NotFound => (Kind::Other, "there is no such key".to_owned()),
         Status::Exists => (
             Kind::Condition(Some(version)),
@@ -164,7 +166,7 @@ pub(crate) fn refusal(answer: &Answer, what: impl FnOnce() -> String) -> Error {
             (Kind::Misuse, "the memory named is not registered, or too small".to_owned())
         }
         Status::NoHandle => {
-            let why = "the store has closed it: nothing came for too long, or the line was lost — begin again";
+            let why = "the store has closed it: nothing came for too long, or the connection was lost — begin again";
             (Kind::Gone, why.to_owned())
         }
         Status::TooManyHandles => {
@@ -176,7 +178,7 @@ pub(crate) fn refusal(answer: &Answer, what: impl FnOnce() -> String) -> Error {
         }
         Status::Unreadable => (Kind::Other, "the store could not read our memory".to_owned()),
         Status::Denied => {
-            let why = "this identity may not: it may only read, or only use other keys — see its line in the \
+            let why = "permission denied: this identity may only read, or only use other keys — see its line in the \
                        server's token file";
             (Kind::Denied, why.to_owned())
         }

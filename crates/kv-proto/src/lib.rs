@@ -1,7 +1,7 @@
 //! What is said between a store and its clients.
 //!
 //! `proto/wirelane/kv/v1/kv.proto` is the contract for every language; [`v1`] is the Rust that was made of
-//! it. A message may say anything, so its parts are checked at the listener and are values that cannot be
+//! it. A message may say anything, so its parts are checked on arrival and are values that cannot be
 //! wrong from there on: [`Key`], [`Span`], [`PutTerms`], [`Condition`], [`Attempt`]. Nothing here calls,
 //! serves or keeps anything, and no other crate of ours is known here.
 //!

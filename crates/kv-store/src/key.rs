@@ -12,7 +12,7 @@ impl<'k> Key<'k> {
     /// The longest key, in bytes.
     pub const MAX: usize = 4096;
 
-    /// The one listener for keys: what is inside the crate need not check again.
+    /// The only constructor for keys: what is inside the crate need not check again.
     pub fn new(bytes: &'k [u8]) -> Result<Key<'k>, BadKey> {
         match bytes.len() {
             0 => Err(BadKey::Empty),

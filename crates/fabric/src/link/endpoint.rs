@@ -74,7 +74,7 @@ impl Endpoint {
             return Err(Error::new(Kind::Misuse, call, why, "allow verbs, or do not require RDMA"));
         }
         if settings.classes.is_empty() {
-            let why = "no kind of way may be used";
+            let why = "no transport is enabled";
             return Err(Error::new(Kind::Misuse, call, why, "allow tcp at least"));
         }
         settings.link.check().map_err(|why| {
@@ -173,7 +173,7 @@ impl Endpoint {
         };
         let call = || format!("make a link to {address}");
         let theirs = Hello::parse(session.card()).ok_or_else(|| {
-            let why = "the peer's card is none that we know";
+            let why = "the peer's hello has an unknown format";
             Error::new(Kind::Unsupported, call(), why, "run the same version at both ends")
         })?;
         let settings = &inner.settings;
@@ -287,7 +287,7 @@ impl Listener {
     pub fn accept(&self, limit: Duration) -> Option<Result<Link, Error>> {
         let session = self.acceptor.accept(limit)?;
         let Some(theirs) = Hello::parse(session.card()) else {
-            let why = "the caller's card is none that we know";
+            let why = "the caller's hello has an unknown format";
             let fix = "run the same version at both ends";
             return Some(Err(Error::new(Kind::Unsupported, "accept a link", why, fix)));
         };
@@ -343,7 +343,7 @@ impl Inner {
     fn judge(&self, caller: &Caller, card: &[u8]) -> Result<Vec<u8>, Refusal> {
         let refuse = |code, text| Err(Refusal { code, text });
         let Some(theirs) = Hello::parse(card) else {
-            let text = "your card is none that this end knows: run the same version at both ends";
+            let text = "your hello has a format that this end does not know: run the same version at both ends";
             return refuse("wrong_card", text.to_owned());
         };
         let ours = self.card(self.settings.policy_for(caller.address.ip()), || self.ports.glance());
@@ -448,7 +448,7 @@ impl Inner {
         let View { providers: here, no_ofi, .. } = self.ports.look();
         let provider = here.iter().find(|provider| ofi::UsableProvider::of(provider).name() == way);
         let provider = provider.ok_or_else(|| match no_ofi.is_empty() {
-            true => refuse(Kind::Unsupported, "there is no such way any more"),
+            true => refuse(Kind::Unsupported, "it no longer exists"),
             false => refuse(Kind::Unsupported, &no_ofi),
         })?;
         allow(&provider.name)?;

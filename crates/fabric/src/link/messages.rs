@@ -196,7 +196,7 @@ impl Core {
             Some((header, payload)) => self.take_in(rail, slot, &header, payload),
             None => {
                 let name = self.rails[usize::from(rail)].name(self.leads);
-                let why = format!("a message of {length} bytes by {name} is none of ours");
+                let why = format!("a malformed message of {length} bytes by {name}");
                 self.fail_link(Failure::ProtocolError, &why);
             }
         }

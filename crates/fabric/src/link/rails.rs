@@ -64,7 +64,7 @@ impl Core {
                     match Control::parse(&bytes) {
                         Some(message) => self.hear(message),
                         None => {
-                            let why = "a control message of the peer's is none that we know";
+                            let why = "an unknown control message of the peer's";
                             self.fail_link(Failure::ProtocolError, why);
                         }
                     }
@@ -194,7 +194,8 @@ impl Core {
 
     fn hear_open(&mut self, at: u8, generation: u32, plan: Plan, offer: Vec<u8>) {
         if self.leads || usize::from(at) >= MAX_RAILS {
-            return self.fail_link(Failure::ProtocolError, "the peer opens a rail that it cannot");
+            return self
+                .fail_link(Failure::ProtocolError, "the peer opens a rail with an invalid number");
         }
         // They need not come in order: those between are yet to be opened.
         while self.rails.len() <= usize::from(at) {

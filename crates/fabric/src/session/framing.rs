@@ -160,7 +160,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Oversized { length, most } => {
-                write!(f, "a message of {length} bytes, where {most} are the most")
+                write!(f, "a message of {length} bytes is over the limit of {most}")
             }
             Fault::Undecipherable => f.write_str("a message that our key does not open"),
             Fault::ProtocolError(what) => f.write_str(what),

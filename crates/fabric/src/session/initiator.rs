@@ -44,8 +44,8 @@ impl Initiator {
         out: &mut Vec<u8>,
     ) -> Result<Self, Trouble> {
         if card.len() > MAX_MESSAGE {
-            let why = format!("we have {} bytes to say of ourselves, too many", card.len());
-            return Err(Trouble::new(Kind::Misuse, why, "say less: 32 KiB is what listeners take"));
+            let why = format!("our hello has {} bytes, over the limit", card.len());
+            return Err(Trouble::new(Kind::Misuse, why, "send less: 32 KiB is the limit"));
         }
         let (identity, noise) = match credentials {
             Credentials::None => {
@@ -172,7 +172,7 @@ impl Trouble {
             Some(Reason::WrongVersion) => (Kind::Unsupported, "update the older one"),
             Some(Reason::Unauthenticated) => (Kind::Denied, "dial with a key or a ticket"),
             Some(Reason::WrongKey) => (Kind::Denied, "give both ends the same key"),
-            Some(Reason::Oversized) => (Kind::Misuse, "say less of ourselves, or raise its limit"),
+            Some(Reason::Oversized) => (Kind::Misuse, "send a smaller hello, or raise its limit"),
             Some(Reason::TooManySessions | Reason::TooMany) => (Kind::Full, "dial again later"),
             Some(Reason::Refused) if word == Some(SHUTTING_DOWN.as_bytes()) => {
                 (Kind::Gone, "dial another one, or later")

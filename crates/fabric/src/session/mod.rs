@@ -5,7 +5,7 @@
 //! lanes, and what messages mean is up to those who stand on it. Nothing here blocks but [`dial()`] and
 //! [`Acceptor::accept`], which have limits. The bytes on the wire are described in `docs/protocol.md`.
 //!
-//! Start at [`Session`]. [`dial()`] makes one to a [`Acceptor`], which makes the one at the other end;
+//! Start at [`Session`]. [`dial()`] connects to an [`Acceptor`], which makes the one at the other end;
 //! [`Keyring`] holds the secrets by which a listener knows its callers, [`Credentials`] a caller's own.
 
 mod acceptor;

@@ -98,7 +98,7 @@ fn only_who_is_expected_is_delivered_and_only_so_many() {
 }
 
 #[test]
-fn a_acceptor_that_was_not_named_is_said() {
+fn an_acceptor_that_was_not_named_is_said() {
     let (fabric, ..) = fabric(1);
     let accept = fabric.half(Side::Accept).unwrap();
     let dial = Tcp::default().half(Side::Dial).unwrap();

@@ -1,7 +1,7 @@
 //! One end of a TCP lane before it is connected.
 //!
 //! The dialling end opens the connections and says on each: whom it calls, which stream it is, and the
-//! token of the accepting end; that one answers with the token of the dialling end. A unknown peer knows neither.
+//! token of the accepting end; that one answers with the token of the dialling end. An unknown peer knows neither.
 //! Where the lane is encrypted the tokens are not said but make its keys; see `noise.rs`.
 
 use std::net::{SocketAddr, TcpStream};

@@ -102,7 +102,7 @@ impl Half for VerbsHalf {
 }
 
 fn offer(rail: &Rail, qpn: u32) -> Result<Offer, Error> {
-    // A unknown peer shall guess neither.
+    // An unknown peer shall guess neither.
     let random = random()?;
     let (psn, qkey) = (random as u32, (random >> 32) as u32);
     // A subnet manager may have given the port another one since it was opened.

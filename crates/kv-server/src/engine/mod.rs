@@ -1,4 +1,4 @@
-//! The store with its bytes and its clock: what every listener to it uses, whatever comes in by it.
+//! The store with its bytes and its clock: what every front end uses, links and gRPC.
 
 pub(crate) mod journal;
 pub(crate) mod outcome;

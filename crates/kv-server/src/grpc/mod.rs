@@ -1,6 +1,6 @@
-//! The listener for everybody: the published service over gRPC.
+//! The store over gRPC: the published service, for clients in any language.
 //!
-//! Connections come from whoever listens ([`Grpc::listener`]), each is a task (`connection`), and each call passes
+//! Connections come from whoever listens ([`Grpc::connection_handler`]), each is a task (`connection`), and each call passes
 //! a gate (`gate`) that knows which service is meant and how much may be in flight. What the calls do is in
 //! `read`, `write` and `look`, which see messages, who asks and the engine, and no network; `status` is the one
 //! place that says no. Who asks is found out once for each call (`admission`). Values are copied here, piece by piece: who wants them without a copy uses a link.
@@ -52,7 +52,7 @@ pub struct About {
 
 /// The service, before it serves.
 pub struct Grpc {
-    listener: mpsc::Sender<TcpStream>,
+    sender: mpsc::Sender<TcpStream>,
     arrivals: mpsc::Receiver<TcpStream>,
     service: Service,
     counts: Arc<Counts>,
@@ -63,11 +63,11 @@ pub struct Grpc {
 impl Grpc {
     /// The store of this engine.
     pub fn new(engine: Arc<Engine>, about: About) -> Self {
-        let (listener, arrivals) = mpsc::channel(MAX_WAITING);
+        let (sender, arrivals) = mpsc::channel(MAX_WAITING);
         let counts = Arc::new(Counts::default());
         let idle = engine.idle();
         let service = Service::new(engine, about, counts.clone());
-        Grpc { listener, arrivals, service, counts, tls: None, idle }
+        Grpc { sender, arrivals, service, counts, tls: None, idle }
     }
 
     /// The same over TLS, and not without.
@@ -76,10 +76,10 @@ impl Grpc {
     }
 
     /// Takes connections of which nothing was read, on any thread, and never waits.
-    pub fn listener(&self) -> fabric::session::Others {
-        let (listener, counts) = (self.listener.clone(), self.counts.clone());
+    pub fn connection_handler(&self) -> fabric::session::Others {
+        let (sender, counts) = (self.sender.clone(), self.counts.clone());
         Arc::new(move |socket| {
-            if listener.try_send(socket).is_err() {
+            if sender.try_send(socket).is_err() {
                 counts.turn_away();
             }
         })
@@ -99,9 +99,9 @@ impl Grpc {
     /// its health, and lets calls in flight finish; `drained` hears when they have.
     pub async fn serve(self, mut life: watch::Receiver<Phase>, drained: oneshot::Sender<()>) {
         let (mut ended, mut drained) = (life.clone(), Some(drained));
-        let Grpc { listener, mut arrivals, service, counts, tls, idle } = self;
+        let Grpc { sender, mut arrivals, service, counts, tls, idle } = self;
         // Theirs ends with whoever listens.
-        drop(listener);
+        drop(sender);
         let calls = Arc::new(Calls::default());
         let sessions = service.sessions().clone();
         let gate = Gate::new(service, counts.clone(), calls.clone(), tls, idle).await;

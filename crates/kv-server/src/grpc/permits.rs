@@ -38,7 +38,7 @@ impl Permits {
         Some(permit)
     }
 
-    /// Waits until nobody sits.
+    /// Waits until all permits are free.
     pub(super) async fn empty(&self) {
         let _ = self.all.acquire_many(self.most as u32).await;
     }

@@ -180,7 +180,7 @@ pub(super) fn denied(refused: Refused) -> Status {
             "this certificate's name is not known here — give it a line in the server's token file",
         ),
         Refused::Scope => Status::permission_denied(
-            "this identity may not: it may only read, or only use other keys — see its line in the server's \
+            "permission denied: this identity may only read, or only use other keys — see its line in the server's \
              token file",
         ),
         Refused::Rate => Status::resource_exhausted(
@@ -205,7 +205,7 @@ pub(super) fn not_secure() -> Status {
 
 /// There is nobody to be known by a ticket.
 pub(super) fn nobody() -> Status {
-    Status::unauthenticated("a ticket is for who is known — show a certificate or a token")
+    Status::unauthenticated("authentication required for a ticket — show a certificate or a token")
 }
 
 /// No ticket can be issued.

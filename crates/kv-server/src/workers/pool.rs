@@ -22,13 +22,13 @@ pub struct WorkerPool {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Who is at work.
+/// A handle to the pool, for those who count.
 #[derive(Clone)]
 pub struct WorkerPoolHandle {
     shared: Weak<Shared>,
 }
 
-/// What the workers and whoever hires them have in common.
+/// What the workers and their pool have in common.
 pub(crate) struct Shared {
     slots: Vec<WorkerSlot>,
     /// How many spin now, and how many may.
@@ -95,7 +95,7 @@ impl WorkerPool {
         };
         slot.connections.fetch_add(1, Ordering::Relaxed);
         lock(&slot.incoming).push(link);
-        slot.ring();
+        slot.wake();
     }
 
     /// Looks at every client's pass: who may do something else now is sent away at once, and not with the next request,
@@ -103,13 +103,13 @@ impl WorkerPool {
     pub fn review(&self) {
         for slot in &self.shared.slots {
             slot.reviews.store(true, Ordering::SeqCst);
-            slot.ring();
+            slot.wake();
         }
     }
 
     /// Who is there, for those who count; a worker pool that has ended has nobody.
     pub fn handle(&self) -> WorkerPoolHandle {
-        // Not as one of the worker pool, which ends when the last is gone.
+        // A weak reference: it does not keep the pool alive.
         WorkerPoolHandle { shared: Arc::downgrade(&self.shared) }
     }
 
@@ -118,7 +118,7 @@ impl WorkerPool {
     pub fn drain(&self, limit: Duration) -> usize {
         let deadline = Instant::now() + limit;
         self.shared.closing.store(true, Ordering::SeqCst);
-        self.shared.slots.iter().for_each(WorkerSlot::ring);
+        self.shared.slots.iter().for_each(WorkerSlot::wake);
         loop {
             let left = self.handle().connections();
             if left == 0 || Instant::now() >= deadline {
@@ -132,7 +132,7 @@ impl WorkerPool {
     pub fn stop(self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         self.shared.stopping.store(true, Ordering::SeqCst);
-        self.shared.slots.iter().for_each(WorkerSlot::ring);
+        self.shared.slots.iter().for_each(WorkerSlot::wake);
         let WorkerPool { shared, threads } = self;
         drop(shared);
         while Instant::now() < deadline {
@@ -182,13 +182,13 @@ impl WorkerSlot {
         })
     }
 
-    fn ring(&self) {
+    fn wake(&self) {
         self.wakeup.wake();
     }
 }
 
 impl Shared {
-    pub(crate) fn completion_flag(&self, number: usize) -> BorrowedFd<'_> {
+    pub(crate) fn wakeup_fd(&self, number: usize) -> BorrowedFd<'_> {
         self.slots[number].wakeup.fd()
     }
 
@@ -212,7 +212,7 @@ impl Shared {
         self.slots[number].reviews.swap(false, Ordering::SeqCst)
     }
 
-    /// Something came back for a connection; says whether the worker must be rung for: once until it is heard.
+    /// Something came back for a connection; says whether the worker must be woken: once until it is heard.
     pub(crate) fn tell(
         &self,
         number: usize,

@@ -56,7 +56,7 @@ impl SendBuffers {
         Some(slot)
     }
 
-    /// A word behind a slot, to be rung with.
+    /// A word behind a slot, to be set.
     #[inline]
     pub(crate) fn completion_flag(&self, slot: &Slot, word: u64) -> Slice {
         let region = &self.regions[usize::from(slot.region)];

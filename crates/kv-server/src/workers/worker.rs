@@ -49,8 +49,8 @@ impl Worker {
         context: WorkerContext,
     ) -> rustix::io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let completion_flag = epoll::EventData::new_u64(FLAG);
-        epoll::add(&epoll, shared.completion_flag(number), completion_flag, epoll::EventFlags::IN)?;
+        let wakeup = epoll::EventData::new_u64(WAKEUP);
+        epoll::add(&epoll, shared.wakeup_fd(number), wakeup, epoll::EventFlags::IN)?;
         Ok(Worker {
             shared,
             number,
@@ -224,7 +224,7 @@ impl Worker {
         let Ok(count) = epoll::wait(&self.epoll, &mut events[..], limit.as_ref()) else { return };
         for event in &events[..count] {
             match event.data.u64() {
-                FLAG => self.answer_completion_flag(),
+                WAKEUP => self.on_wakeup(),
                 row => self.heat(row as u32),
             }
         }
@@ -237,7 +237,7 @@ impl Worker {
         }
     }
 
-    fn answer_completion_flag(&mut self) {
+    fn on_wakeup(&mut self) {
         for link in self.shared.take(self.number) {
             if let Err(error) = self.served(link) {
                 tracing::warn!(%error, "cannot serve a link");
@@ -288,8 +288,8 @@ impl Worker {
     }
 }
 
-/// The descriptor by which the worker pool calls.
-const FLAG: u64 = u64::MAX;
+/// The descriptor by which the pool wakes the worker.
+const WAKEUP: u64 = u64::MAX;
 /// For how many looks at hot connections the others wait at most.
 const GLANCE: usize = 256;
 /// After how many looks those are sorted out that are hot no more.

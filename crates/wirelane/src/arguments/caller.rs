@@ -13,7 +13,7 @@ use crate::settings::Global;
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CallerArgs {
-    /// A file with the token to show: NAME TOKEN on its first line; so does the variable WIRELANE_TOKEN_FILE
+    /// Token file, with NAME TOKEN on its first line; also by the variable WIRELANE_TOKEN_FILE
     #[arg(long, global = true, value_name = "FILE", conflicts_with = "tls_ca")]
     token_file: Option<PathBuf>,
 

@@ -94,7 +94,7 @@ pub(crate) enum Command {
     Kv(KvArgs),
     /// Measure what the fabric gives, and say whether that is what it should give
     Bench(BenchArgs),
-    /// Try a link to a peer: measure it, and say which way it goes and why
+    /// Try a link to a peer: measure it, and say which transport it uses and why
     Connect(ConnectArgs),
     /// Make tokens, by which a store knows its callers, and check files of them
     Token(TokenArgs),

@@ -26,7 +26,7 @@ pub(crate) struct SnapshotArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// What to say of it, for who reads it later
+    /// A note for who reads it later
     #[arg(long, value_name = "TEXT")]
     about: Option<String>,
 

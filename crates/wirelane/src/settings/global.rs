@@ -20,7 +20,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
     pub(crate) log_format: LogFormat,
 
-    /// Use this libibverbs instead of the system's; so does the variable WIRELANE_LIBIBVERBS
+    /// Use this libibverbs instead of the system's; also by the variable WIRELANE_LIBIBVERBS
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) libibverbs: Option<PathBuf>,
 

@@ -24,7 +24,7 @@ pub(crate) fn text(status: StatusCode, kind: &'static str, body: impl Into<Bytes
 pub(crate) fn misdirected(head: &Head, paths: &[&str]) -> Option<Reply> {
     if !paths.contains(&head.uri.path()) {
         let there = paths.join(", ");
-        return Some(text(StatusCode::NOT_FOUND, PLAIN, format!("not here; there is {there}\n")));
+        return Some(text(StatusCode::NOT_FOUND, PLAIN, format!("404 not found; try {there}\n")));
     }
     if matches!(head.method, Method::GET | Method::HEAD) {
         return None;

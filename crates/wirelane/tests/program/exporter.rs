@@ -214,7 +214,7 @@ fn a_few_paths_are_there_and_the_rest_is_refused() {
     let exporter = Exporter::start(&["--root", &tree("rxe")]);
     assert_eq!(exporter.curl("/healthz", &[]), "ok\n");
     assert!(exporter.curl("/", &[]).contains("href=\"/metrics\""));
-    assert!(exporter.curl("/elsewhere", &[]).contains("not here; there is /, /metrics, /healthz"));
+    assert!(exporter.curl("/elsewhere", &[]).contains("404 not found; try /, /metrics, /healthz"));
     assert!(exporter.curl("/metrics", &["-X", "POST"]).contains("only GET and HEAD"));
     let head = exporter.curl("/metrics", &["-I"]);
     assert!(head.contains("200 OK") && head.contains("text/plain; version=0.0.4"), "{head}");

@@ -369,9 +369,9 @@ mod serve {
         assert!(server.greeting.len() <= 8, "{:?}", server.greeting);
         let all = server.greeting.join("\n");
         for words in [
-            "a cache: nothing survives a restart",
+            "in-memory store (not persistent)",
             "pool  64 MiB in pages of ",
-            "when full, what nobody read of late makes room",
+            "when full, evicts values that were not read lately",
             "gRPC on the same port; callers need no key",
             "shm for clients on this host; verbs if RDMA is on; tcp for",
             "/metrics  /healthz  /readyz  /api/v1/transport/status",

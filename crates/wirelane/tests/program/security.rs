@@ -138,7 +138,7 @@ fn each_holder_does_what_its_line_says_and_no_more() {
     assert_eq!(done(&kv("reader", &["get", "other/a"])).trim_end(), "1");
     assert_eq!(done(&kv("team", &["ls"])), "team/a\n");
     assert_eq!(done(&kv("reader", &["ls"])), "other/a\nteam/a\n");
-    let may_not = ["this identity may not", "token file"];
+    let may_not = ["permission denied", "token file"];
     refused(&kv("reader", &["put", "team/a", "3"]), &may_not);
     refused(&kv("team", &["put", "other/a", "3"]), &may_not);
     refused(&kv("team", &["get", "other/a"]), &may_not);

@@ -162,9 +162,9 @@ fn names_have_lines_where_there_is_a_token_file() {
     }
     let kv = |name, words: &[&str]| site.kv(&server, "ca", name, words);
     done(&kv("node2", &["put", "n2/a", "b"]));
-    refused(&kv("node2", &["put", "a", "b"]), &["this identity may not"]);
+    refused(&kv("node2", &["put", "a", "b"]), &["permission denied"]);
     assert_eq!(done(&kv("node1", &["get", "n2/a"])).trim_end(), "b");
-    refused(&kv("node1", &["put", "n2/a", "c"]), &["this identity may not"]);
+    refused(&kv("node1", &["put", "n2/a", "c"]), &["permission denied"]);
     let unknown = ["this certificate's name is not known here"];
     refused(&kv("node3", &["ls"]), &unknown);
     refused(&kv("ann", &["ls"]), &unknown);

@@ -103,7 +103,7 @@ impl AcceptLoop {
     }
 
     fn listen_for(&self, flags: EventFlags) {
-        // The listener was added when the listener opened, and is changed only.
+        // The listening socket was added to epoll in `open`; here only its flags change.
         let _ = epoll::modify(&self.epoll, &self.listener, EventData::new_u64(LISTENER), flags);
     }
 

@@ -260,7 +260,7 @@ fn nobody_and_somebody_silent_are_gone() {
 }
 
 #[test]
-fn a_acceptor_cannot_be_opened_twice_at_one_place() {
+fn an_acceptor_cannot_be_opened_twice_at_one_place() {
     let acceptor = open(config());
     let error = Acceptor::open(acceptor.address(), config()).unwrap_err();
     assert_eq!(error.kind(), Kind::System);

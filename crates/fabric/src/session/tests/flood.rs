@@ -43,7 +43,7 @@ fn silent_callers_keep_nobody_out_and_disturb_no_session() {
 
 /// The test as a process of its own, where there is no descriptor left.
 #[test]
-fn a_acceptor_without_descriptors_waits_and_does_not_spin() {
+fn an_acceptor_without_descriptors_waits_and_does_not_spin() {
     const ALONE: &str = "WIRELANE_TEST_STARVES";
     if std::env::var_os(ALONE).is_some() {
         return starve();

@@ -93,7 +93,7 @@ fn nobody_between_changes_which_versions_are_offered() {
 }
 
 #[test]
-fn a_acceptor_without_the_key_cannot_pretend() {
+fn an_acceptor_without_the_key_cannot_pretend() {
     let other = AcceptorConfig::new(|_, _| Ok(Vec::new()));
     let impostor = Key::from_hex("cluster", &"99".repeat(32)).unwrap();
     other.keyring.add(impostor.clone()).unwrap();

@@ -25,7 +25,7 @@ pub(crate) struct Draft {
     pub(super) in_place: bool,
     pub(super) pinned_reads: Vec<Pin>,
     pub(super) in_place_bytes: u64,
-    /// What to ring when all of it is placed, instead of a number with each write.
+    /// What to set when all of it is placed, instead of a number with each write.
     pub(super) completion_flag: Option<u64>,
     /// How many requests wait for bytes from the client.
     pub(super) missing: usize,

@@ -80,7 +80,7 @@ impl Connection {
         self.pinned_reads.bytes += bytes;
     }
 
-    /// Revokes what the client has taken.
+    /// Unpins what the client has finished reading.
     pub(super) fn reclaim(&mut self, context: &mut WorkerContext) {
         if self.pinned_reads.reads.is_empty() {
             return;

@@ -31,9 +31,9 @@ enum CompletionFlag {
     /// By the numbers of the writes.
     None,
     /// By a word before them, when all writes are over.
-    ToRing { at: u64, sequence: u64 },
+    ToSet { at: u64, sequence: u64 },
     /// That word is on its way.
-    Rings,
+    Setting,
 }
 
 impl Connection {
@@ -69,7 +69,7 @@ impl Connection {
                         context,
                     );
                 }
-                self.rang();
+                self.flag_set();
                 context.settle(draft);
                 return true;
             }
@@ -102,7 +102,7 @@ impl Connection {
                     );
                 }
                 (
-                    CompletionFlag::ToRing {
+                    CompletionFlag::ToSet {
                         at: draft.head.at - ControlBlock::FLAG as u64,
                         sequence,
                     },
@@ -153,11 +153,11 @@ impl Connection {
     /// All of an answer is in the client's memory, or never will be.
     fn all_placed(&mut self, row: u32, is_placed: bool, context: &mut WorkerContext) {
         let Some(reply) = self.replies.get_mut(row) else { return };
-        if let (CompletionFlag::ToRing { at, sequence }, State::Client(client)) =
+        if let (CompletionFlag::ToSet { at, sequence }, State::Client(client)) =
             (reply.completion_flag, &self.state)
             && is_placed
         {
-            (reply.completion_flag, reply.left) = (CompletionFlag::Rings, 1);
+            (reply.completion_flag, reply.left) = (CompletionFlag::Setting, 1);
             let word = context.send_buffers.completion_flag(&reply.slot, sequence);
             let completion_flag = client.receive_buffer.at(at);
             return self.ops.push_back(Op::write(REPLY | u64::from(row), word, completion_flag));
@@ -165,8 +165,8 @@ impl Connection {
         if let Some(reply) = self.replies.remove(row) {
             self.large -= usize::from(reply.slot.is_large());
             context.send_buffers.give_back(reply.slot);
-            if reply.completion_flag == CompletionFlag::Rings {
-                self.rang();
+            if reply.completion_flag == CompletionFlag::Setting {
+                self.flag_set();
             }
         }
     }

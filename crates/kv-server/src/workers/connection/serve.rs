@@ -54,7 +54,7 @@ impl Connection {
         let (mut plans, mut submissions) = (Vec::new(), Vec::new());
         for request in batch {
             let served = request.and_then(|request| {
-                let mut send_buffers = Serving {
+                let mut serving = Serving {
                     client,
                     context,
                     draft: &mut draft,
@@ -63,7 +63,7 @@ impl Connection {
                     found: &mut found,
                     now,
                 };
-                send_buffers.serve(request)
+                serving.serve(request)
             });
             match served {
                 Ok(answer) => draft.answers.push(answer),

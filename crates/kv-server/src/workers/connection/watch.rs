@@ -19,8 +19,8 @@ pub(super) struct Watch {
     reading: bool,
     /// The client said that we should look.
     called: bool,
-    /// A completion flag was rung since the client was last seen to be awake.
-    rung: bool,
+    /// A completion flag was set since the client was last seen to be awake.
+    flag_set: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -87,7 +87,7 @@ impl Connection {
             return false;
         }
         if let (State::Client(client), Some(room)) = (&self.state, &self.room) {
-            if self.watch.rung || self.watch.state != Watching::Yes || self.watch.called {
+            if self.watch.flag_set || self.watch.state != Watching::Yes || self.watch.called {
                 // What we wrote comes before what we read: the client does it the other way round.
                 fence(Ordering::SeqCst);
             }
@@ -154,8 +154,8 @@ impl Connection {
         if self.watch.state != Watching::No {
             context.watched -= 1;
         }
-        // It may sleep since we rang, and nobody looks any more.
-        self.watch.called |= self.watch.rung;
+        // It may sleep since we set a flag, and nobody looks any more.
+        self.watch.called |= self.watch.flag_set;
         Watching::No
     }
 
@@ -171,8 +171,8 @@ impl Connection {
             u64::from_le_bytes(word)
         };
         let before = self.watch.last;
-        // What is rung from here on, the line is too old for: it is looked at once more.
-        let rung = std::mem::take(&mut self.watch.rung);
+        // What is set from here on, the line is too old for: it is looked at once more.
+        let flag_set = std::mem::take(&mut self.watch.flag_set);
         for _ in 0..ControlBlock::SLOTS {
             let sequence = self.watch.last + 1;
             let slot = RequestSlot::from_word(word(ControlBlock::slot(sequence)));
@@ -197,8 +197,8 @@ impl Connection {
             self.ops.push_back(Op::read(SLOT | sequence & SEQUENCE, place, from));
             self.watch.in_flight += 1;
         }
-        // It slept, or was about to, when we rang.
-        if rung && word(ControlBlock::CLIENT) == ControlBlock::YES {
+        // It slept, or was about to, when we set a flag.
+        if flag_set && word(ControlBlock::CLIENT) == ControlBlock::YES {
             let work = Work::Send { from: Pieces::EMPTY, imm: Some(0) };
             self.ops.push_back(Op { token: KICK, work });
             self.watch.in_flight += 1;
@@ -226,9 +226,9 @@ impl Connection {
         context.message = message;
     }
 
-    /// A completion flag was rung.
-    pub(super) fn rang(&mut self) {
-        self.watch.rung = true;
+    /// A completion flag was set.
+    pub(super) fn flag_set(&mut self) {
+        self.watch.flag_set = true;
         // Where nobody watches any more, the client may sleep and not be seen.
         self.watch.called |= self.watch.state == Watching::No;
     }

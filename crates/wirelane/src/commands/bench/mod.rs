@@ -52,7 +52,7 @@ enum BenchCommand {
     Nccl(nccl::NcclArgs),
     /// The same by PyTorch, where there is no nccl-tests
     Torch(torch::TorchArgs),
-    /// Be the other end, for those who measure from elsewhere; takes its settings from them
+    /// Serve measurements that others start; takes its settings from them
     Serve(serve::ServeArgs),
     /// Make a page with plots of saved results
     Report(report::ReportArgs),

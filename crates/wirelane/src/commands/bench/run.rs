@@ -30,7 +30,7 @@ pub(crate) struct MeasureArgs {
     #[command(flatten)]
     way: PathArgs,
 
-    /// End with 1 unless it is as good: a part of what the way should give (90%), 50Gb/s, 10us, 2M/s
+    /// End with 1 unless it is as good: a share of the expected bandwidth (90%), 50Gb/s, 10us, 2M/s
     #[arg(long, value_name = "RESULT")]
     expect: Option<Expect>,
 

@@ -28,7 +28,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:50052", value_parser = address)]
     listen: SocketAddr,
 
-    /// Let in who shows a token of this file (`wirelane token new`)
+    /// Accept clients with a token of this file (`wirelane token new`)
     #[arg(long, value_name = "FILE", conflicts_with = "allow_anonymous")]
     token_file: Option<PathBuf>,
 

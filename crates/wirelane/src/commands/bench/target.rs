@@ -37,7 +37,7 @@ pub(super) struct TargetArgs {
 /// As whom a server is called.
 #[derive(Debug, Clone, Args)]
 pub(super) struct CallerArgs {
-    /// A file with the token to show: NAME TOKEN on its first line; so does the variable WIRELANE_TOKEN_FILE
+    /// Token file, with NAME TOKEN on its first line; also by the variable WIRELANE_TOKEN_FILE
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 

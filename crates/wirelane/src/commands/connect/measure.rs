@@ -130,7 +130,10 @@ impl<'l> Bench<'l> {
             })?;
         let window = link.import(&scratch)?;
         if window.len() < size as u64 {
-            let text = format!("the peer lends {} bytes only: take a smaller --size", window.len());
+            let text = format!(
+                "the peer offers only {} bytes for measuring: use a smaller --size",
+                window.len()
+            );
             return Err(Failure::usage(text));
         }
         let time = time / MEASUREMENTS;

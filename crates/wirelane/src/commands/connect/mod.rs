@@ -76,7 +76,7 @@ pub(crate) fn run(global: &Global, args: &ConnectArgs) -> Result<Exit, Failure> 
     if args.size.0 > SCRATCH {
         let most = size::shown(SCRATCH);
         return Err(Failure::usage(format!(
-            "--size: the peer lends {most} to measure, take no more"
+            "--size: the peer offers {most} for measuring, use no more"
         )));
     }
     let settings = Settings::load(global)?.settings;

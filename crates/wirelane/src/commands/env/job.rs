@@ -19,7 +19,7 @@ pub(crate) struct JobArgs {
     #[arg(long, value_name = "PATH", default_value = "/")]
     root: PathBuf,
 
-    /// With RDMA or not at all, without it, or with it where there is some
+    /// Require RDMA, disable it, or use it where there is some
     #[arg(long, value_name = "MODE", default_value = "auto")]
     mode: ModeArg,
 

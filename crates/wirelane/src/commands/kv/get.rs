@@ -24,7 +24,7 @@ pub(super) struct GetArgs {
     #[arg(long, value_name = "BYTES", default_value = "0")]
     offset: u64,
 
-    /// At most so many bytes
+    /// Maximum number of bytes
     #[arg(long, value_name = "BYTES")]
     length: Option<u64>,
 }

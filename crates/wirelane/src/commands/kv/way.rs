@@ -198,6 +198,6 @@ fn by_ticket(tickets: Tickets, named: Vec<(SocketAddr, String)>) -> CredentialSo
 fn by(client: &Client) -> String {
     match client.explain() {
         Some(link) => format!("by {} ({})", link.lane.unwrap_or("no lane"), link.why),
-        None => "by a line that is lost now".to_owned(),
+        None => "over a connection that is now lost".to_owned(),
     }
 }

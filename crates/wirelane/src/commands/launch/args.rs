@@ -29,7 +29,7 @@ pub(crate) struct LaunchArgs {
     #[command(flatten)]
     pub(super) named: NamedArgs,
 
-    /// With RDMA or not at all, without it, or with it where every host can
+    /// Require RDMA, disable it, or use it where every host can
     #[arg(long, value_name = "MODE", default_value = "auto")]
     pub(super) mode: ModeArg,
 

@@ -47,7 +47,7 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(super) prefault: bool,
 
-    /// When the memory is full: evict what nobody read of late, or refuse what is new
+    /// When the memory is full: evict values that were not read lately, or refuse new ones
     #[arg(long, value_name = "WHAT", default_value = "evict")]
     when_full: WhenFullArg,
 

@@ -37,7 +37,7 @@ impl Greeting {
         let there = if prefault { "brought in now" } else { "brought in as values come" };
         let durability = engine.durability();
         let keeps = match &durability {
-            None => "keeps values in memory — a cache: nothing survives a restart".to_owned(),
+            None => "in-memory store (not persistent)".to_owned(),
             Some(durability) => {
                 let (path, bytes) = (durability.disk.path().display(), durability.disk.bytes());
                 let bytes = size::shown(bytes as usize);
@@ -46,7 +46,7 @@ impl Greeting {
         };
         let full = match when_full {
             _ if durability.is_some() => "it holds what is read of late",
-            WhenFull::Evict => "when full, what nobody read of late makes room",
+            WhenFull::Evict => "when full, evicts values that were not read lately",
             WhenFull::Refuse => "when full, new values are refused",
         };
         let (callers, shows) = guard.greeting();

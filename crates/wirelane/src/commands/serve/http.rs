@@ -91,7 +91,7 @@ fn denied(refused: Refused) -> Reply {
     let (code, why) = match refused {
         Refused::Scope => (
             StatusCode::FORBIDDEN,
-            "this identity may not read all keys, and this tells of all: take a token without a prefix\n",
+            "permission denied: this identity may not read all keys, and this page is about all of them: use a token without a prefix\n",
         ),
         Refused::Rate => (
             StatusCode::TOO_MANY_REQUESTS,

@@ -91,7 +91,7 @@ async fn serve(
     let greeting = Greeting::new(&engine, store.when_full, args.prefault, &guard, &offers);
     let grpc = grpc(&engine, &offers).with_tls(guard.grpc_tls());
     let endpoint = Endpoint::new(links)?;
-    let (opener, address, others) = (endpoint.clone(), args.listen.0, grpc.listener());
+    let (opener, address, others) = (endpoint.clone(), args.listen.0, grpc.connection_handler());
     let mut opening = spawn_blocking(move || listener::open(&opener, address, others));
     // A device that does not answer delays links, not the rest. Until it does nobody else asks: a thread
     // that hangs in the dynamic linker keeps the process from starting others.

@@ -14,7 +14,7 @@ use crate::settings::Settings;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Who may call")]
 pub(super) struct SecurityArgs {
-    /// Let in who shows a token of this file, for what its line says (`wirelane token new`); read again on SIGHUP
+    /// Accept clients with a token of this file, for what its line says (`wirelane token new`); read again on SIGHUP
     #[arg(long, value_name = "FILE", conflicts_with = "allow_anonymous")]
     token_file: Option<PathBuf>,
 
@@ -26,7 +26,7 @@ pub(super) struct SecurityArgs {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
 
-    /// Let in who shows a certificate that one of these has signed (PEM): for everything, or, where there is a token
+    /// Accept clients with a certificate that one of these has signed (PEM): for everything, or, where there is a token
     /// file, for what its line `NAME cert …` says
     #[arg(long, value_name = "FILE", requires = "tls_cert", conflicts_with = "allow_anonymous")]
     tls_client_ca: Option<PathBuf>,

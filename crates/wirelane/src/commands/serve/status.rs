@@ -70,7 +70,7 @@ impl Status {
 
     /// Links are served from now on.
     pub(super) fn works(&self, handle: WorkerPoolHandle) {
-        // There is one workers.
+        // There is one worker pool.
         let _ = self.handle.set(handle);
     }
 

@@ -23,7 +23,7 @@ pub(super) enum FeedEvent {
     Anew,
     /// Of a recording: which frame this is, from 1, and of how many.
     Place(usize, usize),
-    /// The recording in flight, and how long it is; none once it has ended, with the reason if there is one.
+    /// The recording in progress, and how long it is; none once it has ended, with the reason if there is one.
     Recording(Option<(PathBuf, u64)>, Option<String>),
     /// There is nothing more, for the time being.
     End,

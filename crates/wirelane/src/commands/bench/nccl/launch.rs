@@ -27,7 +27,7 @@ pub(in crate::commands::bench) struct PlaceArgs {
     #[arg(long, value_name = "N", conflicts_with = "hosts", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(in crate::commands::bench) gpus: Option<u32>,
 
-    /// With RDMA or not at all, without it, or with it where there is some
+    /// Require RDMA, disable it, or use it where there is some
     #[arg(long, value_name = "MODE", default_value = "auto")]
     mode: ModeArg,
 

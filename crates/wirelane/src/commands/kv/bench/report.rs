@@ -48,7 +48,7 @@ impl Report {
     ) -> Self {
         let (transport, why) = match link {
             Some(link) => (link.lane.unwrap_or("none"), link.why),
-            None => ("none", "the line was lost".to_owned()),
+            None => ("none", "the connection was lost".to_owned()),
         };
         let ops_per_s = tally.ops as f64 / seconds.max(1e-9);
         let [p50, p99, p999, max] = [0.5, 0.99, 0.999, 1.0].map(|part| tally.quantile_us(part));
