@@ -48,7 +48,7 @@ fn an_acceptor_without_descriptors_waits_and_does_not_spin() {
     if std::env::var_os(ALONE).is_some() {
         return starve();
     }
-    let name = "session::tests::flood::a_acceptor_without_descriptors_waits_and_does_not_spin";
+    let name = "session::tests::flood::an_acceptor_without_descriptors_waits_and_does_not_spin";
     let mut command = Command::new(std::env::current_exe().unwrap());
     let output = command.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
