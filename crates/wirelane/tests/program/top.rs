@@ -176,6 +176,10 @@ fn the_screen_is_driven_by_keys_and_given_back_as_it_was() {
     let machine = Machine::start();
     let terminal = Terminal::open(120, 40);
     terminal.command("echo what was there before");
+    // Else the next command is typed, and shown, in front of what this one prints.
+    terminal.wait_for("the output of echo", |screen| {
+        screen.lines().any(|line| line == "what was there before")
+    });
     let before = terminal.settings("before");
     terminal.command(&format!("{PROGRAM} top --root {} --interval 200ms", machine.root()));
 
