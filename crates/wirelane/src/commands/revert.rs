@@ -7,6 +7,7 @@ use change::{Machine, Manner, Outcome, Pick, RevertOutcome, revert};
 use clap::Args;
 use serde::Deserialize;
 
+use crate::arguments::hosts;
 use crate::commands::changed::{now, refused};
 use crate::output;
 use crate::output::{Exit, Failure};
@@ -72,14 +73,14 @@ fn elsewhere(args: &RevertArgs, list: &str) -> Result<Exit, Failure> {
     let optional = optional.into_iter().filter_map(|(is_set, word)| is_set.then_some(word));
     let words: Vec<String> =
         ["revert", "--json", which].into_iter().chain(optional).map(str::to_owned).collect();
-    let places = remote::places(remote::hosts("revert", list)?)?;
-    let told = HostAnswer::by_all(&places, LIMITS, |_| words.clone());
+    let places = remote::places(hosts::named("revert", list)?)?;
+    let told = HostAnswer::by_all(&places, LIMITS, &output::progress, |_| words.clone());
     if args.json {
         output::json(&serde_json::json!({ "hosts": told }))?;
     } else {
         told.iter().try_for_each(|one| output::answer(&one_host(one, args.dry_run)))?;
     }
-    HostAnswer::exit(&told, "revert: not all was reverted")
+    hosts::exit(&told, "revert: not all was reverted")
 }
 
 fn one_host(told: &HostAnswer, rehearsed: bool) -> String {

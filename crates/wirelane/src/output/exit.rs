@@ -7,7 +7,7 @@ use std::fmt;
 
 use fabric::Kind;
 
-use crate::output;
+use crate::{output, remote};
 
 /// How the program ends. `--help` lists the same numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +85,16 @@ impl From<fabric::Error> for Failure {
             Kind::Denied | Kind::Unsupported | Kind::Full => Failure::no(text),
             Kind::Misuse => Failure::usage(text),
             Kind::Gone | Kind::System => Failure::failed(text),
+        }
+    }
+}
+
+impl From<remote::Error> for Failure {
+    fn from(error: remote::Error) -> Self {
+        let text = error.to_string();
+        match error {
+            remote::Error::InvalidHost(_) => Failure::usage(text),
+            _ => Failure::failed(text),
         }
     }
 }

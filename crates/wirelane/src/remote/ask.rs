@@ -1,12 +1,12 @@
-//! One command on a host, and what it said.
+//! One command on a host, and its answer.
 
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::{Read, Seek};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use super::error::Error;
 use super::shell::Shell;
-use crate::output::Failure;
 
 /// How long an answer may take, and how long it may be.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +22,7 @@ impl Default for Limits {
     }
 }
 
-/// What a command said, and how it ended.
+/// What a command wrote, and how it ended.
 #[derive(Debug)]
 pub(crate) struct Answer {
     shell: Shell,
@@ -31,7 +31,7 @@ pub(crate) struct Answer {
     /// Its stdout, in a file without a name: nothing is left of it, however we end.
     output: File,
     /// Its stderr, or that of what started it there.
-    pub(crate) complaint: String,
+    pub(crate) stderr: String,
 }
 
 /// Runs a script there. Output goes to files, so that no pipe can fill up and stand still.
@@ -40,23 +40,21 @@ pub(crate) fn ask(
     script: &str,
     input: Option<File>,
     limits: Limits,
-) -> Result<Answer, Failure> {
-    let wrong = |error: io::Error| {
-        Failure::failed(format!("run {} to {}: {error}", shell.program(), shell.host()))
-    };
+) -> Result<Answer, Error> {
+    let wrong = |source| Error::start(shell, source);
     let output = tempfile::tempfile().map_err(wrong)?;
-    let mut complaint = tempfile::tempfile().map_err(wrong)?;
+    let mut stderr = tempfile::tempfile().map_err(wrong)?;
     let mut command = shell.command(&[], script);
     command.stdin(input.map_or_else(Stdio::null, Stdio::from));
     command.stdout(output.try_clone().map_err(wrong)?);
-    command.stderr(complaint.try_clone().map_err(wrong)?);
+    command.stderr(stderr.try_clone().map_err(wrong)?);
     let mut child = command.spawn().map_err(wrong)?;
-    let code = wait(&mut child, shell, &[&output, &complaint], limits)?;
+    let code = wait(&mut child, shell, &[&output, &stderr], limits)?;
     let mut text = Vec::new();
-    complaint.rewind().map_err(wrong)?;
-    complaint.take(LONGEST_COMPLAINT).read_to_end(&mut text).map_err(wrong)?;
-    let complaint = String::from_utf8_lossy(&text).into_owned();
-    Ok(Answer { shell: shell.clone(), code, output, complaint })
+    stderr.rewind().map_err(wrong)?;
+    stderr.take(LONGEST_STDERR).read_to_end(&mut text).map_err(wrong)?;
+    let stderr = String::from_utf8_lossy(&text).into_owned();
+    Ok(Answer { shell: shell.clone(), code, output, stderr })
 }
 
 fn wait(
@@ -64,13 +62,11 @@ fn wait(
     shell: &Shell,
     written: &[&File],
     limits: Limits,
-) -> Result<Option<i32>, Failure> {
+) -> Result<Option<i32>, Error> {
     let (begun, program) = (Instant::now(), shell.program());
     loop {
-        let ended = child
-            .try_wait()
-            .map_err(|error| Failure::failed(format!("wait for {program}: {error}")))?;
-        if let Some(status) = ended {
+        let wrong = |source| Error::Local { action: format!("wait for {program}"), source };
+        if let Some(status) = child.try_wait().map_err(wrong)? {
             return Ok(status.code());
         }
         let is_long = |file: &&File| file.metadata().is_ok_and(|file| file.len() > limits.bytes);
@@ -79,44 +75,43 @@ fn wait(
             // It may have ended by itself meanwhile.
             let _ = child.kill();
             let _ = child.wait();
-            let why = match long {
-                true => format!("sends more than the {} MiB that are read", limits.bytes >> 20),
-                false => format!("does not answer within {} s", limits.time.as_secs()),
-            };
-            return Err(Failure::failed(format!("{} {why}; {program} was ended", shell.host())));
+            let host = shell.host().to_owned();
+            return Err(match long {
+                true => Error::TooLong { host, program, limit: limits.bytes },
+                false => Error::TimedOut { host, program, after: limits.time },
+            });
         }
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
 impl Answer {
-    /// The answer of a command that did its work; of one that did not, why. `what` names it.
-    pub(crate) fn done(self, what: &str) -> Result<Self, Failure> {
-        self.failure(what).map_or(Ok(self), Err)
+    /// The answer of a command that did its work; of one that did not, why. `command` names it.
+    pub(crate) fn done(self, command: &str) -> Result<Self, Error> {
+        self.failure(command).map_or(Ok(self), Err)
     }
 
     /// Why the command did not do its work, if it did not.
-    pub(crate) fn failure(&self, what: &str) -> Option<Failure> {
-        let (host, said) = (self.shell.host(), self.said());
-        let why = match self.code {
-            Some(0) => return None,
+    pub(crate) fn failure(&self, command: &str) -> Option<Error> {
+        let (host, reason) = (self.shell.host().to_owned(), self.reason());
+        match self.code {
+            Some(0) => None,
             Some(SSH_FAILED) => {
-                format!("{} to {host}: {said}; try `{}`", self.shell.program(), self.shell.trial())
+                let (program, trial) = (self.shell.program(), self.shell.trial());
+                Some(Error::Unreachable { host, program, reason, trial })
             }
-            Some(code) => format!("`{what}` on {host} ended with code {code}: {said}"),
-            None => format!("`{what}` on {host} ended with a signal: {said}"),
-        };
-        Some(Failure::failed(why))
+            code => Some(Error::Command { host, command: command.to_owned(), code, reason }),
+        }
     }
 
-    /// The last line of its complaint, where programs say why.
-    pub(crate) fn said(&self) -> String {
-        let mut lines = self.complaint.lines().rev();
+    /// The last line of its stderr, where programs say why.
+    pub(crate) fn reason(&self) -> String {
+        let mut lines = self.stderr.lines().rev();
         doctor::one_line(lines.find(|line| !line.trim().is_empty()).unwrap_or_default())
     }
 
     /// The JSON that it wrote: a shell there may greet before anything else.
-    pub(crate) fn json(self) -> Result<Vec<u8>, Failure> {
+    pub(crate) fn json(self) -> Result<Vec<u8>, Error> {
         let mut bytes = self.bytes()?;
         let mut line = 0;
         while line < bytes.len() && !matches!(bytes[line], b'{' | b'[') {
@@ -126,35 +121,34 @@ impl Answer {
         Ok(bytes.split_off(line))
     }
 
-    fn bytes(mut self) -> Result<Vec<u8>, Failure> {
+    fn bytes(mut self) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         let read = self.output.rewind().and_then(|()| self.output.read_to_end(&mut bytes));
-        read.map_err(|error| {
-            Failure::failed(format!("read what {} said: {error}", self.shell.host()))
-        })?;
+        let action = || format!("read the answer of {}", self.shell.host());
+        read.map_err(|source| Error::Local { action: action(), source })?;
         Ok(bytes)
     }
 
     /// What it wrote, as text.
-    pub(crate) fn text(self) -> Result<String, Failure> {
+    pub(crate) fn text(self) -> Result<String, Error> {
         Ok(String::from_utf8_lossy(&self.bytes()?).into_owned())
     }
 }
 
 /// What ssh ends with when it is ssh that failed.
 const SSH_FAILED: i32 = 255;
-const LONGEST_COMPLAINT: u64 = 64 << 10;
+const LONGEST_STDERR: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn here(script: &str, limits: Limits) -> Result<Answer, Failure> {
+    fn here(script: &str, limits: Limits) -> Result<Answer, Error> {
         ask(&Shell::on("localhost").expect("a name"), script, None, limits)
     }
 
     #[test]
-    fn a_command_is_heard_out() {
+    fn a_command_is_read_to_its_end() {
         let answer = here("echo out; echo why >&2; exit 4", Limits::default()).expect("an answer");
         let failure = answer.failure("x").expect("a failure").to_string();
         assert_eq!(failure, "`x` on localhost ended with code 4: why");

@@ -1,22 +1,27 @@
-//! What is done on another host, by the user's own ssh: keys and configuration as they are, and never a password. Inside an
-//! allocation of Slurm's it is srun.
+//! Runs commands on other hosts, by the user's own ssh: keys and configuration as they are, and never a password. Inside a
+//! Slurm allocation it is srun.
 //!
-//! [`Shell`] is where commands run. [`ask()`] runs one there and brings back what it says, `program` runs this program
-//! there and sends it along where there is none, [`snapshot()`] tells what the host is like, [`all_at_once()`] is for many
-//! hosts and [`HostAnswer`] what this program said on each, a [`Supervisor`] holds a job on one of them. Whatever goes into a script is quoted by [`jobs::job::shell_word`]. Every wait has an end.
+//! [`Shell`] is where commands run. [`ask()`] runs one there and brings back its answer, `program` runs this program
+//! there and sends it along where there is none, [`snapshot()`] reads what the host is like, [`all_at_once()`] is for many
+//! hosts and [`HostAnswer`] what this program answered on each, a [`Supervisor`] keeps a job running on one of them.
+//! Whatever goes into a script is quoted by [`jobs::job::shell_word`]. Every wait has a limit.
+//!
+//! It prints nothing and knows no exit codes: callers pass a function for progress, and get an [`Error`].
 
 mod all_at_once;
+mod answers;
 mod ask;
+mod error;
 mod program;
 mod shell;
 mod snapshot;
 mod supervisor;
-mod told;
 
 pub(crate) use all_at_once::all_at_once;
+pub(crate) use answers::{HostAnswer, places};
 pub(crate) use ask::{Limits, ask};
+pub(crate) use error::Error;
 pub(crate) use program::{own_program, sent_along};
 pub(crate) use shell::Shell;
 pub(crate) use snapshot::{is_file, snapshot};
 pub(crate) use supervisor::{EventKind, Stream, Supervisor, SupervisorEvent};
-pub(crate) use told::{HostAnswer, hosts, places};

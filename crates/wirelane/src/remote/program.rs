@@ -5,13 +5,17 @@ use std::fs::File;
 use jobs::job::shell_word;
 
 use super::ask::{Answer, Limits, ask};
+use super::error::Error;
 use super::shell::Shell;
-use crate::output;
-use crate::output::Failure;
 
 /// Runs `wirelane` there with these words. Where there is none, this one is sent along: into a folder of its own, which is
-/// removed when the shell that ran it ends, however it ends.
-pub(crate) fn wirelane(shell: &Shell, words: &[&str], limits: Limits) -> Result<Answer, Failure> {
+/// removed when the shell that ran it ends, however it ends. `progress` hears of that.
+pub(crate) fn wirelane(
+    shell: &Shell,
+    words: &[&str],
+    limits: Limits,
+    progress: Progress<'_>,
+) -> Result<Answer, Error> {
     let host = shell.host();
     // The user's shell there may be of another kind.
     let script = format!("exec sh -c {}", shell_word(&format!("wirelane {}", line(words))));
@@ -19,22 +23,24 @@ pub(crate) fn wirelane(shell: &Shell, words: &[&str], limits: Limits) -> Result<
     if answer.code != Some(NOT_FOUND) {
         return Ok(answer);
     }
-    output::progress(&format!("{host} has no wirelane: sending this one along…"));
+    progress(&format!("{host} has no wirelane: sending this one along…"));
     let (own, length) = own_program()?;
     let answer = ask(shell, &sent_along(length, &line(words)), Some(own), limits)?;
     match answer.code {
-        Some(CANNOT_RUN) => Err(Failure::failed(format!(
-            "this program does not run on {host} ({}): is it another architecture? Install \
-             wirelane there, or take a snapshot there and name its file instead of the host",
-            answer.said()
-        ))),
+        Some(CANNOT_RUN) => {
+            Err(Error::CannotRun { host: host.to_owned(), reason: answer.reason() })
+        }
         _ => Ok(answer),
     }
 }
 
+/// Takes lines for the person who waits.
+pub(crate) type Progress<'p> = &'p (dyn Fn(&str) + Sync);
+
 /// This program's file, and its length.
-pub(crate) fn own_program() -> Result<(File, u64), Failure> {
-    let wrong = |error| Failure::failed(format!("read this program to send it along: {error}"));
+pub(crate) fn own_program() -> Result<(File, u64), Error> {
+    let action = "read this program to send it along";
+    let wrong = |source| Error::Local { action: action.to_owned(), source };
     let file = std::env::current_exe().and_then(File::open).map_err(wrong)?;
     let length = file.metadata().map_err(wrong)?.len();
     Ok((file, length))

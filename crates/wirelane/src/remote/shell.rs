@@ -4,13 +4,13 @@ use std::process::Command;
 
 use jobs::inventory::Allocation;
 
-use crate::output::Failure;
+use super::error::Error;
 
 /// A shell on a host, not started yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shell {
     host: String,
-    way: Runner,
+    runner: Runner,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,24 +26,24 @@ enum Runner {
 impl Shell {
     /// By a name that ssh knows: of a host, of its configuration, or `USER@HOST`. This machine itself needs no ssh, nor do
     /// hosts of the allocation that we run in.
-    pub(crate) fn on(host: &str) -> Result<Self, Failure> {
+    pub(crate) fn on(host: &str) -> Result<Self, Error> {
         Shell::within(host, Allocation::of(|name| std::env::var(name).ok()))
     }
 
-    fn within(host: &str, allocation: Option<Allocation>) -> Result<Self, Failure> {
+    fn within(host: &str, allocation: Option<Allocation>) -> Result<Self, Error> {
         // Not an option of ssh, and nothing that a shell would read.
         let odd = |letter: char| letter.is_whitespace() || letter.is_control();
         if host.is_empty() || host.starts_with('-') || host.contains(odd) {
-            return Err(Failure::usage(format!("{host:?} is no host's name")));
+            return Err(Error::InvalidHost(host.to_owned()));
         }
         let own = rustix::system::uname();
         let is_own = own.nodename().to_str().is_ok_and(|own| own == host);
-        let way = match allocation.filter(|allocation| allocation.has(host)) {
+        let runner = match allocation.filter(|allocation| allocation.has(host)) {
             _ if is_own || ["localhost", "127.0.0.1", "::1"].contains(&host) => Runner::Here,
             Some(allocation) => Runner::Srun(allocation.job),
             None => Runner::Ssh,
         };
-        Ok(Shell { host: host.to_owned(), way })
+        Ok(Shell { host: host.to_owned(), runner })
     }
 
     /// The host, as it was named.
@@ -53,17 +53,17 @@ impl Shell {
 
     /// Whether it is this machine.
     pub(crate) fn is_here(&self) -> bool {
-        self.way == Runner::Here
+        self.runner == Runner::Here
     }
 
     /// Whether it is ssh that leads there.
     pub(crate) fn is_ssh(&self) -> bool {
-        self.way == Runner::Ssh
+        self.runner == Runner::Ssh
     }
 
     /// The program that starts commands there.
     pub(crate) fn program(&self) -> &'static str {
-        match self.way {
+        match self.runner {
             Runner::Here => "sh",
             Runner::Ssh => "ssh",
             Runner::Srun(_) => "srun",
@@ -72,7 +72,7 @@ impl Shell {
 
     /// What a person can try, to see whether commands run there.
     pub(crate) fn trial(&self) -> String {
-        match self.way {
+        match self.runner {
             Runner::Here => "sh -c true".to_owned(),
             Runner::Ssh => format!("ssh {} true", self.host),
             Runner::Srun(_) => format!("srun --overlap -N 1 -w {} true", self.host),
@@ -82,7 +82,7 @@ impl Shell {
     /// What runs a script there. `options` are for ssh, each as `-o` takes it.
     pub(crate) fn command(&self, options: &[&str], script: &str) -> Command {
         let mut command = Command::new(self.program());
-        match &self.way {
+        match &self.runner {
             Runner::Here => _ = command.args(["-c", script]),
             Runner::Ssh => {
                 for option in ["BatchMode=yes", "ConnectTimeout=5"].iter().chain(options) {
@@ -102,7 +102,7 @@ impl Shell {
     /// A script that stands in for ssh where others reach hosts themselves, called with a host and a command; where it is
     /// ssh, nothing has to.
     pub(crate) fn agent(&self) -> Option<String> {
-        let Runner::Srun(job) = &self.way else { return None };
+        let Runner::Srun(job) = &self.runner else { return None };
         let options = SRUN.join(" ");
         Some(format!(
             "host=$1; shift\nexec srun {options} --jobid={job} --nodelist=\"$host\" sh -c \"$*\"\n"

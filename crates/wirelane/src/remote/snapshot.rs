@@ -6,9 +6,9 @@ use std::time::Duration;
 use node::Tree;
 
 use super::ask::Limits;
-use super::program::wirelane;
+use super::error::Error;
+use super::program::{Progress, wirelane};
 use super::shell::Shell;
-use crate::output::Failure;
 
 /// Whether a name is a snapshot's file instead of a host. A host may be called like a folder that happens to be here.
 pub(crate) fn is_file(name: &str) -> bool {
@@ -16,11 +16,11 @@ pub(crate) fn is_file(name: &str) -> bool {
 }
 
 /// By a snapshot that `wirelane` takes there.
-pub(crate) fn snapshot(shell: &Shell) -> Result<Tree, Failure> {
-    let answer = wirelane(shell, &["snapshot", "-"], LIMITS)?.done("wirelane snapshot -")?;
-    Tree::parse(&answer.json()?).map_err(|error| {
-        Failure::failed(format!("what {} sent is no snapshot: {error}", shell.host()))
-    })
+pub(crate) fn snapshot(shell: &Shell, progress: Progress<'_>) -> Result<Tree, Error> {
+    let answer =
+        wirelane(shell, &["snapshot", "-"], LIMITS, progress)?.done("wirelane snapshot -")?;
+    let wrong = |source| Error::Answer { host: shell.host().to_owned(), source };
+    Tree::parse(&answer.json()?).map_err(|error| wrong(error.into()))
 }
 
 /// As long as a snapshot may be.

@@ -3,7 +3,7 @@
 //! What runs there is `supervisor.sh`, which tells the rest of the story. Its input is what we tell it, so that it ends with us
 //! however we end: in order, by Ctrl-C, by `kill -9`, or with the wire between.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Sender, SyncSender, channel};
@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use jobs::job::shell_word;
 use jobs::proof::Look;
 
+use super::error::Error;
 use super::shell::Shell;
-use crate::output::Failure;
 
 /// One host's supervisor.
 #[derive(Debug)]
@@ -61,16 +61,13 @@ impl Supervisor {
         (job, folder): (&str, &str),
         number: usize,
         rx: &SyncSender<SupervisorEvent>,
-    ) -> Result<Supervisor, Failure> {
-        let wrong = |error: io::Error| {
-            Failure::failed(format!("run {} to {}: {error}", shell.program(), shell.host()))
-        };
+    ) -> Result<Supervisor, Error> {
         let mut command =
             shell.command(&["ServerAliveInterval=15", "ServerAliveCountMax=3"], &begin());
         // Ctrl-C in a terminal is for us alone: we end things in order.
         command.process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(wrong)?;
+        let mut child = command.spawn().map_err(|source| Error::start(shell, source))?;
         let orders = orders(&mut child);
         listen(&mut child, &mark(job), number, rx);
         let supervisor = Supervisor { child, orders: Some(orders) };

@@ -14,7 +14,7 @@ pub(super) fn fetch(host: &str) -> Result<Tree, Failure> {
             .map_err(|error| Failure::failed(format!("--peer {error}")));
     }
     let shell = remote::Shell::on(host)
-        .map_err(|failure| Failure::usage(format!("--peer {failure}, nor a snapshot's file")))?;
+        .map_err(|error| Failure::usage(format!("--peer {error}, nor a snapshot's file")))?;
     output::progress(&format!("asking {host} by ssh…"));
-    remote::snapshot(&shell)
+    Ok(remote::snapshot(&shell, &output::progress)?)
 }

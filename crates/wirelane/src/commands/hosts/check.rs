@@ -52,7 +52,7 @@ fn look(host: &Host) -> Result<(Tree, Node), Failure> {
     let tree = if remote::is_file(name) {
         Tree::at(Path::new(name)).map_err(|error| Failure::failed(error.to_string()))?
     } else {
-        remote::snapshot(&remote::Shell::on(name)?)?
+        remote::snapshot(&remote::Shell::on(name)?, &output::progress)?
     };
     let node = Node::read(&tree);
     Ok((tree, node))

@@ -88,7 +88,7 @@ fn look_at(host: &Host, wanted: &Wanted) -> Result<Found, Failure> {
     let tools = tools(&shell, wanted)?;
     let tree = match shell.is_here() {
         true => Tree::live(None).with_environment(environment()),
-        false => remote::snapshot(&shell)?,
+        false => remote::snapshot(&shell, &output::progress)?,
     };
     let node = Node::read(&tree);
     let address = address(&shell);

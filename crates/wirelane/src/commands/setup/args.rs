@@ -6,9 +6,9 @@ use change::setup::{self, AddressOf, IpoibMode, Purpose, SetupRequest};
 use clap::{Args, Subcommand, ValueEnum};
 use jobs::inventory::Host;
 
+use crate::arguments::hosts;
 use crate::commands::tune::ProfileArg;
 use crate::output::Failure;
-use crate::remote;
 
 #[derive(Debug, Args)]
 pub(crate) struct SetupArgs {
@@ -132,7 +132,7 @@ impl Task<'_> {
 
     /// The other hosts that are meant, if any are. Each address must be for one of them, or for this one alone.
     pub(super) fn hosts(&self) -> Result<Vec<Host>, Failure> {
-        let list = self.what.hosts.as_deref().map(|list| remote::hosts("setup", list));
+        let list = self.what.hosts.as_deref().map(|list| hosts::named("setup", list));
         let hosts = list.transpose()?.unwrap_or_default();
         for address in &self.what.address {
             let shown = address.without_host();

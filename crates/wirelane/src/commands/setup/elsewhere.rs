@@ -7,6 +7,7 @@ use jobs::inventory::Host;
 use serde_json::Value;
 
 use super::args::{Act, Task};
+use crate::arguments::hosts;
 use crate::commands::changed::agreed;
 use crate::output;
 use crate::output::{Exit, Failure};
@@ -15,7 +16,8 @@ use crate::remote::{self, HostAnswer, Limits};
 /// Plans on all hosts; then, if that is asked for and agreed to, makes the changes on all of them.
 pub(super) fn run(task: &Task<'_>, hosts: Vec<Host>) -> Result<Exit, Failure> {
     let places = remote::places(hosts)?;
-    let on_all = |act| HostAnswer::by_all(&places, LIMITS, |host| task.words(host, act));
+    let on_all =
+        |act| HostAnswer::by_all(&places, LIMITS, &output::progress, |host| task.words(host, act));
     let Act::Apply { yes } = task.act else { return tell(task, &on_all(Act::Plan)) };
     if !yes {
         let planned = on_all(Act::Plan);
@@ -59,7 +61,7 @@ fn tell(task: &Task<'_>, told: &[HostAnswer]) -> Result<Exit, Failure> {
     } else {
         output::answer(&text(told))?;
     }
-    HostAnswer::exit(told, "setup: not done")
+    hosts::exit(told, "setup: not done")
 }
 
 /// What each would change, or has changed, then a line for each.
