@@ -12,7 +12,6 @@ mod commands;
 mod links;
 mod logging;
 mod output;
-mod remote;
 mod route;
 mod secrets;
 pub mod settings;

@@ -21,6 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("doctor", &["metric", "node", "report"]),
     ("change", &["node"]),
     ("jobs", &["doctor", "node"]),
+    ("remote", &["doctor", "jobs", "node"]),
     (
         "wirelane",
         &[
@@ -37,6 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "measure",
             "metric",
             "node",
+            "remote",
             "report",
         ],
     ),

@@ -3,7 +3,7 @@
 use jobs::inventory::{Host, Inventory};
 
 use crate::output::{Exit, Failure};
-use crate::remote::HostAnswer;
+use remote::HostAnswer;
 
 /// The hosts that `--hosts` names, for a command.
 pub(crate) fn named(command: &str, list: &str) -> Result<Vec<Host>, Failure> {

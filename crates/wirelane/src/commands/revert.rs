@@ -11,8 +11,8 @@ use crate::arguments::hosts;
 use crate::commands::changed::{now, refused};
 use crate::output;
 use crate::output::{Exit, Failure};
-use crate::remote::{self, HostAnswer, Limits};
 use crate::settings::Global;
+use remote::{self, HostAnswer, Limits};
 
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["ids", "all", "last"])))]

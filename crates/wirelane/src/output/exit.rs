@@ -7,7 +7,7 @@ use std::fmt;
 
 use fabric::Kind;
 
-use crate::{output, remote};
+use crate::output;
 
 /// How the program ends. `--help` lists the same numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

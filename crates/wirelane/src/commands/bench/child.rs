@@ -13,9 +13,9 @@ use fabric::session::{Credentials, Key};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::output::Failure;
-use crate::remote::{self, Shell};
 use crate::settings::Global;
 use crate::within::within;
+use remote::{self, Shell};
 
 /// A server of our own.
 pub(super) struct Helper {

@@ -12,12 +12,12 @@ use super::child::{Helper, one_time_key};
 use super::{PORT, facts};
 use crate::arguments::peer::Peer;
 use crate::arguments::size::seconds;
+use crate::output;
 use crate::output::exit::{self, Failure};
 use crate::secrets::{key_file, token};
 use crate::settings::Global;
 use crate::settings::Settings;
 use crate::within::within;
-use crate::{output, remote};
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct TargetArgs {

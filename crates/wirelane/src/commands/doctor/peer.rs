@@ -4,8 +4,8 @@ use std::path::Path;
 
 use node::Tree;
 
+use crate::output;
 use crate::output::Failure;
-use crate::{output, remote};
 
 /// What the peer is like.
 pub(super) fn fetch(host: &str) -> Result<Tree, Failure> {

@@ -8,8 +8,8 @@ use jobs::inventory::{Host, Table};
 use node::{Node, Tree};
 
 use super::{NamedArgs, text};
+use crate::output;
 use crate::output::{Exit, Failure};
-use crate::{output, remote};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

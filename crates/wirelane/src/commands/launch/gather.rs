@@ -13,8 +13,8 @@ use node::{Node, Tree};
 use crate::arguments::host::environment;
 use crate::output;
 use crate::output::Failure;
-use crate::remote::{self, Limits, Shell, all_at_once};
 use crate::within::within;
+use remote::{self, Limits, Shell, all_at_once};
 
 /// A host that was reached, and what it is like.
 pub(super) struct Found {

@@ -11,7 +11,7 @@ use super::gather::{self, Found};
 use super::job_output::{JobOutput, head_name};
 use super::supervisors::{Supervisors, Waited};
 use crate::output::Failure;
-use crate::remote::Shell;
+use remote::Shell;
 
 /// What is to be run.
 pub(super) struct Planned<'p> {

@@ -11,7 +11,7 @@ use jobs::launch::{Launch, Tag};
 use crate::output;
 use crate::output::Failure;
 use crate::output::outbox::Outbox;
-use crate::remote::Stream;
+use remote::Stream;
 
 /// Shows and keeps lines.
 pub(super) struct JobOutput {

@@ -1,7 +1,7 @@
 //! `wirelane launch`: a job, started on several hosts at once.
 //!
 //! `gather.rs` looks at every host, [`jobs::launch`] works out what runs where, `job.rs` carries it out through `supervisors.rs`, which
-//! has a [`Supervisor`](crate::remote::Supervisor) on each host; `job_output.rs` shows what the job prints and keeps it. Counters before
+//! has a [`Supervisor`](remote::Supervisor) on each host; `job_output.rs` shows what the job prints and keeps it. Counters before
 //! and after tell what transferred the data ([`jobs::proof`]). `show.rs` prints instead.
 
 mod args;
@@ -18,12 +18,12 @@ use serde_json::json;
 
 use crate::output;
 use crate::output::{Exit, Failure};
-use crate::remote::Shell;
 use crate::settings::Global;
 pub(crate) use args::LaunchArgs;
 use gather::{Found, Wanted};
 use job::{Ended, Outcome, Planned};
 use job_output::JobOutput;
+use remote::Shell;
 
 pub(crate) fn run(_global: &Global, args: &LaunchArgs) -> Result<Exit, Failure> {
     let framework = args.framework()?;

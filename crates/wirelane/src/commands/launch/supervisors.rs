@@ -9,8 +9,8 @@ use jobs::proof::Look;
 
 use super::job_output::JobOutput;
 use crate::output::Failure;
-use crate::remote::{EventKind, Shell, Stream, Supervisor, SupervisorEvent};
 use crate::signals;
+use remote::{EventKind, Shell, Stream, Supervisor, SupervisorEvent};
 
 /// Supervisors by their numbers. What they say is shown as it comes.
 pub(super) struct Supervisors<'v> {

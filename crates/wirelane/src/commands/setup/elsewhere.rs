@@ -11,7 +11,7 @@ use crate::arguments::hosts;
 use crate::commands::changed::agreed;
 use crate::output;
 use crate::output::{Exit, Failure};
-use crate::remote::{self, HostAnswer, Limits};
+use remote::{self, HostAnswer, Limits};
 
 /// Plans on all hosts; then, if that is asked for and agreed to, makes the changes on all of them.
 pub(super) fn run(task: &Task<'_>, hosts: Vec<Host>) -> Result<Exit, Failure> {

@@ -11,12 +11,12 @@ use super::program::{Progress, wirelane};
 use super::shell::Shell;
 
 /// Whether a name is a snapshot's file instead of a host. A host may be called like a folder that happens to be here.
-pub(crate) fn is_file(name: &str) -> bool {
+pub fn is_file(name: &str) -> bool {
     name.contains('/') || Path::new(name).is_file()
 }
 
 /// By a snapshot that `wirelane` takes there.
-pub(crate) fn snapshot(shell: &Shell, progress: Progress<'_>) -> Result<Tree, Error> {
+pub fn snapshot(shell: &Shell, progress: Progress<'_>) -> Result<Tree, Error> {
     let answer =
         wirelane(shell, &["snapshot", "-"], LIMITS, progress)?.done("wirelane snapshot -")?;
     let wrong = |source| Error::Answer { host: shell.host().to_owned(), source };

@@ -11,31 +11,31 @@ use super::program::{Progress, wirelane};
 use super::shell::Shell;
 
 /// A host, and where commands run there.
-pub(crate) type Place = (Host, Shell);
+pub type Place = (Host, Shell);
 
 /// Where these hosts' commands run.
-pub(crate) fn places(hosts: Vec<Host>) -> Result<Vec<Place>, Error> {
+pub fn places(hosts: Vec<Host>) -> Result<Vec<Place>, Error> {
     let place = |host: Host| Shell::on(host.destination()).map(|shell| (host, shell));
     hosts.into_iter().map(place).collect()
 }
 
 /// One host's answer.
 #[derive(Debug, Serialize)]
-pub(crate) struct HostAnswer {
+pub struct HostAnswer {
     /// Its name, as the user gave it.
-    pub(crate) host: String,
+    pub host: String,
     /// The exit code of the program there; none if it was not reached.
-    pub(crate) code: Option<i32>,
+    pub code: Option<i32>,
     /// What it printed, as `--json` gives it.
-    pub(crate) answer: Option<Value>,
+    pub answer: Option<Value>,
     /// Why it ended with another code than 0.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) error: Option<String>,
+    pub error: Option<String>,
 }
 
 impl HostAnswer {
     /// Runs this program on all of them, with words for each.
-    pub(crate) fn by_all(
+    pub fn by_all(
         places: &[Place],
         limits: Limits,
         progress: Progress<'_>,

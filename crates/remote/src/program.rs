@@ -10,7 +10,7 @@ use super::shell::Shell;
 
 /// Runs `wirelane` there with these words. Where there is none, this one is sent along: into a folder of its own, which is
 /// removed when the shell that ran it ends, however it ends. `progress` hears of that.
-pub(crate) fn wirelane(
+pub fn wirelane(
     shell: &Shell,
     words: &[&str],
     limits: Limits,
@@ -35,10 +35,10 @@ pub(crate) fn wirelane(
 }
 
 /// Takes lines for the person who waits.
-pub(crate) type Progress<'p> = &'p (dyn Fn(&str) + Sync);
+pub type Progress<'p> = &'p (dyn Fn(&str) + Sync);
 
 /// This program's file, and its length.
-pub(crate) fn own_program() -> Result<(File, u64), Error> {
+pub fn own_program() -> Result<(File, u64), Error> {
     let action = "read this program to send it along";
     let wrong = |source| Error::Local { action: action.to_owned(), source };
     let file = std::env::current_exe().and_then(File::open).map_err(wrong)?;
@@ -48,7 +48,7 @@ pub(crate) fn own_program() -> Result<(File, u64), Error> {
 
 /// A script that takes this program from the first bytes of its input, and runs it with `words`, which are quoted already.
 /// What follows on its input is the program's.
-pub(crate) fn sent_along(length: u64, words: &str) -> String {
+pub fn sent_along(length: u64, words: &str) -> String {
     let script = format!(
         "dir=$(mktemp -d) || exit 3; trap 'rm -rf \"$dir\"' EXIT; trap 'exit 3' HUP INT TERM; \
          head -c {length} > \"$dir/wirelane\" && chmod 700 \"$dir/wirelane\" && \

@@ -9,7 +9,7 @@ use super::shell::Shell;
 /// Why a command could not be run on a host, or what it answered not be used.
 #[derive(Debug)]
 #[non_exhaustive]
-pub(crate) enum Error {
+pub enum Error {
     /// It cannot be a host's name.
     InvalidHost(String),
     /// This machine could not do its part.

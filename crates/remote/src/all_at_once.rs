@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Does the work for each, and gives what came of it in their order.
-pub(crate) fn all_at_once<T: Sync, R: Send>(hosts: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn all_at_once<T: Sync, R: Send>(hosts: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(hosts.len()));
     std::thread::scope(|scope| {

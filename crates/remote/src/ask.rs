@@ -10,9 +10,11 @@ use super::shell::Shell;
 
 /// How long an answer may take, and how long it may be.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
-    pub(crate) time: Duration,
-    pub(crate) bytes: u64,
+pub struct Limits {
+    /// Until the command has ended.
+    pub time: Duration,
+    /// On stdout, and on stderr.
+    pub bytes: u64,
 }
 
 /// For what a shell answers soon.
@@ -24,18 +26,18 @@ impl Default for Limits {
 
 /// What a command wrote, and how it ended.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub struct Answer {
     shell: Shell,
     /// None: by a signal.
-    pub(crate) code: Option<i32>,
+    pub code: Option<i32>,
     /// Its stdout, in a file without a name: nothing is left of it, however we end.
     output: File,
     /// Its stderr, or that of what started it there.
-    pub(crate) stderr: String,
+    pub stderr: String,
 }
 
 /// Runs a script there. Output goes to files, so that no pipe can fill up and stand still.
-pub(crate) fn ask(
+pub fn ask(
     shell: &Shell,
     script: &str,
     input: Option<File>,
@@ -87,12 +89,12 @@ fn wait(
 
 impl Answer {
     /// The answer of a command that did its work; of one that did not, why. `command` names it.
-    pub(crate) fn done(self, command: &str) -> Result<Self, Error> {
+    pub fn done(self, command: &str) -> Result<Self, Error> {
         self.failure(command).map_or(Ok(self), Err)
     }
 
     /// Why the command did not do its work, if it did not.
-    pub(crate) fn failure(&self, command: &str) -> Option<Error> {
+    pub fn failure(&self, command: &str) -> Option<Error> {
         let (host, reason) = (self.shell.host().to_owned(), self.reason());
         match self.code {
             Some(0) => None,
@@ -105,13 +107,13 @@ impl Answer {
     }
 
     /// The last line of its stderr, where programs say why.
-    pub(crate) fn reason(&self) -> String {
+    pub fn reason(&self) -> String {
         let mut lines = self.stderr.lines().rev();
         doctor::one_line(lines.find(|line| !line.trim().is_empty()).unwrap_or_default())
     }
 
     /// The JSON that it wrote: a shell there may greet before anything else.
-    pub(crate) fn json(self) -> Result<Vec<u8>, Error> {
+    pub fn json(self) -> Result<Vec<u8>, Error> {
         let mut bytes = self.bytes()?;
         let mut line = 0;
         while line < bytes.len() && !matches!(bytes[line], b'{' | b'[') {
@@ -130,7 +132,7 @@ impl Answer {
     }
 
     /// What it wrote, as text.
-    pub(crate) fn text(self) -> Result<String, Error> {
+    pub fn text(self) -> Result<String, Error> {
         Ok(String::from_utf8_lossy(&self.bytes()?).into_owned())
     }
 }

@@ -8,7 +8,7 @@ use super::error::Error;
 
 /// A shell on a host, not started yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Shell {
+pub struct Shell {
     host: String,
     runner: Runner,
 }
@@ -26,7 +26,7 @@ enum Runner {
 impl Shell {
     /// By a name that ssh knows: of a host, of its configuration, or `USER@HOST`. This machine itself needs no ssh, nor do
     /// hosts of the allocation that we run in.
-    pub(crate) fn on(host: &str) -> Result<Self, Error> {
+    pub fn on(host: &str) -> Result<Self, Error> {
         Shell::within(host, Allocation::of(|name| std::env::var(name).ok()))
     }
 
@@ -47,22 +47,22 @@ impl Shell {
     }
 
     /// The host, as it was named.
-    pub(crate) fn host(&self) -> &str {
+    pub fn host(&self) -> &str {
         &self.host
     }
 
     /// Whether it is this machine.
-    pub(crate) fn is_here(&self) -> bool {
+    pub fn is_here(&self) -> bool {
         self.runner == Runner::Here
     }
 
     /// Whether it is ssh that leads there.
-    pub(crate) fn is_ssh(&self) -> bool {
+    pub fn is_ssh(&self) -> bool {
         self.runner == Runner::Ssh
     }
 
     /// The program that starts commands there.
-    pub(crate) fn program(&self) -> &'static str {
+    pub fn program(&self) -> &'static str {
         match self.runner {
             Runner::Here => "sh",
             Runner::Ssh => "ssh",
@@ -71,7 +71,7 @@ impl Shell {
     }
 
     /// What a person can try, to see whether commands run there.
-    pub(crate) fn trial(&self) -> String {
+    pub fn trial(&self) -> String {
         match self.runner {
             Runner::Here => "sh -c true".to_owned(),
             Runner::Ssh => format!("ssh {} true", self.host),
@@ -80,7 +80,7 @@ impl Shell {
     }
 
     /// What runs a script there. `options` are for ssh, each as `-o` takes it.
-    pub(crate) fn command(&self, options: &[&str], script: &str) -> Command {
+    pub fn command(&self, options: &[&str], script: &str) -> Command {
         let mut command = Command::new(self.program());
         match &self.runner {
             Runner::Here => _ = command.args(["-c", script]),
@@ -101,7 +101,7 @@ impl Shell {
 
     /// A script that stands in for ssh where others reach hosts themselves, called with a host and a command; where it is
     /// ssh, nothing has to.
-    pub(crate) fn agent(&self) -> Option<String> {
+    pub fn agent(&self) -> Option<String> {
         let Runner::Srun(job) = &self.runner else { return None };
         let options = SRUN.join(" ");
         Some(format!(

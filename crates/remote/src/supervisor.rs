@@ -17,7 +17,7 @@ use super::shell::Shell;
 
 /// One host's supervisor.
 #[derive(Debug)]
-pub(crate) struct Supervisor {
+pub struct Supervisor {
     child: Child,
     /// Dropped: its input ends, and so does the job there.
     orders: Option<Sender<Vec<u8>>>,
@@ -25,15 +25,16 @@ pub(crate) struct Supervisor {
 
 /// What was heard from one of several supervisors.
 #[derive(Debug)]
-pub(crate) struct SupervisorEvent {
+pub struct SupervisorEvent {
     /// Whose number it was given.
-    pub(crate) supervisor: usize,
-    pub(crate) what: EventKind,
+    pub supervisor: usize,
+    /// What it reports.
+    pub what: EventKind,
 }
 
 /// What a supervisor has to say.
 #[derive(Debug, PartialEq)]
-pub(crate) enum EventKind {
+pub enum EventKind {
     /// It has its folder, and takes orders.
     Ready,
     /// It cannot do its work, and why.
@@ -48,15 +49,18 @@ pub(crate) enum EventKind {
     Gone,
 }
 
+/// Which of its outputs a job wrote a line to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stream {
+pub enum Stream {
+    /// stdout.
     Out,
+    /// stderr.
     Err,
 }
 
 impl Supervisor {
     /// Starts one for a job whose folder there shall be `folder`. All that it says goes to `rx`, by its number.
-    pub(crate) fn start(
+    pub fn start(
         shell: &Shell,
         (job, folder): (&str, &str),
         number: usize,
@@ -77,32 +81,32 @@ impl Supervisor {
     }
 
     /// Writes a file into the job's folder.
-    pub(crate) fn file(&self, name: &str, text: &str) {
+    pub fn file(&self, name: &str, text: &str) {
         self.tell(format!("file {name} {}\n{text}", text.len()).into_bytes());
     }
 
     /// Runs a file of the folder; [`EventKind::Exit`] tells its end.
-    pub(crate) fn run(&self, name: &str) {
+    pub fn run(&self, name: &str) {
         self.tell(format!("run {name}\n").into_bytes());
     }
 
     /// Reads the host's counters; [`EventKind::Seen`] brings them.
-    pub(crate) fn look(&self) {
+    pub fn look(&self) {
         self.tell(b"look\n".to_vec());
     }
 
     /// Says that we are still here.
-    pub(crate) fn hear(&self) {
+    pub fn hear(&self) {
         self.tell(b"heard\n".to_vec());
     }
 
     /// Ends the job there. What is said until it is gone is still heard.
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         self.orders = None;
     }
 
     /// Whether it is no more, within a time; the connection is then cut, which ends it too.
-    pub(crate) fn wait(&mut self, until: Instant) -> bool {
+    pub fn wait(&mut self, until: Instant) -> bool {
         loop {
             if let Ok(Some(_)) = self.child.try_wait() {
                 return true;
