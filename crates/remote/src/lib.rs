@@ -24,4 +24,4 @@ pub use error::Error;
 pub use program::{Progress, own_program, sent_along, wirelane};
 pub use shell::Shell;
 pub use snapshot::{is_file, snapshot};
-pub use supervisor::{EventKind, Stream, Supervisor, SupervisorEvent};
+pub use supervisor::{Stream, Supervisor, SupervisorEvent};

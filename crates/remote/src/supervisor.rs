@@ -1,12 +1,12 @@
 //! Keeps a job on one host, by one ssh that lives as long as the job, or by a shell on this machine.
 //!
-//! What runs there is `supervisor.sh`, which tells the rest of the story. Its input is what we tell it, so that it ends with us
-//! however we end: in order, by Ctrl-C, by `kill -9`, or with the wire between.
+//! What runs there is `supervisor.sh`. It takes orders from its input, so that it ends with us however we end: in order, by
+//! Ctrl-C, by `kill -9`, or because the network fails.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
-use std::sync::mpsc::{Sender, SyncSender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use jobs::job::shell_word;
@@ -23,28 +23,19 @@ pub struct Supervisor {
     orders: Option<Sender<Vec<u8>>>,
 }
 
-/// What was heard from one of several supervisors.
-#[derive(Debug)]
-pub struct SupervisorEvent {
-    /// Whose number it was given.
-    pub supervisor: usize,
-    /// What it reports.
-    pub what: EventKind,
-}
-
-/// What a supervisor has to say.
+/// What a supervisor reports.
 #[derive(Debug, PartialEq)]
-pub enum EventKind {
+pub enum SupervisorEvent {
     /// It has its folder, and takes orders.
     Ready,
     /// It cannot do its work, and why.
     Refused(String),
     /// The job printed a line.
     Line(Stream, String),
-    /// What it was told to run has ended, with this code.
+    /// What it was ordered to run has ended, with this code.
     Exit(i32),
-    /// What it saw when it was told to look.
-    Seen(Look),
+    /// What the host's counters read.
+    Counters(Look),
     /// Its outputs are closed: it is no more.
     Gone,
 }
@@ -59,12 +50,13 @@ pub enum Stream {
 }
 
 impl Supervisor {
-    /// Starts one for a job whose folder there shall be `folder`. All that it says goes to `rx`, by its number.
+    /// Starts one for a job whose folder there shall be `folder`. Events go to `report`, from threads of its own, as long as
+    /// it returns true.
     pub fn start(
         shell: &Shell,
-        (job, folder): (&str, &str),
-        number: usize,
-        rx: &SyncSender<SupervisorEvent>,
+        job: &str,
+        folder: &str,
+        report: impl Fn(SupervisorEvent) -> bool + Clone + Send + 'static,
     ) -> Result<Supervisor, Error> {
         let mut command =
             shell.command(&["ServerAliveInterval=15", "ServerAliveCountMax=3"], &begin());
@@ -73,34 +65,34 @@ impl Supervisor {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|source| Error::start(shell, source))?;
         let orders = orders(&mut child);
-        listen(&mut child, &mark(job), number, rx);
+        listen(&mut child, &mark(job), report);
         let supervisor = Supervisor { child, orders: Some(orders) };
         let text = script(job, folder);
-        supervisor.tell(format!("{}\n{text}", text.len()).into_bytes());
+        supervisor.order(format!("{}\n{text}", text.len()).into_bytes());
         Ok(supervisor)
     }
 
     /// Writes a file into the job's folder.
     pub fn file(&self, name: &str, text: &str) {
-        self.tell(format!("file {name} {}\n{text}", text.len()).into_bytes());
+        self.order(format!("file {name} {}\n{text}", text.len()).into_bytes());
     }
 
-    /// Runs a file of the folder; [`EventKind::Exit`] tells its end.
+    /// Runs a file of the folder; [`SupervisorEvent::Exit`] tells its end.
     pub fn run(&self, name: &str) {
-        self.tell(format!("run {name}\n").into_bytes());
+        self.order(format!("run {name}\n").into_bytes());
     }
 
-    /// Reads the host's counters; [`EventKind::Seen`] brings them.
+    /// Reads the host's counters; [`SupervisorEvent::Counters`] brings them.
     pub fn look(&self) {
-        self.tell(b"look\n".to_vec());
+        self.order(b"look\n".to_vec());
     }
 
     /// Says that we are still here.
-    pub fn hear(&self) {
-        self.tell(b"heard\n".to_vec());
+    pub fn keep_alive(&self) {
+        self.order(b"alive\n".to_vec());
     }
 
-    /// Ends the job there. What is said until it is gone is still heard.
+    /// Ends the job there. What it reports until it is gone still comes.
     pub fn end(&mut self) {
         self.orders = None;
     }
@@ -121,9 +113,9 @@ impl Supervisor {
         }
     }
 
-    fn tell(&self, order: Vec<u8>) {
+    fn order(&self, order: Vec<u8>) {
         if let Some(orders) = &self.orders {
-            // One that is gone is told of by its outputs.
+            // One that is gone closes its outputs, which is reported.
             let _ = orders.send(order);
         }
     }
@@ -144,42 +136,42 @@ fn orders(child: &mut Child) -> Sender<Vec<u8>> {
     sender
 }
 
-fn listen(child: &mut Child, mark: &str, number: usize, rx: &SyncSender<SupervisorEvent>) {
-    if let Some(output) = child.stdout.take() {
-        let (rx, mut reader) = (rx.clone(), Reader { mark: mark.to_owned(), ..Reader::default() });
+fn listen(
+    child: &mut Child,
+    mark: &str,
+    report: impl Fn(SupervisorEvent) -> bool + Clone + Send + 'static,
+) {
+    if let Some(output) = child.stderr.take() {
+        let report = report.clone();
         std::thread::spawn(move || {
-            let tell = |what| rx.send(SupervisorEvent { supervisor: number, what }).is_ok();
-            each_line(output, |line| reader.read(line).into_iter().all(tell));
-            tell(EventKind::Gone);
+            each_line(output, |line| report(SupervisorEvent::Line(Stream::Err, line)));
         });
     }
-    if let Some(output) = child.stderr.take() {
-        let rx = rx.clone();
+    if let Some(output) = child.stdout.take() {
+        let mut reader = Reader { mark: mark.to_owned(), ..Reader::default() };
         std::thread::spawn(move || {
-            each_line(output, |line| {
-                let what = EventKind::Line(Stream::Err, line);
-                rx.send(SupervisorEvent { supervisor: number, what }).is_ok()
-            });
+            each_line(output, |line| reader.read(line).into_iter().all(&report));
+            report(SupervisorEvent::Gone);
         });
     }
 }
 
-/// As long as somebody wants them. A line without end is cut into several.
-fn each_line(output: impl Read, mut tell: impl FnMut(String) -> bool) {
+/// As long as `take` returns true. A line without end is cut into several.
+fn each_line(output: impl Read, mut take: impl FnMut(String) -> bool) {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
     while (&mut output).take(LONGEST_LINE).read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
         if line.last() == Some(&b'\n') {
             line.pop();
         }
-        if !tell(String::from_utf8_lossy(&line).into_owned()) {
+        if !take(String::from_utf8_lossy(&line).into_owned()) {
             return;
         }
         line.clear();
     }
 }
 
-/// Tells what the supervisor says from what the job prints.
+/// Separates what the supervisor reports from what the job prints.
 #[derive(Debug, Default)]
 struct Reader {
     mark: String,
@@ -190,7 +182,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn read(&mut self, line: String) -> Vec<EventKind> {
+    fn read(&mut self, line: String) -> Vec<SupervisorEvent> {
         if let Some(word) = line.strip_prefix(&self.mark) {
             self.is_held = false;
             return self.word(word.trim()).into_iter().collect();
@@ -204,25 +196,25 @@ impl Reader {
         }
         let mut lines = Vec::new();
         if std::mem::replace(&mut self.is_held, line.is_empty()) {
-            lines.push(EventKind::Line(Stream::Out, String::new()));
+            lines.push(SupervisorEvent::Line(Stream::Out, String::new()));
         }
         if !line.is_empty() {
-            lines.push(EventKind::Line(Stream::Out, line));
+            lines.push(SupervisorEvent::Line(Stream::Out, line));
         }
         lines
     }
 
-    fn word(&mut self, word: &str) -> Option<EventKind> {
+    fn word(&mut self, word: &str) -> Option<SupervisorEvent> {
         match word.split_once(' ').unwrap_or((word, "")) {
-            ("ready", _) => Some(EventKind::Ready),
-            ("refused", why) => Some(EventKind::Refused(why.to_owned())),
-            ("exit", code) => Some(EventKind::Exit(code.parse().unwrap_or(UNKNOWN_CODE))),
+            ("ready", _) => Some(SupervisorEvent::Ready),
+            ("refused", why) => Some(SupervisorEvent::Refused(why.to_owned())),
+            ("exit", code) => Some(SupervisorEvent::Exit(code.parse().unwrap_or(UNKNOWN_CODE))),
             ("looking", _) => {
                 self.look = Some(String::new());
                 None
             }
             ("seen", _) => {
-                Some(EventKind::Seen(Look::parse(&self.look.take().unwrap_or_default())))
+                Some(SupervisorEvent::Counters(Look::parse(&self.look.take().unwrap_or_default())))
             }
             _ => None,
         }
@@ -269,18 +261,17 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("wirelane-test-{job}"));
         let folder = folder.to_str().expect("a plain path").to_owned();
         let here = Shell::on("localhost").expect("a name");
-        let supervisor = Supervisor::start(&here, (job, &folder), 7, &tx).expect("a supervisor");
+        let report = move |event| tx.send(event).is_ok();
+        let supervisor = Supervisor::start(&here, job, &folder, report).expect("a supervisor");
         (supervisor, folder, rx)
     }
 
-    fn next(rx: &Receiver<SupervisorEvent>) -> EventKind {
-        let heard = rx.recv_timeout(Duration::from_secs(60)).expect("it says something");
-        assert_eq!(heard.supervisor, 7);
-        heard.what
+    fn next(rx: &Receiver<SupervisorEvent>) -> SupervisorEvent {
+        rx.recv_timeout(Duration::from_secs(60)).expect("an event")
     }
 
-    fn out(text: &str) -> EventKind {
-        EventKind::Line(Stream::Out, text.to_owned())
+    fn out(text: &str) -> SupervisorEvent {
+        SupervisorEvent::Line(Stream::Out, text.to_owned())
     }
 
     /// A job's id that no other test has.
@@ -297,22 +288,22 @@ mod tests {
     }
 
     #[test]
-    fn a_command_runs_in_a_folder_of_the_jobs_own_and_its_end_is_told() {
+    fn a_command_runs_in_a_folder_of_the_jobs_own_and_its_end_is_reported() {
         let job = id("runs");
         let (mut supervisor, folder, rx) = supervisor(&job);
-        assert_eq!(next(&rx), EventKind::Ready);
+        assert_eq!(next(&rx), SupervisorEvent::Ready);
         supervisor.file("two-words", "echo \"$WIRELANE_JOB\"; echo; printf 'no end'; exit 7\n");
         supervisor.run("two-words");
         assert_eq!(next(&rx), out(&job));
         assert_eq!(next(&rx), out(""));
         assert_eq!(next(&rx), out("no end"));
-        assert_eq!(next(&rx), EventKind::Exit(7));
+        assert_eq!(next(&rx), SupervisorEvent::Exit(7));
         supervisor.look();
-        let EventKind::Seen(look) = next(&rx) else { panic!("a look") };
+        let SupervisorEvent::Counters(look) = next(&rx) else { panic!("a look") };
         assert_ne!(look, Look::default(), "there is a net device at least");
         assert!(Path::new(&folder).is_dir());
         supervisor.end();
-        assert_eq!(next(&rx), EventKind::Gone);
+        assert_eq!(next(&rx), SupervisorEvent::Gone);
         assert!(supervisor.wait(Instant::now() + Duration::from_secs(60)));
         assert!(!Path::new(&folder).exists() && !is_running(&job));
     }
@@ -321,7 +312,7 @@ mod tests {
     fn whatever_runs_on_ends_with_the_supervisors_input() {
         let job = id("ends");
         let (mut supervisor, folder, rx) = supervisor(&job);
-        assert_eq!(next(&rx), EventKind::Ready);
+        assert_eq!(next(&rx), SupervisorEvent::Ready);
         // One that has left its parent, and one that does not heed.
         supervisor.file(
             "stay",
@@ -339,10 +330,10 @@ mod tests {
     fn one_that_dropped_its_environment_ends_too() {
         let job = id("bare");
         let (mut supervisor, folder, rx) = supervisor(&job);
-        assert_eq!(next(&rx), EventKind::Ready);
+        assert_eq!(next(&rx), SupervisorEvent::Ready);
         supervisor.file("bare", "env -i sh -c 'echo $$; exec sleep 1000'\n");
         supervisor.run("bare");
-        let EventKind::Line(Stream::Out, pid) = next(&rx) else { panic!("its number") };
+        let SupervisorEvent::Line(Stream::Out, pid) = next(&rx) else { panic!("its number") };
         supervisor.end();
         assert!(supervisor.wait(Instant::now() + Duration::from_secs(60)));
         assert!(!Path::new(&folder).exists() && !Path::new(&format!("/proc/{pid}")).exists());
@@ -354,7 +345,8 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("wirelane-test-{job}"));
         std::fs::create_dir(&folder).expect("a folder");
         let (mut supervisor, _, rx) = supervisor(&job);
-        let refused = (0..2).map(|_| next(&rx)).any(|what| matches!(what, EventKind::Refused(_)));
+        let refused =
+            (0..2).map(|_| next(&rx)).any(|what| matches!(what, SupervisorEvent::Refused(_)));
         assert!(refused);
         assert!(supervisor.wait(Instant::now() + Duration::from_secs(60)));
         std::fs::remove_dir(&folder).expect("it is left alone");

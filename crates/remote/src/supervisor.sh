@@ -1,5 +1,5 @@
-# Keeps a job on one host: holds its folder, starts what it is told to, and leaves nothing behind.
-# It is told what to do line by line on its input. When that ends, by whatever cause, the job does too.
+# Keeps a job on one host: holds its folder, starts what it is ordered to, and leaves nothing behind.
+# Orders come line by line on its input. When that ends, by whatever cause, the job does too.
 # Before this stand: job, the job's id; dir, its folder here.
 # Answers go among the job's own output, each on a line of its own that begins with the mark.
 
@@ -58,11 +58,11 @@ run() {
   } &
 }
 
-# A machine that lost its power says no goodbye: when nothing was heard for long, the supervisor ends. The watch is a process
+# A machine that lost its power says no goodbye: after ten minutes without an order the supervisor ends. The watch is a process
 # of the job like others, and so ends with it.
 watch() {
   WIRELANE_JOB=$job sh -c 'while sleep 60; do [ -z "$(find "$1" -mmin +10)" ] || kill "$2"; done' \
-    sh "$dir/heard" "$$" >/dev/null 2>&1 </dev/null &
+    sh "$dir/alive" "$$" >/dev/null 2>&1 </dev/null &
 }
 
 mkdir -m 700 "$dir" || {
@@ -71,12 +71,12 @@ mkdir -m 700 "$dir" || {
 }
 trap leave EXIT
 trap 'exit 3' HUP INT TERM
-: >"$dir/heard"
+: >"$dir/alive"
 watch
 say ready
 
 while IFS= read -r line; do
-  # EventKind is told has no spaces in its words.
+  # No word of an order has spaces.
   set -- $line
   case $1 in
     # Byte by byte: some programs read further than they are asked to, and what follows is not theirs.
@@ -87,7 +87,7 @@ while IFS= read -r line; do
       look
       say seen
       ;;
-    heard) : >"$dir/heard" ;;
+    alive) : >"$dir/alive" ;;
     end) break ;;
   esac
 done

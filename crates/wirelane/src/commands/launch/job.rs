@@ -1,4 +1,4 @@
-//! A planned job, run: started everywhere, heard out, ended everywhere, proven.
+//! A planned job, run: started everywhere, waited for, ended everywhere, proven.
 
 use std::time::Duration;
 
@@ -70,10 +70,10 @@ impl Planned<'_> {
     ) -> Result<Outcome, Failure> {
         let hosts = self.launch.hosts.len();
         self.gather(supervisors)?;
-        if !supervisors.is_stopped {
-            looks.before = supervisors.look(hosts);
+        if !supervisors.is_stopped() {
+            looks.before = supervisors.counters(hosts);
         }
-        if supervisors.is_stopped {
+        if supervisors.is_stopped() {
             return Ok(Outcome::Stopped);
         }
         match &self.launch.head {
@@ -84,15 +84,15 @@ impl Planned<'_> {
         if self.awaited < hosts && waited == Waited::Done {
             // Some end when all they served have.
             supervisors.wait(Some(GRACE), |supervisors| {
-                supervisors.members.iter().all(|member| member.exit.is_some())
+                supervisors.members().iter().all(|member| member.exit().is_some())
             });
         }
-        if supervisors.failed.as_ref().is_some_and(|(_, code)| is_signal(*code)) {
-            // What ends ranks may be the loss of another host, which is heard of a moment later.
+        if supervisors.first_failure().is_some_and(|(_, code)| is_signal(*code)) {
+            // What ends ranks may be the loss of another host, which is noticed a moment later.
             supervisors.wait(Some(GRACE), |supervisors| supervisors.lost().is_some());
         }
         let outcome = outcome(supervisors, &waited);
-        looks.after = supervisors.look(hosts);
+        looks.after = supervisors.counters(hosts);
         Ok(outcome)
     }
 
@@ -123,12 +123,12 @@ impl Planned<'_> {
     fn is_over(&self, supervisors: &Supervisors<'_>) -> bool {
         let hosts = self.launch.hosts.len();
         let awaited = match &self.launch.head {
-            Some(_) => &supervisors.members[hosts..],
-            None => &supervisors.members[..self.awaited],
+            Some(_) => &supervisors.members()[hosts..],
+            None => &supervisors.members()[..self.awaited],
         };
-        supervisors.failed.is_some()
+        supervisors.first_failure().is_some()
             || supervisors.lost().is_some()
-            || awaited.iter().all(|member| member.exit.is_some())
+            || awaited.iter().all(|member| member.exit().is_some())
     }
 
     fn proof(&self, looks: &Looks) -> Proof {
@@ -149,7 +149,7 @@ fn outcome(supervisors: &Supervisors<'_>, waited: &Waited) -> Outcome {
     if *waited == Waited::Stopped {
         return Outcome::Stopped;
     }
-    match (&supervisors.failed, supervisors.lost()) {
+    match (supervisors.first_failure(), supervisors.lost()) {
         (Some((who, code)), lost) if lost.is_none() || !is_signal(*code) => {
             Outcome::Failed { who: who.clone(), code: *code }
         }

@@ -1,13 +1,16 @@
 //! `wirelane launch`: a job, started on several hosts at once.
 //!
-//! `gather.rs` looks at every host, [`jobs::launch`] works out what runs where, `job.rs` carries it out through `supervisors.rs`, which
-//! has a [`Supervisor`](remote::Supervisor) on each host; `job_output.rs` shows what the job prints and keeps it. Counters before
-//! and after tell what transferred the data ([`jobs::proof`]). `show.rs` prints instead.
+//! `gather.rs` reads what every host is like, [`jobs::launch`] plans what runs where, `job.rs` runs it. `supervisors.rs` has a
+//! `member.rs` for each host, with the [`Supervisor`](remote::Supervisor) that keeps the job there, and waits for their `events.rs`;
+//! `job_output.rs` shows what the job prints and writes it to logs. Counters before and after tell what transferred the data
+//! ([`jobs::proof`]). `show.rs` prints instead.
 
 mod args;
+mod events;
 mod gather;
 mod job;
 mod job_output;
+mod member;
 mod show;
 mod supervisors;
 
