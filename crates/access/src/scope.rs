@@ -8,6 +8,9 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// No prefix is longer: as long as a key may be.
+    pub const MAX_PREFIX_BYTES: usize = 4096;
+
     /// All keys, reading and writing.
     pub fn everything() -> Self {
         Scope::new(true, b"")

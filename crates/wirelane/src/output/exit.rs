@@ -8,6 +8,7 @@ use std::fmt;
 use fabric::Kind;
 
 use crate::output;
+use crate::secrets::{FileError, FileErrorKind};
 
 /// How the program ends. `--help` lists the same numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +86,15 @@ impl From<fabric::Error> for Failure {
             Kind::Denied | Kind::Unsupported | Kind::Full => Failure::no(text),
             Kind::Misuse => Failure::usage(text),
             Kind::Gone | Kind::System => Failure::failed(text),
+        }
+    }
+}
+
+impl From<FileError> for Failure {
+    fn from(error: FileError) -> Self {
+        match error.kind() {
+            FileErrorKind::Unreadable(_) => Failure::failed(error.to_string()),
+            _ => Failure::usage(error.to_string()),
         }
     }
 }

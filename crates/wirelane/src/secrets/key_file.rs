@@ -4,20 +4,18 @@ use std::path::Path;
 
 use fabric::session::Key;
 
-use crate::output::Failure;
-use crate::secrets::secret_file::{self, Kind, OTHERS};
+use super::error::FileError;
+use super::secret_file::{OTHERS, SecretFile};
 
 /// Reads the key, under the name of its file.
-pub(crate) fn read(path: &Path) -> Result<Key, Failure> {
-    let digits = secret_file::read(path, &KIND)?;
+pub(crate) fn read(path: &Path) -> Result<Key, FileError> {
+    let digits = FILE.read(path)?;
     let name = path.file_stem().map_or("key".into(), |name| name.to_string_lossy());
-    Key::from_hex(&name, &digits)
-        .map_err(|error| Failure::usage(format!("read the key file {}: {error}", path.display())))
+    Key::from_hex(&name, &digits).map_err(|error| FILE.invalid(path, error.to_string()))
 }
 
-const KIND: Kind = Kind {
+const FILE: SecretFile = SecretFile {
     name: "key file",
-    given: "security.rdma.key_file",
     open_to: OTHERS,
     // 64 digits and some room for line ends.
     max_bytes: 1024,

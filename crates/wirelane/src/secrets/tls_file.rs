@@ -4,16 +4,19 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use access::tls::{Files, Wrong};
+use access::tls::Files;
 
-use crate::output::Failure;
-use crate::secrets::secret_file::{self, Kind, OTHERS};
+use super::error::{FileError, FileErrorKind};
+use super::secret_file::{OTHERS, SecretFile};
 
 /// Where a server's are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Paths {
+    /// Its certificate, and those that lead from it to an authority.
     pub(crate) certificate: PathBuf,
+    /// The certificate's private key.
     pub(crate) key: PathBuf,
+    /// Whose signatures make callers' certificates good.
     pub(crate) client_ca: Option<PathBuf>,
 }
 
@@ -25,26 +28,18 @@ pub(crate) struct Contents {
 }
 
 impl Paths {
-    pub(crate) fn read(&self) -> Result<Contents, Failure> {
+    /// Reads them all.
+    pub(crate) fn read(&self) -> Result<Contents, FileError> {
         Ok(Contents {
             certificate: certificate(&self.certificate)?,
             key: key(&self.key)?,
             client_ca: self.client_ca.as_deref().map(certificate).transpose()?,
         })
     }
-
-    /// What is wrong with them, in words.
-    pub(crate) fn failure(&self, wrong: &Wrong) -> Failure {
-        let Paths { certificate, key, .. } = self;
-        Failure::usage(format!(
-            "use the certificate {} with the key {}: {wrong} — see --tls-cert, --tls-key and --tls-client-ca",
-            certificate.display(),
-            key.display()
-        ))
-    }
 }
 
 impl Contents {
+    /// As [`access::tls::Tls`] takes them.
     pub(crate) fn files(&self) -> Files<'_> {
         Files {
             certificate: &self.certificate,
@@ -55,24 +50,18 @@ impl Contents {
 }
 
 /// A file with certificates, which are no secret.
-pub(crate) fn certificate(path: &Path) -> Result<Vec<u8>, Failure> {
+pub(crate) fn certificate(path: &Path) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes));
-    match read {
-        Ok(_) => Ok(bytes),
-        Err(error) => {
-            let path = path.display();
-            Err(Failure::failed(format!("read the certificate {path}: {error} — check the path")))
-        }
-    }
+    let unreadable = |error| FileError::new("certificate", path, FileErrorKind::Unreadable(error));
+    read.map(|_| bytes).map_err(unreadable)
 }
 
 /// A file with a private key.
-pub(crate) fn key(path: &Path) -> Result<String, Failure> {
-    secret_file::read(path, &KEY)
+pub(crate) fn key(path: &Path) -> Result<String, FileError> {
+    KEY.read(path)
 }
 
-const KEY: Kind =
-    Kind { name: "private key", given: "--tls-key", open_to: OTHERS, max_bytes: MAX_BYTES };
+const KEY: SecretFile = SecretFile { name: "private key", open_to: OTHERS, max_bytes: MAX_BYTES };
 /// All roots that a system trusts take less.
 const MAX_BYTES: u64 = 1 << 20;

@@ -143,7 +143,14 @@ impl Guard {
 
 fn open(paths: &Paths) -> Result<Listeners<Tls>, Failure> {
     let contents = paths.read()?;
-    let failure = |wrong| paths.failure(&wrong);
+    let failure = |wrong| {
+        let Paths { certificate, key, .. } = paths;
+        Failure::usage(format!(
+            "use the certificate {} with the key {}: {wrong} — see --tls-cert, --tls-key and --tls-client-ca",
+            certificate.display(),
+            key.display()
+        ))
+    };
     let grpc = Tls::http2(contents.files()).map_err(failure)?;
     Ok(Listeners { grpc, http: Tls::http1(contents.files()).map_err(failure)? })
 }

@@ -112,6 +112,9 @@ impl Security {
     }
 }
 
+// A token may be limited to any prefix that a key can have.
+const _: () = assert!(access::Scope::MAX_PREFIX_BYTES == kv_proto::limits::MAX_KEY_BYTES);
+
 fn refuse(what: &str, address: SocketAddr) -> Failure {
     Failure::usage(format!(
         "{what} on {address}: other machines reach it, and nobody would be asked who they are. Three ways to go \

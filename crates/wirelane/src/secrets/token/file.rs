@@ -7,24 +7,20 @@ use access::{Holder, Proof};
 use fabric::session::Key;
 
 use super::line;
-use crate::output::Failure;
-use crate::secrets::secret_file::{self, GROUP_OR_OTHERS, Kind};
+use crate::secrets::error::FileError;
+use crate::secrets::secret_file::{GROUP_OR_OTHERS, SecretFile};
 
 /// Everybody in a server's file.
-pub(crate) fn holders(path: &Path) -> Result<Vec<Holder>, Failure> {
-    let text = secret_file::read(path, &KIND)?;
-    read(&text).map_err(|(number, why)| {
-        let shown = path.display();
-        Failure::usage(match number {
-            0 => format!("read the token file {shown}: {why}"),
-            number => format!("read the token file {shown}: line {number}: {why}"),
-        })
+pub(crate) fn holders(path: &Path) -> Result<Vec<Holder>, FileError> {
+    read(&FILE.read(path)?).map_err(|(number, why)| match number {
+        0 => FILE.invalid(path, why),
+        number => FILE.invalid(path, format!("line {number}: {why}")),
     })
 }
 
 /// The key of a caller's token: the name and the token of the first line. What follows is the server's business.
-pub(crate) fn caller(path: &Path) -> Result<Key, Failure> {
-    let text = secret_file::read(path, &KIND)?;
+pub(crate) fn caller(path: &Path) -> Result<Key, FileError> {
+    let text = FILE.read(path)?;
     let mut lines = text.lines().map(|line| line.split_whitespace().take(2).collect::<Vec<_>>());
     let first = lines.find_map(|words| line::parse(&words.join(" ")));
     let why = match first {
@@ -32,7 +28,7 @@ pub(crate) fn caller(path: &Path) -> Result<Key, Failure> {
         Some(Err(wrong)) => wrong.to_string(),
         _ => "there is no token in its first line — put `NAME TOKEN` there".to_owned(),
     };
-    Err(Failure::usage(format!("read the token file {}: {why}", path.display())))
+    Err(FILE.invalid(path, why))
 }
 
 /// The number of the line that is wrong, from 1; 0: the file as a whole.
@@ -61,12 +57,8 @@ fn read(text: &str) -> Result<Vec<Holder>, (usize, String)> {
     Ok(holders)
 }
 
-const KIND: Kind = Kind {
-    name: "token file",
-    given: "--token-file",
-    open_to: GROUP_OR_OTHERS,
-    max_bytes: 1 << 20,
-};
+const FILE: SecretFile =
+    SecretFile { name: "token file", open_to: GROUP_OR_OTHERS, max_bytes: 1 << 20 };
 const MAX_HOLDERS: usize = 4096;
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ fn scope<'l>(words: impl Iterator<Item = &'l str>) -> Result<Scope, Wrong> {
 fn read_prefix(escaped: &str) -> Result<Vec<u8>, Wrong> {
     match unescaped(escaped) {
         Some(prefix) if prefix.is_empty() => wrong("prefix= is empty — leave it out for all keys"),
-        Some(prefix) if prefix.len() > kv_proto::limits::MAX_KEY_BYTES => {
+        Some(prefix) if prefix.len() > Scope::MAX_PREFIX_BYTES => {
             wrong("prefix= is longer than a key may be")
         }
         Some(prefix) => Ok(prefix),

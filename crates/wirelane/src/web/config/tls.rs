@@ -14,7 +14,6 @@ use super::client::{Anybody, Named};
 use super::fields::{At, Fields};
 use super::names::{self, ClientAuth};
 use crate::output::Failure;
-use crate::secrets::secret_file::{self, Kind, OTHERS};
 use crate::secrets::tls_file;
 use crate::settings::problem::Problem;
 
@@ -178,14 +177,14 @@ impl Source {
     fn certificates(&self) -> Result<Vec<u8>, Failure> {
         match self {
             Source::Inline(text) => Ok(text.clone().into_bytes()),
-            Source::File(path) => tls_file::certificate(path),
+            Source::File(path) => Ok(tls_file::certificate(path)?),
         }
     }
 
     fn secret(&self) -> Result<String, Failure> {
         match self {
             Source::Inline(text) => Ok(text.clone()),
-            Source::File(path) => secret_file::read(path, &KEY),
+            Source::File(path) => Ok(tls_file::key(path)?),
         }
     }
 
@@ -245,13 +244,6 @@ fn each<T>(
     let meaning = |at: &At<&str>| meaning(at.value).map_err(|text| fields.problem(at.line, text));
     names.iter().map(meaning).collect::<Result<_, _>>().map(Some)
 }
-
-const KEY: Kind = Kind {
-    name: "private key",
-    given: "key_file in the web config file",
-    open_to: OTHERS,
-    max_bytes: 1 << 20,
-};
 
 pub(super) const FIELDS: &[&str] = &[
     "cert",
