@@ -1,14 +1,17 @@
-//! Who may do what: one identity, by whatever listener it comes.
+//! Who may do what: one identity, by whatever protocol it comes.
 //!
 //! It is asked once when somebody comes in and gives a [`Pass`], which is asked for every request and costs who may
-//! do everything one branch. It opens no file and no connection: the program brings [`Holder`]s, listeners bring
+//! do everything one branch. It opens no connection: the program brings [`Holder`]s, protocols bring
 //! identities, tokens as callers show them, or names of certificates.
 //!
-//! Start at [`Access`]. What may be done is a [`Scope`], how often is in `rate`, and why not a [`Refused`].
+//! Start at [`Access`]. Files with keys, tokens and certificates are read by [`files`], names and passwords compared by
+//! [`passwords`]. What may be done is a [`Scope`], how often is in `rate`, and why not a [`Refused`].
 
+pub mod files;
 mod header;
 mod holder;
 mod pass;
+pub mod passwords;
 mod phase;
 mod rate;
 mod refused;

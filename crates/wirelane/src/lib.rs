@@ -13,7 +13,6 @@ mod links;
 mod logging;
 mod output;
 mod route;
-mod secrets;
 pub mod settings;
 mod signals;
 mod watch;

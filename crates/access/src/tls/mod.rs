@@ -5,6 +5,7 @@
 //!
 //! Start at [`Tls`]; a caller's certificate is [`Certified`], and what its name is, is in `name`.
 
+mod alternative_names;
 mod certified;
 mod name;
 mod pem;
@@ -25,6 +26,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use crate::{Access, Refused, Vouched};
+pub use alternative_names::names as alternative_names;
 pub use certified::Certified;
 pub use pem::{Wrong, certificates, private_key, roots};
 

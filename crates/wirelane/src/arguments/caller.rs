@@ -8,8 +8,8 @@ use fabric::session::Credentials;
 use crate::links::endpoint::Known;
 use crate::links::ticket::Tickets;
 use crate::output::Failure;
-use crate::secrets::{tls_file, token};
 use crate::settings::Global;
+use access::files::{tls_file, token};
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CallerArgs {

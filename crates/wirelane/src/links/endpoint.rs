@@ -11,9 +11,9 @@ use node::Tree;
 
 use crate::links::libfabric;
 use crate::output::Failure;
-use crate::secrets::key_file;
 use crate::settings::Global;
 use crate::settings::{QpType, Settings};
+use access::files::key_file;
 
 /// By what this end is known to others, and they to it, beside the settings' key.
 pub(crate) enum Known {

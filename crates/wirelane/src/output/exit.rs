@@ -8,7 +8,7 @@ use std::fmt;
 use fabric::Kind;
 
 use crate::output;
-use crate::secrets::{FileError, FileErrorKind};
+use access::files::{FileError, FileErrorKind};
 
 /// How the program ends. `--help` lists the same numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use access::passwords::{Passwords, Shown, Verdict};
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use super::passwords::{Passwords, Shown, Verdict};
 use super::watched::{Terms, Watched};
 use super::{Head, PLAIN, Reply, Site, Stream, misdirected, text};
 use crate::output::Failure;

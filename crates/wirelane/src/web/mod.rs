@@ -13,7 +13,6 @@
 pub(crate) mod config;
 mod gate;
 mod limiter;
-mod passwords;
 mod reply;
 mod server;
 mod stream;

@@ -15,12 +15,12 @@ use measure::{Observer, Onward, Server, ServerSettings, Transports};
 use super::{PORT, facts, ways};
 use crate::arguments::size::Size;
 use crate::output::{Exit, Failure};
-use crate::secrets::{key_file, token};
 use crate::settings::Global;
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::within::within;
 use crate::{logging, output};
+use access::files::{key_file, token};
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {

@@ -14,10 +14,10 @@ use crate::arguments::peer::Peer;
 use crate::arguments::size::seconds;
 use crate::output;
 use crate::output::exit::{self, Failure};
-use crate::secrets::{key_file, token};
 use crate::settings::Global;
 use crate::settings::Settings;
 use crate::within::within;
+use access::files::{key_file, token};
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct TargetArgs {

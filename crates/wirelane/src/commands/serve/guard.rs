@@ -13,8 +13,8 @@ use hyper::header::AUTHORIZATION;
 
 use super::security::{Security, SecurityArgs};
 use crate::output::Failure;
-use crate::secrets::tls_file::Paths;
-use crate::secrets::token;
+use access::files::tls_file::Paths;
+use access::files::token;
 
 pub(super) struct Guard {
     access: Arc<Access>,

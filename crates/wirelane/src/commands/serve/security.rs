@@ -8,8 +8,8 @@ use clap::Args;
 
 use crate::links::endpoint::Known;
 use crate::output::Failure;
-use crate::secrets::tls_file::Paths;
 use crate::settings::Settings;
+use access::files::tls_file::Paths;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Who may call")]

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::output;
 use crate::output::{Exit, Failure};
-use crate::secrets::token::{file, line};
+use access::files::token::{file, line};
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
@@ -38,7 +38,7 @@ fn row(holder: &Holder) -> [String; 3] {
 
 fn object(holder: &Holder) -> serde_json::Value {
     let scope = &holder.scope;
-    let prefix = crate::secrets::token::escape::escaped(scope.prefix());
+    let prefix = access::files::token::escape::escaped(scope.prefix());
     json!({"name": holder.name, "by": by(holder), "writes": scope.writes(), "prefix": prefix})
 }
 

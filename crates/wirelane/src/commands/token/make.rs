@@ -11,7 +11,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::output;
 use crate::output::{Exit, Failure};
-use crate::secrets::token::line;
+use access::files::token::line;
 
 #[derive(Debug, Args)]
 pub(super) struct NewArgs {

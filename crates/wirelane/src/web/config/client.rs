@@ -8,8 +8,6 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-use super::san;
-
 /// Takes every certificate whose key the caller has, whoever signed it.
 #[derive(Debug)]
 pub(super) struct Anybody {
@@ -84,7 +82,8 @@ impl ClientCertVerifier for Named {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         let verified = self.inner.verify_client_cert(certificate, between, now)?;
-        if san::names(certificate).iter().any(|name| self.names.contains(name)) {
+        if access::tls::alternative_names(certificate).iter().any(|name| self.names.contains(name))
+        {
             return Ok(verified);
         }
         Err(CertificateError::ApplicationVerificationFailure.into())

@@ -6,10 +6,11 @@ use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
+use access::passwords::{Hash, Users};
 use hyper::header::{HeaderName, HeaderValue};
 
 use super::fields::{At, Fields, entries, scalar};
-use super::{Config, Hash, Rate, TlsSection, Users, duration, tls};
+use super::{Config, Rate, TlsSection, duration, tls};
 use crate::output::Failure;
 use crate::settings::problem::{Problem, quoted};
 use crate::settings::yaml::{self, Node, Shape};

@@ -14,8 +14,8 @@ use super::client::{Anybody, Named};
 use super::fields::{At, Fields};
 use super::names::{self, ClientAuth};
 use crate::output::Failure;
-use crate::secrets::tls_file;
 use crate::settings::problem::Problem;
+use access::files::tls_file;
 
 /// What the section says; certificates and keys are read later.
 #[derive(Debug)]

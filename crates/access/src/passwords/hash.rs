@@ -5,8 +5,9 @@ use base64::alphabet::BCRYPT;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use subtle::ConstantTimeEq as _;
 
+/// The hash of one password.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Hash {
+pub struct Hash {
     cost: u32,
     salt: [u8; 16],
     digest: [u8; 23],
@@ -14,10 +15,10 @@ pub(crate) struct Hash {
 
 impl Hash {
     /// As `htpasswd -B` would take with `-C 10`, and as most files have it.
-    pub(crate) const USUAL_COST: u32 = 10;
+    pub const USUAL_COST: u32 = 10;
 
     /// What is wrong is said without showing it.
-    pub(crate) fn parse(text: &str) -> Result<Hash, String> {
+    pub fn parse(text: &str) -> Result<Hash, String> {
         let form = "is no bcrypt hash: it begins with `$2y$10$` and has 60 characters, as `htpasswd -nBC 10 NAME` \
                     prints it behind the colon";
         let rest =
@@ -35,21 +36,22 @@ impl Hash {
     }
 
     /// One that no password has, for all that is known, and that takes as long to compare with.
-    pub(crate) fn decoy(cost: u32) -> Hash {
+    pub fn decoy(cost: u32) -> Hash {
         Hash { cost, salt: [0x5a; 16], digest: [0; 23] }
     }
 
-    pub(crate) fn cost(&self) -> u32 {
+    /// How long a comparison takes: twice as long with each.
+    pub fn cost(&self) -> u32 {
         self.cost
     }
 
     /// All of it, by which an answer is remembered.
-    pub(crate) fn bytes(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn bytes(&self) -> impl Iterator<Item = &[u8]> {
         [&self.salt[..], &self.digest[..]].into_iter()
     }
 
     /// Whether the password is this one. It takes as long as the cost says: some 60 ms for 10.
-    pub(crate) fn is_of(&self, password: &[u8]) -> bool {
+    pub fn is_of(&self, password: &[u8]) -> bool {
         // Passwords end in a zero, and no more than 72 bytes of both count.
         let mut ended = password[..password.len().min(LONGEST)].to_vec();
         ended.push(0);

@@ -5,7 +5,7 @@ use std::{error, fmt, io};
 
 /// What is wrong with a file of keys, tokens or certificates. No secret is ever a part of it.
 #[derive(Debug)]
-pub(crate) struct FileError {
+pub struct FileError {
     /// As in `read the key file …`.
     file: &'static str,
     path: PathBuf,
@@ -15,7 +15,7 @@ pub(crate) struct FileError {
 /// What kind of thing is wrong with it.
 #[derive(Debug)]
 #[non_exhaustive]
-pub(crate) enum FileErrorKind {
+pub enum FileErrorKind {
     /// It cannot be read.
     Unreadable(io::Error),
     /// Others may read it too: who, and the file's mode.
@@ -25,12 +25,12 @@ pub(crate) enum FileErrorKind {
 }
 
 impl FileError {
-    pub(crate) fn new(file: &'static str, path: &Path, kind: FileErrorKind) -> Self {
+    pub(super) fn new(file: &'static str, path: &Path, kind: FileErrorKind) -> Self {
         FileError { file, path: path.to_owned(), kind }
     }
 
     /// What callers can tell apart.
-    pub(crate) fn kind(&self) -> &FileErrorKind {
+    pub fn kind(&self) -> &FileErrorKind {
         &self.kind
     }
 }

@@ -9,18 +9,18 @@ use super::error::{FileError, FileErrorKind};
 
 /// What is asked of a file with secrets.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SecretFile {
+pub(super) struct SecretFile {
     /// As in `read the key file …`.
-    pub(crate) name: &'static str,
+    pub(super) name: &'static str,
     /// Modes that it must not have, and whose they are.
-    pub(crate) open_to: (u32, &'static str),
+    pub(super) open_to: (u32, &'static str),
     /// No such file is longer.
-    pub(crate) max_bytes: u64,
+    pub(super) max_bytes: u64,
 }
 
 impl SecretFile {
     /// Reads the file. One that others may read is no secret, and refused.
-    pub(crate) fn read(&self, path: &Path) -> Result<String, FileError> {
+    pub(super) fn read(&self, path: &Path) -> Result<String, FileError> {
         let unreadable = |error| self.error(path, FileErrorKind::Unreadable(error));
         let file = File::open(path).map_err(unreadable)?;
         let mode = file.metadata().map_err(unreadable)?.permissions().mode();
@@ -38,7 +38,7 @@ impl SecretFile {
     }
 
     /// What is in the file cannot be meant.
-    pub(crate) fn invalid(&self, path: &Path, why: String) -> FileError {
+    pub(super) fn invalid(&self, path: &Path, why: String) -> FileError {
         self.error(path, FileErrorKind::Invalid(why))
     }
 
@@ -48,9 +48,9 @@ impl SecretFile {
 }
 
 /// Everybody who is neither the owner nor of its group.
-pub(crate) const OTHERS: (u32, &str) = (0o007, "every user of this machine");
+pub(super) const OTHERS: (u32, &str) = (0o007, "every user of this machine");
 /// Everybody but the owner.
-pub(crate) const GROUP_OR_OTHERS: (u32, &str) = (0o077, "its group or every user of this machine");
+pub(super) const GROUP_OR_OTHERS: (u32, &str) = (0o077, "its group or every user of this machine");
 
 #[cfg(test)]
 mod tests {

@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use access::{Holder, Proof};
+use crate::{Holder, Proof};
 use fabric::session::Key;
 
 use super::line;
-use crate::secrets::error::FileError;
-use crate::secrets::secret_file::{GROUP_OR_OTHERS, SecretFile};
+use crate::files::error::FileError;
+use crate::files::secret_file::{GROUP_OR_OTHERS, SecretFile};
 
 /// Everybody in a server's file.
-pub(crate) fn holders(path: &Path) -> Result<Vec<Holder>, FileError> {
+pub fn holders(path: &Path) -> Result<Vec<Holder>, FileError> {
     read(&FILE.read(path)?).map_err(|(number, why)| match number {
         0 => FILE.invalid(path, why),
         number => FILE.invalid(path, format!("line {number}: {why}")),
@@ -19,7 +19,7 @@ pub(crate) fn holders(path: &Path) -> Result<Vec<Holder>, FileError> {
 }
 
 /// The key of a caller's token: the name and the token of the first line. What follows is the server's business.
-pub(crate) fn caller(path: &Path) -> Result<Key, FileError> {
+pub fn caller(path: &Path) -> Result<Key, FileError> {
     let text = FILE.read(path)?;
     let mut lines = text.lines().map(|line| line.split_whitespace().take(2).collect::<Vec<_>>());
     let first = lines.find_map(|words| line::parse(&words.join(" ")));

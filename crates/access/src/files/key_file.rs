@@ -8,7 +8,7 @@ use super::error::FileError;
 use super::secret_file::{OTHERS, SecretFile};
 
 /// Reads the key, under the name of its file.
-pub(crate) fn read(path: &Path) -> Result<Key, FileError> {
+pub fn read(path: &Path) -> Result<Key, FileError> {
     let digits = FILE.read(path)?;
     let name = path.file_stem().map_or("key".into(), |name| name.to_string_lossy());
     Key::from_hex(&name, &digits).map_err(|error| FILE.invalid(path, error.to_string()))

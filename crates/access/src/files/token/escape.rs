@@ -1,7 +1,7 @@
 //! Any bytes as one word of text: what is neither a letter, a digit nor one of `-._~/:` stands as `%XX`.
 
 /// As a word.
-pub(crate) fn escaped(bytes: &[u8]) -> String {
+pub fn escaped(bytes: &[u8]) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:".contains(&byte);
     let one = |byte: &u8| match plain(*byte) {
         true => char::from(*byte).to_string(),
@@ -11,7 +11,7 @@ pub(crate) fn escaped(bytes: &[u8]) -> String {
 }
 
 /// The bytes of a word; others than plain ones may stand as they are.
-pub(crate) fn unescaped(word: &str) -> Option<Vec<u8>> {
+pub fn unescaped(word: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(word.len());
     let mut rest = word.bytes();
     while let Some(byte) = rest.next() {

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use access::{Holder, Proof, Scope};
+use crate::{Holder, Proof, Scope};
 use fabric::session::Key;
 
 use super::escape::{escaped, unescaped};
 
 /// What is wrong with a line, without its token.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Wrong(pub(crate) String);
+pub struct Wrong(pub(crate) String);
 
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -18,7 +18,7 @@ impl fmt::Display for Wrong {
 }
 
 /// Who this line is about; `None`: nobody, it is empty or a comment.
-pub(crate) fn parse(line: &str) -> Option<Result<Holder, Wrong>> {
+pub fn parse(line: &str) -> Option<Result<Holder, Wrong>> {
     let line = line.split_once('#').map_or(line, |(line, _)| line);
     let mut words = line.split_whitespace();
     let name = words.next()?;
@@ -75,7 +75,7 @@ fn read_prefix(escaped: &str) -> Result<Vec<u8>, Wrong> {
 }
 
 /// A name that can be shown everywhere, and is nobody else's.
-pub(crate) fn check_name(name: &str) -> Result<(), Wrong> {
+pub fn check_name(name: &str) -> Result<(), Wrong> {
     let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
     match name {
         Holder::ANONYMOUS => wrong("the name `anonymous` is for those who show nothing"),
@@ -100,7 +100,7 @@ fn check_token(token: &str) -> Result<(), Wrong> {
 }
 
 /// A line, from what it says.
-pub(crate) fn render(name: &str, token: &str, scope: &Scope) -> String {
+pub fn render(name: &str, token: &str, scope: &Scope) -> String {
     let mut line = format!("{name} {token}");
     for word in words(scope) {
         line.push(' ');
@@ -110,7 +110,7 @@ pub(crate) fn render(name: &str, token: &str, scope: &Scope) -> String {
 }
 
 /// What a scope is called.
-pub(crate) fn words(scope: &Scope) -> Vec<String> {
+pub fn words(scope: &Scope) -> Vec<String> {
     let read_only = (!scope.writes()).then(|| READ_ONLY.to_owned());
     let prefix = Some(scope.prefix()).filter(|prefix| !prefix.is_empty());
     let prefix = prefix.map(|prefix| format!("{PREFIX}{}", escaped(prefix)));

@@ -2,9 +2,9 @@
 //! may read.
 
 mod error;
-pub(crate) mod key_file;
+pub mod key_file;
 mod secret_file;
-pub(crate) mod tls_file;
-pub(crate) mod token;
+pub mod tls_file;
+pub mod token;
 
-pub(crate) use error::{FileError, FileErrorKind};
+pub use error::{FileError, FileErrorKind};

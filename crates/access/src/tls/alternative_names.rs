@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// All of them; of what is no certificate, none.
-pub(super) fn names(certificate: &[u8]) -> Vec<String> {
+pub fn names(certificate: &[u8]) -> Vec<String> {
     extension(certificate).map_or_else(Vec::new, |mut names| {
         let Some((SEQUENCE, mut names)) = element(&mut names) else { return Vec::new() };
         std::iter::from_fn(|| element(&mut names))

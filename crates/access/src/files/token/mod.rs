@@ -1,7 +1,7 @@
 //! Tokens in a file: who may use a store, one line each. `line` is one line, `file` the file of a server or of a caller.
 
-pub(crate) mod escape;
-pub(crate) mod file;
-pub(crate) mod line;
+pub mod escape;
+pub mod file;
+pub mod line;
 
-pub(crate) use file::{caller, holders};
+pub use file::{caller, holders};

@@ -4,24 +4,24 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use access::tls::Files;
+use crate::tls::Files;
 
 use super::error::{FileError, FileErrorKind};
 use super::secret_file::{OTHERS, SecretFile};
 
 /// Where a server's are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Paths {
+pub struct Paths {
     /// Its certificate, and those that lead from it to an authority.
-    pub(crate) certificate: PathBuf,
+    pub certificate: PathBuf,
     /// The certificate's private key.
-    pub(crate) key: PathBuf,
+    pub key: PathBuf,
     /// Whose signatures make callers' certificates good.
-    pub(crate) client_ca: Option<PathBuf>,
+    pub client_ca: Option<PathBuf>,
 }
 
 /// What is in them.
-pub(crate) struct Contents {
+pub struct Contents {
     certificate: Vec<u8>,
     key: String,
     client_ca: Option<Vec<u8>>,
@@ -29,7 +29,7 @@ pub(crate) struct Contents {
 
 impl Paths {
     /// Reads them all.
-    pub(crate) fn read(&self) -> Result<Contents, FileError> {
+    pub fn read(&self) -> Result<Contents, FileError> {
         Ok(Contents {
             certificate: certificate(&self.certificate)?,
             key: key(&self.key)?,
@@ -39,8 +39,8 @@ impl Paths {
 }
 
 impl Contents {
-    /// As [`access::tls::Tls`] takes them.
-    pub(crate) fn files(&self) -> Files<'_> {
+    /// As [`crate::tls::Tls`] takes them.
+    pub fn files(&self) -> Files<'_> {
         Files {
             certificate: &self.certificate,
             key: self.key.as_bytes(),
@@ -50,7 +50,7 @@ impl Contents {
 }
 
 /// A file with certificates, which are no secret.
-pub(crate) fn certificate(path: &Path) -> Result<Vec<u8>, FileError> {
+pub fn certificate(path: &Path) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes));
     let unreadable = |error| FileError::new("certificate", path, FileErrorKind::Unreadable(error));
@@ -58,7 +58,7 @@ pub(crate) fn certificate(path: &Path) -> Result<Vec<u8>, FileError> {
 }
 
 /// A file with a private key.
-pub(crate) fn key(path: &Path) -> Result<String, FileError> {
+pub fn key(path: &Path) -> Result<String, FileError> {
     KEY.read(path)
 }
 

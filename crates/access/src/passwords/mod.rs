@@ -1,6 +1,9 @@
 //! Whether a name and a password are right. A comparison takes long on purpose, so answers are remembered, and
 //! those that were right are not pushed out by any number of wrong ones.
 
+mod hash;
+mod users;
+
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,10 +14,12 @@ use ring::rand::SystemRandom;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-use super::config::{Hash, Users};
+pub use hash::Hash;
+pub use users::Users;
 
+/// Compares passwords, and remembers what came of it.
 #[derive(Debug)]
-pub(super) struct Passwords {
+pub struct Passwords {
     memory: Arc<Memory>,
     /// One comparison at a time: no caller can take more than one CPU.
     turn: Arc<Semaphore>,
@@ -24,8 +29,10 @@ pub(super) struct Passwords {
 
 /// What became of a name and a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
+    /// Both are right.
     Right,
+    /// One of them is not, or nobody has that name.
     Wrong,
     /// Too many wait to be compared.
     Busy,
@@ -33,7 +40,7 @@ pub(super) enum Verdict {
 
 impl Passwords {
     /// None: the system has no randomness.
-    pub(super) fn new() -> Option<Self> {
+    pub fn new() -> Option<Self> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok()?;
         Some(Passwords {
             memory: Arc::new(Memory { key, answers: Mutex::default() }),
@@ -43,7 +50,7 @@ impl Passwords {
     }
 
     /// Compares, or remembers. Unknown names take as long as known ones.
-    pub(super) async fn check(&self, users: &Users, shown: &Shown) -> Verdict {
+    pub async fn check(&self, users: &Users, shown: &Shown) -> Verdict {
         let (hash, known) = users.hash_of(&shown.name);
         let tag = self.memory.tag(hash, known, shown);
         if let Some(right) = self.memory.answer(&tag) {
@@ -75,14 +82,14 @@ impl Verdict {
 }
 
 /// A name and a password as a caller shows them.
-pub(super) struct Shown {
+pub struct Shown {
     name: String,
     password: Vec<u8>,
 }
 
 impl Shown {
     /// From the value of the header `authorization`: `Basic`, then both in base64.
-    pub(super) fn parse(header: &[u8]) -> Option<Self> {
+    pub fn parse(header: &[u8]) -> Option<Self> {
         let (scheme, rest) = header.split_at_checked(6)?;
         if !scheme.eq_ignore_ascii_case(b"basic ") {
             return None;
