@@ -17,13 +17,20 @@ impl Shown {
         if scheme.eq_ignore_ascii_case("bearer") {
             return Some(Shown { name: None, token: shown.to_owned() });
         }
-        if !scheme.eq_ignore_ascii_case("basic") {
-            return None;
-        }
-        let pair = String::from_utf8(BASE64_STANDARD.decode(shown).ok()?).ok()?;
-        let (name, token) = pair.split_once(':')?;
-        Some(Shown { name: Some(name.to_owned()), token: token.to_owned() })
+        let (name, token) = basic(header.as_bytes())?;
+        Some(Shown { name: Some(name), token: String::from_utf8(token).ok()? })
     }
+}
+
+/// A name and a password by the scheme `Basic`.
+pub(super) fn basic(header: &[u8]) -> Option<(String, Vec<u8>)> {
+    let (scheme, pair) = header.split_at_checked(b"basic ".len())?;
+    if !scheme.eq_ignore_ascii_case(b"basic ") {
+        return None;
+    }
+    let mut name = BASE64_STANDARD.decode(pair.trim_ascii()).ok()?;
+    let password = name.split_off(name.iter().position(|byte| *byte == b':')?);
+    Some((String::from_utf8(name).ok()?, password[1..].to_vec()))
 }
 
 /// Longer than any token and name.

@@ -7,12 +7,12 @@ mod users;
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use ring::hmac;
 use ring::rand::SystemRandom;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
+
+use crate::header;
 
 pub use hash::Hash;
 pub use users::Users;
@@ -50,9 +50,9 @@ impl Passwords {
     }
 
     /// Compares, or remembers. Unknown names take as long as known ones.
-    pub async fn check(&self, users: &Users, shown: &Shown) -> Verdict {
-        let (hash, known) = users.hash_of(&shown.name);
-        let tag = self.memory.tag(hash, known, shown);
+    pub async fn check(&self, users: &Users, credentials: &Credentials) -> Verdict {
+        let (hash, known) = users.hash_of(&credentials.name);
+        let tag = self.memory.tag(hash, known, credentials);
         if let Some(right) = self.memory.answer(&tag) {
             return Verdict::of(right);
         }
@@ -62,7 +62,7 @@ impl Passwords {
         if let Some(right) = self.memory.answer(&tag) {
             return Verdict::of(right);
         }
-        let (hash, password) = (hash.clone(), shown.password.clone());
+        let (hash, password) = (hash.clone(), credentials.password.clone());
         let memory = self.memory.clone();
         // It ends, and is remembered, also if the caller has gone meanwhile.
         let compared = spawn_blocking(move || {
@@ -82,22 +82,15 @@ impl Verdict {
 }
 
 /// A name and a password as a caller shows them.
-pub struct Shown {
+pub struct Credentials {
     name: String,
     password: Vec<u8>,
 }
 
-impl Shown {
-    /// From the value of the header `authorization`: `Basic`, then both in base64.
+impl Credentials {
+    /// From the value of the header `authorization`.
     pub fn parse(header: &[u8]) -> Option<Self> {
-        let (scheme, rest) = header.split_at_checked(6)?;
-        if !scheme.eq_ignore_ascii_case(b"basic ") {
-            return None;
-        }
-        let both = BASE64_STANDARD.decode(rest.trim_ascii()).ok()?;
-        let colon = both.iter().position(|byte| *byte == b':')?;
-        let name = String::from_utf8(both[..colon].to_vec()).ok()?;
-        Some(Shown { name, password: both[colon + 1..].to_vec() })
+        header::basic(header).map(|(name, password)| Credentials { name, password })
     }
 }
 
@@ -118,13 +111,13 @@ type Tag = [u8; 32];
 
 impl Memory {
     /// The hash is a part of it: when it changes in the file, nothing is remembered of it.
-    fn tag(&self, hash: &Hash, known: bool, shown: &Shown) -> Tag {
+    fn tag(&self, hash: &Hash, known: bool, credentials: &Credentials) -> Tag {
         let mut context = hmac::Context::with_key(&self.key);
         context.update(&[u8::from(known)]);
         hash.bytes().for_each(|bytes| context.update(bytes));
-        context.update(&(shown.name.len() as u64).to_le_bytes());
-        context.update(shown.name.as_bytes());
-        context.update(&shown.password);
+        context.update(&(credentials.name.len() as u64).to_le_bytes());
+        context.update(credentials.name.as_bytes());
+        context.update(&credentials.password);
         context.sign().as_ref().try_into().expect("SHA-256 has 32 bytes")
     }
 
@@ -187,16 +180,18 @@ mod tests {
         Users::new(named)
     }
 
-    fn shown(name: &str, password: &str) -> Shown {
-        Shown { name: name.to_owned(), password: password.into() }
+    fn credentials(name: &str, password: &str) -> Credentials {
+        Credentials { name: name.to_owned(), password: password.into() }
     }
 
     #[tokio::test]
     async fn the_right_password_is_remembered_whatever_else_is_tried() {
         let passwords = Passwords::new().unwrap();
-        let (users, right) = (users(), shown("ops", "fakepassword"));
+        let (users, right) = (users(), credentials("ops", "fakepassword"));
         assert_eq!(passwords.check(&users, &right).await, Verdict::Right);
-        for wrong in [shown("ops", "other"), shown("root", "fakepassword"), shown("", "")] {
+        for wrong in
+            [credentials("ops", "other"), credentials("root", "fakepassword"), credentials("", "")]
+        {
             assert_eq!(passwords.check(&users, &wrong).await, Verdict::Wrong);
         }
         for number in 0..2 * MAX_WRONG {
@@ -204,19 +199,19 @@ mod tests {
         }
         let _all_places = passwords.waiting.acquire_many(MAX_WAITING as u32).await.unwrap();
         assert_eq!(passwords.check(&users, &right).await, Verdict::Right);
-        assert_eq!(passwords.check(&users, &shown("ops", "new")).await, Verdict::Busy);
+        assert_eq!(passwords.check(&users, &credentials("ops", "new")).await, Verdict::Busy);
         let none = Users::new(HashMap::new());
         assert_eq!(passwords.check(&none, &right).await, Verdict::Busy, "it was of another hash");
     }
 
     #[test]
     fn headers_are_read_as_they_are_sent() {
-        let parsed = Shown::parse(b"bAsIc b3BzOmE6Yg==").unwrap();
+        let parsed = Credentials::parse(b"bAsIc b3BzOmE6Yg==").unwrap();
         assert_eq!((parsed.name.as_str(), parsed.password.as_slice()), ("ops", &b"a:b"[..]));
         for wrong in
             [&b""[..], b"Basic", b"Basic ", b"Bearer b3BzOmE6Yg==", b"Basic b3Bz", b"Basic !"]
         {
-            assert!(Shown::parse(wrong).is_none());
+            assert!(Credentials::parse(wrong).is_none());
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use super::der::{OBJECT, OCTETS, SEQUENCE, element};
+
 /// All of them; of what is no certificate, none.
 pub fn names(certificate: &[u8]) -> Vec<String> {
     extension(certificate).map_or_else(Vec::new, |mut names| {
@@ -41,27 +43,6 @@ fn extension(mut certificate: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// Takes an element of DER off: its tag and its content.
-fn element<'d>(rest: &mut &'d [u8]) -> Option<(u8, &'d [u8])> {
-    let (&tag, behind) = rest.split_first()?;
-    let (&first, behind) = behind.split_first()?;
-    let (length, behind) = match first {
-        ..=0x7f => (usize::from(first), behind),
-        // So many bytes of length follow.
-        0x81..=0x83 => {
-            let (bytes, behind) = behind.split_at_checked(usize::from(first & 0x7f))?;
-            (bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), behind)
-        }
-        _ => return None,
-    };
-    let (content, behind) = behind.split_at_checked(length)?;
-    *rest = behind;
-    Some((tag, content))
-}
-
-const SEQUENCE: u8 = 0x30;
-const OBJECT: u8 = 0x06;
-const OCTETS: u8 = 0x04;
 const EXTENSIONS: u8 = 0xa3;
 const EMAIL: u8 = 0x81;
 const DNS: u8 = 0x82;

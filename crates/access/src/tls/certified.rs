@@ -12,11 +12,11 @@ use super::name;
 pub struct Certified {
     name: Option<Box<str>>,
     chain: Vec<CertificateDer<'static>>,
-    judged: Mutex<Judged>,
+    verified: Mutex<Verified>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Judged {
+struct Verified {
     at: Instant,
     /// Stands for those who were trusted then.
     authority: u64,
@@ -26,8 +26,8 @@ impl Certified {
     /// One that a handshake has just found to be good.
     pub(super) fn new(chain: &[CertificateDer<'static>], authority: u64, at: Instant) -> Self {
         let name = chain.first().and_then(name::of).map(Into::into);
-        let judged = Mutex::new(Judged { at, authority });
-        Certified { name, chain: chain.to_vec(), judged }
+        let verified = Mutex::new(Verified { at, authority });
+        Certified { name, chain: chain.to_vec(), verified }
     }
 
     /// The name by which it knows its holder, if it has one that can be used.
@@ -35,43 +35,43 @@ impl Certified {
         self.name.as_deref()
     }
 
-    /// Whether it still is, by those who are trusted now: it is judged by them unless they have done so lately.
+    /// Whether it still is, by those who are trusted now: it is verified by them unless they have done so lately.
     pub(super) fn is_good(
         &self,
         authority: u64,
         now: Instant,
-        judge: impl FnOnce(&[CertificateDer<'static>]) -> bool,
+        verify: impl FnOnce(&[CertificateDer<'static>]) -> bool,
     ) -> bool {
-        let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
-        if judged.authority == authority && now.duration_since(judged.at) < JUDGED_ANEW {
+        let mut verified = self.verified.lock().unwrap_or_else(PoisonError::into_inner);
+        if verified.authority == authority && now.duration_since(verified.at) < VERIFIED_AGAIN {
             return true;
         }
-        let is_good = judge(&self.chain);
+        let is_good = verify(&self.chain);
         if is_good {
-            *judged = Judged { at: now, authority };
+            *verified = Verified { at: now, authority };
         }
         is_good
     }
 }
 
 /// How long a certificate is not looked at again.
-const JUDGED_ANEW: Duration = Duration::from_secs(5);
+const VERIFIED_AGAIN: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn it_is_judged_anew_by_others_and_after_a_while() {
+    fn it_is_verified_again_by_others_and_after_a_while() {
         let now = Instant::now();
         let certified = Certified::new(&[], 1, now);
-        let lately = || unreachable!("it was judged just now");
+        let lately = || unreachable!("it was verified just now");
         assert!(certified.is_good(1, now, |_| lately()));
         assert!(!certified.is_good(2, now, |_| false));
         assert!(certified.is_good(1, now, |_| lately()));
         assert!(certified.is_good(2, now, |_| true));
         assert!(!certified.is_good(1, now, |_| false), "those of before are asked again");
-        let later = now + JUDGED_ANEW;
+        let later = now + VERIFIED_AGAIN;
         assert!(!certified.is_good(2, later, |_| false), "it may have ended");
         assert!(certified.is_good(2, later, |_| true));
         assert!(certified.is_good(2, later, |_| lately()));

@@ -7,6 +7,7 @@
 
 mod alternative_names;
 mod certified;
+mod der;
 mod name;
 mod pem;
 
@@ -28,7 +29,7 @@ use tokio_rustls::server::TlsStream;
 use crate::{Access, Refused, Vouched};
 pub use alternative_names::names as alternative_names;
 pub use certified::Certified;
-pub use pem::{Wrong, certificates, private_key, roots};
+pub use pem::{TlsError, certificates, private_key, roots};
 
 /// What a server shows and takes, as files have it.
 #[derive(Clone, Copy)]
@@ -51,27 +52,27 @@ pub struct Tls {
 #[derive(Debug, Clone)]
 struct Settings {
     config: Arc<ServerConfig>,
-    /// Who is asked whether a certificate is good; none: callers need not show any.
-    judge: Option<Arc<dyn ClientCertVerifier>>,
+    /// Decides whether a certificate is good; none: callers need not show any.
+    verifier: Option<Arc<dyn ClientCertVerifier>>,
     authority: u64,
 }
 
 impl Tls {
     /// For HTTP/2, which gRPC needs.
-    pub fn http2(files: Files<'_>) -> Result<Self, Wrong> {
+    pub fn http2(files: Files<'_>) -> Result<Self, TlsError> {
         Tls::new(files, b"h2")
     }
 
     /// For HTTP/1.1.
-    pub fn http1(files: Files<'_>) -> Result<Self, Wrong> {
+    pub fn http1(files: Files<'_>) -> Result<Self, TlsError> {
         Tls::new(files, b"http/1.1")
     }
 
-    fn new(files: Files<'_>, protocol: &[u8]) -> Result<Self, Wrong> {
+    fn new(files: Files<'_>, protocol: &[u8]) -> Result<Self, TlsError> {
         Ok(Tls { now: RwLock::new(configure(files, protocol)?) })
     }
 
-    /// From now on as a fresh one. Connections that are there stay; certificates that were shown on them are judged
+    /// From now on as a fresh one. Connections that are there stay; certificates that were shown on them are verified
     /// anew with their next call, or a little later.
     pub fn replace(&self, fresh: Tls) {
         let fresh = fresh.now.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +80,7 @@ impl Tls {
     }
 
     /// Who a certificate says its holder is, if it has a name for it and is still good: not ended, and signed by who is
-    /// trusted now. It is judged anew when others are trusted, or a few seconds have passed. One that is not good is
+    /// trusted now. It is verified anew when others are trusted, or a few seconds have passed. One that is not good is
     /// counted as refused.
     pub fn vouch<'c>(
         &self,
@@ -130,38 +131,38 @@ impl Tls {
 
 impl Settings {
     fn takes(&self, chain: &[CertificateDer<'_>]) -> bool {
-        let Some(judge) = &self.judge else { return false };
+        let Some(verifier) = &self.verifier else { return false };
         let Some((own, between)) = chain.split_first() else { return false };
-        judge.verify_client_cert(own, between, UnixTime::now()).is_ok()
+        verifier.verify_client_cert(own, between, UnixTime::now()).is_ok()
     }
 }
 
-fn configure(files: Files<'_>, protocol: &[u8]) -> Result<Settings, Wrong> {
+fn configure(files: Files<'_>, protocol: &[u8]) -> Result<Settings, TlsError> {
     let Files { certificate, key, client_ca } = files;
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider.clone());
-    let builder = builder.with_safe_default_protocol_versions().map_err(Wrong::of)?;
-    let judge = match client_ca {
+    let builder = builder.with_safe_default_protocol_versions().map_err(TlsError::of)?;
+    let verifier = match client_ca {
         None => None,
         Some(ca) => {
             let roots: Arc<RootCertStore> = roots(ca)?;
             let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider);
-            Some(verifier.allow_unauthenticated().build().map_err(Wrong::of)?)
+            Some(verifier.allow_unauthenticated().build().map_err(TlsError::of)?)
         }
     };
-    let builder = match &judge {
+    let builder = match &verifier {
         None => builder.with_no_client_auth(),
-        Some(judge) => builder.with_client_cert_verifier(judge.clone()),
+        Some(verifier) => builder.with_client_cert_verifier(verifier.clone()),
     };
     let config = builder.with_single_cert(certificates(certificate)?, private_key(key)?);
-    let mut config = config.map_err(Wrong::of)?;
+    let mut config = config.map_err(TlsError::of)?;
     config.alpn_protocols = vec![protocol.to_vec()];
     // A session that is resumed shows no certificate, and so would outlive it.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     let mut hasher = DefaultHasher::new();
     client_ca.hash(&mut hasher);
-    Ok(Settings { config: Arc::new(config), judge, authority: hasher.finish() })
+    Ok(Settings { config: Arc::new(config), verifier, authority: hasher.finish() })
 }
 
 fn is_about_certificate(error: &io::Error) -> bool {

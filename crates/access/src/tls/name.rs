@@ -4,6 +4,8 @@
 use rustls::pki_types::CertificateDer;
 use webpki::EndEntityCert;
 
+use super::der::{OBJECT, SEQUENCE, SET, element};
+
 pub(super) fn of(certificate: &CertificateDer<'_>) -> Option<String> {
     let certificate = EndEntityCert::try_from(certificate).ok()?;
     let common = common_name(certificate.subject());
@@ -26,28 +28,6 @@ fn common_name(mut subject: &[u8]) -> Option<String> {
     None
 }
 
-/// Takes an element of DER off: its tag and its content.
-fn element<'d>(rest: &mut &'d [u8]) -> Option<(u8, &'d [u8])> {
-    let (&tag, behind) = rest.split_first()?;
-    let (&first, behind) = behind.split_first()?;
-    let (length, behind) = match first {
-        ..=0x7f => (usize::from(first), behind),
-        // Names are short: one or two bytes of length are enough.
-        0x81 => (usize::from(*behind.first()?), behind.get(1..)?),
-        0x82 => {
-            let (length, behind) = behind.split_first_chunk::<2>()?;
-            (usize::from(u16::from_be_bytes(*length)), behind)
-        }
-        _ => return None,
-    };
-    let (content, behind) = behind.split_at_checked(length)?;
-    *rest = behind;
-    Some((tag, content))
-}
-
-const SEQUENCE: u8 = 0x30;
-const SET: u8 = 0x31;
-const OBJECT: u8 = 0x06;
 /// UTF8String, PrintableString, IA5String.
 const TEXTS: [u8; 3] = [0x0c, 0x13, 0x16];
 /// 2.5.4.3

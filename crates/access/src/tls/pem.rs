@@ -7,46 +7,46 @@ use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Why a file is not good. It shows nothing of what is in it.
+/// Why certificates or keys cannot be used. It shows nothing of what is in them.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Wrong(String);
+pub struct TlsError(String);
 
-impl Wrong {
-    /// From what somebody else says of it.
+impl TlsError {
+    /// With this reason.
     pub fn of(why: impl fmt::Display) -> Self {
-        Wrong(why.to_string())
+        TlsError(why.to_string())
     }
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Wrong {}
+impl std::error::Error for TlsError {}
 
 /// All certificates of a file, in order.
-pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Wrong> {
+pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let all = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
     match all {
         Ok(all) if !all.is_empty() => Ok(all),
-        _ => Err(Wrong::of("there is no certificate in PEM (-----BEGIN CERTIFICATE-----)")),
+        _ => Err(TlsError::of("there is no certificate in PEM (-----BEGIN CERTIFICATE-----)")),
     }
 }
 
 /// The private key of a file.
-pub fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, Wrong> {
+pub fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
     // What the parser found is not repeated: it may be a part of the key.
     PrivateKeyDer::from_pem_slice(pem)
-        .map_err(|_| Wrong::of("there is no private key in PEM (-----BEGIN PRIVATE KEY-----)"))
+        .map_err(|_| TlsError::of("there is no private key in PEM (-----BEGIN PRIVATE KEY-----)"))
 }
 
 /// Whom a file says to trust.
-pub fn roots(pem: &[u8]) -> Result<Arc<RootCertStore>, Wrong> {
+pub fn roots(pem: &[u8]) -> Result<Arc<RootCertStore>, TlsError> {
     let mut roots = RootCertStore::empty();
     for root in certificates(pem)? {
-        roots.add(root).map_err(Wrong::of)?;
+        roots.add(root).map_err(TlsError::of)?;
     }
     Ok(Arc::new(roots))
 }

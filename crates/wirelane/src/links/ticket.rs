@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use access::tls::{Wrong, certificates, private_key, roots};
+use access::tls::{TlsError, certificates, private_key, roots};
 use fabric::session::Ticket;
 use fabric::{Error, Kind};
 use hyper::body::Incoming;
@@ -35,14 +35,14 @@ pub(crate) struct Tickets {
 
 impl Tickets {
     /// Whom we trust, and by what we are known: contents of files in PEM.
-    pub(crate) fn new(ca: &[u8], certificate: &[u8], key: &[u8]) -> Result<Self, Wrong> {
+    pub(crate) fn new(ca: &[u8], certificate: &[u8], key: &[u8]) -> Result<Self, TlsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(Wrong::of)?
+            .map_err(TlsError::of)?
             .with_root_certificates(roots(ca)?)
             .with_client_auth_cert(certificates(certificate)?, private_key(key)?);
-        let mut config = config.map_err(Wrong::of)?;
+        let mut config = config.map_err(TlsError::of)?;
         config.alpn_protocols = vec![b"h2".to_vec()];
         Ok(Tickets { config: Arc::new(config) })
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use access::passwords::{Passwords, Shown, Verdict};
+use access::passwords::{Credentials, Passwords, Verdict};
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use tokio::net::TcpStream;
@@ -72,10 +72,9 @@ impl Rules {
         if users.is_empty() {
             return None;
         }
-        let shown =
-            head.headers.get(AUTHORIZATION).and_then(|shown| Shown::parse(shown.as_bytes()));
-        let verdict = match shown {
-            Some(shown) => self.passwords.check(users, &shown).await,
+        let header = head.headers.get(AUTHORIZATION);
+        let verdict = match header.and_then(|header| Credentials::parse(header.as_bytes())) {
+            Some(credentials) => self.passwords.check(users, &credentials).await,
             None => Verdict::Wrong,
         };
         match verdict {

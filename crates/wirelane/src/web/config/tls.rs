@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use access::tls::{Wrong, certificates, private_key, roots};
+use access::tls::{TlsError, certificates, private_key, roots};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, ring};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
@@ -110,7 +110,7 @@ impl TlsSection {
         let certificate = self.certificate.certificates()?;
         let key = self.key.secret()?;
         let ca = self.client_ca.as_ref().map(Source::certificates).transpose()?;
-        let unfit = |wrong: Wrong| {
+        let unfit = |wrong: TlsError| {
             let (certificate, key) = (self.certificate.name("cert"), self.key.name("key"));
             Failure::usage(format!("use the certificate {certificate} with the key {key}: {wrong}"))
         };
@@ -118,13 +118,13 @@ impl TlsSection {
         let configure = || {
             let builder = ServerConfig::builder_with_provider(provider)
                 .with_protocol_versions(&self.versions)
-                .map_err(Wrong::of)?;
+                .map_err(TlsError::of)?;
             let builder = match verifier {
                 None => builder.with_no_client_auth(),
                 Some(verifier) => builder.with_client_cert_verifier(verifier),
             };
             let (chain, key) = (certificates(&certificate)?, private_key(key.as_bytes())?);
-            builder.with_single_cert(chain, key).map_err(Wrong::of)
+            builder.with_single_cert(chain, key).map_err(TlsError::of)
         };
         let mut config = configure().map_err(unfit)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -151,13 +151,13 @@ impl TlsSection {
         &self,
         provider: &Arc<CryptoProvider>,
         ca: Option<&[u8]>,
-    ) -> Result<Option<Arc<dyn ClientCertVerifier>>, Wrong> {
+    ) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsError> {
         let anybody = |mandatory| Arc::new(Anybody { provider: provider.clone(), mandatory });
         let signed = |optional: bool| {
             let roots = roots(ca.unwrap_or_default())?;
             let builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
             let builder = if optional { builder.allow_unauthenticated() } else { builder };
-            builder.build().map_err(Wrong::of)
+            builder.build().map_err(TlsError::of)
         };
         let inner: Arc<dyn ClientCertVerifier> = match self.client_auth {
             ClientAuth::No => return Ok(None),
