@@ -16,7 +16,7 @@ mod route;
 pub mod settings;
 mod signals;
 mod watch;
-mod web;
+mod web_config;
 mod within;
 
 use clap::Parser;

@@ -11,7 +11,7 @@ use crate::settings::file::{self, Unread};
 use crate::settings::{
     Global, Loaded, Origin, SETTINGS, Setting, Settings, Sourced, resolve, schema,
 };
-use crate::web::Gate;
+use crate::web_config::Gate;
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {

@@ -19,7 +19,7 @@ use crate::settings::Global;
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::watch::Watcher;
-use crate::web::{self, Gate, Gated};
+use crate::web_config::{Gate, Gated};
 use crate::{logging, output};
 pub(crate) use args::ExporterArgs;
 use encoder::Notifier;

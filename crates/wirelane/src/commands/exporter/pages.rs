@@ -7,7 +7,8 @@ use hyper::StatusCode;
 use tokio::task::spawn_blocking;
 
 use super::encoder::{Notifier, PATIENCE};
-use crate::web::{Head, PLAIN, Pages, Reply, text};
+use crate::web_config::Pages;
+use web::{Head, PLAIN, Reply, text};
 
 #[derive(Debug)]
 pub(super) struct ExporterPages {

@@ -13,7 +13,7 @@ use access::tls::{Certified, Tls};
 use super::guard::Guard;
 use super::metrics;
 use super::status::Status;
-use crate::web::{self, Head, PLAIN, Reply, Stream, misdirected, text};
+use web::{Head, PLAIN, Reply, Stream, misdirected, text};
 
 /// What is served at one address.
 #[derive(Clone)]

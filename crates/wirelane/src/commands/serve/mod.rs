@@ -38,7 +38,7 @@ use crate::output::exit::{self, Exit, Failure};
 use crate::settings::Global;
 use crate::settings::Settings;
 use crate::signals::Signals;
-use crate::{logging, output, web};
+use crate::{logging, output};
 pub(crate) use args::ServeArgs;
 use events::Events;
 use greeting::Greeting;

@@ -1,11 +1,11 @@
 //! What the store on this machine says of itself: its `/metrics`, read anew for each frame.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use doctor::watch::{Run, Store};
+use web::GetError;
 
 use crate::arguments::peer::Peer;
 use crate::output::Failure;
@@ -89,38 +89,14 @@ fn look(peer: &Peer) -> Answer {
     Err(last)
 }
 
-/// The page, within limits of time and length.
 fn fetch(address: SocketAddr) -> Result<String, String> {
-    let deadline = Instant::now() + PATIENCE;
-    let told = |error: std::io::Error| error.to_string();
-    let mut socket = TcpStream::connect_timeout(&address, PATIENCE).map_err(told)?;
-    socket.set_write_timeout(Some(PATIENCE)).map_err(told)?;
-    write!(socket, "GET /metrics HTTP/1.0\r\nHost: {address}\r\n\r\n").map_err(told)?;
-    let mut bytes = Vec::new();
-    let mut part = [0; 16 << 10];
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err("it takes too long".to_owned());
+    web::get(address, "/metrics", PATIENCE, MAX_BYTES).map_err(|error| match error {
+        GetError::Status(401 | 403) => {
+            "credentials required — name where the store serves /metrics alone, its --metrics"
+                .to_owned()
         }
-        socket.set_read_timeout(Some(left)).map_err(told)?;
-        match socket.read(&mut part).map_err(told)? {
-            0 => break,
-            read => bytes.extend_from_slice(&part[..read]),
-        }
-        if bytes.len() > MAX_BYTES {
-            return Err("it is longer than 4 MiB".to_owned());
-        }
-    }
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    let (head, body) = text.split_once("\r\n\r\n").ok_or("it is no HTTP")?;
-    match head.split_whitespace().nth(1) {
-        Some("200") => Ok(body.to_owned()),
-        Some("401" | "403") => Err("it wants credentials — name where the store serves /metrics \
-                                    alone, its --metrics"
-            .to_owned()),
-        code => Err(format!("it answers {:?}", code.unwrap_or_default())),
-    }
+        error => error.to_string(),
+    })
 }
 
 /// Samples of the text format, by names without the prefix, which the user may choose.

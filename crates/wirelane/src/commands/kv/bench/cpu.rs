@@ -1,8 +1,7 @@
 //! How much CPU time the store has used: by its own word over HTTP, or from /proc where it runs here.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -60,12 +59,7 @@ impl Meter {
 
 /// What the store tells to Prometheus.
 fn told(address: SocketAddr) -> Option<f64> {
-    let mut socket = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
-    socket.set_read_timeout(Some(PATIENCE)).ok()?;
-    write!(socket, "GET /metrics HTTP/1.0\r\nHost: {address}\r\n\r\n").ok()?;
-    let mut text = String::new();
-    socket.take(MAX_BYTES).read_to_string(&mut text).ok()?;
-    cpu_seconds(&text)
+    cpu_seconds(&web::get(address, "/metrics", PATIENCE, MAX_BYTES).ok()?)
 }
 
 fn cpu_seconds(metrics: &str) -> Option<f64> {
@@ -115,7 +109,7 @@ fn listening(table: &str, port: u16) -> Option<String> {
 }
 
 const PATIENCE: Duration = Duration::from_secs(2);
-const MAX_BYTES: u64 = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -22,10 +22,10 @@ use access::Phase;
 use super::{Reply, Stream};
 
 /// A request without its body, which nobody here reads.
-pub(crate) type Head = Parts;
+pub type Head = Parts;
 
 /// What is served at one address.
-pub(crate) trait Site: Clone + Send + Sync + 'static {
+pub trait Site: Clone + Send + Sync + 'static {
     /// What a caller has shown when its connection began.
     type Shown: Clone + Send + Sync + 'static;
 
@@ -40,11 +40,7 @@ pub(crate) trait Site: Clone + Send + Sync + 'static {
 }
 
 /// Serves until told to stop, then lets answers in flight finish.
-pub(crate) async fn serve(
-    listener: TcpListener,
-    site: impl Site,
-    mut life: watch::Receiver<Phase>,
-) {
+pub async fn serve(listener: TcpListener, site: impl Site, mut life: watch::Receiver<Phase>) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let accepted = tokio::select! {

@@ -12,9 +12,9 @@ use hyper::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
+use web::{Head, PLAIN, Reply, Site, Stream, misdirected, text};
 
 use super::watched::{Terms, Watched};
-use super::{Head, PLAIN, Reply, Site, Stream, misdirected, text};
 use crate::output::Failure;
 
 /// What an exporter answers.

@@ -9,8 +9,8 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{ServerConfig, SupportedCipherSuite, SupportedProtocolVersion};
 
-use super::Source;
 use super::client::{Anybody, Named};
+use super::config::Source;
 use super::fields::{At, Fields};
 use super::names::{self, ClientAuth};
 use crate::output::Failure;

@@ -9,8 +9,10 @@ use std::time::Duration;
 use access::passwords::{Hash, Users};
 use hyper::header::{HeaderName, HeaderValue};
 
+use super::config::{Config, Rate};
 use super::fields::{At, Fields, entries, scalar};
-use super::{Config, Rate, TlsSection, duration, tls};
+use super::tls::TlsSection;
+use super::{duration, tls};
 use crate::output::Failure;
 use crate::settings::problem::{Problem, quoted};
 use crate::settings::yaml::{self, Node, Shape};

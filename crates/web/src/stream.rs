@@ -8,9 +8,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
+/// A connection.
 #[derive(Debug)]
-pub(crate) enum Stream {
+pub enum Stream {
+    /// Without TLS.
     Plain(TcpStream),
+    /// With TLS, after its handshake.
     Tls(Box<TlsStream<TcpStream>>),
 }
 

@@ -8,12 +8,13 @@ use hyper::{Method, Response, StatusCode};
 use super::Head;
 
 /// What a caller gets.
-pub(crate) type Reply = Response<Full<Bytes>>;
+pub type Reply = Response<Full<Bytes>>;
 
-pub(crate) const PLAIN: &str = "text/plain";
+/// The type of what is meant for people.
+pub const PLAIN: &str = "text/plain";
 
 /// A text of this kind.
-pub(crate) fn text(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Reply {
+pub fn text(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Reply {
     let mut reply = Response::new(Full::new(body.into()));
     *reply.status_mut() = status;
     reply.headers_mut().insert(CONTENT_TYPE, kind.parse().expect("a header value"));
@@ -21,7 +22,7 @@ pub(crate) fn text(status: StatusCode, kind: &'static str, body: impl Into<Bytes
 }
 
 /// The answer to a request for what is not at these paths, or for something to be done with what is.
-pub(crate) fn misdirected(head: &Head, paths: &[&str]) -> Option<Reply> {
+pub fn misdirected(head: &Head, paths: &[&str]) -> Option<Reply> {
     if !paths.contains(&head.uri.path()) {
         let there = paths.join(", ");
         return Some(text(StatusCode::NOT_FOUND, PLAIN, format!("404 not found; try {there}\n")));

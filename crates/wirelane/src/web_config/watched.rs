@@ -10,7 +10,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustls::ServerConfig;
 
-use super::config::{self, Config};
+use super::config::Config;
+use super::file;
 use super::limiter::Limiter;
 use crate::output::Failure;
 
@@ -67,7 +68,7 @@ impl Watched {
 /// Reads the files, and says which: also of what is wrong, since it is read again when one of them changes.
 fn load(path: &Path) -> (Vec<Stamp>, Result<Terms, Failure>) {
     let mut seen = vec![Stamp::of(path)];
-    let terms = config::read(path).and_then(|config| {
+    let terms = file::read(path).and_then(|config| {
         let files = config.tls.as_ref().map(|tls| tls.files()).unwrap_or_default();
         seen.extend(files.iter().map(|file| Stamp::of(file)));
         let tls = config.tls.as_ref().map(|tls| tls.open()).transpose()?;
