@@ -1,0 +1,85 @@
+//! What a server consists of, before it serves.
+
+use std::sync::Arc;
+
+use fabric::link::{self, Endpoint};
+use kv_server::Engine;
+use kv_server::grpc::{About, Grpc};
+
+use super::args::ServeArgs;
+use super::events::Events;
+use super::greeting::Greeting;
+use super::guard::Guard;
+use super::offers::Offers;
+use super::opening::Opening;
+use super::sockets::Sockets;
+use super::status::{Parts, Status};
+use super::upkeep::{self, Closer};
+use crate::commands::version::VERSION;
+use crate::output::Failure;
+use crate::settings::{Global, Settings};
+
+pub(super) struct Server {
+    pub(super) status: Arc<Status>,
+    pub(super) guard: Arc<Guard>,
+    pub(super) grpc: Grpc,
+    /// Where there is a disk.
+    pub(super) closer: Option<Closer>,
+    greeting: Greeting,
+}
+
+impl Server {
+    /// Opens the store. No device is asked yet.
+    pub(super) fn new(
+        global: &Global,
+        args: &ServeArgs,
+        settings: Settings,
+        mut links: link::Settings,
+        guard: Arc<Guard>,
+    ) -> Result<Self, Failure> {
+        let store = args.store()?;
+        let engine = Engine::guarded(&store, guard.access().clone())?;
+        let closer = Closer::start(&engine)
+            .map_err(|error| Failure::failed(format!("start a thread for the disk: {error}")))?;
+        let (events, offers) = (Events::heard_from(&mut links), Offers::of(&links));
+        let greeting = Greeting::new(&engine, store.when_full, args.prefault, &guard, &offers);
+        let grpc = grpc(&engine, &offers).with_tls(guard.grpc_tls());
+        let status = Arc::new(Status::new(Parts {
+            global: global.clone(),
+            settings,
+            when_full: store.when_full,
+            max_clients: args.max_clients(),
+            prefix: args.metrics_prefix.clone(),
+            engine,
+            endpoint: Endpoint::new(links)?,
+            grpc: grpc.counts().clone(),
+            grpc_sessions: grpc.sessions().clone(),
+            offers,
+            events,
+        }));
+        Ok(Server { status, guard, grpc, closer, greeting })
+    }
+
+    /// Prints the first lines, and warnings.
+    pub(super) fn greet(&self, args: &ServeArgs, sockets: &Sockets, opening: &Opening) {
+        let links = opening.listener().map_or(args.listen.0, |listener| listener.address());
+        let http = sockets.http.local_addr().unwrap_or(args.http.0);
+        let metrics = sockets.metrics.as_ref().and_then(|metrics| metrics.local_addr().ok());
+        self.greeting.say(links, http, metrics, opening.listener().is_some());
+        let encrypts = self.status.parts.settings.tcp_encrypt;
+        self.guard.warn(args.listen.0, args.http.0, encrypts);
+        if args.prefault {
+            upkeep::prefault(self.status.engine());
+        }
+    }
+}
+
+/// The store for callers by gRPC.
+fn grpc(engine: &Arc<Engine>, offers: &Offers) -> Grpc {
+    let offers = offers.clone();
+    let about = About {
+        version: VERSION,
+        transports: Arc::new(move || offers.list().into_iter().map(Into::into).collect()),
+    };
+    Grpc::new(engine.clone(), about)
+}

@@ -1,0 +1,48 @@
+//! Where the server is called by HTTP, and the signal by which it reads its files again.
+
+use std::io;
+use std::net::SocketAddr;
+
+use tokio::net::TcpListener;
+use tokio::signal::unix::Signal;
+
+use super::args::ServeArgs;
+use super::guard::Guard;
+use super::{port_owner, reload};
+use crate::output::Failure;
+
+/// All that is open before the first line is printed.
+pub(super) struct Sockets {
+    pub(super) http: TcpListener,
+    /// For /metrics alone, to everybody.
+    pub(super) metrics: Option<TcpListener>,
+    /// SIGHUP, if there is something to read again.
+    pub(super) hangup: Option<Signal>,
+}
+
+impl Sockets {
+    pub(super) async fn open(args: &ServeArgs, guard: &Guard) -> Result<Self, Failure> {
+        let hangup = reload::listen(guard)?;
+        let http = bind(args.http.0, "--http").await?;
+        let metrics = match &args.metrics {
+            Some(address) => Some(bind(address.0, "--metrics").await?),
+            None => None,
+        };
+        Ok(Sockets { http, metrics, hangup })
+    }
+}
+
+/// Listens, or says who is in the way.
+pub(crate) async fn bind(address: SocketAddr, option: &str) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let other = format!("choose another address with {option} HOST:PORT");
+        Failure::failed(match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                let owner = port_owner::find(address)
+                    .map_or("another process".to_owned(), |owner| owner.to_string());
+                format!("listen on {address}: in use by {owner}. Stop it, or {other}")
+            }
+            _ => format!("listen on {address}: {error}. Please {other}"),
+        })
+    })
+}
