@@ -23,6 +23,7 @@ pub(crate) struct ConfigArgs {
 enum ConfigCommand {
     /// Print every setting, its value and where the value came from
     Show {
+        /// How to print them
         #[arg(long, value_name = "FORMAT", default_value = "text")]
         format: Format,
         /// The same as --format json

@@ -17,7 +17,7 @@ use crate::settings::Global;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without LINE, lines are read from stdin: `wirelane explain < job.log`. Causes are looked for on this machine, or on
+Without LINE, lines are read from stdin. Causes are looked for on this machine, or on
 the one of `--root`; run it at both ends of a connection.
 Exit codes: 0 something was explained, 1 nothing in the text is known.")]
 pub(crate) struct ExplainArgs {

@@ -1,10 +1,10 @@
-//! `wirelane man`: one manual page per command, from the definitions in `cli`.
+//! `wirelane man`: one manual page per command, from the definitions of commands.
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 
-use crate::commands::Cli;
+use crate::commands::help;
 use crate::output::{Exit, Failure};
 
 #[derive(Debug, Args)]
@@ -16,7 +16,7 @@ pub(crate) struct ManArgs {
 pub(crate) fn run(args: &ManArgs) -> Result<Exit, Failure> {
     let folder = &args.folder;
     let written = std::fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
+        .and_then(|()| clap_mangen::generate_to(help::command(), folder));
     match written {
         Ok(()) => Ok(Exit::Done),
         Err(error) => {

@@ -13,9 +13,11 @@ mod connect;
 mod devices;
 mod doctor;
 mod env;
+mod examples;
 mod exec;
 mod explain;
 mod exporter;
+pub(crate) mod help;
 mod hosts;
 mod install;
 mod k8s;
@@ -35,7 +37,7 @@ mod topo;
 mod tune;
 mod version;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 
 use crate::links;
 use crate::output;
@@ -198,7 +200,7 @@ pub(crate) fn run(cli: Cli) -> Result<Exit, Failure> {
 
 /// Nothing was asked for: the help, and the exit code of wrong use.
 fn help() -> Result<Exit, Failure> {
-    output::note(&Cli::command().render_help().to_string());
+    output::note(&help::command().render_help().to_string());
     Ok(Exit::Usage)
 }
 

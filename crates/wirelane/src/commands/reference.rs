@@ -3,9 +3,10 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use clap::{Arg, Command, CommandFactory};
+use clap::{Arg, Command};
 
-use super::Cli;
+use super::examples::EXAMPLES;
+use super::help;
 
 #[test]
 fn the_published_reference_is_the_current_one() {
@@ -22,7 +23,7 @@ fn the_published_reference_is_the_current_one() {
 }
 
 fn page() -> String {
-    let mut root = Cli::command();
+    let mut root = help::command();
     root.build();
     let mut page = String::from(HEAD);
     let visible = |command: &&Command| !command.is_hide_set() && command.get_name() != "help";
@@ -50,7 +51,16 @@ fn section(command: &Command, before: &str, page: &mut String) {
     let usage = usage.trim_start_matches("Usage:").trim().replace("\n       ", "\n");
     let _ = writeln!(page, "```\n{usage}\n```\n");
     options(command.get_arguments(), false, page);
+    examples(&name, page);
     inner.into_iter().for_each(|inner| section(inner, &name, page));
+}
+
+fn examples(name: &str, page: &mut String) {
+    let lines: Vec<&str> =
+        EXAMPLES.iter().filter(|(of, _)| *of == name).map(|(_, line)| *line).collect();
+    if !lines.is_empty() {
+        let _ = writeln!(page, "\n```sh\n{}\n```", lines.join("\n"));
+    }
 }
 
 fn options<'a>(arguments: impl Iterator<Item = &'a Arg>, global: bool, page: &mut String) {
@@ -86,7 +96,7 @@ fn text(styled: Option<&clap::builder::StyledStr>) -> String {
 const HEAD: &str = "\
 # Commands
 
-Made from the program's own definitions; `wirelane COMMAND --help` says the same, with examples. Answers go to stdout, everything
+Made from the program's own definitions; `wirelane COMMAND --help` says the same. Answers go to stdout, everything
 else to stderr. Exit codes: 0 done, 1 the answer is no, 2 wrong use, 3 failure.
 
 | command | what it does |

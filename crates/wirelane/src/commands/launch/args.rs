@@ -17,9 +17,6 @@ Slurm it is srun.
 Each rank gets the environment of `wirelane env` on its own host. All output is shown with the
 host's name before each line, and kept in logs. Ctrl-C ends everything everywhere. At the end
 counters of ports and net devices tell whether RDMA transferred the data.
-  wirelane launch mpi --hosts a:4,b:4 -- ./solver input
-  wirelane launch torch --hosts a:8,b:8 --mode rdma -- train.py --epochs 3
-  wirelane launch mpi --explain
 The exit code is the first failing rank's own, 130 after Ctrl-C, or one of those of `wirelane --help`.")]
 pub(crate) struct LaunchArgs {
     /// Who makes one job of its ranks
