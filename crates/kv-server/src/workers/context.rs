@@ -82,8 +82,8 @@ impl WorkerContext {
         })
     }
 
-    /// Who tells a connection what came back for it.
-    pub(crate) fn notifications(&self, connection: u32) -> Notifier {
+    /// Notifies a connection of what came back for it.
+    pub(crate) fn notifier(&self, connection: u32) -> Notifier {
         Notifier { shared: self.shared.clone(), worker: self.worker, connection }
     }
 

@@ -1,12 +1,12 @@
-//! What comes back to workers from threads that do something for them.
+//! What other threads, those of the disk, report to connections.
 
 use std::sync::Arc;
 
 use crate::wakeup::Wakeup;
-use crate::workers::connection::Notifications;
+use crate::workers::connection::Notification;
 use crate::workers::pool::Shared;
 
-/// Tells one connection of one worker.
+/// Notifies one connection of one worker.
 pub(crate) struct Notifier {
     pub(crate) shared: Arc<Shared>,
     pub(crate) worker: usize,
@@ -14,9 +14,9 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    /// The worker sees it when it looks; if it may sleep it is to be woken.
-    pub(crate) fn tell(self, notifications: Notifications) -> Option<Wakeup> {
+    /// Queues a notification; returns the worker's wakeup if it may sleep.
+    pub(crate) fn notify(self, notification: Notification) -> Option<Wakeup> {
         let Notifier { shared, worker, connection } = self;
-        shared.tell(worker, connection, notifications).then(|| shared.wakeup(worker))
+        shared.notify(worker, connection, notification).then(|| shared.wakeup(worker))
     }
 }

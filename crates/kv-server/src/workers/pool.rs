@@ -12,7 +12,7 @@ use fabric::link::{Endpoint, Link};
 
 use crate::engine::Engine;
 use crate::wakeup::Wakeup;
-use crate::workers::connection::{Notifications, PinnedReads};
+use crate::workers::connection::{Notification, PinnedReads};
 use crate::workers::context::WorkerContext;
 use crate::workers::worker::Worker;
 
@@ -45,7 +45,7 @@ struct WorkerSlot {
     wakeup: Wakeup,
     incoming: Mutex<Vec<Link>>,
     /// What came back for its connections, and whether something did.
-    notifications: Mutex<Vec<(u32, Notifications)>>,
+    notifications: Mutex<Vec<(u32, Notification)>>,
     has_notifications: AtomicBool,
     connections: AtomicUsize,
     spins: AtomicBool,
@@ -212,15 +212,15 @@ impl Shared {
         self.slots[number].reviews.swap(false, Ordering::SeqCst)
     }
 
-    /// Something came back for a connection; says whether the worker must be woken: once until it is heard.
-    pub(crate) fn tell(
+    /// Queues a notification for a connection; returns whether the worker must be woken, which is once until it takes them.
+    pub(crate) fn notify(
         &self,
         number: usize,
         connection: u32,
-        notifications: Notifications,
+        notification: Notification,
     ) -> bool {
         let slot = &self.slots[number];
-        lock(&slot.notifications).push((connection, notifications));
+        lock(&slot.notifications).push((connection, notification));
         !slot.has_notifications.swap(true, Ordering::SeqCst)
     }
 
@@ -230,7 +230,7 @@ impl Shared {
 
     /// What came back, if anything did.
     #[inline]
-    pub(crate) fn take_notifications(&self, number: usize) -> Vec<(u32, Notifications)> {
+    pub(crate) fn take_notifications(&self, number: usize) -> Vec<(u32, Notification)> {
         let slot = &self.slots[number];
         if !slot.has_notifications.load(Ordering::Relaxed) {
             return Vec::new();

@@ -83,7 +83,7 @@ impl Worker {
                 self.listen(Some(Duration::ZERO));
                 self.close();
             }
-            if self.hear_notifications() | self.step(&mut done) {
+            if self.handle_notifications() | self.step(&mut done) {
                 busy = None;
                 if paused >= PAUSE {
                     paused = 0;
@@ -116,14 +116,14 @@ impl Worker {
         self.context.tell();
     }
 
-    /// What came back from other threads; says whether something did.
+    /// Hands on what came back from other threads; returns whether anything did.
     #[inline]
-    fn hear_notifications(&mut self) -> bool {
+    fn handle_notifications(&mut self) -> bool {
         let notifications = self.shared.take_notifications(self.number);
         let any = !notifications.is_empty();
-        for (row, notifications) in notifications {
+        for (row, notification) in notifications {
             if let Some(served) = self.connections.get_mut(row) {
-                served.connection.hear_of(notifications, &mut self.context);
+                served.connection.handle_notification(notification, &mut self.context);
                 served.works = true;
                 self.heat(row);
             }
@@ -268,7 +268,7 @@ impl Worker {
         let Some(served) = self.connections.get_mut(row) else { return Ok(()) };
         served.connection.row = row;
         let data = epoll::EventData::new_u64(row.into());
-        // Without it the connection would be heard only while it is hot.
+        // Without it the connection would be polled only while it is hot.
         if epoll::add(&self.epoll, served.connection.link.fd().as_fd(), data, epoll::EventFlags::IN)
             .is_err()
         {

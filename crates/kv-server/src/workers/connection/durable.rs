@@ -14,8 +14,8 @@ use crate::engine::{Engine, Held};
 use crate::wakeup::Wakeup;
 use crate::workers::context::WorkerContext;
 
-/// What a connection hears from the disk.
-pub(crate) enum Notifications {
+/// What the disk reports to a connection.
+pub(crate) enum Notification {
     /// A write of a batch's is durable, or refused.
     Written { batch: u32, index: usize, answer: Answer },
     /// What a batch waits for was fetched.
@@ -82,13 +82,9 @@ impl Connection {
         self.away += missing;
         context.away += missing;
         for Cold { index, key, wanted } in cold {
-            let notifications = context.notifications(self.row);
+            let notifier = context.notifier(self.row);
             let done = move |loaded| {
-                Wakeup::wake_all(notifications.tell(Notifications::Loaded {
-                    parked,
-                    index,
-                    loaded,
-                }))
+                Wakeup::wake_all(notifier.notify(Notification::Loaded { parked, index, loaded }))
             };
             if let Some(journal) = context.engine.journal() {
                 journal.load(Load { key, wanted, done: Box::new(done) });
@@ -109,10 +105,10 @@ impl Connection {
         else {
             return;
         };
-        let notifications = context.notifications(self.row);
+        let notifier = context.notifier(self.row);
         let done = move |answer: Answer| {
             remember(&session, sequence, answer);
-            notifications.tell(Notifications::Written { batch, index, answer })
+            notifier.notify(Notification::Written { batch, index, answer })
         };
         self.away += 1;
         context.away += 1;
@@ -120,14 +116,18 @@ impl Connection {
     }
 
     /// Something came back from the disk.
-    pub(crate) fn hear_of(&mut self, notifications: Notifications, context: &mut WorkerContext) {
+    pub(crate) fn handle_notification(
+        &mut self,
+        notification: Notification,
+        context: &mut WorkerContext,
+    ) {
         self.away -= 1;
         context.away -= 1;
-        match notifications {
-            Notifications::Written { batch, index, answer } => {
+        match notification {
+            Notification::Written { batch, index, answer } => {
                 self.answered(batch, index, answer, context)
             }
-            Notifications::Loaded { parked: row, index, loaded } => {
+            Notification::Loaded { parked: row, index, loaded } => {
                 let Some(parked) = self.parked.get_mut(row) else { return };
                 parked.found[index] = Some(loaded);
                 parked.missing -= 1;

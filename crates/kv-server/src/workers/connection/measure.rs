@@ -1,4 +1,4 @@
-//! The measuring service: memory for the caller to write and read, and everything it says back.
+//! The measuring service: memory for the caller to write and read, and an echo of every message.
 
 use fabric::link::{Endpoint, Link};
 use fabric::{Error, Lane, Memory, Pages, Region, Rights};
@@ -33,7 +33,7 @@ impl Measure {
         Ok(())
     }
 
-    /// What is said to what it hears.
+    /// The reply to a message.
     #[allow(clippy::unused_self, reason = "an echo needs nothing")]
     pub(super) fn echo<'m>(&self, message: &'m [u8]) -> &'m [u8] {
         message

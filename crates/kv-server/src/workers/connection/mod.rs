@@ -31,7 +31,7 @@ use crate::workers::context::{MESSAGE, RECEIVES, Room, WorkerContext};
 use crate::workers::send_buffers::Slot;
 use access::Pass;
 pub(crate) use draft::{Draft, Hold};
-pub(crate) use durable::Notifications;
+pub(crate) use durable::Notification;
 use durable::Parked;
 use fetch::Fetch;
 use handles::Handles;
@@ -60,7 +60,7 @@ pub(crate) struct Connection {
     large: usize,
     waiting: Rows<Draft>,
     fetches: Rows<Fetch>,
-    letters: Rows<Slot>,
+    control_messages: Rows<Slot>,
     watch: Watch,
     pinned_reads: PinnedReads,
     /// Batches that wait for the disk, and how much of theirs is there.
@@ -121,7 +121,7 @@ impl Connection {
             session: None,
             waiting: Rows::default(),
             fetches: Rows::default(),
-            letters: Rows::default(),
+            control_messages: Rows::default(),
             watch: Watch::default(),
             pinned_reads: PinnedReads::new(context.engine.clone()),
             parked: Rows::default(),
@@ -156,7 +156,7 @@ impl Connection {
     /// Whether there is nothing to wait for but request slots.
     fn only_watches(&self) -> bool {
         self.watch.is_on()
-            && self.replies.len() + self.fetches.len() + self.letters.len() == 0
+            && self.replies.len() + self.fetches.len() + self.control_messages.len() == 0
             && self.ops.is_empty()
     }
 
@@ -167,9 +167,9 @@ impl Connection {
     }
 
     fn post(&mut self) -> usize {
-        let heard = if self.receives.is_empty() { 0 } else { self.link.post(&mut self.receives) };
-        self.listening += heard;
-        heard + if self.ops.is_empty() { 0 } else { self.link.post(&mut self.ops) }
+        let posted = if self.receives.is_empty() { 0 } else { self.link.post(&mut self.receives) };
+        self.listening += posted;
+        posted + if self.ops.is_empty() { 0 } else { self.link.post(&mut self.ops) }
     }
 
     /// Whether the link is over and has given everything back.
@@ -177,7 +177,7 @@ impl Connection {
         self.link.ended().is_some()
             && self.listening == 0
             && self.ops.is_empty()
-            && self.replies.len() + self.fetches.len() + self.letters.len() == 0
+            && self.replies.len() + self.fetches.len() + self.control_messages.len() == 0
             && self.watch.is_still()
             && self.away == 0
     }
@@ -273,7 +273,7 @@ impl Connection {
             REPLY => self.replied(row, completion, context),
             FETCH => self.fetched(row, completion, context),
             _ => {
-                if let Some(slot) = self.letters.remove(row) {
+                if let Some(slot) = self.control_messages.remove(row) {
                     context.send_buffers.give_back(slot);
                 }
             }
@@ -291,7 +291,7 @@ impl Connection {
                     // Copied before it is looked at: the client may write to what it sent from.
                     room.read(at, &mut message);
                 }
-                if let Err(why) = self.hear(&message, context) {
+                if let Err(why) = self.handle_message(&message, context) {
                     crate::engine::add(&context.engine.counts.protocol_errors, 1);
                     self.dismiss(why);
                 }
@@ -308,7 +308,11 @@ impl Connection {
         }
     }
 
-    fn hear(&mut self, message: &[u8], context: &mut WorkerContext) -> Result<(), &'static str> {
+    fn handle_message(
+        &mut self,
+        message: &[u8],
+        context: &mut WorkerContext,
+    ) -> Result<(), &'static str> {
         match &mut self.state {
             State::Client(client) => match Message::parse(message)? {
                 Message::Batch(batch) => {
@@ -334,11 +338,11 @@ impl Connection {
             State::Measured(measure) => {
                 measure.renew()?;
                 // Whoever sends and takes nothing is not told more and more.
-                if self.letters.len() >= MAX_LETTERS {
+                if self.control_messages.len() >= MAX_CONTROL_MESSAGES {
                     return Err("it does not take what it is told");
                 }
                 let answer = measure.echo(message);
-                self.say(answer, context)
+                self.send(answer, context)
             }
             State::Over => Ok(()),
         }
@@ -352,7 +356,7 @@ impl Connection {
                     .map_err(|_| "there is no memory to measure with")?;
                 let hello = measure.hello();
                 self.state = State::Measured(Box::new(measure));
-                self.say(&hello, context)
+                self.send(&hello, context)
             }
             Opening::Store { session, receive_buffer, control_block } => {
                 let receive_buffer = import(&mut self.link, &receive_buffer)?;
@@ -395,7 +399,7 @@ impl Connection {
                     share,
                 };
                 self.state = State::Client(Box::new(client));
-                self.say(&welcome.to_bytes(), context)
+                self.send(&welcome.to_bytes(), context)
             }
         }
     }
@@ -408,11 +412,11 @@ impl Connection {
     }
 
     /// Sends a message.
-    fn say(&mut self, message: &[u8], context: &mut WorkerContext) -> Result<(), &'static str> {
+    fn send(&mut self, message: &[u8], context: &mut WorkerContext) -> Result<(), &'static str> {
         let slot = context.send_buffers.write(message).ok_or("there is no memory for an answer")?;
         let bytes = context.send_buffers.slice(&slot, 0, message.len());
-        let row = self.letters.insert(slot);
-        self.ops.push_back(Op::send(LETTER | u64::from(row), bytes));
+        let row = self.control_messages.insert(slot);
+        self.ops.push_back(Op::send(CONTROL_MESSAGE | u64::from(row), bytes));
         Ok(())
     }
 }
@@ -428,7 +432,7 @@ fn import(link: &mut Link, region: &[u8]) -> Result<Window, &'static str> {
 }
 
 /// Echoes that wait to be taken: more than a measure has in flight.
-const MAX_LETTERS: usize = 64;
+const MAX_CONTROL_MESSAGES: usize = 64;
 /// How many requests one batch may have, how many batches a client may have in flight, how many regions
 /// beside its receive buffer, and how many bytes of values one batch may name.
 const REQUESTS: u16 = 256;
@@ -448,6 +452,6 @@ const POLLS: u32 = 16;
 const RECEIVE: u64 = 1 << 56;
 const REPLY: u64 = 2 << 56;
 const FETCH: u64 = 3 << 56;
-const LETTER: u64 = 4 << 56;
+const CONTROL_MESSAGE: u64 = 4 << 56;
 const CONTROL_BLOCK: u64 = 5 << 56;
 const KINDS: u64 = 0xff << 56;

@@ -212,14 +212,14 @@ impl Connection {
         if let Some(room) = &self.room {
             room.read(RECEIVES + (sequence % ControlBlock::SLOTS as u64) as usize, &mut message);
         }
-        let heard = match Message::parse(&message) {
+        let handled = match Message::parse(&message) {
             Ok(Message::Batch(batch)) if has_completion_flag(batch.head.at) => {
                 self.answer(&message, batch, Some(sequence), context)
             }
             Ok(_) => Err("a slot of something that is no batch, or has no completion flag"),
             Err(why) => Err(why),
         };
-        if let Err(why) = heard {
+        if let Err(why) = handled {
             crate::engine::add(&context.engine.counts.protocol_errors, 1);
             self.dismiss(why);
         }
