@@ -24,7 +24,7 @@ pub(crate) struct WorkerContext {
     /// The same, for clients on this host to read.
     pub(crate) readable_pool: Region,
     pub(crate) send_buffers: SendBuffers,
-    pub(crate) rooms: Rooms,
+    pub(crate) receive_areas: ReceiveAreas,
     /// The message being read.
     pub(crate) message: Vec<u8>,
     /// The answers being written.
@@ -67,7 +67,7 @@ impl WorkerContext {
             pool: endpoint.register(engine.pool(), Rights::NONE)?,
             readable_pool: Region::near(engine.pool()),
             send_buffers: SendBuffers::new(&endpoint)?,
-            rooms: Rooms::default(),
+            receive_areas: ReceiveAreas::default(),
             engine,
             endpoint,
             message: Vec::with_capacity(MESSAGE),
@@ -143,36 +143,35 @@ impl WorkerContext {
     }
 }
 
-/// Memory for what connections send, a room for each.
+/// Registered memory that clients' messages and control blocks are read into: an area for each connection.
 #[derive(Default)]
-pub(crate) struct Rooms {
-    free: Vec<Room>,
+pub(crate) struct ReceiveAreas {
+    free: Vec<ReceiveArea>,
 }
 
-/// One connection's: a place for each receive.
-pub(crate) struct Room {
+/// One connection's: a place for each receive and for each request slot, and the words of its control block.
+pub(crate) struct ReceiveArea {
     region: Region,
     offset: usize,
 }
 
-impl Rooms {
-    pub(crate) fn take(&mut self, endpoint: &Endpoint) -> Result<Room, Error> {
+impl ReceiveAreas {
+    pub(crate) fn take(&mut self, endpoint: &Endpoint) -> Result<ReceiveArea, Error> {
         if self.free.is_empty() {
-            let memory = Memory::allocate(ROOM * ROOMS, Pages::Plain)?;
+            let memory = Memory::allocate(AREA * AREAS, Pages::Plain)?;
             let region = endpoint.register(&memory, Rights::NONE)?;
-            let rooms = (0..ROOMS).map(|at| Room { region: region.clone(), offset: at * ROOM });
-            let rooms = rooms.inspect(Room::furnish);
-            self.free.extend(rooms);
+            let area = |at| ReceiveArea { region: region.clone(), offset: at * AREA };
+            self.free.extend((0..AREAS).map(area).inspect(ReceiveArea::write_constants));
         }
         Ok(self.free.pop().expect("there are some now"))
     }
 
-    pub(crate) fn give_back(&mut self, room: Room) {
-        self.free.push(room);
+    pub(crate) fn give_back(&mut self, area: ReceiveArea) {
+        self.free.push(area);
     }
 }
 
-impl Room {
+impl ReceiveArea {
     /// A receive into one of its places.
     pub(crate) fn receive(&self, at: usize, token: u64) -> Op {
         let offset = self.offset + at * MESSAGE;
@@ -211,7 +210,8 @@ impl Room {
         self.region.memory().load(self.offset + TAKEN_AT)
     }
 
-    fn furnish(&self) {
+    /// The words that are written from here to tell a client whether its control block is watched.
+    fn write_constants(&self) {
         self.region.memory().write(self.offset + WORDS_AT, &0_u64.to_le_bytes());
         self.region.memory().write(self.offset + WORDS_AT + 8, &ControlBlock::YES.to_le_bytes());
     }
@@ -226,9 +226,9 @@ pub(crate) const MESSAGE: usize = 16 << 10;
 /// How many receives each connection has posted: more wait at the link.
 pub(crate) const RECEIVES: usize = 8;
 /// Places for receives and for batches that were announced in a control block, a control block's line, three words.
-const ROOM: usize = LINE_AT + 4096;
+const AREA: usize = LINE_AT + 4096;
 const LINE_AT: usize = MESSAGE * (RECEIVES + ControlBlock::SLOTS);
 const WORDS_AT: usize = LINE_AT + 64;
 const TAKEN_AT: usize = WORDS_AT + 64;
-/// How many rooms are made at once.
-const ROOMS: usize = 16;
+/// How many areas are allocated at once.
+const AREAS: usize = 16;

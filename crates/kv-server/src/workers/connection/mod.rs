@@ -27,7 +27,7 @@ use kv_proto::wire::{ControlBlock, Limits, Message, Opening, Welcome};
 use crate::engine::quota::Share;
 use crate::engine::session::Session;
 use crate::rows::Rows;
-use crate::workers::context::{MESSAGE, RECEIVES, Room, WorkerContext};
+use crate::workers::context::{MESSAGE, RECEIVES, ReceiveArea, WorkerContext};
 use crate::workers::send_buffers::Slot;
 use access::Pass;
 pub(crate) use draft::{Draft, Hold};
@@ -47,7 +47,7 @@ pub(crate) struct Connection {
     identity: String,
     since: Instant,
     state: State,
-    room: Option<Room>,
+    receive_area: Option<ReceiveArea>,
     /// What the link has no room for yet.
     ops: VecDeque<Op>,
     receives: VecDeque<Op>,
@@ -103,15 +103,15 @@ pub(super) struct Client {
 impl Connection {
     pub(crate) fn new(link: Link, context: &mut WorkerContext) -> Result<Self, fabric::Error> {
         let explained = link.report().explain();
-        let room = context.rooms.take(&context.endpoint)?;
-        let receives = (0..RECEIVES).map(|at| room.receive(at, RECEIVE | at as u64)).collect();
+        let area = context.receive_areas.take(&context.endpoint)?;
+        let receives = (0..RECEIVES).map(|at| area.receive(at, RECEIVE | at as u64)).collect();
         Ok(Connection {
             link,
             peer: explained.peer,
             identity: explained.identity,
             since: Instant::now(),
             state: State::New,
-            room: Some(room),
+            receive_area: Some(area),
             ops: VecDeque::new(),
             receives,
             listening: 0,
@@ -228,8 +228,8 @@ impl Connection {
         if let Some(session) = self.session.take() {
             session.leave();
         }
-        if let Some(room) = self.room.take() {
-            context.rooms.give_back(room);
+        if let Some(area) = self.receive_area.take() {
+            context.receive_areas.give_back(area);
         }
         for draft in self.unsent.drain(..) {
             context.recycle(draft);
@@ -287,9 +287,9 @@ impl Connection {
             Ok(Done::Received { length, imm: None }) => {
                 let mut message = std::mem::take(&mut context.message);
                 message.resize(length, 0);
-                if let Some(room) = &self.room {
+                if let Some(area) = &self.receive_area {
                     // Copied before it is looked at: the client may write to what it sent from.
-                    room.read(at, &mut message);
+                    area.read(at, &mut message);
                 }
                 if let Err(why) = self.handle_message(&message, context) {
                     crate::engine::add(&context.engine.counts.protocol_errors, 1);
@@ -303,8 +303,8 @@ impl Connection {
             }
             Err(_) => return,
         }
-        if let Some(room) = &self.room {
-            self.receives.push_back(room.receive(at, RECEIVE | at as u64));
+        if let Some(area) = &self.receive_area {
+            self.receives.push_back(area.receive(at, RECEIVE | at as u64));
         }
     }
 

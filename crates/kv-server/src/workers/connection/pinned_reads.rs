@@ -85,12 +85,12 @@ impl Connection {
         if self.pinned_reads.reads.is_empty() {
             return;
         }
-        if let (State::Client(client), Some(room)) = (&self.state, &self.room)
-            && self.link.peek(&client.receive_buffer, ControlBlock::TAKEN as u64, &room.taken())
+        if let (State::Client(client), Some(area)) = (&self.state, &self.receive_area)
+            && self.link.peek(&client.receive_buffer, ControlBlock::TAKEN as u64, &area.taken())
         {
             // What the client read, it read before it said so.
             fence(Ordering::Acquire);
-            self.pinned_reads.take_back(room.read_taken());
+            self.pinned_reads.take_back(area.read_taken());
             context.with_pinned_reads -= usize::from(self.pinned_reads.reads.is_empty());
         }
     }

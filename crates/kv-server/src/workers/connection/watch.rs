@@ -73,9 +73,9 @@ impl Connection {
     }
 
     fn tell_watching(&mut self, word: u64) {
-        if let (State::Client(client), Some(room)) = (&self.state, &self.room) {
+        if let (State::Client(client), Some(area)) = (&self.state, &self.receive_area) {
             let to = client.receive_buffer.at(ControlBlock::STORE as u64);
-            self.ops.push_back(Op::write(FLAG, room.word(word), to));
+            self.ops.push_back(Op::write(FLAG, area.word(word), to));
             self.watch.in_flight += 1;
         }
     }
@@ -86,12 +86,12 @@ impl Connection {
         if self.watch.reading || !due {
             return false;
         }
-        if let (State::Client(client), Some(room)) = (&self.state, &self.room) {
+        if let (State::Client(client), Some(area)) = (&self.state, &self.receive_area) {
             if self.watch.flag_set || self.watch.state != Watching::Yes || self.watch.called {
                 // What we wrote comes before what we read: the client does it the other way round.
                 fence(Ordering::SeqCst);
             }
-            if self.link.peek(&client.receive_buffer, ControlBlock::CLIENT as u64, &room.line()) {
+            if self.link.peek(&client.receive_buffer, ControlBlock::CLIENT as u64, &area.line()) {
                 self.watch.called = false;
                 let notifications = self.read_line(context);
                 if self.watch.state == Watching::Last {
@@ -106,7 +106,7 @@ impl Connection {
             }
             let from = client.receive_buffer.at(ControlBlock::CLIENT as u64);
             let token = if self.watch.state == Watching::Last { LAST } else { LINE };
-            self.ops.push_back(Op::read(token, room.line(), from));
+            self.ops.push_back(Op::read(token, area.line(), from));
             self.watch.in_flight += 1;
             (self.watch.reading, self.watch.called) = (true, false);
         }
@@ -161,8 +161,8 @@ impl Connection {
 
     fn read_line(&mut self, context: &mut WorkerContext) -> bool {
         let mut line = [0; ControlBlock::LINE];
-        match &self.room {
-            Some(room) => room.read_line(&mut line),
+        match &self.receive_area {
+            Some(area) => area.read_line(&mut line),
             None => return false,
         }
         let word = |at: usize| {
@@ -180,7 +180,9 @@ impl Connection {
                 break;
             }
             self.watch.last = sequence;
-            let (State::Client(client), Some(room)) = (&self.state, &self.room) else { break };
+            let (State::Client(client), Some(area)) = (&self.state, &self.receive_area) else {
+                break;
+            };
             let (at, length) =
                 (u64::from(slot.at) * RequestSlot::UNIT as u64, usize::from(slot.length));
             if length > MESSAGE || at + length as u64 > client.receive_buffer.len() {
@@ -188,7 +190,7 @@ impl Connection {
                 return true;
             }
             let place = RECEIVES + (sequence % ControlBlock::SLOTS as u64) as usize;
-            let place = room.place(place, length);
+            let place = area.place(place, length);
             if self.link.peek(&client.receive_buffer, at, &place) {
                 self.read_slot(sequence, length, context);
                 continue;
@@ -209,8 +211,8 @@ impl Connection {
     fn read_slot(&mut self, sequence: u64, length: usize, context: &mut WorkerContext) {
         let mut message = std::mem::take(&mut context.message);
         message.resize(length, 0);
-        if let Some(room) = &self.room {
-            room.read(RECEIVES + (sequence % ControlBlock::SLOTS as u64) as usize, &mut message);
+        if let Some(area) = &self.receive_area {
+            area.read(RECEIVES + (sequence % ControlBlock::SLOTS as u64) as usize, &mut message);
         }
         let handled = match Message::parse(&message) {
             Ok(Message::Batch(batch)) if has_completion_flag(batch.head.at) => {
