@@ -170,7 +170,7 @@ fn gather(engine: &Arc<Engine>, client: &Client, message: &[u8]) -> Result<Gathe
     let (mut found, mut cold) = (Vec::new(), Vec::new());
     for (index, request) in requests(message)?.enumerate() {
         let request = request?;
-        if let Err(refused) = client.judge(&request) {
+        if let Err(refused) = client.check(&request) {
             found.push(Some(Loaded::Failed(refused)));
             continue;
         }

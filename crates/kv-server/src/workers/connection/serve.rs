@@ -39,7 +39,7 @@ impl Connection {
             return Err("it has more batches in flight than it may");
         }
         if context.closing && !goes_on(&batch, &client.session) {
-            self.turn_away(head, completion_flag, context);
+            self.reject(head, completion_flag, context);
             return Ok(());
         }
         let in_place = head.in_place
@@ -69,9 +69,9 @@ impl Connection {
                 Ok(answer) => draft.answers.push(answer),
                 Err(why) => {
                     context.recycle(draft);
-                    plans.drain(..).for_each(|plan| forsake(client, &plan));
-                    let forsaken = submissions.into_iter();
-                    forsaken.for_each(|write: Submission| client.session.undone(write.sequence));
+                    plans.drain(..).for_each(|plan| abandon(client, &plan));
+                    let abandoned = submissions.into_iter();
+                    abandoned.for_each(|write: Submission| client.session.undone(write.sequence));
                     return Err(why);
                 }
             }
@@ -107,8 +107,8 @@ fn goes_on(batch: &Batch<'_>, session: &Session) -> bool {
 }
 
 impl Connection {
-    /// Says that nothing of a batch was done, nor will be: the store is about to end.
-    fn turn_away(
+    /// Answers that nothing of a batch was done, nor will be: the store is shutting down.
+    fn reject(
         &mut self,
         head: BatchHead,
         completion_flag: Option<u64>,
@@ -124,7 +124,7 @@ impl Connection {
 }
 
 /// A write whose bytes will not be fetched after all may be asked for again.
-fn forsake(client: &Client, plan: &Plan) {
+fn abandon(client: &Client, plan: &Plan) {
     if let Purpose::Value(_, terms) = &plan.purpose {
         client.session.undone(terms.sequence);
     }
@@ -147,15 +147,15 @@ impl Serving<'_> {
         if !self.draft.claim(request.packed()) {
             return Err("it asks for more than it has room for");
         }
-        // With a disk it was judged before the disk was asked.
-        let judged = match self.found.get(self.draft.answers.len()) {
+        // With a disk it was checked before the disk was asked.
+        let checked = match self.found.get(self.draft.answers.len()) {
             Some(Some(Loaded::Failed(status @ (Status::TooOften | Status::Denied)))) => {
                 Err(*status)
             }
             Some(_) => Ok(()),
-            None => self.client.judge(&request),
+            None => self.client.check(&request),
         };
-        if let Err(status) = judged {
+        if let Err(status) = checked {
             return Ok(Answer::new(status));
         }
         match request {
@@ -414,12 +414,12 @@ enum Written {
 impl Client {
     /// Whether it may ask for this. A value in pieces counts once, when it begins.
     #[inline]
-    pub(super) fn judge(&self, request: &Request<'_>) -> Result<(), Status> {
+    pub(super) fn check(&self, request: &Request<'_>) -> Result<(), Status> {
         if self.pass.is_free() {
             return Ok(());
         }
         let pass = &self.pass;
-        let judged = match request {
+        let checked = match request {
             Request::Get { key, .. } | Request::Stat { key } => pass.read(key),
             // The answer to what was done before is not another request.
             Request::Put { key, sequence, .. } | Request::Delete { key, sequence, .. }
@@ -433,7 +433,7 @@ impl Client {
             Request::List { prefix, .. } => pass.list(prefix),
             Request::Read { .. } | Request::Piece { .. } | Request::Close { .. } => Ok(()),
         };
-        judged.map_err(|refused| match refused {
+        checked.map_err(|refused| match refused {
             Refused::Rate => Status::TooOften,
             _ => Status::Denied,
         })
