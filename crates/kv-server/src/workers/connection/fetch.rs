@@ -7,9 +7,10 @@ use kv_proto::Condition;
 use kv_proto::wire::{Answer, Status};
 use kv_store::Ranges;
 
+use super::Connection;
 use super::durable::Submission;
 use super::handles::Staging;
-use super::{Connection, FETCH};
+use super::token::Token;
 use crate::engine::journal::WriteKind;
 use crate::engine::{Staged, within};
 use crate::workers::context::WorkerContext;
@@ -88,7 +89,7 @@ impl Connection {
         let fetch = Fetch { batch, index, left, failed: false, purpose };
         let row = self.fetches.insert(fetch);
         for op in self.ops.iter_mut().skip(begun) {
-            op.token = FETCH | u64::from(row);
+            op.token = Token::Fetch(row).encode();
         }
     }
 

@@ -13,6 +13,7 @@ mod measure;
 mod pinned_reads;
 mod reply;
 mod serve;
+mod token;
 mod watch;
 
 use std::collections::{HashMap, VecDeque};
@@ -39,6 +40,7 @@ use measure::Measure;
 pub use measure::SCRATCH;
 pub(crate) use pinned_reads::PinnedReads;
 use reply::Reply;
+use token::Token;
 use watch::Watch;
 
 pub(crate) struct Connection {
@@ -104,7 +106,8 @@ impl Connection {
     pub(crate) fn new(link: Link, context: &mut WorkerContext) -> Result<Self, fabric::Error> {
         let explained = link.report().explain();
         let area = context.receive_areas.take(&context.endpoint)?;
-        let receives = (0..RECEIVES).map(|at| area.receive(at, RECEIVE | at as u64)).collect();
+        let receives =
+            (0..RECEIVES).map(|at| area.receive(at, Token::Receive(at as u32).encode())).collect();
         Ok(Connection {
             link,
             peer: explained.peer,
@@ -266,13 +269,13 @@ impl Connection {
 
     /// Says whether that was something to do.
     fn complete(&mut self, completion: Completion, context: &mut WorkerContext) -> bool {
-        let row = completion.token as u32;
-        match completion.token & KINDS {
-            CONTROL_BLOCK => return self.looked(&completion, context),
-            RECEIVE => self.received(row as usize, &completion, context),
-            REPLY => self.replied(row, completion, context),
-            FETCH => self.fetched(row, completion, context),
-            _ => {
+        let Some(token) = Token::parse(completion.token) else { return false };
+        match token {
+            Token::Watch(op) => return self.looked(op, &completion, context),
+            Token::Receive(place) => self.received(place as usize, &completion, context),
+            Token::Reply(row) => self.replied(row, completion, context),
+            Token::Fetch(row) => self.fetched(row, completion, context),
+            Token::ControlMessage(row) => {
                 if let Some(slot) = self.control_messages.remove(row) {
                     context.send_buffers.give_back(slot);
                 }
@@ -304,7 +307,7 @@ impl Connection {
             Err(_) => return,
         }
         if let Some(area) = &self.receive_area {
-            self.receives.push_back(area.receive(at, RECEIVE | at as u64));
+            self.receives.push_back(area.receive(at, Token::Receive(at as u32).encode()));
         }
     }
 
@@ -416,7 +419,7 @@ impl Connection {
         let slot = context.send_buffers.write(message).ok_or("there is no memory for an answer")?;
         let bytes = context.send_buffers.slice(&slot, 0, message.len());
         let row = self.control_messages.insert(slot);
-        self.ops.push_back(Op::send(CONTROL_MESSAGE | u64::from(row), bytes));
+        self.ops.push_back(Op::send(Token::ControlMessage(row).encode(), bytes));
         Ok(())
     }
 }
@@ -447,11 +450,3 @@ const SENDING: Duration = Duration::from_secs(1);
 
 /// How many looks at a control block there are for one at the link.
 const POLLS: u32 = 16;
-
-/// What a completion is, in the high bits of its token.
-const RECEIVE: u64 = 1 << 56;
-const REPLY: u64 = 2 << 56;
-const FETCH: u64 = 3 << 56;
-const CONTROL_MESSAGE: u64 = 4 << 56;
-const CONTROL_BLOCK: u64 = 5 << 56;
-const KINDS: u64 = 0xff << 56;

@@ -6,7 +6,8 @@ use fabric::{Completion, Lane, Op, Pieces, Slice, Window, Work};
 use kv_proto::wire::{Answer, ControlBlock, Parts};
 
 use super::draft::{Behind, Draft, Hold};
-use super::{BATCHES, Connection, REPLY, State};
+use super::token::Token;
+use super::{BATCHES, Connection, State};
 use crate::workers::context::WorkerContext;
 use crate::workers::send_buffers::Slot;
 
@@ -114,7 +115,7 @@ impl Connection {
         let holds = draft.take_holds();
         let row = self.replies.insert(Reply { left: count, slot, holds, completion_flag });
         for op in self.ops.iter_mut().skip(begun) {
-            op.token = REPLY | u64::from(row);
+            op.token = Token::Reply(row).encode();
             if let Work::Write { imm, .. } = &mut op.work {
                 *imm = number;
             }
@@ -160,7 +161,11 @@ impl Connection {
             (reply.completion_flag, reply.left) = (CompletionFlag::Setting, 1);
             let word = context.send_buffers.completion_flag(&reply.slot, sequence);
             let completion_flag = client.receive_buffer.at(at);
-            return self.ops.push_back(Op::write(REPLY | u64::from(row), word, completion_flag));
+            return self.ops.push_back(Op::write(
+                Token::Reply(row).encode(),
+                word,
+                completion_flag,
+            ));
         }
         if let Some(reply) = self.replies.remove(row) {
             self.large -= usize::from(reply.slot.is_large());

@@ -5,7 +5,8 @@ use std::sync::atomic::{Ordering, fence};
 use fabric::{Completion, Lane, Op, Pieces, Work};
 use kv_proto::wire::{ControlBlock, Message, RequestSlot};
 
-use super::{CONTROL_BLOCK, Connection, State};
+use super::token::{Token, WatchOp};
+use super::{Connection, State};
 use crate::workers::context::{MESSAGE, RECEIVES, WorkerContext};
 
 /// What is known of a control block.
@@ -75,7 +76,11 @@ impl Connection {
     fn tell_watching(&mut self, word: u64) {
         if let (State::Client(client), Some(area)) = (&self.state, &self.receive_area) {
             let to = client.receive_buffer.at(ControlBlock::STORE as u64);
-            self.ops.push_back(Op::write(FLAG, area.word(word), to));
+            self.ops.push_back(Op::write(
+                Token::Watch(WatchOp::State).encode(),
+                area.word(word),
+                to,
+            ));
             self.watch.in_flight += 1;
         }
     }
@@ -105,8 +110,9 @@ impl Connection {
                 return false;
             }
             let from = client.receive_buffer.at(ControlBlock::CLIENT as u64);
-            let token = if self.watch.state == Watching::Last { LAST } else { LINE };
-            self.ops.push_back(Op::read(token, area.line(), from));
+            let last = self.watch.state == Watching::Last;
+            let token = Token::Watch(if last { WatchOp::LastLine } else { WatchOp::Line });
+            self.ops.push_back(Op::read(token.encode(), area.line(), from));
             self.watch.in_flight += 1;
             (self.watch.reading, self.watch.called) = (true, false);
         }
@@ -120,19 +126,24 @@ impl Connection {
     }
 
     /// An operation for the control block is over; says whether it was news to us.
-    pub(super) fn looked(&mut self, completion: &Completion, context: &mut WorkerContext) -> bool {
+    pub(super) fn looked(
+        &mut self,
+        op: WatchOp,
+        completion: &Completion,
+        context: &mut WorkerContext,
+    ) -> bool {
         self.watch.in_flight -= 1;
         let ok = completion.outcome.is_ok();
-        match completion.token {
-            LINE | LAST => {
+        match op {
+            WatchOp::Line | WatchOp::LastLine => {
                 self.watch.reading = false;
                 let notifications = ok && self.read_line(context);
-                if completion.token == LAST {
+                if op == WatchOp::LastLine {
                     self.watch.state = self.stop_watching(context);
                 }
                 notifications
             }
-            FLAG => {
+            WatchOp::State => {
                 self.watch.state = match self.watch.state {
                     Watching::Begins if ok => Watching::Yes,
                     Watching::Ends if ok => Watching::Last,
@@ -140,10 +151,10 @@ impl Connection {
                 };
                 false
             }
-            KICK => false,
-            slot => {
+            WatchOp::Wake => false,
+            WatchOp::Slot(sequence) => {
                 if let (true, Work::Read { into, .. }) = (ok, &completion.work) {
-                    self.read_slot(slot & SEQUENCE, into.total(), context);
+                    self.read_slot(sequence, into.total(), context);
                 }
                 true
             }
@@ -196,13 +207,17 @@ impl Connection {
                 continue;
             }
             let from = client.receive_buffer.at(at);
-            self.ops.push_back(Op::read(SLOT | sequence & SEQUENCE, place, from));
+            self.ops.push_back(Op::read(
+                Token::Watch(WatchOp::Slot(sequence)).encode(),
+                place,
+                from,
+            ));
             self.watch.in_flight += 1;
         }
         // It slept, or was about to, when we set a flag.
         if flag_set && word(ControlBlock::CLIENT) == ControlBlock::YES {
             let work = Work::Send { from: Pieces::EMPTY, imm: Some(0) };
-            self.ops.push_back(Op { token: KICK, work });
+            self.ops.push_back(Op { token: Token::Watch(WatchOp::Wake).encode(), work });
             self.watch.in_flight += 1;
         }
         self.watch.last != before
@@ -249,11 +264,3 @@ fn has_completion_flag(answers: u64) -> bool {
 
 /// How many control blocks a worker watches: each costs a look in every round.
 const MAX_WATCHED: usize = 8;
-
-/// What an operation is for; slots have their sequence in the low bits.
-const LINE: u64 = CONTROL_BLOCK | 1 << 48;
-const LAST: u64 = CONTROL_BLOCK | 5 << 48;
-const FLAG: u64 = CONTROL_BLOCK | 2 << 48;
-const KICK: u64 = CONTROL_BLOCK | 3 << 48;
-const SLOT: u64 = CONTROL_BLOCK | 4 << 48;
-const SEQUENCE: u64 = (1 << 48) - 1;
