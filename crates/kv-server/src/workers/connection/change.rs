@@ -6,11 +6,11 @@ use fabric::Window;
 use kv_proto::Condition;
 use kv_proto::wire::{Answer, Source, Status};
 
-use super::MOVED;
+use super::draft::MOVED;
 use super::durable::Submission;
 use super::fetch::{Plan, Purpose, Terms};
 use super::handles::Staging;
-use super::serve::{Serving, reaches};
+use super::serve::Serving;
 use crate::engine::Staged;
 use crate::engine::journal::WriteKind;
 use crate::engine::outcome::no_room;
@@ -55,7 +55,7 @@ impl Serving<'_> {
             }
             Source::Apart { region, at } if length > 0 => {
                 let staged = Staged::new(self.context.engine.clone(), room, claim);
-                let from = self.client.region(region).filter(|from| reaches(from, at, length));
+                let from = self.client.reach(region, at, length);
                 let Some(from) = from.cloned() else {
                     self.client.session.undone(sequence);
                     return Ok(Answer::new(Status::NoRegion));
@@ -167,7 +167,7 @@ impl Serving<'_> {
             }
             Source::Apart { .. } if length == 0 => {}
             Source::Apart { region, at } => {
-                let from = self.client.region(region).filter(|from| reaches(from, at, length));
+                let from = self.client.reach(region, at, length);
                 let Some(from) = from.cloned() else { return Ok(Answer::new(Status::NoRegion)) };
                 let purpose = Purpose::Piece { staging, offset, length };
                 return self.plan(from, at, length, purpose);

@@ -6,7 +6,6 @@ use fabric::{Slice, Window};
 use kv_proto::wire::{Answer, BatchHead};
 use kv_store::Pin;
 
-use super::MOVED;
 use crate::engine::Held;
 
 /// Answers, and what stands behind them.
@@ -145,5 +144,7 @@ impl Draft {
     }
 }
 
+/// How many bytes of values one batch may name.
+pub(super) const MOVED: u64 = 1 << 30;
 /// How many bytes a batch makes checksums of, if it is more than one value.
 const SUMMED: u64 = 64 << 20;

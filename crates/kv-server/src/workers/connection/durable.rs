@@ -6,8 +6,9 @@ use kv_proto::Condition;
 use kv_proto::wire::{Answer, Batch, Message, Request, Status};
 use kv_store::Key;
 
+use super::Connection;
+use super::client::Client;
 use super::serve::keys_wanted;
-use super::{Client, Connection, State};
 use crate::engine::journal::{Load, Loaded, Wanted, Write, WriteKind};
 use crate::engine::session::Session;
 use crate::engine::{Engine, Held};
@@ -56,7 +57,7 @@ impl Connection {
         completion_flag: Option<u64>,
         context: &mut WorkerContext,
     ) -> Result<(), &'static str> {
-        if let (Some(_), State::Client(client)) = (context.engine.journal(), &self.state) {
+        if let (Some(_), Some(client)) = (context.engine.journal(), self.peer.client()) {
             let (found, cold) = gather(&context.engine, client, message)?;
             return match cold.is_empty() {
                 true => self.serve(batch, completion_flag, found, context),
@@ -101,7 +102,8 @@ impl Connection {
         context: &mut WorkerContext,
     ) {
         let Submission { index, key, what, condition, sequence } = submission;
-        let (Some(session), Some(journal)) = (self.session.clone(), context.engine.journal())
+        let (Some(session), Some(journal)) =
+            (self.peer.session().cloned(), context.engine.journal())
         else {
             return;
         };
@@ -142,7 +144,7 @@ impl Connection {
 
     fn unpark(&mut self, parked: Parked, context: &mut WorkerContext) {
         let Parked { message, completion_flag, found, .. } = parked;
-        if !matches!(self.state, State::Client(_)) {
+        if self.peer.client().is_none() {
             return;
         }
         // It was one when it was parked.
@@ -186,7 +188,7 @@ fn gather(engine: &Arc<Engine>, client: &Client, message: &[u8]) -> Result<Gathe
             }
             Request::List { prefix, cursor, length } if keys_wanted(length).is_some() => {
                 let (most, bytes) = keys_wanted(length).unwrap_or_default();
-                (None, client.pass.narrow(prefix), Wanted::Keys { cursor, most, bytes })
+                (None, client.narrow(prefix), Wanted::Keys { cursor, most, bytes })
             }
             _ => {
                 found.push(None);

@@ -113,7 +113,7 @@ impl Connection {
         let Some(Fetch { batch, index, failed, purpose, .. }) = self.fetches.remove(row) else {
             return;
         };
-        let Some(session) = &self.session else { return };
+        let Some(session) = self.peer.session() else { return };
         let durable = context.engine.journal().is_some();
         let answer = match (purpose, failed) {
             (Purpose::Value(staged, terms), false) if durable => {

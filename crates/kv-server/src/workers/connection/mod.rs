@@ -5,39 +5,36 @@
 //! brings bytes from the client, `reply.rs` writes answers; `measure.rs` is the other thing that links are for.
 
 mod change;
+mod client;
 mod draft;
 mod durable;
 mod fetch;
 mod handles;
 mod measure;
+mod peer;
 mod pinned_reads;
 mod reply;
 mod serve;
 mod token;
 mod watch;
 
-use std::collections::{HashMap, VecDeque};
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use fabric::link::Link;
-use fabric::{Completion, Done, Lane, Op, RemoteRegion, Rights, Window};
-use kv_proto::wire::{ControlBlock, Limits, Message, Opening, Welcome};
+use fabric::{Completion, Done, Lane, Op};
+use kv_proto::wire::Message;
 
-use crate::engine::quota::Share;
-use crate::engine::session::Session;
 use crate::rows::Rows;
-use crate::workers::context::{MESSAGE, RECEIVES, ReceiveArea, WorkerContext};
+use crate::workers::context::{RECEIVES, ReceiveArea, WorkerContext};
 use crate::workers::send_buffers::Slot;
-use access::Pass;
+use client::Client;
 pub(crate) use draft::{Draft, Hold};
 pub(crate) use durable::Notification;
 use durable::Parked;
 use fetch::Fetch;
-use handles::Handles;
-use measure::Measure;
 pub use measure::SCRATCH;
+use peer::{Peer, State};
 pub(crate) use pinned_reads::PinnedReads;
 use reply::Reply;
 use token::Token;
@@ -45,10 +42,7 @@ use watch::Watch;
 
 pub(crate) struct Connection {
     pub(crate) link: Link,
-    peer: SocketAddr,
-    identity: String,
-    since: Instant,
-    state: State,
+    peer: Peer,
     receive_area: Option<ReceiveArea>,
     /// What the link has no room for yet.
     ops: VecDeque<Op>,
@@ -72,48 +66,16 @@ pub(crate) struct Connection {
     pub(crate) row: u32,
     /// How often it was stepped.
     turns: u32,
-    /// Its session, also after it was dismissed: writes may still come to nothing.
-    session: Option<Arc<Session>>,
-}
-
-enum State {
-    /// The first message has not come.
-    New,
-    Client(Box<Client>),
-    Measured(Box<Measure>),
-    /// To be closed, or closed.
-    Over,
-}
-
-/// A client of the store.
-pub(super) struct Client {
-    session: Arc<Session>,
-    /// What it may do.
-    pass: Pass,
-    /// Its memory: the receive buffer is 0.
-    regions: HashMap<u32, Window>,
-    receive_buffer: Window,
-    /// Whether the receive buffer begins with a control block.
-    control_block: bool,
-    /// Whether it may read the pool.
-    in_place: bool,
-    handles: Handles,
-    /// What it may have on its way here.
-    share: Arc<Share>,
 }
 
 impl Connection {
     pub(crate) fn new(link: Link, context: &mut WorkerContext) -> Result<Self, fabric::Error> {
-        let explained = link.report().explain();
         let area = context.receive_areas.take(&context.endpoint)?;
         let receives =
             (0..RECEIVES).map(|at| area.receive(at, Token::Receive(at as u32).encode())).collect();
         Ok(Connection {
+            peer: Peer::new(&link),
             link,
-            peer: explained.peer,
-            identity: explained.identity,
-            since: Instant::now(),
-            state: State::New,
             receive_area: Some(area),
             ops: VecDeque::new(),
             receives,
@@ -121,7 +83,6 @@ impl Connection {
             replies: Rows::default(),
             unsent: VecDeque::new(),
             large: 0,
-            session: None,
             waiting: Rows::default(),
             fetches: Rows::default(),
             control_messages: Rows::default(),
@@ -189,7 +150,7 @@ impl Connection {
     /// open to be gone on with.
     pub(crate) fn patience(&mut self, context: &mut WorkerContext) -> Option<Duration> {
         self.reclaim(context);
-        let open = matches!(&self.state, State::Client(client) if !client.handles.is_empty());
+        let open = self.peer.client().is_some_and(|client| !client.handles.is_empty());
         let waiting = self.waiting.len() + self.fetches.len() + self.unsent.len() + self.ops.len();
         if open || waiting + self.away > 0 || !self.pinned_reads.is_empty() {
             return None;
@@ -203,12 +164,7 @@ impl Connection {
     /// Whether it may still do what it might when it came; if not it is dismissed, so that nothing of the old rights
     /// is left.
     pub(crate) fn is_welcome(&mut self) -> bool {
-        let State::Client(client) = &mut self.state else { return true };
-        if !client.pass.is_stale() {
-            return true;
-        }
-        if let Some(renewed) = client.pass.renew() {
-            client.pass = renewed;
+        if self.peer.client_mut().is_none_or(Client::renew) {
             return true;
         }
         self.dismiss("what its identity may do has changed");
@@ -217,20 +173,17 @@ impl Connection {
 
     /// Ends the link, for a reason to be logged.
     pub(crate) fn dismiss(&mut self, why: &str) {
-        if !matches!(self.state, State::Over) {
-            tracing::debug!(peer = %self.peer, why, "a link is closed");
+        if !self.peer.is_over() {
+            tracing::debug!(peer = %self.peer.address(), why, "a link is closed");
         }
-        self.leave();
+        self.peer.dismiss();
         self.link.close();
     }
 
     /// The link, once nothing is in flight any more; what was pinned for its client is released after it.
     pub(crate) fn into_link(mut self, context: &mut WorkerContext) -> (Link, PinnedReads) {
-        self.leave();
+        self.peer.leave();
         self.forget_control_block(context);
-        if let Some(session) = self.session.take() {
-            session.leave();
-        }
         if let Some(area) = self.receive_area.take() {
             context.receive_areas.give_back(area);
         }
@@ -247,23 +200,16 @@ impl Connection {
         (self.link, pinned_reads)
     }
 
-    /// What it holds open is closed; its session is kept for a while.
-    fn leave(&mut self) {
-        self.state = State::Over;
-    }
-
     /// Looks after what stands unused.
     pub(crate) fn tidy(&mut self, now: Instant, context: &mut WorkerContext) {
         self.reclaim(context);
-        match &mut self.state {
-            State::Client(client) => {
-                let idled = client.handles.tidy(now, context.engine.idle());
-                crate::engine::add(&context.engine.counts.idled, idled as u64);
-            }
-            State::New if now.saturating_duration_since(self.since) > context.engine.idle() => {
-                self.dismiss("it does not say what it came for");
-            }
-            _ => {}
+        let idle = context.engine.idle();
+        if let Some(client) = self.peer.client_mut() {
+            let idled = client.handles.tidy(now, idle);
+            crate::engine::add(&context.engine.counts.idled, idled as u64);
+        }
+        if self.peer.is_overdue(now, idle) {
+            self.dismiss("it does not say what it came for");
         }
     }
 
@@ -316,28 +262,20 @@ impl Connection {
         message: &[u8],
         context: &mut WorkerContext,
     ) -> Result<(), &'static str> {
-        match &mut self.state {
+        match self.peer.state() {
             State::Client(client) => match Message::parse(message)? {
                 Message::Batch(batch) => {
                     self.watch(context);
                     self.answer(message, batch, None, context)
                 }
                 Message::Look => self.called_to_look(),
-                Message::Grant(grant) => {
-                    if grant.number == 0 || client.regions.len() >= usize::from(REGIONS) {
-                        return Err("it grants more regions than it may");
-                    }
-                    let window = import(&mut self.link, &grant.region)?;
-                    client.regions.insert(grant.number, window);
-                    Ok(())
-                }
-                Message::Forget { number } => client
-                    .regions
-                    .remove(&number)
-                    .map(drop)
-                    .ok_or("it deregisters an unknown region"),
+                Message::Grant(grant) => client.grant(&grant, &mut self.link),
+                Message::Forget { number } => client.forget(number),
             },
-            State::New => self.open(message, context),
+            State::New => {
+                let hello = self.peer.open(message, &mut self.link, context)?;
+                self.send(&hello, context)
+            }
             State::Measured(measure) => {
                 measure.renew()?;
                 // Whoever sends and takes nothing is not told more and more.
@@ -351,69 +289,6 @@ impl Connection {
         }
     }
 
-    fn open(&mut self, message: &[u8], context: &mut WorkerContext) -> Result<(), &'static str> {
-        match Opening::parse(message)? {
-            Opening::Measure => {
-                let pass = self.admitted(context)?;
-                let measure = Measure::new(pass, &context.endpoint, &mut self.link)
-                    .map_err(|_| "there is no memory to measure with")?;
-                let hello = measure.hello();
-                self.state = State::Measured(Box::new(measure));
-                self.send(&hello, context)
-            }
-            Opening::Store { session, receive_buffer, control_block } => {
-                let receive_buffer = import(&mut self.link, &receive_buffer)?;
-                if control_block && receive_buffer.len() < ControlBlock::LENGTH as u64 {
-                    return Err("its receive buffer is too small for a control block");
-                }
-                let engine = &context.engine;
-                let pass = self.admitted(context)?;
-                let (session, resumed) = engine
-                    .sessions
-                    .enter(session, &self.identity)
-                    .ok_or("there are too many sessions")?;
-                let limits = Limits {
-                    message: MESSAGE as u32,
-                    requests: REQUESTS,
-                    batches: BATCHES,
-                    regions: REGIONS,
-                    value: engine.max_value(),
-                    moved: MOVED,
-                };
-                let (epoch, id) = (engine.epoch(), session.id());
-                // It could read all of the pool.
-                let near = control_block && pass.reads_everything() && self.link.is_near();
-                let pool =
-                    near.then(|| self.link.grant(&context.readable_pool)).and_then(Result::ok);
-                let pool = pool.map(|pool| pool.to_bytes());
-                let in_place = pool.is_some();
-                let welcome = Welcome { epoch, session: id, resumed, limits, pool };
-                let (regions, handles) = (HashMap::new(), Handles::default());
-                self.session = Some(session.clone());
-                let share = engine.quota().share();
-                let client = Client {
-                    session,
-                    pass,
-                    regions,
-                    receive_buffer,
-                    control_block,
-                    in_place,
-                    handles,
-                    share,
-                };
-                self.state = State::Client(Box::new(client));
-                self.send(&welcome.to_bytes(), context)
-            }
-        }
-    }
-
-    /// What its identity may do.
-    fn admitted(&self, context: &WorkerContext) -> Result<Pass, &'static str> {
-        let access = context.engine.access();
-        let pass = access.admit_link(&self.identity, self.link.withdrawals());
-        pass.ok_or("its identity is not known any more")
-    }
-
     /// Sends a message.
     fn send(&mut self, message: &[u8], context: &mut WorkerContext) -> Result<(), &'static str> {
         let slot = context.send_buffers.write(message).ok_or("there is no memory for an answer")?;
@@ -424,24 +299,11 @@ impl Connection {
     }
 }
 
-/// Memory of a client's that we may write to and read.
-fn import(link: &mut Link, region: &[u8]) -> Result<Window, &'static str> {
-    let region =
-        RemoteRegion::from_bytes(region).map_err(|_| "its memory is none of the fabric's")?;
-    let window = link.import(&region).map_err(|_| "its memory cannot be reached")?;
-    let wanted = Rights { read: true, write: true, atomic: false };
-    let fits = window.rights() == wanted || window.rights() == Rights::ALL;
-    fits.then_some(window).ok_or("its memory is not for writing and reading")
-}
-
 /// Echoes that wait to be taken: more than a measure has in flight.
 const MAX_CONTROL_MESSAGES: usize = 64;
-/// How many requests one batch may have, how many batches a client may have in flight, how many regions
-/// beside its receive buffer, and how many bytes of values one batch may name.
+/// How many requests one batch may have, and how many batches a client may have in flight.
 const REQUESTS: u16 = 256;
 const BATCHES: u16 = 64;
-const REGIONS: u16 = 256;
-const MOVED: u64 = 1 << 30;
 
 /// How long a client says nothing before it is taken to have nothing to say: longer than one that asks one thing after
 /// the other pauses; and while values are on their way to it.

@@ -11,7 +11,7 @@ use fabric::Lane;
 use kv_proto::wire::ControlBlock;
 use kv_store::Pin;
 
-use super::{Connection, State};
+use super::Connection;
 use crate::engine::Engine;
 use crate::workers::context::WorkerContext;
 
@@ -85,8 +85,8 @@ impl Connection {
         if self.pinned_reads.reads.is_empty() {
             return;
         }
-        if let (State::Client(client), Some(area)) = (&self.state, &self.receive_area)
-            && self.link.peek(&client.receive_buffer, ControlBlock::TAKEN as u64, &area.taken())
+        if let (Some(client), Some(area)) = (self.peer.client(), &self.receive_area)
+            && self.link.peek(client.receive_buffer(), ControlBlock::TAKEN as u64, &area.taken())
         {
             // What the client read, it read before it said so.
             fence(Ordering::Acquire);

@@ -7,7 +7,7 @@ use kv_proto::wire::{Answer, ControlBlock, Parts};
 
 use super::draft::{Behind, Draft, Hold};
 use super::token::Token;
-use super::{BATCHES, Connection, State};
+use super::{BATCHES, Connection};
 use crate::workers::context::WorkerContext;
 use crate::workers::send_buffers::Slot;
 
@@ -40,7 +40,7 @@ enum CompletionFlag {
 impl Connection {
     /// Writes the answers; `false` if so many are on their way that these must wait for others to arrive.
     pub(super) fn reply(&mut self, mut draft: Draft, context: &mut WorkerContext) -> bool {
-        let State::Client(client) = &self.state else {
+        let Some(client) = self.peer.client() else {
             context.recycle(draft);
             return true;
         };
@@ -57,7 +57,7 @@ impl Connection {
         {
             let completion_flag = draft.head.at - ControlBlock::FLAG as u64;
             if self.link.poke(
-                &client.receive_buffer,
+                client.receive_buffer(),
                 draft.head.at,
                 bytes,
                 (completion_flag, sequence),
@@ -85,7 +85,7 @@ impl Connection {
         let most = self.link.caps().max_pieces;
         let mut pieces = context.spare.pop().unwrap_or_default();
         compose(&mut pieces, &mut draft, &slot, context);
-        write(&mut self.ops, pieces, &client.receive_buffer, draft.head.at, most, context);
+        write(&mut self.ops, pieces, client.receive_buffer(), draft.head.at, most, context);
         for (window, at, pieces) in draft.apart.drain(..) {
             write(&mut self.ops, pieces, &window, at, most, context);
         }
@@ -144,7 +144,7 @@ impl Connection {
         if let Err(failure) = completion.outcome
             && self.link.ended().is_none()
         {
-            tracing::debug!(peer = %self.peer, %failure, "an answer could not be written");
+            tracing::debug!(peer = %self.peer.address(), %failure, "an answer could not be written");
             self.dismiss("its memory cannot be written");
         }
     }
@@ -154,13 +154,13 @@ impl Connection {
     /// All of an answer is in the client's memory, or never will be.
     fn all_placed(&mut self, row: u32, is_placed: bool, context: &mut WorkerContext) {
         let Some(reply) = self.replies.get_mut(row) else { return };
-        if let (CompletionFlag::ToSet { at, sequence }, State::Client(client)) =
-            (reply.completion_flag, &self.state)
+        if let (CompletionFlag::ToSet { at, sequence }, Some(client)) =
+            (reply.completion_flag, self.peer.client())
             && is_placed
         {
             (reply.completion_flag, reply.left) = (CompletionFlag::Setting, 1);
             let word = context.send_buffers.completion_flag(&reply.slot, sequence);
-            let completion_flag = client.receive_buffer.at(at);
+            let completion_flag = client.receive_buffer().at(at);
             return self.ops.push_back(Op::write(
                 Token::Reply(row).encode(),
                 word,

@@ -3,20 +3,19 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use fabric::Window;
 use kv_proto::wire::{Answer, Batch, BatchHead, Entry, Place, Request, Status};
 use kv_store::{Cursor, Facts, Key, Moment, Pinned, Ranges};
 
+use super::Connection;
+use super::client::{Client, reaches};
 use super::draft::{Behind, Draft, Hold};
 use super::durable::Submission;
 use super::fetch::{Plan, Purpose, Terms};
-use super::{Client, Connection, State};
 use crate::engine::journal::{Loaded, WriteKind};
 use crate::engine::session::Session;
 use crate::engine::{Held, within};
 use crate::workers::context::WorkerContext;
 use crate::workers::send_buffers::LARGEST;
-use access::Refused;
 
 impl Connection {
     /// Answers a batch, at once or when everything for it is there.
@@ -30,9 +29,9 @@ impl Connection {
         if !self.is_welcome() {
             return Ok(());
         }
-        let State::Client(client) = &mut self.state else { return Ok(()) };
+        let Some(client) = self.peer.client_mut() else { return Ok(()) };
         let head = batch.head;
-        if !reaches(&client.receive_buffer, head.at, head.room) {
+        if !reaches(client.receive_buffer(), head.at, head.room) {
             return Err("its answers have no place in its receive buffer");
         }
         if self.waiting.len() + self.unsent.len() > usize::from(super::BATCHES) * 2 {
@@ -44,9 +43,9 @@ impl Connection {
         }
         let in_place = head.in_place
             && completion_flag.is_some()
-            && client.in_place
+            && client.may_read_pool()
             && self.may_read_in_place(context);
-        let State::Client(client) = &mut self.state else { return Ok(()) };
+        let Some(client) = self.peer.client_mut() else { return Ok(()) };
         let mut draft = context.drafts.pop().unwrap_or_else(Draft::new);
         draft.begin(head);
         (draft.completion_flag, draft.in_place) = (completion_flag, in_place);
@@ -332,14 +331,10 @@ impl Serving<'_> {
                 Written::InPlace
             }
             Place::Apart { region, at } => {
-                let Some(window) = self.client.region(region) else {
+                let Some(window) = self.client.reach(region, at, wanted) else {
                     *answer = Answer::new(Status::NoRegion);
                     return Ok(Written::Copied);
                 };
-                if !reaches(window, at, wanted) {
-                    *answer = Answer::new(Status::NoRegion);
-                    return Ok(Written::Copied);
-                }
                 let mut slices = context.spare.pop().unwrap_or_default();
                 let places = within(ranges, part.offset, wanted);
                 for (at, length) in places.take(MAX_PIECES.saturating_sub(draft.pieces)) {
@@ -374,7 +369,7 @@ impl Serving<'_> {
             _ => {
                 let from = Cursor::from(cursor);
                 // What is beyond its scope was refused before.
-                let prefix = self.client.pass.narrow(prefix);
+                let prefix = self.client.narrow(prefix);
                 let page = self.context.engine.store.list(prefix, from, keys, bytes, self.now);
                 (page.keys, page.next.map_or(0, u64::from))
             }
@@ -411,48 +406,11 @@ enum Written {
     ReadByClient,
 }
 
-impl Client {
-    /// Whether it may ask for this. A value in pieces counts once, when it begins.
-    #[inline]
-    pub(super) fn check(&self, request: &Request<'_>) -> Result<(), Status> {
-        if self.pass.is_free() {
-            return Ok(());
-        }
-        let pass = &self.pass;
-        let checked = match request {
-            Request::Get { key, .. } | Request::Stat { key } => pass.read(key),
-            // The answer to what was done before is not another request.
-            Request::Put { key, sequence, .. } | Request::Delete { key, sequence, .. }
-                if self.session.has(*sequence) =>
-            {
-                pass.finish(key)
-            }
-            Request::Put { key, .. } | Request::Delete { key, .. } => pass.write(key),
-            Request::Begin { .. } => pass.begin(),
-            Request::Commit { key, .. } => pass.finish(key),
-            Request::List { prefix, .. } => pass.list(prefix),
-            Request::Read { .. } | Request::Piece { .. } | Request::Close { .. } => Ok(()),
-        };
-        checked.map_err(|refused| match refused {
-            Refused::Rate => Status::TooOften,
-            _ => Status::Denied,
-        })
-    }
-
-    pub(super) fn region(&self, number: u32) -> Option<&Window> {
-        if number == 0 { Some(&self.receive_buffer) } else { self.regions.get(&number) }
-    }
-}
-
 /// How many keys a listing of this length may have, and how many bytes of them: half of it is for the keys, half
 /// for what stands beside them.
 pub(super) fn keys_wanted(length: u64) -> Option<(usize, usize)> {
     let room = (length as usize).min(LARGEST / 4);
     (room >= MIN_LISTING).then_some((room / 2 / Entry::OVERHEAD, room / 2))
-}
-
-pub(super) fn reaches(window: &Window, at: u64, length: u64) -> bool {
-    at.checked_add(length).is_some_and(|end| end <= window.len())
 }
 
 fn valid(key: &[u8]) -> Result<Key<'_>, &'static str> {

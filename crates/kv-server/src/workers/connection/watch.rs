@@ -5,8 +5,8 @@ use std::sync::atomic::{Ordering, fence};
 use fabric::{Completion, Lane, Op, Pieces, Work};
 use kv_proto::wire::{ControlBlock, Message, RequestSlot};
 
+use super::Connection;
 use super::token::{Token, WatchOp};
-use super::{Connection, State};
 use crate::workers::context::{MESSAGE, RECEIVES, WorkerContext};
 
 /// What is known of a control block.
@@ -51,8 +51,9 @@ impl Watch {
 impl Connection {
     /// Begins to watch, if that costs little. Whoever asks by messages is told so.
     pub(super) fn watch(&mut self, context: &mut WorkerContext) {
-        let State::Client(client) = &self.state else { return };
-        let may = client.control_block && self.watch.state == Watching::No && self.link.is_near();
+        let Some(client) = self.peer.client() else { return };
+        let may =
+            client.has_control_block() && self.watch.state == Watching::No && self.link.is_near();
         if may && context.watched < MAX_WATCHED {
             context.watched += 1;
             self.watch.state = Watching::Begins;
@@ -68,14 +69,14 @@ impl Connection {
             self.post();
         }
         // Nobody is told anything who was sent away.
-        let over = !matches!(self.state, State::Client(_));
+        let over = self.peer.client().is_none();
         let off = self.watch.state == Watching::No && !self.watch.called;
         self.watch.in_flight == 0 && (off || over)
     }
 
     fn tell_watching(&mut self, word: u64) {
-        if let (State::Client(client), Some(area)) = (&self.state, &self.receive_area) {
-            let to = client.receive_buffer.at(ControlBlock::STORE as u64);
+        if let (Some(client), Some(area)) = (self.peer.client(), &self.receive_area) {
+            let to = client.receive_buffer().at(ControlBlock::STORE as u64);
             self.ops.push_back(Op::write(
                 Token::Watch(WatchOp::State).encode(),
                 area.word(word),
@@ -91,12 +92,12 @@ impl Connection {
         if self.watch.reading || !due {
             return false;
         }
-        if let (State::Client(client), Some(area)) = (&self.state, &self.receive_area) {
+        if let (Some(client), Some(area)) = (self.peer.client(), &self.receive_area) {
             if self.watch.flag_set || self.watch.state != Watching::Yes || self.watch.called {
                 // What we wrote comes before what we read: the client does it the other way round.
                 fence(Ordering::SeqCst);
             }
-            if self.link.peek(&client.receive_buffer, ControlBlock::CLIENT as u64, &area.line()) {
+            if self.link.peek(client.receive_buffer(), ControlBlock::CLIENT as u64, &area.line()) {
                 self.watch.called = false;
                 let notifications = self.read_line(context);
                 if self.watch.state == Watching::Last {
@@ -109,7 +110,7 @@ impl Connection {
                 self.ends_watch();
                 return false;
             }
-            let from = client.receive_buffer.at(ControlBlock::CLIENT as u64);
+            let from = client.receive_buffer().at(ControlBlock::CLIENT as u64);
             let last = self.watch.state == Watching::Last;
             let token = Token::Watch(if last { WatchOp::LastLine } else { WatchOp::Line });
             self.ops.push_back(Op::read(token.encode(), area.line(), from));
@@ -120,9 +121,9 @@ impl Connection {
     }
 
     pub(super) fn called_to_look(&mut self) -> Result<(), &'static str> {
-        let State::Client(client) = &self.state else { return Ok(()) };
-        self.watch.called = client.control_block;
-        client.control_block.then_some(()).ok_or("it has no control block to look at")
+        let Some(client) = self.peer.client() else { return Ok(()) };
+        self.watch.called = client.has_control_block();
+        client.has_control_block().then_some(()).ok_or("it has no control block to look at")
     }
 
     /// An operation for the control block is over; says whether it was news to us.
@@ -191,22 +192,22 @@ impl Connection {
                 break;
             }
             self.watch.last = sequence;
-            let (State::Client(client), Some(area)) = (&self.state, &self.receive_area) else {
+            let (Some(client), Some(area)) = (self.peer.client(), &self.receive_area) else {
                 break;
             };
             let (at, length) =
                 (u64::from(slot.at) * RequestSlot::UNIT as u64, usize::from(slot.length));
-            if length > MESSAGE || at + length as u64 > client.receive_buffer.len() {
+            if length > MESSAGE || at + length as u64 > client.receive_buffer().len() {
                 self.dismiss("a slot says that a batch is where none can be");
                 return true;
             }
             let place = RECEIVES + (sequence % ControlBlock::SLOTS as u64) as usize;
             let place = area.place(place, length);
-            if self.link.peek(&client.receive_buffer, at, &place) {
+            if self.link.peek(client.receive_buffer(), at, &place) {
                 self.read_slot(sequence, length, context);
                 continue;
             }
-            let from = client.receive_buffer.at(at);
+            let from = client.receive_buffer().at(at);
             self.ops.push_back(Op::read(
                 Token::Watch(WatchOp::Slot(sequence)).encode(),
                 place,
