@@ -32,12 +32,6 @@ impl Measure {
         }
         Ok(())
     }
-
-    /// The reply to a message.
-    #[allow(clippy::unused_self, reason = "an echo needs nothing")]
-    pub(super) fn echo<'m>(&self, message: &'m [u8]) -> &'m [u8] {
-        message
-    }
 }
 
 /// How much memory a caller that measures may write to and read from.

@@ -6,6 +6,7 @@
 
 mod change;
 mod client;
+mod control_messages;
 mod draft;
 mod durable;
 mod fetch;
@@ -13,6 +14,7 @@ mod handles;
 mod measure;
 mod peer;
 mod pinned_reads;
+mod receives;
 mod reply;
 mod serve;
 mod token;
@@ -26,9 +28,9 @@ use fabric::{Completion, Done, Lane, Op};
 use kv_proto::wire::Message;
 
 use crate::rows::Rows;
-use crate::workers::context::{RECEIVES, ReceiveArea, WorkerContext};
-use crate::workers::send_buffers::Slot;
+use crate::workers::context::WorkerContext;
 use client::Client;
+use control_messages::ControlMessages;
 pub(crate) use draft::{Draft, Hold};
 pub(crate) use durable::Notification;
 use durable::Parked;
@@ -36,6 +38,7 @@ use fetch::Fetch;
 pub use measure::SCRATCH;
 use peer::{Peer, State};
 pub(crate) use pinned_reads::PinnedReads;
+use receives::Receives;
 use reply::Reply;
 use token::Token;
 use watch::Watch;
@@ -43,12 +46,9 @@ use watch::Watch;
 pub(crate) struct Connection {
     pub(crate) link: Link,
     peer: Peer,
-    receive_area: Option<ReceiveArea>,
+    receives: Receives,
     /// What the link has no room for yet.
     ops: VecDeque<Op>,
-    receives: VecDeque<Op>,
-    /// What the link has: receives, and all else.
-    listening: usize,
     replies: Rows<Reply>,
     /// Answers that wait for others to arrive.
     unsent: VecDeque<Draft>,
@@ -56,7 +56,7 @@ pub(crate) struct Connection {
     large: usize,
     waiting: Rows<Draft>,
     fetches: Rows<Fetch>,
-    control_messages: Rows<Slot>,
+    control_messages: ControlMessages,
     watch: Watch,
     pinned_reads: PinnedReads,
     /// Batches that wait for the disk, and how much of theirs is there.
@@ -71,21 +71,17 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn new(link: Link, context: &mut WorkerContext) -> Result<Self, fabric::Error> {
         let area = context.receive_areas.take(&context.endpoint)?;
-        let receives =
-            (0..RECEIVES).map(|at| area.receive(at, Token::Receive(at as u32).encode())).collect();
         Ok(Connection {
             peer: Peer::new(&link),
             link,
-            receive_area: Some(area),
+            receives: Receives::new(area),
             ops: VecDeque::new(),
-            receives,
-            listening: 0,
             replies: Rows::default(),
             unsent: VecDeque::new(),
             large: 0,
             waiting: Rows::default(),
             fetches: Rows::default(),
-            control_messages: Rows::default(),
+            control_messages: ControlMessages::default(),
             watch: Watch::default(),
             pinned_reads: PinnedReads::new(context.engine.clone()),
             parked: Rows::default(),
@@ -120,7 +116,8 @@ impl Connection {
     /// Whether there is nothing to wait for but request slots.
     fn only_watches(&self) -> bool {
         self.watch.is_on()
-            && self.replies.len() + self.fetches.len() + self.control_messages.len() == 0
+            && self.replies.len() + self.fetches.len() == 0
+            && self.control_messages.is_empty()
             && self.ops.is_empty()
     }
 
@@ -130,18 +127,20 @@ impl Connection {
         self.ends_watch() && self.link.arm()
     }
 
-    fn post(&mut self) -> usize {
-        let posted = if self.receives.is_empty() { 0 } else { self.link.post(&mut self.receives) };
-        self.listening += posted;
-        posted + if self.ops.is_empty() { 0 } else { self.link.post(&mut self.ops) }
+    fn post(&mut self) {
+        self.receives.post(&mut self.link);
+        if !self.ops.is_empty() {
+            self.link.post(&mut self.ops);
+        }
     }
 
     /// Whether the link is over and has given everything back.
     pub(crate) fn is_gone(&self) -> bool {
         self.link.ended().is_some()
-            && self.listening == 0
+            && self.receives.is_idle()
             && self.ops.is_empty()
-            && self.replies.len() + self.fetches.len() + self.control_messages.len() == 0
+            && self.replies.len() + self.fetches.len() == 0
+            && self.control_messages.is_empty()
             && self.watch.is_still()
             && self.away == 0
     }
@@ -184,9 +183,6 @@ impl Connection {
     pub(crate) fn into_link(mut self, context: &mut WorkerContext) -> (Link, PinnedReads) {
         self.peer.leave();
         self.forget_control_block(context);
-        if let Some(area) = self.receive_area.take() {
-            context.receive_areas.give_back(area);
-        }
         for draft in self.unsent.drain(..) {
             context.recycle(draft);
         }
@@ -197,6 +193,7 @@ impl Connection {
             }
         }
         let pinned_reads = self.take_pinned_reads(context);
+        context.receive_areas.give_back(self.receives.into_area());
         (self.link, pinned_reads)
     }
 
@@ -218,28 +215,22 @@ impl Connection {
         let Some(token) = Token::parse(completion.token) else { return false };
         match token {
             Token::Watch(op) => return self.looked(op, &completion, context),
-            Token::Receive(place) => self.received(place as usize, &completion, context),
+            Token::Receive(place) => self.received(place, &completion, context),
             Token::Reply(row) => self.replied(row, completion, context),
             Token::Fetch(row) => self.fetched(row, completion, context),
-            Token::ControlMessage(row) => {
-                if let Some(slot) = self.control_messages.remove(row) {
-                    context.send_buffers.give_back(slot);
-                }
-            }
+            Token::ControlMessage(row) => self.control_messages.completed(row, context),
         }
         true
     }
 
-    fn received(&mut self, at: usize, completion: &Completion, context: &mut WorkerContext) {
-        self.listening -= 1;
+    fn received(&mut self, place: u32, completion: &Completion, context: &mut WorkerContext) {
+        self.receives.completed();
         match completion.outcome {
             Ok(Done::Received { length, imm: None }) => {
                 let mut message = std::mem::take(&mut context.message);
                 message.resize(length, 0);
-                if let Some(area) = &self.receive_area {
-                    // Copied before it is looked at: the client may write to what it sent from.
-                    area.read(at, &mut message);
-                }
+                // Copied before it is looked at: the client may write to what it sent from.
+                self.receives.area().read(place as usize, &mut message);
                 if let Err(why) = self.handle_message(&message, context) {
                     crate::engine::add(&context.engine.counts.protocol_errors, 1);
                     self.dismiss(why);
@@ -252,9 +243,7 @@ impl Connection {
             }
             Err(_) => return,
         }
-        if let Some(area) = &self.receive_area {
-            self.receives.push_back(area.receive(at, Token::Receive(at as u32).encode()));
-        }
+        self.receives.queue(place);
     }
 
     fn handle_message(
@@ -274,33 +263,17 @@ impl Connection {
             },
             State::New => {
                 let hello = self.peer.open(message, &mut self.link, context)?;
-                self.send(&hello, context)
+                self.control_messages.send(&hello, &mut self.ops, context)
             }
             State::Measured(measure) => {
                 measure.renew()?;
-                // Whoever sends and takes nothing is not told more and more.
-                if self.control_messages.len() >= MAX_CONTROL_MESSAGES {
-                    return Err("it does not take what it is told");
-                }
-                let answer = measure.echo(message);
-                self.send(answer, context)
+                self.control_messages.send(message, &mut self.ops, context)
             }
             State::Over => Ok(()),
         }
     }
-
-    /// Sends a message.
-    fn send(&mut self, message: &[u8], context: &mut WorkerContext) -> Result<(), &'static str> {
-        let slot = context.send_buffers.write(message).ok_or("there is no memory for an answer")?;
-        let bytes = context.send_buffers.slice(&slot, 0, message.len());
-        let row = self.control_messages.insert(slot);
-        self.ops.push_back(Op::send(Token::ControlMessage(row).encode(), bytes));
-        Ok(())
-    }
 }
 
-/// Echoes that wait to be taken: more than a measure has in flight.
-const MAX_CONTROL_MESSAGES: usize = 64;
 /// How many requests one batch may have, and how many batches a client may have in flight.
 const REQUESTS: u16 = 256;
 const BATCHES: u16 = 64;

@@ -85,7 +85,8 @@ impl Connection {
         if self.pinned_reads.reads.is_empty() {
             return;
         }
-        if let (Some(client), Some(area)) = (self.peer.client(), &self.receive_area)
+        let area = self.receives.area();
+        if let Some(client) = self.peer.client()
             && self.link.peek(client.receive_buffer(), ControlBlock::TAKEN as u64, &area.taken())
         {
             // What the client read, it read before it said so.

@@ -75,7 +75,8 @@ impl Connection {
     }
 
     fn tell_watching(&mut self, word: u64) {
-        if let (Some(client), Some(area)) = (self.peer.client(), &self.receive_area) {
+        if let Some(client) = self.peer.client() {
+            let area = self.receives.area();
             let to = client.receive_buffer().at(ControlBlock::STORE as u64);
             self.ops.push_back(Op::write(
                 Token::Watch(WatchOp::State).encode(),
@@ -92,7 +93,8 @@ impl Connection {
         if self.watch.reading || !due {
             return false;
         }
-        if let (Some(client), Some(area)) = (self.peer.client(), &self.receive_area) {
+        if let Some(client) = self.peer.client() {
+            let area = self.receives.area();
             if self.watch.flag_set || self.watch.state != Watching::Yes || self.watch.called {
                 // What we wrote comes before what we read: the client does it the other way round.
                 fence(Ordering::SeqCst);
@@ -173,10 +175,7 @@ impl Connection {
 
     fn read_line(&mut self, context: &mut WorkerContext) -> bool {
         let mut line = [0; ControlBlock::LINE];
-        match &self.receive_area {
-            Some(area) => area.read_line(&mut line),
-            None => return false,
-        }
+        self.receives.area().read_line(&mut line);
         let word = |at: usize| {
             let mut word = [0; 8];
             word.copy_from_slice(&line[at..at + 8]);
@@ -192,9 +191,8 @@ impl Connection {
                 break;
             }
             self.watch.last = sequence;
-            let (Some(client), Some(area)) = (self.peer.client(), &self.receive_area) else {
-                break;
-            };
+            let Some(client) = self.peer.client() else { break };
+            let area = self.receives.area();
             let (at, length) =
                 (u64::from(slot.at) * RequestSlot::UNIT as u64, usize::from(slot.length));
             if length > MESSAGE || at + length as u64 > client.receive_buffer().len() {
@@ -227,9 +225,8 @@ impl Connection {
     fn read_slot(&mut self, sequence: u64, length: usize, context: &mut WorkerContext) {
         let mut message = std::mem::take(&mut context.message);
         message.resize(length, 0);
-        if let Some(area) = &self.receive_area {
-            area.read(RECEIVES + (sequence % ControlBlock::SLOTS as u64) as usize, &mut message);
-        }
+        let place = RECEIVES + (sequence % ControlBlock::SLOTS as u64) as usize;
+        self.receives.area().read(place, &mut message);
         let handled = match Message::parse(&message) {
             Ok(Message::Batch(batch)) if has_completion_flag(batch.head.at) => {
                 self.answer(&message, batch, Some(sequence), context)
