@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fabric::{Slice, Window};
-use kv_proto::wire::{Answer, BatchHead};
+use kv_proto::wire::{Answer, BatchHead, ControlBlock};
 use kv_store::Pin;
 
 use crate::engine::Held;
@@ -24,8 +24,8 @@ pub(crate) struct Draft {
     pub(super) in_place: bool,
     pub(super) pinned_reads: Vec<Pin>,
     pub(super) in_place_bytes: u64,
-    /// What to set when all of it is placed, instead of a number with each write.
-    pub(super) completion_flag: Option<u64>,
+    /// The sequence to set when all of it is placed, instead of immediate data with each write.
+    completion_flag: Option<u64>,
     /// How many requests wait for bytes from the client.
     pub(super) missing: usize,
     /// How much room the requests have asked for so far, and in how many pieces they are answered.
@@ -34,6 +34,13 @@ pub(crate) struct Draft {
     /// How many bytes go elsewhere or come from there, and of how many a checksum is made.
     pub(super) moved: u64,
     pub(super) summed: u64,
+}
+
+/// A word before a batch's answers, and what it is set to: the sequence of the batch's request slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CompletionFlag {
+    pub(super) at: u64,
+    pub(super) sequence: u64,
 }
 
 /// A part of what stands behind the answers.
@@ -72,8 +79,8 @@ impl Draft {
     }
 
     /// An empty one for this batch, with the room that an old one has.
-    pub(super) fn begin(&mut self, head: BatchHead) {
-        self.head = head;
+    pub(super) fn begin(&mut self, head: BatchHead, completion_flag: Option<u64>) {
+        (self.head, self.completion_flag) = (head, completion_flag);
         self.answers.clear();
         self.copied.clear();
         self.behind.clear();
@@ -84,6 +91,20 @@ impl Draft {
         self.claimed = u64::from(head.count) * Answer::LENGTH as u64;
         self.pieces = 0;
         (self.moved, self.summed) = (0, 0);
+    }
+
+    /// The flag to set when all of it is placed. There is room for it before the answers: that was checked when it was
+    /// asked for.
+    #[inline]
+    pub(super) fn completion_flag(&self) -> Option<CompletionFlag> {
+        let at = self.head.at.wrapping_sub(ControlBlock::FLAG as u64);
+        self.completion_flag.map(|sequence| CompletionFlag { at, sequence })
+    }
+
+    /// Whether all of it is answers and copied bytes.
+    #[inline]
+    pub(super) fn is_copied(&self) -> bool {
+        self.pieces == 0 && self.apart.is_empty()
     }
 
     /// Whether so many bytes may be fetched for this batch too; the first of a batch may.

@@ -2,8 +2,9 @@
 //!
 //! A connection is stepped by its worker: what the link brings is answered, what must wait for bytes of the
 //! client's waits. Nothing here blocks. `serve.rs` does what requests ask for, `change.rs` where that is a write, `fetch.rs`
-//! brings bytes from the client, `reply.rs` writes answers; `measure.rs` is the other thing that links are for.
+//! brings bytes from the client, `replies.rs` writes answers; `measure.rs` is the other thing that links are for.
 
+mod batches;
 mod change;
 mod client;
 mod control_messages;
@@ -15,7 +16,7 @@ mod measure;
 mod peer;
 mod pinned_reads;
 mod receives;
-mod reply;
+mod replies;
 mod serve;
 mod token;
 mod watch;
@@ -39,7 +40,7 @@ pub use measure::SCRATCH;
 use peer::{Peer, State};
 pub(crate) use pinned_reads::PinnedReads;
 use receives::Receives;
-use reply::Reply;
+use replies::Replies;
 use token::Token;
 use watch::Watch;
 
@@ -49,11 +50,7 @@ pub(crate) struct Connection {
     receives: Receives,
     /// What the link has no room for yet.
     ops: VecDeque<Op>,
-    replies: Rows<Reply>,
-    /// Answers that wait for others to arrive.
-    unsent: VecDeque<Draft>,
-    /// How many answers on their way are in large slots.
-    large: usize,
+    replies: Replies,
     waiting: Rows<Draft>,
     fetches: Rows<Fetch>,
     control_messages: ControlMessages,
@@ -76,9 +73,7 @@ impl Connection {
             link,
             receives: Receives::new(area),
             ops: VecDeque::new(),
-            replies: Rows::default(),
-            unsent: VecDeque::new(),
-            large: 0,
+            replies: Replies::default(),
             waiting: Rows::default(),
             fetches: Rows::default(),
             control_messages: ControlMessages::default(),
@@ -103,7 +98,7 @@ impl Connection {
                 works |= self.complete(completion, context);
             }
         }
-        while let Some(draft) = self.unsent.pop_front() {
+        while let Some(draft) = self.replies.next_deferred() {
             if !self.reply(draft, context) {
                 break;
             }
@@ -116,7 +111,8 @@ impl Connection {
     /// Whether there is nothing to wait for but request slots.
     fn only_watches(&self) -> bool {
         self.watch.is_on()
-            && self.replies.len() + self.fetches.len() == 0
+            && self.replies.is_idle()
+            && self.fetches.len() == 0
             && self.control_messages.is_empty()
             && self.ops.is_empty()
     }
@@ -139,7 +135,8 @@ impl Connection {
         self.link.ended().is_some()
             && self.receives.is_idle()
             && self.ops.is_empty()
-            && self.replies.len() + self.fetches.len() == 0
+            && self.replies.is_idle()
+            && self.fetches.len() == 0
             && self.control_messages.is_empty()
             && self.watch.is_still()
             && self.away == 0
@@ -150,14 +147,14 @@ impl Connection {
     pub(crate) fn patience(&mut self, context: &mut WorkerContext) -> Option<Duration> {
         self.reclaim(context);
         let open = self.peer.client().is_some_and(|client| !client.handles.is_empty());
-        let waiting = self.waiting.len() + self.fetches.len() + self.unsent.len() + self.ops.len();
+        let waiting =
+            self.waiting.len() + self.fetches.len() + self.replies.deferred() + self.ops.len();
         if open || waiting + self.away > 0 || !self.pinned_reads.is_empty() {
             return None;
         }
         // A client by TCP that has its answer says so only when it asks the next time. So nobody waits for that, but
         // a value may take a while to go out.
-        let sending = self.replies.iter_mut().any(|(_, reply)| reply.has_values());
-        Some(if sending { SENDING } else { QUIET })
+        Some(if self.replies.has_values() { SENDING } else { QUIET })
     }
 
     /// Whether it may still do what it might when it came; if not it is dismissed, so that nothing of the old rights
@@ -183,9 +180,7 @@ impl Connection {
     pub(crate) fn into_link(mut self, context: &mut WorkerContext) -> (Link, PinnedReads) {
         self.peer.leave();
         self.forget_control_block(context);
-        for draft in self.unsent.drain(..) {
-            context.recycle(draft);
-        }
+        self.replies.recycle(context);
         let rows: Vec<u32> = self.waiting.iter_mut().map(|(row, _)| row).collect();
         for row in rows {
             if let Some(draft) = self.waiting.remove(row) {

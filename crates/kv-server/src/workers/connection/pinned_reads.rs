@@ -12,6 +12,7 @@ use kv_proto::wire::ControlBlock;
 use kv_store::Pin;
 
 use super::Connection;
+use super::draft::Draft;
 use crate::engine::Engine;
 use crate::workers::context::WorkerContext;
 
@@ -69,13 +70,16 @@ impl Connection {
     pub(super) fn hold_reads(
         &mut self,
         sequence: u64,
-        pins: &mut Vec<Pin>,
-        bytes: u64,
+        draft: &mut Draft,
         context: &mut WorkerContext,
     ) {
+        if draft.pinned_reads.is_empty() {
+            return;
+        }
+        let bytes = draft.in_place_bytes;
         context.with_pinned_reads += usize::from(self.pinned_reads.reads.is_empty());
         let room = self.pinned_reads.spare.pop().unwrap_or_default();
-        let pins = std::mem::replace(pins, room);
+        let pins = std::mem::replace(&mut draft.pinned_reads, room);
         self.pinned_reads.reads.push_back(PinnedRead { sequence, pins, bytes });
         self.pinned_reads.bytes += bytes;
     }

@@ -34,7 +34,7 @@ impl Connection {
         if !reaches(client.receive_buffer(), head.at, head.room) {
             return Err("its answers have no place in its receive buffer");
         }
-        if self.waiting.len() + self.unsent.len() > usize::from(super::BATCHES) * 2 {
+        if self.waiting.len() + self.replies.deferred() > usize::from(super::BATCHES) * 2 {
             return Err("it has more batches in flight than it may");
         }
         if context.closing && !goes_on(&batch, &client.session) {
@@ -47,8 +47,8 @@ impl Connection {
             && self.may_read_in_place(context);
         let Some(client) = self.peer.client_mut() else { return Ok(()) };
         let mut draft = context.drafts.pop().unwrap_or_else(Draft::new);
-        draft.begin(head);
-        (draft.completion_flag, draft.in_place) = (completion_flag, in_place);
+        draft.begin(head, completion_flag);
+        draft.in_place = in_place;
         let now = context.engine.now();
         let (mut plans, mut submissions) = (Vec::new(), Vec::new());
         for request in batch {
@@ -114,8 +114,7 @@ impl Connection {
         context: &mut WorkerContext,
     ) {
         let mut draft = context.drafts.pop().unwrap_or_else(Draft::new);
-        draft.begin(head);
-        draft.completion_flag = completion_flag;
+        draft.begin(head, completion_flag);
         draft.answers.resize(head.count.into(), Answer::new(Status::Closing));
         crate::engine::add(&context.engine.counts.turned_away, 1);
         self.reply(draft, context);
