@@ -178,10 +178,14 @@ impl ReceiveArea {
         Op::receive(token, self.region.slice(offset..offset + MESSAGE))
     }
 
-    /// A place, or a part of it.
-    pub(crate) fn place(&self, at: usize, length: usize) -> Slice {
-        let offset = self.offset + at * MESSAGE;
+    /// Where the message that a request slot announces is read to.
+    pub(crate) fn announced(&self, sequence: u64, length: usize) -> Slice {
+        let offset = self.offset + announced(sequence) * MESSAGE;
         self.region.slice(offset..offset + length)
+    }
+
+    pub(crate) fn read_announced(&self, sequence: u64, message: &mut [u8]) {
+        self.read(announced(sequence), message);
     }
 
     /// Where the line of a client's control block is read to.
@@ -219,6 +223,12 @@ impl ReceiveArea {
     pub(crate) fn read(&self, at: usize, message: &mut [u8]) {
         self.region.memory().read(self.offset + at * MESSAGE, message);
     }
+}
+
+/// The place of the message that a request slot announces.
+#[inline]
+fn announced(sequence: u64) -> usize {
+    RECEIVES + (sequence % ControlBlock::SLOTS as u64) as usize
 }
 
 /// The longest message of a client's.

@@ -148,11 +148,9 @@ impl Connection {
             return;
         }
         // It was one when it was parked.
-        if let Ok(Message::Batch(batch)) = Message::parse(&message)
-            && let Err(why) = self.serve(batch, completion_flag, found, context)
-        {
-            crate::engine::add(&context.engine.counts.protocol_errors, 1);
-            self.dismiss(why);
+        if let Ok(Message::Batch(batch)) = Message::parse(&message) {
+            let served = self.serve(batch, completion_flag, found, context);
+            self.dismiss_if(served, context);
         }
     }
 }

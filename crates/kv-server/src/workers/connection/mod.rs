@@ -61,8 +61,6 @@ pub(crate) struct Connection {
     away: usize,
     /// Which of its worker's connections it is.
     pub(crate) row: u32,
-    /// How often it was stepped.
-    turns: u32,
 }
 
 impl Connection {
@@ -82,7 +80,6 @@ impl Connection {
             parked: Rows::default(),
             away: 0,
             row: 0,
-            turns: 0,
         })
     }
 
@@ -90,9 +87,9 @@ impl Connection {
     pub(crate) fn step(&mut self, context: &mut WorkerContext, done: &mut Vec<Completion>) -> bool {
         // Looking at a control block is not work, unless something stands there.
         let mut works = false;
-        self.turns = self.turns.wrapping_add(1);
-        // While a control block is watched and nothing is in flight, the link has little to say.
-        if !self.only_watches() || self.turns.is_multiple_of(POLLS) {
+        // While a control block is watched and nothing is in flight, the link is polled now and then.
+        let is_idle = self.is_idle();
+        if !self.watch.skips_poll(is_idle) {
             self.link.poll(done);
             for completion in done.drain(..) {
                 works |= self.complete(completion, context);
@@ -108,19 +105,19 @@ impl Connection {
         works
     }
 
-    /// Whether there is nothing to wait for but request slots.
-    fn only_watches(&self) -> bool {
-        self.watch.is_on()
+    /// Whether nothing but receives is in flight, or to be posted.
+    #[inline]
+    fn is_idle(&self) -> bool {
+        self.ops.is_empty()
             && self.replies.is_idle()
             && self.fetches.len() == 0
             && self.control_messages.is_empty()
-            && self.ops.is_empty()
     }
 
     /// Prepares to be left alone until its descriptor says something; `false`: not yet.
     pub(crate) fn rest(&mut self, context: &mut WorkerContext) -> bool {
-        self.reclaim(context);
-        self.ends_watch() && self.link.arm()
+        self.release_reads(context);
+        self.end_watch() && self.link.arm()
     }
 
     fn post(&mut self) {
@@ -134,18 +131,15 @@ impl Connection {
     pub(crate) fn is_gone(&self) -> bool {
         self.link.ended().is_some()
             && self.receives.is_idle()
-            && self.ops.is_empty()
-            && self.replies.is_idle()
-            && self.fetches.len() == 0
-            && self.control_messages.is_empty()
-            && self.watch.is_still()
+            && self.is_idle()
+            && self.watch.is_idle()
             && self.away == 0
     }
 
     /// How long it must have been silent to be sent away without losing anything; none: something is in flight, or
     /// open to be gone on with.
     pub(crate) fn patience(&mut self, context: &mut WorkerContext) -> Option<Duration> {
-        self.reclaim(context);
+        self.release_reads(context);
         let open = self.peer.client().is_some_and(|client| !client.handles.is_empty());
         let waiting =
             self.waiting.len() + self.fetches.len() + self.replies.deferred() + self.ops.len();
@@ -179,7 +173,7 @@ impl Connection {
     /// The link, once nothing is in flight any more; what was pinned for its client is released after it.
     pub(crate) fn into_link(mut self, context: &mut WorkerContext) -> (Link, PinnedReads) {
         self.peer.leave();
-        self.forget_control_block(context);
+        self.watch.stop(context);
         self.replies.recycle(context);
         let rows: Vec<u32> = self.waiting.iter_mut().map(|(row, _)| row).collect();
         for row in rows {
@@ -187,14 +181,13 @@ impl Connection {
                 context.recycle(draft);
             }
         }
-        let pinned_reads = self.take_pinned_reads(context);
         context.receive_areas.give_back(self.receives.into_area());
-        (self.link, pinned_reads)
+        (self.link, self.pinned_reads.detach(context))
     }
 
     /// Looks after what stands unused.
     pub(crate) fn tidy(&mut self, now: Instant, context: &mut WorkerContext) {
-        self.reclaim(context);
+        self.release_reads(context);
         let idle = context.engine.idle();
         if let Some(client) = self.peer.client_mut() {
             let idled = client.handles.tidy(now, idle);
@@ -209,7 +202,7 @@ impl Connection {
     fn complete(&mut self, completion: Completion, context: &mut WorkerContext) -> bool {
         let Some(token) = Token::parse(completion.token) else { return false };
         match token {
-            Token::Watch(op) => return self.looked(op, &completion, context),
+            Token::Watch(op) => return self.watched(op, &completion, context),
             Token::Receive(place) => self.received(place, &completion, context),
             Token::Reply(row) => self.replied(row, completion, context),
             Token::Fetch(row) => self.fetched(row, completion, context),
@@ -226,11 +219,9 @@ impl Connection {
                 message.resize(length, 0);
                 // Copied before it is looked at: the client may write to what it sent from.
                 self.receives.area().read(place as usize, &mut message);
-                if let Err(why) = self.handle_message(&message, context) {
-                    crate::engine::add(&context.engine.counts.protocol_errors, 1);
-                    self.dismiss(why);
-                }
+                let handled = self.handle_message(&message, context);
                 context.message = message;
+                self.dismiss_if(handled, context);
             }
             Ok(_) => {}
             Err(fabric::Failure::TooLong) => {
@@ -249,10 +240,11 @@ impl Connection {
         match self.peer.state() {
             State::Client(client) => match Message::parse(message)? {
                 Message::Batch(batch) => {
-                    self.watch(context);
+                    let (area, ops) = (self.receives.area(), &mut self.ops);
+                    self.watch.begin(client, &self.link, area, ops, context);
                     self.answer(message, batch, None, context)
                 }
-                Message::Look => self.called_to_look(),
+                Message::Look => self.watch.call(client),
                 Message::Grant(grant) => client.grant(&grant, &mut self.link),
                 Message::Forget { number } => client.forget(number),
             },
@@ -277,6 +269,3 @@ const BATCHES: u16 = 64;
 /// the other pauses; and while values are on their way to it.
 const QUIET: Duration = Duration::from_millis(300);
 const SENDING: Duration = Duration::from_secs(1);
-
-/// How many looks at a control block there are for one at the link.
-const POLLS: u32 = 16;

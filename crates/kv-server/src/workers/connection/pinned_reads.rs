@@ -1,20 +1,20 @@
 //! Values that a client reads in place on this host: it reads them where they lie, and says on its control block when it has.
 //!
-//! A pinned read holds its value's pin until the client has taken the batch it answered, or its link is taken apart,
-//! which waits for a client that is in the middle of reading.
+//! A pinned read holds its values' pins until the client has taken the batch that it answered, or its link is taken apart,
+//! which waits for a client that is in the middle of reading. The worker counts the connections that have any.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use fabric::Lane;
+use fabric::link::Link;
+use fabric::{Lane, Window};
 use kv_proto::wire::ControlBlock;
 use kv_store::Pin;
 
-use super::Connection;
 use super::draft::Draft;
 use crate::engine::Engine;
-use crate::workers::context::WorkerContext;
+use crate::workers::context::{ReceiveArea, WorkerContext};
 
 /// What a client has and has not given back, oldest first.
 pub(crate) struct PinnedReads {
@@ -37,77 +37,79 @@ impl PinnedReads {
         PinnedReads { engine, reads: VecDeque::new(), bytes: 0, spare: Vec::new() }
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.reads.is_empty()
     }
 
-    fn take_back(&mut self, taken: u64) {
-        while self.reads.front().is_some_and(|pinned_read| pinned_read.sequence <= taken) {
-            let Some(mut pinned_read) = self.reads.pop_front() else { return };
-            self.bytes -= pinned_read.bytes;
-            pinned_read.pins.drain(..).for_each(|pin| self.engine.store.unpin(pin));
-            self.spare.push(pinned_read.pins);
+    /// Whether there are so many that it is time to look which were given back.
+    #[inline]
+    pub(super) fn are_many(&self) -> bool {
+        self.reads.len() >= OFTEN || self.bytes >= MAX_BYTES / 2
+    }
+
+    /// Whether no more may be pinned.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes >= MAX_BYTES
+    }
+
+    /// Takes over what a draft leaves in place.
+    #[inline]
+    pub(super) fn hold(&mut self, sequence: u64, draft: &mut Draft, context: &mut WorkerContext) {
+        if draft.pinned_reads.is_empty() {
+            return;
+        }
+        context.with_pinned_reads += usize::from(self.reads.is_empty());
+        let spare = self.spare.pop().unwrap_or_default();
+        let pins = std::mem::replace(&mut draft.pinned_reads, spare);
+        let bytes = draft.in_place_bytes;
+        self.reads.push_back(PinnedRead { sequence, pins, bytes });
+        self.bytes += bytes;
+    }
+
+    /// Unpins what the client has finished reading.
+    pub(super) fn release_taken(
+        &mut self,
+        link: &mut Link,
+        receive_buffer: &Window,
+        area: &ReceiveArea,
+        context: &mut WorkerContext,
+    ) {
+        if !self.reads.is_empty()
+            && link.peek(receive_buffer, ControlBlock::TAKEN as u64, &area.taken())
+        {
+            // What the client read, it read before it said so.
+            fence(Ordering::Acquire);
+            self.unpin(area.read_taken());
+            context.with_pinned_reads -= usize::from(self.reads.is_empty());
+        }
+    }
+
+    /// The worker has nothing to do with them any more: they are released once the link is taken apart.
+    pub(super) fn detach(self, context: &mut WorkerContext) -> Self {
+        context.with_pinned_reads -= usize::from(!self.reads.is_empty());
+        self
+    }
+
+    /// Unpins what answered batches up to this sequence.
+    fn unpin(&mut self, taken: u64) {
+        while self.reads.front().is_some_and(|read| read.sequence <= taken) {
+            let Some(mut read) = self.reads.pop_front() else { return };
+            self.bytes -= read.bytes;
+            read.pins.drain(..).for_each(|pin| self.engine.store.unpin(pin));
+            self.spare.push(read.pins);
         }
     }
 }
 
 impl Drop for PinnedReads {
     fn drop(&mut self) {
-        self.take_back(u64::MAX);
-    }
-}
-
-impl Connection {
-    /// Whether more may be pinned. Now and then this looks at what was given back.
-    pub(super) fn may_read_in_place(&mut self, context: &mut WorkerContext) -> bool {
-        if self.pinned_reads.reads.len() >= OFTEN || self.pinned_reads.bytes >= MAX / 2 {
-            self.reclaim(context);
-        }
-        self.pinned_reads.bytes < MAX
-    }
-
-    /// The pins move here; what they came in is given back empty.
-    pub(super) fn hold_reads(
-        &mut self,
-        sequence: u64,
-        draft: &mut Draft,
-        context: &mut WorkerContext,
-    ) {
-        if draft.pinned_reads.is_empty() {
-            return;
-        }
-        let bytes = draft.in_place_bytes;
-        context.with_pinned_reads += usize::from(self.pinned_reads.reads.is_empty());
-        let room = self.pinned_reads.spare.pop().unwrap_or_default();
-        let pins = std::mem::replace(&mut draft.pinned_reads, room);
-        self.pinned_reads.reads.push_back(PinnedRead { sequence, pins, bytes });
-        self.pinned_reads.bytes += bytes;
-    }
-
-    /// Unpins what the client has finished reading.
-    pub(super) fn reclaim(&mut self, context: &mut WorkerContext) {
-        if self.pinned_reads.reads.is_empty() {
-            return;
-        }
-        let area = self.receives.area();
-        if let Some(client) = self.peer.client()
-            && self.link.peek(client.receive_buffer(), ControlBlock::TAKEN as u64, &area.taken())
-        {
-            // What the client read, it read before it said so.
-            fence(Ordering::Acquire);
-            self.pinned_reads.take_back(area.read_taken());
-            context.with_pinned_reads -= usize::from(self.pinned_reads.reads.is_empty());
-        }
-    }
-
-    /// What is pinned still, to be given up once the link is taken apart.
-    pub(super) fn take_pinned_reads(&mut self, context: &mut WorkerContext) -> PinnedReads {
-        context.with_pinned_reads -= usize::from(!self.pinned_reads.reads.is_empty());
-        std::mem::replace(&mut self.pinned_reads, PinnedReads::new(context.engine.clone()))
+        self.unpin(u64::MAX);
     }
 }
 
 /// How many batches may be pinned before the control block is looked at: that costs as much as a short answer.
 const OFTEN: usize = 8;
 /// How many bytes one client may have at a time; the rest is written to it.
-const MAX: u64 = 8 << 20;
+const MAX_BYTES: u64 = 8 << 20;

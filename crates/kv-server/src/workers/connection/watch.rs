@@ -1,13 +1,20 @@
-//! Watching a client's control block: slots instead of messages, completion flags instead of numbers. See [`ControlBlock`].
+//! Watching a client's control block: slots instead of messages, completion flags instead of immediate data. See
+//! [`ControlBlock`].
+//!
+//! Where the link can look into the client's memory, a look costs a few loads. Where it cannot (any more), the client's
+//! line and what it announces are read by operations: `in_flight` counts those, and at most one reads the line. A worker
+//! watches few control blocks; it counts those whose state is not `No`.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{Ordering, fence};
 
-use fabric::{Completion, Lane, Op, Pieces, Work};
-use kv_proto::wire::{ControlBlock, Message, RequestSlot};
+use fabric::link::Link;
+use fabric::{Lane, Op, Pieces, Window, Work};
+use kv_proto::wire::{ControlBlock, RequestSlot};
 
-use super::Connection;
+use super::client::Client;
 use super::token::{Token, WatchOp};
-use crate::workers::context::{MESSAGE, RECEIVES, WorkerContext};
+use crate::workers::context::{MESSAGE, ReceiveArea, WorkerContext};
 
 /// What is known of a control block.
 #[derive(Default)]
@@ -18,10 +25,12 @@ pub(super) struct Watch {
     /// How many operations for it are in flight, and whether one of them reads the line.
     in_flight: usize,
     reading: bool,
-    /// The client said that we should look.
+    /// The client asked us to look.
     called: bool,
     /// A completion flag was set since the client was last seen to be awake.
     flag_set: bool,
+    /// How often it was asked whether the link is to be polled.
+    turns: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,228 +46,224 @@ enum Watching {
     Last,
 }
 
+/// What came of a look.
+pub(super) enum Look {
+    Nothing,
+    /// The client's line is here, to be [taken](Watch::take_line), for the last time or not.
+    Line {
+        last: bool,
+    },
+    /// A look would cost a round trip: messages are better.
+    Far,
+}
+
+/// A client's line, as it was read.
+pub(super) struct Line {
+    bytes: [u8; ControlBlock::LINE],
+    /// A completion flag was set before it was read.
+    flag_set: bool,
+}
+
 impl Watch {
-    pub(super) fn is_still(&self) -> bool {
+    /// Whether nothing is in flight for it.
+    pub(super) fn is_idle(&self) -> bool {
         self.in_flight == 0
     }
 
-    /// Whether it is watched, and nothing is in flight for it.
-    pub(super) fn is_on(&self) -> bool {
-        self.state == Watching::Yes && self.in_flight == 0
+    /// Whether the link need not be polled this time, since there is nothing to wait for but request slots.
+    #[inline]
+    pub(super) fn skips_poll(&mut self, is_idle: bool) -> bool {
+        self.turns = self.turns.wrapping_add(1);
+        is_idle
+            && self.state == Watching::Yes
+            && self.in_flight == 0
+            && !self.turns.is_multiple_of(POLLS)
     }
-}
 
-impl Connection {
     /// Begins to watch, if that costs little. Whoever asks by messages is told so.
-    pub(super) fn watch(&mut self, context: &mut WorkerContext) {
-        let Some(client) = self.peer.client() else { return };
-        let may =
-            client.has_control_block() && self.watch.state == Watching::No && self.link.is_near();
+    #[inline]
+    pub(super) fn begin(
+        &mut self,
+        client: &Client,
+        link: &Link,
+        area: &ReceiveArea,
+        ops: &mut VecDeque<Op>,
+        context: &mut WorkerContext,
+    ) {
+        let may = client.has_control_block() && self.state == Watching::No && link.is_near();
         if may && context.watched < MAX_WATCHED {
             context.watched += 1;
-            self.watch.state = Watching::Begins;
-            self.tell_watching(ControlBlock::YES);
+            self.state = Watching::Begins;
+            self.tell(ControlBlock::YES, client, area, ops);
         }
     }
 
-    /// Ends watching; `true` once that is over.
-    pub(super) fn ends_watch(&mut self) -> bool {
-        if self.watch.state == Watching::Yes {
-            self.watch.state = Watching::Ends;
-            self.tell_watching(0);
-            self.post();
-        }
-        // Nobody is told anything who was sent away.
-        let over = self.peer.client().is_none();
-        let off = self.watch.state == Watching::No && !self.watch.called;
-        self.watch.in_flight == 0 && (off || over)
-    }
-
-    fn tell_watching(&mut self, word: u64) {
-        if let Some(client) = self.peer.client() {
-            let area = self.receives.area();
-            let to = client.receive_buffer().at(ControlBlock::STORE as u64);
-            self.ops.push_back(Op::write(
-                Token::Watch(WatchOp::State).encode(),
-                area.word(word),
-                to,
-            ));
-            self.watch.in_flight += 1;
-        }
-    }
-
-    /// Looks at the control block, if it is watched; says whether something stood there.
-    pub(super) fn look(&mut self, context: &mut WorkerContext) -> bool {
-        let due = matches!(self.watch.state, Watching::Yes | Watching::Last) || self.watch.called;
-        if self.watch.reading || !due {
+    /// Begins to end watching; returns whether there is something to post.
+    pub(super) fn end(
+        &mut self,
+        client: Option<&Client>,
+        area: &ReceiveArea,
+        ops: &mut VecDeque<Op>,
+    ) -> bool {
+        if self.state != Watching::Yes {
             return false;
         }
-        if let Some(client) = self.peer.client() {
-            let area = self.receives.area();
-            if self.watch.flag_set || self.watch.state != Watching::Yes || self.watch.called {
-                // What we wrote comes before what we read: the client does it the other way round.
-                fence(Ordering::SeqCst);
-            }
-            if self.link.peek(client.receive_buffer(), ControlBlock::CLIENT as u64, &area.line()) {
-                self.watch.called = false;
-                let notifications = self.read_line(context);
-                if self.watch.state == Watching::Last {
-                    self.watch.state = self.stop_watching(context);
-                }
-                return notifications;
-            }
-            // The link goes another way now, where looking costs a round trip: messages are better.
-            if self.watch.state == Watching::Yes && !self.link.is_near() {
-                self.ends_watch();
-                return false;
-            }
-            let from = client.receive_buffer().at(ControlBlock::CLIENT as u64);
-            let last = self.watch.state == Watching::Last;
-            let token = Token::Watch(if last { WatchOp::LastLine } else { WatchOp::Line });
-            self.ops.push_back(Op::read(token.encode(), area.line(), from));
-            self.watch.in_flight += 1;
-            (self.watch.reading, self.watch.called) = (true, false);
+        self.state = Watching::Ends;
+        // Nobody is told anything who was dismissed.
+        if let Some(client) = client {
+            self.tell(0, client, area, ops);
         }
-        false
+        true
     }
 
-    pub(super) fn called_to_look(&mut self) -> Result<(), &'static str> {
-        let Some(client) = self.peer.client() else { return Ok(()) };
-        self.watch.called = client.has_control_block();
-        client.has_control_block().then_some(()).ok_or("it has no control block to look at")
+    /// Whether watching has ended: the client knows, and nothing is in flight.
+    pub(super) fn has_ended(&self, is_dismissed: bool) -> bool {
+        self.in_flight == 0 && (is_dismissed || self.state == Watching::No && !self.called)
     }
 
-    /// An operation for the control block is over; says whether it was news to us.
-    pub(super) fn looked(
-        &mut self,
-        op: WatchOp,
-        completion: &Completion,
-        context: &mut WorkerContext,
-    ) -> bool {
-        self.watch.in_flight -= 1;
-        let ok = completion.outcome.is_ok();
-        match op {
-            WatchOp::Line | WatchOp::LastLine => {
-                self.watch.reading = false;
-                let notifications = ok && self.read_line(context);
-                if op == WatchOp::LastLine {
-                    self.watch.state = self.stop_watching(context);
-                }
-                notifications
-            }
-            WatchOp::State => {
-                self.watch.state = match self.watch.state {
-                    Watching::Begins if ok => Watching::Yes,
-                    Watching::Ends if ok => Watching::Last,
-                    _ => self.stop_watching(context),
-                };
-                false
-            }
-            WatchOp::Wake => false,
-            WatchOp::Slot(sequence) => {
-                if let (true, Work::Read { into, .. }) = (ok, &completion.work) {
-                    self.read_slot(sequence, into.total(), context);
-                }
-                true
-            }
-        }
-    }
-
-    fn stop_watching(&mut self, context: &mut WorkerContext) -> Watching {
-        if self.watch.state != Watching::No {
+    /// Not watched any more.
+    pub(super) fn stop(&mut self, context: &mut WorkerContext) {
+        if self.state != Watching::No {
             context.watched -= 1;
         }
         // It may sleep since we set a flag, and nobody looks any more.
-        self.watch.called |= self.watch.flag_set;
-        Watching::No
+        self.called |= self.flag_set;
+        self.state = Watching::No;
     }
 
-    fn read_line(&mut self, context: &mut WorkerContext) -> bool {
-        let mut line = [0; ControlBlock::LINE];
-        self.receives.area().read_line(&mut line);
-        let word = |at: usize| {
-            let mut word = [0; 8];
-            word.copy_from_slice(&line[at..at + 8]);
-            u64::from_le_bytes(word)
-        };
-        let before = self.watch.last;
-        // What is set from here on, the line is too old for: it is looked at once more.
-        let flag_set = std::mem::take(&mut self.watch.flag_set);
-        for _ in 0..ControlBlock::SLOTS {
-            let sequence = self.watch.last + 1;
-            let slot = RequestSlot::from_word(word(ControlBlock::slot(sequence)));
-            if slot.sequence != sequence as u16 {
-                break;
-            }
-            self.watch.last = sequence;
-            let Some(client) = self.peer.client() else { break };
-            let area = self.receives.area();
-            let (at, length) =
-                (u64::from(slot.at) * RequestSlot::UNIT as u64, usize::from(slot.length));
-            if length > MESSAGE || at + length as u64 > client.receive_buffer().len() {
-                self.dismiss("a slot says that a batch is where none can be");
-                return true;
-            }
-            let place = RECEIVES + (sequence % ControlBlock::SLOTS as u64) as usize;
-            let place = area.place(place, length);
-            if self.link.peek(client.receive_buffer(), at, &place) {
-                self.read_slot(sequence, length, context);
-                continue;
-            }
-            let from = client.receive_buffer().at(at);
-            self.ops.push_back(Op::read(
-                Token::Watch(WatchOp::Slot(sequence)).encode(),
-                place,
-                from,
-            ));
-            self.watch.in_flight += 1;
-        }
-        // It slept, or was about to, when we set a flag.
-        if flag_set && word(ControlBlock::CLIENT) == ControlBlock::YES {
-            let work = Work::Send { from: Pieces::EMPTY, imm: Some(0) };
-            self.ops.push_back(Op { token: Token::Watch(WatchOp::Wake).encode(), work });
-            self.watch.in_flight += 1;
-        }
-        self.watch.last != before
+    fn tell(&mut self, word: u64, client: &Client, area: &ReceiveArea, ops: &mut VecDeque<Op>) {
+        let to = client.receive_buffer().at(ControlBlock::STORE as u64);
+        ops.push_back(Op::write(Token::Watch(WatchOp::State).encode(), area.word(word), to));
+        self.in_flight += 1;
     }
 
-    fn read_slot(&mut self, sequence: u64, length: usize, context: &mut WorkerContext) {
-        let mut message = std::mem::take(&mut context.message);
-        message.resize(length, 0);
-        let place = RECEIVES + (sequence % ControlBlock::SLOTS as u64) as usize;
-        self.receives.area().read(place, &mut message);
-        let handled = match Message::parse(&message) {
-            Ok(Message::Batch(batch)) if has_completion_flag(batch.head.at) => {
-                self.answer(&message, batch, Some(sequence), context)
-            }
-            Ok(_) => Err("a slot of something that is no batch, or has no completion flag"),
-            Err(why) => Err(why),
-        };
-        if let Err(why) = handled {
-            crate::engine::add(&context.engine.counts.protocol_errors, 1);
-            self.dismiss(why);
-        }
-        context.message = message;
+    /// The client asks us to look.
+    pub(super) fn call(&mut self, client: &Client) -> Result<(), &'static str> {
+        self.called = client.has_control_block();
+        self.called.then_some(()).ok_or("it has no control block to look at")
     }
 
     /// A completion flag was set.
+    #[inline]
     pub(super) fn flag_set(&mut self) {
-        self.watch.flag_set = true;
+        self.flag_set = true;
         // Where nobody watches any more, the client may sleep and not be seen.
-        self.watch.called |= self.watch.state == Watching::No;
+        self.called |= self.state == Watching::No;
     }
 
-    /// It is gone, and its control block with it.
-    pub(super) fn forget_control_block(&mut self, context: &mut WorkerContext) {
-        self.watch.state = self.stop_watching(context);
+    /// Looks at the control block, if it is watched.
+    #[inline]
+    pub(super) fn look(
+        &mut self,
+        link: &mut Link,
+        receive_buffer: &Window,
+        area: &ReceiveArea,
+        ops: &mut VecDeque<Op>,
+    ) -> Look {
+        let due = matches!(self.state, Watching::Yes | Watching::Last) || self.called;
+        if self.reading || !due {
+            return Look::Nothing;
+        }
+        if self.flag_set || self.state != Watching::Yes || self.called {
+            // What we wrote comes before what we read: the client does it the other way round.
+            fence(Ordering::SeqCst);
+        }
+        if link.peek(receive_buffer, ControlBlock::CLIENT as u64, &area.line()) {
+            self.called = false;
+            return Look::Line { last: self.state == Watching::Last };
+        }
+        // The link uses another path now.
+        if self.state == Watching::Yes && !link.is_near() {
+            return Look::Far;
+        }
+        let last = self.state == Watching::Last;
+        let token = Token::Watch(if last { WatchOp::LastLine } else { WatchOp::Line });
+        let from = receive_buffer.at(ControlBlock::CLIENT as u64);
+        ops.push_back(Op::read(token.encode(), area.line(), from));
+        self.in_flight += 1;
+        (self.reading, self.called) = (true, false);
+        Look::Nothing
+    }
+
+    /// An operation for the control block is over.
+    pub(super) fn completed(&mut self, op: WatchOp, is_ok: bool, context: &mut WorkerContext) {
+        self.in_flight -= 1;
+        match op {
+            WatchOp::Line | WatchOp::LastLine => self.reading = false,
+            WatchOp::State => match self.state {
+                Watching::Begins if is_ok => self.state = Watching::Yes,
+                Watching::Ends if is_ok => self.state = Watching::Last,
+                _ => self.stop(context),
+            },
+            WatchOp::Wake | WatchOp::Slot(_) => {}
+        }
+    }
+
+    /// The line that was read. What is set from here on, it is too old for: it is looked at once more.
+    #[inline]
+    pub(super) fn take_line(&mut self, area: &ReceiveArea) -> Line {
+        let mut bytes = [0; ControlBlock::LINE];
+        area.read_line(&mut bytes);
+        Line { bytes, flag_set: std::mem::take(&mut self.flag_set) }
+    }
+
+    /// The next slot of a line, with its whole sequence: as many as there are slots at most, since each has one.
+    #[inline]
+    pub(super) fn next_slot(&mut self, line: &Line) -> Option<(u64, RequestSlot)> {
+        let sequence = self.last + 1;
+        let slot = RequestSlot::from_word(line.word(ControlBlock::slot(sequence)));
+        (slot.sequence == sequence as u16).then(|| {
+            self.last = sequence;
+            (sequence, slot)
+        })
+    }
+
+    /// Reads the message that a slot announces; returns its length if it is here already.
+    #[inline]
+    pub(super) fn read_message(
+        &mut self,
+        (sequence, slot): (u64, RequestSlot),
+        link: &mut Link,
+        receive_buffer: &Window,
+        area: &ReceiveArea,
+        ops: &mut VecDeque<Op>,
+    ) -> Result<Option<usize>, &'static str> {
+        let at = u64::from(slot.at) * RequestSlot::UNIT as u64;
+        let length = usize::from(slot.length);
+        if length > MESSAGE || at + length as u64 > receive_buffer.len() {
+            return Err("a slot says that a batch is where none can be");
+        }
+        let place = area.announced(sequence, length);
+        if link.peek(receive_buffer, at, &place) {
+            return Ok(Some(length));
+        }
+        let token = Token::Watch(WatchOp::Slot(sequence));
+        ops.push_back(Op::read(token.encode(), place, receive_buffer.at(at)));
+        self.in_flight += 1;
+        Ok(None)
+    }
+
+    /// Wakes a client that slept, or was about to, when we set a flag.
+    #[inline]
+    pub(super) fn wake(&mut self, line: &Line, ops: &mut VecDeque<Op>) {
+        if line.flag_set && line.word(ControlBlock::CLIENT) == ControlBlock::YES {
+            let work = Work::Send { from: Pieces::EMPTY, imm: Some(0) };
+            ops.push_back(Op { token: Token::Watch(WatchOp::Wake).encode(), work });
+            self.in_flight += 1;
+        }
     }
 }
 
-/// Whether there is a word before the answers.
-fn has_completion_flag(answers: u64) -> bool {
-    answers >= (ControlBlock::LENGTH + ControlBlock::FLAG) as u64
-        && answers.is_multiple_of(ControlBlock::FLAG as u64)
+impl Line {
+    #[inline]
+    fn word(&self, at: usize) -> u64 {
+        let mut word = [0; 8];
+        word.copy_from_slice(&self.bytes[at..at + 8]);
+        u64::from_le_bytes(word)
+    }
 }
 
 /// How many control blocks a worker watches: each costs a look in every round.
 const MAX_WATCHED: usize = 8;
+/// How many looks at a control block there are for one at the link.
+const POLLS: u32 = 16;
