@@ -42,6 +42,11 @@ impl<T> Rows<T> {
         self.rows.len() - self.free.len()
     }
 
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> {
+        self.free.clear();
+        self.rows.drain(..).flatten()
+    }
+
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
         let numbered = self.rows.iter_mut().enumerate();
         numbered.filter_map(|(at, row)| Some((at as u32, row.as_mut()?)))

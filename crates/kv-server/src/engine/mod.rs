@@ -161,6 +161,12 @@ impl Engine {
         self.journal.get()
     }
 
+    /// Whether there is a disk.
+    #[inline]
+    pub(crate) fn is_durable(&self) -> bool {
+        self.journal().is_some()
+    }
+
     /// Whether what is acknowledged survives a crash, and what was done for that.
     pub fn durability(&self) -> Option<Durability<'_>> {
         self.journal().map(|journal| Durability { counts: journal.counts(), disk: journal.disk() })

@@ -6,11 +6,11 @@ use fabric::Window;
 use kv_proto::Condition;
 use kv_proto::wire::{Answer, Source, Status};
 
+use super::disk_requests::Submission;
 use super::draft::MOVED;
-use super::durable::Submission;
-use super::fetch::{Plan, Purpose, Terms};
+use super::fetches::{Plan, Purpose, Terms};
 use super::handles::Staging;
-use super::serve::Serving;
+use super::serving::Serving;
 use crate::engine::Staged;
 use crate::engine::journal::WriteKind;
 use crate::engine::outcome::no_room;
@@ -96,7 +96,7 @@ impl Serving<'_> {
         condition: Condition,
     ) -> Answer {
         let index = self.draft.answers.len();
-        self.submissions.push(Submission { index, key, what, condition, sequence });
+        self.later.submissions.push(Submission { index, key, what, condition, sequence });
         Answer::new(Status::InBatch)
     }
 
@@ -108,7 +108,7 @@ impl Serving<'_> {
         length: u64,
         purpose: Purpose,
     ) -> Result<Answer, &'static str> {
-        self.plans.push(Plan { index: self.draft.answers.len(), from, at, purpose });
+        self.later.plans.push(Plan { index: self.draft.answers.len(), from, at, purpose });
         if length > MOVED {
             return Err("it puts more at once than it may");
         }

@@ -7,17 +7,21 @@
 mod batches;
 mod change;
 mod client;
+mod closing;
 mod control_messages;
+mod disk_requests;
 mod draft;
-mod durable;
-mod fetch;
+mod fetches;
 mod handles;
 mod measure;
 mod peer;
+mod pending;
 mod pinned_reads;
+mod preloaded;
+mod read;
 mod receives;
 mod replies;
-mod serve;
+mod serving;
 mod token;
 mod watch;
 
@@ -28,16 +32,14 @@ use fabric::link::Link;
 use fabric::{Completion, Done, Lane, Op};
 use kv_proto::wire::Message;
 
-use crate::rows::Rows;
 use crate::workers::context::WorkerContext;
 use client::Client;
 use control_messages::ControlMessages;
+pub(crate) use disk_requests::Notification;
 pub(crate) use draft::{Draft, Hold};
-pub(crate) use durable::Notification;
-use durable::Parked;
-use fetch::Fetch;
 pub use measure::SCRATCH;
 use peer::{Peer, State};
+use pending::Pending;
 pub(crate) use pinned_reads::PinnedReads;
 use receives::Receives;
 use replies::Replies;
@@ -51,14 +53,10 @@ pub(crate) struct Connection {
     /// What the link has no room for yet.
     ops: VecDeque<Op>,
     replies: Replies,
-    waiting: Rows<Draft>,
-    fetches: Rows<Fetch>,
+    pending: Pending,
     control_messages: ControlMessages,
     watch: Watch,
     pinned_reads: PinnedReads,
-    /// Batches that wait for the disk, and how much of theirs is there.
-    parked: Rows<Parked>,
-    away: usize,
     /// Which of its worker's connections it is.
     pub(crate) row: u32,
 }
@@ -72,13 +70,10 @@ impl Connection {
             receives: Receives::new(area),
             ops: VecDeque::new(),
             replies: Replies::default(),
-            waiting: Rows::default(),
-            fetches: Rows::default(),
+            pending: Pending::default(),
             control_messages: ControlMessages::default(),
             watch: Watch::default(),
             pinned_reads: PinnedReads::new(context.engine.clone()),
-            parked: Rows::default(),
-            away: 0,
             row: 0,
         })
     }
@@ -110,7 +105,7 @@ impl Connection {
     fn is_idle(&self) -> bool {
         self.ops.is_empty()
             && self.replies.is_idle()
-            && self.fetches.len() == 0
+            && self.pending.fetches.is_empty()
             && self.control_messages.is_empty()
     }
 
@@ -133,7 +128,7 @@ impl Connection {
             && self.receives.is_idle()
             && self.is_idle()
             && self.watch.is_idle()
-            && self.away == 0
+            && self.pending.disk.outstanding() == 0
     }
 
     /// How long it must have been silent to be sent away without losing anything; none: something is in flight, or
@@ -141,9 +136,8 @@ impl Connection {
     pub(crate) fn patience(&mut self, context: &mut WorkerContext) -> Option<Duration> {
         self.release_reads(context);
         let open = self.peer.client().is_some_and(|client| !client.handles.is_empty());
-        let waiting =
-            self.waiting.len() + self.fetches.len() + self.replies.deferred() + self.ops.len();
-        if open || waiting + self.away > 0 || !self.pinned_reads.is_empty() {
+        let waits = !self.pending.is_empty() || self.replies.deferred() + self.ops.len() > 0;
+        if open || waits || !self.pinned_reads.is_empty() {
             return None;
         }
         // A client by TCP that has its answer says so only when it asks the next time. So nobody waits for that, but
@@ -175,12 +169,7 @@ impl Connection {
         self.peer.leave();
         self.watch.stop(context);
         self.replies.recycle(context);
-        let rows: Vec<u32> = self.waiting.iter_mut().map(|(row, _)| row).collect();
-        for row in rows {
-            if let Some(draft) = self.waiting.remove(row) {
-                context.recycle(draft);
-            }
-        }
+        self.pending.recycle(context);
         context.receive_areas.give_back(self.receives.into_area());
         (self.link, self.pinned_reads.detach(context))
     }

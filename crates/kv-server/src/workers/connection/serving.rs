@@ -1,0 +1,119 @@
+//! Serving the requests of one batch. What reads is in `read.rs`, what changes something in `change.rs`.
+
+use kv_proto::wire::{Answer, Batch, Request, Status};
+use kv_store::{Key, Moment};
+
+use super::client::Client;
+use super::disk_requests::Submission;
+use super::draft::Draft;
+use super::fetches::{Plan, Terms};
+use super::preloaded::Preloaded;
+use super::read::Part;
+use crate::engine::journal::WriteKind;
+use crate::engine::session::Session;
+use crate::workers::context::WorkerContext;
+
+/// All that serving a batch needs.
+pub(super) struct Serving<'s> {
+    pub(super) client: &'s mut Client,
+    pub(super) context: &'s mut WorkerContext,
+    pub(super) draft: &'s mut Draft,
+    pub(super) later: &'s mut Later,
+    /// What was gathered for it, where there is a disk.
+    pub(super) preloaded: Option<&'s mut Preloaded>,
+    pub(super) now: Moment,
+}
+
+/// What a batch's answers wait for, to be begun once the batch has its row.
+#[derive(Default)]
+pub(super) struct Later {
+    pub(super) plans: Vec<Plan>,
+    pub(super) submissions: Vec<Submission>,
+}
+
+impl Later {
+    pub(super) fn len(&self) -> usize {
+        self.plans.len() + self.submissions.len()
+    }
+
+    /// None of it is done after all: it may be asked for again.
+    #[cold]
+    pub(super) fn abandon(self, session: &Session) {
+        self.plans.iter().for_each(|plan| plan.abandon(session));
+        self.submissions.iter().for_each(|write| session.undone(write.sequence));
+    }
+}
+
+impl Serving<'_> {
+    /// Serves all requests; their answers are in the draft.
+    #[inline]
+    pub(super) fn serve_all(&mut self, batch: Batch<'_>) -> Result<(), &'static str> {
+        for request in batch {
+            let answer = self.serve(request?)?;
+            self.draft.answers.push(answer);
+        }
+        Ok(())
+    }
+
+    fn serve(&mut self, request: Request<'_>) -> Result<Answer, &'static str> {
+        if !self.draft.claim(request.packed()) {
+            return Err("it asks for more than it has room for");
+        }
+        // With a disk it was checked before the disk was asked.
+        let checked = match &self.preloaded {
+            None => self.client.check(&request),
+            Some(preloaded) => preloaded.check(self.draft.answers.len()),
+        };
+        if let Err(status) = checked {
+            return Ok(Answer::new(status));
+        }
+        match request {
+            Request::Get { key, offset, length, place, keep, checksum } => {
+                let in_place = self.draft.in_place;
+                let part = Part { offset, length, place, checksum, in_place };
+                self.get(valid(key)?, part, keep)
+            }
+            Request::Read { handle, offset, length, place, checksum } => {
+                let part = Part { offset, length, place, checksum, in_place: false };
+                self.read(handle, part)
+            }
+            Request::Close { handle } => {
+                let known = self.client.handles.close(handle);
+                Ok(Answer::new(if known { Status::Ok } else { Status::NoHandle }))
+            }
+            Request::Put { key, length, source, ttl, condition, sequence } => {
+                valid(key)?;
+                let key = key.into();
+                self.put(length, source, Terms { key, ttl, condition, sequence })
+            }
+            Request::Begin { length } => Ok(self.begin(length)),
+            Request::Piece { handle, offset, length, source } => {
+                self.piece(handle, offset, length, source)
+            }
+            Request::Commit { handle, key, ttl, condition, sequence } => {
+                valid(key)?;
+                let key = key.into();
+                Ok(self.commit(handle, &Terms { key, ttl, condition, sequence }))
+            }
+            Request::Delete { key, condition, sequence } => {
+                let key = valid(key)?;
+                if self.is_durable() {
+                    let key = key.as_bytes().into();
+                    return Ok(self.later(sequence, key, WriteKind::Delete, condition));
+                }
+                Ok(self.once(sequence, |this| this.context.engine.delete(key, condition, this.now)))
+            }
+            Request::Stat { key } => Ok(self.stat(valid(key)?)),
+            Request::List { prefix, cursor, length } => Ok(self.list(prefix, cursor, length)),
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_durable(&self) -> bool {
+        self.preloaded.is_some()
+    }
+}
+
+fn valid(key: &[u8]) -> Result<Key<'_>, &'static str> {
+    Key::new(key).map_err(|_| "a key has no bytes, or too many")
+}
