@@ -6,6 +6,7 @@ use fabric::Window;
 use kv_proto::Condition;
 use kv_proto::wire::{Answer, Source, Status};
 
+use super::answer_handle::AnswerHandle;
 use super::disk_requests::Submission;
 use super::draft::MOVED;
 use super::fetches::{Plan, Purpose, Terms};
@@ -137,7 +138,11 @@ impl Serving<'_> {
         };
         let staging = Staging::new(Staged::new(self.context.engine.clone(), room, Some(claim)));
         match self.client.handles.stage(staging, Instant::now()) {
-            Some(handle) => Answer { handle, length, ..Answer::new(Status::Ok) },
+            Some(handle) => {
+                let mut answer = Answer { length, ..Answer::new(Status::Ok) };
+                AnswerHandle::Staged(handle).put(&mut answer);
+                answer
+            }
             None => Answer::new(Status::TooManyHandles),
         }
     }

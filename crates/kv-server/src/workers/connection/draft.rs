@@ -54,7 +54,7 @@ pub(super) enum Behind {
 /// Memory that stays as it is while this lives.
 pub(crate) enum Hold {
     Pin(Pin),
-    Cursor(#[expect(dead_code, reason = "it is held, not looked at")] Arc<Held>),
+    Held(#[expect(dead_code, reason = "it is held, not looked at")] Arc<Held>),
 }
 
 impl Draft {
@@ -138,6 +138,12 @@ impl Draft {
     pub(super) fn claim(&mut self, length: u64) -> bool {
         self.claimed = self.claimed.saturating_add(length);
         self.claimed <= self.head.room
+    }
+
+    /// How many bytes the answers and what is copied behind them have so far.
+    #[inline]
+    pub(super) fn rendered(&self) -> usize {
+        self.answers.len() * Answer::LENGTH + self.copied.len()
     }
 
     pub(super) fn put_copied(&mut self, length: usize) {

@@ -4,6 +4,7 @@
 //! client's waits. Nothing here blocks. `serve.rs` does what requests ask for, `change.rs` where that is a write, `fetch.rs`
 //! brings bytes from the client, `replies.rs` writes answers; `measure.rs` is the other thing that links are for.
 
+mod answer_handle;
 mod batches;
 mod change;
 mod client;
@@ -17,6 +18,7 @@ mod measure;
 mod peer;
 mod pending;
 mod pinned_reads;
+mod placement;
 mod preloaded;
 mod read;
 mod receives;

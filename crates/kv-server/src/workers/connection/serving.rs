@@ -7,8 +7,8 @@ use super::client::Client;
 use super::disk_requests::Submission;
 use super::draft::Draft;
 use super::fetches::{Plan, Terms};
+use super::placement::Part;
 use super::preloaded::Preloaded;
-use super::read::Part;
 use crate::engine::journal::WriteKind;
 use crate::engine::session::Session;
 use crate::workers::context::WorkerContext;
@@ -71,11 +71,11 @@ impl Serving<'_> {
             Request::Get { key, offset, length, place, keep, checksum } => {
                 let in_place = self.draft.in_place;
                 let part = Part { offset, length, place, checksum, in_place };
-                self.get(valid(key)?, part, keep)
+                Ok(self.get(valid(key)?, part, keep))
             }
             Request::Read { handle, offset, length, place, checksum } => {
                 let part = Part { offset, length, place, checksum, in_place: false };
-                self.read(handle, part)
+                Ok(self.read(handle, &part))
             }
             Request::Close { handle } => {
                 let known = self.client.handles.close(handle);
