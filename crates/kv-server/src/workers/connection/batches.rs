@@ -79,8 +79,7 @@ impl Connection {
             && self.may_read_in_place(context);
         let Some(client) = self.peer.client_mut() else { return Ok(()) };
         let mut draft = context.drafts.pop().unwrap_or_else(Draft::new);
-        draft.begin(head, completion_flag);
-        draft.in_place = in_place;
+        draft.begin(head, completion_flag, in_place);
         let mut later = Later::default();
         let now = context.engine.now();
         let mut serving = Serving {
@@ -111,7 +110,7 @@ impl Connection {
         context: &mut WorkerContext,
     ) {
         let mut draft = context.drafts.pop().unwrap_or_else(Draft::new);
-        draft.begin(head, completion_flag);
+        draft.begin(head, completion_flag, false);
         draft.answers.resize(head.count.into(), Answer::new(Status::Closing));
         crate::engine::add(&context.engine.counts.turned_away, 1);
         self.reply(draft, context);

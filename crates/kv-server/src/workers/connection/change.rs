@@ -7,8 +7,8 @@ use kv_proto::Condition;
 use kv_proto::wire::{Answer, Source, Status};
 
 use super::answer_handle::AnswerHandle;
+use super::batch_limits::MOVED;
 use super::disk_requests::Submission;
-use super::draft::MOVED;
 use super::fetches::{Plan, Purpose, Terms};
 use super::handles::Staging;
 use super::serving::Serving;
@@ -35,7 +35,7 @@ impl Serving<'_> {
         // What comes along is here already, but may have to wait for the disk.
         let claim = match source {
             Source::Along(_) if !self.is_durable() => Some(None),
-            Source::Apart { .. } if !self.draft.moves(length) => None,
+            Source::Apart { .. } if !self.draft.limits.fetch(length) => None,
             _ => self.client.share.claim(length).map(Some),
         };
         let Some(claim) = claim else {

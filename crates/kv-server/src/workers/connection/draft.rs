@@ -6,11 +6,13 @@ use fabric::{Slice, Window};
 use kv_proto::wire::{Answer, BatchHead, ControlBlock};
 use kv_store::Pin;
 
+use super::batch_limits::BatchLimits;
 use crate::engine::Held;
 
 /// Answers, and what stands behind them.
 pub(crate) struct Draft {
     pub(super) head: BatchHead,
+    pub(super) limits: BatchLimits,
     pub(super) answers: Vec<Answer>,
     /// Short values and listings, one after the other.
     pub(super) copied: Vec<u8>,
@@ -20,20 +22,21 @@ pub(crate) struct Draft {
     pub(super) apart: Vec<(Window, u64, Vec<Slice>)>,
     /// What must not move until all of it is written.
     pub(super) holds: Vec<Hold>,
-    /// Whether values may be read in place, those that are, and how many bytes they have.
-    pub(super) in_place: bool,
-    pub(super) pinned_reads: Vec<Pin>,
-    pub(super) in_place_bytes: u64,
+    pub(super) in_place: InPlace,
     /// The sequence to set when all of it is placed, instead of immediate data with each write.
     completion_flag: Option<u64>,
-    /// How many requests wait for bytes from the client.
+    /// How many answers are missing.
     pub(super) missing: usize,
-    /// How much room the requests have asked for so far, and in how many pieces they are answered.
-    pub(super) claimed: u64,
-    pub(super) pieces: usize,
-    /// How many bytes go elsewhere or come from there, and of how many a checksum is made.
-    pub(super) moved: u64,
-    pub(super) summed: u64,
+}
+
+/// Values that the client reads in place.
+#[derive(Default)]
+pub(super) struct InPlace {
+    /// Whether it may.
+    pub(super) allowed: bool,
+    pub(super) pins: Vec<Pin>,
+    /// How many bytes they have.
+    pub(super) bytes: u64,
 }
 
 /// A word before a batch's answers, and what it is set to: the sequence of the batch's request slot.
@@ -66,31 +69,29 @@ impl Draft {
             behind: Vec::new(),
             apart: Vec::new(),
             holds: Vec::new(),
-            in_place: false,
-            pinned_reads: Vec::new(),
-            in_place_bytes: 0,
+            in_place: InPlace::default(),
+            limits: BatchLimits::default(),
             completion_flag: None,
             missing: 0,
-            claimed: 0,
-            pieces: 0,
-            moved: 0,
-            summed: 0,
         }
     }
 
     /// An empty one for this batch, with the room that an old one has.
-    pub(super) fn begin(&mut self, head: BatchHead, completion_flag: Option<u64>) {
+    pub(super) fn begin(
+        &mut self,
+        head: BatchHead,
+        completion_flag: Option<u64>,
+        reads_in_place: bool,
+    ) {
         (self.head, self.completion_flag) = (head, completion_flag);
+        self.limits = BatchLimits::new(&head);
         self.answers.clear();
         self.copied.clear();
         self.behind.clear();
         self.apart.clear();
-        debug_assert!(self.holds.is_empty() && self.pinned_reads.is_empty());
-        self.in_place_bytes = 0;
+        debug_assert!(self.holds.is_empty() && self.in_place.pins.is_empty());
+        (self.in_place.allowed, self.in_place.bytes) = (reads_in_place, 0);
         self.missing = 0;
-        self.claimed = u64::from(head.count) * Answer::LENGTH as u64;
-        self.pieces = 0;
-        (self.moved, self.summed) = (0, 0);
     }
 
     /// The flag to set when all of it is placed. There is room for it before the answers: that was checked when it was
@@ -104,40 +105,7 @@ impl Draft {
     /// Whether all of it is answers and copied bytes.
     #[inline]
     pub(super) fn is_copied(&self) -> bool {
-        self.pieces == 0 && self.apart.is_empty()
-    }
-
-    /// Whether so many bytes may be fetched for this batch too; the first of a batch may.
-    pub(super) fn moves(&mut self, length: u64) -> bool {
-        let fits = self.moved == 0 || self.moved.saturating_add(length) <= MOVED;
-        self.moved = self.moved.saturating_add(if fits { length } else { 0 });
-        fits
-    }
-
-    /// How many of so many bytes may be answered now: one batch must not keep the worker from others for long. Who
-    /// gets less asks again; the first of a batch gets all.
-    pub(super) fn allow(&mut self, wanted: u64, apart: bool, checksum: bool) -> u64 {
-        let mut allowed = wanted;
-        if apart {
-            allowed = allowed.min(MOVED.saturating_sub(self.moved));
-            self.moved += allowed;
-        }
-        if checksum {
-            allowed = if self.summed == 0 {
-                allowed
-            } else {
-                allowed.min(SUMMED.saturating_sub(self.summed))
-            };
-            self.summed += allowed;
-        }
-        allowed
-    }
-
-    /// Takes room behind the answers; `false` if the client has not given so much.
-    #[inline]
-    pub(super) fn claim(&mut self, length: u64) -> bool {
-        self.claimed = self.claimed.saturating_add(length);
-        self.claimed <= self.head.room
+        self.limits.pieces() == 0 && self.apart.is_empty()
     }
 
     /// How many bytes the answers and what is copied behind them have so far.
@@ -158,9 +126,9 @@ impl Draft {
         std::mem::take(&mut self.holds)
     }
 
-    /// What would have been pinned, out of here.
+    /// What would have been read in place, out of here.
     pub(crate) fn take_pinned_reads(&mut self) -> impl Iterator<Item = Pin> {
-        self.pinned_reads.drain(..)
+        self.in_place.pins.drain(..)
     }
 
     /// Room for holds, if it has none.
@@ -170,8 +138,3 @@ impl Draft {
         }
     }
 }
-
-/// How many bytes of values one batch may name.
-pub(super) const MOVED: u64 = 1 << 30;
-/// How many bytes a batch makes checksums of, if it is more than one value.
-const SUMMED: u64 = 64 << 20;

@@ -5,6 +5,7 @@
 //! brings bytes from the client, `replies.rs` writes answers; `measure.rs` is the other thing that links are for.
 
 mod answer_handle;
+mod batch_limits;
 mod batches;
 mod change;
 mod client;

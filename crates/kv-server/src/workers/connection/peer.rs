@@ -13,8 +13,8 @@ use fabric::Lane;
 use fabric::link::Link;
 use kv_proto::wire::{ControlBlock, Limits, Opening, Welcome};
 
+use super::batch_limits::MOVED;
 use super::client::{Client, REGIONS, import};
-use super::draft::MOVED;
 use super::measure::Measure;
 use super::{BATCHES, REQUESTS};
 use crate::engine::session::Session;

@@ -57,13 +57,13 @@ impl PinnedReads {
     /// Takes over what a draft leaves in place.
     #[inline]
     pub(super) fn hold(&mut self, sequence: u64, draft: &mut Draft, context: &mut WorkerContext) {
-        if draft.pinned_reads.is_empty() {
+        if draft.in_place.pins.is_empty() {
             return;
         }
         context.with_pinned_reads += usize::from(self.reads.is_empty());
         let spare = self.spare.pop().unwrap_or_default();
-        let pins = std::mem::replace(&mut draft.pinned_reads, spare);
-        let bytes = draft.in_place_bytes;
+        let pins = std::mem::replace(&mut draft.in_place.pins, spare);
+        let bytes = draft.in_place.bytes;
         self.reads.push_back(PinnedRead { sequence, pins, bytes });
         self.bytes += bytes;
     }

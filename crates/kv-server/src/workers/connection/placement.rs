@@ -79,7 +79,7 @@ impl Serving<'_> {
     fn allow(&mut self, wanted: u64, part: &Part) -> u64 {
         let apart = matches!(part.place, Place::Apart { .. });
         match apart || part.checksum {
-            true => self.draft.allow(wanted, apart, part.checksum),
+            true => self.draft.limits.allow(wanted, apart, part.checksum),
             false => wanted,
         }
     }
@@ -109,7 +109,7 @@ impl Serving<'_> {
     fn leave_in_place(&mut self, offset: u64, wanted: u64, answer: &mut Answer) -> Placed {
         AnswerHandle::PoolOffset(offset).put(answer);
         answer.written = wanted;
-        self.draft.in_place_bytes += wanted;
+        self.draft.in_place.bytes += wanted;
         self.context.tally.zero_copy_reads += 1;
         Placed::InPlace
     }
@@ -134,10 +134,10 @@ impl Serving<'_> {
     ) -> Placed {
         let (draft, pool) = (&mut *self.draft, &self.context.pool);
         let places = within(ranges, offset, wanted);
-        for (at, length) in places.take(MAX_PIECES.saturating_sub(draft.pieces)) {
+        for (at, length) in places.take(draft.limits.pieces_left()) {
             let slice = pool.slice(at as usize..(at + length) as usize);
             draft.behind.push(Behind::Pool(slice));
-            draft.pieces += 1;
+            draft.limits.take_piece();
             answer.written += length;
         }
         Placed::Written
@@ -156,9 +156,9 @@ impl Serving<'_> {
         let mut slices: Vec<Slice> = context.spare.pop().unwrap_or_default();
         let mut written = 0;
         let places = within(ranges, offset, wanted);
-        for (at, length) in places.take(MAX_PIECES.saturating_sub(draft.pieces)) {
+        for (at, length) in places.take(draft.limits.pieces_left()) {
             slices.push(context.pool.slice(at as usize..(at + length) as usize));
-            draft.pieces += 1;
+            draft.limits.take_piece();
             written += length;
         }
         draft.apart.push((window.clone(), to, slices));
@@ -170,5 +170,3 @@ impl Serving<'_> {
 const MAX_IN_PLACE: u64 = 64 << 10;
 /// Values up to this size are copied into the answer: cheaper than a piece of their own.
 const COPIED: usize = 1024;
-/// The most pieces of the pool that answer one batch; who asked for more asks again.
-const MAX_PIECES: usize = 32_768;

@@ -68,7 +68,7 @@ impl Serving<'_> {
         match (found, placed) {
             (Found::Loaded(held), _) => self.draft.holds.push(Hold::Held(held)),
             (Found::Pinned(value), Placed::Copied) => self.context.engine.store.unpin(value.pin),
-            (Found::Pinned(value), Placed::InPlace) => self.draft.pinned_reads.push(value.pin),
+            (Found::Pinned(value), Placed::InPlace) => self.draft.in_place.pins.push(value.pin),
             (Found::Pinned(value), Placed::Written) => self.draft.holds.push(Hold::Pin(value.pin)),
         }
         answer

@@ -56,7 +56,7 @@ impl Serving<'_> {
     }
 
     fn serve(&mut self, request: Request<'_>) -> Result<Answer, &'static str> {
-        if !self.draft.claim(request.packed()) {
+        if !self.draft.limits.claim(request.packed()) {
             return Err("it asks for more than it has room for");
         }
         // With a disk it was checked before the disk was asked.
@@ -69,7 +69,7 @@ impl Serving<'_> {
         }
         match request {
             Request::Get { key, offset, length, place, keep, checksum } => {
-                let in_place = self.draft.in_place;
+                let in_place = self.draft.in_place.allowed;
                 let part = Part { offset, length, place, checksum, in_place };
                 Ok(self.get(valid(key)?, part, keep))
             }
