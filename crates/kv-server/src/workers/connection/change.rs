@@ -5,6 +5,7 @@ use std::time::Instant;
 use fabric::Window;
 use kv_proto::Condition;
 use kv_proto::wire::{Answer, Source, Status};
+use kv_store::Reservation;
 
 use super::answer_handle::AnswerHandle;
 use super::batch_limits::MOVED;
@@ -15,6 +16,7 @@ use super::serving::Serving;
 use crate::engine::Staged;
 use crate::engine::journal::WriteKind;
 use crate::engine::outcome::no_room;
+use crate::engine::quota::Claim;
 use crate::engine::session::Turn;
 
 impl Serving<'_> {
@@ -24,29 +26,14 @@ impl Serving<'_> {
         source: Source<'_>,
         terms: Terms,
     ) -> Result<Answer, &'static str> {
-        let sequence = terms.sequence;
-        if let Some(answer) = self.begun(sequence) {
+        if let Some(answer) = self.begun(terms.sequence) {
             return Ok(answer);
         }
-        if let Some(answer) = self.too_long(length) {
-            self.client.session.undone(sequence);
-            return Ok(answer);
-        }
-        // What comes along is here already, but may have to wait for the disk.
-        let claim = match source {
-            Source::Along(_) if !self.is_durable() => Some(None),
-            Source::Apart { .. } if !self.draft.limits.fetch(length) => None,
-            _ => self.client.share.claim(length).map(Some),
-        };
-        let Some(claim) = claim else {
-            self.client.session.undone(sequence);
-            return Ok(Answer::new(Status::Busy));
-        };
-        let room = match self.context.engine.reserve(length) {
-            Ok(room) => room,
-            Err(why) => {
-                self.client.session.undone(sequence);
-                return Ok(no_room(&why));
+        let (room, claim) = match self.reserve(length, &source) {
+            Ok(reserved) => reserved,
+            Err(answer) => {
+                self.client.session.undone(terms.sequence);
+                return Ok(answer);
             }
         };
         match source {
@@ -55,13 +42,7 @@ impl Serving<'_> {
                 self.context.tally.bytes_in += length;
             }
             Source::Apart { region, at } if length > 0 => {
-                let staged = Staged::new(self.context.engine.clone(), room, claim);
-                let from = self.client.reach(region, at, length);
-                let Some(from) = from.cloned() else {
-                    self.client.session.undone(sequence);
-                    return Ok(Answer::new(Status::NoRegion));
-                };
-                return self.plan(from, at, length, Purpose::Value(staged, terms));
+                return self.put_apart((region, at), room, claim, terms);
             }
             Source::Apart { .. } => {}
         }
@@ -71,8 +52,45 @@ impl Serving<'_> {
             return Ok(self.submit(sequence, key, WriteKind::Put { staged, ttl }, condition));
         }
         let answer = self.context.engine.commit(&terms.key, room, terms.ttl, terms.condition);
-        self.client.session.done(sequence, answer);
+        self.client.session.done(terms.sequence, answer);
         Ok(answer)
+    }
+
+    /// Room for a value, and a part of the quota for bytes that do not become a key's at once: those that must be fetched,
+    /// or made durable. The answer says why there is none.
+    fn reserve(
+        &mut self,
+        length: u64,
+        source: &Source<'_>,
+    ) -> Result<(Reservation, Option<Claim>), Answer> {
+        if let Some(answer) = self.too_long(length) {
+            return Err(answer);
+        }
+        let busy = Answer::new(Status::Busy);
+        let claim = match source {
+            Source::Along(_) if !self.is_durable() => None,
+            Source::Apart { .. } if !self.draft.limits.fetch(length) => return Err(busy),
+            _ => Some(self.client.share.claim(length).ok_or(busy)?),
+        };
+        let room = self.context.engine.reserve(length).map_err(|why| no_room(&why))?;
+        Ok((room, claim))
+    }
+
+    /// A value that lies in a region of the client's, to be fetched from there.
+    fn put_apart(
+        &mut self,
+        (region, at): (u32, u64),
+        room: Reservation,
+        claim: Option<Claim>,
+        terms: Terms,
+    ) -> Result<Answer, &'static str> {
+        let length = room.length();
+        let staged = Staged::new(self.context.engine.clone(), room, claim);
+        let Some(from) = self.client.reach(region, at, length).cloned() else {
+            self.client.session.undone(terms.sequence);
+            return Ok(Answer::new(Status::NoRegion));
+        };
+        self.plan(from, at, length, Purpose::Value(staged, terms))
     }
 
     /// A write that was not done before, to be made durable; its answer comes later.
@@ -172,8 +190,9 @@ impl Serving<'_> {
             }
             Source::Apart { .. } if length == 0 => {}
             Source::Apart { region, at } => {
-                let from = self.client.reach(region, at, length);
-                let Some(from) = from.cloned() else { return Ok(Answer::new(Status::NoRegion)) };
+                let Some(from) = self.client.reach(region, at, length).cloned() else {
+                    return Ok(Answer::new(Status::NoRegion));
+                };
                 let purpose = Purpose::Piece { staging, offset, length };
                 return self.plan(from, at, length, purpose);
             }
