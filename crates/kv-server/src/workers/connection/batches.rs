@@ -1,7 +1,7 @@
 //! Batches on their path through a connection, from the message to the reply.
 
-use fabric::{Completion, Lane, Work};
-use kv_proto::wire::{Answer, Batch, BatchHead, ControlBlock, Message, Status};
+use fabric::{Completion, Lane};
+use kv_proto::wire::{Answer, Batch, BatchHead, Message, Status};
 
 use super::client::{Client, reaches};
 use super::closing::goes_on;
@@ -10,8 +10,6 @@ use super::draft::Draft;
 use super::fetches::{AnswerIndex, Conclusion};
 use super::preloaded::Preloaded;
 use super::serving::{Later, Serving};
-use super::token::WatchOp;
-use super::watch::Look;
 use super::{BATCHES, Connection};
 use crate::workers::context::WorkerContext;
 
@@ -250,100 +248,6 @@ impl Connection {
             self.dismiss("its memory cannot be written");
         }
     }
-    /// Looks at the control block, if it is watched; returns whether something was announced there.
-    #[inline]
-    pub(super) fn look(&mut self, context: &mut WorkerContext) -> bool {
-        let Some(client) = self.peer.client() else { return false };
-        let (area, ops) = (self.receives.area(), &mut self.ops);
-        match self.watch.look(&mut self.link, client.receive_buffer(), area, ops) {
-            Look::Nothing => false,
-            Look::Far => {
-                self.end_watch();
-                false
-            }
-            Look::Line { last } => {
-                let announced = self.serve_line(context);
-                if last {
-                    self.watch.stop(context);
-                }
-                announced
-            }
-        }
-    }
-
-    /// Ends watching; `true` once that is over.
-    pub(super) fn end_watch(&mut self) -> bool {
-        if self.watch.end(self.peer.client(), self.receives.area(), &mut self.ops) {
-            self.post();
-        }
-        self.watch.has_ended(self.peer.client().is_none())
-    }
-
-    /// An operation for the control block is over; returns whether there was work.
-    pub(super) fn watched(
-        &mut self,
-        op: WatchOp,
-        completion: &Completion,
-        context: &mut WorkerContext,
-    ) -> bool {
-        let is_ok = completion.outcome.is_ok();
-        self.watch.completed(op, is_ok, context);
-        match op {
-            WatchOp::Line => is_ok && self.serve_line(context),
-            WatchOp::LastLine => {
-                let announced = is_ok && self.serve_line(context);
-                self.watch.stop(context);
-                announced
-            }
-            WatchOp::State | WatchOp::Wake => false,
-            WatchOp::Slot(sequence) => {
-                if let (true, Work::Read { into, .. }) = (is_ok, &completion.work) {
-                    self.serve_announced(sequence, into.total(), context);
-                }
-                true
-            }
-        }
-    }
-
-    /// Serves what the client's line announces; returns whether that is anything.
-    fn serve_line(&mut self, context: &mut WorkerContext) -> bool {
-        let line = self.watch.take_line(self.receives.area());
-        let mut any = false;
-        while let Some(client) = self.peer.client()
-            && let Some(slot) = self.watch.next_slot(&line)
-        {
-            any = true;
-            let (area, ops) = (self.receives.area(), &mut self.ops);
-            let receive_buffer = client.receive_buffer();
-            match self.watch.read_message(slot, &mut self.link, receive_buffer, area, ops) {
-                Ok(Some(length)) => self.serve_announced(slot.0, length, context),
-                Ok(None) => {}
-                Err(why) => {
-                    self.dismiss(why);
-                    return true;
-                }
-            }
-        }
-        self.watch.wake(&line, &mut self.ops);
-        any
-    }
-
-    /// Serves the batch that a request slot announced, whose message is in the receive area.
-    fn serve_announced(&mut self, sequence: u64, length: usize, context: &mut WorkerContext) {
-        let mut message = std::mem::take(&mut context.message);
-        message.resize(length, 0);
-        self.receives.area().read_announced(sequence, &mut message);
-        let served = match Message::parse(&message) {
-            Ok(Message::Batch(batch)) if has_completion_flag(batch.head.at) => {
-                self.answer(&message, batch, Some(sequence), context)
-            }
-            Ok(_) => Err("a slot of something that is no batch, or has no completion flag"),
-            Err(why) => Err(why),
-        };
-        context.message = message;
-        self.dismiss_if(served, context);
-    }
-
     /// Whether values may be read in place. Now and then this looks which were.
     #[inline]
     pub(super) fn may_read_in_place(&mut self, context: &mut WorkerContext) -> bool {
@@ -360,22 +264,4 @@ impl Connection {
             self.pinned_reads.release_taken(&mut self.link, buffer, area, context);
         }
     }
-
-    /// Dismisses a peer that broke the protocol.
-    pub(super) fn dismiss_if(
-        &mut self,
-        handled: Result<(), &'static str>,
-        context: &mut WorkerContext,
-    ) {
-        if let Err(why) = handled {
-            crate::engine::add(&context.engine.counts.protocol_errors, 1);
-            self.dismiss(why);
-        }
-    }
-}
-
-/// Whether there is a word before the answers.
-fn has_completion_flag(answers: u64) -> bool {
-    answers >= (ControlBlock::LENGTH + ControlBlock::FLAG) as u64
-        && answers.is_multiple_of(ControlBlock::FLAG as u64)
 }

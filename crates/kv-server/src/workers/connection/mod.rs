@@ -1,8 +1,17 @@
 //! A connection: one link and whoever is at its other end.
 //!
-//! A connection is stepped by its worker: what the link brings is answered, what must wait for bytes of the
-//! client's waits. Nothing here blocks. `serve.rs` does what requests ask for, `change.rs` where that is a write, `fetch.rs`
-//! brings bytes from the client, `replies.rs` writes answers; `measure.rs` is the other thing that links are for.
+//! A connection is stepped by its worker: what the link brings is answered, what must wait for bytes of the client's, or
+//! for the disk, waits. Nothing here blocks. It is made of parts, each of which has its own state and file:
+//!
+//! - [`Peer`]: who is there, and what for; a [`Client`] of the store, or of the measuring service (`measure.rs`)
+//! - [`Receives`]: the receives that bring its messages
+//! - [`Replies`]: answers that are being written; [`ControlMessages`]: other messages
+//! - [`Pending`]: batches that wait for bytes of the client's (`fetches.rs`), or for the disk (`disk_requests.rs`)
+//! - [`Watch`]: the control block, by which a client on this host asks and is answered without messages
+//! - [`PinnedReads`]: values that it reads in place
+//!
+//! Here is what happens to the link; `batches.rs` takes a batch from its message to its reply, `slots.rs` from its request
+//! slot. What requests ask for is done in `serving.rs`: reads in `read.rs` and `placement.rs`, writes in `change.rs`.
 
 mod answer_handle;
 mod batch_limits;
@@ -25,6 +34,7 @@ mod read;
 mod receives;
 mod replies;
 mod serving;
+mod slots;
 mod token;
 mod watch;
 
@@ -53,14 +63,14 @@ pub(crate) struct Connection {
     pub(crate) link: Link,
     peer: Peer,
     receives: Receives,
-    /// What the link has no room for yet.
+    /// Operations of all parts but `receives`, in order, that the link has no room for yet.
     ops: VecDeque<Op>,
     replies: Replies,
     pending: Pending,
     control_messages: ControlMessages,
     watch: Watch,
     pinned_reads: PinnedReads,
-    /// Which of its worker's connections it is.
+    /// Which of its worker's connections it is: notifications from the disk name it by that.
     pub(crate) row: u32,
 }
 
@@ -81,26 +91,46 @@ impl Connection {
         })
     }
 
-    /// Does what there is to do; `false`: nothing.
+    /// Does what there is to do; returns whether there was work. A look at a control block is none, unless something is
+    /// announced there.
     pub(crate) fn step(&mut self, context: &mut WorkerContext, done: &mut Vec<Completion>) -> bool {
-        // Looking at a control block is not work, unless something stands there.
-        let mut works = false;
+        let completed = self.poll(context, done);
+        self.send_deferred(context); // completions have made room for them
+        let announced = self.look(context);
+        self.post(); // all of the above at once
+        completed | announced
+    }
+
+    /// Handles completions; returns whether there was work.
+    #[inline]
+    fn poll(&mut self, context: &mut WorkerContext, done: &mut Vec<Completion>) -> bool {
         // While a control block is watched and nothing is in flight, the link is polled now and then.
-        let is_idle = self.is_idle();
-        if !self.watch.skips_poll(is_idle) {
-            self.link.poll(done);
-            for completion in done.drain(..) {
-                works |= self.complete(completion, context);
-            }
+        if self.watch.may_skip_poll() && self.is_idle() {
+            return false;
         }
+        self.link.poll(done);
+        let mut works = false;
+        for completion in done.drain(..) {
+            works |= self.complete(completion, context);
+        }
+        works
+    }
+
+    #[inline]
+    fn send_deferred(&mut self, context: &mut WorkerContext) {
         while let Some(draft) = self.replies.next_deferred() {
             if !self.reply(draft, context) {
                 break;
             }
         }
-        works |= self.look(context);
-        self.post();
-        works
+    }
+
+    #[inline]
+    fn post(&mut self) {
+        self.receives.post(&mut self.link);
+        if !self.ops.is_empty() {
+            self.link.post(&mut self.ops);
+        }
     }
 
     /// Whether nothing but receives is in flight, or to be posted.
@@ -116,13 +146,6 @@ impl Connection {
     pub(crate) fn rest(&mut self, context: &mut WorkerContext) -> bool {
         self.release_reads(context);
         self.end_watch() && self.link.arm()
-    }
-
-    fn post(&mut self) {
-        self.receives.post(&mut self.link);
-        if !self.ops.is_empty() {
-            self.link.post(&mut self.ops);
-        }
     }
 
     /// Whether the link is over and has given everything back.
@@ -158,6 +181,14 @@ impl Connection {
         false
     }
 
+    /// Dismisses a peer that broke the protocol.
+    fn dismiss_if(&mut self, handled: Result<(), &'static str>, context: &mut WorkerContext) {
+        if let Err(why) = handled {
+            crate::engine::add(&context.engine.counts.protocol_errors, 1);
+            self.dismiss(why);
+        }
+    }
+
     /// Ends the link, for a reason to be logged.
     pub(crate) fn dismiss(&mut self, why: &str) {
         if !self.peer.is_over() {
@@ -190,7 +221,7 @@ impl Connection {
         }
     }
 
-    /// Says whether that was something to do.
+    /// Gives a completion to the part it belongs to; returns whether there was work.
     fn complete(&mut self, completion: Completion, context: &mut WorkerContext) -> bool {
         let Some(token) = Token::parse(completion.token) else { return false };
         match token {

@@ -70,14 +70,11 @@ impl Watch {
         self.in_flight == 0
     }
 
-    /// Whether the link need not be polled this time, since there is nothing to wait for but request slots.
+    /// Whether the link need not be polled this time, where there is nothing to wait for but request slots.
     #[inline]
-    pub(super) fn skips_poll(&mut self, is_idle: bool) -> bool {
+    pub(super) fn may_skip_poll(&mut self) -> bool {
         self.turns = self.turns.wrapping_add(1);
-        is_idle
-            && self.state == Watching::Yes
-            && self.in_flight == 0
-            && !self.turns.is_multiple_of(POLLS)
+        self.state == Watching::Yes && self.in_flight == 0 && !self.turns.is_multiple_of(POLLS)
     }
 
     /// Begins to watch, if that costs little. Whoever asks by messages is told so.
