@@ -296,11 +296,11 @@ impl Engine {
         sum
     }
 
-    /// Removes what has expired and sessions nobody came back to; says when to look again.
+    /// Removes what has expired and sessions nobody came back to; returns when to look again.
     pub fn tidy(&self) -> Option<Duration> {
         let now = self.now();
         self.store.expire(now, MAX_EXPIRED);
-        let sessions = self.sessions.tidy(Instant::now());
+        let sessions = self.sessions.expire(Instant::now());
         let expiry = self.store.next_expiry();
         let expiry = expiry.map(|at| Duration::from_millis(at.0.saturating_sub(now.0)));
         [expiry, sessions].into_iter().flatten().min()

@@ -126,8 +126,8 @@ impl Sessions {
         self.len() == 0
     }
 
-    /// Forgets those that were left long ago; says when to look again.
-    pub(crate) fn tidy(&self, now: Instant) -> Option<Duration> {
+    /// Forgets those that were left long ago; returns when to look again.
+    pub(crate) fn expire(&self, now: Instant) -> Option<Duration> {
         let mut known = lock(&self.known);
         let mut next = None::<Duration>;
         known.retain(|_, session| {
@@ -309,10 +309,10 @@ mod tests {
     fn sessions_that_were_left_go() {
         let sessions = Sessions::default();
         let (session, _) = sessions.enter(None, "me").unwrap();
-        assert_eq!(sessions.tidy(Instant::now()), None, "it is in use");
+        assert_eq!(sessions.expire(Instant::now()), None, "it is in use");
         session.leave();
-        assert!(sessions.tidy(Instant::now()).is_some_and(|next| next <= REMEMBERED));
-        assert_eq!(sessions.tidy(Instant::now() + REMEMBERED), None);
+        assert!(sessions.expire(Instant::now()).is_some_and(|next| next <= REMEMBERED));
+        assert_eq!(sessions.expire(Instant::now() + REMEMBERED), None);
         assert!(sessions.is_empty());
     }
 }

@@ -116,7 +116,7 @@ impl Grpc {
                 },
                 _ = round.tick() => {
                     counts.hung_up(calls.hang_up_on_the_idle(idle));
-                    sessions.tidy(std::time::Instant::now());
+                    sessions.expire(std::time::Instant::now());
                 }
                 () = Phase::Draining.reached(&mut life), if drained.is_some() => {
                     gate.close().await;

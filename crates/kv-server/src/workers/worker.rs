@@ -26,8 +26,8 @@ pub(crate) struct Worker {
     epoll: rustix::fd::OwnedFd,
     /// Whether a connection had something to do since it last slept.
     works: bool,
-    /// When it last looked after what stands unused.
-    tidied: Instant,
+    /// When connections last expired what is unused.
+    expired: Instant,
     /// When it last looked whether connections may be seen off, once the store is about to end.
     closing_checked: Instant,
 }
@@ -59,7 +59,7 @@ impl Worker {
             hot: Vec::new(),
             epoll,
             works: false,
-            tidied: Instant::now(),
+            expired: Instant::now(),
             closing_checked: Instant::now(),
         })
     }
@@ -108,8 +108,8 @@ impl Worker {
             if self.rest() {
                 self.shared.spins(self.number, false);
                 // Who has something of ours may give it back without saying so.
-                let tidy = (self.context.with_pinned_reads > 0).then_some(TIDY);
-                self.listen(if self.context.closing { Some(CLOSING) } else { tidy });
+                let expiry = (self.context.with_pinned_reads > 0).then_some(EXPIRY);
+                self.listen(if self.context.closing { Some(CLOSING) } else { expiry });
                 self.close();
             }
         }
@@ -135,10 +135,10 @@ impl Worker {
     fn pause(&mut self) {
         self.context.tell();
         let now = Instant::now();
-        if now.duration_since(self.tidied) >= TIDY {
-            self.tidied = now;
+        if now.duration_since(self.expired) >= EXPIRY {
+            self.expired = now;
             for (_, served) in self.connections.iter_mut() {
-                served.connection.tidy(now, &mut self.context);
+                served.connection.expire(now, &mut self.context);
             }
         }
         // Connections that did nothing since the last time are left alone while others work.
@@ -296,6 +296,7 @@ const GLANCE: usize = 256;
 const PAUSE: usize = 16 * GLANCE;
 /// How many rounds pass between looks at the clock.
 const LOOKS: u32 = 8;
-const TIDY: Duration = Duration::from_secs(1);
+/// How often connections expire what is unused.
+const EXPIRY: Duration = Duration::from_secs(1);
 /// How often connections are looked at once the store is about to end.
 const CLOSING: Duration = Duration::from_millis(20);

@@ -465,8 +465,8 @@ fn a_value_that_is_damaged_on_the_disk_is_an_error_each_time() {
 
 /// Long values are replaced without a pause: what they took is used again.
 #[test]
-fn a_disk_that_is_written_all_the_time_is_tidied_all_the_same() {
-    let directory = Directory::new("tidied");
+fn a_disk_that_is_written_all_the_time_is_maintained_all_the_same() {
+    let directory = Directory::new("maintained");
     let place = Place::open(&directory.settings(16 << 20), by(Class::Shm));
     let mut client = place.client(by(Class::Shm));
     let begun = std::time::Instant::now();

@@ -24,7 +24,7 @@ pub(super) fn run(
     vault: Box<dyn Vault>,
 ) {
     let mut log_writer = LogWriter::new(vault);
-    let (mut pause, mut stops, mut tidied) = (Some(Duration::ZERO), false, Instant::now());
+    let (mut pause, mut stops, mut maintained) = (Some(Duration::ZERO), false, Instant::now());
     while !stops || !log_writer.is_done() {
         // A long value goes on in any case; else it is time to sleep until something comes.
         let first = match (log_writer.is_done(), pause) {
@@ -49,16 +49,16 @@ pub(super) fn run(
         }
         match taken.is_empty() && log_writer.is_done() {
             true => {
-                pause = log_writer.tidy(&engine);
-                tidied = Instant::now();
+                pause = log_writer.maintain(&engine);
+                maintained = Instant::now();
             }
             false => {
                 state.counts.waiting(-(taken.len() as i64));
                 let full = log_writer.round(&engine, state, taken);
-                // Who writes all the time must be tidied after too, most of all where nothing fits any more.
-                let behind = full || pause == Some(Duration::ZERO) || tidied.elapsed() >= EVERY;
-                pause = if behind { log_writer.tidy(&engine) } else { Some(SOON) };
-                tidied = if behind { Instant::now() } else { tidied };
+                // A disk that is written all the time needs it too, most of all where nothing fits any more.
+                let behind = full || pause == Some(Duration::ZERO) || maintained.elapsed() >= EVERY;
+                pause = if behind { log_writer.maintain(&engine) } else { Some(SOON) };
+                maintained = if behind { Instant::now() } else { maintained };
             }
         }
     }
@@ -352,12 +352,12 @@ impl LogWriter {
         pieces
     }
 
-    /// Looks after the disk when there is nothing else to do; says when to do so again.
-    fn tidy(&mut self, engine: &Engine) -> Option<Duration> {
+    /// Removes from the disk what has expired and what no value needs; returns when to do so again.
+    fn maintain(&mut self, engine: &Engine) -> Option<Duration> {
         match self.vault.tidy(engine.unix_now()) {
             Ok(pause) => pause,
             Err(error) => {
-                tracing::warn!(%error, "the disk cannot be tidied");
+                tracing::warn!(%error, "disk maintenance failed");
                 Some(LATER)
             }
         }
@@ -463,10 +463,10 @@ impl Judged {
 /// How many bytes are saved together, and how many pieces of a long value with them.
 const TOGETHER: usize = 8 << 20;
 const PIECES: usize = 16;
-/// How long to wait after a write before the disk is tidied, and after that failed.
+/// How long to wait after a write before disk maintenance, and after that failed.
 const SOON: Duration = Duration::from_millis(200);
 const LATER: Duration = Duration::from_secs(10);
-/// How long it may go untidied while there is something to write.
+/// How long maintenance may wait while there is something to write.
 const EVERY: Duration = Duration::from_secs(1);
 /// How long to wait after a failure.
 const BREATH: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 10 });

@@ -137,8 +137,8 @@ impl Handles {
         self.open.remove(&handle).is_some()
     }
 
-    /// Closes what stood unused for so long, and says how many.
-    pub(super) fn tidy(&mut self, now: Instant, idle: Duration) -> usize {
+    /// Closes those unused for so long; returns how many.
+    pub(super) fn close_idle(&mut self, now: Instant, idle: Duration) -> usize {
         let before = self.open.len();
         self.open.retain(|_, handle| now.saturating_duration_since(handle.used) < idle);
         before - self.open.len()

@@ -208,12 +208,12 @@ impl Connection {
         (self.link, self.pinned_reads.detach(context))
     }
 
-    /// Looks after what stands unused.
-    pub(crate) fn tidy(&mut self, now: Instant, context: &mut WorkerContext) {
+    /// Releases reads that the client has finished, closes idle handles, and dismisses a peer that never opened.
+    pub(crate) fn expire(&mut self, now: Instant, context: &mut WorkerContext) {
         self.release_reads(context);
         let idle = context.engine.idle();
         if let Some(client) = self.peer.client_mut() {
-            let idled = client.handles.tidy(now, idle);
+            let idled = client.handles.close_idle(now, idle);
             crate::engine::add(&context.engine.counts.idled, idled as u64);
         }
         if self.peer.is_overdue(now, idle) {
