@@ -81,18 +81,18 @@ struct Long {
 
 /// What is saved together, and how long that took.
 struct Round<'p> {
-    judged: Vec<Judged>,
+    checked: Vec<Checked>,
     pieces: &'p [PieceHere],
     took: Duration,
 }
 
-/// A write that was judged, and waits to be durable.
-struct Judged {
+/// A write that was checked, and waits to be durable.
+struct Checked {
     write: Write,
-    verdict: Verdict,
+    decision: Decision,
 }
 
-enum Verdict {
+enum Decision {
     /// It changes nothing.
     Answer(Answer),
     Put {
@@ -130,7 +130,7 @@ impl LogWriter {
         taken: Vec<Write>,
     ) -> bool {
         self.bytes.clear();
-        let mut judged = Vec::with_capacity(taken.len());
+        let mut checked = Vec::with_capacity(taken.len());
         let mut written = HashMap::new();
         for write in taken {
             match write.what {
@@ -138,26 +138,26 @@ impl LogWriter {
                     let owner = engine.store.draw_version();
                     self.long.push_back(Long { write, owner, saved: 0 });
                 }
-                _ => judged.push(self.judge(engine, write, None, &mut written)),
+                _ => checked.push(self.check(engine, write, None, &mut written)),
             }
         }
-        // One whose pieces are all there is judged like a short one.
+        // One whose pieces are all there is checked like a short one.
         if self.long.front().is_some_and(Long::is_whole)
             && let Some(Long { write, owner, .. }) = self.long.pop_front()
         {
-            judged.push(self.judge(engine, write, Some(owner), &mut written));
+            checked.push(self.check(engine, write, Some(owner), &mut written));
         }
         let pieces = self.copy_pieces(engine);
         // Until it is so in memory too, or nowhere.
-        let _saving = state.loading.save(judged.iter().filter_map(Judged::changes));
+        let _saving = state.loading.save(checked.iter().filter_map(Checked::changes));
         let begun = Instant::now();
-        let saved = self.save(engine, &judged, &pieces);
+        let saved = self.save(engine, &checked, &pieces);
         match saved {
             Err(error) if error.kind() == kv_disk::Kind::Damaged => {
-                self.save_apart(engine, state, judged, &pieces)
+                self.save_apart(engine, state, checked, &pieces)
             }
             saved => {
-                let round = Round { judged, pieces: &pieces, took: begun.elapsed() };
+                let round = Round { checked, pieces: &pieces, took: begun.elapsed() };
                 self.conclude(engine, state, round, saved)
             }
         }
@@ -166,11 +166,11 @@ impl LogWriter {
     fn save(
         &mut self,
         engine: &Engine,
-        judged: &[Judged],
+        checked: &[Checked],
         pieces: &[PieceHere],
     ) -> Result<(), kv_disk::Error> {
-        let mut changes = Vec::with_capacity(judged.len() + pieces.len());
-        changes.extend(judged.iter().filter_map(|judged| judged.change(engine, &self.bytes)));
+        let mut changes = Vec::with_capacity(checked.len() + pieces.len());
+        changes.extend(checked.iter().filter_map(|checked| checked.change(engine, &self.bytes)));
         changes.extend(pieces.iter().map(|piece| piece.change(&self.bytes)));
         if changes.is_empty() { Ok(()) } else { self.vault.save(&changes) }
     }
@@ -180,36 +180,37 @@ impl LogWriter {
         &mut self,
         engine: &Arc<Engine>,
         state: &JournalState,
-        judged: Vec<Judged>,
+        checked: Vec<Checked>,
         pieces: &[PieceHere],
     ) -> bool {
         let (mut full, mut refused) = (false, HashSet::new());
-        for judged in judged {
+        for checked in checked {
             let begun = Instant::now();
-            // What was judged by a write that was not done is not done either.
-            if refused.contains(&judged.write.key) {
-                self.refuse(judged, Status::Damaged);
+            // What was checked against a write that was not done is not done either.
+            if refused.contains(&checked.write.key) {
+                self.refuse(checked, Status::Damaged);
                 continue;
             }
-            match self.save(engine, std::slice::from_ref(&judged), &[]) {
+            match self.save(engine, std::slice::from_ref(&checked), &[]) {
                 Err(error) if error.kind() == kv_disk::Kind::Damaged => {
                     tracing::error!(%error, "a write is refused");
                     state.counts.damaged.fetch_add(1, Relaxed);
-                    refused.insert(judged.write.key.clone());
-                    self.refuse(judged, Status::Damaged);
+                    refused.insert(checked.write.key.clone());
+                    self.refuse(checked, Status::Damaged);
                 }
                 saved => {
                     if saved.is_err() {
-                        refused.insert(judged.write.key.clone());
+                        refused.insert(checked.write.key.clone());
                     }
-                    let round = Round { judged: vec![judged], pieces: &[], took: begun.elapsed() };
+                    let round =
+                        Round { checked: vec![checked], pieces: &[], took: begun.elapsed() };
                     full |= self.conclude(engine, state, round, saved);
                 }
             }
         }
         let begun = Instant::now();
         let saved = self.save(engine, &[], pieces);
-        let round = Round { judged: Vec::new(), pieces, took: begun.elapsed() };
+        let round = Round { checked: Vec::new(), pieces, took: begun.elapsed() };
         full | self.conclude(engine, state, round, saved)
     }
 
@@ -218,10 +219,10 @@ impl LogWriter {
         &mut self,
         engine: &Arc<Engine>,
         state: &JournalState,
-        Round { judged, pieces, took }: Round<'_>,
+        Round { checked, pieces, took }: Round<'_>,
         saved: Result<(), kv_disk::Error>,
     ) -> bool {
-        let notifications = state.counts.saved(judged.len() as u64, took, saved.is_ok());
+        let notifications = state.counts.saved(checked.len() as u64, took, saved.is_ok());
         let Err(error) = saved else {
             if notifications {
                 tracing::info!("the disk takes writes again");
@@ -230,14 +231,14 @@ impl LogWriter {
                 long.saved = last.end;
             }
             // All are told before anybody is woken.
-            Wakeup::wake_all(judged.into_iter().filter_map(|judged| judged.apply(engine)));
+            Wakeup::wake_all(checked.into_iter().filter_map(|checked| checked.apply(engine)));
             return false;
         };
         if notifications {
             tracing::error!(%error, "writes are refused");
         }
         let status = refusal(&error);
-        judged.into_iter().for_each(|judged| self.refuse(judged, status));
+        checked.into_iter().for_each(|checked| self.refuse(checked, status));
         if !pieces.is_empty()
             && let Some(Long { write, owner, .. }) = self.long.pop_front()
         {
@@ -249,22 +250,22 @@ impl LogWriter {
         status == Status::DiskFull
     }
 
-    /// It could not be saved, or was judged by something that could not.
-    fn refuse(&mut self, Judged { write, verdict }: Judged, status: Status) {
-        if let Verdict::Put { place: Place::Pieces { owner }, .. } = verdict {
+    /// It could not be saved, or depends on something that could not.
+    fn refuse(&mut self, Checked { write, decision }: Checked, status: Status) {
+        if let Decision::Put { place: Place::Pieces { owner }, .. } = decision {
             self.vault.forsake(owner);
         }
         Wakeup::wake_all((write.done)(Answer::new(status)));
     }
 
     /// Whether a write is to be done, as things stand after those before it.
-    fn judge(
+    fn check(
         &mut self,
         engine: &Engine,
         write: Write,
         owner: Option<u64>,
         written: &mut HashMap<Box<[u8]>, Option<u64>>,
-    ) -> Judged {
+    ) -> Checked {
         let current = match written.get(&write.key) {
             Some(version) => Ok(*version),
             None => self.current(engine, &write.key),
@@ -274,7 +275,7 @@ impl LogWriter {
             Err(error) => {
                 tracing::error!(%error, "a write is refused");
                 self.forget(owner);
-                return Judged { write, verdict: Verdict::Answer(Answer::new(refusal(&error))) };
+                return Checked { write, decision: Decision::Answer(Answer::new(refusal(&error))) };
             }
         };
         let refused = match (write.condition, current) {
@@ -288,11 +289,11 @@ impl LogWriter {
         };
         if let Some(refused) = refused {
             self.forget(owner);
-            return Judged { write, verdict: Verdict::Answer(unmet(&refused)) };
+            return Checked { write, decision: Decision::Answer(unmet(&refused)) };
         }
-        let verdict = match (&write.what, current) {
-            (WriteKind::Delete, None) => Verdict::Answer(Answer::new(Status::NotFound)),
-            (WriteKind::Delete, Some(version)) => Verdict::Delete { version },
+        let decision = match (&write.what, current) {
+            (WriteKind::Delete, None) => Decision::Answer(Answer::new(Status::NotFound)),
+            (WriteKind::Delete, Some(version)) => Decision::Delete { version },
             (WriteKind::Put { staged, .. }, _) => {
                 let place = match owner {
                     Some(owner) => Place::Pieces { owner },
@@ -305,15 +306,15 @@ impl LogWriter {
                     }
                 };
                 let version = engine.store.draw_version();
-                Verdict::Put { version, replaced: current.is_some(), place }
+                Decision::Put { version, replaced: current.is_some(), place }
             }
         };
-        match verdict {
-            Verdict::Put { version, .. } => _ = written.insert(write.key.clone(), Some(version)),
-            Verdict::Delete { .. } => _ = written.insert(write.key.clone(), None),
-            Verdict::Answer(_) => {}
+        match decision {
+            Decision::Put { version, .. } => _ = written.insert(write.key.clone(), Some(version)),
+            Decision::Delete { .. } => _ = written.insert(write.key.clone(), None),
+            Decision::Answer(_) => {}
         }
-        Judged { write, verdict }
+        Checked { write, decision }
     }
 
     fn forget(&mut self, owner: Option<u64>) {
@@ -413,11 +414,11 @@ impl PieceHere {
     }
 }
 
-impl Judged {
+impl Checked {
     fn change<'c>(&'c self, engine: &Engine, bytes: &'c [u8]) -> Option<Change<'c>> {
         let key = &self.write.key[..];
-        match (&self.verdict, &self.write.what) {
-            (Verdict::Put { version, place, .. }, WriteKind::Put { staged, ttl }) => {
+        match (&self.decision, &self.write.what) {
+            (Decision::Put { version, place, .. }, WriteKind::Put { staged, ttl }) => {
                 let body = match *place {
                     Place::Here { from, to } => Body::Here(&bytes[from..to]),
                     Place::Pieces { owner } => Body::Pieces(owner),
@@ -426,35 +427,35 @@ impl Judged {
                 let (version, length) = (*version, staged.room().length());
                 Some(Change::Put { key, version, expires, length, body })
             }
-            (Verdict::Delete { .. }, _) => Some(Change::Delete { key }),
+            (Decision::Delete { .. }, _) => Some(Change::Delete { key }),
             _ => None,
         }
     }
 
     /// The key that it changes, if it does.
     fn changes(&self) -> Option<&[u8]> {
-        (!matches!(self.verdict, Verdict::Answer(_))).then_some(&self.write.key)
+        (!matches!(self.decision, Decision::Answer(_))).then_some(&self.write.key)
     }
 
     /// It is durable: now it is so for everybody.
     fn apply(self, engine: &Arc<Engine>) -> Option<Wakeup> {
-        let Judged { write: Write { key: name, what, done, .. }, verdict } = self;
+        let Checked { write: Write { key: name, what, done, .. }, decision } = self;
         let Ok(key) = Key::new(&name) else { return done(Answer::new(Status::Denied)) };
         let now = engine.now();
-        let answer = match (verdict, what) {
-            (Verdict::Put { version, replaced, .. }, WriteKind::Put { staged, ttl }) => {
+        let answer = match (decision, what) {
+            (Decision::Put { version, replaced, .. }, WriteKind::Put { staged, ttl }) => {
                 let (length, expires) = (staged.room().length(), engine.expiry(ttl, now));
                 // An index that is full does not have it: then it is fetched when it is asked for.
                 let _ = engine.store.settle(key, staged.take(), version, expires, now);
                 Answer { version, replaced, length, ..Answer::new(Status::Ok) }
             }
-            (Verdict::Delete { version }, _) => {
+            (Decision::Delete { version }, _) => {
                 let always = kv_store::Condition::Always;
                 let _ = engine.store.delete(key, always, now);
                 Answer { version, ..Answer::new(Status::Ok) }
             }
-            (Verdict::Answer(answer), _) => answer,
-            (Verdict::Put { .. }, WriteKind::Delete) => Answer::new(Status::Denied),
+            (Decision::Answer(answer), _) => answer,
+            (Decision::Put { .. }, WriteKind::Delete) => Answer::new(Status::Denied),
         };
         done(answer)
     }

@@ -1,6 +1,6 @@
 //! Durability: what was acknowledged is on the disk, and memory is the hot part of it.
 //!
-//! One thread, the **log writer**, does all writes: it takes what has come, judges conditions, saves everything together and only
+//! One thread, the **log writer**, does all writes: it takes what has come, checks conditions, saves everything together and only
 //! then changes the index and answers. So nobody reads what is not durable, and many writes cost one sync. The index holds
 //! what is in memory, which may be evicted at any time: what a reader does not find there, a **loader** fetches from the
 //! disk. `loading.rs` keeps the two apart: what was fetched does not take the place of what was written meanwhile, and
