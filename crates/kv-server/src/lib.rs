@@ -4,8 +4,8 @@
 //! It trusts no client: everything that comes in is copied before it is looked at, has a limit, and names
 //! memory only by numbers. No memory of the store's can be written by anybody else.
 //!
-//! Start at [`Engine`], which is the store with its bytes, whichever listener requests come from. [`WorkerPool`] is
-//! the fast path: threads that serve links. One link is a connection (`connection`). [`grpc`] is the listener for everybody
+//! Start at [`Engine`], which is the store with its bytes, whichever front end requests come from. [`WorkerPool`] is
+//! the fast path: threads that serve links. One link is a connection (`connection`). [`grpc`] is the front end for everybody
 //! else: HTTP/2 connections, by any gRPC client. Who may do what, by either, is [`access`]'s.
 
 mod engine;

@@ -59,7 +59,7 @@ pub struct Engine {
     journal: OnceLock<Journal>,
 }
 
-/// What the listeners have done.
+/// What the front ends have done: workers count here, gRPC in counts of its own.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Batches answered on links.
@@ -155,7 +155,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// The way to the disk, if there is one.
+    /// The journal, if there is a disk.
     #[inline]
     pub(crate) fn journal(&self) -> Option<&Journal> {
         self.journal.get()
@@ -221,7 +221,7 @@ impl Engine {
         self.idle
     }
 
-    /// What the listeners have done.
+    /// What the workers have done.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
@@ -315,7 +315,7 @@ pub struct Durability<'e> {
     pub disk: &'e kv_disk::Disk,
 }
 
-/// The disk's errors say what to do in their own words.
+/// The disk's errors have their fix in their own text.
 fn unopened(error: &kv_disk::Error) -> Error {
     let text = error.to_string();
     let (what, fix) = text.rsplit_once(" — ").unwrap_or((&text, "choose another --data-dir"));

@@ -1,4 +1,4 @@
-//! Writes, and what came of them: answers that a session can remember, whatever listener they came in by.
+//! Writes, and what came of them: answers that a session can remember, whichever front end they came from.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// Does a write, durable where there is a disk. `noted` hears the answer first, also if nobody waits for it.
+    /// Does a write, durable where there is a disk. `noted` is called with the answer first, also if nobody waits for it.
     pub(crate) async fn write(
         self: &Arc<Self>,
         key: &[u8],

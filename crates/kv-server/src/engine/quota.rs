@@ -85,7 +85,7 @@ impl Drop for Claim {
     }
 }
 
-/// Adds where that is allowed, and says what there was before. Neither number comes near the end of its type.
+/// Adds where that is allowed; returns what there was before. Neither number comes near the end of its type.
 fn add(used: &AtomicU64, bytes: u64, allowed: impl Fn(u64) -> bool) -> Option<u64> {
     used.fetch_update(Relaxed, Relaxed, |now| allowed(now).then(|| now + bytes)).ok()
 }

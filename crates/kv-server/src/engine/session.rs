@@ -11,7 +11,7 @@ use crate::engine::random;
 /// A session's name: whoever knows it, and has the same identity, may go on with it.
 pub type SessionId = [u8; 16];
 
-/// All sessions of one listener.
+/// All sessions of one front end: a client's session on links is not one by gRPC.
 #[derive(Debug)]
 pub struct Sessions {
     known: Mutex<HashMap<SessionId, Arc<Session>>>,
@@ -27,7 +27,7 @@ pub struct Session {
     presence: Mutex<Presence>,
 }
 
-/// Who uses a session: for a moment two, when a client came back before its old line was seen to be gone.
+/// Who uses a session: for a moment two, when a client came back before its old connection was seen to be gone.
 #[derive(Debug, Default)]
 struct Presence {
     users: u32,
@@ -54,7 +54,7 @@ enum Write {
 /// Whether a write is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// Yes; and then say how it went, by [`Session::done`] or [`Session::undone`].
+    /// Yes; report how it went by [`Session::done`] or [`Session::undone`].
     Now,
     /// It was done before, and this was the answer.
     Again(Answer),

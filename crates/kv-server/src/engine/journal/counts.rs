@@ -39,7 +39,7 @@ impl JournalCounts {
         self.waiting.fetch_add(more, Relaxed);
     }
 
-    /// Counts how saving went; says whether that has changed. The log writer alone calls this.
+    /// Counts how saving went; returns whether that has changed. The log writer alone calls this.
     pub(super) fn saved(&self, writes: u64, took: Duration, ok: bool) -> bool {
         match ok {
             true => {

@@ -1,4 +1,4 @@
-//! Which keys are being fetched and which are being saved, so that the two keep out of each other's way.
+//! Which keys are being fetched and which are being saved, so that the two do not overlap.
 //!
 //! While a key is saved, disk and memory differ: the disk has the new value first. Whatever was fetched in that time may be
 //! the old value or the new one, so it is fetched again when both have the same.

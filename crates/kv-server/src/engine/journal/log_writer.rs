@@ -1,4 +1,4 @@
-//! Writes down what is to be durable, then does it, then says so.
+//! The log writer: saves writes on the disk, then applies them in memory, then answers.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
@@ -122,7 +122,7 @@ impl LogWriter {
         self.long.is_empty()
     }
 
-    /// Saves what has come, and a part of the next long value; says whether the disk is full.
+    /// Saves what has come, and a part of the next long value; returns whether the disk is full.
     pub(super) fn round(
         &mut self,
         engine: &Arc<Engine>,
@@ -214,7 +214,7 @@ impl LogWriter {
         full | self.conclude(engine, state, round, saved)
     }
 
-    /// What was saved is so for everybody, what was not is refused; says whether the disk is full.
+    /// What was saved is so for everybody, what was not is refused; returns whether the disk is full.
     fn conclude(
         &mut self,
         engine: &Arc<Engine>,
@@ -222,9 +222,9 @@ impl LogWriter {
         Round { checked, pieces, took }: Round<'_>,
         saved: Result<(), kv_disk::Error>,
     ) -> bool {
-        let notifications = state.counts.saved(checked.len() as u64, took, saved.is_ok());
+        let changed = state.counts.saved(checked.len() as u64, took, saved.is_ok());
         let Err(error) = saved else {
-            if notifications {
+            if changed {
                 tracing::info!("the disk takes writes again");
             }
             if let (Some(long), Some(last)) = (self.long.front_mut(), pieces.last()) {
@@ -234,7 +234,7 @@ impl LogWriter {
             Wakeup::wake_all(checked.into_iter().filter_map(|checked| checked.apply(engine)));
             return false;
         };
-        if notifications {
+        if changed {
             tracing::error!(%error, "writes are refused");
         }
         let status = refusal(&error);
@@ -245,7 +245,7 @@ impl LogWriter {
             self.vault.forsake(owner);
             Wakeup::wake_all((write.done)(Answer::new(status)));
         }
-        // A disk that fails at once should not be asked as fast as it can say so.
+        // A disk that fails at once should not be asked again at once.
         std::thread::sleep(BREATH);
         status == Status::DiskFull
     }

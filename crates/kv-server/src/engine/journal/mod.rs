@@ -28,7 +28,7 @@ pub use counts::JournalCounts;
 use cursors::Cursors;
 use loading::Loading;
 
-/// The way to the disk.
+/// The threads that write to the disk and load from it, and the queues to them.
 pub(crate) struct Journal {
     disk: Disk,
     orders: Sender<Order>,
