@@ -59,7 +59,7 @@ pub struct Engine {
     journal: OnceLock<Journal>,
 }
 
-/// What the front ends have done: workers count here, gRPC in counts of its own.
+/// What the front ends have done.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Batches answered on links.
@@ -221,7 +221,7 @@ impl Engine {
         self.idle
     }
 
-    /// What the workers have done.
+    /// What the front ends have done.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }

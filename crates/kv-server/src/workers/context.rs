@@ -1,4 +1,4 @@
-//! What a worker has, for all its connections in turn.
+//! What a worker's connections share: memory, buffers that are used again, and counts.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -35,15 +35,15 @@ pub(crate) struct WorkerContext {
     pub(crate) tally: Tally,
     /// How many control blocks are watched.
     pub(crate) watched: usize,
-    /// How much connections have asked the disk for.
-    pub(crate) away: usize,
+    /// How many requests to the disk are outstanding.
+    pub(crate) disk_requests: usize,
     /// How many connections have pinned reads.
     pub(crate) with_pinned_reads: usize,
-    /// The store is about to end: what is in flight is finished, nothing is begun.
+    /// The store is shutting down: what is in flight is finished, nothing is begun.
     pub(crate) closing: bool,
 }
 
-/// What was done since it was last told.
+/// What was done since it was last published.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) batches: u64,
@@ -76,7 +76,7 @@ impl WorkerContext {
             spare: Vec::new(),
             tally: Tally::default(),
             watched: 0,
-            away: 0,
+            disk_requests: 0,
             with_pinned_reads: 0,
             closing: false,
         })
@@ -96,50 +96,54 @@ impl WorkerContext {
         &self.bytes
     }
 
-    /// What was rendered, into a slot.
-    pub(crate) fn keep(&mut self) -> Option<Slot> {
+    /// Copies what was rendered into a slot.
+    pub(crate) fn fill_slot(&mut self) -> Option<Slot> {
         self.send_buffers.write(&self.bytes)
     }
 
+    /// Unpins what answers were written from.
     pub(crate) fn release(&mut self, mut holds: Vec<Hold>) {
         for hold in holds.drain(..) {
             if let Hold::Pin(pin) = hold {
                 self.engine.store.unpin(pin);
             }
         }
-        // Its room serves the next draft that has none.
+        // The next draft that has none uses the vector.
         if let Some(draft) = self.drafts.last_mut() {
             draft.reuse(holds);
         }
     }
 
-    /// A draft that was sent, with nothing in flight.
+    /// Takes back a draft that was sent, with nothing in flight.
     pub(crate) fn settle(&mut self, mut draft: Draft) {
         let holds = draft.take_holds();
         self.drafts.push(draft);
         self.release(holds);
     }
 
-    /// A draft that is not sent.
+    /// Takes back a draft that is not sent.
     pub(crate) fn recycle(&mut self, mut draft: Draft) {
         draft.take_pinned_reads().for_each(|pin| self.engine.store.unpin(pin));
         self.release(draft.take_holds());
         self.drafts.push(draft);
     }
 
-    /// Adds what was done to what everybody did.
-    pub(crate) fn tell(&mut self) {
+    /// Adds the tally to the engine's counts.
+    pub(crate) fn publish_tally(&mut self) {
         let Tally { batches, requests, bytes_in, bytes_out, zero_copy_reads } =
             std::mem::take(&mut self.tally);
         let counts = &self.engine.counts;
-        let told: [(&AtomicU64, u64); 5] = [
+        let tallied: [(&AtomicU64, u64); 5] = [
             (&counts.batches, batches),
             (&counts.requests, requests),
             (&counts.bytes_in, bytes_in),
             (&counts.bytes_out, bytes_out),
             (&counts.zero_copy_reads, zero_copy_reads),
         ];
-        told.into_iter().filter(|(_, more)| *more > 0).for_each(|(count, more)| add(count, more));
+        tallied
+            .into_iter()
+            .filter(|(_, more)| *more > 0)
+            .for_each(|(count, more)| add(count, more));
     }
 }
 
@@ -188,7 +192,7 @@ impl ReceiveArea {
         self.read(announced(sequence), message);
     }
 
-    /// Where the line of a client's control block is read to.
+    /// Where a client's cache line of its control block is read to.
     pub(crate) fn line(&self) -> Slice {
         let offset = self.offset + LINE_AT;
         self.region.slice(offset..offset + ControlBlock::LINE)

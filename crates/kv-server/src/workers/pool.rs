@@ -22,7 +22,7 @@ pub struct WorkerPool {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// A handle to the pool, for those who count.
+/// A handle to the pool, for metrics.
 #[derive(Clone)]
 pub struct WorkerPoolHandle {
     shared: Weak<Shared>,
@@ -49,7 +49,7 @@ struct WorkerSlot {
     has_notifications: AtomicBool,
     connections: AtomicUsize,
     spins: AtomicBool,
-    /// Who may do what has changed.
+    /// Rights have changed.
     reviews: AtomicBool,
 }
 
@@ -98,8 +98,8 @@ impl WorkerPool {
         slot.wake();
     }
 
-    /// Looks at every client's pass: who may do something else now is sent away at once, and not with the next request,
-    /// since on this host it may have the pool mapped, and need not ask.
+    /// Checks every client's rights again. A client whose rights have changed is dismissed at once, and not with its next
+    /// request: on this host it may have the pool mapped, and need not ask.
     pub fn review(&self) {
         for slot in &self.shared.slots {
             slot.reviews.store(true, Ordering::SeqCst);
@@ -107,14 +107,14 @@ impl WorkerPool {
         }
     }
 
-    /// Who is there, for those who count; a worker pool that has ended has nobody.
+    /// A handle for metrics; of a pool that has ended it counts nothing.
     pub fn handle(&self) -> WorkerPoolHandle {
         // A weak reference: it does not keep the pool alive.
         WorkerPoolHandle { shared: Arc::downgrade(&self.shared) }
     }
 
-    /// Begins nothing more, finishes what is in flight, and says goodbye to each client when it has been quiet for a
-    /// moment: who asks meanwhile is told that nothing was done. Waits up to a limit; says how many are left.
+    /// Begins nothing more, finishes what is in flight, and closes each connection that has been quiet for a moment. Requests
+    /// that come meanwhile are answered that nothing was done. Waits up to a limit; returns how many are left.
     pub fn drain(&self, limit: Duration) -> usize {
         let deadline = Instant::now() + limit;
         self.shared.closing.store(true, Ordering::SeqCst);
@@ -128,7 +128,7 @@ impl WorkerPool {
         }
     }
 
-    /// Says goodbye to everybody and waits for the workers, up to a limit. `false`: some are still at it.
+    /// Closes all connections and waits for the workers, up to a limit. `false`: some have not ended.
     pub fn stop(self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         self.shared.stopping.store(true, Ordering::SeqCst);
@@ -207,7 +207,7 @@ impl Shared {
         std::mem::take(&mut *lock(&slot.incoming))
     }
 
-    /// Whether this worker is to look at its connections' passes; once.
+    /// Whether this worker is to check its connections' rights; once.
     pub(crate) fn takes_review(&self, number: usize) -> bool {
         self.slots[number].reviews.swap(false, Ordering::SeqCst)
     }

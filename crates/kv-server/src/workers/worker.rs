@@ -1,7 +1,7 @@
 //! A worker: one thread, the connections that were given to it, and when it may sleep.
 //!
-//! A connection that had something to do lately is **hot** and polled again and again; one that had not for a
-//! while is armed and left alone until its descriptor says so. With none hot, the worker sleeps.
+//! A connection that had work lately is **hot**: it is polled again and again. One that had none for a while is armed, and
+//! polled again when its descriptor is readable. With none hot, the worker sleeps.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -18,26 +18,26 @@ use crate::workers::pool::Shared;
 
 pub(crate) struct Worker {
     shared: Arc<Shared>,
-    /// Which of the worker pool it is.
+    /// Its number in the pool.
     number: usize,
     context: WorkerContext,
     connections: Rows<Served>,
     hot: Vec<u32>,
     epoll: rustix::fd::OwnedFd,
-    /// Whether a connection had something to do since it last slept.
+    /// Whether a connection had work since it last slept.
     works: bool,
     /// When connections last expired what is unused.
     expired: Instant,
-    /// When it last looked whether connections may be seen off, once the store is about to end.
+    /// When it last looked which connections may be closed, once the store is shutting down.
     closing_checked: Instant,
 }
 
 struct Served {
     connection: Connection,
-    /// Whether it had something to do since that was last asked.
+    /// Whether it had work since that was last asked.
     works: bool,
     is_hot: bool,
-    /// Whether it had something to do since it was last looked at to be seen off, and since when not.
+    /// While the store is shutting down: whether it had work since it was last looked at, and since when it had none.
     stirred: bool,
     quiet: Option<Instant>,
 }
@@ -64,14 +64,14 @@ impl Worker {
         })
     }
 
-    /// Works until told to stop and all connections are gone.
+    /// Works until the pool stops and all connections are gone.
     pub(crate) fn run(mut self) {
         let mut done = Vec::new();
         let mut rounds = 0_u32;
         // How many looks at connections there were since those that are not hot had their turn, and since the last pause:
         // with many hot connections a round takes long.
         let (mut glanced, mut paused) = (0, 0);
-        // Links that only say that they are there are no reason to stay awake.
+        // Links that only send heartbeats are no reason to stay awake.
         let mut busy = None::<Instant>;
         while !self.is_over() {
             rounds = rounds.wrapping_add(1);
@@ -80,7 +80,7 @@ impl Worker {
             if glanced >= GLANCE {
                 glanced = 0;
                 // Those that are not hot have their turn too.
-                self.listen(Some(Duration::ZERO));
+                self.wait(Some(Duration::ZERO));
                 self.close();
             }
             if self.handle_notifications() | self.step(&mut done) {
@@ -98,8 +98,8 @@ impl Worker {
             }
             let now = Instant::now();
             let waited = now.duration_since(*busy.get_or_insert(now));
-            // Who waits for the disk leaves the CPU to those who write to it.
-            let looks_out = self.works && self.context.away == 0;
+            // A worker that waits for the disk leaves the CPU to the threads that write to it.
+            let looks_out = self.works && self.context.disk_requests == 0;
             if looks_out && self.shared.may_spin(self.number) && linger(waited) {
                 continue;
             }
@@ -107,13 +107,13 @@ impl Worker {
             self.pause();
             if self.rest() {
                 self.shared.spins(self.number, false);
-                // Who has something of ours may give it back without saying so.
+                // Clients give back what they read in place without a message.
                 let expiry = (self.context.with_pinned_reads > 0).then_some(EXPIRY);
-                self.listen(if self.context.closing { Some(CLOSING) } else { expiry });
+                self.wait(if self.context.closing { Some(CLOSING) } else { expiry });
                 self.close();
             }
         }
-        self.context.tell();
+        self.context.publish_tally();
     }
 
     /// Hands on what came back from other threads; returns whether anything did.
@@ -133,7 +133,7 @@ impl Worker {
 
     /// What is not urgent.
     fn pause(&mut self) {
-        self.context.tell();
+        self.context.publish_tally();
         let now = Instant::now();
         if now.duration_since(self.expired) >= EXPIRY {
             self.expired = now;
@@ -151,8 +151,8 @@ impl Worker {
         });
     }
 
-    /// Once the store is about to end: says goodbye to connections that have been quiet for a moment. Whoever asks before
-    /// that is told that nothing was done, and need not wonder.
+    /// Once the store is shutting down: closes connections that have been quiet for a moment. A client that asks before
+    /// that is answered that nothing was done.
     fn close(&mut self) {
         let now = Instant::now();
         if !self.context.closing || now.duration_since(self.closing_checked) < CLOSING {
@@ -214,8 +214,8 @@ impl Worker {
         self.hot.is_empty()
     }
 
-    /// Takes in who has something to say, and who is new.
-    fn listen(&mut self, limit: Option<Duration>) {
+    /// Waits for descriptors: connections that have work become hot, new links become connections.
+    fn wait(&mut self, limit: Option<Duration>) {
         let mut events = [epoll::Event {
             flags: epoll::EventFlags::empty(),
             data: epoll::EventData::new_u64(0),
@@ -239,7 +239,7 @@ impl Worker {
 
     fn on_wakeup(&mut self) {
         for link in self.shared.take(self.number) {
-            if let Err(error) = self.served(link) {
+            if let Err(error) = self.serve(link) {
                 tracing::warn!(%error, "cannot serve a link");
                 self.shared.left(self.number);
             }
@@ -247,10 +247,10 @@ impl Worker {
         self.context.closing = self.shared.is_closing();
         if self.shared.takes_review(self.number) {
             let connections = self.connections.iter_mut();
-            let sent = connections
-                .filter_map(|(row, served)| (!served.connection.is_welcome()).then_some(row));
-            let sent: Vec<u32> = sent.collect();
-            sent.into_iter().for_each(|row| self.heat(row));
+            let dismissed = connections
+                .filter_map(|(row, served)| (!served.connection.renew_rights()).then_some(row));
+            let dismissed: Vec<u32> = dismissed.collect();
+            dismissed.into_iter().for_each(|row| self.heat(row));
         }
         if self.shared.is_stopping() {
             for (_, served) in self.connections.iter_mut() {
@@ -261,7 +261,7 @@ impl Worker {
         }
     }
 
-    fn served(&mut self, link: Link) -> Result<(), fabric::Error> {
+    fn serve(&mut self, link: Link) -> Result<(), fabric::Error> {
         let connection = Connection::new(link, &mut self.context)?;
         let served = Served { connection, works: true, is_hot: true, stirred: true, quiet: None };
         let row = self.connections.insert(served);
@@ -290,13 +290,13 @@ impl Worker {
 
 /// The descriptor by which the pool wakes the worker.
 const WAKEUP: u64 = u64::MAX;
-/// For how many looks at hot connections the others wait at most.
+/// After how many looks at hot connections the others are looked at.
 const GLANCE: usize = 256;
-/// After how many looks those are sorted out that are hot no more.
+/// After how many looks those that had no work become cold.
 const PAUSE: usize = 16 * GLANCE;
 /// How many rounds pass between looks at the clock.
 const LOOKS: u32 = 8;
 /// How often connections expire what is unused.
 const EXPIRY: Duration = Duration::from_secs(1);
-/// How often connections are looked at once the store is about to end.
+/// How often connections are looked at once the store is shutting down.
 const CLOSING: Duration = Duration::from_millis(20);

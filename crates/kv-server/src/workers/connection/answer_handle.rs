@@ -1,4 +1,4 @@
-//! What the word [`Answer::handle`] says: the wire has one place for several things, told apart by the request, and by
+//! What the word [`Answer::handle`] means: the wire has one place for several things, told apart by the request, and by
 //! [`Answer::in_place`].
 
 use kv_proto::wire::Answer;

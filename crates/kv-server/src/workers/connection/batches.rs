@@ -45,7 +45,7 @@ impl Connection {
         let Some(journal) = context.engine.journal() else { return Ok(()) };
         let loading = LoadingBatch::new(message, completion_flag, preloaded);
         let notifier = || context.notifier(self.row);
-        context.away += self.pending.disk.load(loading, cold, journal, notifier)?;
+        context.disk_requests += self.pending.disk.load(loading, cold, journal, notifier)?;
         Ok(())
     }
 
@@ -56,7 +56,7 @@ impl Connection {
         mut preloaded: Option<Preloaded>,
         context: &mut WorkerContext,
     ) -> Result<(), &'static str> {
-        if !self.is_welcome() {
+        if !self.renew_rights() {
             return Ok(());
         }
         let Some(client) = self.peer.client() else { return Ok(()) };
@@ -132,7 +132,7 @@ impl Connection {
         };
         let (session, notifier) = (session.clone(), context.notifier(self.row));
         self.pending.disk.submit(batch, submission, session, journal, notifier);
-        context.away += 1;
+        context.disk_requests += 1;
     }
 
     /// A read of bytes that a client puts is over.
@@ -158,7 +158,7 @@ impl Connection {
         context: &mut WorkerContext,
     ) {
         self.pending.disk.notified();
-        context.away -= 1;
+        context.disk_requests -= 1;
         match notification {
             Notification::Written { batch, index, answer } => {
                 self.answered(AnswerIndex { batch, index }, answer, context);
@@ -216,7 +216,7 @@ impl Connection {
             context.settle(draft);
             return true;
         }
-        let Some(slot) = context.keep() else {
+        let Some(slot) = context.fill_slot() else {
             context.recycle(draft);
             self.dismiss("there is no memory for an answer");
             return true;

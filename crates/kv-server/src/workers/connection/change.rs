@@ -57,7 +57,7 @@ impl Serving<'_> {
     }
 
     /// Room for a value, and a part of the quota for bytes that do not become a key's at once: those that must be fetched,
-    /// or made durable. The answer says why there is none.
+    /// or made durable. The error is the answer that explains why not.
     fn reserve(
         &mut self,
         length: u64,

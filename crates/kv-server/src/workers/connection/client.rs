@@ -53,7 +53,7 @@ impl Client {
         self.in_place
     }
 
-    /// Whether its rights are what they were when it came, or were renewed as they were.
+    /// Renews its rights where they were changed; `false`: they are not what they were.
     #[inline]
     pub(super) fn renew(&mut self) -> bool {
         if !self.pass.is_stale() {

@@ -20,12 +20,12 @@ impl Measure {
         Ok(Measure { pass, _scratch: scratch, hello })
     }
 
-    /// What is said first: the region.
+    /// The first message to it: the region.
     pub(super) fn hello(&self) -> Vec<u8> {
         self.hello.clone()
     }
 
-    /// Goes on under the rules of now, if they have who measures as it was.
+    /// Renews its rights where they were changed, if they are what they were.
     pub(super) fn renew(&mut self) -> Result<(), &'static str> {
         if self.pass.is_stale() {
             self.pass = self.pass.renew().ok_or("what its identity may do has changed")?;

@@ -142,7 +142,7 @@ impl Connection {
             && self.control_messages.is_empty()
     }
 
-    /// Prepares to be left alone until its descriptor says something; `false`: not yet.
+    /// Prepares not to be stepped until its descriptor is readable; `false`: not yet.
     pub(crate) fn rest(&mut self, context: &mut WorkerContext) -> bool {
         self.release_reads(context);
         self.end_watch() && self.link.arm()
@@ -157,8 +157,7 @@ impl Connection {
             && self.pending.disk.outstanding() == 0
     }
 
-    /// How long it must have been silent to be sent away without losing anything; none: something is in flight, or
-    /// open to be gone on with.
+    /// How long it must have been silent to be closed without losing anything; none: something is in flight, or open.
     pub(crate) fn patience(&mut self, context: &mut WorkerContext) -> Option<Duration> {
         self.release_reads(context);
         let open = self.peer.client().is_some_and(|client| !client.handles.is_empty());
@@ -166,14 +165,15 @@ impl Connection {
         if open || waits || !self.pinned_reads.is_empty() {
             return None;
         }
-        // A client by TCP that has its answer says so only when it asks the next time. So nobody waits for that, but
-        // a value may take a while to go out.
+        // A client by TCP acknowledges its answer only with its next request. So nobody waits for that, but a value may
+        // take a while to be sent.
         Some(if self.replies.has_values() { SENDING } else { QUIET })
     }
 
-    /// Whether it may still do what it might when it came; if not it is dismissed, so that nothing of the old rights
-    /// is left.
-    pub(crate) fn is_welcome(&mut self) -> bool {
+    /// Renews the peer's rights where they were changed; dismisses it and returns `false` if they are not what they were, so
+    /// that nothing of the old rights is left.
+    #[inline]
+    pub(crate) fn renew_rights(&mut self) -> bool {
         if self.peer.client_mut().is_none_or(Client::renew) {
             return true;
         }
@@ -217,7 +217,7 @@ impl Connection {
             crate::engine::add(&context.engine.counts.idled, idled as u64);
         }
         if self.peer.is_overdue(now, idle) {
-            self.dismiss("it does not say what it came for");
+            self.dismiss("it sent no opening message in time");
         }
     }
 
@@ -288,7 +288,7 @@ impl Connection {
 const REQUESTS: u16 = 256;
 const BATCHES: u16 = 64;
 
-/// How long a client says nothing before it is taken to have nothing to say: longer than one that asks one thing after
-/// the other pauses; and while values are on their way to it.
+/// How long a client is silent before it is closed at shutdown: longer than one that sends one request after the other
+/// pauses; and while values are being sent to it.
 const QUIET: Duration = Duration::from_millis(300);
 const SENDING: Duration = Duration::from_secs(1);

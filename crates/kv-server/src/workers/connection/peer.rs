@@ -83,7 +83,7 @@ impl Peer {
         matches!(self.state, State::Over)
     }
 
-    /// Whether it has not said what it came for, for longer than that.
+    /// Whether its first message has not come for longer than that.
     pub(super) fn is_overdue(&self, now: Instant, idle: Duration) -> bool {
         matches!(self.state, State::New) && now.saturating_duration_since(self.since) > idle
     }

@@ -1,4 +1,5 @@
-//! Values that a client reads in place on this host: it reads them where they lie, and says on its control block when it has.
+//! Values that a client reads in place on this host, where they lie. On its control block it writes up to which batch it
+//! has taken the answers.
 //!
 //! A pinned read holds its values' pins until the client has taken the batch that it answered, or its link is taken apart,
 //! which waits for a client that is in the middle of reading. The worker counts the connections that have any.
@@ -79,7 +80,7 @@ impl PinnedReads {
         if !self.reads.is_empty()
             && link.peek(receive_buffer, ControlBlock::TAKEN as u64, &area.taken())
         {
-            // What the client read, it read before it said so.
+            // What the client read, it read before it wrote that.
             fence(Ordering::Acquire);
             self.unpin(area.read_taken());
             context.with_pinned_reads -= usize::from(self.reads.is_empty());

@@ -64,7 +64,7 @@ impl Connection {
         }
     }
 
-    /// Serves what the client's line announces; returns whether that is anything.
+    /// Serves what the client's cache line announces; returns whether that is anything.
     fn serve_line(&mut self, context: &mut WorkerContext) -> bool {
         let line = self.watch.take_line(self.receives.area());
         let mut any = false;

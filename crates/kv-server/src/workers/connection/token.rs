@@ -20,7 +20,7 @@ pub(super) enum Token {
 /// What is done for a control block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WatchOp {
-    /// The client's line is read.
+    /// The client's cache line is read.
     Line,
     /// The same, for the last time.
     LastLine,

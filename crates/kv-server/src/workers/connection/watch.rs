@@ -2,7 +2,7 @@
 //! [`ControlBlock`].
 //!
 //! Where the link can look into the client's memory, a look costs a few loads. Where it cannot (any more), the client's
-//! line and what it announces are read by operations: `in_flight` counts those, and at most one reads the line. A worker
+//! cache line and what it announces are read by operations: `in_flight` counts those, and at most one reads the line. A worker
 //! watches few control blocks; it counts those whose state is not `No`.
 
 use std::collections::VecDeque;
@@ -49,7 +49,7 @@ enum Watching {
 /// What came of a look.
 pub(super) enum Look {
     Nothing,
-    /// The client's line is here, to be [taken](Watch::take_line), for the last time or not.
+    /// The client's cache line is here, to be [taken](Watch::take_line), for the last time or not.
     Line {
         last: bool,
     },
@@ -57,7 +57,7 @@ pub(super) enum Look {
     Far,
 }
 
-/// A client's line, as it was read.
+/// A client's cache line of its control block, as it was read.
 pub(super) struct Line {
     bytes: [u8; ControlBlock::LINE],
     /// A completion flag was set before it was read.
@@ -162,7 +162,7 @@ impl Watch {
             return Look::Nothing;
         }
         if self.flag_set || self.state != Watching::Yes || self.called {
-            // What we wrote comes before what we read: the client does it the other way round.
+            // What we wrote comes before what we read: the client does both in the opposite order.
             fence(Ordering::SeqCst);
         }
         if link.peek(receive_buffer, ControlBlock::CLIENT as u64, &area.line()) {
@@ -228,7 +228,7 @@ impl Watch {
         let at = u64::from(slot.at) * RequestSlot::UNIT as u64;
         let length = usize::from(slot.length);
         if length > MESSAGE || at + length as u64 > receive_buffer.len() {
-            return Err("a slot says that a batch is where none can be");
+            return Err("a slot points outside the receive buffer");
         }
         let place = area.announced(sequence, length);
         if link.peek(receive_buffer, at, &place) {
