@@ -1,7 +1,11 @@
-//! Rows with numbers that stay: what is in flight, by the number that its completion brings back.
+//! A slab: values under small numbers that stay the same while a value is in it, and are used again after that.
+//!
+//! Operations name their row in their tokens, and completions bring it back. A row's number says nothing of its age: who
+//! keeps one beyond its value finds another there.
 
 pub(crate) struct Rows<T> {
     rows: Vec<Option<T>>,
+    /// Those that are `None`, the last one to be used next.
     free: Vec<u32>,
 }
 
@@ -12,6 +16,7 @@ impl<T> Default for Rows<T> {
 }
 
 impl<T> Rows<T> {
+    /// Returns its row.
     #[inline]
     pub(crate) fn insert(&mut self, row: T) -> u32 {
         match self.free.pop() {
@@ -42,6 +47,7 @@ impl<T> Rows<T> {
         self.rows.len() - self.free.len()
     }
 
+    /// Empties it.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> {
         self.free.clear();
         self.rows.drain(..).flatten()
