@@ -104,7 +104,7 @@ fn what_comes_in_pieces_is_finished() {
     assert_eq!(place.engine.store.usage().puts, 1);
 }
 
-/// Who keeps a value open for ever is cut when the time is up, and hears of it.
+/// Who keeps a value open for ever is cut when the time is up, and notices.
 #[test]
 fn who_does_not_end_is_cut() {
     let mut place = Place::open(&settings(64 << 20), by(Class::Tcp));

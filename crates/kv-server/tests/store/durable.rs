@@ -166,7 +166,7 @@ struct Strings {
     saved: AtomicU64,
     /// While this is set a save waits before it begins.
     held: Mutex<bool>,
-    /// While this is set a save waits when it is done, before anybody hears of it.
+    /// While this is set a save waits when it is done, before anybody is answered.
     silent: Mutex<bool>,
     let_go: Condvar,
 }

@@ -31,11 +31,13 @@ impl Liar {
 
     pub(crate) fn open(&mut self) {
         let receive_buffer = self.link.grant(&self.region).unwrap().to_bytes();
-        self.say(&Opening::Store { session: None, receive_buffer, control_block: true }.to_bytes());
+        self.send(
+            &Opening::Store { session: None, receive_buffer, control_block: true }.to_bytes(),
+        );
     }
 
     /// Says it, and looks whether it is still listened to.
-    fn say(&mut self, message: &[u8]) {
+    fn send(&mut self, message: &[u8]) {
         self.region.memory().write(SAID, message);
         let mut ops = VecDeque::from([
             Op::receive(1, self.region.slice(900_000..)),
@@ -71,7 +73,7 @@ fn notes_of_nothing_do_no_harm() {
         let mut liar = Liar::call(&store, &endpoint);
         liar.open();
         // Somebody who speaks is watched.
-        liar.say(&batch(300_000, 4096, &[get(b"k")]));
+        liar.send(&batch(300_000, 4096, &[get(b"k")]));
         for sequence in 1..=10_u64 {
             let slot = match round % 4 {
                 // At the batch that was just sent, whose answers have a completion flag before them.
@@ -115,7 +117,7 @@ fn a_client_that_keeps_its_pinned_reads_gets_no_more() {
         // Whoever sends a message is watched for a while.
         while memory.load(ControlBlock::STORE) != ControlBlock::YES {
             assert_eq!(holder.link.ended(), None);
-            holder.say(&message);
+            holder.send(&message);
         }
         let at = (SAID / 64) as u32;
         let slot = RequestSlot { sequence: sequence as u16, length: message.len() as u16, at };
@@ -124,9 +126,9 @@ fn a_client_that_keeps_its_pinned_reads_gets_no_more() {
         while memory.load(300_000) != sequence {
             assert!(Instant::now() < limit, "no answer to {sequence}");
             holder.link.poll(&mut done);
-            // Who was watched no longer must be heard of again.
+            // A client that is not watched any more must send a message again.
             if memory.load(ControlBlock::STORE) != ControlBlock::YES {
-                holder.say(&message);
+                holder.send(&message);
             }
             std::thread::yield_now();
         }
@@ -153,11 +155,11 @@ fn one_batch_is_not_answered_with_everything_it_asks_for() {
     let rights = Rights { read: true, write: true, atomic: false };
     let large = endpoint.register(&large, rights).unwrap();
     let region = greedy.link.grant(&large).unwrap().to_bytes();
-    greedy.say(&Grant { number: 1, region }.to_bytes());
+    greedy.send(&Grant { number: 1, region }.to_bytes());
     let before = store.engine.counts().bytes_out.load(Ordering::Relaxed);
     let (place, length) = (Place::Apart { region: 1, at: 0 }, 40 << 20);
     let get = Request::Get { key: b"k", offset: 0, length, place, keep: false, checksum: true };
-    greedy.say(&batch(300_000, 100_000, &vec![get; 200]));
+    greedy.send(&batch(300_000, 100_000, &vec![get; 200]));
     until("it is answered", || {
         let mut done = Vec::new();
         wait(&mut greedy.link, &mut done, Duration::from_millis(20));
@@ -247,16 +249,16 @@ fn what_cannot_be_is_sent_away() {
         let mut liar = Liar::call(&store, &endpoint);
         liar.open();
         if message.is_empty() {
-            liar.say(&[0]);
+            liar.send(&[0]);
         } else {
-            liar.say(&message);
+            liar.send(&message);
         }
         // A value longer than the store is refused by an answer.
         let refused = what == "more than may be put at once";
         assert!(refused || liar.is_sent_away(), "{what}");
     }
     let mut early = Liar::call(&store, &endpoint);
-    early.say(&batch(0, 4096, &[get(b"k")]));
+    early.send(&batch(0, 4096, &[get(b"k")]));
     assert!(early.is_sent_away(), "a batch before the opening");
     nothing_is_left(&store);
 }
@@ -297,7 +299,7 @@ fn mutated_batches_do_no_harm() {
             bad[at] = chance.below(256) as u8;
         }
         bad.truncate(bad.len() - chance.below(3) as usize);
-        liar.say(&bad);
+        liar.send(&bad);
         if chance.below(20) == 0 {
             assert_eq!(honest.get(b"k").unwrap().map(|got| got.to_vec()), Some(vec![7; 3000]));
         }

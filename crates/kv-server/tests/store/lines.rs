@@ -1,4 +1,4 @@
-//! Lines that are lost: what was asked is answered once, by the store that knows, or said to be unknown.
+//! Connections that are lost: a request is answered once, by the store that knows, or its outcome is unknown.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -91,7 +91,7 @@ fn a_write_whose_answer_was_lost_is_not_done_twice() {
             // If the first attempt had been forgotten, the second would find the key there.
             match client.put(&key, &bytes, &absent) {
                 Ok(_) => {}
-                // The old line was still at it.
+                // The old connection was still served.
                 Err(error) if error.kind() == Kind::Unknown => unknown += 1,
                 Err(error) => panic!("key {number}: {error}"),
             }
@@ -119,7 +119,7 @@ fn a_write_in_flight_when_the_store_is_lost_is_unknown() {
     client.put(b"k", b"one", &PutOptions::default()).unwrap();
     *cable.to.lock().unwrap() = second.address;
     let token = client.begin_put(b"k", b"two", &PutOptions::default()).unwrap();
-    // The line is cut before anything can go out by it, and nobody has noticed yet.
+    // The connection is cut before anything can be sent, and nobody has noticed yet.
     cable.cut();
     client.flush().unwrap();
     let error = client.finish_put(b"k", token).unwrap_err();

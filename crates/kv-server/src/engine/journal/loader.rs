@@ -56,9 +56,9 @@ pub(super) fn value(
             return Ok(held(pinned));
         }
         let begun = state.loading.begin(name);
-        let mut room = Room { engine, taken: None, none: None };
-        let read = reader.read(name, &mut room);
-        let Room { taken, none, .. } = room;
+        let mut sink = PoolSink { engine, taken: None, none: None };
+        let read = reader.read(name, &mut sink);
+        let PoolSink { taken, none, .. } = sink;
         // What came only in part is nothing.
         let taken = taken.filter(|_| matches!(read, Ok(Some(true))));
         let kept = state.loading.end(name, begun, || {
@@ -108,14 +108,14 @@ fn facts(
 }
 
 /// Room in the pool for what comes from the disk.
-struct Room<'e> {
+struct PoolSink<'e> {
     engine: &'e Arc<Engine>,
     taken: Option<(Staged, Facts)>,
     /// Why there is none.
     none: Option<Status>,
 }
 
-impl Sink for Room<'_> {
+impl Sink for PoolSink<'_> {
     fn begin(&mut self, facts: &Facts) -> bool {
         if self.engine.facts_of(facts).is_none() {
             return false;
