@@ -7,7 +7,7 @@ mod drained;
 mod durable;
 mod hostile;
 mod killed;
-mod lines;
+mod lost_connections;
 mod place;
 mod proof;
 mod quota;
