@@ -4,5 +4,6 @@ pub(crate) mod connection;
 mod context;
 mod notify;
 pub(crate) mod pool;
+mod receive_areas;
 mod send_buffers;
 mod worker;

@@ -18,7 +18,8 @@ use super::client::{Client, REGIONS, import};
 use super::measure::Measure;
 use super::{BATCHES, REQUESTS};
 use crate::engine::session::Session;
-use crate::workers::context::{MESSAGE, WorkerContext};
+use crate::workers::context::WorkerContext;
+use crate::workers::receive_areas::MESSAGE;
 
 pub(super) struct Peer {
     address: SocketAddr,

@@ -15,7 +15,8 @@ use kv_store::Pin;
 
 use super::draft::Draft;
 use crate::engine::Engine;
-use crate::workers::context::{ReceiveArea, WorkerContext};
+use crate::workers::context::WorkerContext;
+use crate::workers::receive_areas::ReceiveArea;
 
 /// What a client has and has not given back, oldest first.
 pub(crate) struct PinnedReads {

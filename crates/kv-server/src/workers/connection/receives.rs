@@ -9,7 +9,7 @@ use fabric::link::Link;
 use fabric::{Lane, Op};
 
 use super::token::Token;
-use crate::workers::context::{RECEIVES, ReceiveArea};
+use crate::workers::receive_areas::{RECEIVES, ReceiveArea};
 
 pub(super) struct Receives {
     area: ReceiveArea,

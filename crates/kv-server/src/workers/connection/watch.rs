@@ -14,7 +14,8 @@ use kv_proto::wire::{ControlBlock, RequestSlot};
 
 use super::client::Client;
 use super::token::{Token, WatchOp};
-use crate::workers::context::{MESSAGE, ReceiveArea, WorkerContext};
+use crate::workers::context::WorkerContext;
+use crate::workers::receive_areas::{MESSAGE, ReceiveArea};
 
 /// What is known of a control block.
 #[derive(Default)]
