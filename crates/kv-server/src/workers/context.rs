@@ -88,6 +88,12 @@ impl WorkerContext {
         Notifier { shared: self.shared.clone(), worker: self.worker, connection }
     }
 
+    /// A draft, to be begun.
+    #[inline]
+    pub(crate) fn draft(&mut self) -> Draft {
+        self.drafts.pop().unwrap_or_else(Draft::new)
+    }
+
     /// Answers and what is copied behind them, as bytes.
     #[inline]
     pub(crate) fn render(&mut self, answers: &[Answer], copied: &[u8]) -> &[u8] {

@@ -49,6 +49,7 @@ impl Connection {
         Ok(())
     }
 
+    /// Serves a batch; `preloaded` is what it reads, where the store has a disk.
     fn serve(
         &mut self,
         batch: Batch<'_>,
@@ -60,26 +61,19 @@ impl Connection {
             return Ok(());
         }
         let Some(client) = self.peer.client() else { return Ok(()) };
-        let head = batch.head;
-        if !reaches(client.receive_buffer(), head.at, head.room) {
-            return Err("its answers have no place in its receive buffer");
-        }
-        if self.pending.batches() + self.replies.deferred() > usize::from(BATCHES) * 2 {
-            return Err("it has more batches in flight than it may");
-        }
+        self.check_head(client, &batch.head)?;
         if context.closing && !goes_on(&batch, &client.session) {
-            self.reject(head, completion_flag, context);
+            self.reject(batch.head, completion_flag, context);
             return Ok(());
         }
-        let in_place = head.in_place
+        let in_place = batch.head.in_place
             && completion_flag.is_some()
             && client.may_read_pool()
             && self.may_read_in_place(context);
         let Some(client) = self.peer.client_mut() else { return Ok(()) };
-        let mut draft = context.drafts.pop().unwrap_or_else(Draft::new);
-        draft.begin(head, completion_flag, in_place);
-        let mut later = Later::default();
-        let now = context.engine.now();
+        let mut draft = context.draft();
+        draft.begin(batch.head, completion_flag, in_place);
+        let (mut later, now) = (Later::default(), context.engine.now());
         let mut serving = Serving {
             client,
             context,
@@ -100,6 +94,18 @@ impl Connection {
         Ok(())
     }
 
+    /// Checks that there is a place for a batch's answers, and that it is not one batch too many.
+    #[inline]
+    fn check_head(&self, client: &Client, head: &BatchHead) -> Result<(), &'static str> {
+        if !reaches(client.receive_buffer(), head.at, head.room) {
+            return Err("its answers have no place in its receive buffer");
+        }
+        if self.pending.batches() + self.replies.deferred() > usize::from(BATCHES) * 2 {
+            return Err("it has more batches in flight than it may");
+        }
+        Ok(())
+    }
+
     /// Answers that nothing of a batch was done, nor will be: the store is shutting down.
     fn reject(
         &mut self,
@@ -107,7 +113,7 @@ impl Connection {
         completion_flag: Option<u64>,
         context: &mut WorkerContext,
     ) {
-        let mut draft = context.drafts.pop().unwrap_or_else(Draft::new);
+        let mut draft = context.draft();
         draft.begin(head, completion_flag, false);
         draft.answers.resize(head.count.into(), Answer::new(Status::Closing));
         crate::engine::add(&context.engine.counts.turned_away, 1);
