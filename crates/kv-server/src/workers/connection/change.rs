@@ -1,11 +1,11 @@
-//! Requests that change something: values that come, whole or in pieces, and keys that go.
+//! Requests that write: values, whole or in pieces, and deletions.
 
 use std::time::Instant;
 
 use fabric::Window;
 use kv_proto::Condition;
 use kv_proto::wire::{Answer, Source, Status};
-use kv_store::Reservation;
+use kv_store::{Key, Reservation};
 
 use super::answer_handle::AnswerHandle;
 use super::batch_limits::MOVED;
@@ -48,9 +48,9 @@ impl Serving<'_> {
         }
         if self.is_durable() {
             let staged = Staged::new(self.context.engine.clone(), room, claim);
-            let Terms { key, ttl, condition, sequence } = terms;
-            return Ok(self.submit(sequence, key, WriteKind::Put { staged, ttl }, condition));
+            return Ok(self.commit_staged(staged, terms));
         }
+        // As `commit_staged` does, without a count of the engine's users.
         let answer = self.context.engine.commit(&terms.key, room, terms.ttl, terms.condition);
         self.client.session.done(terms.sequence, answer);
         Ok(answer)
@@ -93,20 +93,19 @@ impl Serving<'_> {
         self.plan(from, at, length, Purpose::Value(staged, terms))
     }
 
-    /// A write that was not done before, to be made durable; its answer comes later.
-    pub(super) fn later(
-        &mut self,
-        sequence: u64,
-        key: Box<[u8]>,
-        what: WriteKind,
-        condition: Condition,
-    ) -> Answer {
-        match self.begun(sequence) {
-            Some(answer) => answer,
-            None => self.submit(sequence, key, what, condition),
+    pub(super) fn delete(&mut self, key: Key<'_>, condition: Condition, sequence: u64) -> Answer {
+        if let Some(answer) = self.begun(sequence) {
+            return answer;
         }
+        if self.is_durable() {
+            return self.submit(sequence, key.as_bytes().into(), WriteKind::Delete, condition);
+        }
+        let answer = self.context.engine.delete(key, condition, self.now);
+        self.client.session.done(sequence, answer);
+        answer
     }
 
+    /// A write to be made durable; its answer comes later.
     fn submit(
         &mut self,
         sequence: u64,
@@ -119,7 +118,7 @@ impl Serving<'_> {
         Answer::new(Status::InBatch)
     }
 
-    /// What must be fetched; its answer comes later.
+    /// Bytes to be fetched; the answer comes later.
     fn plan(
         &mut self,
         from: Window,
@@ -200,50 +199,29 @@ impl Serving<'_> {
         Ok(Answer { length, ..Answer::new(Status::Ok) })
     }
 
-    pub(super) fn commit(&mut self, handle: u64, terms: &Terms) -> Answer {
-        if self.is_durable() {
-            return self.commit_later(handle, terms);
-        }
-        self.once(terms.sequence, |this| match this.client.handles.take_complete(handle) {
-            None => Answer::new(Status::NoHandle),
-            Some(Err(())) => Answer::new(Status::Incomplete),
-            Some(Ok(staged)) => {
-                this.context.engine.commit(&terms.key, staged.take(), terms.ttl, terms.condition)
-            }
-        })
-    }
-
-    fn commit_later(&mut self, handle: u64, terms: &Terms) -> Answer {
-        if let Some(answer) = self.begun(terms.sequence) {
-            return answer;
-        }
-        let status = match self.client.handles.take_complete(handle) {
-            None => Status::NoHandle,
-            Some(Err(())) => Status::Incomplete,
-            Some(Ok(staged)) => {
-                let what = WriteKind::Put { staged, ttl: terms.ttl };
-                return self.submit(terms.sequence, terms.key.clone(), what, terms.condition);
-            }
-        };
-        self.client.session.undone(terms.sequence);
-        Answer::new(status)
-    }
-
-    /// Does a write that was not done before.
-    pub(super) fn once(
-        &mut self,
-        sequence: u64,
-        write: impl FnOnce(&mut Self) -> Answer,
-    ) -> Answer {
+    pub(super) fn commit(&mut self, handle: u64, terms: Terms) -> Answer {
+        let sequence = terms.sequence;
         if let Some(answer) = self.begun(sequence) {
             return answer;
         }
-        let answer = write(self);
-        match answer.status {
-            // Nothing happened: it may be tried again.
-            Status::NoHandle | Status::Incomplete => self.client.session.undone(sequence),
-            _ => self.client.session.done(sequence, answer),
+        let status = match self.client.handles.take_complete(handle) {
+            Some(Ok(staged)) => return self.commit_staged(staged, terms),
+            Some(Err(())) => Status::Incomplete,
+            None => Status::NoHandle,
+        };
+        // Nothing happened: it may be tried again.
+        self.client.session.undone(sequence);
+        Answer::new(status)
+    }
+
+    /// A value that came in pieces becomes its key's, or is made durable first.
+    fn commit_staged(&mut self, staged: Staged, terms: Terms) -> Answer {
+        let Terms { key, ttl, condition, sequence } = terms;
+        if self.is_durable() {
+            return self.submit(sequence, key, WriteKind::Put { staged, ttl }, condition);
         }
+        let answer = self.context.engine.commit(&key, staged.take(), ttl, condition);
+        self.client.session.done(sequence, answer);
         answer
     }
 

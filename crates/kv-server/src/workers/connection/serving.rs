@@ -1,4 +1,4 @@
-//! Serving the requests of one batch. What reads is in `read.rs`, what changes something in `change.rs`.
+//! Serving the requests of one batch. Reads are in `read.rs`, writes in `change.rs`.
 
 use kv_proto::wire::{Answer, Batch, Request, Status};
 use kv_store::{Key, Moment};
@@ -9,7 +9,6 @@ use super::draft::Draft;
 use super::fetches::{Plan, Terms};
 use super::placement::Part;
 use super::preloaded::Preloaded;
-use crate::engine::journal::WriteKind;
 use crate::engine::session::Session;
 use crate::workers::context::WorkerContext;
 
@@ -93,15 +92,10 @@ impl Serving<'_> {
             Request::Commit { handle, key, ttl, condition, sequence } => {
                 valid(key)?;
                 let key = key.into();
-                Ok(self.commit(handle, &Terms { key, ttl, condition, sequence }))
+                Ok(self.commit(handle, Terms { key, ttl, condition, sequence }))
             }
             Request::Delete { key, condition, sequence } => {
-                let key = valid(key)?;
-                if self.is_durable() {
-                    let key = key.as_bytes().into();
-                    return Ok(self.later(sequence, key, WriteKind::Delete, condition));
-                }
-                Ok(self.once(sequence, |this| this.context.engine.delete(key, condition, this.now)))
+                Ok(self.delete(valid(key)?, condition, sequence))
             }
             Request::Stat { key } => Ok(self.stat(valid(key)?)),
             Request::List { prefix, cursor, length } => Ok(self.list(prefix, cursor, length)),
