@@ -19,7 +19,7 @@ impl Wakeup {
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
     }
 
-    /// Makes it sleep again.
+    /// Resets it, so that the thread can sleep again.
     pub(crate) fn clear(&self) {
         let mut count = [0; 8];
         let _ = rustix::io::read(&*self.0, &mut count);
@@ -29,7 +29,7 @@ impl Wakeup {
         self.0.as_fd()
     }
 
-    /// Wakes each thread once. Who has something for many wakes them when all is in place: waking costs more than handing over.
+    /// Wakes each thread once. Queue everything first: waking costs more than queueing.
     pub(crate) fn wake_all(wakeups: impl IntoIterator<Item = Wakeup>) {
         let mut wakeups: Vec<Wakeup> = wakeups.into_iter().collect();
         wakeups.sort_by_key(|wakeup| Arc::as_ptr(&wakeup.0));

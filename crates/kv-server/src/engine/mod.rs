@@ -31,11 +31,11 @@ pub struct Settings {
     pub when_full: WhenFull,
     /// The longest value taken; none: what fits into the pool.
     pub max_value: Option<u64>,
-    /// How many bytes may be on their way in at once; none: half of the memory.
+    /// How many bytes of values that are being written may be in flight at once; none: half of the memory.
     pub max_in_flight: Option<u64>,
-    /// How long a cursor or a staged value may stand unused.
+    /// How long a cursor or a staged value may be idle.
     pub idle: Duration,
-    /// Where what was acknowledged is kept; none: nowhere, this is a cache.
+    /// Where acknowledged writes are kept; none: the store is in memory only.
     pub data_dir: Option<PathBuf>,
 }
 
@@ -66,22 +66,22 @@ pub struct Counts {
     pub batches: AtomicU64,
     /// Requests in them.
     pub requests: AtomicU64,
-    /// Bytes of values that went out.
+    /// Bytes of values sent.
     pub bytes_out: AtomicU64,
     /// Values that clients on this host read where they lie.
     pub zero_copy_reads: AtomicU64,
-    /// Bytes of values that came in.
+    /// Bytes of values received.
     pub bytes_in: AtomicU64,
-    /// Clients that sent what no client of ours sends.
+    /// Clients that broke the protocol.
     pub protocol_errors: AtomicU64,
-    /// Cursors and staged values that stood unused for too long.
+    /// Cursors and staged values that were closed since they were idle.
     pub idled: AtomicU64,
-    /// Batches that came when the store was about to end.
+    /// Batches rejected since the store was shutting down.
     pub turned_away: AtomicU64,
 }
 
 impl Engine {
-    /// Takes the memory. It is not yet touched: see [`Engine::pool`]. Everybody may do everything.
+    /// Allocates the memory. It is not yet touched: see [`Engine::pool`]. Everybody may do everything.
     pub fn new(settings: &Settings) -> Result<Arc<Self>, Error> {
         Engine::guarded(settings, Access::open())
     }
@@ -91,7 +91,7 @@ impl Engine {
         Engine::with_vault(settings, access, |vault| vault)
     }
 
-    /// The same, with something of the caller's before the disk: for tests, in which disks fail.
+    /// The same, with the disk wrapped: for tests in which disks fail.
     pub fn with_vault(
         settings: &Settings,
         access: Arc<Access>,
@@ -211,12 +211,12 @@ impl Engine {
         self.max_value
     }
 
-    /// What is on its way in, and how much of it there may be.
+    /// The quota of bytes that are being written.
     pub fn quota(&self) -> &Arc<Quota> {
         &self.quota
     }
 
-    /// How long a cursor or a staged value may stand unused.
+    /// How long a cursor or a staged value may be idle.
     pub fn idle(&self) -> Duration {
         self.idle
     }
@@ -323,7 +323,7 @@ fn unopened(error: &kv_disk::Error) -> Error {
     Error::new(fabric::Kind::System, call, why, fix)
 }
 
-/// A pinned value that unpins itself, for whoever is not in a hurry.
+/// A pinned value that unpins itself when it is dropped.
 pub struct Held {
     engine: Arc<Engine>,
     pinned: Option<Pinned>,
@@ -357,7 +357,7 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// Takes over a reservation, and what was claimed for a client whose bytes are on their way.
+    /// Takes over a reservation, and the part of the quota that was claimed for it.
     pub(crate) fn new(engine: Arc<Engine>, room: Reservation, claim: Option<Claim>) -> Self {
         Staged { engine, room: Some(room), _claim: claim }
     }
@@ -415,7 +415,7 @@ pub(crate) fn random() -> u64 {
 }
 
 const MIN_INDEX: u64 = 16 << 20;
-/// So many that threads seldom meet, so few that each is worth its lock.
+/// So many that threads seldom wait for each other.
 pub(crate) const SHARDS: usize = 64;
-/// At most so many at once, so that others get their turn.
+/// At most so many at once: shards are locked meanwhile.
 const MAX_EXPIRED: usize = 10_000;

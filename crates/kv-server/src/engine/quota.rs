@@ -1,14 +1,14 @@
-//! How much may be on its way in: room that was reserved and is not yet a key's value, whether its bytes are
-//! being fetched or its pieces are still to come.
+//! The quota of bytes in flight to the store: memory that is reserved and not yet a key's value, because its bytes are being
+//! fetched, its pieces are still to come, or it is not durable yet.
 //!
-//! All clients have one quota, and each at most half of it: so much is counted for a value that is longer. Who has
-//! nothing on its way may begin one value of any length where there is room, and a short one, of up to a
-//! sixteenth of the quota, whatever others have. So no client that stands still keeps others from writing.
+//! All clients share one quota, and each has at most half of it: a longer value counts as that much. A client with nothing
+//! in flight may begin one value of any length where the quota allows it, and a short one, of up to a sixteenth of the quota,
+//! whatever others have in flight. So no client that stops sending keeps others from writing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What all clients together may have on its way.
+/// What all clients together may have in flight.
 #[derive(Debug)]
 pub struct Quota {
     most: u64,
@@ -23,7 +23,7 @@ pub(crate) struct Share {
     used: AtomicU64,
 }
 
-/// Bytes on their way, until this is dropped.
+/// Bytes in flight, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
     share: Arc<Share>,
@@ -35,7 +35,7 @@ impl Quota {
         Quota { most, used: AtomicU64::new(0), refused: AtomicU64::new(0) }
     }
 
-    /// How many bytes may be on their way at once.
+    /// How many bytes may be in flight at once.
     pub fn most(&self) -> u64 {
         self.most
     }
@@ -45,7 +45,7 @@ impl Quota {
         self.used.load(Relaxed)
     }
 
-    /// How often somebody was told to wait.
+    /// How often a claim was refused.
     pub fn refused(&self) -> u64 {
         self.refused.load(Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Memory of a worker's from which answers go out: slots of a few sizes, registered once.
+//! Memory of a worker's that answers are sent from: slots of a few sizes, registered once.
 
 use fabric::link::Endpoint;
 use fabric::{Error, Memory, Pages, Region, Rights, Slice};
@@ -36,7 +36,7 @@ impl SendBuffers {
         let memory = Memory::allocate(step * count, Pages::Plain)?;
         let region = u16::try_from(self.regions.len()).map_err(|_| {
             let fix = "answer fewer at once";
-            Error::new(fabric::Kind::Full, "make room for answers", "there is too much of it", fix)
+            Error::new(fabric::Kind::Full, "allocate memory for answers", "too many regions", fix)
         })?;
         self.regions.push(self.endpoint.register(&memory, Rights::NONE)?);
         let slot = |at| Slot { size: size as u8, region, offset: (at * step) as u32 };
@@ -79,7 +79,7 @@ impl SendBuffers {
 }
 
 impl Slot {
-    /// Whether it is one of those of which a connection has few.
+    /// Whether it is of the largest size, of which a connection may use few.
     pub(crate) fn is_large(&self) -> bool {
         usize::from(self.size) == SIZES.len() - 1
     }
@@ -88,7 +88,7 @@ impl Slot {
 /// The largest there is.
 pub(crate) const LARGEST: usize = SIZES[SIZES.len() - 1].0;
 
-/// A slot's word, and the line of the caches that it has for itself.
+/// A slot's word, and the cache line that it has for itself.
 const FLAG: usize = 8;
 const ALIGNED: usize = 64;
 /// How long, and how many are made at once.

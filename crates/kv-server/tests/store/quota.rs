@@ -1,4 +1,4 @@
-//! How much may be on its way in: who has too much is told to ask again, and loses nothing.
+//! The quota of bytes in flight: a client that has too many is told to ask again, and loses nothing.
 
 use std::time::Duration;
 
