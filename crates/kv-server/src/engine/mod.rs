@@ -417,5 +417,5 @@ pub(crate) fn random() -> u64 {
 const MIN_INDEX: u64 = 16 << 20;
 /// So many that threads seldom wait for each other.
 pub(crate) const SHARDS: usize = 64;
-/// At most so many at once: shards are locked meanwhile.
+/// At most so many at once, so that other work is not delayed.
 const MAX_EXPIRED: usize = 10_000;
