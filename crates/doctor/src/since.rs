@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use node::{Device, Node, Port, Seen};
+use node::{Device, Node, Port};
 use serde::Serialize;
 
 use super::case::port_name;
@@ -140,13 +140,10 @@ fn moved(before: &Node, now: &Node) -> Vec<Moved> {
 fn counters(node: &Node) -> BTreeMap<(String, String), u64> {
     let of_port = |(device, port): (&Device, &Port)| -> Vec<((String, String), u64)> {
         let name = port_name(device, port);
-        let known = port.counters.iter().filter_map(|counter| match counter.value {
-            // How long a count is kept is a setting, not a count.
-            Seen::Value(value) if counter.name != "lifespan" => {
-                Some(((name.clone(), plain(&counter.name)), value))
-            }
-            _ => None,
-        });
+        let known = port
+            .counters
+            .iter()
+            .filter_map(|counter| Some(((name.clone(), plain(&counter.name)), counter.number()?)));
         known.collect()
     };
     let ports =

@@ -11,6 +11,24 @@ pub enum Value {
     Real(f64),
 }
 
+impl Value {
+    /// The number, if it is a whole one.
+    pub fn whole(self) -> Option<u64> {
+        match self {
+            Value::Whole(value) => Some(value),
+            Value::Real(_) => None,
+        }
+    }
+
+    /// The number, to the precision of a double.
+    pub fn real(self) -> f64 {
+        match self {
+            Value::Whole(value) => value as f64,
+            Value::Real(value) => value,
+        }
+    }
+}
+
 impl From<u64> for Value {
     fn from(value: u64) -> Self {
         Value::Whole(value)

@@ -1,26 +1,30 @@
 //! Counters of ports and devices, and THE table of what they mean.
 
+mod sample;
 mod table;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use metric::Row;
 use serde::{Deserialize, Serialize};
 
 pub use crate::statistics::{Labels, STATISTICS, Statistic, statistic};
+use crate::tree::Files;
 use crate::{Seen, Tree};
-use table::SUMS;
+pub use sample::{Sample, samples};
 pub use table::TABLE;
 
-/// A counter's file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A counter as it was read: the one form that it has from its file to its metric. What it means is in [`TABLE`], and for
+/// statistics of net devices in [`STATISTICS`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Recorded")]
 pub struct Counter {
-    /// The file's name.
+    /// The file's name; for a statistic, the driver's.
     pub name: String,
     /// Its folder.
     pub folder: Folder,
-    /// What it reads.
+    /// What it reads, in the file's unit.
     pub value: Seen<u64>,
 }
 
@@ -54,16 +58,71 @@ pub struct Meaning {
 }
 
 impl Counter {
-    /// Whether it stands at the most that it can show, and counts no more.
+    /// What it reads, if it is a number.
+    pub fn number(&self) -> Option<u64> {
+        self.value.value().copied()
+    }
+
+    /// What it reads in its metric's unit: in bytes, where the file counts words of four bytes.
+    pub fn scaled(&self) -> Option<u64> {
+        let scale = self.meaning().map_or(1, |meaning| meaning.scale);
+        self.number().map(|value| value.saturating_mul(scale))
+    }
+
+    /// Whether it is at the largest value that its hardware holds, and counts no more.
     pub fn is_saturated(&self) -> bool {
-        let value = self.value.value().copied();
-        self.meaning().zip(value).is_some_and(|(meaning, value)| meaning.is_full(value))
+        self.meaning().zip(self.number()).is_some_and(|(meaning, value)| meaning.is_full(value))
+    }
+
+    /// Whether it only grows, and is lower than it was: it wrapped, or was reset. Of a counter without a row nobody knows.
+    pub fn went_back(&self, before: &Counter) -> bool {
+        let is_lower = before.number().zip(self.number()).is_some_and(|(then, now)| now < then);
+        is_lower && self.row().is_some_and(|row| row.kind() == metric::Kind::Counter)
+    }
+
+    /// Its metric, if it has a row in one of the tables.
+    pub fn row(&self) -> Option<Row> {
+        match self.folder {
+            Folder::Ethtool => statistic(&self.name).map(|(known, _)| known.row),
+            _ => self.meaning().map(|meaning| meaning.row),
+        }
+    }
+
+    /// Whether the driver does not have it: the file is gone, or the kernel says that there is no performance management
+    /// behind it (`N/A (no PMA)`).
+    pub fn is_missing(&self) -> bool {
+        match &self.value {
+            Seen::Absent => true,
+            Seen::Odd(text) => text.starts_with("N/A"),
+            _ => false,
+        }
     }
 
     /// Its row of the table.
     pub fn meaning(&self) -> Option<&'static Meaning> {
         meaning(self.folder, &self.name)
     }
+}
+
+/// A counter as it was written: recordings of 0.1 have `fault` where there is no value.
+#[derive(Deserialize)]
+struct Recorded {
+    name: String,
+    folder: Folder,
+    #[serde(default = "absent")]
+    value: Seen<u64>,
+    fault: Option<String>,
+}
+
+impl From<Recorded> for Counter {
+    fn from(Recorded { name, folder, value, fault }: Recorded) -> Self {
+        let value = fault.map_or(value, |fault| Seen::refused(&fault));
+        Counter { name, folder, value }
+    }
+}
+
+fn absent() -> Seen<u64> {
+    Seen::Absent
 }
 
 impl Meaning {
@@ -82,37 +141,6 @@ pub fn meaning(folder: Folder, file: &str) -> Option<&'static Meaning> {
     place(folder, file).map(|at| &TABLE[at])
 }
 
-/// Metrics of one port or device by what its files read, each once and in its own unit. Where two files have one
-/// metric, the row that stands first in the table counts; what no file has as a whole is added up.
-pub fn metrics<'c>(counts: impl Iterator<Item = (Folder, &'c str, u64)>) -> Vec<(Row, u64)> {
-    let mut parts: HashMap<&'c str, u64> = HashMap::new();
-    let mut told: Vec<(usize, u64)> = Vec::new();
-    for (folder, file, value) in counts {
-        if folder == Folder::HwCounters && is_part(file) {
-            parts.insert(file, value);
-        }
-        if let Some(at) = place(folder, file) {
-            told.push((at, value.saturating_mul(TABLE[at].scale)));
-        }
-    }
-    told.sort_unstable();
-    let mut known: HashSet<&str> = HashSet::new();
-    let mut metrics: Vec<(Row, u64)> = Vec::with_capacity(told.len());
-    metrics.extend(told.into_iter().map(|(at, value)| (TABLE[at].row, value)));
-    metrics.retain(|(row, _)| known.insert(row.name()));
-    let missing = SUMS.iter().filter(|sum| !known.contains(sum.row.name()));
-    let sums = missing.filter_map(|sum| {
-        let values = sum.of.iter().map(|file| parts.get(file).copied());
-        values.sum::<Option<u64>>().map(|total| (sum.row, total))
-    });
-    metrics.extend(sums);
-    metrics
-}
-
-fn is_part(file: &str) -> bool {
-    SUMS.iter().any(|sum| sum.of.contains(&file))
-}
-
 /// Where a file's row is in the table.
 fn place(folder: Folder, file: &str) -> Option<usize> {
     static PLACES: LazyLock<HashMap<(Folder, &str), usize>> = LazyLock::new(|| {
@@ -122,6 +150,9 @@ fn place(folder: Folder, file: &str) -> Option<usize> {
 }
 
 impl Folder {
+    /// Folders that a port has, in the order in which they are read.
+    pub const OF_PORTS: [Folder; 3] = [Folder::Counters, Folder::CountersExt, Folder::HwCounters];
+
     /// What it is called.
     pub fn name(self) -> &'static str {
         match self {
@@ -133,33 +164,30 @@ impl Folder {
     }
 }
 
-/// A port's counters.
-pub(crate) fn read_port(tree: &Tree, port: &str) -> Vec<Counter> {
-    let folders = [Folder::Counters, Folder::CountersExt, Folder::HwCounters].into_iter();
-    folders.flat_map(|folder| read_folder(tree, port, folder)).collect()
-}
-
-/// A device's own counters.
-pub(crate) fn read_device(tree: &Tree, device: &str) -> Vec<Counter> {
-    read_folder(tree, device, Folder::HwCounters)
-}
-
-fn read_folder(tree: &Tree, of: &str, folder: Folder) -> Vec<Counter> {
-    let path = format!("{of}/{}", folder.name());
-    let names = tree.list(&path);
-    let names = names.into_iter().filter(|name| is_counter(name)).take(MAX);
-    names
-        .map(|name| Counter { value: tree.number(&format!("{path}/{name}")), name, folder })
-        .collect()
+/// Reads the counters in a folder of a port or device: those that are wanted.
+pub(crate) fn read<'t, F: Files<'t>>(
+    tree: &'t Tree,
+    of: &str,
+    folder: Folder,
+    wanted: &mut dyn FnMut(Folder, &str) -> bool,
+) -> Vec<Counter> {
+    let Some(files) = F::open(tree, format!("{of}/{}", folder.name())) else { return Vec::new() };
+    let mut names = files.names(MAX);
+    names.retain(|name| is_counter(name) && wanted(folder, name));
+    let counter = |name: String| {
+        let value = files.text(&name).parse(|text| text.parse().ok());
+        Counter { name, folder, value }
+    };
+    names.into_iter().map(counter).collect()
 }
 
 /// Names may have spaces and commas (hfi1). `lifespan` is a setting: how old a value may be.
-pub(crate) fn is_counter(name: &str) -> bool {
+fn is_counter(name: &str) -> bool {
     name != "lifespan" && name.len() <= LONGEST_NAME && !name.contains(char::is_control)
 }
 
 /// hfi1 has some hundreds.
-pub(crate) const MAX: usize = 4096;
+const MAX: usize = 4096;
 const LONGEST_NAME: usize = 128;
 
 #[cfg(test)]
@@ -187,29 +215,18 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_told_once_whatever_files_a_driver_has() {
-        use Folder::{Counters, CountersExt, HwCounters};
-        let bytes = |counts: &[(Folder, &'static str, u64)]| {
-            let metrics = metrics(counts.iter().copied());
-            let name = "port_receive_bytes_total";
-            let mut found = metrics.into_iter().filter(|(row, _)| row.name() == name);
-            let first = found.next().map(|(_, value)| value);
-            assert_eq!(found.next(), None, "told once");
-            first
-        };
-        assert_eq!(bytes(&[(Counters, "port_rcv_data", 10)]), Some(40), "words");
-        assert_eq!(bytes(&[(HwCounters, "rx_bytes", 10)]), Some(10), "bytes");
-        assert_eq!(
-            bytes(&[(HwCounters, "rx_bytes", 9), (Counters, "port_rcv_data", 10)]),
-            Some(40)
-        );
-        let old =
-            [(Counters, "port_rcv_data", u32::MAX.into()), (CountersExt, "port_rcv_data_64", 7)];
-        assert_eq!(bytes(&old), Some(28), "the wide one of an old kernel");
-        let both = [(HwCounters, "ip4InOctets", 3), (HwCounters, "ip6InOctets", 4)];
-        assert_eq!(bytes(&both), Some(7), "irdma has no total");
-        assert_eq!(bytes(&both[..1]), None, "half of it is not known");
-        assert_eq!(bytes(&[(HwCounters, "rcvd_pkts", 1)]), None, "rxe counts no bytes");
+    fn a_written_counter_is_read_again_also_from_recordings_of_0_1() {
+        let odd = Counter { value: Seen::odd("many"), ..counter(Folder::Counters, "a", 1) };
+        let refused = Counter { value: Seen::Refused(22), ..odd.clone() };
+        let absent = Counter { value: Seen::Absent, ..odd.clone() };
+        for known in [counter(Folder::HwCounters, "a", 7), odd, refused.clone(), absent] {
+            let text = serde_json::to_string(&known).expect("JSON");
+            assert_eq!(serde_json::from_str::<Counter>(&text).expect("a counter"), known, "{text}");
+        }
+        let old = r#"{"folder":"counters","name":"a","fault":"EINVAL"}"#;
+        assert_eq!(serde_json::from_str::<Counter>(old).expect("a counter"), refused);
+        let old = r#"{"folder":"counters","name":"a","value":1}"#;
+        assert_eq!(serde_json::from_str::<Counter>(old).expect("one").number(), Some(1));
     }
 
     #[test]

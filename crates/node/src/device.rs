@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::counters::Folder;
 use crate::name::is_name;
 use crate::port::{self, Of};
+use crate::tree::Kept;
 use crate::{Address, Counter, Guid, NetDev, Port, Seen, Tree, counters, pci};
 
 /// A device of `/sys/class/infiniband`, whatever its driver and its name.
@@ -164,7 +166,7 @@ fn read(tree: &Tree, netdevs: &[NetDev], uverbs: &BTreeMap<String, String>, name
         numa_node: pci::read_numa_node(tree, &near),
         local_cpus: one_line(tree.text(&format!("{near}/local_cpulist"))).into_value(),
         uverbs: uverbs.get(name).cloned(),
-        counters: counters::read_device(tree, &folder),
+        counters: counters::read::<Kept<'_>>(tree, &folder, Folder::HwCounters, &mut |_, _| true),
     }
 }
 

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-use crate::{Counter, Gid, NetDev, NodeType, Rate, Seen, Tree, counters, gid};
+use crate::status::PortStatus;
+use crate::tree::Kept;
+use crate::{Counter, Gid, NetDev, NodeType, Rate, Seen, Tree, gid};
 
 /// A port: what it is connected to, and how.
 #[derive(Debug, Clone, Serialize)]
@@ -104,11 +106,13 @@ pub(crate) struct Of<'d> {
 pub(crate) fn read_all(tree: &Tree, of: &Of, netdevs: &[NetDev]) -> Vec<Port> {
     let names = tree.list(&format!("{}/ports", of.folder));
     let numbers = names.iter().filter_map(|name| name.parse().ok()).take(MAX_PORTS);
-    numbers.map(|number| read(tree, of, netdevs, number)).collect()
+    numbers.filter_map(|number| read(tree, of, netdevs, number)).collect()
 }
 
-fn read(tree: &Tree, of: &Of, netdevs: &[NetDev], number: u32) -> Port {
-    let folder = format!("{}/ports/{number}", of.folder);
+fn read(tree: &Tree, of: &Of, netdevs: &[NetDev], number: u32) -> Option<Port> {
+    let ports = format!("{}/ports", of.folder);
+    let folder = format!("{ports}/{number}");
+    let status = PortStatus::read::<Kept<'_>>(tree, &ports, number, &mut |_, _| true)?;
     let text = |name: &str| tree.text(&format!("{folder}/{name}"));
     let hex = |name: &str| tree.hex(&format!("{folder}/{name}"));
     let lid = |name: &str| hex(name).map(|lid| u32::try_from(lid).unwrap_or(u32::MAX));
@@ -118,11 +122,11 @@ fn read(tree: &Tree, of: &Of, netdevs: &[NetDev], number: u32) -> Port {
     let mtu = netdevs.iter().find(|known| Some(&known.name) == netdev.as_ref());
     let is_roce = link_layer == Seen::Value(LinkLayer::Ethernet)
         && of.node_type == Some(NodeType::ChannelAdapter);
-    Port {
+    Some(Port {
         number,
-        state: text("state").parse(PortState::parse),
-        phys_state: text("phys_state").parse(PhysState::parse),
-        rate: text("rate").parse(Rate::parse),
+        state: status.state,
+        phys_state: status.phys_state,
+        rate: status.rate,
         link_layer,
         lid: lid("lid"),
         sm_lid: lid("sm_lid"),
@@ -132,8 +136,8 @@ fn read(tree: &Tree, of: &Of, netdevs: &[NetDev], number: u32) -> Port {
         gids,
         gid_table_len,
         pkeys: read_pkeys(tree, &folder),
-        counters: counters::read_port(tree, &folder),
-    }
+        counters: status.counters,
+    })
 }
 
 /// The net device of a port: what its GIDs name, else what software stands on, else the one of the same

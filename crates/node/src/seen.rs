@@ -1,6 +1,7 @@
 //! What looking at a fact gave: a value, or why there is none.
 
-use serde::{Serialize, Serializer};
+use rustix::io::Errno;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A fact. Missing is missing, never zero.
 ///
@@ -73,6 +74,16 @@ impl<T> Seen<T> {
         Seen::Odd(line.chars().filter(|letter| !letter.is_control()).take(LINE).collect())
     }
 
+    /// A read that failed with the error of this name (`EINVAL`); any other text is odd.
+    pub(crate) fn refused(name: &str) -> Self {
+        let by_number = || name.strip_prefix("errno ")?.parse().ok();
+        let known = ERRNO_NAMES.iter().find(|(_, known)| *known == name);
+        match known.map(|(errno, _)| errno.raw_os_error()).or_else(by_number) {
+            Some(errno) => Seen::Refused(errno),
+            None => Seen::odd(name),
+        }
+    }
+
     /// In a word, for a label: why there is no value.
     pub fn fault(&self) -> Option<String> {
         match self {
@@ -109,26 +120,45 @@ fn reason<S: Serializer>(serializer: S, name: &str, text: &str) -> Result<S::Ok,
     serializer.collect_map([(name, text)])
 }
 
-/// The names that reading sysfs gives; others by number.
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Seen<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match Option::<Written<T>>::deserialize(deserializer)? {
+            None => Seen::Absent,
+            Some(Written::Value(value)) => Seen::Value(value),
+            Some(Written::Refused { refused }) => Seen::refused(&refused),
+            Some(Written::Odd { odd }) => Seen::odd(&odd),
+        })
+    }
+}
+
+/// What stands in JSON where there is something.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written<T> {
+    Value(T),
+    Refused { refused: String },
+    Odd { odd: String },
+}
+
 fn errno_name(errno: i32) -> String {
-    use rustix::io::Errno;
-    let names = [
-        (Errno::PERM, "EPERM"),
-        (Errno::IO, "EIO"),
-        (Errno::ACCESS, "EACCES"),
-        (Errno::BUSY, "EBUSY"),
-        (Errno::NODEV, "ENODEV"),
-        (Errno::NOTDIR, "ENOTDIR"),
-        (Errno::ISDIR, "EISDIR"),
-        (Errno::INVAL, "EINVAL"),
-        (Errno::LOOP, "ELOOP"),
-        (Errno::NOTSUP, "EOPNOTSUPP"),
-        (Errno::TIMEDOUT, "ETIMEDOUT"),
-    ];
-    let name = names.iter().find(|(known, _)| known.raw_os_error() == errno);
+    let name = ERRNO_NAMES.iter().find(|(known, _)| known.raw_os_error() == errno);
     name.map_or_else(|| format!("errno {errno}"), |(_, name)| (*name).to_owned())
 }
 
+/// The errors that reading sysfs gives; others are written by number.
+const ERRNO_NAMES: [(Errno, &str); 11] = [
+    (Errno::PERM, "EPERM"),
+    (Errno::IO, "EIO"),
+    (Errno::ACCESS, "EACCES"),
+    (Errno::BUSY, "EBUSY"),
+    (Errno::NODEV, "ENODEV"),
+    (Errno::NOTDIR, "ENOTDIR"),
+    (Errno::ISDIR, "EISDIR"),
+    (Errno::INVAL, "EINVAL"),
+    (Errno::LOOP, "ELOOP"),
+    (Errno::NOTSUP, "EOPNOTSUPP"),
+    (Errno::TIMEDOUT, "ETIMEDOUT"),
+];
 const LINE: usize = 80;
 
 #[cfg(test)]

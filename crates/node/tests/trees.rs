@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use node::counters::statistic;
 use node::watch::{self, NicWatch, Usage};
-use node::{Address, Distance, GidType, LinkLayer, Node, PortState, Role, Seen, Tree};
+use node::{Address, Counter, Distance, GidType, LinkLayer, Node, PortState, Role, Seen, Tree};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/trees")
@@ -235,9 +235,12 @@ fn every_statistic_that_a_tree_has_of_its_net_devices_is_known() {
     ] {
         let tree = Tree::at(&folder().join(format!("{name}.json"))).expect("a tree");
         let counts = NicWatch::new().look(&tree, netdev, Instant::now());
-        assert!(counts.iter().any(|(name, value)| name == priority && *value > 0), "{counts:?}");
+        assert!(
+            counts.iter().any(|known| known.name == priority && known.number() > Some(0)),
+            "{counts:?}"
+        );
         let mut series = BTreeSet::new();
-        for (name, _) in counts {
+        for Counter { name, .. } in counts {
             let (statistic, labels) = statistic(&name).unwrap_or_else(|| panic!("{name}"));
             assert!(series.insert((statistic.row.name(), labels)), "{name} is told twice");
         }

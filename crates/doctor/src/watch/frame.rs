@@ -1,8 +1,7 @@
 //! One look at a machine.
 
-use metric::Row;
+use node::Counter;
 use node::answers::{Holder, NvmlGpu};
-use node::counters::{self, Folder, Meaning};
 use node::watch::Usage;
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +56,7 @@ pub struct Device {
     /// Of a virtual function: the RDMA device of its card if that is here, else the card's PCI address.
     pub physical_function: Option<String>,
     /// Counters of the device as a whole.
-    pub counters: Vec<Count>,
+    pub counters: Vec<Counter>,
     /// How many counters of it and its ports were not read, since the driver has too many that have no name here.
     pub left_out: u64,
     /// How often one of the device's own counters was lower than in the look before: it wrapped, or was reset.
@@ -87,64 +86,9 @@ pub struct Port {
     /// Who says so: `the cable`.
     pub expected_by: Option<String>,
     /// Its counters: `counters/` first, then the driver's, then those of its net device by ethtool.
-    pub counters: Vec<Count>,
+    pub counters: Vec<Counter>,
     /// How often one of them was lower than in the look before: it wrapped, or was reset.
     pub went_back: u64,
-}
-
-/// A counter. What it means is in node's table, by folder and name.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Count {
-    /// Where it is from.
-    pub folder: Folder,
-    /// The file's name.
-    pub name: String,
-    /// As the file has it, in the file's unit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub value: Option<u64>,
-    /// Why there is no value, in a word: `EINVAL`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fault: Option<String>,
-}
-
-impl Device {
-    /// The device's own counters by metric, each once and in the metric's unit.
-    pub fn metrics(&self) -> Vec<(Row, u64)> {
-        metrics(&self.counters)
-    }
-}
-
-impl Port {
-    /// The port's counters by metric, each once and in the metric's unit: bytes are bytes whatever the driver counts.
-    pub fn metrics(&self) -> Vec<(Row, u64)> {
-        metrics(&self.counters)
-    }
-}
-
-impl Count {
-    /// Whether it only grows; not known of what has no row.
-    pub fn is_counter(&self) -> bool {
-        let kind = match self.folder {
-            Folder::Ethtool => counters::statistic(&self.name).map(|(known, _)| known.row.kind()),
-            _ => self.meaning().map(|meaning| meaning.row.kind()),
-        };
-        kind == Some(metric::Kind::Counter)
-    }
-
-    /// Its row of node's table.
-    pub fn meaning(&self) -> Option<&'static Meaning> {
-        counters::meaning(self.folder, &self.name)
-    }
-
-    /// Whether it stands at the most that it can show, and counts no more.
-    pub fn is_saturated(&self) -> bool {
-        self.meaning().zip(self.value).is_some_and(|(meaning, value)| meaning.is_full(value))
-    }
-}
-
-fn metrics(counts: &[Count]) -> Vec<(Row, u64)> {
-    let told = counts.iter().filter_map(|count| Some((count, count.value?)));
-    counters::metrics(told.map(|(count, value)| (count.folder, count.name.as_str(), value)))
 }
 
 /// A store of ours on this machine, by what its `/metrics` says: names without prefix and labels, values added up.

@@ -12,7 +12,7 @@ mod list;
 mod rdma;
 pub mod rows;
 
-pub use frame::{Count, Device, Frame, Port, Probe, Run, Store};
+pub use frame::{Device, Frame, Port, Probe, Run, Store};
 pub use list::{List, Pattern};
 pub use node::answers::Holder;
 pub use rdma::{Looked, RdmaWatch, Settings};

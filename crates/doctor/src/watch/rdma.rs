@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use node::counters::{Folder, meaning, statistic};
-use node::watch::{Choice, DeviceLook, NicWatch, PortLook};
-use node::{Node, PhysState, Role, Seen, Tree};
+use node::counters::{Folder, meaning};
+use node::watch::{Choice, DeviceLook, NicWatch};
+use node::{Counter, Node, PhysState, PortStatus, Role, Seen, Tree};
 
-use super::{Count, Device, List, Port};
+use super::{Device, List, Port};
 use crate::{Case, rates};
 
 /// What is watched of them.
@@ -127,13 +127,13 @@ impl RdmaWatch {
         let facts = self.facts.get(&look.name).unwrap_or(&unknown);
         Device {
             name: look.name.clone(),
-            counters: look.counters.iter().map(count).collect(),
+            counters: look.counters.clone(),
             ports: look.ports.iter().map(|port| self.port(facts, port)).collect(),
             ..facts.device.clone()
         }
     }
 
-    fn port(&self, facts: &Facts, look: &PortLook) -> Port {
+    fn port(&self, facts: &Facts, look: &PortStatus) -> Port {
         let known = facts.device.ports.iter().find(|port| port.number == look.number);
         let rate = look.rate.value().map(|rate| rate.mbps);
         Port {
@@ -141,7 +141,7 @@ impl RdmaWatch {
             state: look.state.value().map(|state| *state as u32),
             phys_state: phys_state(&look.phys_state),
             rate_mbps: facts.rates.get(&look.number).copied().unwrap_or(rate),
-            counters: look.counters.iter().map(count).collect(),
+            counters: look.counters.clone(),
             ..known.cloned().unwrap_or_default()
         }
     }
@@ -150,16 +150,12 @@ impl RdmaWatch {
     fn add_statistics(&mut self, devices: &mut [Device], now: Instant) {
         for port in devices.iter_mut().flat_map(|device| &mut device.ports) {
             let Some(netdev) = &port.netdev else { continue };
-            let wanted = self.nics.look(&self.tree, netdev, now).into_iter().filter(|(name, _)| {
-                let row = statistic(name).map(|(known, _)| known.row);
-                row.is_some_and(|row| is_wanted(&self.settings.counters, name, row.name()))
+            let mut found = self.nics.look(&self.tree, netdev, now);
+            found.retain(|counter| {
+                let row = counter.row();
+                row.is_some_and(|row| is_wanted(&self.settings.counters, &counter.name, row.name()))
             });
-            port.counters.extend(wanted.map(|(name, value)| Count {
-                folder: Folder::Ethtool,
-                name,
-                value: Some(value),
-                fault: None,
-            }));
+            port.counters.extend(found);
         }
     }
 
@@ -208,7 +204,7 @@ fn is_wanted(list: &List, file: &str, metric: &str) -> bool {
 }
 
 fn shape(device: &DeviceLook) -> Shape {
-    let port = |port: &PortLook| {
+    let port = |port: &PortStatus| {
         let state = port.state.value().map(|state| *state as u32);
         (port.number, state, port.rate.value().map(|rate| rate.mbps))
     };
@@ -274,26 +270,15 @@ fn phys_state(state: &Seen<PhysState>) -> Option<u32> {
     known.map(|state| *state as u32 + 1)
 }
 
-fn count(counter: &node::Counter) -> Count {
-    Count {
-        folder: counter.folder,
-        name: counter.name.clone(),
-        value: counter.value.value().copied(),
-        fault: counter.value.fault(),
-    }
-}
-
 /// How many counters are lower than before. Numbers that may go down, or of which that is not known, do not count.
-fn went_back(before: &[Count], now: &[Count]) -> u64 {
-    let counts = now.iter().enumerate().filter(|(at, count)| {
+fn went_back(before: &[Counter], now: &[Counter]) -> u64 {
+    let counters = now.iter().enumerate().filter(|(at, counter)| {
         // Mostly the same files, in the same order.
-        let same = |before: &&Count| before.name == count.name && before.folder == count.folder;
+        let same = |known: &&Counter| known.name == counter.name && known.folder == counter.folder;
         let before = before.get(*at).filter(same).or_else(|| before.iter().find(same));
-        let lower =
-            before.is_some_and(|before| before.value > count.value && count.value.is_some());
-        lower && count.is_counter()
+        before.is_some_and(|before| counter.went_back(before))
     });
-    counts.count() as u64
+    counters.count() as u64
 }
 
 /// Cables are changed and firmware is burnt while the machine runs, though seldom.

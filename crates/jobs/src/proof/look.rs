@@ -68,8 +68,7 @@ impl Look {
 }
 
 fn folder_of(name: &str) -> Option<Folder> {
-    let known = [Folder::Counters, Folder::CountersExt, Folder::HwCounters];
-    known.into_iter().find(|folder| folder.name() == name)
+    Folder::OF_PORTS.into_iter().find(|folder| folder.name() == name)
 }
 
 /// A thousand virtual functions with a hundred counters each.

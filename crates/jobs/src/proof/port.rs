@@ -119,7 +119,7 @@ impl Growth<'_> {
     fn operations(&self) -> Vec<Operations> {
         let moved = |counter: &Counter| {
             let before = self.before.iter().find(|known| known.name == counter.name)?;
-            let count = counter.value.value()?.checked_sub(*before.value.value()?)?;
+            let count = counter.number()?.checked_sub(before.number()?)?;
             (count > 0).then(|| Operations { counter: counter.name.clone(), count })
         };
         let known = |counter: &&Counter| OPERATIONS.contains(&counter.name.as_str());
@@ -128,11 +128,8 @@ impl Growth<'_> {
 }
 
 fn value(counters: &[Counter], name: &str) -> Option<u64> {
-    let counts = counters.iter().filter_map(|counter| {
-        Some((counter.folder, counter.name.as_str(), *counter.value.value()?))
-    });
-    let metrics = counters::metrics(counts);
-    metrics.into_iter().find(|(row, _)| row.name() == name).map(|(_, value)| value)
+    let sample = counters::samples(counters).into_iter().find(|sample| sample.row.name() == name);
+    sample.and_then(|sample| sample.value.whole())
 }
 
 fn without(amount: Amount, bytes: u64) -> Amount {

@@ -1,4 +1,4 @@
-//! Looks that are not kept, for who looks at the same folder again and again.
+//! Reads that are not kept, for callers that read the same folder again and again.
 //!
 //! Small files, read as they are now. A folder is opened once for all its files, and each file costs an open, a read and
 //! a close. What was refused with EINVAL is remembered by the tree all the same, and not asked again.
@@ -34,7 +34,7 @@ impl<'t> Fresh<'t> {
         Some(Fresh { tree, path, handle, refused })
     }
 
-    /// What is in it, in no order; at most so many, and nothing that is not text.
+    /// The names in it, in no order; at most so many, and none that are not text.
     pub(crate) fn names(&self, most: usize) -> Vec<String> {
         let Some(handle) = &self.handle else { return self.kept_names(most) };
         let Ok(entries) = Dir::read_from(handle) else { return Vec::new() };

@@ -5,6 +5,7 @@
 //! snapshot holds. A path is as on the machine itself: `/sys/class/infiniband/mlx5_0/fw_ver`.
 
 mod environment;
+mod files;
 mod folder;
 mod fresh;
 mod looks;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::answers::Answers;
 use crate::{Error, Seen};
+pub(crate) use files::{Files, Kept};
 use folder::Folder;
 pub(crate) use fresh::Fresh;
 use looks::Looks;

@@ -12,7 +12,7 @@ mod xids;
 pub use gpu::{GpuLook, GpuWatch};
 pub use holders::holders;
 pub use nic::NicWatch;
-pub use rdma::{Choice, DeviceLook, PortLook, look};
+pub use rdma::{Choice, DeviceLook, look};
 pub use usage::Usage;
 
 /// A line of the kernel's log, whatever it is.

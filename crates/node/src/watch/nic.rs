@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::Tree;
 use crate::answers::{AskedEthtool, EthtoolNames};
+use crate::counters::{Counter, Folder};
+use crate::{Seen, Tree};
 
 /// Watches statistics of net devices. Their names are asked for now and then, their values each time.
 #[derive(Debug, Default)]
@@ -28,9 +29,11 @@ impl NicWatch {
 
     /// What a net device's driver counts and [`crate::counters::statistic`] knows, by the driver's names. Of a snapshot, as it
     /// was then; nothing, where the net device is gone or its driver tells nothing.
-    pub fn look(&mut self, tree: &Tree, netdev: &str, now: Instant) -> Vec<(String, u64)> {
+    pub fn look(&mut self, tree: &Tree, netdev: &str, now: Instant) -> Vec<Counter> {
         let found = if tree.is_live() { self.ask(netdev, now) } else { kept(tree, netdev) };
-        found.unwrap_or_default()
+        let counter =
+            |(name, value)| Counter { name, folder: Folder::Ethtool, value: Seen::Value(value) };
+        found.unwrap_or_default().into_iter().map(counter).collect()
     }
 
     fn ask(&mut self, netdev: &str, now: Instant) -> Option<Vec<(String, u64)>> {
@@ -78,7 +81,11 @@ mod tests {
         let tree = Tree::parse(document.to_string().as_bytes()).expect("a tree");
         let mut watch = NicWatch::new();
         let now = Instant::now();
-        assert_eq!(watch.look(&tree, "eth0", now), [("rx_prio3_pause".to_owned(), 7)]);
+        let found = watch.look(&tree, "eth0", now);
+        assert_eq!(
+            (found.len(), found[0].name.as_str(), found[0].number()),
+            (1, "rx_prio3_pause", Some(7))
+        );
         assert!(watch.look(&tree, "eth1", now).is_empty());
         assert!(watch.look(&Tree::live(None), "no-such-device", now).is_empty());
         assert!(watch.look(&Tree::live(None), "lo", now).is_empty(), "it counts nothing of ours");

@@ -5,33 +5,17 @@
 
 use crate::counters::{self, Folder};
 use crate::name::is_name;
-use crate::port::{PhysState, PortState};
 use crate::tree::{Fresh, sort_names};
-use crate::{Counter, Rate, Seen, Tree};
+use crate::{Counter, PortStatus, Tree};
 
-/// A device at this moment.
+/// A device at this moment, without the counters that its driver does not have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceLook {
     /// `mlx5_0`.
     pub name: String,
     /// From the first.
-    pub ports: Vec<PortLook>,
+    pub ports: Vec<PortStatus>,
     /// Counters of the device as a whole.
-    pub counters: Vec<Counter>,
-}
-
-/// A port at this moment.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PortLook {
-    /// From 1.
-    pub number: u32,
-    /// Whether it carries traffic.
-    pub state: Seen<PortState>,
-    /// Whether there is a wire with someone at its other end.
-    pub phys_state: Seen<PhysState>,
-    /// What it runs at.
-    pub rate: Seen<Rate>,
-    /// Without those that the driver says it does not have.
     pub counters: Vec<Counter>,
 }
 
@@ -56,7 +40,7 @@ pub fn look(tree: &Tree, choice: &mut impl Choice) -> Vec<DeviceLook> {
         if choice.device(&name) && left > 0 {
             let mut looker = Looker { tree, choice, device: &name, left: &mut left };
             let ports = looker.ports();
-            let counters = looker.counters(&format!("{CLASS}/{name}"), Folder::HwCounters);
+            let counters = looker.counters();
             devices.push(DeviceLook { name, ports, counters });
         }
     }
@@ -72,7 +56,7 @@ struct Looker<'l, C> {
 }
 
 impl<C: Choice> Looker<'_, C> {
-    fn ports(&mut self) -> Vec<PortLook> {
+    fn ports(&mut self) -> Vec<PortStatus> {
         let path = format!("{CLASS}/{}/ports", self.device);
         let Some(folder) = Fresh::open(self.tree, path.clone()) else { return Vec::new() };
         let names = folder.names(MAX_PORTS);
@@ -81,45 +65,28 @@ impl<C: Choice> Looker<'_, C> {
         numbers.into_iter().filter_map(|number| self.port(&path, number)).collect()
     }
 
-    fn port(&mut self, ports: &str, number: u32) -> Option<PortLook> {
-        let path = format!("{ports}/{number}");
-        let folder = Fresh::open(self.tree, path.clone())?;
-        Some(PortLook {
-            number,
-            state: folder.text("state").parse(PortState::parse),
-            phys_state: folder.text("phys_state").parse(PhysState::parse),
-            rate: folder.text("rate").parse(Rate::parse),
-            counters: [Folder::Counters, Folder::CountersExt, Folder::HwCounters]
-                .into_iter()
-                .flat_map(|folder| self.counters(&path, folder))
-                .collect(),
-        })
+    fn port(&mut self, ports: &str, number: u32) -> Option<PortStatus> {
+        let tree = self.tree;
+        let wanted = &mut |folder, name: &str| self.wants(folder, name);
+        let mut port = PortStatus::read::<Fresh<'_>>(tree, ports, number, wanted)?;
+        port.counters.retain(|counter| !counter.is_missing());
+        Some(port)
     }
 
-    fn counters(&mut self, of: &str, folder: Folder) -> Vec<Counter> {
-        let path = format!("{of}/{}", folder.name());
-        let Some(files) = Fresh::open(self.tree, path) else { return Vec::new() };
-        let mut names = files.names(counters::MAX);
-        // In one order each time, for who chooses so many and no more.
-        names.sort_unstable();
-        names.retain(|name| {
-            counters::is_counter(name) && self.choice.counter(self.device, folder, name)
-        });
-        names.truncate(*self.left);
-        *self.left -= names.len();
-        let counter = |name: String| {
-            let value = files.text(&name);
-            let there = !value.is_absent() && !is_without(&value);
-            let value = value.parse(|text| text.parse().ok());
-            there.then_some(Counter { name, folder, value })
-        };
-        names.into_iter().filter_map(counter).collect()
+    /// Counters of the device as a whole.
+    fn counters(&mut self) -> Vec<Counter> {
+        let (tree, path) = (self.tree, format!("{CLASS}/{}", self.device));
+        let wanted = &mut |folder, name: &str| self.wants(folder, name);
+        let mut counters = counters::read::<Fresh<'_>>(tree, &path, Folder::HwCounters, wanted);
+        counters.retain(|counter| !counter.is_missing());
+        counters
     }
-}
 
-/// What the kernel writes for a driver that has no performance management: `N/A (no PMA)`.
-fn is_without(text: &Seen<String>) -> bool {
-    text.value().is_some_and(|text| text.starts_with("N/A"))
+    fn wants(&mut self, folder: Folder, name: &str) -> bool {
+        let wanted = *self.left > 0 && self.choice.counter(self.device, folder, name);
+        *self.left -= usize::from(wanted);
+        wanted
+    }
 }
 
 const CLASS: &str = "/sys/class/infiniband";
@@ -136,6 +103,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::{PortState, Seen};
 
     struct All;
 

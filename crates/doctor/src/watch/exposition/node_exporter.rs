@@ -4,10 +4,11 @@
 //! 0 there. On one machine only one of the two may be scraped under one job.
 
 use metric::{Exposition, Row};
+use node::Counter;
 use node::counters::Folder::{self, Counters, CountersExt, HwCounters};
 
 use super::{bytes_per_second, labels, prefix};
-use crate::watch::{Count, Device, Frame, Port};
+use crate::watch::{Device, Frame, Port};
 
 /// The frame's ports by these names.
 pub fn expose(frame: &Frame) -> Exposition {
@@ -42,23 +43,18 @@ fn add_port(exposition: &mut Exposition, device: &Device, port: &Port) {
             exposition.add(row, &of, value);
         }
     }
-    for count in &port.counters {
-        if let Some((row, value)) = row_of(count).zip(value_of(count)) {
+    for counter in &port.counters {
+        if let Some((row, value)) = row_of(counter).zip(counter.scaled()) {
             exposition.add(row, &of, value);
         }
     }
 }
 
-fn row_of(count: &Count) -> Option<&'static Row> {
-    let same =
-        |(folder, file, _): &&(Folder, &str, Row)| *folder == count.folder && *file == count.name;
+fn row_of(counter: &Counter) -> Option<&'static Row> {
+    let same = |(folder, file, _): &&(Folder, &str, Row)| {
+        *folder == counter.folder && *file == counter.name
+    };
     NAMES.iter().find(same).map(|(_, _, row)| row)
-}
-
-/// In bytes, where the file counts words.
-fn value_of(count: &Count) -> Option<u64> {
-    let scale = count.meaning().map_or(1, |meaning| meaning.scale);
-    count.value.map(|value| value.saturating_mul(scale))
 }
 
 const fn counter(name: &'static str) -> Row {

@@ -1,12 +1,10 @@
 //! Devices and ports.
 
-use std::collections::HashSet;
-
 use metric::{Exposition, Row};
-use node::counters::{self, Folder};
+use node::counters::{Counter, Folder, Sample};
 
 use super::{bytes_per_second, labels};
-use crate::watch::{Count, Device, Frame, Port, rows};
+use crate::watch::{Device, Frame, Port, rows};
 
 pub(super) fn expose(frame: &Frame, rdma: &mut Exposition, own: &mut Exposition) {
     for device in &frame.devices {
@@ -21,7 +19,7 @@ pub(super) fn expose(frame: &Frame, rdma: &mut Exposition, own: &mut Exposition)
             add_info(own, device, port);
         }
         let of = [("device", device.name.as_str())];
-        add_counters(rdma, &of, &device.counters, device.metrics(), device.went_back);
+        add_counters(rdma, &of, &device.counters, device.went_back);
         own.add(&rows::LEFT_OUT, &of, device.left_out);
     }
 }
@@ -40,7 +38,7 @@ fn add_port(rdma: &mut Exposition, device: &Device, port: &Port) {
             rdma.add(row, &of, value);
         }
     }
-    add_counters(rdma, &of, &port.counters, port.metrics(), port.went_back);
+    add_counters(rdma, &of, &port.counters, port.went_back);
 }
 
 fn add_info(own: &mut Exposition, device: &Device, port: &Port) {
@@ -64,66 +62,52 @@ fn add_info(own: &mut Exposition, device: &Device, port: &Port) {
 }
 
 /// Counters of a port, or of a device as a whole.
-fn add_counters(
-    rdma: &mut Exposition,
-    of: &[(&str, &str)],
-    counts: &[Count],
-    metrics: Vec<(Row, u64)>,
-    went_back: u64,
-) {
-    for (row, value) in metrics {
-        rdma.add(&row, of, value);
+fn add_counters(rdma: &mut Exposition, of: &[(&str, &str)], counters: &[Counter], went_back: u64) {
+    for Sample { row, labels, value } in node::counters::samples(counters) {
+        let own = labels.iter().map(|(name, value)| (*name, value.as_str()));
+        let labels: Vec<(&str, &str)> = of.iter().copied().chain(own).collect();
+        rdma.add(&row, &labels, value);
     }
-    add_statistics(rdma, of, counts);
-    for count in counts.iter().filter(|count| count.folder != Folder::Ethtool) {
-        add_count(rdma, of, counts, count);
+    for counter in counters.iter().filter(|counter| counter.folder != Folder::Ethtool) {
+        add_counter(rdma, of, counters, counter);
     }
-    if !counts.is_empty() {
+    if !counters.is_empty() {
         rdma.add(&rows::COUNTER_WENT_BACK, of, went_back);
     }
 }
 
-/// What the driver of the port's net device counts. That no driver has two names for one series is not for us to
-/// promise, and a second sample would cost the whole scrape.
-fn add_statistics(rdma: &mut Exposition, of: &[(&str, &str)], counts: &[Count]) {
-    let mut told = HashSet::new();
-    for count in counts.iter().filter(|count| count.folder == Folder::Ethtool) {
-        let Some((known, labels)) = counters::statistic(&count.name) else { continue };
-        let Some(value) = count.value else { continue };
-        if told.insert((known.row.name(), labels.clone())) {
-            let own = labels.iter().map(|(name, value)| (*name, value.as_str()));
-            let labels: Vec<(&str, &str)> = of.iter().copied().chain(own).collect();
-            match known.per {
-                1 => rdma.add(&known.row, &labels, value),
-                _ => rdma.add(&known.row, &labels, known.scaled(value)),
-            }
-        }
-    }
-}
-
 /// What is to be said of one file besides its metric.
-fn add_count(rdma: &mut Exposition, of: &[(&str, &str)], counts: &[Count], count: &Count) {
+fn add_counter(
+    rdma: &mut Exposition,
+    of: &[(&str, &str)],
+    counters: &[Counter],
+    counter: &Counter,
+) {
     let with = |more: &[(&'static str, &str)], row: &Row, value: u64, rdma: &mut Exposition| {
         let labels: Vec<(&str, &str)> = of.iter().chain(more).copied().collect();
         rdma.add(row, &labels, value);
     };
-    if let Some(fault) = &count.fault {
-        let name = name_among(counts, count);
+    if let Some(fault) = &counter.value.fault() {
+        let name = name_among(counters, counter);
         with(&[("counter", &name), ("reason", fault)], &rows::COUNTER_UNREADABLE, 1, rdma);
     }
-    if count.is_saturated() {
-        let name = name_among(counts, count);
+    if counter.is_saturated() {
+        let name = name_among(counters, counter);
         with(&[("counter", &name)], &rows::COUNTER_SATURATED, 1, rdma);
     }
-    let Some(value) = count.value else { return };
-    if count.meaning().is_none() {
-        let name = name_among(counts, count);
+    let Some(value) = counter.number() else { return };
+    if counter.meaning().is_none() {
+        let name = name_among(counters, counter);
         with(&[("counter", &name)], &rows::UNLISTED, value, rdma);
     }
 }
 
 /// A file's name; with its folder, where another folder of the port has a file of that name.
-fn name_among(counts: &[Count], count: &Count) -> String {
-    let same = counts.iter().filter(|other| other.name == count.name).count();
-    if same > 1 { format!("{}/{}", count.folder.name(), count.name) } else { count.name.clone() }
+fn name_among(counters: &[Counter], counter: &Counter) -> String {
+    let same = counters.iter().filter(|other| other.name == counter.name).count();
+    if same > 1 {
+        format!("{}/{}", counter.folder.name(), counter.name)
+    } else {
+        counter.name.clone()
+    }
 }

@@ -120,7 +120,7 @@ impl PortMoment {
     fn of(earlier: Option<&Device>, device: &Device, port: &Port, seconds: f64) -> Self {
         let before = earlier
             .and_then(|device| device.ports.iter().find(|before| before.number == port.number));
-        let unreadable = port.counters.iter().filter(|count| count.fault.is_some());
+        let unreadable = port.counters.iter().filter(|counter| counter.number().is_none());
         PortMoment {
             device: device.name.clone(),
             port: port.number,
@@ -131,7 +131,7 @@ impl PortMoment {
             expected_mbps: port.expected_mbps,
             expected_by: port.expected_by.clone(),
             rates: rates::port(before, port, seconds),
-            unreadable: unreadable.map(|count| count.name.clone()).collect(),
+            unreadable: unreadable.map(|counter| counter.name.clone()).collect(),
         }
     }
 

@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use doctor::watch::{Count, Port};
-use node::counters::{self, Folder};
+use doctor::watch::Port;
+use metric::Value;
+use node::counters::{self, Counter, Folder};
 use serde::Serialize;
 
 use super::kinds::{self, First, Sum};
@@ -66,31 +67,36 @@ pub(super) fn growth(before: u64, now: u64, seconds: f64) -> Option<f64> {
     (seconds > 0.0).then(|| grown as f64 / seconds)
 }
 
-/// Counters that were seen both times and still count: where, then, now.
+fn sample_growth(before: Value, now: Value, seconds: f64) -> Option<f64> {
+    match (before, now) {
+        (Value::Whole(before), Value::Whole(now)) => growth(before, now, seconds),
+        _ => (seconds > 0.0).then(|| (now.real() - before.real()) / seconds),
+    }
+}
+
+/// Counters that were read both times and still count.
 struct Compared<'c> {
-    pairs: Vec<(Folder, &'c str, u64, u64)>,
+    /// Then and now.
+    pairs: Vec<(&'c Counter, &'c Counter)>,
     saturated: Vec<String>,
     went_back: Vec<String>,
 }
 
-fn compare<'c>(before: &[Count], now: &'c [Count]) -> Compared<'c> {
-    let earlier: BTreeMap<(Folder, &str), u64> = before
+fn compare<'c>(before: &'c [Counter], now: &'c [Counter]) -> Compared<'c> {
+    let earlier: BTreeMap<(Folder, &str), &Counter> = before
         .iter()
-        .filter_map(|count| Some(((count.folder, count.name.as_str()), count.value?)))
+        .filter(|counter| counter.number().is_some())
+        .map(|counter| ((counter.folder, counter.name.as_str()), counter))
         .collect();
     let mut all = Compared { pairs: Vec::new(), saturated: Vec::new(), went_back: Vec::new() };
-    for Count { folder, name, value, .. } in now {
-        let Some(value) = *value else { continue };
-        let then = earlier.get(&(*folder, name.as_str())).copied();
-        let meaning = counters::meaning(*folder, name);
-        let counts_up = meaning.is_some_and(|meaning| meaning.row.kind() == metric::Kind::Counter);
-        if meaning.is_some_and(|meaning| meaning.is_full(value)) {
-            all.saturated.push(name.clone());
+    for counter in now.iter().filter(|counter| counter.number().is_some()) {
+        if counter.is_saturated() {
+            all.saturated.push(counter.name.clone());
             continue;
         }
-        match then {
-            Some(then) if then <= value => all.pairs.push((*folder, name, then, value)),
-            Some(_) if counts_up => all.went_back.push(name.clone()),
+        match earlier.get(&(counter.folder, counter.name.as_str())) {
+            Some(then) if counter.went_back(then) => all.went_back.push(counter.name.clone()),
+            Some(then) if then.number() <= counter.number() => all.pairs.push((then, counter)),
             _ => {}
         }
     }
@@ -105,23 +111,19 @@ struct Grown {
 }
 
 impl Grown {
-    /// By the same files both times: one that is not there for once must not be taken for another.
-    fn new(pairs: &[(Folder, &str, u64, u64)], now: &[Count], seconds: f64) -> Grown {
-        let then = counters::metrics(pairs.iter().map(|pair| (pair.0, pair.1, pair.2)));
-        let later = counters::metrics(pairs.iter().map(|pair| (pair.0, pair.1, pair.3)));
-        let rate = |((row, then), (_, now)): ((metric::Row, u64), (metric::Row, u64))| {
-            Some((row.name(), growth(then, now, seconds)?))
-        };
-        let mut rates: BTreeMap<_, _> = then.into_iter().zip(later).filter_map(rate).collect();
-        // Those of net devices by all their priorities and both ways together.
-        for (folder, name, then, now) in pairs {
-            let known = counters::statistic(name).filter(|_| *folder == Folder::Ethtool);
-            if let Some(((known, _), grown)) = known.zip(growth(*then, *now, seconds)) {
-                *rates.entry(known.row.name()).or_default() += grown / f64::from(known.per);
+    /// By the same files both times: one that is not there for once must not be taken for another. Statistics of net
+    /// devices are added up over all priorities and both directions.
+    fn new(pairs: &[(&Counter, &Counter)], now: &[Counter], seconds: f64) -> Grown {
+        let then = counters::samples(pairs.iter().map(|(then, _)| *then));
+        let later = counters::samples(pairs.iter().map(|(_, now)| *now));
+        let mut rates = BTreeMap::new();
+        for (then, now) in then.iter().zip(later) {
+            if let Some(grown) = sample_growth(then.value, now.value, seconds) {
+                *rates.entry(now.row.name()).or_default() += grown;
             }
         }
-        let all = now.iter().filter_map(|count| Some((count.folder, &*count.name, count.value?)));
-        let there = counters::metrics(all).into_iter().map(|(row, _)| row.name()).collect();
+        let of_files = now.iter().filter(|counter| counter.folder != Folder::Ethtool);
+        let there = counters::samples(of_files).iter().map(|sample| sample.row.name()).collect();
         Grown { rates, there }
     }
 
@@ -139,14 +141,15 @@ impl Grown {
 
 #[cfg(test)]
 mod tests {
+    use node::Seen;
+
     use super::*;
 
     fn counted(counts: &[(Folder, &str, u64)]) -> Port {
-        let count = |(folder, name, value): &(Folder, &str, u64)| Count {
-            folder: *folder,
+        let count = |(folder, name, value): &(Folder, &str, u64)| Counter {
             name: (*name).to_owned(),
-            value: Some(*value),
-            fault: None,
+            folder: *folder,
+            value: Seen::Value(*value),
         };
         let counters = counts.iter().map(count).collect();
         Port { number: 1, rate_mbps: Some(100_000), counters, ..Port::default() }

@@ -40,8 +40,8 @@ fn later(frame: &Frame, second: u64) -> Frame {
     let last = frame.devices.len() as u64 - 1;
     let grown = second * (second + 1) / 2;
     for (number, device) in (0..).zip(&mut frame.devices) {
-        for count in device.ports.iter_mut().flat_map(|port| &mut port.counters) {
-            let more = match count.name.as_str() {
+        for counter in device.ports.iter_mut().flat_map(|port| &mut port.counters) {
+            let more = match counter.name.as_str() {
                 _ if number == DOWN => 0,
                 "port_rcv_data" => 100_000_000 * (number % last + 1) * grown,
                 "port_xmit_data" => 50_000_000 * (number % last + 1) * grown,
@@ -50,7 +50,7 @@ fn later(frame: &Frame, second: u64) -> Frame {
                 "np_ecn_marked_roce_packets" | "np_cnp_sent" if number == last => 450 * second,
                 _ => 0,
             };
-            count.value = count.value.map(|value| value + more);
+            counter.value = counter.value.clone().map(|value| value + more);
         }
     }
     frame.devices[2].ports[0].expected_mbps = Some(800_000);
