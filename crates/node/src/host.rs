@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{Seen, Tree};
+pub use cpus::cpu_list;
 
 /// The machine: what runs on what.
 #[derive(Debug, Clone, Serialize)]

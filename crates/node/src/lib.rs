@@ -44,7 +44,7 @@ pub use device::{Device, NodeType, Role};
 pub use error::Error;
 pub use gid::{Gid, GidType, Guid};
 pub use gpu::{Distance, Gpu};
-pub use host::{Cpus, Governor, Host, HugePages, NumaNode};
+pub use host::{Cpus, Governor, Host, HugePages, NumaNode, cpu_list};
 pub use mount::Mount;
 pub use netdev::{Bonding, NetDev};
 pub use node::Node;

@@ -73,6 +73,11 @@ impl Capabilities {
         self.effective >> IPC_LOCK & 1 == 1
     }
 
+    /// Whether a program of this process could ever have the right to lock memory beyond the limit.
+    pub fn could_lock(self) -> bool {
+        self.bounding >> IPC_LOCK & 1 == 1
+    }
+
     /// Whether hard limits may be raised.
     pub fn can_raise_limits(self) -> bool {
         self.effective >> SYS_RESOURCE & 1 == 1

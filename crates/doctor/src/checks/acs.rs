@@ -1,9 +1,8 @@
 //! Bridges that send traffic between a GPU and a card up to the root.
 
-use std::collections::BTreeSet;
+use node::{Acs, Seen};
 
-use node::{Acs, Address, Seen};
-
+use crate::limits::acs::{bridges, redirects};
 use crate::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
@@ -16,12 +15,8 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(case: &Case<'_>) -> Vec<Finding> {
-    let bridges = between(case);
-    if bridges.is_empty() {
-        return Vec::new();
-    }
     let mut findings = Vec::new();
-    for address in bridges {
+    for address in bridges(case) {
         let Some(function) = case.function(address) else { continue };
         let name = address.to_string();
         let source = format!("{}/config", address.folder());
@@ -37,31 +32,6 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
         });
     }
     findings
-}
-
-/// Bridges on the way from a GPU to a card below the same switch; where the path passes the root, ACS of bridges
-/// changes nothing.
-fn between(case: &Case<'_>) -> BTreeSet<Address> {
-    let mut bridges = BTreeSet::new();
-    let cards: Vec<_> =
-        case.devices().into_iter().filter_map(|device| case.function(device.pci?)).collect();
-    for gpu in case.gpus().into_iter().filter_map(|gpu| case.function(gpu.pci)) {
-        for card in &cards {
-            let Some(common) = gpu.above.iter().find(|bridge| card.above.contains(bridge)) else {
-                continue;
-            };
-            let below = |above: &[Address]| -> Vec<Address> {
-                above.iter().copied().take_while(|bridge| bridge != common).collect()
-            };
-            bridges.extend(below(&gpu.above));
-            bridges.extend(below(&card.above));
-        }
-    }
-    bridges
-}
-
-fn redirects(acs: Acs) -> bool {
-    acs.request_redirect || acs.completion_redirect || acs.upstream_forwarding
 }
 
 fn redirecting(name: &str, source: &str, acs: Acs) -> Finding {

@@ -1,6 +1,6 @@
 //! Whether the packet filter lets RoCE and its connections in.
 
-use crate::case::is_software;
+use crate::limits::firewall::{applies_to, lets_roce_in};
 use crate::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
@@ -30,11 +30,8 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
             None => "default not known".to_owned(),
         },
     );
-    let open = firewall.udp_let_in.iter().any(|(from, to)| (*from..=*to).contains(&ROCE));
-    let soft = case
-        .devices()
-        .into_iter()
-        .any(|device| is_software(device) && device.driver.as_deref() != Some("siw"));
+    let open = lets_roce_in(firewall);
+    let soft = case.devices().into_iter().any(applies_to);
     let finding = match firewall.drops_by_default {
         None => return Vec::new(),
         Some(true) if !open && soft => Finding::problem(
@@ -67,6 +64,3 @@ fn ranges(ranges: &[(u16, u16)]) -> String {
     };
     ranges.iter().map(word).collect::<Vec<_>>().join(", ")
 }
-
-/// The UDP port of RoCE v2.
-const ROCE: u16 = 4791;

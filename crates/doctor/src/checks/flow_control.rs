@@ -4,6 +4,7 @@ use node::answers::{Dcb, Ethtool};
 use node::{Device, Port};
 
 use crate::case::port_name;
+use crate::limits::pfc::{DSCP, PRIORITY, TRAFFIC_CLASS};
 use crate::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
@@ -49,7 +50,7 @@ fn none(name: String, netdev: &str, pfc_unknown: bool) -> Finding {
     Finding::note(name, "neither PFC nor pause frames: the network may drop RoCE packets")
         .fix(format!(
             "A lossless network: PFC on RoCE's priority at every hop, e.g. `dcb pfc set dev \
-             {netdev} prio-pfc all:off 3:on`."
+             {netdev} prio-pfc all:off {PRIORITY}:on`."
         ))
         .fix("A lossy one by design (congestion control alone): nothing to do.")
 }
@@ -69,9 +70,12 @@ fn by_priority(name: String, netdev: &str, mask: u8, dcb: Option<&Dcb>) -> Findi
         )
         .fix(format!(
             "Tell priorities by DSCP: `mlnx_qos -i {netdev} --trust dscp`, or `dcb app add dev \
-             {netdev} dscp-prio 26:3`."
+             {netdev} dscp-prio {DSCP}:{PRIORITY}`."
         ))
-        .fix("Then give RoCE that DSCP: NCCL_IB_TC=106, UCX_IB_TRAFFIC_CLASS=106.");
+        .fix(format!(
+            "Then give RoCE that DSCP: NCCL_IB_TC={TRAFFIC_CLASS}, \
+             UCX_IB_TRAFFIC_CLASS={TRAFFIC_CLASS}."
+        ));
     }
     Finding::ok(name, format!("PFC is on for priority {}", priorities.join(", ")))
 }

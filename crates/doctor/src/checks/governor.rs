@@ -1,5 +1,6 @@
 //! CPUs that save power.
 
+use crate::limits::cpus::GOVERNOR;
 use crate::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
@@ -22,13 +23,15 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
         .collect();
     let evidence =
         Evidence::new("/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", words.join(", "));
-    if governors.iter().all(|governor| governor.name == "performance") {
-        return vec![Finding::ok("host", "all CPUs have the governor performance").read(evidence)];
+    if governors.iter().all(|governor| governor.name == GOVERNOR) {
+        return vec![
+            Finding::ok("host", format!("all CPUs have the governor {GOVERNOR}")).read(evidence),
+        ];
     }
     let others: Vec<&str> = governors
         .iter()
         .map(|governor| governor.name.as_str())
-        .filter(|name| *name != "performance")
+        .filter(|name| *name != GOVERNOR)
         .collect();
     vec![
         Finding::note(

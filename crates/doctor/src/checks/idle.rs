@@ -1,5 +1,6 @@
 //! Idle states that take long to leave.
 
+use crate::limits::cpus::LONG_IDLE_US;
 use crate::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
@@ -17,7 +18,7 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     let words: Vec<String> =
         states.iter().map(|(name, latency)| format!("{name} {latency} µs")).collect();
     let evidence = Evidence::new("/sys/devices/system/cpu/cpu0/cpuidle", words.join(", "));
-    if *microseconds < LONG {
+    if *microseconds < LONG_IDLE_US {
         return vec![
             Finding::ok(
                 "host",
@@ -35,6 +36,3 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
             ),
     ]
 }
-
-/// More than C6 of servers takes.
-const LONG: u32 = 200;

@@ -2,6 +2,7 @@
 
 use node::{Address, Seen};
 
+use crate::limits::iommu::{KERNEL_ARGUMENTS, PASSED_THROUGH, kernel_argument, translates};
 use crate::{Case, Check, Evidence, Finding, Verdict};
 
 pub(super) const CHECK: Check = Check {
@@ -62,7 +63,7 @@ fn of_function(case: &Case<'_>, name: &str, address: Address) -> Finding {
     let file = case.file(type_file(group));
     match case.node.iommu.groups.get(group) {
         Some(Seen::Value(kind)) if translates(kind) => translating(case, name, kind).read(file),
-        Some(Seen::Value(kind)) if kind == "identity" => {
+        Some(Seen::Value(kind)) if kind == PASSED_THROUGH => {
             Finding::ok(name, "the IOMMU passes it through (identity)").read(file)
         }
         Some(Seen::Value(kind)) => Finding::note(
@@ -75,17 +76,10 @@ fn of_function(case: &Case<'_>, name: &str, address: Address) -> Finding {
     }
 }
 
-fn translates(kind: &str) -> bool {
-    matches!(kind, "DMA" | "DMA-FQ")
-}
-
 fn translating(case: &Case<'_>, name: &str, kind: &str) -> Finding {
     let verdict = if case.moves_gpu_memory() { Verdict::Problem } else { Verdict::Note };
     let finding = Finding::new(verdict, name, format!("the IOMMU translates accesses ({kind})"));
-    let argument = match case.node.host.architecture.as_deref() {
-        Some("aarch64") => "iommu.passthrough=1",
-        _ => "iommu=pt",
-    };
+    let argument = kernel_argument(&case.node.host);
     finding
         .fix(format!("Add `{argument}` to the kernel's command line and restart the machine."))
         .fix(
@@ -98,7 +92,7 @@ fn translating(case: &Case<'_>, name: &str, kind: &str) -> Finding {
 fn by_arguments(case: &Case<'_>, name: &str) -> Finding {
     let arguments = &case.node.host.kernel_arguments;
     let evidence = Evidence::new("/proc/cmdline", arguments.join(" "));
-    let through = arguments.iter().any(|argument| PASSING.contains(&argument.as_str()));
+    let through = arguments.iter().any(|argument| KERNEL_ARGUMENTS.contains(&argument.as_str()));
     let finding = if through {
         Finding::ok(name, "the kernel was told to pass devices through")
     } else {
@@ -111,6 +105,3 @@ fn by_arguments(case: &Case<'_>, name: &str) -> Finding {
 fn type_file(group: &str) -> String {
     format!("/sys/kernel/iommu_groups/{group}/type")
 }
-
-const PASSING: &[&str] =
-    &["iommu=pt", "iommu.passthrough=1", "intel_iommu=off", "amd_iommu=off", "iommu=off"];

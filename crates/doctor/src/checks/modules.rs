@@ -2,7 +2,8 @@
 
 use node::NetDev;
 
-use crate::{Case, Check, Finding, Verdict};
+use crate::limits::kernel_modules::{NEEDED, NeededModule, RDMA_UCM};
+use crate::{Case, Check, Finding};
 
 pub(super) const CHECK: Check = Check {
     name: "modules",
@@ -26,20 +27,19 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
         return findings;
     }
     // EFA has no connections by address.
-    let asked = NEEDED.iter().filter(|(name, ..)| *name != "rdma_ucm" || !case.is_efa_alone());
-    for (module, why, verdict) in asked {
-        findings.push(needed(case, module, why, *verdict));
-    }
+    let asked = NEEDED.iter().filter(|module| module.name != RDMA_UCM || !case.is_efa_alone());
+    findings.extend(asked.map(|module| needed(case, module)));
     findings
 }
 
-fn needed(case: &Case<'_>, module: &str, why: &str, verdict: Verdict) -> Finding {
+fn needed(case: &Case<'_>, needed: &NeededModule) -> Finding {
+    let NeededModule { name: module, without, verdict, .. } = *needed;
     let path = format!("/sys/module/{module}");
     // Code that is built into the kernel may have no folder there, but for its class.
     if is_loaded(case, module) || class_of(module).is_some_and(|class| case.tree.exists(class)) {
         return Finding::ok("host", format!("{module} is loaded"));
     }
-    let finding = Finding::new(verdict, "host", format!("{module} is not loaded: {why}"));
+    let finding = Finding::new(verdict, "host", format!("{module} is not loaded: {without}"));
     finding
         .read(case.file(path))
         .fix(format!("modprobe {module}"))
@@ -54,7 +54,7 @@ fn is_loaded(case: &Case<'_>, module: &str) -> bool {
 fn class_of(module: &str) -> Option<&'static str> {
     match module {
         "ib_uverbs" => Some("/sys/class/infiniband_verbs"),
-        "rdma_ucm" => Some("/sys/class/misc/rdma_cm"),
+        RDMA_UCM => Some("/sys/class/misc/rdma_cm"),
         _ => None,
     }
 }
@@ -72,16 +72,6 @@ fn half_loaded(case: &Case<'_>, netdev: &NetDev) -> Option<Finding> {
     let finding = finding.read(case.file(format!("/sys/module/{rdma}")));
     Some(finding.fix(format!("To use it for RDMA: `modprobe {rdma}`.")))
 }
-
-/// What every program needs, and what those need that connect by address.
-const NEEDED: &[(&str, &str, Verdict)] = &[
-    ("ib_uverbs", "no program can open a device", Verdict::Problem),
-    (
-        "rdma_ucm",
-        "programs that connect by rdma_cm (NFS, iSER, many others) cannot",
-        Verdict::Warning,
-    ),
-];
 
 /// Network drivers and their RDMA halves.
 const HALVES: &[(&str, &str)] = &[

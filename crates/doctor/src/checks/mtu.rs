@@ -3,6 +3,7 @@
 use node::{Device, Port};
 
 use crate::case::port_name;
+use crate::limits::mtu::{LARGEST_PACKET, MIN, WANTED};
 use crate::{Case, Check, Finding};
 
 pub(super) const CHECK: Check = Check {
@@ -26,23 +27,22 @@ fn of_port(case: &Case<'_>, device: &Device, port: &Port) -> Option<Finding> {
     let twin = case.same_model(device).into_iter().flat_map(|twin| &twin.ports);
     let larger = twin.filter(|other| other.is_active()).filter_map(|other| other.active_mtu).max();
     let finding = match larger {
-        _ if mtu >= LARGEST => Finding::ok(name, format!("packets of {mtu} bytes")),
+        _ if mtu >= LARGEST_PACKET => Finding::ok(name, format!("packets of {mtu} bytes")),
         Some(larger) if larger > mtu => Finding::warning(
             name,
             format!("packets of {mtu} bytes, and {larger} on another port of the same model"),
         ),
         _ => Finding::warning(
             name,
-            format!("packets of {mtu} bytes; 4096 need an MTU of 4200 or more"),
+            format!("packets of {mtu} bytes; {LARGEST_PACKET} need an MTU of {MIN} or more"),
         ),
     };
     let finding = finding.read(case.file(format!("/sys/class/net/{netdev}/mtu")));
-    if mtu >= LARGEST {
+    if mtu >= LARGEST_PACKET {
         return Some(finding);
     }
     Some(finding.fix(format!(
-        "ip link set {netdev} mtu 9000, at both ends, after the switches between have it (or 4200)."
+        "ip link set {netdev} mtu {WANTED}, at both ends, after the switches between have it (or \
+         {MIN})."
     )))
 }
-
-const LARGEST: u32 = 4096;

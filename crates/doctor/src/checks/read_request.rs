@@ -1,6 +1,7 @@
 //! How much a card asks for in one read of memory.
 
 use crate::case::{is_software, is_virtual};
+use crate::limits::pcie::{MIN_READ_REQUEST, READ_REQUEST};
 use crate::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
@@ -21,11 +22,11 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
             format!("{}/config", address.folder()),
             format!("MaxReadReq {bytes} bytes"),
         );
-        let finding = if bytes < ENOUGH {
-            Finding::note(&*device.name, format!("reads memory in requests of {bytes} bytes")).fix(
-                "Firmware set-up: PCIe Max Read Request 4096; `wirelane tune plan` shows the \
-                 command for this card.",
-            )
+        let finding = if bytes < MIN_READ_REQUEST {
+            Finding::note(&*device.name, format!("reads memory in requests of {bytes} bytes")).fix(format!(
+                "Firmware set-up: PCIe Max Read Request {READ_REQUEST}; `wirelane tune plan` shows \
+                 the command for this card."
+            ))
         } else {
             Finding::ok(&*device.name, format!("reads memory in requests of {bytes} bytes"))
         };
@@ -33,6 +34,3 @@ fn run(case: &Case<'_>) -> Vec<Finding> {
     });
     known.collect()
 }
-
-/// What cards come with.
-const ENOUGH: u32 = 512;

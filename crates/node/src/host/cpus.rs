@@ -50,7 +50,7 @@ fn idle_states(tree: &Tree) -> BTreeMap<String, u32> {
 }
 
 /// The numbers in a list as the kernel writes it: `0-3,8`. Nothing, if it is none or longer than any machine's.
-fn cpu_list(text: &str) -> Option<Vec<u32>> {
+pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
     let mut all = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -1,0 +1,33 @@
+//! PCIe access control services (ACS) between GPUs and RDMA cards: off.
+
+use std::collections::BTreeSet;
+
+use node::{Acs, Address};
+
+use crate::Case;
+
+/// Whether it sends traffic between devices below a bridge up to the root.
+pub fn redirects(acs: Acs) -> bool {
+    acs.request_redirect || acs.completion_redirect || acs.upstream_forwarding
+}
+
+/// Bridges between a GPU and a card below the same switch. Where the path passes the root, ACS of bridges changes
+/// nothing.
+pub fn bridges(case: &Case<'_>) -> BTreeSet<Address> {
+    let mut bridges = BTreeSet::new();
+    let cards: Vec<_> =
+        case.devices().into_iter().filter_map(|device| case.function(device.pci?)).collect();
+    for gpu in case.gpus().into_iter().filter_map(|gpu| case.function(gpu.pci)) {
+        for card in &cards {
+            let Some(common) = gpu.above.iter().find(|bridge| card.above.contains(bridge)) else {
+                continue;
+            };
+            let below = |above: &[Address]| -> Vec<Address> {
+                above.iter().copied().take_while(|bridge| bridge != common).collect()
+            };
+            bridges.extend(below(&gpu.above));
+            bridges.extend(below(&card.above));
+        }
+    }
+    bridges
+}

@@ -1,0 +1,47 @@
+//! Kernel modules that programs need to use RDMA devices.
+
+use node::{LinkLayer, Node, Seen};
+
+use crate::Verdict;
+
+/// A module.
+#[derive(Debug, Clone, Copy)]
+pub struct NeededModule {
+    /// `ib_uverbs`.
+    pub name: &'static str,
+    /// What programs use of it.
+    pub used_for: &'static str,
+    /// What does not work without it.
+    pub without: &'static str,
+    /// How bad that is.
+    pub verdict: Verdict,
+}
+
+/// Modules for every RDMA device.
+pub const NEEDED: [NeededModule; 2] = [
+    NeededModule {
+        name: "ib_uverbs",
+        used_for: "programs use devices by /dev/infiniband/uverbsN",
+        without: "no program can open a device",
+        verdict: Verdict::Problem,
+    },
+    NeededModule {
+        name: RDMA_UCM,
+        used_for: "programs connect by /dev/infiniband/rdma_cm",
+        without: "programs that connect by rdma_cm (NFS, iSER, many others) cannot",
+        verdict: Verdict::Warning,
+    },
+];
+
+/// Connections by address, which EFA does not have.
+pub const RDMA_UCM: &str = "rdma_ucm";
+
+/// The module that tools and subnet managers need on InfiniBand, and what they use of it.
+pub const INFINIBAND_TOOLS: (&str, &str) =
+    ("ib_umad", "tools and subnet managers talk to InfiniBand by /dev/infiniband/umadN");
+
+/// Whether a port of the host is InfiniBand.
+pub fn has_infiniband(node: &Node) -> bool {
+    let mut ports = node.devices.iter().flat_map(|device| &device.ports);
+    ports.any(|port| port.link_layer == Seen::Value(LinkLayer::InfiniBand))
+}
