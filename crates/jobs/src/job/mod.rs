@@ -12,7 +12,6 @@ mod fabric;
 mod format;
 mod gid;
 mod library;
-mod memlock;
 mod network;
 mod plan;
 mod rail;
@@ -28,7 +27,6 @@ mod version;
 
 pub use format::{Format, shell_word};
 pub use library::Library;
-pub use memlock::{Standing, is_hosts_user_namespace};
 pub(crate) use network::Network;
 pub use plan::{Mode, Plan, Refusal, Request, plan};
 pub use rail::{Judged, Verdict};

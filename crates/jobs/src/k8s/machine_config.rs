@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use doctor::limits::{iommu, memlock};
 use node::{Node, Seen};
 use serde_json::{Value, json};
 
@@ -55,39 +56,41 @@ fn kernel_arguments(
     request: &MachineConfigRequest,
     notes: &mut Vec<String>,
 ) -> Vec<&'static str> {
+    let passed_through = iommu::kernel_argument(&node.host);
     let architecture = node.host.architecture.as_deref();
     if architecture == Some("aarch64") {
-        return vec!["iommu.passthrough=1"];
+        return vec![passed_through];
     }
     if architecture.is_none() {
         notes.push("this node's architecture is unknown: x86_64 is assumed".to_owned());
     }
     let groups = &node.iommu.groups;
-    if !groups.is_empty() && groups.values().all(|kind| *kind == Seen::Value("identity".to_owned()))
+    if !groups.is_empty()
+        && groups.values().all(|kind| *kind == Seen::Value(iommu::PASSED_THROUGH.to_owned()))
     {
         notes.push("this node's IOMMU passes through already".to_owned());
     }
     if !groups.is_empty() {
-        return vec!["iommu=pt"];
+        return vec![passed_through];
     }
     let is_intel = node.host.cpus.vendor.as_deref() == Some("GenuineIntel");
     match (request.enable_iommu, is_intel) {
-        (true, true) => vec!["intel_iommu=on", "iommu=pt"],
+        (true, true) => vec!["intel_iommu=on", passed_through],
         // AMD's is on by default, and has no argument that switches it on.
-        (true, false) => vec!["iommu=pt"],
+        (true, false) => vec![passed_through],
         (false, _) => {
             notes.push(
                 "this node has no IOMMU groups: its IOMMU is off and nothing translates (--enable-iommu switches it on)"
                     .to_owned(),
             );
-            vec!["iommu=pt"]
+            vec![passed_through]
         }
     }
 }
 
 fn memlock_file() -> Value {
     json!({
-        "contents": { "source": data_url(CRIO) },
+        "contents": { "source": data_url(memlock::CRIO_FILE) },
         "mode": 0o644,
         "overwrite": true,
         "path": "/etc/crio/crio.conf.d/99-wirelane-memlock.conf",
@@ -109,7 +112,6 @@ fn data_url(text: &str) -> String {
 
 /// Read from OpenShift 4.7 on.
 const IGNITION: &str = "3.2.0";
-const CRIO: &str = "[crio.runtime]\ndefault_ulimits = [\"memlock=-1:-1\"]\n";
 
 #[cfg(test)]
 mod tests {

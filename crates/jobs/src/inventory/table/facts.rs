@@ -162,11 +162,7 @@ fn memlock(case: &Case<'_>) -> Option<String> {
     if process.can_lock() {
         return Some("unlimited".to_owned());
     }
-    Some(limit.hard.map_or("unlimited".to_owned(), |bytes| match bytes {
-        bytes if bytes >= 1 << 30 => format!("{} GiB", bytes >> 30),
-        bytes if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
-        bytes => format!("{} KiB", bytes >> 10),
-    }))
+    Some(limit.hard.map_or("unlimited".to_owned(), doctor::limits::memlock::size))
 }
 
 /// `8 NVIDIA H100`.

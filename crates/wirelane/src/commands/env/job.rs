@@ -80,7 +80,7 @@ impl JobArgs {
             nccl: self.nccl,
         };
         match jobs::job::plan(&node, &tree, &request) {
-            Ok(plan) => Ok(Planned { plan, place: Place::of(&node, &tree) }),
+            Ok(plan) => Ok(Planned { plan, place: Place::of(&node) }),
             Err(refusal) => {
                 self.tell(&refusal.devices, &refusal.notes);
                 Err(Failure::no(refusal.reason))
@@ -147,10 +147,10 @@ impl JobArgs {
 }
 
 impl Place {
-    fn of(node: &Node, tree: &Tree) -> Self {
+    fn of(node: &Node) -> Self {
         Place {
             is_container: node.host.container.is_some(),
-            is_hosts: jobs::job::is_hosts_user_namespace(tree),
+            is_hosts: node.process.initial_user_namespace != Some(false),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Raises this process's limit on locked memory before the command takes its place.
 
-use jobs::job::Standing;
+use doctor::limits::memlock::MemlockState;
 use node::Limit;
 use rustix::io::Result;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -12,21 +12,21 @@ use rustix::thread::{
 use crate::commands::env::Place;
 
 /// As far as it may be raised, and what is then so.
-pub(super) fn raise(place: Place) -> Standing {
+pub(super) fn raise(place: Place) -> MemlockState {
     let none = CapabilitySet::empty();
     let nothing = CapabilitySets { effective: none, permitted: none, inheritable: none };
     let sets = capabilities(None).unwrap_or(nothing);
     raise_limit(sets.effective);
     let uid = rustix::process::geteuid().as_raw();
     let after = getrlimit(Resource::Memlock);
-    Standing {
+    MemlockState {
         uid,
         effective: sets.effective.bits(),
-        keeps_lock: keeps_lock(uid, sets),
-        may_have_lock: capability_is_in_bounding_set(CapabilitySet::IPC_LOCK).unwrap_or(false),
+        has_ipc_lock: keeps_lock(uid, sets),
+        may_have_ipc_lock: capability_is_in_bounding_set(CapabilitySet::IPC_LOCK).unwrap_or(false),
         no_new_privileges: no_new_privs().unwrap_or(false),
         is_container: place.is_container,
-        is_hosts: place.is_hosts,
+        is_initial_user_namespace: place.is_hosts,
         limit: Limit { soft: after.current, hard: after.maximum },
     }
 }
