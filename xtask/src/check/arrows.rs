@@ -20,7 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("kv-server", &["access", "fabric", "kv-client", "kv-disk", "kv-proto", "kv-store"]),
     ("node", &["metric"]),
     ("doctor", &["metric", "node", "report"]),
-    ("change", &["node"]),
+    ("change", &["doctor", "node"]),
     ("jobs", &["doctor", "node"]),
     ("remote", &["doctor", "jobs", "node"]),
     (

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use doctor::limits::firewall::ROCE_PORT;
 use node::answers::CmId;
 use node::{Device, Mount, Node, NodeType, Port, Role, Seen, Tree};
 
@@ -189,7 +190,7 @@ impl Serving {
         for (device, _) in ports {
             match (&device.node_type, device.role == Role::Software) {
                 (Seen::Value(NodeType::Rnic), _) => drop(open.insert(("tcp", self.port))),
-                (_, true) => drop(open.insert(("udp", 4791))),
+                (_, true) => drop(open.insert(("udp", ROCE_PORT))),
                 _ => {}
             }
         }

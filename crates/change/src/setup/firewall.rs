@@ -1,20 +1,21 @@
 //! Whether packets get in. Whose rules they are, and for which addresses, only their administrator knows: so it is
 //! advice, in the words of whoever keeps the rules here.
 
-use node::{Device, Role, Tree};
+use doctor::limits::firewall::{ROCE_PORT, applies_to, lets_roce_in};
+use node::Tree;
 
 use super::{Ask, Refusal};
 use crate::Plan;
 
 pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
-    let soft = ask.node.devices.iter().any(is_soft_roce);
+    let soft = ask.node.devices.iter().any(applies_to);
     match ask.tree.answers().firewall() {
         Some(rules) if rules.drops_by_default == Some(false) => return Ok(()),
         Some(rules) if rules.readable => {
-            let open = rules.udp_let_in.iter().any(|(from, to)| (*from..=*to).contains(&ROCE));
-            if soft && !open {
+            let drops_roce = soft && !lets_roce_in(rules);
+            if drops_roce {
                 let why = "the packet filter drops soft-RoCE: UDP port 4791 is not let in";
-                plan.advise("firewall", why, service(ask.tree).open("udp", &ROCE.to_string()));
+                plan.advise("firewall", why, service(ask.tree).open("udp", &ROCE_PORT.to_string()));
             }
         }
         // A tree, or somebody who may not read the rules.
@@ -23,11 +24,6 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
     }
     plan.advise("firewall", PROGRAMS, service(ask.tree).trust());
     Ok(())
-}
-
-/// Cards take RoCE's packets before any filter of the kernel.
-fn is_soft_roce(device: &Device) -> bool {
-    device.role == Role::Software && device.driver.as_deref() != Some("siw")
 }
 
 /// Who keeps the rules.
@@ -85,5 +81,3 @@ impl FirewallService {
 
 const PROGRAMS: &str = "RoCE of cards passes no packet filter, but programs meet over TCP first, MPI at ports of the \
                         kernel's choice: let the hosts of your jobs in by their network";
-/// The UDP port of RoCE v2.
-const ROCE: u16 = 4791;

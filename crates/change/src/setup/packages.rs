@@ -1,6 +1,6 @@
 //! Packages that RDMA and MPI need, by their names in each family.
 
-use node::{LinkLayer, Seen};
+use doctor::limits::kernel_modules::has_infiniband;
 
 use super::{Ask, Family, Purpose, Refusal};
 use crate::Plan;
@@ -34,14 +34,11 @@ fn why(purpose: Purpose) -> &'static str {
 }
 
 fn names(ask: &Ask<'_>) -> Vec<String> {
-    let infiniband = |layer: &Seen<LinkLayer>| *layer == Seen::Value(LinkLayer::InfiniBand);
-    let mut ports = ask.node.devices.iter().flat_map(|device| &device.ports);
-    let infiniband = ports.any(|port| infiniband(&port.link_layer));
     let mut names = match ask.family {
         Family::Debian => DEBIAN.to_vec(),
         Family::RedHat => RED_HAT.to_vec(),
     };
-    if infiniband {
+    if has_infiniband(ask.node) {
         names.push("infiniband-diags");
     }
     if ask.wish.purpose == Purpose::Mpi {

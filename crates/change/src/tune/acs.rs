@@ -1,33 +1,27 @@
 //! PCIe access control sends traffic between a GPU and a NIC up to the root and back. Switching it off takes a
 //! wall down between virtual machines, so it is advice and never done by itself.
 
-use node::{Acs, Address, Seen};
+use doctor::Case;
+use doctor::limits::acs;
+use node::{Address, Seen};
 
 use super::Ask;
 use crate::Plan;
 
 pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
-    if ask.node.gpus.is_empty() {
-        return;
-    }
-    let redirects = |acs: &Acs| {
-        acs.source_validation
-            || acs.request_redirect
-            || acs.completion_redirect
-            || acs.upstream_forwarding
+    let case = Case::of(ask.node, ask.tree);
+    let redirecting = |address: &Address| {
+        let function = ask.node.pci.get(address);
+        function.is_some_and(
+            |function| matches!(&function.acs, Seen::Value(acs) if acs::redirects(*acs)),
+        )
     };
-    let bridges: Vec<Address> = ask
-        .node
-        .pci
-        .values()
-        .filter(|function| matches!(&function.acs, Seen::Value(acs) if redirects(acs)))
-        .map(|function| function.address)
-        .collect();
+    let bridges: Vec<Address> = acs::bridges(&case).into_iter().filter(redirecting).collect();
     if bridges.is_empty() {
         return;
     }
     let why = format!(
-        "{} PCIe functions send traffic between GPUs and NICs by the root: GPUDirect is slow or fails. \
+        "{} PCIe bridges send traffic between GPUs and NICs by the root: GPUDirect is slow or fails. \
          Only where no virtual machine has a device of its own; it is gone with a restart, so set it in the \
          BIOS if that has a switch for it",
         bridges.len()

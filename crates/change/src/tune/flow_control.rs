@@ -1,8 +1,8 @@
 //! A lossless priority for RoCE. Every switch and both ends must agree on it, which no machine knows alone, and
 //! half of it is worse than none: so it is advice.
 
+use doctor::limits::pfc::{self, DSCP, PRIORITY, TRAFFIC_CLASS};
 use node::NetDev;
-use node::answers::Dcb;
 
 use super::{Ask, Role};
 use crate::Plan;
@@ -13,34 +13,25 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
             continue;
         }
         let dcb = ask.tree.answers().dcb().and_then(|answers| answers.get(&netdev.name));
-        let Some(found) = lacks(dcb) else { continue };
+        let missing = match dcb {
+            Some(dcb) => pfc::missing(dcb),
+            None => Some("its flow control cannot be read here"),
+        };
+        let Some(missing) = missing else { continue };
         let mut commands = commands(ask, netdev);
         commands.push(format!(
-            "echo 106 > /sys/kernel/config/rdma_cm/{0}/ports/{1}/default_roce_tos    # after mkdir /sys/kernel/config/rdma_cm/{0}",
+            "echo {TRAFFIC_CLASS} > /sys/kernel/config/rdma_cm/{0}/ports/{1}/default_roce_tos    # after mkdir /sys/kernel/config/rdma_cm/{0}",
             device.name, port.number
         ));
-        commands.push("export NCCL_IB_TC=106 UCX_IB_TRAFFIC_CLASS=106".to_owned());
+        commands.push(format!(
+            "export NCCL_IB_TC={TRAFFIC_CLASS} UCX_IB_TRAFFIC_CLASS={TRAFFIC_CLASS}"
+        ));
         let why = format!(
-            "{}: {found}. Where the switches have PFC for priority 3 and ECN for DSCP 26, set the same here; \
-             106 is DSCP 26 and ECN",
+            "{}: {missing}. Where the switches have PFC for priority {PRIORITY} and ECN for DSCP {DSCP}, set the \
+             same here; {TRAFFIC_CLASS} is DSCP {DSCP} and ECN",
             netdev.name
         );
         plan.advise("pfc", why, commands);
-    }
-}
-
-/// What is missing, if something is.
-fn lacks(dcb: Option<&Dcb>) -> Option<String> {
-    let Some(dcb) = dcb else { return Some("its flow control cannot be read here".to_owned()) };
-    let pfc = dcb.pfc_enabled.is_some_and(|enabled| enabled & 1 << PRIORITY != 0);
-    let trust = dcb.trust.as_deref() == Some("dscp");
-    match (pfc, trust) {
-        (true, true) => None,
-        (false, true) => Some("no pause frames for RoCE's priority".to_owned()),
-        (true, false) => Some("priorities are not told by DSCP".to_owned()),
-        (false, false) => {
-            Some("no pause frames for RoCE's priority, nor is it told by DSCP".to_owned())
-        }
     }
 }
 
@@ -52,9 +43,6 @@ fn commands(ask: &Ask<'_>, netdev: &NetDev) -> Vec<String> {
     }
     vec![
         format!("dcb pfc set dev {name} prio-pfc all:off {PRIORITY}:on"),
-        format!("dcb app replace dev {name} dscp-prio 26:{PRIORITY}"),
+        format!("dcb app replace dev {name} dscp-prio {DSCP}:{PRIORITY}"),
     ]
 }
-
-/// The one that most fabrics use.
-const PRIORITY: u8 = 3;

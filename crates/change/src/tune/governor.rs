@@ -1,5 +1,6 @@
 //! CPUs at full clock: a CPU that speeds up first answers late.
 
+use doctor::limits::cpus::GOVERNOR;
 use node::Seen;
 
 use super::{Ask, kept};
@@ -7,14 +8,14 @@ use crate::{Change, Plan};
 
 pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
     let files = files(ask);
-    let other = files.iter().filter(|(_, governor)| governor != WANTED).count();
+    let other = files.iter().filter(|(_, governor)| governor != GOVERNOR).count();
     if other == 0 {
         return;
     }
     let why = format!("{other} of {} CPUs change their clock with their load", files.len());
     let paths = files.into_iter().map(|(path, _)| path).collect();
-    plan.step("governor", why, Change::values(paths, WANTED), false);
-    let line = format!("w {FOLDER}/cpu*/cpufreq/scaling_governor - - - - {WANTED}");
+    plan.step("governor", why, Change::values(paths, GOVERNOR), false);
+    let line = format!("w {FOLDER}/cpu*/cpufreq/scaling_governor - - - - {GOVERNOR}");
     plan.step("governor", kept::WHY, kept::values("governor", &[line]), false);
 }
 
@@ -27,7 +28,7 @@ fn files(ask: &Ask<'_>) -> Vec<(String, String)> {
         let path = format!("{folder}/scaling_governor");
         let governor = tree.text(&path).into_value()?;
         let can = match tree.text(&format!("{folder}/scaling_available_governors")) {
-            Seen::Value(names) => names.split_whitespace().any(|name| name == WANTED),
+            Seen::Value(names) => names.split_whitespace().any(|name| name == GOVERNOR),
             _ => true,
         };
         can.then_some((path, governor))
@@ -35,5 +36,4 @@ fn files(ask: &Ask<'_>) -> Vec<(String, String)> {
     tree.list(FOLDER).into_iter().filter_map(governor).collect()
 }
 
-const WANTED: &str = "performance";
 const FOLDER: &str = "/sys/devices/system/cpu";

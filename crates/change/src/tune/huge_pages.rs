@@ -1,20 +1,21 @@
 //! Large pages for memory pools: the NIC keeps fewer addresses, and registering takes less time.
 
+use doctor::limits::memory::{HUGE_PAGE, huge_pages};
+
 use super::{Ask, kept};
 use crate::{Change, Plan};
 
 pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
     let host = &ask.node.host;
-    let pages = host.huge_pages.iter().find(|pages| pages.size_bytes == PAGE);
-    let (Some(pages), Some(memory)) = (pages, host.memory_bytes) else { return };
-    let wanted = POOL.min(memory / 8) / PAGE;
+    let pages = host.huge_pages.iter().find(|pages| pages.size_bytes == HUGE_PAGE);
+    let (Some(pages), Some(wanted)) = (pages, huge_pages(host)) else { return };
     let Some(now) = pages.total.value().filter(|now| **now < wanted) else { return };
     let why = format!(
         "a pool of {} MiB needs {wanted} pages of 2 MiB, and there are {now}; other programs cannot have that memory",
-        (wanted * PAGE) >> 20
+        (wanted * HUGE_PAGE) >> 20
     );
     let value = wanted.to_string();
-    if default_size(ask) != Some(PAGE) {
+    if default_size(ask) != Some(HUGE_PAGE) {
         // There the setting of that name counts pages of another size, and so many could be all of the memory.
         let command =
             format!("echo {value} > /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages");
@@ -38,7 +39,3 @@ fn default_size(ask: &Ask<'_>) -> Option<u64> {
         (None, _) => None,
     }
 }
-
-const PAGE: u64 = 2 << 20;
-/// The store's pool as it comes.
-const POOL: u64 = 1 << 30;

@@ -3,6 +3,8 @@
 //! `/dev/cpu_dma_latency` would need a program that holds it open for ever, and a kernel argument a restart;
 //! each idle state can be switched off by a file, which is read, set and set back like any other.
 
+use doctor::limits::cpus::LATENCY_IDLE_US;
+
 use super::{Ask, Profile, kept};
 use crate::{Change, Plan};
 
@@ -39,7 +41,7 @@ fn deep_states(ask: &Ask<'_>) -> Vec<(String, String, u32)> {
             let path = format!("{folder}/{state}/disable");
             let is_on = tree.number::<u32>(&path).value() == Some(&0);
             match latency {
-                Some(latency) if latency > SHORT_US && is_on => {
+                Some(latency) if latency > LATENCY_IDLE_US && is_on => {
                     found.push((path, state, latency));
                 }
                 _ => {}
@@ -50,5 +52,3 @@ fn deep_states(ask: &Ask<'_>) -> Vec<(String, String, u32)> {
 }
 
 const FOLDER: &str = "/sys/devices/system/cpu";
-/// Waking from the first sleep (C1, C1E) takes this long at most.
-const SHORT_US: u32 = 10;

@@ -1,6 +1,8 @@
 //! Interrupts on CPUs near the device: elsewhere each one crosses the link between NUMA nodes.
 
-use super::{Ask, cpu_list};
+use doctor::limits::interrupts::are_near;
+
+use super::Ask;
 use crate::{Change, Plan};
 
 pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
@@ -12,7 +14,7 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
         let (Some(pci), Some(cpus)) = (device.pci, &device.local_cpus) else { continue };
         let far: Vec<String> = files(ask, &pci.folder())
             .into_iter()
-            .filter(|(_, now)| !cpu_list::is_within(now, cpus))
+            .filter(|(_, now)| !are_near(now, cpus))
             .map(|(path, _)| path)
             .collect();
         if far.is_empty() {

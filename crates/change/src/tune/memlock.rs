@@ -1,22 +1,19 @@
 //! How much memory may be locked: memory that a NIC reads and writes must be.
 
+use doctor::limits::memlock::{LIMITS_LINES, RUNTIME_FIXES, SYSTEMD_LINES};
+
 use super::{Ask, kept};
 use crate::Plan;
 
 pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
     if ask.is_container() {
-        plan.advise("memlock", CONTAINER, vec![
-            "containerd: LimitMEMLOCK=infinity in /etc/systemd/system/containerd.service.d/memlock.conf"
-                .to_owned(),
-            "CRI-O: default_ulimits = [\"memlock=-1:-1\"] under [crio.runtime] in /etc/crio/crio.conf.d/memlock.conf"
-                .to_owned(),
-        ]);
+        plan.advise("memlock", CONTAINER, RUNTIME_FIXES.map(str::to_owned).to_vec());
         return;
     }
-    let lines = ["* - memlock unlimited", "root - memlock unlimited"].map(str::to_owned);
+    let lines = LIMITS_LINES.map(str::to_owned);
     let limits = kept::file("/etc/security/limits.d/90-wirelane-memlock.conf", &lines);
     plan.step("memlock", "who logs in may register memory of any size", limits, true);
-    let lines = ["[Manager]", "DefaultLimitMEMLOCK=infinity"].map(str::to_owned);
+    let lines = SYSTEMD_LINES.map(str::to_owned);
     let services = kept::file("/etc/systemd/system.conf.d/90-wirelane-memlock.conf", &lines);
     plan.step("memlock", "so may services; after `systemctl daemon-reexec`", services, true);
 }

@@ -7,7 +7,6 @@
 mod acs;
 mod coalescing;
 mod counters;
-mod cpu_list;
 mod flow_control;
 mod governor;
 mod huge_pages;
@@ -27,7 +26,7 @@ pub mod windows;
 
 use std::fmt;
 
-use node::{Device, LinkLayer, NetDev, Node, NodeType, Port, Role, Seen, Tree};
+use node::{Device, NetDev, Node, Port, Role, Tree};
 use serde::Serialize;
 
 use crate::Plan;
@@ -210,11 +209,10 @@ impl<'a> Ask<'a> {
         let mut found: Vec<(&Device, &Port, &NetDev)> = Vec::new();
         for device in &self.devices {
             for port in &device.ports {
-                // iWARP is on Ethernet too, and cuts its packets as TCP does.
-                let roce = device.node_type == Seen::Value(NodeType::ChannelAdapter);
-                let ethernet = roce && port.link_layer == Seen::Value(LinkLayer::Ethernet);
                 let netdev = port.netdev.as_deref().and_then(|name| self.node.netdev(name));
-                let Some(netdev) = netdev.filter(|_| ethernet) else { continue };
+                let Some(netdev) = netdev.filter(|_| doctor::is_roce(device, port)) else {
+                    continue;
+                };
                 if found.iter().all(|(_, _, known)| known.name != netdev.name) {
                     found.push((device, port, netdev));
                 }

@@ -1,6 +1,6 @@
 //! Modules that RDMA programs need: they are loaded by nobody where rdma-core is not installed.
 
-use node::{LinkLayer, Seen};
+use doctor::limits::kernel_modules::{INFINIBAND_TOOLS, NEEDED, has_infiniband};
 
 use super::{Ask, kept};
 use crate::{Change, Plan};
@@ -19,18 +19,10 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
 }
 
 fn wanted(ask: &Ask<'_>) -> Vec<(&'static str, &'static str)> {
-    let mut wanted = vec![
-        ("ib_uverbs", "programs use devices by /dev/infiniband/uverbsN"),
-        ("rdma_ucm", "programs connect by /dev/infiniband/rdma_cm"),
-    ];
-    let infiniband = |layer: &Seen<LinkLayer>| *layer == Seen::Value(LinkLayer::InfiniBand);
+    let mut wanted: Vec<_> = NEEDED.iter().map(|module| (module.name, module.used_for)).collect();
     // One file for all of the machine, whichever devices are tuned.
-    let mut ports = ask.node.devices.iter().flat_map(|device| &device.ports);
-    if ports.any(|port| infiniband(&port.link_layer)) {
-        wanted.push((
-            "ib_umad",
-            "tools and subnet managers talk to InfiniBand by /dev/infiniband/umadN",
-        ));
+    if has_infiniband(ask.node) {
+        wanted.push(INFINIBAND_TOOLS);
     }
     wanted
 }

@@ -1,5 +1,7 @@
 //! RoCE sends packets of 4096 bytes only where the net device's MTU leaves room for their headers.
 
+use doctor::limits::mtu::{LARGEST_PACKET, MIN, WANTED, is_enough};
+
 use super::{Ask, kept, udev};
 use crate::{Change, Plan};
 
@@ -9,31 +11,31 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
         // A bond's members take its MTU. Bridges and the like have one of their own, which is not ours to say.
         let master = netdev.master.as_deref().and_then(|name| ask.node.netdev(name));
         let netdev = master.filter(|master| master.bonding.is_some()).unwrap_or(netdev);
-        let Some(mtu) = netdev.mtu.value().filter(|mtu| **mtu < ROOM) else { continue };
+        let Some(mtu) = netdev.mtu.value().filter(|mtu| !is_enough(**mtu)) else { continue };
         let name = &netdev.name;
         if raised.contains(&name.as_str()) {
             continue;
         }
         let now = port.active_mtu.map_or("few".to_owned(), |mtu| mtu.to_string());
         let why = format!(
-            "{} sends packets of {now} bytes: {name} has MTU {mtu}, and 4096 need {ROOM}",
+            "{} sends packets of {now} bytes: {name} has MTU {mtu}, and {LARGEST_PACKET} need {MIN}",
             device.name
         );
-        plan.step("mtu", why, Change::value(format!("/sys/class/net/{name}/mtu"), WANTED), true);
+        let file = format!("/sys/class/net/{name}/mtu");
+        plan.step("mtu", why, Change::value(file, WANTED.to_string()), true);
         let rule = format!("{}, ATTR{{mtu}}=\"{WANTED}\"", udev::net(netdev));
         plan.step("mtu", kept::WHY, kept::rule("mtu", name, rule), true);
         raised.push(name);
     }
     if !raised.is_empty() {
         plan.advise("mtu", OTHERS, vec![
-            format!("ping -M do -s {} PEER", 9000 - 28),
-            "nmcli connection modify NAME 802-3-ethernet.mtu 9000    # where NetworkManager sets it".to_owned(),
+            format!("ping -M do -s {} PEER", WANTED - PING_HEADERS),
+            format!("nmcli connection modify NAME 802-3-ethernet.mtu {WANTED}    # where NetworkManager sets it"),
         ]);
     }
 }
 
 const OTHERS: &str = "the switch and the other end must pass packets of 9000 bytes too: try it. A network \
                       manager that sets an MTU of its own must be told";
-/// 4096 bytes and the headers of RoCE.
-const ROOM: u32 = 4200;
-const WANTED: &str = "9000";
+/// IPv4 20, ICMP 8.
+const PING_HEADERS: u32 = 28;

@@ -1,5 +1,7 @@
 //! PCIe reads of 4096 bytes: a NIC that fetches memory in small pieces does not fill a fast link.
 
+use doctor::limits::pcie::READ_REQUEST;
+
 use super::{Ask, Profile, kept, udev};
 use crate::{Change, Plan, State, Target};
 
@@ -10,12 +12,12 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
     for (device, address) in ask.physical() {
         let function = ask.node.pci.get(&address);
         let Some(now) = function.and_then(|function| function.max_read_request) else { continue };
-        if now >= WANTED {
+        if now >= READ_REQUEST {
             continue;
         }
         let why = format!("{} asks for {now} bytes a read over PCIe", device.name);
         let target = Target::ReadRequest { pci: address.to_string() };
-        let change = Change { target, wanted: State::all(WANTED.to_string(), 1) };
+        let change = Change { target, wanted: State::all(READ_REQUEST.to_string(), 1) };
         plan.step("maxread", why, change, false);
         let rule = format!(
             "{}, RUN+=\"/usr/bin/setpci -s {address} CAP_EXP+8.w=5000:7000\"",
@@ -25,5 +27,3 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
         plan.step("maxread", kept::WHY, file, false);
     }
 }
-
-const WANTED: u32 = 4096;

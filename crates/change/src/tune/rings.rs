@@ -1,5 +1,7 @@
 //! Rings at their largest: a burst that finds the ring full is dropped.
 
+use doctor::limits::queues::are_largest;
+
 use super::{Ask, Profile, kept, udev};
 use crate::{Change, Plan, State, Target};
 
@@ -11,7 +13,7 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
         let name = &netdev.name;
         let answer = ask.tree.answers().ethtool().and_then(|answers| answers.get(name));
         let Some(rings) = answer.and_then(|answer| answer.rings) else { continue };
-        if rings.rx >= rings.rx_max && rings.tx >= rings.tx_max {
+        if are_largest(rings) {
             continue;
         }
         let (rx, tx) = (rings.rx_max.to_string(), rings.tx_max.to_string());
