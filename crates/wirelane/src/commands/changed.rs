@@ -1,5 +1,6 @@
 //! What the commands that change a machine have in common.
 
+pub(crate) mod apply;
 pub(crate) mod report;
 
 use std::io::{IsTerminal, Write};

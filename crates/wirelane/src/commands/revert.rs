@@ -1,4 +1,4 @@
-//! `wirelane revert`: takes changes back, the newest first.
+//! `wirelane revert`: reverts changes, the newest first.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,6 +29,17 @@ pub(crate) struct RevertArgs {
     #[arg(long)]
     last: bool,
 
+    #[command(flatten)]
+    options: RevertOptions,
+
+    /// On these hosts, each by ssh, instead of this one: a,b or gpu[001-032]; numbers of changes are each host's own
+    #[arg(long, value_name = "LIST", conflicts_with_all = ["ids", "root"])]
+    hosts: Option<String>,
+}
+
+/// How changes are reverted.
+#[derive(Debug, Args)]
+pub(crate) struct RevertOptions {
     /// Only say what would be done
     #[arg(long)]
     dry_run: bool,
@@ -41,13 +52,23 @@ pub(crate) struct RevertArgs {
     #[arg(long)]
     json: bool,
 
-    /// Take back changes of this folder instead of the running machine
+    /// Revert changes of this folder instead of the running machine
     #[arg(long, value_name = "DIR", default_value = "/")]
     root: PathBuf,
+}
 
-    /// On these hosts, each by ssh, instead of this one: a,b or gpu[001-032]; numbers of changes are each host's own
-    #[arg(long, value_name = "LIST", conflicts_with_all = ["ids", "root"])]
-    hosts: Option<String>,
+impl RevertOptions {
+    /// The machine that was changed.
+    pub(crate) fn machine(&self) -> Result<Machine, Failure> {
+        Machine::at(&self.root).map_err(refused)
+    }
+
+    /// Reverts these changes, and prints what became of each.
+    pub(crate) fn revert(&self, machine: &Machine, pick: &Pick) -> Result<Exit, Failure> {
+        let manner = Manner { force: self.force, rehearse: self.dry_run };
+        let outcomes = revert(machine, pick, manner, now()).map_err(refused)?;
+        print(&outcomes, self)
+    }
 }
 
 /// What is left as it is makes the answer a no; what cannot be set back is a failure.
@@ -55,30 +76,27 @@ pub(crate) fn run(_global: &Global, args: &RevertArgs) -> Result<Exit, Failure> 
     if let Some(list) = &args.hosts {
         return elsewhere(args, list);
     }
-    let machine = Machine::at(&args.root).map_err(refused)?;
     let pick = match (args.all, args.last) {
         (true, _) => Pick::All,
         (_, true) => Pick::Last,
         _ => Pick::Numbers(args.ids.clone()),
     };
-    let manner = Manner { force: args.force, rehearse: args.dry_run };
-    let outcomes = revert(&machine, &pick, manner, now()).map_err(refused)?;
-    told(&outcomes, args.dry_run, args.json)
+    args.options.revert(&args.options.machine()?, &pick)
 }
 
 /// The same on several hosts: this program does it on each, and the answers are told together.
 fn elsewhere(args: &RevertArgs, list: &str) -> Result<Exit, Failure> {
     let which = if args.all { "--all" } else { "--last" };
-    let optional = [(args.dry_run, "--dry-run"), (args.force, "--force")];
+    let optional = [(args.options.dry_run, "--dry-run"), (args.options.force, "--force")];
     let optional = optional.into_iter().filter_map(|(is_set, word)| is_set.then_some(word));
     let words: Vec<String> =
         ["revert", "--json", which].into_iter().chain(optional).map(str::to_owned).collect();
     let places = remote::places(hosts::named("revert", list)?)?;
     let told = HostAnswer::by_all(&places, LIMITS, &output::progress, |_| words.clone());
-    if args.json {
+    if args.options.json {
         output::json(&serde_json::json!({ "hosts": told }))?;
     } else {
-        told.iter().try_for_each(|one| output::answer(&one_host(one, args.dry_run)))?;
+        told.iter().try_for_each(|one| output::answer(&one_host(one, args.options.dry_run)))?;
     }
     hosts::exit(&told, "revert: not all was reverted")
 }
@@ -88,17 +106,16 @@ fn one_host(told: &HostAnswer, rehearsed: bool) -> String {
     let said = match (outcomes, &told.error) {
         (Some(Ok(outcomes)), _) => text(&outcomes, rehearsed),
         (_, Some(error)) => format!("{error}\n"),
-        (_, None) => "what it said is no answer: is it of another version?\n".to_owned(),
+        (_, None) => "its answer is no list of changes: is its version another?\n".to_owned(),
     };
     format!("{}\n{said}", told.host)
 }
 
-/// Prints what became of each change, and says how it ends.
-pub(crate) fn told(outcomes: &[Outcome], rehearsed: bool, json: bool) -> Result<Exit, Failure> {
-    if json {
+fn print(outcomes: &[Outcome], options: &RevertOptions) -> Result<Exit, Failure> {
+    if options.json {
         output::json(&outcomes)?;
     } else {
-        output::answer(&text(outcomes, rehearsed))?;
+        output::answer(&text(outcomes, options.dry_run))?;
     }
     let failed =
         outcomes.iter().filter(|outcome| matches!(outcome.fate, RevertOutcome::Failed(_))).count();
@@ -111,7 +128,7 @@ pub(crate) fn told(outcomes: &[Outcome], rehearsed: bool, json: bool) -> Result<
 
 fn text(outcomes: &[Outcome], rehearsed: bool) -> String {
     if outcomes.is_empty() {
-        return "nothing to take back\n".to_owned();
+        return "nothing to revert\n".to_owned();
     }
     let taken = if rehearsed { "would be reverted" } else { "reverted" };
     let line = |Outcome { id, target, fate }: &Outcome| match fate {

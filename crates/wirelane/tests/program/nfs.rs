@@ -114,7 +114,7 @@ fn a_tree_is_served_and_mounted_and_remove_leaves_nothing() {
     let fstab = fs::read_to_string(machine.path().join("etc/fstab")).expect("a file");
     assert_eq!(fstab, "/dev/sda1 / ext4 defaults 0 1\n# mine\n");
     let (code, text, _) = told(&["nfs", "remove", "--root", root]);
-    assert_eq!((code, text.as_str()), (Some(0), "nothing to take back\n"));
+    assert_eq!((code, text.as_str()), (Some(0), "nothing to revert\n"));
 }
 
 #[test]

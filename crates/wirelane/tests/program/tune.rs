@@ -117,7 +117,7 @@ fn a_tree_is_tuned_listed_and_reverted() {
     let (code, text, error) = told(&["tune", "apply", "--yes", "--root", root]);
     assert_eq!(code, Some(0), "{error}");
     assert!(text.contains("    - schedutil  (/sys/devices/system/cpu/cpu0/"), "{text}");
-    assert!(error.contains("`wirelane revert --last` takes them back"), "{error}");
+    assert!(error.contains("`wirelane revert --last` reverts them"), "{error}");
     let read = |path: &str| fs::read_to_string(machine.path().join(path)).expect("a file");
     assert_eq!(read("sys/class/net/eth0/mtu"), "9000\n");
     assert_eq!(read("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor"), "performance\n");

@@ -5,13 +5,15 @@ use std::fmt::Write;
 use change::{Advice, Applied, Look, Outlook, Plan, State, Step, Target, diff};
 use serde::Serialize;
 
+use super::apply::PlanView;
+
 /// A plan and how it stands on the machine.
 #[derive(Serialize)]
 pub(crate) struct Report<'p> {
     steps: Vec<StepReport<'p>>,
     advice: &'p [Advice],
     #[serde(skip_serializing_if = "Option::is_none")]
-    applied: Option<AppliedReport<'p>>,
+    applied: Option<AppliedReport>,
 }
 
 #[derive(Serialize)]
@@ -41,10 +43,30 @@ enum Status {
 }
 
 #[derive(Serialize)]
-struct AppliedReport<'a> {
-    made: &'a [u64],
+struct AppliedReport {
+    made: Vec<u64>,
     already: usize,
-    left_out: &'a [String],
+    left_out: Vec<String>,
+}
+
+impl PlanView for Report<'_> {
+    fn text(&self) -> String {
+        let mut text = self.steps();
+        text += &self.advice("then");
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        format!("{text}{}\n", self.counts().join(", "))
+    }
+
+    fn changes(&self) -> usize {
+        self.count(Status::ToDo)
+    }
+
+    fn set_applied(&mut self, applied: &Applied) {
+        let Applied { made, already, left_out } = applied.clone();
+        self.applied = Some(AppliedReport { made, already, left_out });
+    }
 }
 
 impl<'p> Report<'p> {
@@ -55,17 +77,6 @@ impl<'p> Report<'p> {
             advice: &plan.advice,
             applied: None,
         }
-    }
-
-    pub(crate) fn with(mut self, applied: &'p Applied) -> Self {
-        let Applied { made, already, left_out } = applied;
-        self.applied = Some(AppliedReport { made, already: *already, left_out });
-        self
-    }
-
-    /// How many steps would change something.
-    pub(crate) fn changes(&self) -> usize {
-        self.count(Status::ToDo)
     }
 
     /// The steps that are not so already, by their items.
@@ -186,7 +197,7 @@ pub(crate) fn applied(applied: &Applied) -> String {
     };
     match (applied.made.first(), applied.made.last()) {
         (Some(first), Some(last)) => format!(
-            "{} changes made, numbers {first} to {last}{left_out}; `wirelane revert --last` takes them back",
+            "{} changes made, numbers {first} to {last}{left_out}; `wirelane revert --last` reverts them",
             applied.made.len()
         ),
         _ => format!("nothing was changed{left_out}"),

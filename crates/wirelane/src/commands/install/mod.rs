@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use change::install::{self, Kept, Part, Program};
-use change::{self, Applied, Machine, Plan};
+use change::{Applied, Machine, Plan};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
-use crate::commands::changed::{agreed, now, refused, report};
-use crate::output;
+use crate::commands::changed::apply::{self, Application, PlanView};
+use crate::commands::changed::{refused, report};
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 
@@ -24,19 +24,15 @@ pub(crate) struct InstallArgs {
 #[derive(Debug, Subcommand)]
 enum InstallCommand {
     /// Show which files would be placed, as a diff; changes nothing
-    Plan(What),
-    /// Place them; `wirelane revert` takes them away again
+    Plan(InstallOptions),
+    /// Place them; `wirelane revert` removes them again
     Apply(ApplyArgs),
 }
 
 #[derive(Debug, Args)]
 struct ApplyArgs {
     #[command(flatten)]
-    what: What,
-
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
+    apply: apply::ApplyArgs<InstallOptions>,
 
     /// Only say what would be done, as `install plan`
     #[arg(long)]
@@ -49,7 +45,7 @@ struct ApplyArgs {
 
 /// What is installed, and where.
 #[derive(Debug, Args)]
-struct What {
+struct InstallOptions {
     /// What to install
     #[arg(value_name = "PART", default_value = "all")]
     parts: Vec<PartArg>,
@@ -86,53 +82,44 @@ enum PartArg {
 
 pub(crate) fn run(_global: &Global, args: &InstallArgs) -> Result<Exit, Failure> {
     match &args.command {
-        InstallCommand::Plan(what) => show(what),
-        InstallCommand::Apply(args) if args.dry_run => show(&args.what),
+        InstallCommand::Plan(options) => show(options),
+        InstallCommand::Apply(args) if args.dry_run => show(&args.apply.plan),
         InstallCommand::Apply(args) => apply(args),
     }
 }
 
-fn show(what: &What) -> Result<Exit, Failure> {
-    let machine = Machine::at(&what.root).map_err(refused)?;
-    let (plan, kept) = what.plan(&machine)?;
+fn show(options: &InstallOptions) -> Result<Exit, Failure> {
+    let machine = apply::machine(&options.root)?;
+    let (plan, kept) = options.plan(&machine)?;
     let look = machine.look().map_err(refused)?;
-    Report { kept: &kept, plan: report::Report::new(&plan, &look) }.print(what)?;
+    let report = Report { kept: &kept, plan: report::Report::new(&plan, &look) };
+    apply::print(&report, options.json)?;
     Ok(Exit::Done)
 }
 
 fn apply(args: &ApplyArgs) -> Result<Exit, Failure> {
-    let what = &args.what;
-    let machine = Machine::at(&what.root).map_err(refused)?;
+    let options = &args.apply.plan;
+    let machine = apply::machine(&options.root)?;
     if args.start {
         start::check(&machine)?;
     }
-    let (plan, kept) = what.plan(&machine)?;
+    let (plan, kept) = options.plan(&machine)?;
     let look = machine.look().map_err(refused)?;
     let report = Report { kept: &kept, plan: report::Report::new(&plan, &look) };
-    if !what.json {
-        report.print(what)?;
-    }
-    let changes = report.plan.changes();
-    if changes > 0 && !args.yes && !agreed("install apply", changes)? {
-        return Err(Failure::no("nothing was changed"));
-    }
-    let applied = change::apply(&machine, &plan, &what.command(), now()).map_err(refused)?;
+    let application = Application {
+        name: "install apply",
+        command: &options.command(),
+        yes: args.apply.yes,
+        json: options.json,
+    };
+    let applied = application.make(&machine, &plan, &report)?;
     if args.start {
-        start::units(&what.parts())?;
+        start::units(&options.parts())?;
     }
-    done(what, report, &applied)
+    application.tell(report, &applied)
 }
 
-fn done(what: &What, report: Report<'_>, applied: &Applied) -> Result<Exit, Failure> {
-    if what.json {
-        output::json(&Report { plan: report.plan.with(applied), ..report })?;
-    } else {
-        output::note(&report::applied(applied));
-    }
-    Ok(Exit::Done)
-}
-
-impl What {
+impl InstallOptions {
     fn parts(&self) -> Vec<Part> {
         let part = |arg: &PartArg| match arg {
             PartArg::Exporter => vec![Part::Exporter],
@@ -181,9 +168,13 @@ struct Report<'p> {
     kept: &'p [Kept],
 }
 
-impl Report<'_> {
-    fn print(&self, what: &What) -> Result<(), Failure> {
-        if what.json { output::json(self) } else { output::answer(&self.text()) }
+impl PlanView for Report<'_> {
+    fn changes(&self) -> usize {
+        self.plan.changes()
+    }
+
+    fn set_applied(&mut self, applied: &Applied) {
+        self.plan.set_applied(applied);
     }
 
     fn text(&self) -> String {

@@ -53,6 +53,6 @@ fn systemctl(words: &[&str]) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::failed(format!(
-        "{shown}: {status}. The files are placed; `wirelane revert --last` takes them away"
+        "{shown}: {status}. The files are placed; `wirelane revert --last` removes them"
     )))
 }

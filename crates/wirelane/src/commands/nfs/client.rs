@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use change::nfs::client::{self, Route};
 use change::nfs::{Mounting, PORT, Source, folder};
-use clap::{Args, Subcommand};
+use clap::Args;
 
 use super::COMMAND;
-use super::make::{How, no};
+use super::make::{EndArgs, PlanOrApply, no};
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::within::within;
@@ -16,29 +16,11 @@ use crate::within::within;
 #[derive(Debug, Args)]
 pub(super) struct ClientArgs {
     #[command(subcommand)]
-    command: ClientCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum ClientCommand {
-    /// Show what would be changed, as a diff; changes nothing
-    Plan(What),
-    /// Mount it; `wirelane nfs remove` takes it back
-    Apply(ApplyArgs),
+    command: PlanOrApply<ClientOptions>,
 }
 
 #[derive(Debug, Args)]
-struct ApplyArgs {
-    #[command(flatten)]
-    what: What,
-
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
-}
-
-#[derive(Debug, Args)]
-struct What {
+struct ClientOptions {
     /// The server, by its address on the fabric, and its folder
     #[arg(value_name = "HOST:/DIR")]
     source: Source,
@@ -68,26 +50,26 @@ struct What {
     persist: bool,
 
     #[command(flatten)]
-    how: How,
+    end: EndArgs,
 }
 
 pub(super) fn run(args: &ClientArgs) -> Result<Exit, Failure> {
-    let (what, apply) = match &args.command {
-        ClientCommand::Plan(what) => (what, None),
-        ClientCommand::Apply(args) => (&args.what, Some(args.yes)),
-    };
-    let how = &what.how;
-    let here = how.look()?;
-    let mounting = what.mounting();
-    // Without the program there is nobody to be reached.
+    let (options, apply) = args.command.parts();
+    let here = options.end.look()?;
+    let mounting = options.mounting();
+    // Without the program nothing can be mounted: said before the server's name is resolved.
     client::plan(&here.node, &here.tree, &mounting, None).map_err(no)?;
-    let route = if here.tree.is_live() { Some(route(&what.source.host)?) } else { None };
+    let route = if here.tree.is_live() { Some(route(&options.source.host)?) } else { None };
     let plan = client::plan(&here.node, &here.tree, &mounting, route).map_err(no)?;
-    let plan = how.trim(plan)?;
-    let Some(yes) = apply else { return how.show(&plan, here.tree) };
-    let command = format!("{COMMAND} client apply {} {}", what.source, what.point);
-    let exit = how.apply(&plan, &here, &command, yes)?;
-    output::note(&format!("`wirelane nfs verify {}` proves that RDMA carries it", what.point));
+    let plan = options.end.trim(plan)?;
+    let command = format!("{COMMAND} client apply {} {}", options.source, options.point);
+    let exit = options.end.run(&plan, here, &command, apply)?;
+    if apply.is_some() {
+        output::note(&format!(
+            "`wirelane nfs verify {}` proves that RDMA carries it",
+            options.point
+        ));
+    }
     Ok(exit)
 }
 
@@ -96,7 +78,7 @@ fn route(host: &str) -> Result<Route, Failure> {
     let name = host.to_owned();
     let waiting = || format!("looking for {host}");
     let found = within(RESOLVING, waiting, move || (name.as_str(), PORT).to_socket_addrs())?;
-    let failed = |why: String| Failure::failed(format!("find a way to {host}: {why}"));
+    let failed = |why: String| Failure::failed(format!("find a route to {host}: {why}"));
     let mut addresses = found
         .ok_or_else(|| failed("its name is not resolved in time".to_owned()))?
         .map_err(|error| failed(error.to_string()))?;
@@ -105,7 +87,7 @@ fn route(host: &str) -> Result<Route, Failure> {
     Ok(Route { to: to.ip(), from })
 }
 
-impl What {
+impl ClientOptions {
     fn mounting(&self) -> Mounting {
         Mounting {
             source: self.source.clone(),

@@ -1,42 +1,53 @@
 //! Shows and makes plans of both ends.
 
-use std::path::PathBuf;
-
+use change::Plan;
 use change::nfs::Refusal;
-use change::{self, Look, Machine, Plan};
-use clap::Args;
+use clap::{Args, Subcommand};
 use node::{Node, Tree};
 
-use crate::arguments::host::HostArgs;
-use crate::commands::changed::{agreed, now, refused, report};
-use crate::output;
+use crate::commands::changed::apply::{Application, ApplyArgs, PlanTarget};
+use crate::commands::changed::{refused, report};
 use crate::output::{Exit, Failure};
 
-/// Which machine, and how it is told.
+/// `plan` and `apply` of one end.
+#[derive(Debug, Subcommand)]
+pub(super) enum PlanOrApply<A: Args> {
+    /// Show what would be changed, as a diff; changes nothing
+    Plan(A),
+    /// Make these changes, all or none; `wirelane nfs remove` reverts them
+    Apply(ApplyArgs<A>),
+}
+
+impl<A: Args> PlanOrApply<A> {
+    /// The arguments; of `apply`, also whether to ask no one.
+    pub(super) fn parts(&self) -> (&A, Option<bool>) {
+        match self {
+            PlanOrApply::Plan(args) => (args, None),
+            PlanOrApply::Apply(args) => (&args.plan, Some(args.yes)),
+        }
+    }
+}
+
+/// Arguments that both ends have.
 #[derive(Debug, Args)]
-pub(super) struct How {
+pub(super) struct EndArgs {
     /// Not these items of the plan
     #[arg(long, value_name = "ITEM", value_delimiter = ',')]
     skip: Vec<String>,
 
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-
-    /// Look at this folder or snapshot file instead of the running machine, and change nothing outside of it
-    #[arg(long, value_name = "PATH", default_value = "/")]
-    root: PathBuf,
+    #[command(flatten)]
+    target: PlanTarget,
 }
 
-/// What is looked at.
+/// The machine that was read.
 pub(super) struct Here {
     pub(super) tree: Tree,
     pub(super) node: Node,
 }
 
-impl How {
+impl EndArgs {
     pub(super) fn look(&self) -> Result<Here, Failure> {
-        let tree = HostArgs { root: self.root.clone(), host_sys: None }.tree()?;
+        let tree = self.target.tree()?;
         let node = Node::read(&tree);
         Ok(Here { tree, node })
     }
@@ -56,69 +67,35 @@ impl How {
         Ok(plan)
     }
 
-    /// Prints what would be done.
-    pub(super) fn show(&self, plan: &Plan, tree: Tree) -> Result<Exit, Failure> {
-        // A folder's files are read as they are; a snapshot has what it kept.
-        let machine = if self.root.is_file() { None } else { Some(self.machine()?) };
-        let look = match &machine {
-            Some(machine) => machine.look().map_err(refused)?,
-            None => Look::kept(tree),
-        };
-        let report = report::Report::new(plan, &look);
-        if self.json {
-            output::json(&report)?;
-        } else {
-            output::answer(&text(&report))?;
-        }
-        Ok(Exit::Done)
-    }
-
-    /// Makes it, all or nothing.
-    pub(super) fn apply(
+    /// Prints what would be done, or does it.
+    pub(super) fn run(
         &self,
         plan: &Plan,
-        here: &Here,
+        here: Here,
         command: &str,
-        yes: bool,
+        apply: Option<bool>,
     ) -> Result<Exit, Failure> {
-        let machine = self.machine()?;
-        if machine.is_live() && here.node.host.container.is_some() {
+        match apply {
+            None => self.target.show(here.tree, |look| report::Report::new(plan, look)),
+            Some(yes) => self.apply(plan, &here.node, command, yes),
+        }
+    }
+
+    fn apply(&self, plan: &Plan, node: &Node, command: &str, yes: bool) -> Result<Exit, Failure> {
+        let machine = self.target.machine()?;
+        if machine.is_live() && node.host.container.is_some() {
             return Err(Failure::no(
                 "this is a container: modules, mounts and the NFS server are its host's; run it on the host",
             ));
         }
-        let look = machine.look().map_err(refused)?;
-        let report = report::Report::new(plan, &look);
-        if !self.json {
-            output::answer(&text(&report))?;
-        }
-        if report.changes() > 0 && !yes && !agreed(command, report.changes())? {
-            return Err(Failure::no("nothing was changed"));
-        }
-        let applied = change::apply(&machine, plan, command, now()).map_err(refused)?;
-        if self.json {
-            output::json(&report.with(&applied))?;
-        } else {
-            output::note(&report::applied(&applied));
-        }
-        Ok(Exit::Done)
-    }
-
-    fn machine(&self) -> Result<Machine, Failure> {
-        Machine::at(&self.root).map_err(refused)
+        let report = report::Report::new(plan, &machine.look().map_err(refused)?);
+        let application = Application { name: command, command, yes, json: self.target.json };
+        let applied = application.make(&machine, plan, &report)?;
+        application.tell(report, &applied)
     }
 }
 
 /// What cannot be done here is a no.
 pub(super) fn no(refusal: Refusal) -> Failure {
     Failure::no(refusal.to_string())
-}
-
-fn text(report: &report::Report<'_>) -> String {
-    let mut text = report.steps();
-    text += &report.advice("then");
-    if !text.is_empty() {
-        text.push('\n');
-    }
-    format!("{text}{}\n", report.counts().join(", "))
 }

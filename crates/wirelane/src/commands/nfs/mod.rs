@@ -26,7 +26,7 @@ enum NfsCommand {
     Client(client::ClientArgs),
     /// Prove that a mount uses RDMA, and measure it beside TCP
     Verify(verify::VerifyArgs),
-    /// Take back what `nfs server` and `nfs client` have made: mounts, exports, listeners, files
+    /// Revert what `nfs server` and `nfs client` have made: mounts, exports, listeners, files
     Remove(remove::RemoveArgs),
 }
 

@@ -1,14 +1,12 @@
 //! `wirelane nfs remove`: reverts what was made here, the newest first.
 
-use std::path::PathBuf;
-
 use change::nfs::folder;
-use change::{Entry, Journal, Machine, Manner, Pick, Target, revert};
+use change::{Entry, Journal, Machine, Pick, Target};
 use clap::Args;
 
 use super::COMMAND;
-use crate::commands::changed::{now, refused};
-use crate::commands::revert::told;
+use crate::commands::changed::refused;
+use crate::commands::revert::RevertOptions;
 use crate::output::{Exit, Failure};
 
 #[derive(Debug, Args)]
@@ -21,34 +19,19 @@ pub(super) struct RemoveArgs {
     #[arg(long)]
     restart_nfsd: bool,
 
-    /// Only say what would be done
-    #[arg(long)]
-    dry_run: bool,
-
-    /// Also what somebody else has changed since
-    #[arg(long)]
-    force: bool,
-
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-
-    /// Take back changes of this folder instead of the running machine
-    #[arg(long, value_name = "DIR", default_value = "/")]
-    root: PathBuf,
+    #[command(flatten)]
+    options: RevertOptions,
 }
 
 pub(super) fn run(args: &RemoveArgs) -> Result<Exit, Failure> {
-    let machine = Machine::at(&args.root).map_err(refused)?.with_restarts(args.restart_nfsd);
+    let machine = args.options.machine()?.with_restarts(args.restart_nfsd);
     let history = Journal::read(&machine).map_err(refused)?;
     let picked = args.pick(&history.entries);
     if !args.restart_nfsd {
         disturbs_nobody(&machine, &picked)?;
     }
     let ids: Vec<u64> = picked.iter().map(|entry| entry.id).collect();
-    let manner = Manner { force: args.force, rehearse: args.dry_run };
-    let outcomes = revert(&machine, &Pick::Numbers(ids), manner, now()).map_err(refused)?;
-    told(&outcomes, args.dry_run, args.json)
+    args.options.revert(&machine, &Pick::Numbers(ids))
 }
 
 impl RemoveArgs {

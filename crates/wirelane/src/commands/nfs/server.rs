@@ -1,38 +1,20 @@
 //! `wirelane nfs server`.
 
 use change::nfs::{Clients, PORT, Serving, folder, server};
-use clap::{Args, Subcommand};
+use clap::Args;
 
 use super::COMMAND;
-use super::make::{How, no};
+use super::make::{EndArgs, PlanOrApply, no};
 use crate::output::{Exit, Failure};
 
 #[derive(Debug, Args)]
 pub(super) struct ServerArgs {
     #[command(subcommand)]
-    command: ServerCommand,
-}
-
-#[derive(Debug, Subcommand)]
-enum ServerCommand {
-    /// Show what would be changed, as a diff; changes nothing
-    Plan(What),
-    /// Make it, all or nothing; `wirelane nfs remove` takes it back
-    Apply(ApplyArgs),
+    command: PlanOrApply<ServerOptions>,
 }
 
 #[derive(Debug, Args)]
-struct ApplyArgs {
-    #[command(flatten)]
-    what: What,
-
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
-}
-
-#[derive(Debug, Args)]
-struct What {
+struct ServerOptions {
     /// The folder to serve
     #[arg(value_name = "DIR", value_parser = folder)]
     dir: String,
@@ -54,24 +36,18 @@ struct What {
     no_root_squash: bool,
 
     #[command(flatten)]
-    how: How,
+    end: EndArgs,
 }
 
 pub(super) fn run(args: &ServerArgs) -> Result<Exit, Failure> {
-    let (what, apply) = match &args.command {
-        ServerCommand::Plan(what) => (what, None),
-        ServerCommand::Apply(args) => (&args.what, Some(args.yes)),
-    };
-    let how = &what.how;
-    let here = how.look()?;
-    let plan = how.trim(server::plan(&here.node, &here.tree, &what.serving()).map_err(no)?)?;
-    match apply {
-        None => how.show(&plan, here.tree),
-        Some(yes) => how.apply(&plan, &here, &format!("{COMMAND} server apply {}", what.dir), yes),
-    }
+    let (options, apply) = args.command.parts();
+    let here = options.end.look()?;
+    let plan = server::plan(&here.node, &here.tree, &options.serving()).map_err(no)?;
+    let plan = options.end.trim(plan)?;
+    options.end.run(&plan, here, &format!("{COMMAND} server apply {}", options.dir), apply)
 }
 
-impl What {
+impl ServerOptions {
     fn serving(&self) -> Serving {
         Serving {
             dir: self.dir.clone(),

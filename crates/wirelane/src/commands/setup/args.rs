@@ -1,12 +1,11 @@
 //! What can be typed after `wirelane setup`.
 
-use std::path::PathBuf;
-
 use change::setup::{self, AddressOf, IpoibMode, Purpose, SetupRequest};
 use clap::{Args, Subcommand, ValueEnum};
 use jobs::inventory::Host;
 
 use crate::arguments::hosts;
+use crate::commands::changed::apply::{ApplyArgs, PlanTarget};
 use crate::commands::tune::ProfileArg;
 use crate::output::Failure;
 
@@ -33,24 +32,14 @@ struct ActArgs {
 #[derive(Debug, Subcommand)]
 enum ActCommand {
     /// Show what would be changed, as a diff, and why; changes nothing
-    Plan(What),
-    /// Make these changes, which needs root; `wirelane revert` takes them back
-    Apply(ApplyArgs),
-}
-
-#[derive(Debug, Args)]
-struct ApplyArgs {
-    #[command(flatten)]
-    what: What,
-
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
+    Plan(SetupOptions),
+    /// Make these changes, which needs root; `wirelane revert` reverts them
+    Apply(ApplyArgs<SetupOptions>),
 }
 
 /// What is set up, and where.
 #[derive(Debug, Args)]
-pub(super) struct What {
+pub(super) struct SetupOptions {
     /// On these hosts, each by ssh, instead of this one: a,b or gpu[001-032]; it needs root there, as by root@HOST
     #[arg(long, value_name = "HOST,…")]
     hosts: Option<String>,
@@ -75,13 +64,8 @@ pub(super) struct What {
     #[arg(long, value_name = "ITEM", value_delimiter = ',')]
     skip: Vec<String>,
 
-    /// Print JSON
-    #[arg(long)]
-    pub(super) json: bool,
-
-    /// Look at this folder or snapshot file instead of the running machine, and change nothing outside of it
-    #[arg(long, value_name = "PATH", default_value = "/")]
-    pub(super) root: PathBuf,
+    #[command(flatten)]
+    pub(super) target: PlanTarget,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -94,7 +78,7 @@ enum IpoibArg {
 pub(super) struct Task<'a> {
     pub(super) purpose: Purpose,
     pub(super) act: Act,
-    pub(super) what: &'a What,
+    pub(super) options: &'a SetupOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,32 +93,32 @@ impl SetupArgs {
             PurposeCommand::Rdma(args) => (Purpose::Rdma, &args.act),
             PurposeCommand::Mpi(args) => (Purpose::Mpi, &args.act),
         };
-        let (act, what) = match act {
-            ActCommand::Plan(what) => (Act::Plan, what),
-            ActCommand::Apply(args) => (Act::Apply { yes: args.yes }, &args.what),
+        let (act, options) = match act {
+            ActCommand::Plan(options) => (Act::Plan, options),
+            ActCommand::Apply(args) => (Act::Apply { yes: args.yes }, &args.plan),
         };
-        Task { purpose, act, what }
+        Task { purpose, act, options }
     }
 }
 
 impl Task<'_> {
     pub(super) fn wish(&self) -> SetupRequest {
-        let what = self.what;
+        let options = self.options;
         SetupRequest {
-            profile: what.profile.into(),
-            only: what.only.clone(),
-            skip: what.skip.clone(),
-            addresses: what.address.clone(),
-            ipoib: what.ipoib.map(IpoibArg::mode),
+            profile: options.profile.into(),
+            only: options.only.clone(),
+            skip: options.skip.clone(),
+            addresses: options.address.clone(),
+            ipoib: options.ipoib.map(IpoibArg::mode),
             ..SetupRequest::of(self.purpose)
         }
     }
 
     /// The other hosts that are meant, if any are. Each address must be for one of them, or for this one alone.
     pub(super) fn hosts(&self) -> Result<Vec<Host>, Failure> {
-        let list = self.what.hosts.as_deref().map(|list| hosts::named("setup", list));
+        let list = self.options.hosts.as_deref().map(|list| hosts::named("setup", list));
         let hosts = list.transpose()?.unwrap_or_default();
-        for address in &self.what.address {
+        for address in &self.options.address {
             let shown = address.without_host();
             match &address.host {
                 Some(name) if hosts.iter().all(|host| host.name != *name) => {
@@ -156,7 +140,7 @@ impl Task<'_> {
 
     /// The words that do this on one of the hosts, after `wirelane`.
     pub(super) fn words(&self, host: &str, act: Act) -> Vec<String> {
-        let what = self.what;
+        let options = self.options;
         let mut words: Vec<String> = ["setup", self.purpose.name()].map(str::to_owned).to_vec();
         words.push(if act == Act::Plan { "plan" } else { "apply" }.to_owned());
         words.push("--json".to_owned());
@@ -164,18 +148,18 @@ impl Task<'_> {
             words.push("--yes".to_owned());
         }
         let mut word = |flag: &str, value: String| words.push(format!("--{flag}={value}"));
-        for address in &what.address {
+        for address in &options.address {
             if address.host.as_deref().is_none_or(|of| of == host) {
                 word("address", address.without_host());
             }
         }
-        if let Some(mode) = what.ipoib {
+        if let Some(mode) = options.ipoib {
             word("ipoib", mode.mode().name().to_owned());
         }
-        word("profile", change::tune::Profile::from(what.profile).name().to_owned());
-        what.only.iter().for_each(|item| word("only", item.clone()));
-        what.skip.iter().for_each(|item| word("skip", item.clone()));
-        word("root", what.root.display().to_string());
+        word("profile", change::tune::Profile::from(options.profile).name().to_owned());
+        options.only.iter().for_each(|item| word("only", item.clone()));
+        options.skip.iter().for_each(|item| word("skip", item.clone()));
+        word("root", options.target.root.display().to_string());
         words
     }
 }

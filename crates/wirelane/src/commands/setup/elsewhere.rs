@@ -21,7 +21,7 @@ pub(super) fn run(task: &Task<'_>, hosts: Vec<Host>) -> Result<Exit, Failure> {
     let Act::Apply { yes } = task.act else { return tell(task, &on_all(Act::Plan)) };
     if !yes {
         let planned = on_all(Act::Plan);
-        if !task.what.json {
+        if !task.options.target.json {
             output::answer(&text(&planned))?;
         }
         let changes = planned.iter().map(to_do).sum();
@@ -56,7 +56,7 @@ fn outcome(told: &HostAnswer) -> String {
 }
 
 fn tell(task: &Task<'_>, told: &[HostAnswer]) -> Result<Exit, Failure> {
-    if task.what.json {
+    if task.options.target.json {
         output::json(&serde_json::json!({ "hosts": told }))?;
     } else {
         output::answer(&text(told))?;

@@ -5,9 +5,8 @@ use change::{Applied, Look, Plan};
 use node::Node;
 use serde::Serialize;
 
+use crate::commands::changed::apply::PlanView;
 use crate::commands::changed::report;
-use crate::output;
-use crate::output::Failure;
 
 /// A plan and how it stands on the machine.
 #[derive(Serialize)]
@@ -38,21 +37,9 @@ impl<'p> Report<'p> {
             to_decide: plan.advice.len(),
         }
     }
+}
 
-    pub(super) fn with(mut self, applied: &'p Applied) -> Self {
-        self.plan = self.plan.with(applied);
-        self
-    }
-
-    /// How many steps would change something.
-    pub(super) fn changes(&self) -> usize {
-        self.plan.changes()
-    }
-
-    pub(super) fn print(&self, json: bool) -> Result<(), Failure> {
-        if json { output::json(self) } else { output::answer(&self.text()) }
-    }
-
+impl PlanView for Report<'_> {
     fn text(&self) -> String {
         let mut text = String::new();
         if !self.rdma {
@@ -66,6 +53,14 @@ impl<'p> Report<'p> {
         }
         let system = self.system.unwrap_or("a system of no name");
         format!("{text}\n{} on {system}: {}\n", self.purpose.name(), counts.join(", "))
+    }
+
+    fn changes(&self) -> usize {
+        self.plan.changes()
+    }
+
+    fn set_applied(&mut self, applied: &Applied) {
+        self.plan.set_applied(applied);
     }
 }
 

@@ -2,15 +2,13 @@
 
 mod render;
 
-use std::path::PathBuf;
-
+use change::Plan;
 use change::tune::{self, Choice, Profile};
-use change::{self, Look, Machine, Plan};
 use clap::{Args, Subcommand, ValueEnum};
 use node::{Node, Tree};
 
-use crate::arguments::host::HostArgs;
-use crate::commands::changed::{agreed, now, refused, report};
+use crate::commands::changed::apply::{Application, ApplyArgs, PlanTarget};
+use crate::commands::changed::refused;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
@@ -26,33 +24,23 @@ pub(crate) struct TuneArgs {
 enum TuneCommand {
     /// Show what would be changed, as a diff, and why; changes nothing
     Plan(PlanArgs),
-    /// Make these changes; `wirelane revert` takes them back
-    Apply(ApplyArgs),
+    /// Make these changes; `wirelane revert` reverts them
+    Apply(ApplyArgs<TuneOptions>),
 }
 
 #[derive(Debug, Args)]
 struct PlanArgs {
     #[command(flatten)]
-    what: What,
+    options: TuneOptions,
 
     /// The system to tune; for windows, a PowerShell script is printed, to be run there
     #[arg(long, value_name = "SYSTEM", default_value = "linux")]
     os: System,
 }
 
-#[derive(Debug, Args)]
-struct ApplyArgs {
-    #[command(flatten)]
-    what: What,
-
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
-}
-
 /// What is tuned, and where.
 #[derive(Debug, Args)]
-struct What {
+struct TuneOptions {
     /// What the machine is to be good at
     #[arg(long, value_name = "PROFILE", default_value = "throughput")]
     profile: ProfileArg,
@@ -69,13 +57,8 @@ struct What {
     #[arg(long, value_name = "NAME")]
     device: Vec<String>,
 
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-
-    /// Look at this folder or snapshot file instead of the running machine, and change nothing outside of it
-    #[arg(long, value_name = "PATH", default_value = "/")]
-    root: PathBuf,
+    #[command(flatten)]
+    target: PlanTarget,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -92,15 +75,15 @@ enum System {
 
 pub(crate) fn run(_global: &Global, args: &TuneArgs) -> Result<Exit, Failure> {
     match &args.command {
-        TuneCommand::Plan(args) if args.os == System::Windows => print_windows(&args.what),
-        TuneCommand::Plan(args) => show(&args.what),
+        TuneCommand::Plan(args) if args.os == System::Windows => print_windows(&args.options),
+        TuneCommand::Plan(args) => show(&args.options),
         TuneCommand::Apply(args) => apply(args),
     }
 }
 
-fn print_windows(what: &What) -> Result<Exit, Failure> {
-    let script = tune::windows::script(what.profile(), &what.device);
-    if what.json {
+fn print_windows(options: &TuneOptions) -> Result<Exit, Failure> {
+    let script = tune::windows::script(options.profile(), &options.device);
+    if options.target.json {
         output::json(&serde_json::json!({ "powershell": script, "proven": false }))?;
     } else {
         output::answer(&script)?;
@@ -108,48 +91,30 @@ fn print_windows(what: &What) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn show(what: &What) -> Result<Exit, Failure> {
-    let Planned { plan, no_rdma, tree, .. } = what.plan()?;
-    // A folder's files are read as they are; a snapshot has what it kept.
-    let machine = if what.root.is_file() { None } else { Some(what.machine()?) };
-    let look = match &machine {
-        Some(machine) => machine.look().map_err(refused)?,
-        None => Look::kept(tree),
-    };
-    let report = Report::new(&plan, &look, what.profile(), no_rdma);
-    if what.json {
-        output::json(&report)?
-    } else {
-        output::answer(&report.text())?
-    }
-    Ok(Exit::Done)
+fn show(options: &TuneOptions) -> Result<Exit, Failure> {
+    let Planned { plan, no_rdma, tree, .. } = options.plan()?;
+    options.target.show(tree, |look| Report::new(&plan, look, options.profile(), no_rdma))
 }
 
-fn apply(args: &ApplyArgs) -> Result<Exit, Failure> {
-    let what = &args.what;
-    let Planned { plan, no_rdma, container, .. } = what.plan()?;
-    let machine = what.machine()?;
+fn apply(args: &ApplyArgs<TuneOptions>) -> Result<Exit, Failure> {
+    let options = &args.plan;
+    let Planned { plan, no_rdma, container, .. } = options.plan()?;
+    let machine = options.target.machine()?;
     if machine.is_live() && container {
         return Err(Failure::no(
-            "this is a container: what would be set is its host's, and what would be written down here goes with the \
-             container; run it on the host",
+            "this is a container: its settings and files are its host's; run it on the host",
         ));
     }
-    let report = Report::new(&plan, &machine.look().map_err(refused)?, what.profile(), no_rdma);
-    if !what.json {
-        output::answer(&report.text())?;
-    }
-    if report.changes() > 0 && !args.yes && !agreed("tune apply", report.changes())? {
-        return Err(Failure::no("nothing was changed"));
-    }
-    let command = format!("tune apply --profile {}", what.profile().name());
-    let applied = change::apply(&machine, &plan, &command, now()).map_err(refused)?;
-    if what.json {
-        output::json(&report.with(&applied))?;
-    } else {
-        output::note(&report::applied(&applied));
-    }
-    Ok(Exit::Done)
+    let look = machine.look().map_err(refused)?;
+    let report = Report::new(&plan, &look, options.profile(), no_rdma);
+    let application = Application {
+        name: "tune apply",
+        command: &format!("tune apply --profile {}", options.profile().name()),
+        yes: args.yes,
+        json: options.target.json,
+    };
+    let applied = application.make(&machine, &plan, &report)?;
+    application.tell(report, &applied)
 }
 
 impl From<ProfileArg> for Profile {
@@ -161,19 +126,14 @@ impl From<ProfileArg> for Profile {
     }
 }
 
-impl What {
+impl TuneOptions {
     fn profile(&self) -> Profile {
         self.profile.into()
     }
 
-    fn machine(&self) -> Result<Machine, Failure> {
-        Machine::at(&self.root).map_err(refused)
-    }
-
     /// The plan, whether there is no RDMA device, and where the facts came from.
     fn plan(&self) -> Result<Planned, Failure> {
-        let host = HostArgs { root: self.root.clone(), host_sys: None };
-        let tree = host.tree()?;
+        let tree = self.target.tree()?;
         let node = Node::read(&tree);
         let choice = Choice {
             only: self.only.clone(),

@@ -4,6 +4,7 @@ use change::tune::Profile;
 use change::{Applied, Look, Plan};
 use serde::Serialize;
 
+use crate::commands::changed::apply::PlanView;
 use crate::commands::changed::report;
 
 /// A plan and how it stands on the machine.
@@ -24,17 +25,17 @@ impl<'p> Report<'p> {
         Report { profile, rdma: !no_rdma, plan: report::Report::new(plan, look), to_decide }
     }
 
-    pub(super) fn with(mut self, applied: &'p Applied) -> Self {
-        self.plan = self.plan.with(applied);
-        self
+    fn summary(&self) -> String {
+        let mut parts = self.plan.counts();
+        if self.to_decide > 0 {
+            parts.push(format!("{} for you to decide", self.to_decide));
+        }
+        format!("profile {}: {}\n", self.profile.name(), parts.join(", "))
     }
+}
 
-    /// How many steps would change something.
-    pub(super) fn changes(&self) -> usize {
-        self.plan.changes()
-    }
-
-    pub(super) fn text(&self) -> String {
+impl PlanView for Report<'_> {
+    fn text(&self) -> String {
         let mut text = String::new();
         if !self.rdma {
             text.push_str(
@@ -49,11 +50,11 @@ impl<'p> Report<'p> {
         text + &self.summary()
     }
 
-    fn summary(&self) -> String {
-        let mut parts = self.plan.counts();
-        if self.to_decide > 0 {
-            parts.push(format!("{} for you to decide", self.to_decide));
-        }
-        format!("profile {}: {}\n", self.profile.name(), parts.join(", "))
+    fn changes(&self) -> usize {
+        self.plan.changes()
+    }
+
+    fn set_applied(&mut self, applied: &Applied) {
+        self.plan.set_applied(applied);
     }
 }
