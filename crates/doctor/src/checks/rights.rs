@@ -2,6 +2,7 @@
 
 use node::{Device, FileNode, Seen};
 
+use crate::limits::device_nodes::may_open;
 use crate::{Case, Check, Evidence, Finding};
 
 pub(super) const CHECK: Check = Check {
@@ -30,7 +31,7 @@ fn of_device(case: &Case<'_>, device: &Device) -> Option<Finding> {
     let node = case.tree.node(&path);
     let Seen::Value(node) = node else { return Some(not_given(case, device, &path, &node)) };
     let evidence = Evidence::new(&*path, rights(&node));
-    Some(match may_open(case, &node) {
+    Some(match may_open(&case.node.process, &node) {
         Some(true) => Finding::ok(&*device.name, "its node can be opened").read(evidence),
         None => {
             Finding::unknown(&*device.name, "whose rights are meant is not known").read(evidence)
@@ -90,26 +91,6 @@ fn strays(case: &Case<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether this process may read and write; `None`: who it is, is not known.
-fn may_open(case: &Case<'_>, node: &FileNode) -> Option<bool> {
-    let process = &case.node.process;
-    let overrides =
-        process.capabilities.is_some_and(|held| held.effective >> DAC_OVERRIDE & 1 == 1);
-    let uid = process.uid?;
-    if overrides || (uid == 0 && process.capabilities.is_none()) {
-        return Some(true);
-    }
-    let shift = match () {
-        () if uid == node.uid => 6,
-        () if process.groups.contains(&node.gid) => 3,
-        () => 0,
-    };
-    Some(node.mode >> shift & 0o6 == 0o6)
-}
-
 fn rights(node: &FileNode) -> String {
     format!("mode {:04o}, user {}, group {}", node.mode & 0o7777, node.uid, node.gid)
 }
-
-/// CAP_DAC_OVERRIDE.
-const DAC_OVERRIDE: u32 = 1;

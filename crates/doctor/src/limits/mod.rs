@@ -6,6 +6,7 @@
 
 pub mod acs;
 pub mod cpus;
+pub mod device_nodes;
 pub mod firewall;
 pub mod interrupts;
 pub mod iommu;

@@ -3,6 +3,7 @@
 //! The rule holds in every pod, whatever gave the device to it: its node is in /dev/infiniband, the port is
 //! active, and there is an address of this network namespace to reach it by.
 
+use doctor::limits::device_nodes::may_open;
 use node::{Device, LinkLayer, Node, NodeType, Port, Seen, Tree};
 
 use super::claim::is_device_name;
@@ -45,7 +46,7 @@ fn judge_device(node: &Node, tree: &Tree, device: &Device) -> Result<(), Judged>
     };
     let path = format!("/dev/infiniband/{uverbs}");
     match tree.node(&path) {
-        Seen::Value(file) if may_open(node, &file) => Ok(()),
+        Seen::Value(file) if may_open(&node.process, &file).unwrap_or(true) => Ok(()),
         Seen::Value(file) => {
             let uid = node.process.uid.unwrap_or_default();
             let why = format!("user {uid} may not open its node (mode {:o})", file.mode & 0o777);
@@ -103,19 +104,6 @@ fn has_gid_here(node: &Node, port: &Port) -> bool {
 /// Whether a GID belongs to a net device of this network namespace.
 pub(super) fn is_here(node: &Node, gid: &node::Gid) -> bool {
     gid.netdev.value().is_some_and(|netdev| node.netdev(netdev).is_some())
-}
-
-/// Root may always; whose process this is may be unknown, and then nothing speaks against it.
-fn may_open(node: &Node, file: &node::FileNode) -> bool {
-    let Some(uid) = node.process.uid else { return true };
-    let rights = if uid == file.uid {
-        file.mode >> 6
-    } else if node.process.groups.contains(&file.gid) {
-        file.mode >> 3
-    } else {
-        file.mode
-    };
-    uid == 0 || rights & 0o6 == 0o6
 }
 
 fn no(device: &Device, why: String, read: String) -> Judged {
