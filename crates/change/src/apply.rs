@@ -41,7 +41,7 @@ pub fn apply(machine: &Machine, plan: &Plan, command: &str, now: u64) -> Result<
         };
         match make(machine, &mut journal, planned) {
             Ok(id) => applied.made.push(id),
-            Err(error) => return Err(take_back(machine, &mut journal, run, &step.item, error)),
+            Err(error) => return Err(revert_run(machine, &mut journal, run, &step.item, error)),
         }
     }
     Ok(applied)
@@ -100,8 +100,8 @@ fn make(machine: &Machine, journal: &mut Journal, planned: Planned) -> Result<u6
     Ok(id)
 }
 
-/// Takes a run back whose step failed, and says what became of it.
-fn take_back(
+/// Reverts a run whose step failed, and says what became of it.
+fn revert_run(
     machine: &Machine,
     journal: &mut Journal,
     run: u64,
@@ -124,7 +124,7 @@ fn take_back(
         ));
     }
     Error::failed(format!(
-        "{error}. Taking back failed too: {}. `wirelane revert --last` tries again",
+        "{error}. Reverting failed too: {}. `wirelane revert --last` tries again",
         stuck.join("; ")
     ))
 }

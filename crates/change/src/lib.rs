@@ -2,8 +2,8 @@
 //!
 //! A [`Target`] is a thing on a machine that can be read, set and set back; a [`State`] is what it was or shall
 //! be; a [`Change`] is both. A [`Plan`] is changes with their reasons, and advice for what is better done by a
-//! person. [`apply()`] reads every old state first, writes it to the [`Journal`] before each change, and takes
-//! everything back if one fails: nothing stays half made. [`revert()`] does the same later, also after a crash
+//! person. [`apply()`] reads every old state first, writes it to the [`Journal`] before each change, and reverts
+//! everything if one fails: nothing stays half made. [`revert()`] does the same later, also after a crash
 //! in the middle, and leaves alone what somebody else has changed since.
 //!
 //! Every command that changes a machine goes through here, so that one journal tells all. Changes are made

@@ -8,7 +8,7 @@ pub(super) fn read(look: &Look<'_>, path: &str, line: &str) -> Result<State, Err
     Ok(State::all(if there { THERE } else { NOT_THERE }, 1))
 }
 
-/// Adds it at the end, or takes it away; all else stays as it is.
+/// Adds it at the end, or removes it; all else stays as it is.
 pub(super) fn set(
     machine: &Machine,
     path: &str,

@@ -125,7 +125,7 @@ impl Machine {
         let read = File::from(file).take(LONGEST + 1).read_to_end(&mut bytes);
         read.map_err(|error| Error::call("read", path, error))?;
         if bytes.len() as u64 > LONGEST {
-            return Err(Error::failed(format!("{path} is too long to be kept for taking it back")));
+            return Err(Error::failed(format!("{path} is too long to be kept for a revert")));
         }
         let (mode, owner) = rights(&spot);
         Ok(State::File { content: Content::of(bytes), mode: Some(mode), owner })

@@ -10,7 +10,7 @@ pub(super) fn read(tree: &Tree, point: &str) -> State {
     State::all(Mount::at(&mounts, point).map_or(NOTHING.to_owned(), shown), 1)
 }
 
-/// Mounts it, if that is wanted; else takes it away. The helper is called by its own name: `mount` would leave it
+/// Mounts it, if that is wanted; else unmounts it. The helper is called by its own name: `mount` would leave it
 /// behind when it is ended for taking too long.
 pub(super) fn set(
     source: &str,
@@ -25,17 +25,17 @@ pub(super) fn set(
     program::run("umount", &[point])
 }
 
-/// How a mount is told: by which way its bytes go is what matters.
-pub(super) fn told(source: &str, way: &str) -> String {
-    format!("{source} by {way}")
+/// A mount as text: its source and its transport.
+pub(super) fn told(source: &str, transport: &str) -> String {
+    format!("{source} by {transport}")
 }
 
 fn shown(mount: &Mount) -> String {
-    let way = match mount.kind.as_str() {
+    let transport = match mount.kind.as_str() {
         "nfs" | "nfs4" => mount.option("proto").unwrap_or("tcp"),
         kind => kind,
     };
-    told(&mount.source, way)
+    told(&mount.source, transport)
 }
 
 const NOTHING: &str = "nothing";

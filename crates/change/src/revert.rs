@@ -1,10 +1,10 @@
-//! Taking changes back, the newest first.
+//! Reverting changes, the newest first.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Entry, Error, Journal, Machine, Standing, State, Target, before_and_after};
 
-/// Which changes to take back.
+/// Which changes to revert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pick {
     /// All that were not reverted yet.
@@ -33,7 +33,7 @@ pub struct Outcome {
 pub enum RevertOutcome {
     /// It was reverted; in a rehearsal, it would be.
     Reverted(String),
-    /// There was nothing to take back.
+    /// There was nothing to revert.
     Nothing(String),
     /// It was left alone: somebody has changed it since.
     Left(String),
@@ -50,7 +50,7 @@ pub struct Manner {
     pub rehearse: bool,
 }
 
-/// Takes changes back. `now` is in seconds since 1970.
+/// Reverts changes. `now` is in seconds since 1970.
 pub fn revert(
     machine: &Machine,
     pick: &Pick,
@@ -63,11 +63,11 @@ pub fn revert(
     }
     if machine.is_live() && !manner.rehearse && !rustix::process::geteuid().is_root() {
         return Err(Error::refused(
-            "nothing was changed: only root may take changes back; run it again with sudo",
+            "nothing was changed: only root may revert changes; run it again with sudo",
         ));
     }
     let mut journal = if manner.rehearse { None } else { Some(Journal::open(machine, now)?) };
-    // Another run may have taken changes back until it gave the lock back.
+    // Another run may have reverted changes while it held the lock.
     let picked = match &journal {
         Some(journal) => pick.from(journal.entries())?,
         None => picked,
@@ -85,7 +85,7 @@ pub fn revert(
             }
             Action::Leave(why) => RevertOutcome::Left(why),
             Action::SetBack(now) => match &mut journal {
-                Some(journal) => take_back(machine, journal, entry, &now)?,
+                Some(journal) => revert_one(machine, journal, entry, &now)?,
                 None => {
                     rehearsed.set(entry);
                     RevertOutcome::Reverted(before_and_after(&now, &entry.planned.before))
@@ -160,7 +160,7 @@ fn plan(
 }
 
 /// Failing here stops no other change from being reverted; a journal that cannot be written does.
-fn take_back(
+fn revert_one(
     machine: &Machine,
     journal: &mut Journal,
     entry: &Entry,

@@ -155,13 +155,13 @@ impl Change {
     }
 
     /// A file system that is mounted, and by which transport: `rdma` or `tcp`.
-    pub fn mount(source: &str, point: &str, options: &str, way: &str) -> Change {
+    pub fn mount(source: &str, point: &str, options: &str, transport: &str) -> Change {
         let target = Target::Mount {
             source: source.to_owned(),
             point: point.to_owned(),
             options: options.to_owned(),
         };
-        Change { target, wanted: State::all(mount::told(source, way), 1) }
+        Change { target, wanted: State::all(mount::told(source, transport), 1) }
     }
 
     /// A net device that has this address: `10.0.0.1/24`.

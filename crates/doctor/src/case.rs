@@ -34,7 +34,7 @@ impl<'n> Case<'n> {
         Case { node, tree, settings: Settings::default(), libfabric: None }
     }
 
-    /// The devices to judge. In a container that was given some, those alone: others are seen, and not ours.
+    /// The devices to check. In a container that was given some, only those: it sees the host's others too.
     pub(super) fn devices(&self) -> Vec<&'n Device> {
         let all = self.node.devices.iter();
         if self.node.host.container.is_none() || !all.clone().any(|device| self.is_given(device)) {
@@ -54,7 +54,7 @@ impl<'n> Case<'n> {
         })
     }
 
-    /// Ports of the devices to judge.
+    /// Ports of the devices to check.
     pub(super) fn ports(&self) -> impl Iterator<Item = (&'n Device, &'n Port)> {
         self.devices()
             .into_iter()
@@ -122,12 +122,12 @@ impl<'n> Case<'n> {
         is_virtual(device) && self.node.host.container.is_none()
     }
 
-    /// The devices to judge that are EFA: only libfabric drives them.
+    /// The devices to check that are EFA: only libfabric drives them.
     pub(super) fn efa_devices(&self) -> Vec<&'n Device> {
         self.devices().into_iter().filter(|device| is_efa(device)).collect()
     }
 
-    /// Whether all devices to judge are EFA, which needs less of the kernel than others.
+    /// Whether all devices to check are EFA, which needs less of the kernel than others.
     pub(super) fn is_efa_alone(&self) -> bool {
         let devices = self.devices();
         !devices.is_empty() && devices.iter().all(|device| is_efa(device))
@@ -195,7 +195,7 @@ impl<'n> Case<'n> {
         !self.gpus().is_empty() && self.devices().iter().any(|device| device.pci.is_some())
     }
 
-    /// Network functions and bridges above the devices to judge and the GPUs, each once.
+    /// Network functions and bridges above the devices to check and the GPUs, each once.
     pub(super) fn functions_with_hops(&self) -> Vec<&'n Function> {
         let ends = self.devices().into_iter().filter_map(|device| device.pci);
         let ends: Vec<Address> = ends.chain(self.gpus().into_iter().map(|gpu| gpu.pci)).collect();

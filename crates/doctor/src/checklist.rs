@@ -42,7 +42,7 @@ pub fn go_through(case: &Case<'_>, report: &Report) -> Vec<Item> {
         }),
         checks: &[],
     };
-    std::iter::once(first).chain(LINES.iter().map(|line| line.judge(report))).collect()
+    std::iter::once(first).chain(LINES.iter().map(|line| line.check(report))).collect()
 }
 
 struct Line {
@@ -53,7 +53,7 @@ struct Line {
 }
 
 impl Line {
-    fn judge(&self, report: &Report) -> Item {
+    fn check(&self, report: &Report) -> Item {
         let of_line = |finding: &&Finding| self.checks.contains(&finding.check);
         let worst = report
             .findings

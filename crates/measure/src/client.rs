@@ -158,7 +158,7 @@ impl Client {
                 warmed: 0,
             });
         }
-        // The other end counts everything that comes, also of the warm-up; of a test both ways it streams as soon as it may.
+        // The other end counts everything that comes, also of the warm-up; of a test in both directions it streams as soon as it may.
         let mut warmed = 0;
         if !plan.both_ways {
             talk.say(&Message::Ready)?;
@@ -236,7 +236,7 @@ impl Client {
     ) -> Result<Outcome, Error> {
         let touched = usize::try_from(seen.operations + seen.warmed).unwrap_or(usize::MAX);
         if plan.datagrams {
-            // What is on its way still arrives, or never will.
+            // What is in flight still arrives, or never will.
             std::thread::sleep(SETTLE);
         }
         self.talk.say(&Message::Over { touched })?;
@@ -281,7 +281,7 @@ struct Seen {
     warmed: u64,
 }
 
-/// Of a test both ways the slower end counts: its users wait for it.
+/// Of a test in both directions the slower end counts: its users wait for it.
 fn both(ours: Latency, theirs: Option<Latency>) -> Latency {
     match theirs {
         Some(theirs) if theirs.p50_ns > ours.p50_ns => theirs,

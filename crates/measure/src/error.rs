@@ -11,7 +11,7 @@ pub enum Kind {
     Misuse,
     /// The other end, or this machine, will not or cannot do it.
     Refused,
-    /// The other end or the way to it is gone.
+    /// The other end or the path to it is gone.
     Gone,
 }
 

@@ -4,7 +4,7 @@
 //! as the field's own programs measure bare queue pairs: no link is between that would spread, repeat or hide anything. The
 //! two ends speak over an authenticated session; who gets in is decided as everywhere else.
 //!
-//! It measures and counts, and judges nothing: whether a result is what a link should give is said elsewhere.
+//! It measures and counts, and gives no verdict: whether a result is what a link should give is the doctor's to say.
 //!
 //! Start at [`Client::measure`]; plans and results are [`report`]'s. The hot loops are `stream.rs` and `pingpong.rs`.
 

@@ -65,7 +65,7 @@ pub(crate) enum Message {
     Grants(Vec<Bytes>),
     /// All is in place.
     Ready,
-    /// The end that serves has done its part of a test both ways.
+    /// The end that serves has done its part of a test in both directions.
     Streamed {
         /// Operations.
         operations: u64,
@@ -87,7 +87,7 @@ pub(crate) enum Message {
         verified: Option<bool>,
         /// How far counters moved.
         counters: BTreeMap<String, u64>,
-        /// Of its own operations, in a test both ways.
+        /// Of its own operations, in a test in both directions.
         latency: Option<Latency>,
     },
     /// Cannot or will not.

@@ -235,7 +235,7 @@ pub(crate) fn from_bytes(ways: &[Bytes]) -> Result<Vec<UsablePort>, Error> {
     Ok(ways.iter().map(|way| UsablePort::from_bytes(&way.0)).collect::<Result<_, _>>()?)
 }
 
-/// What a way by the kernel is called at the end that measures; counters are asked by it.
+/// The name of the path through the kernel at the end that measures; counters are asked for by it.
 pub const KERNEL: &str = "kernel";
 const SMALLEST_QUEUE: u32 = 16;
 const MAX_PORTS: usize = 256;

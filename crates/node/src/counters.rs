@@ -1,4 +1,4 @@
-//! Counters of ports and devices, and THE table of what they mean.
+//! Counters of ports and devices, and the table of what they mean.
 
 mod sample;
 mod table;
@@ -45,7 +45,7 @@ pub enum Folder {
 /// One counter: which file, what it means, and how to read it.
 #[derive(Debug, Clone, Copy)]
 pub struct Meaning {
-    /// The file's folder: drivers count `link_downed` in a way of their own.
+    /// The file's folder: drivers have a `link_downed` of their own.
     pub folder: Folder,
     /// The file's name.
     pub file: &'static str,

@@ -11,11 +11,11 @@ use crate::{Latency, Plan};
 pub struct Outcome {
     /// What was measured, as it was done.
     pub plan: Plan,
-    /// The ways it went.
+    /// The paths it used.
     pub rails: Vec<Rail>,
     /// How long, without the warm-up.
     pub seconds: f64,
-    /// Operations that are over; of a test both ways, of both ends.
+    /// Operations that are over; of a test in both directions, of both ends.
     pub operations: u64,
     /// Bytes they moved.
     pub bytes: u64,
@@ -35,7 +35,7 @@ pub struct Outcome {
     pub peer_counters: BTreeMap<String, u64>,
 }
 
-/// A way between the two ends.
+/// A path between the two ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rail {

@@ -137,7 +137,7 @@ impl Plan {
                 return wrong("a latency test has one operation in flight, on one lane");
             }
             _ if self.test == Test::Latency && self.both_ways => {
-                return wrong("a latency test goes both ways already");
+                return wrong("a latency test runs in both directions already");
             }
             _ if self.operation == Operation::Atomic && self.size != 8 => {
                 return wrong("an atomic operation moves 8 bytes");

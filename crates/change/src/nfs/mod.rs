@@ -1,8 +1,8 @@
 //! NFS over RDMA: what a server and a client need, as plans, and whether a mount really uses RDMA.
 //!
 //! Pure: [`server::plan`] and [`client::plan`] look at facts and either give a [`Plan`](crate::Plan) or
-//! say in a line why not ([`Refusal`]); [`proof`] judges what is mounted. Making and taking back is
-//! [`apply()`](crate::apply())'s.
+//! say in a line why not ([`Refusal`]); [`proof`] checks what is mounted. Changes are made by
+//! [`apply()`](crate::apply()) and reverted by [`revert()`](crate::revert()).
 
 pub mod client;
 mod clients;
@@ -81,7 +81,7 @@ fn module_file(whose: &str) -> Change {
 /// The transport of both ends; `svcrdma` and `xprtrdma` are other names of it.
 const MODULE: &str = "rpcrdma";
 const WHY_MODULE: &str = "the kernel's RPC over RDMA, of both ends";
-const HEAD: &str = "# Written by `wirelane nfs`; `wirelane nfs remove` takes it back.\n";
+const HEAD: &str = "# Written by `wirelane nfs`; `wirelane nfs remove` reverts it.\n";
 const LONGEST_PATH: usize = 1024;
 
 #[cfg(test)]

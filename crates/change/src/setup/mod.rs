@@ -179,7 +179,7 @@ struct Ask<'a> {
 
 /// A file of ours with these lines, which makes a setting again after a restart.
 fn kept(lines: &[String]) -> String {
-    let begin = "# Written by `wirelane setup`; `wirelane revert` takes it back.";
+    let begin = "# Written by `wirelane setup`; `wirelane revert` reverts it.";
     [&[begin.to_owned()], lines].concat().join("\n") + "\n"
 }
 

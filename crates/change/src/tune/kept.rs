@@ -5,7 +5,7 @@ use crate::Change;
 
 /// A file of ours with these lines.
 pub(super) fn file(path: impl Into<String>, lines: &[String]) -> Change {
-    let mut text = "# Written by `wirelane tune`; `wirelane revert` takes it back.\n".to_owned();
+    let mut text = "# Written by `wirelane tune`; `wirelane revert` reverts it.\n".to_owned();
     for line in lines {
         text.push_str(line);
         text.push('\n');

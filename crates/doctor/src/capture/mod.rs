@@ -1,7 +1,7 @@
-//! Capturing an RDMA device's packets: by which way, what that way sees, and the file they go to.
+//! Capturing an RDMA device's packets: the method, what it sees, and the file they are written to.
 //!
-//! Hardware moves packets past the kernel, so that what captures elsewhere sees nothing. Which way there is
-//! depends on the device: [`choose`] takes a port, [`Method::of`] says how its packets can be had, or why they
+//! Hardware moves packets past the kernel, so that ordinary captures see nothing. The method
+//! depends on the device: [`choose`] takes a port, [`Method::of`] says how its packets can be captured, or why they
 //! cannot. [`Parser`] reads a capture piece by piece, [`Writer`] writes one, [`Kind`] tells packets apart.
 //! Sockets and programs are the caller's.
 

@@ -1,4 +1,4 @@
-//! By which way a port's packets can be had.
+//! The method by which a port's packets can be captured.
 
 use std::fmt;
 
@@ -157,7 +157,7 @@ fn lacking(driver: &str, mellanox: bool, layer: Option<LinkLayer>) -> String {
             format!("{bypass}; install tcpdump with a libpcap that knows RDMA devices. {COUNT}")
         }
         (false, _) => {
-            format!("there is no known way to capture packets of the driver {driver}: {COUNT}")
+            format!("no known method captures packets of the driver {driver}: {COUNT}")
         }
     }
 }

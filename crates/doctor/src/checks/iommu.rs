@@ -38,7 +38,7 @@ fn off(case: &Case<'_>, functions: &[(String, Address)]) -> Vec<Finding> {
     vec![Finding::ok("host", "there is no IOMMU, or it is off").read(groups)]
 }
 
-/// No device to judge: what the machine does.
+/// No device to check: what the machine does.
 fn machine(case: &Case<'_>) -> Vec<Finding> {
     let groups = &case.node.iommu.groups;
     let translating =
@@ -51,7 +51,7 @@ fn machine(case: &Case<'_>) -> Vec<Finding> {
         },
     };
     let summary =
-        format!("the IOMMU {state} ({} groups); there is no RDMA card to judge", groups.len());
+        format!("the IOMMU {state} ({} groups); there is no RDMA card to check", groups.len());
     vec![Finding::note("host", summary).read(case.file(type_file(group)))]
 }
 

@@ -97,7 +97,7 @@ const TABLE: &[Status] = &[
         Some(0x04),
         Subject::LocalProtection,
         &["local protection"],
-        "The card could not read or write memory at this end: the key, the range, or the way to \
+        "The card could not read or write memory at this end: the key, the range, or the path to \
          the memory is wrong.",
     ),
     row(

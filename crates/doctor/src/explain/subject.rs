@@ -36,7 +36,7 @@ pub enum Subject {
     Fallback,
     /// A library is missing.
     NoLibrary,
-    /// The way to the peer's address was not found.
+    /// The path to the peer's address was not found.
     NoAnswer,
     /// The TCP connection before RDMA.
     OutOfBand,

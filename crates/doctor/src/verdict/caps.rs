@@ -1,4 +1,4 @@
-//! What a way can carry: the port's rate less what headers take, and each PCIe link above the card.
+//! What a path can carry: the port's rate less what headers take, and each PCIe link above the card.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -65,13 +65,13 @@ fn line<'s>(
     let left = payload(point.size_bytes, mtu.into(), is_ethernet, point.operation);
     let rate = ends.map(|port| port.rate.as_str()).next().unwrap_or("its rate");
     Some(Cap {
-        what: format!("the line {} – {}", rail.here, rail.there),
+        what: format!("the link {} – {}", rail.here, rail.there),
         gbps: mbps as f64 / 1e3 * left,
         evidence: format!("{rate}; headers at MTU {mtu} leave {:.1} %", left * 100.0),
     })
 }
 
-/// What of the line's bits are the user's. A message is cut into packets of the MTU, each with its headers; the first has
+/// What part of the link's bits is payload. A message is cut into packets of the MTU, each with its headers; the first has
 /// where it goes.
 fn payload(size: u64, mtu: u64, is_ethernet: bool, operation: Operation) -> f64 {
     let each = if is_ethernet { ROCE_V2 + ETHERNET_BETWEEN } else { INFINIBAND };
@@ -102,7 +102,7 @@ fn tcp(point: &Point, here: &Side, there: Option<&Side>) -> Vec<Cap> {
         let (mbps, mtu) = (netdev.mbps?, netdev.mtu?);
         let left = f64::from(mtu.saturating_sub(TCP_IP)) / f64::from(mtu + ETHERNET_AROUND);
         Some(Cap {
-            what: format!("the line of {}", netdev.name),
+            what: format!("the link of {}", netdev.name),
             gbps: mbps as f64 / 1e3 * left,
             evidence: format!(
                 "{} Gb/s; headers at MTU {mtu} leave {:.1} %",

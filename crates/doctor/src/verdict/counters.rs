@@ -1,4 +1,4 @@
-//! What counters that moved tell of a way.
+//! What counters that moved say about a path.
 
 use node::counters::{Meaning, TABLE};
 use report::Point;

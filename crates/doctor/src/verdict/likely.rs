@@ -3,8 +3,9 @@
 use report::{Cap, Likely, Point, Transport};
 
 use super::{GOOD, Side, counters};
+use crate::limits;
 
-/// What speaks for which limit. A way that gives what it should has none.
+/// What speaks for which limit. A path that gives what it should has none.
 pub(super) fn of(
     point: &Point,
     caps: &[Cap],
@@ -19,7 +20,7 @@ pub(super) fn of(
     likely.extend(software(point, here));
     likely.extend(narrow_slot(caps));
     if let Some(cap) = caps.first() {
-        // Of the kernel's counters on no line: they are of the whole host, and tell nothing of this way.
+        // Without a link, the counters are the kernel's for the whole host, and say nothing about this path.
         likely.extend(moved(point));
         likely.extend(small(point));
         likely.extend(shallow(point, cap));
@@ -51,7 +52,7 @@ fn software(point: &Point, here: &Side) -> Option<Likely> {
 fn moved(point: &Point) -> Vec<Likely> {
     let bad = counters::bad(point).into_iter();
     bad.map(|(name, count, meaning)| Likely {
-        what: "losses on the way".to_owned(),
+        what: "packet loss".to_owned(),
         evidence: format!("{name} went up by {count}: {}", meaning.row.help()),
         fix: Some("see `wirelane doctor`, and `wirelane explain` for the counter".to_owned()),
     })
@@ -59,14 +60,14 @@ fn moved(point: &Point) -> Vec<Likely> {
     .collect()
 }
 
-/// PCIe below what the line could carry.
+/// PCIe below what the link could carry.
 fn narrow_slot(caps: &[Cap]) -> Option<Likely> {
     let lowest = caps.first().filter(|cap| cap.what.starts_with("PCIe"))?;
     let line = caps.iter().find(|cap| !cap.what.starts_with("PCIe"))?;
     Some(Likely {
         what: format!("the {}", lowest.what),
         evidence: format!(
-            "{}: {:.1} Gb/s, and the line could carry {:.1}",
+            "{}: {:.1} Gb/s, and the link could carry {:.1}",
             lowest.evidence, lowest.gbps, line.gbps
         ),
         fix: Some("see `wirelane doctor pcie`: another slot may be wider".to_owned()),
@@ -102,7 +103,7 @@ fn shallow(point: &Point, cap: &Cap) -> Option<Likely> {
     })
 }
 
-/// Of lanes by the kernel; who waits for a card looks at it all the time.
+/// Only of lanes that use the kernel: a lane that uses a card polls, so its CPU is always busy.
 fn cpu(point: &Point, here: &Side) -> Option<Likely> {
     if point.transport == Transport::Verbs {
         return None;
@@ -114,7 +115,7 @@ fn cpu(point: &Point, here: &Side) -> Option<Likely> {
     let few = here.cpus.is_some_and(|cpus| cpus < FEW);
     Some(Likely {
         what: format!("the CPU {end}: one thread moves the bytes"),
-        evidence: format!("it was busy {:.0} % of the time", (part * 100.0).min(100.0)),
+        evidence: format!("busy {:.0} % of the time", (part * 100.0).min(100.0)),
         fix: Some(match few {
             true => "this machine has few CPUs: give it more".to_owned(),
             false => "RDMA needs no CPU; or spread the work over several connections".to_owned(),
@@ -127,7 +128,7 @@ fn mtu(point: &Point) -> Option<Likely> {
     Some(Likely {
         what: "the MTU is small: headers and packets cost".to_owned(),
         evidence: format!("{} uses {} bytes", rail.here, rail.mtu?),
-        fix: Some("set the net device's and the switches' MTU to 9000".to_owned()),
+        fix: Some(format!("set the net device's and the switches' MTU to {}", limits::mtu::WANTED)),
     })
 }
 

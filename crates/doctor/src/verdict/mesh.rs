@@ -63,8 +63,8 @@ pub fn matrix(hosts: &[String], measured: &[Measured]) -> Matrix {
 fn blame(matrix: &mut Matrix, usual: f64) {
     let count = matrix.hosts.len();
     let slower = |one: usize, other: usize| {
-        let ways = [matrix.gbps[one][other], matrix.gbps[other][one]];
-        ways.into_iter().flatten().min_by(f64::total_cmp)
+        let directions = [matrix.gbps[one][other], matrix.gbps[other][one]];
+        directions.into_iter().flatten().min_by(f64::total_cmp)
     };
     let is_slow = |gbps: f64| gbps < SLOW * usual;
     let links_of = |host: usize| {

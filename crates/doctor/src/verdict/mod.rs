@@ -1,8 +1,8 @@
-//! Whether a measured result is normal: what the way should give, what part of that was reached, and what likely limits it,
+//! Whether a measured result is normal: what the path should give, what part of that was reached, and what likely limits it,
 //! with evidence.
 //!
-//! What it should give is worked out from what both ends tell of themselves ([`Side`]): ports, MTU, PCIe links. Within one
-//! host there is no line to compare with, and nothing is judged. Start at [`judge`].
+//! What it should give is worked out from what both ends tell of themselves ([`Side`]): ports, MTU, PCIe links. On the
+//! same host there is no link rate to compare with, and no verdict. Start at [`judge`].
 
 mod caps;
 mod counters;
@@ -18,7 +18,7 @@ pub use side::{Hop, NetSide, PortSide, Side, Trouble};
 
 use report::{Cap, Point, Test, Transport, Verdict};
 
-/// Judges a run. The best point tells what was reached; what is known of both ends, what should be.
+/// The verdict on a run. The best point says what was reached; what is known of both ends, what should be.
 pub fn judge(points: &[Point], here: &Side, there: Option<&Side>) -> Verdict {
     let Some(best) = best(points) else {
         return Verdict { summary: "nothing was measured".to_owned(), ..Verdict::default() };
@@ -31,7 +31,7 @@ pub fn judge(points: &[Point], here: &Side, there: Option<&Side>) -> Verdict {
     let should_give_gbps = caps.first().map(|cap| cap.gbps);
     let part = should_give_gbps.zip(best.gbps).map(|(should, reached)| reached / should);
     if should_give_gbps.is_none() {
-        notes.push(unjudged(best.transport).to_owned());
+        notes.push(no_rate(best.transport).to_owned());
     }
     let likely = likely::of(best, &caps, part, here, there);
     Verdict {
@@ -86,7 +86,7 @@ fn bandwidth(best: &Point, cap: Option<&Cap>, part: Option<f64>) -> String {
 fn latency(best: &Point) -> String {
     match &best.latency {
         Some(spread) => format!(
-            "{:.2} µs (median), {:.2} µs for 99 of 100, at {} bytes",
+            "p50 {:.2} µs, p99 {:.2} µs, at {} bytes",
             spread.p50_ns as f64 / 1e3,
             spread.p99_ns as f64 / 1e3,
             best.size_bytes
@@ -95,12 +95,12 @@ fn latency(best: &Point) -> String {
     }
 }
 
-fn unjudged(transport: Transport) -> &'static str {
+fn no_rate(transport: Transport) -> &'static str {
     match transport {
-        Transport::Shm => "within one host no line limits it: there is nothing to compare with",
-        Transport::Tcp => "no line's rate is known for this way: there is nothing to compare with",
-        Transport::Ofi => "libfabric does not tell its rate: there is nothing to compare with",
-        Transport::Verbs => "the ports do not tell their rate: there is nothing to compare with",
+        Transport::Shm => "same host: no link rate to compare with",
+        Transport::Tcp => "the rate of the link is not known: nothing to compare with",
+        Transport::Ofi => "libfabric reports no link rate: nothing to compare with",
+        Transport::Verbs => "the ports report no link rate: nothing to compare with",
     }
 }
 

@@ -109,7 +109,7 @@ pub struct Store {
 pub struct Probe {
     /// Where it listens.
     pub peer: String,
-    /// The kind of lane that they go by, while there is a link: `verbs`.
+    /// The kind of lane that they use, while there is a link: `verbs`.
     pub lane: Option<String>,
     /// Why there is no link, or why it ended.
     pub why: Option<String>,
@@ -117,9 +117,9 @@ pub struct Probe {
     pub sent: u64,
     /// Those that were not answered in time.
     pub lost: u64,
-    /// Half came back within this many nanoseconds.
+    /// p50 of the round trip, in nanoseconds.
     pub median_ns: Option<u64>,
-    /// 99 of 100 came back within this many nanoseconds.
+    /// p99 of the round trip, in nanoseconds.
     pub p99_ns: Option<u64>,
     /// By how many nanoseconds one differs from the one before, on the average.
     pub jitter_ns: Option<u64>,
@@ -137,6 +137,6 @@ pub struct Run {
     pub seconds: f64,
     /// How long ago that was: what is younger than a collector's interval is told again.
     pub age_seconds: f64,
-    /// What was in the way.
+    /// Why it failed.
     pub why: Option<String>,
 }

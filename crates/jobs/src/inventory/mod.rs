@@ -1,6 +1,6 @@
 //! The hosts of a job, as people and schedulers name them.
 //!
-//! [`Inventory`] is what comes of every way: [`Inventory::from_list`] reads `gpu[001-032]:8,cpu1`, [`Inventory::from_file`]
+//! [`Inventory`] is the result of every source: [`Inventory::from_list`] reads `gpu[001-032]:8,cpu1`, [`Inventory::from_file`]
 //! an MPI host file, [`environment()`] what Slurm, PBS or the MPI operator of Kubernetes say. Text and variables are
 //! handed in: nothing here reads a file or asks a resolver. [`Table`] puts what was found on each host beside the others'.
 

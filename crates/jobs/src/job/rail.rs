@@ -11,7 +11,7 @@ pub(super) struct Rail<'n> {
     pub(super) kind: Kind,
 }
 
-/// What a rail speaks; each is set up in its own way.
+/// The protocol of a rail; each needs its own settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     InfiniBand,
@@ -26,7 +26,7 @@ impl Rail<'_> {
         format!("{}:{}", self.device.name, self.port.number)
     }
 
-    /// Omni-Path: its ports say InfiniBand, and libraries reach them by another way.
+    /// Omni-Path: its ports say InfiniBand, but libraries reach them through PSM2 or OPX.
     pub(super) fn is_omni_path(&self) -> bool {
         self.device.driver.as_deref() == Some("hfi1")
     }

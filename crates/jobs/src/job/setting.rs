@@ -88,7 +88,7 @@ impl<'e> Settings<'e> {
     fn ucx(&mut self, rails: &[Rail], names: String) {
         self.set("UCX_NET_DEVICES", names, "these ports and no others");
         self.set("OMPI_MCA_pml", "ucx", "Open MPI takes TCP in silence unless it is told");
-        self.set("OMPI_MCA_osc", "ucx", "one-sided operations by the same way");
+        self.set("OMPI_MCA_osc", "ucx", "one-sided operations over the same transport");
         self.set("OMPI_MCA_btl", "^openib", "Open MPI 4 would warn of it; Open MPI 5 has none");
         if !rails.iter().all(|rail| rail.device.name.starts_with("mlx")) {
             self.set(
@@ -135,7 +135,7 @@ impl<'e> Settings<'e> {
     pub(super) fn tcp(&mut self, node: &Node, interface: Option<&str>) {
         self.set("NCCL_IB_DISABLE", "1", "no RDMA");
         self.set("UCX_TLS", ucx_without_rdma(node), "no RDMA, but shared memory and GPUs");
-        self.set("OMPI_MCA_pml", "ob1", "Open MPI's own way over TCP");
+        self.set("OMPI_MCA_pml", "ob1", "Open MPI's own transport over TCP");
         self.set("OMPI_MCA_btl", "^openib,uct", "all but RDMA: `^` excludes each of the list");
         if let Some(interface) = interface {
             self.set("UCX_NET_DEVICES", interface, "it leads to the peers");
@@ -158,10 +158,10 @@ fn is_prefix(list: &str) -> bool {
 
 fn ucx_without_rdma(node: &Node) -> String {
     let has = |vendor: &str| node.gpus.iter().any(|gpu| gpu.vendor.as_deref() == Some(vendor));
-    let mut ways = vec!["tcp", "sm", "self"];
-    ways.extend(has("NVIDIA").then_some("cuda"));
-    ways.extend(has("AMD").then_some("rocm"));
-    ways.join(",")
+    let mut transports = vec!["tcp", "sm", "self"];
+    transports.extend(has("NVIDIA").then_some("cuda"));
+    transports.extend(has("AMD").then_some("rocm"));
+    transports.join(",")
 }
 
 /// Why nothing is said to UCX and Open MPI there.

@@ -44,7 +44,7 @@ fn open_mpi(series: Option<openmpi::Series>) -> Vec<Reason> {
     let mut reasons = vec![reason("--mca btl ^openib,self,vader", &why)];
     reasons.push(reason(
         "--mca btl openib,self,vader",
-        "openib is the old way to RDMA: Open MPI 4 warns of it and leaves InfiniBand to UCX, Open MPI 5 has none",
+        "openib is the old RDMA transport: Open MPI 4 warns of it and leaves InfiniBand to UCX, Open MPI 5 has none",
     ));
     reasons.push(reason(
         "--mca btl ^openib --mca btl_tcp_if_include eth0",

@@ -1,4 +1,4 @@
-//! One way for the whole job: RDMA on every host and of one kind, or TCP on every host.
+//! One transport for the whole job: RDMA on every host and of one kind, or TCP on every host.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -153,7 +153,7 @@ fn why_not(witnesses: &[Witness<'_>], hosts: &[HostProof], wanted: Wanted) -> St
     if let [only] = witnesses {
         return format!("all processes ran on {}, where they share memory", only.name);
     }
-    "the ports stood still: the program went another way, as one does whose MPI or NCCL was built without RDMA; run it with \
-     UCX_LOG_LEVEL=info, or NCCL_DEBUG=INFO, which tell the way they take"
+    "the RDMA counters did not move: the program used another transport, as one whose MPI or NCCL was built without RDMA; run it with \
+     UCX_LOG_LEVEL=info, or NCCL_DEBUG=INFO, which name the transport"
         .to_owned()
 }

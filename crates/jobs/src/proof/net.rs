@@ -15,7 +15,7 @@ pub struct NetTransferred {
     pub sent: Amount,
     /// What it received.
     pub received: Amount,
-    /// Both ways together.
+    /// In both directions together.
     #[serde(skip)]
     pub(super) packets: u64,
     /// Whether it leads nowhere but to this host.

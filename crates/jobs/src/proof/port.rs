@@ -15,9 +15,9 @@ pub struct PortTransferred {
     pub sent: Amount,
     /// Without what IPoIB received through it.
     pub received: Amount,
-    /// What IPoIB moved through it, both ways together.
+    /// What IPoIB moved through it, in both directions together.
     pub ipoib_bytes: u64,
-    /// What RDMA is known to have moved, both ways together: IPoIB's headers do not count.
+    /// What RDMA is known to have moved, in both directions together: IPoIB's headers do not count.
     #[serde(skip)]
     pub(super) is_used: bool,
     /// By operation, where the driver counts them.

@@ -1,7 +1,7 @@
 //! THE table of what drivers of net devices count, by ethtool's names.
 //!
 //! A metric is named by one rule: `port_wire_…` for what the physical layer counts, `port_priority_…` for what is
-//! counted by priority, `port_pcie_…` for the way from the card to the machine. Whether something came in or went out
+//! counted by priority, `port_pcie_…` for the path from the card to the host. Whether something came in or went out
 //! is a label.
 //!
 //! The same name means the same in every driver that has it, and no driver has two names for one metric: that is why

@@ -1,6 +1,6 @@
 //! What changes from moment to moment, read anew each time it is asked for.
 //!
-//! Each kind stands alone, since each may be slow or hang in a way of its own: who watches decides what waits for what.
+//! Each kind is read on its own, since each may be slow or hang: the caller decides what waits for what.
 
 mod gpu;
 mod holders;

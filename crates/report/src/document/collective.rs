@@ -22,7 +22,7 @@ pub struct Collective {
     pub wrong: Option<u64>,
     /// The rate of the ports of a node that it went by, together, if that is known.
     pub link_gbps: Option<f64>,
-    /// What of that was used, as a part; more than 1 where switches reduce on the way.
+    /// What of that was used, as a part; more than 1 where switches reduce.
     pub efficiency: Option<f64>,
 }
 

@@ -24,7 +24,7 @@ pub struct Point {
     pub from: String,
     /// Towards whom.
     pub to: String,
-    /// The ways it went.
+    /// The paths it used.
     pub rails: Vec<Rail>,
     /// Bytes of one operation.
     pub size_bytes: u64,

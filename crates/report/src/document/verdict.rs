@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Whether the results are what this way should give.
+/// Whether the results are what this path should give.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Verdict {
     /// All of it in a sentence.
     pub summary: String,
-    /// What the way should give: the least of the caps.
+    /// What the path should give: the least of the caps.
     pub should_give_gbps: Option<f64>,
     /// What caps it, the lowest first.
     pub caps: Vec<Cap>,
@@ -18,13 +18,13 @@ pub struct Verdict {
     pub part: Option<f64>,
     /// What likely limits it.
     pub likely: Vec<Likely>,
-    /// What else to know: targets that were missed, what could not be judged.
+    /// What else to know: targets that were missed, what has no verdict.
     pub notes: Vec<String>,
     /// Whether what the user expects was reached.
     pub expectation: Option<Expectation>,
 }
 
-/// Something that caps a way's bandwidth.
+/// Something that caps a path's bandwidth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cap {

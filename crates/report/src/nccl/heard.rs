@@ -1,4 +1,4 @@
-//! What NCCL's own lines tell of the ways its bytes go (NCCL_DEBUG=INFO).
+//! What NCCL's own lines say about its transports (NCCL_DEBUG=INFO).
 
 use std::collections::BTreeSet;
 
@@ -13,13 +13,13 @@ pub struct NcclLog {
     pub ports: BTreeSet<String>,
     /// Whether it says of a NIC that GPUDirect RDMA is on; false: of all that it speaks of it is off.
     pub gpu_direct_for_nics: Option<bool>,
-    /// How many channels go which way.
+    /// How many channels use which transport.
     pub channels: Channels,
     /// The switches of NVLink or of the network reduce by themselves (NVLS, CollNet, SHARP).
     pub reduces_in_switches: bool,
 }
 
-/// How many channels go which way.
+/// How many channels use which transport.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Channels {
     /// From GPU memory straight to the NIC.
@@ -89,15 +89,17 @@ impl NcclLog {
 
     /// `Channel 00/0 : 0[0] -> 2[0] [send] via NET/IB/0/GDRDMA`
     fn add_channel(&mut self, said: &str) {
-        let Some((_, way)) = said.split_once(" via ") else { return };
+        let Some((_, transport)) = said.split_once(" via ") else { return };
         let channels = &mut self.channels;
-        let kind = match way {
-            _ if way.starts_with("NET/Socket") => &mut channels.socket,
-            _ if way.starts_with("NET/") && way.contains("GDRDMA") => &mut channels.direct,
-            _ if way.starts_with("NET/") => &mut channels.staged,
-            _ if way.starts_with("P2P/MNNVL") => &mut channels.nvlink_between_nodes,
-            _ if way.starts_with("P2P/") => &mut channels.peer,
-            _ if way.starts_with("SHM") || way.starts_with("direct shared memory") => {
+        let kind = match transport {
+            _ if transport.starts_with("NET/Socket") => &mut channels.socket,
+            _ if transport.starts_with("NET/") && transport.contains("GDRDMA") => {
+                &mut channels.direct
+            }
+            _ if transport.starts_with("NET/") => &mut channels.staged,
+            _ if transport.starts_with("P2P/MNNVL") => &mut channels.nvlink_between_nodes,
+            _ if transport.starts_with("P2P/") => &mut channels.peer,
+            _ if transport.starts_with("SHM") || transport.starts_with("direct shared memory") => {
                 &mut channels.shared_memory
             }
             _ => return,

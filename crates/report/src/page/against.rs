@@ -54,7 +54,7 @@ fn bar(change: &Change) -> Bar {
     Bar { name, value: change.part().clamp(-1.0, 1.0), told, tone }
 }
 
-/// Figures that several documents have, from run to run, as percent of the first run.
+/// Results that several documents have, from run to run, as percent of the first run.
 pub(super) fn history(documents: &[Document]) -> Markup {
     let mut runs: Vec<&Document> = documents.iter().collect();
     runs.sort_by(|one, other| one.when.cmp(&other.when));

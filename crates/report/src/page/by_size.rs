@@ -1,4 +1,4 @@
-//! Bandwidth, message rate, latency and CPU time by size; of one size, by way.
+//! Bandwidth, message rate, latency and CPU time by size; of one size, by path.
 
 use super::group::{Group, groups, is_sweep};
 use super::markup::Markup;
@@ -18,7 +18,7 @@ pub(super) fn plots(document: &Document, baseline: Option<&Document>) -> Markup 
     plots
 }
 
-/// What the way should give, where it is bandwidth that is plotted.
+/// What the path should give, where it is bandwidth that is plotted.
 fn should_give(document: &Document, measure: &Measure) -> Option<f64> {
     let should = document.verdict.as_ref()?.should_give_gbps?;
     (measure.plot == BANDWIDTH.plot && should.is_finite() && should > 0.0).then_some(should)
@@ -31,12 +31,12 @@ struct Plot<'a> {
 }
 
 impl Plot<'_> {
-    /// A line for each way if there are several sizes, else a bar for each way if there are several.
+    /// A line for each path if there are several sizes, else a bar for each path if there are several.
     fn render(&self, document: &Document, baseline: Option<&Document>) -> Markup {
         let is_rate = self.measure.plot == RATE.plot;
         match (is_sweep(&self.groups), self.groups.len()) {
             (true, _) => self.lines(baseline).render(),
-            // A rate by way says what the bandwidth by way has said.
+            // A rate by path says what the bandwidth by path has said.
             (false, 2..=MAX_BARS) if !is_rate || document.kind == RunKind::Rate => {
                 self.bars().render()
             }
@@ -70,7 +70,7 @@ impl Plot<'_> {
         }
     }
 
-    /// The baseline's lines of the ways that are drawn.
+    /// The baseline's lines of the paths that are drawn.
     fn past(&self, baseline: &Document) -> Vec<Series> {
         let of = |group: &Group<'_>| {
             let how = trend::how(group.points.first()?);
@@ -121,7 +121,7 @@ impl Plot<'_> {
             }
             if let Some(should) = self.should {
                 about += &format!(
-                    ", {} of what the way should give",
+                    ", {} of what the path should give",
                     number::percent(measurement / should)
                 );
             }
@@ -129,9 +129,9 @@ impl Plot<'_> {
         }
         let sweep = is_sweep(groups);
         if sweep && groups.len() > SERIES {
-            about += &format!(" The first {SERIES} of {} ways are drawn.", groups.len());
+            about += &format!(" The first {SERIES} of {} paths are drawn.", groups.len());
         }
-        let by = if sweep { "by size" } else { "by way" };
+        let by = if sweep { "by size" } else { "by path" };
         Caption { plot: measure.plot, title: format!("{}, {by}", measure.title), about }
     }
 }
@@ -149,7 +149,7 @@ fn line(name: String, points: &[&Point], measure: &Measure) -> Series {
 /// Its name, and how it is read.
 type Quantile = (&'static str, fn(&Point) -> Option<u64>);
 
-/// Of one way the unlucky ones too.
+/// Of one path the slowest ones too.
 fn quantiles(group: &Group<'_>) -> Vec<Series> {
     let known: [Quantile; 3] = [
         ("p50", |point| Some(point.latency.as_ref()?.p50_ns)),

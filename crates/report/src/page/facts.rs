@@ -1,4 +1,4 @@
-//! The ways it went, and the counters that moved.
+//! The paths that were used, and the counters that moved.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,24 @@ use super::group::transport;
 use super::markup::Markup;
 use crate::{Document, Point, Rail};
 
-/// Each way once: devices, GID, MTU, and why.
-pub(super) fn ways(document: &Document) -> Markup {
+/// Each path once: devices, GID, MTU, and why.
+pub(super) fn paths(document: &Document) -> Markup {
     let mut rows: Vec<[String; 8]> = Vec::new();
     for point in &document.points {
         let none = Rail::default();
         let rails = if point.rails.is_empty() { std::slice::from_ref(&none) } else { &point.rails };
         for rail in rails {
-            let row = way(point, rail);
+            let row = path(point, rail);
             if rows.len() < MAX_ROWS && !rows.contains(&row) {
                 rows.push(row);
             }
         }
     }
     let head = ["From", "To", "By", "Port here", "Port there", "GID", "MTU and rate", "Why"];
-    table("The way it went", &head, &rows)
+    table("The path", &head, &rows)
 }
 
-fn way(point: &Point, rail: &Rail) -> [String; 8] {
+fn path(point: &Point, rail: &Rail) -> [String; 8] {
     let mtu = rail.mtu.map(|mtu| mtu.to_string());
     let rate = rail.rate_mbps.map(|mbps| crate::number::rate(mbps as f64 / 1e3));
     let why = [point.why.as_str(), rail.why.as_str()];

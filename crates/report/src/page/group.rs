@@ -37,7 +37,7 @@ pub(super) fn groups<'a>(points: impl Iterator<Item = &'a Point>) -> Vec<Group<'
     found.into_iter().map(group).collect()
 }
 
-/// A way's two ends, once where they are called the same.
+/// A path's two ends, once where they are called the same.
 pub(super) fn ends(rail: &Rail) -> String {
     match (rail.here.as_str(), rail.there.as_str()) {
         ("", end) | (end, "") => end.to_owned(),

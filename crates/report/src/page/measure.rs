@@ -1,4 +1,4 @@
-//! What is plotted of each point: by size, or by way.
+//! What is plotted of each point: by size, or by path.
 
 use super::plot::Scale;
 use crate::number;
@@ -63,7 +63,7 @@ pub(super) const LATENCY: Measure = Measure {
         let median = point.latency.as_ref()?.p50_ns as f64;
         Some(median).filter(|_| point.test == Test::Latency)
     },
-    show: |median| format!("{} (median)", number::time(median)),
+    show: |median| format!("{} (p50)", number::time(median)),
     tick: number::time,
     more_is_better: false,
 };

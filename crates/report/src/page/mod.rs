@@ -97,7 +97,7 @@ fn section(number: usize, document: &Document, baseline: Option<&Document>) -> M
     if !plots.is_empty() {
         section.raw("<div class=\"plots\">\n").append(plots).raw("</div>\n");
     }
-    section.append(facts::ways(document));
+    section.append(facts::paths(document));
     section.append(facts::counters(document));
     section.append(table::measurements(document));
     section.append(again::render(document));
@@ -113,7 +113,7 @@ const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf
     <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" content=\"wirelane\">\n";
 const STYLE: &str = include_str!("style.css");
 const FOOT: &str = "<footer>Made by wirelane. This page is whole in itself: it loads nothing and runs no script. \
-    Figures appear when you point at marks and cells.</footer>\n</main></body></html>\n";
+    Values appear when you point at marks and cells.</footer>\n</main></body></html>\n";
 
 /// A page is below a megabyte, with what frames it.
 const MAX_BYTES: usize = 900_000;

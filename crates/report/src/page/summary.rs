@@ -87,7 +87,7 @@ fn tone(document: &Document, verdict: &Verdict) -> (&'static str, &'static str) 
     }
 }
 
-/// How much of what the way should give was reached, as a bar and in results.
+/// How much of what the path should give was reached, as a bar and in numbers.
 fn meter(card: &mut Markup, verdict: &Verdict, part: f64) {
     let width = format!("width:{:.1}%", part.min(1.0) * 100.0);
     card.raw("<div class=\"meter\" aria-hidden=\"true\">");
@@ -95,7 +95,7 @@ fn meter(card: &mut Markup, verdict: &Verdict, part: f64) {
     if let (Some(reached), Some(should)) = (verdict.reached_gbps, verdict.should_give_gbps) {
         let (reached, should) = (number::rate(reached), number::rate(should));
         let text = format!("{reached} of {should}: {}", number::percent(part));
-        card.element("p", &[("class", &"figures")], text);
+        card.element("p", &[("class", &"numbers")], text);
     }
 }
 
@@ -105,7 +105,7 @@ fn limits(verdict: &Verdict) -> Markup {
     let likely = verdict.likely.iter().take(MAX_LINES).map(limit);
     limits.append(list("What likely limits it", likely));
     let caps = verdict.caps.iter().take(MAX_LINES).map(cap);
-    limits.append(list("What the way should give", caps));
+    limits.append(list("What the path should give", caps));
     let notes = verdict.notes.iter().take(MAX_LINES).map(|note| {
         let mut line = Markup::default();
         line.text(note);

@@ -1,6 +1,6 @@
 //! Runs beside earlier runs: which results of two documents are of the same measurement, and how far they are apart.
 //!
-//! It counts and judges nothing: how much worse is too much, the caller says.
+//! It gives no verdict: the caller says how much worse is too much.
 
 mod change;
 mod value;

@@ -10,7 +10,7 @@ use crate::{Collective, Document, Half, Matrix, Point, Test, Transport};
 pub struct Measurement {
     /// What was measured: `bandwidth of write, 64 KiB`.
     pub what: String,
-    /// How, between whom and by which way. Two results are of the same measurement if `what` and `how` are the same.
+    /// How, between whom and over which path. Two results are of the same measurement if `what` and `how` are the same.
     pub how: String,
     /// The result.
     pub value: f64,

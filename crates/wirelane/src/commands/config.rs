@@ -120,7 +120,8 @@ fn check(file: &Path) -> Result<Exit, Failure> {
             for warning in &resolve(assigned).warnings {
                 output::warning(warning);
             }
-            output::note(&format!("{}: {count} settings, nothing wrong", file.display()));
+            let settings = if count == 1 { "setting" } else { "settings" };
+            output::note(&format!("{}: OK ({count} {settings})", file.display()));
             Ok(Exit::Done)
         }
         Err(Unread::Wrong(problems)) => {
@@ -138,7 +139,7 @@ fn check_web(file: &Path) -> Result<Exit, Failure> {
         .map_err(|error| Failure::failed(format!("read the web config file {shown}: {error}")))?;
     match Gate::open(Some(file)) {
         Ok(gate) => {
-            output::note(&format!("{shown}: nothing wrong; it serves {}", gate.scheme()));
+            output::note(&format!("{shown}: OK (serves {})", gate.scheme()));
             Ok(Exit::Done)
         }
         Err(wrong) => {

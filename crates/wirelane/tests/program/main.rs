@@ -221,7 +221,7 @@ mod config {
         let old = b"dwcp:\n  log_level: debug\n  transport:\n    amst:\n      rdma_mtu: 1024\n";
         let (code, text) = check(old);
         assert_eq!(code, Some(0), "{text}");
-        assert!(text.contains("2 settings, nothing wrong"), "{text}");
+        assert!(text.contains("OK (2 settings)"), "{text}");
         let twice = b"log_level: info\ndwcp:\n  log_level: debug\n";
         refused(twice, 3, &["given twice", "line 1"]);
     }

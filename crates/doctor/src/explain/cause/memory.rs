@@ -20,9 +20,9 @@ pub(super) const LOCAL_PROTECTION: &[Cause] = &[
         "Reload nvidia-peermem after each driver update; or use DMA-BUF with the open modules.",
     ),
     told(
-        "the way between card and GPU memory, whatever blocks it",
+        "the path between card and GPU memory, whatever blocks it",
         "To prove it: run once with NCCL_NET_GDR_LEVEL=0 (UCX: UCX_IB_GPU_DIRECT_RDMA=n). If that \
-         works, it is that way.",
+         works, it is that path.",
     ),
     told(
         "the program gave a wrong key or range, or freed memory that was in flight",

@@ -11,17 +11,17 @@ pub(super) const RETRY_EXCEEDED: &[Cause] = &[
     ),
     seen_by(
         "ports",
-        "the port or the way to the peer is down",
+        "the port or the path to the peer is down",
         "Look at cables, switches and routes; `wirelane doctor --peer HOST` compares both ends.",
     ),
     hinted_by(
         "mtu",
-        "packets larger than the way allows",
+        "packets larger than the path's MTU",
         "Give both ends and every switch between one MTU.",
     ),
     hinted_by(
         "losses",
-        "packets are dropped on the way",
+        "packets are dropped between the hosts",
         "Look at the switches' drops, at PFC and ECN.",
     ),
     hinted_by(
@@ -64,7 +64,7 @@ pub(super) const WRONG_GID: &[Cause] = &[
     ),
     hinted_by(
         "mtu",
-        "packets larger than the way allows",
+        "packets larger than the path's MTU",
         "Give both ends and every switch between one MTU.",
     ),
 ];
@@ -138,7 +138,7 @@ pub(super) const EFA_PEER: &[Cause] = &[
     ),
     told(
         "the instances' security group does not let all traffic of the group in and out",
-        "A rule for all traffic from and to the group itself, both ways.",
+        "A rule for all traffic from and to the group itself, in both directions.",
     ),
     hinted_by(
         "losses",
@@ -150,7 +150,7 @@ pub(super) const EFA_PEER: &[Cause] = &[
 pub(super) const EFA_REACH: &[Cause] = &[
     told(
         "the instances' security group does not let all traffic of the group in and out",
-        "A rule for all traffic from and to the group itself, both ways.",
+        "A rule for all traffic from and to the group itself, in both directions.",
     ),
     told(
         "the two are in different subnets or availability zones",

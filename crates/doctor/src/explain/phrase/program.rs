@@ -9,21 +9,21 @@ pub(super) const TABLE: &[Phrase] = &[
         &["ibv_modify_qp", "110"],
         Subject::NoAnswer,
         "a queue pair could not be connected: timed out (110)",
-        "The card looked for the way to the peer's address (ARP, or the subnet manager's answer) \
+        "The card looked for the path to the peer's address (ARP, or the subnet manager's answer) \
          and got none.",
     ),
     row(
         &["ibv_modify_qp", "timed out"],
         Subject::NoAnswer,
         "a queue pair could not be connected: timed out",
-        "The card looked for the way to the peer's address (ARP, or the subnet manager's answer) \
+        "The card looked for the path to the peer's address (ARP, or the subnet manager's answer) \
          and got none.",
     ),
     row(
         &["modify qp to rtr", "timed out"],
         Subject::NoAnswer,
         "a queue pair could not be connected: timed out",
-        "The card looked for the way to the peer's address (ARP, or the subnet manager's answer) \
+        "The card looked for the path to the peer's address (ARP, or the subnet manager's answer) \
          and got none.",
     ),
     row(
@@ -50,13 +50,13 @@ pub(super) const TABLE: &[Phrase] = &[
         &["ibv_modify_qp"],
         Subject::NoAnswer,
         "a queue pair could not be connected",
-        "The card could not find the way to the peer's address.",
+        "The card could not find the path to the peer's address.",
     ),
     row(
         &["modify qp"],
         Subject::NoAnswer,
         "a queue pair could not be connected",
-        "The card could not find the way to the peer's address.",
+        "The card could not find the path to the peer's address.",
     ),
     row(
         &["ibv_reg_mr", "fail"],
@@ -296,7 +296,7 @@ pub(super) const TABLE: &[Phrase] = &[
         &["unresponsive receiver"],
         Subject::EfaPeer,
         "the peer does not answer",
-        "The peer's process, or the way to it, is gone.",
+        "The peer's process, or the path to it, is gone.",
     ),
     row(
         &["completion with error at"],

@@ -79,7 +79,7 @@ impl MpiTransport {
         if series == Series::Four {
             to.add(
                 &["--mca", "btl", "^openib"],
-                "openib alone is left out: it is the old way to RDMA, warns, and would stand in the way; `self` and \
+                "openib alone is left out: it is the old RDMA transport, and warns; `self` and \
                  shared memory stay",
             );
         }
@@ -89,10 +89,10 @@ impl MpiTransport {
 fn ucx(is_renamed: bool, to: &mut Arguments) {
     to.add(
         &["--mca", "pml", "ucx"],
-        "UCX is the way to InfiniBand and RoCE. Said aloud: Open MPI takes TCP in silence where UCX does not please it, \
+        "UCX is the transport for InfiniBand and RoCE. It is named because Open MPI silently falls back to TCP where UCX fails, \
          and with this it fails instead",
     );
-    to.add(&["--mca", "osc", "ucx"], "one-sided operations by the same way");
+    to.add(&["--mca", "osc", "ucx"], "one-sided operations over the same transport");
     if is_renamed {
         to.add(
             &["--mca", "opal_common_ucx_devices", "any"],
@@ -117,10 +117,13 @@ fn ofi(kind: Kind, to: &mut Arguments) {
 }
 
 fn tcp(series: Series, sites: &[Site], to: &mut Arguments) {
-    to.add(&["--mca", "pml", "ob1"], "Open MPI's own messages, over the ways that `btl` names");
-    let ways = format!("self,{},tcp", series.shared_memory());
     to.add(
-        &["--mca", "btl", &ways],
+        &["--mca", "pml", "ob1"],
+        "Open MPI's own messages, over the transports that `btl` names",
+    );
+    let transports = format!("self,{},tcp", series.shared_memory());
+    to.add(
+        &["--mca", "btl", &transports],
         "a rank itself, shared memory within a host, TCP between hosts, and nothing else: a list without `^` names all \
          that may be used",
     );

@@ -26,11 +26,11 @@ enum InstallCommand {
     /// Show which files would be placed, as a diff; changes nothing
     Plan(InstallOptions),
     /// Place them; `wirelane revert` removes them again
-    Apply(ApplyArgs),
+    Apply(InstallApplyArgs),
 }
 
 #[derive(Debug, Args)]
-struct ApplyArgs {
+struct InstallApplyArgs {
     #[command(flatten)]
     apply: apply::ApplyArgs<InstallOptions>,
 
@@ -97,7 +97,7 @@ fn show(options: &InstallOptions) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn apply(args: &ApplyArgs) -> Result<Exit, Failure> {
+fn apply(args: &InstallApplyArgs) -> Result<Exit, Failure> {
     let options = &args.apply.plan;
     let machine = apply::machine(&options.root)?;
     if args.start {

@@ -63,7 +63,7 @@ impl Trouble {
             Trouble::Unreadable => "a counter cannot be read",
             Trouble::Xid => "the GPU's driver reported errors",
             Trouble::Hot => "the GPU is as hot as it may be",
-            Trouble::Throttled => "the GPU's clocks are held down",
+            Trouble::Throttled => "the GPU's clocks are throttled",
         }
     }
 }

@@ -21,12 +21,9 @@ pub(super) fn list(past: &Past, trends: &[Trend], limit: &LimitArgs) -> String {
     let worse: Vec<&Trend> = trends.iter().filter(|trend| trend.is_regression).collect();
     text.push('\n');
     if worse.is_empty() && !trends.is_empty() {
-        let _ = writeln!(
-            text,
-            "none of {} results is worse than before by more than {} %",
-            trends.len(),
-            limit.worse_than
-        );
+        let results = if trends.len() == 1 { "result" } else { "results" };
+        let (count, limit) = (trends.len(), limit.worse_than);
+        let _ = writeln!(text, "no regression above {limit} % ({count} {results} compared)");
     }
     if !worse.is_empty() {
         let _ = writeln!(text, "worse than before by more than {} %:", limit.worse_than);

@@ -273,7 +273,7 @@ const HELP: &[&str] = &[
     "up, down, PageUp, PageDown, Home, End   go to a row",
     "Enter            the doctor's words on it",
     "s, S             sort by the next column, turn the order round",
-    "/                show only rows that have these letters; Esc takes it back",
+    "/                show only rows that have these letters; Esc clears it",
 ];
 
 const MEANINGS: &[&str] = &[

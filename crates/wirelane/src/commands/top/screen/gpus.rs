@@ -159,7 +159,7 @@ const COLUMNS: &[Column<Kind>] = &[
     column(Kind::Memory, "memory", 16, 26, 1),
     column(Kind::Power, "power", 9, 9, 4),
     column(Kind::Clock, "MHz", 5, 5, 7),
-    column(Kind::Throttle, "held down by", 12, 30, 6),
+    column(Kind::Throttle, "throttled by", 12, 30, 6),
     column(Kind::PcieReceive, "pci rx", 6, 6, 9),
     column(Kind::PcieTransmit, "pci tx", 6, 6, 10),
     column(Kind::NvlinkReceive, "nvl rx", 6, 6, 11),
