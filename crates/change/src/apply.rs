@@ -60,10 +60,8 @@ fn sort<'p>(machine: &Machine, plan: &'p Plan) -> Result<(Applied, ToDo<'p>), Er
             Outlook::LiveOnly => applied.left_out.push(step.change.target.name()),
             Outlook::From(before) => to_do.push((step, before)),
             Outlook::Unreadable(error) => {
-                return Err(Error::refused(format!(
-                    "nothing was changed: {error}; `--skip {}` does the rest without it",
-                    step.item
-                )));
+                let refused = Error::refused(format!("nothing was changed: {error}"));
+                return Err(refused.caused_by(error).of_item(&step.item));
             }
         }
     }
@@ -119,12 +117,12 @@ fn revert_run(
         }
     }
     if stuck.is_empty() {
-        return Error::failed(format!(
-            "{error}. Everything was reverted; `--skip {item}` does the rest without it"
-        ));
+        let failed = Error::failed(format!("{error}. Everything was reverted"));
+        return failed.caused_by(error).of_item(item);
     }
-    Error::failed(format!(
+    let failed = Error::failed(format!(
         "{error}. Reverting failed too: {}. `wirelane revert --last` tries again",
         stuck.join("; ")
-    ))
+    ));
+    failed.caused_by(error)
 }

@@ -62,8 +62,8 @@ impl Machine {
     /// A fresh look at it: what was read before is read again.
     pub fn look(&self) -> Result<Look<'_>, Error> {
         let tree = if self.is_live() { Ok(Tree::live(None)) } else { Tree::at(&self.path) };
-        let tree = tree
-            .map_err(|error| Error::failed(format!("look at {}: {error}", self.path.display())))?;
+        let tree =
+            tree.map_err(|error| Error::failed(format!("look at {error}")).caused_by(error))?;
         Ok(Look { tree, machine: Some(self) })
     }
 

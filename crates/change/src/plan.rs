@@ -38,7 +38,7 @@ pub struct Advice {
 }
 
 /// What a step would do now.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Outlook {
     /// It is so already.
     Already,

@@ -264,13 +264,17 @@ fn the_outlook_on_a_snapshot_tells_what_would_change() {
         let step = plan.steps.iter().find(|step| step.change.target.name() == name);
         step.expect("a step").outlook(&look)
     };
-    assert_eq!(outlook("/sys/class/net/eth0/mtu"), Outlook::From(State::all("1500", 1)));
-    assert_eq!(outlook("module ib_uverbs"), Outlook::Already);
-    assert_eq!(outlook("module rdma_ucm"), Outlook::LiveOnly);
-    assert_eq!(outlook("/etc/modules-load.d/wirelane.conf"), Outlook::From(State::Absent));
+    let from = |name: &str| match outlook(name) {
+        Outlook::From(state) => Some(state),
+        _ => None,
+    };
+    assert_eq!(from("/sys/class/net/eth0/mtu"), Some(State::all("1500", 1)));
+    assert!(matches!(outlook("module ib_uverbs"), Outlook::Already));
+    assert!(matches!(outlook("module rdma_ucm"), Outlook::LiveOnly));
+    assert_eq!(from("/etc/modules-load.d/wirelane.conf"), Some(State::Absent));
     let unknown =
         Change { target: Target::Rings { netdev: "eth9".into() }, wanted: State::all("1", 2) };
     let mut other = Plan::default();
     other.step("rings", "why", unknown, false);
-    assert_eq!(other.steps[0].outlook(&look), Outlook::LiveOnly);
+    assert!(matches!(other.steps[0].outlook(&look), Outlook::LiveOnly));
 }

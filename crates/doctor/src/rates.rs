@@ -93,7 +93,7 @@ pub(super) fn expected(
 
 fn by_user(case: &Case<'_>) -> Option<Expected> {
     let mbps = case.settings.expect_rate_mbps?;
-    let evidence = Evidence::new("--expect-rate", gbps(mbps));
+    let evidence = Evidence::new("expected rate", gbps(mbps));
     Some(Expected {
         told: KnownRate { mbps, by: "the user".to_owned(), evidence },
         verdict: Verdict::Problem,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use report::PlanError;
 
-/// What kind of trouble it is.
+/// What a caller can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The plan cannot be meant.
@@ -16,20 +16,25 @@ pub enum Kind {
 }
 
 /// Why, in one line: the thing, the cause and the fix.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Error {
-    /// For code.
+    /// What a caller can do about it.
     pub kind: Kind,
     text: String,
+    cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
+    fn new(kind: Kind, text: impl Into<String>) -> Error {
+        Error { kind, text: text.into(), cause: None }
+    }
+
     pub(crate) fn misuse(text: impl Into<String>) -> Error {
-        Error { kind: Kind::Misuse, text: text.into() }
+        Error::new(Kind::Misuse, text)
     }
 
     pub(crate) fn refused(text: impl Into<String>) -> Error {
-        Error { kind: Kind::Refused, text: text.into() }
+        Error::new(Kind::Refused, text)
     }
 
     /// The other end could not be reached.
@@ -38,7 +43,7 @@ impl Error {
     }
 
     pub(crate) fn gone(text: impl Into<String>) -> Error {
-        Error { kind: Kind::Gone, text: text.into() }
+        Error::new(Kind::Gone, text)
     }
 }
 
@@ -48,14 +53,19 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.as_deref().map(|cause| cause as &(dyn std::error::Error + 'static))
+    }
+}
 
 impl From<PlanError> for Error {
     fn from(error: PlanError) -> Self {
-        match error {
-            PlanError::Invalid(text) => Error::misuse(text),
-            PlanError::TooLarge(text) => Error::refused(text),
-        }
+        let kind = match &error {
+            PlanError::Invalid(_) => Kind::Misuse,
+            PlanError::TooLarge(_) => Kind::Refused,
+        };
+        Error { kind, text: error.to_string(), cause: Some(error.into()) }
     }
 }
 
@@ -66,12 +76,13 @@ impl From<fabric::Error> for Error {
             fabric::Kind::Gone => Kind::Gone,
             _ => Kind::Refused,
         };
-        Error { kind, text: error.to_string() }
+        Error { kind, text: error.to_string(), cause: Some(error.into()) }
     }
 }
 
 impl From<fabric::Failure> for Error {
     fn from(failure: fabric::Failure) -> Self {
-        Error::gone(format!("an operation failed: {failure}"))
+        let text = format!("an operation failed: {failure}");
+        Error { kind: Kind::Gone, text, cause: Some(failure.into()) }
     }
 }

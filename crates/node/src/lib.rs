@@ -41,7 +41,7 @@ pub mod watch;
 pub use answers::Answers;
 pub use counters::Counter;
 pub use device::{Device, NodeType, Role};
-pub use error::Error;
+pub use error::{Error, SnapshotError};
 pub use gid::{Gid, GidType, Guid};
 pub use gpu::{Distance, Gpu};
 pub use host::{Cpus, Governor, Host, HugePages, NumaNode, cpu_list};

@@ -94,7 +94,7 @@ impl Program {
             return Ok(Program(path.to_owned()));
         }
         Err(Unfit(format!(
-            "{path:?} cannot stand in a unit: give an absolute path of letters, digits and ._+- by --program"
+            "{path:?} cannot stand in a unit: give an absolute path of letters, digits and ._+-"
         )))
     }
 
@@ -144,7 +144,7 @@ mod tests {
             ["/home/me/wirelane", "/tmp/x/wirelane", "/opt/a b/wirelane", "wirelane", "/o%n"]
         {
             let why = Program::running(wrong).unwrap_err().to_string();
-            assert!(why.contains("--program"), "{why}");
+            assert!(why.contains("absolute path"), "{why}");
         }
     }
 

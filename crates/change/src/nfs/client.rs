@@ -134,7 +134,7 @@ impl Mounting {
             None => Ok(()),
             Some(mount) => Err(Refusal(format!(
                 "{} is mounted from the same server by {} at {}: for one server and version Linux has one connection, \
-                 so this mount would go by it too; unmount that one, or say --vers {}",
+                 so this mount would use it too; unmount that one, or choose version {} of NFS",
                 mount.source,
                 mount.option("proto").unwrap_or("tcp"),
                 mount.point,
@@ -195,7 +195,7 @@ mod tests {
         let by_name = mount("/home", "server:/home", "nfs4", tcp);
         let error =
             mounting().is_free(std::slice::from_ref(&by_name), Some(route)).expect_err("shared");
-        assert!(error.to_string().contains("--vers 4.1"), "{error}");
+        assert!(error.to_string().contains("choose version 4.1"), "{error}");
         assert!(mounting().is_free(&[by_name], None).is_ok(), "of a tree no address is known");
         let old = mount("/home", "10.0.0.1:/home", "nfs4", "vers=4.1,proto=tcp");
         assert!(mounting().is_free(&[old], None).is_ok(), "another version has its own");

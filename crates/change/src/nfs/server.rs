@@ -129,7 +129,7 @@ impl Serving {
         let name = tree.text(&format!("/proc/{}/comm", other.pid)).into_value();
         let who = other.module.clone().or(name).unwrap_or_else(|| "another program".to_owned());
         Err(Refusal(format!(
-            "port {} for RDMA is taken by {who} (process {}): end it, or choose another by --port",
+            "port {} for RDMA is taken by {who} (process {}): end it, or choose another port",
             self.port, other.pid
         )))
     }

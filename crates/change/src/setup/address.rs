@@ -181,7 +181,7 @@ impl AddressOf {
     }
 
     fn wrong(&self, why: &str) -> Refusal {
-        Refusal::WrongUse(format!("--address {}: {why}", self.without_host()))
+        Refusal::WrongUse(format!("address {}: {why}", self.without_host()))
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) -> Result<(), Refusal> {
         ask.node.netdevs.iter().filter(|netdev| netdev.ipoib_mode.is_some()).collect();
     if netdevs.is_empty() {
         return Err(Refusal::WrongUse(format!(
-            "--ipoib {}: no net device here is IPoIB with a mode that can be set",
+            "IPoIB mode {}: no net device here is IPoIB with a mode that can be set",
             mode.name()
         )));
     }

@@ -88,8 +88,7 @@ impl Resolved<'_> {
 
 /// Where the peers' addresses do not tell which ports lead to them.
 fn unsure(rails: &[Rail], leading: &[Rail], peers: &[IpAddr]) -> Option<String> {
-    const FIX: &str =
-        "--peers with the addresses that they have on the fabric, or NCCL_IB_HCA, would tell";
+    const FIX: &str = "the peers' addresses on the fabric, or NCCL_IB_HCA, would tell";
     if !leading.is_empty() {
         return Some(format!(
             "WARNING: the peers' addresses are in a network of {} alone, which is much slower than the other ports \

@@ -57,7 +57,7 @@ impl Library {
             self.others.iter().find(|(_, version)| differs(version))
         {
             said.push(format!(
-                "{path} is NCCL {version}, which needs other settings: if the job loads that one, say --nccl {version}"
+                "{path} is NCCL {version}, which needs other settings: if the job loads that one, ask for the settings of NCCL {version}"
             ));
         }
         said
@@ -158,7 +158,11 @@ mod tests {
         both[format!("{packages}/nvidia_nccl_cu12-2.27.3.dist-info/METADATA")] = json!("");
         let library = of(both, &[("VIRTUAL_ENV", "/opt/venv")]);
         assert_eq!(library.version, Some(Version(2, 27, 3)));
-        assert!(library.sentences()[1].contains("--nccl 2.18.5"), "{:?}", library.sentences());
+        assert!(
+            library.sentences()[1].contains("settings of NCCL 2.18.5"),
+            "{:?}",
+            library.sentences()
+        );
     }
 
     #[test]

@@ -106,10 +106,10 @@ struct Draft<'d> {
 impl<'d> Draft<'d> {
     fn resolve(&mut self, claims: &Claims) -> Result<Resolved<'d>, Box<Refusal>> {
         if let Some(wrong) = claims.wrong.first() {
-            return Err(self.refuse(format!("{wrong}; --mode tcp goes without RDMA"), Vec::new()));
+            return Err(self.refuse(format!("{wrong}; mode tcp does without RDMA"), Vec::new()));
         }
         resolve(self.node, self.tree, claims, self.request.peers).map_err(|reason| {
-            self.refuse(format!("{reason}; --mode tcp goes without RDMA"), Vec::new())
+            self.refuse(format!("{reason}; mode tcp does without RDMA"), Vec::new())
         })
     }
 
@@ -190,7 +190,7 @@ impl<'d> Draft<'d> {
     fn interface(&mut self) -> Option<String> {
         let peers = self.request.peers;
         if peers.is_empty() {
-            self.notes.push("NCCL_SOCKET_IFNAME is left to NCCL: --peers would tell which interface leads to them".to_owned());
+            self.notes.push("NCCL_SOCKET_IFNAME is left to NCCL: with the peers' addresses, the interface that leads to them would be set".to_owned());
             return None;
         }
         let mut ways: Vec<String> =
@@ -220,7 +220,7 @@ impl<'d> Draft<'d> {
 }
 
 fn nothing_usable(resolved: &Resolved) -> String {
-    let fix = "`wirelane doctor` says more; --mode tcp goes without RDMA";
+    let fix = "`wirelane doctor` says more; mode tcp does without RDMA";
     if resolved.is_promised {
         return format!("RDMA was given to this pod, and none of it can be used; {fix}");
     }

@@ -80,7 +80,7 @@ fn kernel_arguments(
         (true, false) => vec![passed_through],
         (false, _) => {
             notes.push(
-                "this node has no IOMMU groups: its IOMMU is off and nothing translates (--enable-iommu switches it on)"
+                "this node has no IOMMU groups: its IOMMU is off and nothing translates; it is switched on only on request"
                     .to_owned(),
             );
             vec![passed_through]

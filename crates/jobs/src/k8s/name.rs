@@ -71,7 +71,7 @@ impl Resource {
             return Ok(format!("{}{suffix}", self.name));
         }
         Err(format!(
-            "--resource {self}: the SR-IOV operator takes letters, digits and `_` alone in a resource's name"
+            "resource {self}: the SR-IOV operator takes letters, digits and `_` alone in a resource's name"
         ))
     }
 }

@@ -57,7 +57,9 @@ fn spec(link: LinkType, request: &NetworkRequest, resource: &str) -> Result<Valu
         (Some(range), _) => json!({ "type": "whereabouts", "range": range.to_string() }),
         (None, LinkType::InfiniBand) => json!({}),
         (None, LinkType::Ethernet) => {
-            return Err("RoCE needs addresses: say which by --range 192.168.100.0/24".to_owned());
+            return Err(
+                "RoCE needs addresses: give a range of them, as 192.168.100.0/24".to_owned()
+            );
         }
     };
     let mut spec = json!({

@@ -26,7 +26,7 @@ pub fn policy(cards: &[Card], request: &PolicyRequest) -> Result<Printed, String
         let vfs = request.vfs.unwrap_or_else(|| card.vfs_max.min(USUAL_VFS));
         if vfs > card.vfs_max {
             return Err(format!(
-                "--vfs {vfs}: {} can have {} at most",
+                "{vfs} virtual functions: {} can have {} at most",
                 card.addresses.join(", "),
                 card.vfs_max
             ));

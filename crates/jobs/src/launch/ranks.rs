@@ -16,7 +16,7 @@ pub(super) fn check(job: &Job, sites: &[Site]) -> Result<(), Refusal> {
         return wrong("no command: give the program and its arguments after `--`".to_owned());
     };
     if sites.is_empty() {
-        return wrong("no host: give --hosts a:4,b:4".to_owned());
+        return wrong("no host: give some, as a:4,b:4".to_owned());
     }
     if let Some((name, _)) = job.environment.iter().find(|(name, _)| !is_name(name)) {
         return wrong(format!("{name:?} is no name of a variable: letters, digits and `_`"));

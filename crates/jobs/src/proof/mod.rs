@@ -133,7 +133,7 @@ impl Proof {
 /// The first reason that explains it.
 fn why_not(witnesses: &[Witness<'_>], hosts: &[HostProof], wanted: Wanted) -> String {
     if wanted.asked == Mode::Tcp {
-        return "--mode tcp asked for TCP".to_owned();
+        return "mode tcp asked for TCP".to_owned();
     }
     if let Some(blind) = hosts.iter().find(|host| host.is_blind) {
         return format!("{}'s counters could not be read", blind.name);

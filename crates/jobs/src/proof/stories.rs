@@ -123,7 +123,7 @@ fn what_was_not_used_is_said_with_the_reason() {
     let nothing = look(&[(SENT, 5), (RECEIVED, 5)]);
     let told = |node: &Node, wanted| pair(node, &nothing, &nothing, wanted).line();
     let asked = Wanted { asked: Mode::Tcp, planned: Mode::Tcp };
-    assert!(told(&infiniband(), asked).contains("not used, because --mode tcp asked for TCP"));
+    assert!(told(&infiniband(), asked).contains("not used, because mode tcp asked for TCP"));
     assert!(told(&host(json!({})), WANTED).contains("because a has no RDMA device"));
     let mut down = infiniband();
     down.devices[0].ports[0].state = node::Seen::Absent;
@@ -146,7 +146,7 @@ fn what_others_moved_is_not_the_jobs() {
     let after = look(&[(SENT, 5_000_000_000), (RECEIVED, 5_000_000_000)]);
     let asked = Wanted { asked: Mode::Tcp, planned: Mode::Tcp };
     let line = pair(&infiniband(), &before, &after, asked).line();
-    assert!(line.starts_with("RDMA was not used, because --mode tcp asked for TCP"), "{line}");
+    assert!(line.starts_with("RDMA was not used, because mode tcp asked for TCP"), "{line}");
     assert!(line.contains("ports transferred 40.0 GB meanwhile, of others"), "{line}");
     let node = infiniband();
     let moved = Witness { name: "a", node: &node, before: Some(&before), after: Some(&after) };

@@ -21,13 +21,14 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::answers::Answers;
-use crate::{Error, Seen};
+use crate::{Error, Seen, SnapshotError};
 pub(crate) use files::{Files, Kept};
 use folder::Folder;
 pub(crate) use fresh::Fresh;
 use looks::Looks;
 pub(crate) use parts::Halves;
 pub use snapshot::About;
+pub(crate) use snapshot::FORMAT;
 
 /// Where facts are read.
 #[derive(Debug)]
@@ -87,7 +88,7 @@ impl Tree {
     }
 
     /// A snapshot, of which the bytes are had already.
-    pub fn parse(bytes: &[u8]) -> Result<Tree, String> {
+    pub fn parse(bytes: &[u8]) -> Result<Tree, SnapshotError> {
         snapshot::parse(bytes).map(Tree::of_document)
     }
 

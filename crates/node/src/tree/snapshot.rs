@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::looks::Looks;
-use crate::Error;
 use crate::answers::Answers;
+use crate::{Error, SnapshotError};
 
 /// What a snapshot says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,20 +63,15 @@ pub(super) fn read(path: &Path) -> Result<Document, Error> {
 
 /// The format first, alone: a newer one may have other shapes. Then each part by itself, so that a long document
 /// is never held as a whole but as what it becomes.
-pub(super) fn parse(bytes: &[u8]) -> Result<Document, String> {
-    let Head { format } = part(bytes).map_err(|error| {
-        format!("neither a folder nor a snapshot of `wirelane snapshot`: {error}")
-    })?;
+pub(super) fn parse(bytes: &[u8]) -> Result<Document, SnapshotError> {
+    let Head { format } = part(bytes).map_err(SnapshotError::Foreign)?;
     if format != FORMAT {
-        return Err(format!(
-            "a snapshot of format {format:?}, and this program reads {FORMAT:?}; use the program that took it"
-        ));
+        return Err(SnapshotError::Format(format));
     }
-    let damaged = |error| format!("a damaged snapshot: {error}; take it again");
-    let Tail { scrubbed, environment, answers } = part(bytes).map_err(damaged)?;
+    let Tail { scrubbed, environment, answers } = part(bytes).map_err(SnapshotError::Damaged)?;
     Ok(Document {
-        about: part(bytes).map_err(damaged)?,
-        looks: part(bytes).map_err(damaged)?,
+        about: part(bytes).map_err(SnapshotError::Damaged)?,
+        looks: part(bytes).map_err(SnapshotError::Damaged)?,
         scrubbed,
         environment,
         answers,
@@ -101,7 +96,7 @@ struct Tail {
 }
 
 /// What stands first in a snapshot.
-pub(super) const FORMAT: &str = "wirelane snapshot 1";
+pub(crate) const FORMAT: &str = "wirelane snapshot 1";
 /// A machine with hundreds of functions has a few MiB.
 const LONGEST: u64 = 64 << 20;
 
@@ -110,7 +105,7 @@ mod tests {
     use super::*;
 
     fn refused(text: &str) -> String {
-        parse(text.as_bytes()).err().expect("refused")
+        parse(text.as_bytes()).err().expect("refused").to_string()
     }
 
     #[test]

@@ -8,13 +8,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::output::Failure;
 
-/// What was refused is a no; what failed could not be done.
+/// A refusal ends with 1, a failure with 3; both name the item without which the rest can be done.
 pub(crate) fn refused(error: change::Error) -> Failure {
-    if error.is_refusal() {
-        Failure::no(error.to_string())
-    } else {
-        Failure::failed(error.to_string())
-    }
+    let text = match error.item() {
+        Some(item) => format!("{error}; `--skip {item}` does the rest without it"),
+        None => error.to_string(),
+    };
+    if error.is_refusal() { Failure::no(text) } else { Failure::failed(text) }
 }
 
 /// Asks whoever is at the terminal. Where nobody is, nobody has agreed.

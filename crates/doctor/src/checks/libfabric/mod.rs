@@ -68,7 +68,7 @@ impl<'l> Look<'l, '_> {
     fn wishes(&self) -> impl Iterator<Item = Evidence> {
         let named = self.case.libfabric.and_then(|told| told.named.as_deref());
         let provider = self.wish().map(|name| Evidence::new("transport.ofi_provider", name));
-        provider.into_iter().chain(named.map(|file| Evidence::new("--libfabric", file)))
+        provider.into_iter().chain(named.map(|file| Evidence::new("libfabric by name", file)))
     }
 
     /// Of another machine only its files are known.
@@ -117,7 +117,7 @@ impl<'l> Look<'l, '_> {
             }
         };
         let finding = finding.read(Evidence::new(&*here.file, format!("{name}, providers {has}")));
-        let finding = finding.read(Evidence::new("--transport ofi", &here.alone));
+        let finding = finding.read(Evidence::new("transport ofi", &here.alone));
         finding.read_all(self.wishes()).read_all(self.hiding())
     }
 

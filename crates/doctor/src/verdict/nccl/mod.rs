@@ -192,7 +192,7 @@ const ALONE: &str = "two ranks or more say something of links; where mpirun star
 const WITHIN: &str = "all ranks are on one node: bytes go by NVLink, PCIe or the host's memory, and no port of the fabric \
                       is used";
 const RING: &str = "the log does not say which operation it measured; it is taken for one that goes round in a ring";
-const NO_PORTS: &str = "no ports of a node that took part are known: run this there, or give --root a snapshot of one \
+const NO_PORTS: &str = "no ports of a node that took part are known: run this there, or give a snapshot of one \
                         (`wirelane snapshot`), and it says what part of them was used";
 const MORE: &str = "more than ports carry: NVLink switches (NVLS) and switches of the network (SHARP) reduce on the way, and a \
                     tree sends less than a ring, so that the bus bandwidth can pass the line's rate; or NVLink joins the \
