@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 
 use rustix::fs::FlockOperation;
 
-use super::record::{self, Event, History, Line, Planned, VERSION};
+use super::record::{self, Event, History, JournalLine, Planned, VERSION};
 use super::{Entry, Error, Machine};
 
 /// A journal that is open for writing, and locked.
@@ -83,7 +83,7 @@ impl Journal {
     }
 
     fn add(&mut self, id: u64, event: Event) -> Result<(), Error> {
-        let line = Line { v: VERSION, id, at: self.at, event };
+        let line = JournalLine { v: VERSION, id, at: self.at, event };
         let failed = |error: std::io::Error| Error::call("write to", PATH, error);
         let mut text = serde_json::to_string(&line).map_err(|error| failed(error.into()))?;
         text.push('\n');

@@ -6,7 +6,7 @@ use super::{Change, Error, Look, Machine, State, Target, nfsd};
 
 /// A line of the journal. Lines are only ever added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Line {
+pub(super) struct JournalLine {
     /// The journal's version.
     pub(super) v: u32,
     /// Which change it is about.
@@ -162,7 +162,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<History, Error> {
             history.cut_off = true;
             break;
         }
-        let read = serde_json::from_slice::<Line>(line).map_err(|error| {
+        let read = serde_json::from_slice::<JournalLine>(line).map_err(|error| {
             Error::refused(format!(
                 "line {} of the journal is damaged ({error}): nothing is changed until it is mended or moved away",
                 number + 1
@@ -174,7 +174,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<History, Error> {
     Ok(history)
 }
 
-fn fold(entries: &mut Vec<Entry>, line: Line, number: usize) -> Result<(), Error> {
+fn fold(entries: &mut Vec<Entry>, line: JournalLine, number: usize) -> Result<(), Error> {
     if line.v != VERSION {
         return Err(Error::refused(format!(
             "line {number} of the journal is of version {}, and this program knows {VERSION}: use a newer one",
@@ -219,7 +219,7 @@ mod tests {
             before: State::all("1500", 1),
             folders: Vec::new(),
         };
-        let line = Line { v: VERSION, id, at: 7, event: Event::Planned(Box::new(planned)) };
+        let line = JournalLine { v: VERSION, id, at: 7, event: Event::Planned(Box::new(planned)) };
         serde_json::to_string(&line).expect("JSON") + "\n"
     }
 

@@ -42,17 +42,17 @@ pub fn go_through(case: &Case<'_>, report: &Report) -> Vec<Item> {
         }),
         checks: &[],
     };
-    std::iter::once(first).chain(LINES.iter().map(|line| line.check(report))).collect()
+    std::iter::once(first).chain(ROWS.iter().map(|row| row.check(report))).collect()
 }
 
-struct Line {
+struct ChecklistRow {
     title: &'static str,
     checks: &'static [&'static str],
     /// The least verdict that leaves it undone.
     undone_from: Verdict,
 }
 
-impl Line {
+impl ChecklistRow {
     fn check(&self, report: &Report) -> Item {
         let of_line = |finding: &&Finding| self.checks.contains(&finding.check);
         let worst = report
@@ -80,38 +80,38 @@ impl Line {
     }
 }
 
-const fn line(title: &'static str, checks: &'static [&'static str], undone_from: Verdict) -> Line {
-    Line { title, checks, undone_from }
+const fn row(
+    title: &'static str,
+    checks: &'static [&'static str],
+    undone_from: Verdict,
+) -> ChecklistRow {
+    ChecklistRow { title, checks, undone_from }
 }
 
-const LINES: &[Line] = &[
-    line("ports active", &["ports"], Verdict::Warning),
-    line(
+const ROWS: &[ChecklistRow] = &[
+    row("ports active", &["ports"], Verdict::Warning),
+    row(
         "kernel modules loaded, device nodes open to this user",
         &["modules", "rights"],
         Verdict::Warning,
     ),
-    line("libfabric there, where it is needed", &["libfabric"], Verdict::Warning),
-    line("memory may be locked without limit", &["memlock"], Verdict::Warning),
-    line("GUIDs assigned", &["guid"], Verdict::Warning),
-    line("RoCE v2 address on every RoCE port", &["gid"], Verdict::Warning),
-    line("packets of 4096 bytes (MTU)", &["mtu"], Verdict::Note),
-    line("links at their full rate", &["rate", "link-errors"], Verdict::Warning),
-    line("PCIe at full width and speed, no errors", &["pcie", "aer"], Verdict::Warning),
-    line("lossless: PFC or pause, and ECN", &["flow-control", "ecn", "congestion"], Verdict::Note),
-    line("IOMMU passes through, no ACS in the way", &["iommu", "acs"], Verdict::Note),
-    line(
-        "GPUs reached directly, on the card's NUMA node",
-        &["gpudirect", "numa"],
-        Verdict::Warning,
-    ),
-    line("one firmware for each model", &["versions"], Verdict::Note),
-    line("CPUs at full speed", &["governor", "idle"], Verdict::Note),
-    line("packet filter lets RoCE in", &["firewall"], Verdict::Warning),
-    line("control group's limits are large enough", &["cgroup"], Verdict::Warning),
-    line("counters can be read, for monitoring", &["restricted", "saturated"], Verdict::Note),
-    line("next to nothing lost", &["losses"], Verdict::Warning),
-    line("kernel's log without complaint", &["kernel-log"], Verdict::Warning),
+    row("libfabric there, where it is needed", &["libfabric"], Verdict::Warning),
+    row("memory may be locked without limit", &["memlock"], Verdict::Warning),
+    row("GUIDs assigned", &["guid"], Verdict::Warning),
+    row("RoCE v2 address on every RoCE port", &["gid"], Verdict::Warning),
+    row("packets of 4096 bytes (MTU)", &["mtu"], Verdict::Note),
+    row("links at their full rate", &["rate", "link-errors"], Verdict::Warning),
+    row("PCIe at full width and speed, no errors", &["pcie", "aer"], Verdict::Warning),
+    row("lossless: PFC or pause, and ECN", &["flow-control", "ecn", "congestion"], Verdict::Note),
+    row("IOMMU passes through, no ACS in the way", &["iommu", "acs"], Verdict::Note),
+    row("GPUs reached directly, on the card's NUMA node", &["gpudirect", "numa"], Verdict::Warning),
+    row("one firmware for each model", &["versions"], Verdict::Note),
+    row("CPUs at full speed", &["governor", "idle"], Verdict::Note),
+    row("packet filter lets RoCE in", &["firewall"], Verdict::Warning),
+    row("control group's limits are large enough", &["cgroup"], Verdict::Warning),
+    row("counters can be read, for monitoring", &["restricted", "saturated"], Verdict::Note),
+    row("next to nothing lost", &["losses"], Verdict::Warning),
+    row("kernel's log without complaint", &["kernel-log"], Verdict::Warning),
 ];
 
 impl State {
@@ -133,12 +133,12 @@ mod tests {
 
     #[test]
     fn every_line_asks_for_checks_that_are_there() {
-        for line in LINES {
+        for line in ROWS {
             for name in line.checks {
                 assert!(check(name).is_some(), "{name} of {:?}", line.title);
             }
         }
-        let asked = |name: &&str| LINES.iter().any(|line| line.checks.contains(name));
+        let asked = |name: &&str| ROWS.iter().any(|row| row.checks.contains(name));
         let left: Vec<&str> =
             CHECKS.iter().map(|check| check.name).filter(|name| !asked(name)).collect();
         assert_eq!(left, ["gid-tables", "read-request", "bond", "netns", "hugepages"]);

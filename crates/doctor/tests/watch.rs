@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use doctor::watch::{Frame, Looked, RdmaWatch, Settings, exposition};
+use doctor::watch::{Frame, RdmaLook, RdmaWatch, Settings, exposition};
 use node::Tree;
 use tempfile::TempDir;
 
@@ -53,12 +53,12 @@ impl Machine {
     }
 
     /// A look, so many seconds after the beginning.
-    fn look(&self, watch: &mut RdmaWatch, seconds: u64) -> Looked {
+    fn look(&self, watch: &mut RdmaWatch, seconds: u64) -> RdmaLook {
         watch.look(self.began + Duration::from_secs(seconds))
     }
 }
 
-fn text(looked: Looked) -> String {
+fn text(looked: RdmaLook) -> String {
     let frame = Frame { devices: looked.devices, gone: looked.gone, ..Frame::default() };
     exposition::expose(&frame).to_string()
 }
@@ -119,7 +119,7 @@ fn a_counter_that_wraps_stands_still_or_is_refused_is_marked() {
 fn facts_are_read_again_when_a_link_changes_and_every_minute() {
     let machine = Machine::new();
     let mut watch = machine.watch(Settings::default());
-    let firmware = |looked: Looked| looked.devices[0].firmware.clone();
+    let firmware = |looked: RdmaLook| looked.devices[0].firmware.clone();
     assert_eq!(firmware(machine.look(&mut watch, 0)).as_deref(), Some("28.41.1000"));
     machine.put("mlx5_0", "fw_ver", "28.42.1000");
     assert_eq!(firmware(machine.look(&mut watch, 5)).as_deref(), Some("28.41.1000"));
@@ -154,7 +154,7 @@ fn tree(name: &str) -> Tree {
     Tree::at(&trees.join(format!("{name}.json"))).expect("a tree")
 }
 
-fn first_look(name: &str) -> Looked {
+fn first_look(name: &str) -> RdmaLook {
     RdmaWatch::new(tree(name), Settings::default()).look(Instant::now())
 }
 

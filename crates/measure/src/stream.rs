@@ -21,7 +21,7 @@ pub(crate) struct Streamed {
 }
 
 /// One lane's operations that wait to be posted, and when those in flight were, in ticks.
-struct Line {
+struct LaneQueue {
     standby: VecDeque<Op>,
     batch: VecDeque<Op>,
     posted: Vec<u64>,
@@ -36,8 +36,8 @@ pub(crate) fn run(
     clock: &mut Clock,
     mut tend: impl FnMut(u64) -> Result<(), Error>,
 ) -> Result<Streamed, Error> {
-    let mut lines =
-        tracks.iter().map(|track| Line::new(track, plan)).collect::<Result<Vec<_>, _>>()?;
+    let mut queues =
+        tracks.iter().map(|track| LaneQueue::new(track, plan)).collect::<Result<Vec<_>, _>>()?;
     // A quarter at a time: a post is over as a whole, and the lane must not run dry meanwhile.
     let batch = plan.depth.div_ceil(4) as usize;
     let begun = Instant::now();
@@ -50,11 +50,11 @@ pub(crate) fn run(
             left = 0;
         }
         let mut progress = 0;
-        for (track, line) in tracks.iter_mut().zip(&mut lines) {
-            let posted = line.post(track, batch, left);
+        for (track, queue) in tracks.iter_mut().zip(&mut queues) {
+            let posted = queue.post(track, batch, left);
             left -= posted;
             in_flight += posted;
-            let ended = line.poll(track, clock)?;
+            let ended = queue.poll(track, clock)?;
             over += ended.operations;
             in_flight -= ended.operations;
             received += ended.received;
@@ -90,11 +90,11 @@ struct Ended {
     received: u64,
 }
 
-impl Line {
-    fn new(track: &Track, plan: &Plan) -> Result<Line, Error> {
+impl LaneQueue {
+    fn new(track: &Track, plan: &Plan) -> Result<LaneQueue, Error> {
         let depth = track.lane.caps().depth.min(plan.depth as usize);
         let standby = (0..depth).map(|place| track.op(plan, place)).collect::<Result<_, _>>()?;
-        Ok(Line { standby, batch: VecDeque::new(), posted: vec![0; depth] })
+        Ok(LaneQueue { standby, batch: VecDeque::new(), posted: vec![0; depth] })
     }
 
     /// Posts a batch, if there is one or nothing else to wait for. Says how many.

@@ -6,7 +6,7 @@ use crate::{Entry, Error, Journal, Machine, Outlook, Plan, State, Step, diff};
 
 /// A file that is left as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Kept {
+pub struct KeptFile {
     /// Where it is.
     pub path: String,
     /// Whose it is.
@@ -16,7 +16,7 @@ pub struct Kept {
 }
 
 /// Takes out of a plan what would overwrite something that is not as we left it, and says what that is.
-pub fn keep(machine: &Machine, plan: &mut Plan) -> Result<Vec<Kept>, Error> {
+pub fn keep(machine: &Machine, plan: &mut Plan) -> Result<Vec<KeptFile>, Error> {
     let history = Journal::read(machine)?;
     let look = machine.look()?;
     let mut kept = Vec::new();
@@ -25,7 +25,7 @@ pub fn keep(machine: &Machine, plan: &mut Plan) -> Result<Vec<Kept>, Error> {
             None => true,
             Some(why) => {
                 let path = step.change.target.name();
-                kept.push(Kept { path, why, diff: diff(&step.change, &now) });
+                kept.push(KeptFile { path, why, diff: diff(&step.change, &now) });
                 false
             }
         },

@@ -12,7 +12,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::{Change, Plan};
-pub use kept::{Kept, keep};
+pub use kept::{KeptFile, keep};
 
 /// Something to install.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -34,7 +34,7 @@ pub struct Program(String);
 
 /// Why a path cannot be a unit's program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unfit(String);
+pub struct UnfitProgram(String);
 
 impl Part {
     /// All there are.
@@ -88,21 +88,21 @@ impl Part {
 
 impl Program {
     /// A path that a unit can have without quoting, absolute.
-    pub fn at(path: &str) -> Result<Program, Unfit> {
+    pub fn at(path: &str) -> Result<Program, UnfitProgram> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "/._+-".contains(c);
         if path.starts_with('/') && path.chars().all(plain) {
             return Ok(Program(path.to_owned()));
         }
-        Err(Unfit(format!(
+        Err(UnfitProgram(format!(
             "{path:?} cannot stand in a unit: give an absolute path of letters, digits and ._+-"
         )))
     }
 
     /// Where the running program is, if a service can see it: units here have no homes and a /tmp of their own.
-    pub fn running(path: &str) -> Result<Program, Unfit> {
+    pub fn running(path: &str) -> Result<Program, UnfitProgram> {
         let hidden = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"];
         if let Some(folder) = hidden.iter().find(|folder| Path::new(path).starts_with(folder)) {
-            return Err(Unfit(format!(
+            return Err(UnfitProgram(format!(
                 "this program is {path}, and the units see nothing of {folder}: copy it to /usr/local/bin and run it \
                  from there, or say by --program where it will be"
             )));
@@ -111,13 +111,13 @@ impl Program {
     }
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for UnfitProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Unfit {}
+impl std::error::Error for UnfitProgram {}
 
 /// The files of these parts, and what is to be done then.
 pub fn plan(parts: &[Part], program: &Program) -> Plan {

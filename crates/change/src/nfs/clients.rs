@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use super::Unfit;
+use super::InvalidArgument;
 
 /// Hosts, networks and netgroups, each as /etc/exports has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,9 +25,9 @@ impl Clients {
 }
 
 impl FromStr for Clients {
-    type Err = Unfit;
+    type Err = InvalidArgument;
 
-    fn from_str(text: &str) -> Result<Self, Unfit> {
+    fn from_str(text: &str) -> Result<Self, InvalidArgument> {
         let mut names: Vec<String> = Vec::new();
         for name in text.split(',').map(str::trim) {
             check(name)?;
@@ -36,14 +36,14 @@ impl FromStr for Clients {
             }
         }
         if names.len() > MAX {
-            return Err(Unfit(format!("more than {MAX} clients: name their network")));
+            return Err(InvalidArgument(format!("more than {MAX} clients: name their network")));
         }
         Ok(Clients(names))
     }
 }
 
-fn check(name: &str) -> Result<(), Unfit> {
-    let unfit = |why: String| Err(Unfit(format!("client {name:?}: {why}")));
+fn check(name: &str) -> Result<(), InvalidArgument> {
+    let unfit = |why: String| Err(InvalidArgument(format!("client {name:?}: {why}")));
     if name.contains(['*', '?', '[']) {
         return unfit(
             "everybody who fits could mount it: name hosts (a,b) or a network (10.0.0.0/24)".into(),

@@ -35,22 +35,22 @@ impl std::error::Error for Refusal {}
 
 /// What was typed and cannot be meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unfit(String);
+pub struct InvalidArgument(String);
 
-impl fmt::Display for Unfit {
+impl fmt::Display for InvalidArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Unfit {}
+impl std::error::Error for InvalidArgument {}
 
 /// Where NFS over RDMA listens (RFC 5667, 7; IANA `nfsrdma`).
 pub const PORT: u16 = 20049;
 
 /// A path that stands in exports, fstab and mountinfo as it is: absolute, plain, no end but its name.
-pub fn folder(text: &str) -> Result<String, Unfit> {
-    let unfit = |why: &str| Err(Unfit(format!("{text:?} {why}")));
+pub fn folder(text: &str) -> Result<String, InvalidArgument> {
+    let unfit = |why: &str| Err(InvalidArgument(format!("{text:?} {why}")));
     if !text.starts_with('/') {
         return unfit("is no path from the root: begin it with /");
     }

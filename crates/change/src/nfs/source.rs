@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Unfit, folder};
+use super::{InvalidArgument, folder};
 
 /// `HOST:/DIR`, as `mount` takes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,10 +15,10 @@ pub struct Source {
 }
 
 impl FromStr for Source {
-    type Err = Unfit;
+    type Err = InvalidArgument;
 
-    fn from_str(text: &str) -> Result<Self, Unfit> {
-        let unfit = || Unfit(format!("{text:?} is no HOST:/DIR"));
+    fn from_str(text: &str) -> Result<Self, InvalidArgument> {
+        let unfit = || InvalidArgument(format!("{text:?} is no HOST:/DIR"));
         let (host, dir) = match text.strip_prefix('[') {
             Some(rest) => rest.split_once("]:").ok_or_else(unfit)?,
             None => text

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// What a packet is, by its headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PacketKind {
     /// UDP to port 4791.
     RoceV2,
     /// RoCE's own Ethernet type.
@@ -32,27 +32,27 @@ pub struct Counts {
     pub infiniband: u64,
 }
 
-impl Kind {
+impl PacketKind {
     /// What a packet of this link type is; what is cut short is something else.
-    pub fn of(link_type: u32, bytes: &[u8]) -> Kind {
+    pub fn of(link_type: u32, bytes: &[u8]) -> PacketKind {
         match link_type {
-            ETHERNET => ethernet(bytes).unwrap_or(Kind::Other),
-            INFINIBAND | ERF => Kind::InfiniBand,
-            _ => Kind::Other,
+            ETHERNET => ethernet(bytes).unwrap_or(PacketKind::Other),
+            INFINIBAND | ERF => PacketKind::InfiniBand,
+            _ => PacketKind::Other,
         }
     }
 }
 
 impl Counts {
     /// One more.
-    pub fn add(&mut self, kind: Kind) {
+    pub fn add(&mut self, kind: PacketKind) {
         self.packets += 1;
         match kind {
-            Kind::RoceV2 => self.roce_v2 += 1,
-            Kind::RoceV1 => self.roce_v1 += 1,
-            Kind::Tcp => self.tcp += 1,
-            Kind::InfiniBand => self.infiniband += 1,
-            Kind::Other => {}
+            PacketKind::RoceV2 => self.roce_v2 += 1,
+            PacketKind::RoceV1 => self.roce_v1 += 1,
+            PacketKind::Tcp => self.tcp += 1,
+            PacketKind::InfiniBand => self.infiniband += 1,
+            PacketKind::Other => {}
         }
     }
 
@@ -73,7 +73,7 @@ impl Counts {
     }
 }
 
-fn ethernet(bytes: &[u8]) -> Option<Kind> {
+fn ethernet(bytes: &[u8]) -> Option<PacketKind> {
     let mut at = 12;
     let mut ether_type = half(bytes, at)?;
     // A tag of a VLAN, and one of a provider's before it.
@@ -85,26 +85,26 @@ fn ethernet(bytes: &[u8]) -> Option<Kind> {
     match ether_type {
         0x0800 => ipv4(rest),
         0x86dd => ipv6(rest),
-        0x8915 => Some(Kind::RoceV1),
+        0x8915 => Some(PacketKind::RoceV1),
         _ => None,
     }
 }
 
-fn ipv4(bytes: &[u8]) -> Option<Kind> {
+fn ipv4(bytes: &[u8]) -> Option<PacketKind> {
     let length = usize::from(bytes.first()? & 15) * 4;
     // Only the first piece of a packet has the ports.
     let first = half(bytes, 6)? & 0x1fff == 0;
     if first { transport(*bytes.get(9)?, bytes.get(length..)?) } else { None }
 }
 
-fn ipv6(bytes: &[u8]) -> Option<Kind> {
+fn ipv6(bytes: &[u8]) -> Option<PacketKind> {
     transport(*bytes.get(6)?, bytes.get(40..)?)
 }
 
-fn transport(protocol: u8, bytes: &[u8]) -> Option<Kind> {
+fn transport(protocol: u8, bytes: &[u8]) -> Option<PacketKind> {
     match protocol {
-        6 => Some(Kind::Tcp),
-        17 if half(bytes, 2)? == ROCE_PORT => Some(Kind::RoceV2),
+        6 => Some(PacketKind::Tcp),
+        17 if half(bytes, 2)? == ROCE_PORT => Some(PacketKind::RoceV2),
         _ => None,
     }
 }
@@ -137,39 +137,39 @@ mod tests {
         packet
     }
 
-    fn kind(frame: &[u8]) -> Kind {
-        Kind::of(ETHERNET, frame)
+    fn kind(frame: &[u8]) -> PacketKind {
+        PacketKind::of(ETHERNET, frame)
     }
 
     #[test]
     fn packets_are_told_apart_by_their_headers() {
         let v4 = frame(&[&[8, 0], &ip(17, 4791)[..]].concat());
-        assert_eq!(kind(&v4), Kind::RoceV2);
+        assert_eq!(kind(&v4), PacketKind::RoceV2);
         let tagged = frame(&[&[0x81, 0, 0, 5, 8, 0], &ip(17, 4791)[..]].concat());
-        assert_eq!(kind(&tagged), Kind::RoceV2);
-        assert_eq!(kind(&frame(&[&[8, 0], &ip(17, 53)[..]].concat())), Kind::Other);
-        assert_eq!(kind(&frame(&[&[8, 0], &ip(6, 445)[..]].concat())), Kind::Tcp);
-        assert_eq!(kind(&frame(&[0x89, 0x15, 1])), Kind::RoceV1);
+        assert_eq!(kind(&tagged), PacketKind::RoceV2);
+        assert_eq!(kind(&frame(&[&[8, 0], &ip(17, 53)[..]].concat())), PacketKind::Other);
+        assert_eq!(kind(&frame(&[&[8, 0], &ip(6, 445)[..]].concat())), PacketKind::Tcp);
+        assert_eq!(kind(&frame(&[0x89, 0x15, 1])), PacketKind::RoceV1);
         let mut v6 = vec![0x86, 0xdd];
         v6.extend([0; 40]);
         v6[2 + 6] = 17;
         v6.extend([0, 1, 0x12, 0xb7]);
-        assert_eq!(kind(&frame(&v6)), Kind::RoceV2);
-        assert_eq!(Kind::of(247, &[]), Kind::InfiniBand);
+        assert_eq!(kind(&frame(&v6)), PacketKind::RoceV2);
+        assert_eq!(PacketKind::of(247, &[]), PacketKind::InfiniBand);
     }
 
     #[test]
     fn a_later_piece_of_a_packet_has_no_ports() {
         let mut packet = ip(17, 4791);
         packet[7] = 8;
-        assert_eq!(kind(&frame(&[&[8, 0], &packet[..]].concat())), Kind::Other);
+        assert_eq!(kind(&frame(&[&[8, 0], &packet[..]].concat())), PacketKind::Other);
     }
 
     #[test]
     fn nothing_that_is_cut_short_is_read_beyond_its_end() {
         let whole = frame(&[&[0x81, 0, 0, 5, 8, 0], &ip(17, 4791)[..]].concat());
         for length in 0..whole.len() - 4 {
-            assert_eq!(kind(&whole[..length]), Kind::Other, "{length}");
+            assert_eq!(kind(&whole[..length]), PacketKind::Other, "{length}");
         }
     }
 
@@ -177,7 +177,7 @@ mod tests {
     fn counts_are_told_in_a_line() {
         let mut counts = Counts::default();
         assert_eq!(counts.text(), "0 packets");
-        for kind in [Kind::RoceV2, Kind::Other, Kind::RoceV2, Kind::Tcp] {
+        for kind in [PacketKind::RoceV2, PacketKind::Other, PacketKind::RoceV2, PacketKind::Tcp] {
             counts.add(kind);
         }
         assert_eq!(counts.text(), "4 packets, 2 of them RoCE v2, 1 TCP");

@@ -2,13 +2,13 @@
 //!
 //! Hardware moves packets past the kernel, so that ordinary captures see nothing. The method
 //! depends on the device: [`choose`] takes a port, [`Method::of`] says how its packets can be captured, or why they
-//! cannot. [`Parser`] reads a capture piece by piece, [`Writer`] writes one, [`Kind`] tells packets apart.
+//! cannot. [`Parser`] reads a capture piece by piece, [`Writer`] writes one, [`PacketKind`] tells packets apart.
 //! Sockets and programs are the caller's.
 
 mod kind;
 mod pcap;
 mod way;
 
-pub use kind::{Counts, Kind};
+pub use kind::{Counts, PacketKind};
 pub use pcap::{Header, Packet, Parser, Writer, damaged};
 pub use way::{Method, Place, Refusal, Tools, choose};

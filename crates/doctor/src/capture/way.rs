@@ -5,7 +5,7 @@ use std::fmt;
 use node::{Device, LinkLayer, Node, Port, Role};
 use serde::Serialize;
 
-use super::Kind;
+use super::PacketKind;
 
 /// The port whose packets are wanted.
 #[derive(Debug, Clone, Copy)]
@@ -132,10 +132,10 @@ impl Method {
     }
 
     /// Whether a packet of a net device is one that was asked for.
-    pub fn wants(&self, kind: Kind) -> bool {
+    pub fn wants(&self, kind: PacketKind) -> bool {
         match self {
-            Method::NetDevice { iwarp: true, .. } => kind == Kind::Tcp,
-            Method::NetDevice { .. } => matches!(kind, Kind::RoceV2 | Kind::RoceV1),
+            Method::NetDevice { iwarp: true, .. } => kind == PacketKind::Tcp,
+            Method::NetDevice { .. } => matches!(kind, PacketKind::RoceV2 | PacketKind::RoceV1),
             Method::Program { .. } => true,
         }
     }

@@ -2,13 +2,13 @@
 
 use node::Port;
 
-use super::{End, Kind, gid_evidence};
+use super::{End, PortKind, gid_evidence};
 use crate::{Evidence, Finding};
 
 /// What stands between InfiniBand ports of the two.
 pub(super) fn compare(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Finding> {
     let pairs: Vec<_> =
-        pairs.iter().filter(|(one, _)| one.kind == Kind::InfiniBand).copied().collect();
+        pairs.iter().filter(|(one, _)| one.kind == PortKind::InfiniBand).copied().collect();
     if pairs.is_empty() {
         return Vec::new();
     }

@@ -40,7 +40,7 @@ pub fn compare(ours: &Case<'_>, theirs: &Case<'_>) -> Vec<Finding> {
 /// An active port, with what the other end must fit.
 struct End<'n> {
     name: String,
-    kind: Kind,
+    kind: PortKind,
     port: &'n Port,
     mbps: Option<u64>,
     networks: Vec<(IpAddr, u8)>,
@@ -48,7 +48,7 @@ struct End<'n> {
 
 /// Ports of different kinds cannot talk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum PortKind {
     InfiniBand,
     Roce,
     Iwarp,
@@ -66,12 +66,12 @@ fn ends<'n>(case: &Case<'n>) -> Vec<End<'n>> {
     case.active_ports().map(end).collect()
 }
 
-fn kind(device: &Device, port: &Port) -> Kind {
+fn kind(device: &Device, port: &Port) -> PortKind {
     match port.link_layer {
-        Seen::Value(LinkLayer::InfiniBand) => Kind::InfiniBand,
-        _ if is_roce(device, port) => Kind::Roce,
-        _ if device.node_type == Seen::Value(NodeType::Rnic) => Kind::Iwarp,
-        _ => Kind::Other,
+        Seen::Value(LinkLayer::InfiniBand) => PortKind::InfiniBand,
+        _ if is_roce(device, port) => PortKind::Roce,
+        _ if device.node_type == Seen::Value(NodeType::Rnic) => PortKind::Iwarp,
+        _ => PortKind::Other,
     }
 }
 
@@ -90,7 +90,7 @@ fn nobody(ours: &Case<'_>, here: &[End<'_>], there: &[End<'_>]) -> Finding {
 
 fn no_common_kind(here: &[End<'_>], there: &[End<'_>]) -> Finding {
     let kinds = |ends: &[End<'_>]| {
-        let kinds: BTreeSet<Kind> = ends.iter().map(|end| end.kind).collect();
+        let kinds: BTreeSet<PortKind> = ends.iter().map(|end| end.kind).collect();
         kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ")
     };
     Finding::problem(
@@ -167,8 +167,11 @@ fn gid_evidence(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Evidence> {
     let places = pairs.iter().flat_map(|(one, other)| [("here", *one), ("there", *other)]);
     let mut evidence = Vec::new();
     for (place, end) in places.filter(|(place, end)| seen.insert((*place, end.name.clone()))) {
-        let gids =
-            end.port.gids.iter().filter(|gid| !gid.is_link_local() || end.kind == Kind::InfiniBand);
+        let gids = end
+            .port
+            .gids
+            .iter()
+            .filter(|gid| !gid.is_link_local() || end.kind == PortKind::InfiniBand);
         let gids: Vec<String> = gids
             .take(MAX_SHOWN)
             .map(|gid| format!("{} {}", gid.gid, gid.kind.value().map_or("", |kind| kind.name())))
@@ -179,13 +182,13 @@ fn gid_evidence(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Evidence> {
     evidence
 }
 
-impl Kind {
+impl PortKind {
     fn name(self) -> &'static str {
         match self {
-            Kind::InfiniBand => "InfiniBand",
-            Kind::Roce => "RoCE",
-            Kind::Iwarp => "iWARP",
-            Kind::Other => "another",
+            PortKind::InfiniBand => "InfiniBand",
+            PortKind::Roce => "RoCE",
+            PortKind::Iwarp => "iWARP",
+            PortKind::Other => "another",
         }
     }
 }

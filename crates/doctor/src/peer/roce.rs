@@ -5,12 +5,13 @@ use std::net::IpAddr;
 
 use node::GidType;
 
-use super::{End, Kind, gid_evidence};
+use super::{End, PortKind, gid_evidence};
 use crate::{Evidence, Finding};
 
 /// What stands between RoCE ports of the two.
 pub(super) fn compare(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Finding> {
-    let roce: Vec<_> = pairs.iter().filter(|(one, _)| one.kind == Kind::Roce).copied().collect();
+    let roce: Vec<_> =
+        pairs.iter().filter(|(one, _)| one.kind == PortKind::Roce).copied().collect();
     if roce.is_empty() {
         return Vec::new();
     }

@@ -15,4 +15,4 @@ pub mod rows;
 pub use frame::{Device, Frame, Port, Probe, Run, Store};
 pub use list::{List, Pattern};
 pub use node::answers::Holder;
-pub use rdma::{Looked, RdmaWatch, Settings};
+pub use rdma::{RdmaLook, RdmaWatch, Settings};

@@ -46,7 +46,7 @@ pub struct RdmaWatch {
 
 /// What was seen in one look.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Looked {
+pub struct RdmaLook {
     /// In the order of their names.
     pub devices: Vec<Device>,
     /// Names of devices that were there since the watch began, and are not there now.
@@ -80,7 +80,7 @@ impl RdmaWatch {
     }
 
     /// Looks anew.
-    pub fn look(&mut self, now: Instant) -> Looked {
+    pub fn look(&mut self, now: Instant) -> RdmaLook {
         self.forgive_who_came_back();
         let mut chooser = Chooser { settings: &self.settings, unlisted: BTreeMap::new() };
         let looks = node::watch::look(&self.tree, &mut chooser);
@@ -97,7 +97,7 @@ impl RdmaWatch {
         let gone = self.known.difference(&here).cloned().collect();
         self.known.extend(here);
         self.before.clone_from(&devices);
-        Looked { devices, gone }
+        RdmaLook { devices, gone }
     }
 
     /// A device that was gone has a new driver behind its files, which may have what the old one refused.

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use node::Node;
 
 use super::network::Network;
-use super::rail::{Kind, Rail};
+use super::rail::{Rail, RailKind};
 use super::resolve::Resolved;
 use super::usable::is_here;
 
@@ -23,19 +23,19 @@ impl Resolved<'_> {
             format!("{}, and {} is wider: they cannot be mixed", rail.kind.name(), best.name())
         };
         self.drop_where(|rail| rail.kind != best, other);
-        self.notes.extend(note.filter(|_| best == Kind::Roce));
+        self.notes.extend(note.filter(|_| best == RailKind::Roce));
     }
 
     /// The kind with the most Gb/s in all.
-    fn widest(&self) -> Option<Kind> {
-        let total = |kind: Kind| gbps(self.rails.iter().filter(|rail| rail.kind == kind));
+    fn widest(&self) -> Option<RailKind> {
+        let total = |kind: RailKind| gbps(self.rails.iter().filter(|rail| rail.kind == kind));
         let kinds = self.rails.iter().map(|rail| rail.kind);
         kinds.max_by(|one, other| total(*one).total_cmp(&total(*other)).then(other.cmp(one)))
     }
 
     /// InfiniBand: the subnet with the most Gb/s, then the most ports, then the first name.
     fn keep_one_subnet(&mut self) {
-        let is_infiniband = |rail: &Rail| rail.kind == Kind::InfiniBand;
+        let is_infiniband = |rail: &Rail| rail.kind == RailKind::InfiniBand;
         let rails = || self.rails.iter().filter(|rail| is_infiniband(rail));
         let of = |subnet: Subnet| rails().filter(move |rail| Subnet::of(rail) == subnet);
         let best = rails().max_by(|one, other| {
@@ -55,7 +55,7 @@ impl Resolved<'_> {
     /// RoCE: what leads to the peers and all of the same rate, which are rails of the same fabric; where
     /// addresses do not tell, what is about as fast as the fastest. Answers with what a person should know.
     fn keep_like_ethernet(&mut self, node: &Node, peers: &[IpAddr]) -> Option<String> {
-        let is_roce = |rail: &Rail| rail.kind == Kind::Roce;
+        let is_roce = |rail: &Rail| rail.kind == RailKind::Roce;
         // A port without an address is of no use, however fast, and will be dropped for that.
         let counts = |rail: &&Rail| is_roce(rail) && has_address(node, rail);
         let rails: Vec<Rail> = self.rails.iter().filter(counts).copied().collect();

@@ -195,7 +195,7 @@ const SORTS: [Sort; 4] = [
 
 #[cfg(test)]
 mod tests {
-    use super::super::rail::Kind;
+    use super::super::rail::RailKind;
     use super::super::trial::Machine;
     use super::*;
 
@@ -205,7 +205,7 @@ mod tests {
     /// What a job with all RoCE devices of the machine would be told.
     fn policy(machine: &Machine, chooses: bool, peers: &[&str]) -> Result<Policy, String> {
         let node = Node::read(&machine.tree());
-        let of = |device| Rail { device, port: &device.ports[0], kind: Kind::Roce };
+        let of = |device| Rail { device, port: &device.ports[0], kind: RailKind::Roce };
         let rails: Vec<Rail> = node.devices.iter().map(of).collect();
         let rails: Vec<&Rail> = rails.iter().collect();
         let peers: Vec<IpAddr> = peers.iter().map(|peer| peer.parse().expect("a peer")).collect();

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::claim::{self, Claims};
 use super::gid::{self, Policy};
 use super::library::Library;
-use super::rail::{Judged, Kind, Rail};
+use super::rail::{Judged, Rail, RailKind};
 use super::resolve::{Resolved, resolve};
 use super::setting::{Setting, Settings};
 use super::version::Version;
@@ -115,7 +115,7 @@ impl<'d> Draft<'d> {
 
     /// RoCE alone: which addresses NCCL uses. Rails that have none of the common kind are dropped.
     fn choose_gids(&mut self, resolved: &mut Resolved) -> Result<Option<Policy>, Box<Refusal>> {
-        let roce = |rail: &Rail| rail.kind == Kind::Roce;
+        let roce = |rail: &Rail| rail.kind == RailKind::Roce;
         let rails: Vec<Rail> = resolved.rails.iter().filter(|rail| roce(rail)).copied().collect();
         if rails.is_empty() {
             return Ok(None);

@@ -8,12 +8,12 @@ use serde::Serialize;
 pub(super) struct Rail<'n> {
     pub(super) device: &'n Device,
     pub(super) port: &'n Port,
-    pub(super) kind: Kind,
+    pub(super) kind: RailKind,
 }
 
 /// The protocol of a rail; each needs its own settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum RailKind {
     InfiniBand,
     Roce,
     /// Reached by libfabric and NCCL's plugin for it, never as an HCA.
@@ -37,20 +37,20 @@ impl Rail<'_> {
     }
 }
 
-impl Kind {
+impl RailKind {
     pub(super) fn of(port: &Port) -> Option<Self> {
         Some(match port.link_layer.value()? {
-            LinkLayer::InfiniBand => Kind::InfiniBand,
-            LinkLayer::Ethernet => Kind::Roce,
-            LinkLayer::Unknown => Kind::Efa,
+            LinkLayer::InfiniBand => RailKind::InfiniBand,
+            LinkLayer::Ethernet => RailKind::Roce,
+            LinkLayer::Unknown => RailKind::Efa,
         })
     }
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::InfiniBand => "InfiniBand",
-            Kind::Roce => "RoCE",
-            Kind::Efa => "EFA",
+            RailKind::InfiniBand => "InfiniBand",
+            RailKind::Roce => "RoCE",
+            RailKind::Efa => "EFA",
         }
     }
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use node::{Device, Node, Role, Seen, Tree};
 
 use super::claim::{Claim, Claims, DeviceId};
-use super::rail::{Judged, Kind, Rail, Verdict};
+use super::rail::{Judged, Rail, RailKind, Verdict};
 use super::usable;
 
 /// What is left, and what became of the others.
@@ -207,7 +207,7 @@ impl<'n> Resolved<'n> {
     fn why_kept(&self, rail: &Rail) -> String {
         let rate = rail.port.rate.value().map(|rate| format!(", {} Gb/s", rate.gbps()));
         let what = match rail.kind {
-            Kind::Efa => "EFA, its node is here".to_owned(),
+            RailKind::Efa => "EFA, its node is here".to_owned(),
             kind => format!("{}, ACTIVE{}", kind.name(), rate.unwrap_or_default()),
         };
         let source = self.sources.iter().find(|(device, _)| *device == rail.device.name);

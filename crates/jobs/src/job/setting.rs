@@ -6,7 +6,7 @@ use node::Node;
 use serde::Serialize;
 
 use super::gid::Policy;
-use super::rail::{Kind, Rail};
+use super::rail::{Rail, RailKind};
 
 /// One variable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -168,9 +168,9 @@ fn ucx_without_rdma(node: &Node) -> String {
 const OMNI_PATH: &str = "Omni-Path: UCX and Open MPI are left as they are; Open MPI's way is its own \
                          (`OMPI_MCA_pml=cm` with the MTL psm2), which it takes by itself";
 
-impl Kind {
+impl RailKind {
     /// Whether it is reached by verbs.
     pub(super) fn is_verbs(self) -> bool {
-        self != Kind::Efa
+        self != RailKind::Efa
     }
 }

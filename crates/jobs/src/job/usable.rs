@@ -7,7 +7,7 @@ use doctor::limits::device_nodes::may_open;
 use node::{Device, LinkLayer, Node, NodeType, Port, Seen, Tree};
 
 use super::claim::is_device_name;
-use super::rail::{Judged, Kind, Rail};
+use super::rail::{Judged, Rail, RailKind};
 
 /// The device's ports that work, and why others do not.
 pub(super) fn judge<'n>(
@@ -62,14 +62,14 @@ fn judge_device(node: &Node, tree: &Tree, device: &Device) -> Result<(), Judged>
     }
 }
 
-fn judge_port(node: &Node, device: &Device, port: &Port) -> Result<Kind, Judged> {
+fn judge_port(node: &Node, device: &Device, port: &Port) -> Result<RailKind, Judged> {
     let file = |name: &str| format!("{}/ports/{}/{name}", device.folder(), port.number);
     let no = |why: String, read: &str| Err(no(device, why, file(read)).at(port.number));
-    let Some(kind) = Kind::of(port) else {
+    let Some(kind) = RailKind::of(port) else {
         let why = port.link_layer.why_not().unwrap_or_default();
         return no(format!("its link layer {why}"), "link_layer");
     };
-    if kind == Kind::Efa {
+    if kind == RailKind::Efa {
         return Ok(kind);
     }
     if !port.is_active() {

@@ -16,7 +16,7 @@ pub(super) struct Settled {
     /// `Mode::Rdma` or `Mode::Tcp`.
     pub(super) mode: Mode,
     /// What the ports are, where RDMA is used.
-    pub(super) kind: Option<Kind>,
+    pub(super) kind: Option<FabricKind>,
     /// One for each host, in their order.
     pub(super) plans: Vec<Plan>,
     pub(super) notes: Vec<String>,
@@ -24,7 +24,7 @@ pub(super) struct Settled {
 
 /// What ports speak: those of different kinds cannot talk to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FabricKind {
     InfiniBand,
     Roce,
     /// RoCE by the kernel, without a card.
@@ -33,19 +33,19 @@ pub(super) enum Kind {
     Efa,
 }
 
-impl Kind {
+impl FabricKind {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::InfiniBand => "InfiniBand",
-            Kind::Roce => "RoCE",
-            Kind::SoftRoce => "soft-RoCE",
-            Kind::OmniPath => "Omni-Path",
-            Kind::Efa => "EFA",
+            FabricKind::InfiniBand => "InfiniBand",
+            FabricKind::Roce => "RoCE",
+            FabricKind::SoftRoce => "soft-RoCE",
+            FabricKind::OmniPath => "Omni-Path",
+            FabricKind::Efa => "EFA",
         }
     }
 
-    fn can_talk_to(self, other: Kind) -> bool {
-        let is_roce = |kind| matches!(kind, Kind::Roce | Kind::SoftRoce);
+    fn can_talk_to(self, other: FabricKind) -> bool {
+        let is_roce = |kind| matches!(kind, FabricKind::Roce | FabricKind::SoftRoce);
         self == other || (is_roce(self) && is_roce(other))
     }
 }
@@ -201,15 +201,15 @@ pub(super) fn ports<'s>(
 }
 
 /// A plan's ports are all of one kind.
-fn kind(site: &Site, plan: &Plan) -> Option<Kind> {
+fn kind(site: &Site, plan: &Plan) -> Option<FabricKind> {
     let (device, port) = ports(site, plan).next()?;
     let driver = device.driver.as_deref();
     Some(match port.link_layer.value()? {
-        LinkLayer::InfiniBand if driver == Some("hfi1") => Kind::OmniPath,
-        LinkLayer::InfiniBand => Kind::InfiniBand,
-        LinkLayer::Ethernet if driver == Some("rxe") => Kind::SoftRoce,
-        LinkLayer::Ethernet => Kind::Roce,
-        LinkLayer::Unknown => Kind::Efa,
+        LinkLayer::InfiniBand if driver == Some("hfi1") => FabricKind::OmniPath,
+        LinkLayer::InfiniBand => FabricKind::InfiniBand,
+        LinkLayer::Ethernet if driver == Some("rxe") => FabricKind::SoftRoce,
+        LinkLayer::Ethernet => FabricKind::Roce,
+        LinkLayer::Unknown => FabricKind::Efa,
     })
 }
 

@@ -18,7 +18,7 @@ pub(super) fn plots(document: &Document) -> Markup {
 }
 
 /// What the cells hold.
-struct Kind {
+struct MatrixKind {
     plot: &'static str,
     title: &'static str,
     shown: fn(f64) -> String,
@@ -27,7 +27,7 @@ struct Kind {
     ends: [&'static str; 2],
 }
 
-const BANDWIDTH: Kind = Kind {
+const BANDWIDTH: MatrixKind = MatrixKind {
     plot: "mesh",
     title: "Bandwidth of every pair, in Gb/s",
     shown: number::digits,
@@ -36,7 +36,7 @@ const BANDWIDTH: Kind = Kind {
     ends: ["far below the median", "above"],
 };
 
-const LATENCY: Kind = Kind {
+const LATENCY: MatrixKind = MatrixKind {
     plot: "mesh-latency",
     title: "Latency of every pair, in µs",
     shown: number::digits,
@@ -45,7 +45,7 @@ const LATENCY: Kind = Kind {
     ends: ["far slower than the median", "faster"],
 };
 
-fn heat(matrix: &Matrix, measurements: &[Vec<Option<f64>>], kind: &Kind) -> Markup {
+fn heat(matrix: &Matrix, measurements: &[Vec<Option<f64>>], kind: &MatrixKind) -> Markup {
     let hosts = &matrix.hosts[..matrix.hosts.len().min(MAX_HOSTS)];
     let mut known: Vec<f64> = measurements.iter().flatten().flatten().copied().collect();
     known.sort_by(f64::total_cmp);

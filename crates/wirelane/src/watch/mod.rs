@@ -8,7 +8,7 @@ mod collector;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use doctor::watch::{Frame, Looked, RdmaWatch, Run, Settings};
+use doctor::watch::{Frame, RdmaLook, RdmaWatch, Run, Settings};
 use node::Tree;
 use node::answers::{Holders, Nvml};
 use node::watch::{GpuLook, GpuWatch, Usage};
@@ -50,7 +50,7 @@ impl Default for Plan {
 /// The collectors.
 #[derive(Debug)]
 pub(crate) struct Watcher {
-    rdma: Collector<Looked>,
+    rdma: Collector<RdmaLook>,
     gpu: Option<Collector<Gpus>>,
     host: Option<Collector<Machine>>,
     processes: Option<Collector<Holders>>,
@@ -149,7 +149,7 @@ fn wait<T: Send + Sync + 'static>(
     told
 }
 
-fn rdma(tree: Tree, plan: &Plan) -> Result<Collector<Looked>, Failure> {
+fn rdma(tree: Tree, plan: &Plan) -> Result<Collector<RdmaLook>, Failure> {
     let mut watch = RdmaWatch::new(tree, plan.rdma.clone());
     Collector::start("rdma", plan.rdma_every, move || Ok(watch.look(Instant::now())))
 }

@@ -10,7 +10,7 @@ use super::arguments::Arguments;
 use super::job::Job;
 use super::planned::{Head, Launch, OnHost, Refusal};
 use super::ranks;
-use super::settled::{self, Kind, Settled};
+use super::settled::{self, FabricKind, Settled};
 use super::site::Site;
 use super::tools::{Mpi, Tools};
 use crate::job::{Mode, Version};
@@ -136,13 +136,16 @@ fn own(
 ) -> Vec<(String, String)> {
     let mut own = Vec::new();
     let mut set = |name: &str, value: String| own.push((name.to_owned(), value));
-    if let MpiTransport::Ofi { kind: Kind::Roce | Kind::InfiniBand | Kind::SoftRoce } = way {
+    if let MpiTransport::Ofi {
+        kind: FabricKind::Roce | FabricKind::InfiniBand | FabricKind::SoftRoce,
+    } = way
+    {
         let mut ports = settled::ports(site, plan);
         if let (Some((device, _)), None) = (ports.next(), ports.next()) {
             set("FI_VERBS_DEVICE_NAME", device.name.clone());
         }
     }
-    if let MpiTransport::Ofi { kind: Kind::SoftRoce } = way {
+    if let MpiTransport::Ofi { kind: FabricKind::SoftRoce } = way {
         // libfabric makes queues for 256 peers, and soft-RoCE's are shorter than that.
         let ranks: u32 = sites.iter().map(Site::ranks).sum();
         set("FI_UNIVERSE_SIZE", ranks.clamp(2, MAX_SOFT).to_string());

@@ -2,7 +2,7 @@
 
 use super::super::arguments::Arguments;
 use super::super::planned::Refusal;
-use super::super::settled::Kind;
+use super::super::settled::FabricKind;
 use super::super::site::Site;
 use super::Series;
 use crate::job::Network;
@@ -14,7 +14,7 @@ pub(in super::super) enum MpiTransport {
         is_renamed: bool,
     },
     Ofi {
-        kind: Kind,
+        kind: FabricKind,
     },
     Psm2,
     Tcp,
@@ -22,16 +22,18 @@ pub(in super::super) enum MpiTransport {
 
 impl MpiTransport {
     /// The best that Open MPI has in it on every host.
-    pub(super) fn choose(kind: Kind, sites: &[Site]) -> Result<MpiTransport, Refusal> {
+    pub(super) fn choose(kind: FabricKind, sites: &[Site]) -> Result<MpiTransport, Refusal> {
         let is_renamed = sites.iter().any(has_other_names);
         let candidates = match kind {
-            Kind::InfiniBand | Kind::Roce => {
+            FabricKind::InfiniBand | FabricKind::Roce => {
                 vec![MpiTransport::Ucx { is_renamed }, MpiTransport::Ofi { kind }]
             }
             // UCX does not get its first packets through soft-RoCE (seen with UCX 1.13, Linux 6.12).
-            Kind::SoftRoce => vec![MpiTransport::Ofi { kind }, MpiTransport::Ucx { is_renamed }],
-            Kind::OmniPath => vec![MpiTransport::Psm2, MpiTransport::Ofi { kind }],
-            Kind::Efa => vec![MpiTransport::Ofi { kind }],
+            FabricKind::SoftRoce => {
+                vec![MpiTransport::Ofi { kind }, MpiTransport::Ucx { is_renamed }]
+            }
+            FabricKind::OmniPath => vec![MpiTransport::Psm2, MpiTransport::Ofi { kind }],
+            FabricKind::Efa => vec![MpiTransport::Ofi { kind }],
         };
         let lacking = |way: &MpiTransport| sites.iter().find(|site| !way.is_in(site));
         if let Some(way) = candidates.iter().find(|way| lacking(way).is_none()) {
@@ -101,11 +103,11 @@ fn ucx(is_renamed: bool, to: &mut Arguments) {
     }
 }
 
-fn ofi(kind: Kind, to: &mut Arguments) {
+fn ofi(kind: FabricKind, to: &mut Arguments) {
     let provider = match kind {
-        Kind::Efa => "efa",
-        Kind::OmniPath => "psm2,opx",
-        Kind::InfiniBand | Kind::Roce | Kind::SoftRoce => "verbs;ofi_rxm",
+        FabricKind::Efa => "efa",
+        FabricKind::OmniPath => "psm2,opx",
+        FabricKind::InfiniBand | FabricKind::Roce | FabricKind::SoftRoce => "verbs;ofi_rxm",
     };
     to.add(&["--mca", "pml", "cm"], "matching is left to libfabric");
     to.add(&["--mca", "mtl", "ofi"], "libfabric");

@@ -5,11 +5,11 @@
 pub(in crate::page) struct Scale {
     low: f64,
     high: f64,
-    kind: Kind,
+    kind: ScaleKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
+enum ScaleKind {
     Linear {
         step: f64,
     },
@@ -25,7 +25,7 @@ impl Scale {
         let largest = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
         let largest = if largest > 0.0 { largest } else { 1.0 };
         let step = round_step(largest / 5.0);
-        Scale { low: 0.0, high: (largest / step).ceil() * step, kind: Kind::Linear { step } }
+        Scale { low: 0.0, high: (largest / step).ceil() * step, kind: ScaleKind::Linear { step } }
     }
 
     /// From somewhat below the smallest to somewhat above the largest, in steps of one, two or five.
@@ -33,7 +33,7 @@ impl Scale {
         let (low, high) = range(values).unwrap_or((0.0, 1.0));
         let step = round_step(((high - low) / 4.0).max(high.abs() * 0.01).max(1e-9));
         let (low, high) = ((low / step).floor() * step, (high / step).ceil() * step);
-        Scale { low, high: high.max(low + step), kind: Kind::Linear { step } }
+        Scale { low, high: high.max(low + step), kind: ScaleKind::Linear { step } }
     }
 
     /// By powers of two, from the smallest to the largest: for sizes.
@@ -41,7 +41,7 @@ impl Scale {
         let (low, high) = positive_range(values).unwrap_or((1.0, 2.0));
         let low = whole_power(low.log2(), f64::floor).exp2();
         let high = whole_power(high.log2(), f64::ceil).exp2().max(low * 2.0);
-        Scale { low, high, kind: Kind::Log { base: 2.0 } }
+        Scale { low, high, kind: ScaleKind::Log { base: 2.0 } }
     }
 
     /// By powers of ten, between ones, twos or fives of them.
@@ -51,14 +51,14 @@ impl Scale {
         let round = |value: f64| [1.0, 2.0, 5.0, 10.0].map(|round| round * below(value));
         let low = round(low).into_iter().rfind(|round| *round <= low * 1.000001).unwrap_or(low);
         let high = round(high).into_iter().find(|round| *round >= high * 0.999999).unwrap_or(high);
-        Scale { low, high: high.max(low * 2.0), kind: Kind::Log { base: 10.0 } }
+        Scale { low, high: high.max(low * 2.0), kind: ScaleKind::Log { base: 10.0 } }
     }
 
     /// Where a value lies, from 0 to 1.
     pub(in crate::page) fn position(&self, value: f64) -> f64 {
         let part = match self.kind {
-            Kind::Linear { .. } => (value - self.low) / (self.high - self.low),
-            Kind::Log { .. } => (value / self.low).ln() / (self.high / self.low).ln(),
+            ScaleKind::Linear { .. } => (value - self.low) / (self.high - self.low),
+            ScaleKind::Log { .. } => (value / self.low).ln() / (self.high / self.low).ln(),
         };
         if part.is_nan() { 0.0 } else { part.clamp(0.0, 1.0) }
     }
@@ -66,11 +66,11 @@ impl Scale {
     /// Values to mark, in order: few.
     pub(in crate::page) fn ticks(&self) -> Vec<f64> {
         match self.kind {
-            Kind::Linear { step } => {
+            ScaleKind::Linear { step } => {
                 let count = ((self.high - self.low) / step).round().min(12.0) as u32;
                 (0..=count).map(|tick| self.low + f64::from(tick) * step).collect()
             }
-            Kind::Log { base } => self.powers(base),
+            ScaleKind::Log { base } => self.powers(base),
         }
     }
 

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::Path;
 
-use doctor::capture::{Counts, Kind, Method, Packet, Writer};
+use doctor::capture::{Counts, Method, Packet, PacketKind, Writer};
 use serde::Serialize;
 
 use super::feed::Feed;
@@ -85,7 +85,7 @@ impl Recording {
         }
         let State::Writing { writer, link_type } = &mut self.state else { return Ok(None) };
         for packet in packets {
-            let kind = Kind::of(*link_type, &packet.bytes);
+            let kind = PacketKind::of(*link_type, &packet.bytes);
             if !way.wants(kind) {
                 continue;
             }

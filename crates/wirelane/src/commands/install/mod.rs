@@ -5,7 +5,7 @@ mod start;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use change::install::{self, Kept, Part, Program};
+use change::install::{self, KeptFile, Part, Program};
 use change::{Applied, Machine, Plan};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
@@ -92,7 +92,7 @@ fn show(options: &InstallOptions) -> Result<Exit, Failure> {
     let machine = apply::machine(&options.root)?;
     let (plan, kept) = options.plan(&machine)?;
     let look = machine.look().map_err(refused)?;
-    let report = Report { kept: &kept, plan: report::Report::new(&plan, &look) };
+    let report = InstallReport { kept: &kept, plan: report::Report::new(&plan, &look) };
     apply::print(&report, options.json)?;
     Ok(Exit::Done)
 }
@@ -105,7 +105,7 @@ fn apply(args: &InstallApplyArgs) -> Result<Exit, Failure> {
     }
     let (plan, kept) = options.plan(&machine)?;
     let look = machine.look().map_err(refused)?;
-    let report = Report { kept: &kept, plan: report::Report::new(&plan, &look) };
+    let report = InstallReport { kept: &kept, plan: report::Report::new(&plan, &look) };
     let application = Application {
         name: "install apply",
         command: &options.command(),
@@ -139,7 +139,7 @@ impl InstallOptions {
     }
 
     /// What is to be placed, and what is kept instead.
-    fn plan(&self, machine: &Machine) -> Result<(Plan, Vec<Kept>), Failure> {
+    fn plan(&self, machine: &Machine) -> Result<(Plan, Vec<KeptFile>), Failure> {
         let mut plan = install::plan(&self.parts(), &self.program()?);
         let kept = match self.force {
             true => Vec::new(),
@@ -162,13 +162,13 @@ impl InstallOptions {
 }
 
 #[derive(Serialize)]
-struct Report<'p> {
+struct InstallReport<'p> {
     #[serde(flatten)]
     plan: report::Report<'p>,
-    kept: &'p [Kept],
+    kept: &'p [KeptFile],
 }
 
-impl PlanView for Report<'_> {
+impl PlanView for InstallReport<'_> {
     fn changes(&self) -> usize {
         self.plan.changes()
     }
@@ -179,7 +179,7 @@ impl PlanView for Report<'_> {
 
     fn text(&self) -> String {
         let mut text = self.plan.steps();
-        for Kept { path, why, diff } in self.kept {
+        for KeptFile { path, why, diff } in self.kept {
             let _ = writeln!(text, "kept: {path}\n  {why}; --force puts ours there:");
             report::write_diff(&mut text, diff);
         }

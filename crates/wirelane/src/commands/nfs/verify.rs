@@ -46,7 +46,7 @@ pub(super) struct VerifyArgs {
 
 /// What was found.
 #[derive(Serialize)]
-struct Report {
+struct VerifyReport {
     rdma: bool,
     #[serde(flatten)]
     proof: Proof,
@@ -61,7 +61,7 @@ struct Report {
 pub(super) fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
     let path = real(&args.path)?;
     let shown = path.to_string_lossy().into_owned();
-    let mut report = Report::new(prove(&shown)?);
+    let mut report = VerifyReport::new(prove(&shown)?);
     if report.proof.proto == "rdma" && !args.no_check {
         let stop = Arc::new(AtomicBool::new(false));
         let heard = stop.clone();
@@ -166,9 +166,9 @@ fn compare(
     speed.map_err(|error| error.to_string())
 }
 
-impl Report {
-    fn new(proof: Proof) -> Report {
-        Report {
+impl VerifyReport {
+    fn new(proof: Proof) -> VerifyReport {
+        VerifyReport {
             rdma: false,
             proof,
             checked_bytes: None,

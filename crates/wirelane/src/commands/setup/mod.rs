@@ -14,7 +14,7 @@ use crate::output::{Exit, Failure};
 use crate::settings::Global;
 pub(crate) use args::SetupArgs;
 use args::{Act, Task};
-use render::Report;
+use render::SetupReport;
 
 pub(crate) fn run(_global: &Global, args: &SetupArgs) -> Result<Exit, Failure> {
     let task = args.task();
@@ -30,7 +30,7 @@ pub(crate) fn run(_global: &Global, args: &SetupArgs) -> Result<Exit, Failure> {
 
 fn show(task: &Task<'_>) -> Result<Exit, Failure> {
     let Planned { plan, node, tree } = plan(task)?;
-    task.options.target.show(tree, |look| Report::new(task.purpose, &node, &plan, look))
+    task.options.target.show(tree, |look| SetupReport::new(task.purpose, &node, &plan, look))
 }
 
 fn apply(task: &Task<'_>, yes: bool) -> Result<Exit, Failure> {
@@ -41,7 +41,7 @@ fn apply(task: &Task<'_>, yes: bool) -> Result<Exit, Failure> {
             "this is a container: modules, limits and devices are its host's; run it on the host",
         ));
     }
-    let report = Report::new(task.purpose, &node, &plan, &machine.look().map_err(refused)?);
+    let report = SetupReport::new(task.purpose, &node, &plan, &machine.look().map_err(refused)?);
     let application = Application {
         name: "setup apply",
         command: &format!("setup {} apply", task.purpose.name()),

@@ -10,7 +10,7 @@ use crate::commands::changed::report;
 
 /// A plan and how it stands on the machine.
 #[derive(Serialize)]
-pub(super) struct Report<'p> {
+pub(super) struct SetupReport<'p> {
     purpose: Purpose,
     /// `debian 12`.
     system: Option<&'p str>,
@@ -22,14 +22,14 @@ pub(super) struct Report<'p> {
     to_decide: usize,
 }
 
-impl<'p> Report<'p> {
+impl<'p> SetupReport<'p> {
     pub(super) fn new(
         purpose: Purpose,
         node: &'p Node,
         plan: &'p Plan,
         look: &Look<'_>,
-    ) -> Report<'p> {
-        Report {
+    ) -> SetupReport<'p> {
+        SetupReport {
             purpose,
             system: node.host.system.as_deref(),
             rdma: !node.devices.is_empty(),
@@ -39,7 +39,7 @@ impl<'p> Report<'p> {
     }
 }
 
-impl PlanView for Report<'_> {
+impl PlanView for SetupReport<'_> {
     fn text(&self) -> String {
         let mut text = String::new();
         if !self.rdma {

@@ -89,7 +89,7 @@ impl Shared {
             let link = connect::try_addresses(&endpoint, &peer, tickets.as_ref(), PATIENCE);
             let ended = link.map_err(|failure| failure.to_string()).and_then(|link| {
                 let lane = link.report().explain().lane.map(str::to_owned);
-                let mut line = Line::open(link, &endpoint)?;
+                let mut line = ProbeLink::open(link, &endpoint)?;
                 self.found(lane);
                 line.ask(|answered| self.count(answered))
             });
@@ -166,7 +166,7 @@ impl Tally {
 }
 
 /// A link to the measuring service.
-struct Line {
+struct ProbeLink {
     link: Link,
     region: Region,
     /// Whether an answer is still to come.
@@ -175,13 +175,13 @@ struct Line {
     done: Vec<Completion>,
 }
 
-impl Line {
-    fn open(link: Link, endpoint: &Endpoint) -> Result<Line, String> {
+impl ProbeLink {
+    fn open(link: Link, endpoint: &Endpoint) -> Result<ProbeLink, String> {
         let told = |error: fabric::Error| error.to_string();
         let memory = Memory::allocate(2 * ROOM, Pages::Plain).map_err(told)?;
         let region = endpoint.register(&memory, Rights::NONE).map_err(told)?;
         let (ops, done) = (VecDeque::new(), Vec::new());
-        let mut line = Line { link, region, waiting: false, ops, done };
+        let mut line = ProbeLink { link, region, waiting: false, ops, done };
         let opening = Opening::Measure.to_bytes();
         line.region.memory().write(0, &opening);
         match line.there_and_back(opening.len(), PATIENCE)? {

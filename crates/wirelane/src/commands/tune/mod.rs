@@ -12,7 +12,7 @@ use crate::commands::changed::refused;
 use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
-use render::Report;
+use render::TuneReport;
 
 #[derive(Debug, Args)]
 pub(crate) struct TuneArgs {
@@ -93,7 +93,7 @@ fn print_windows(options: &TuneOptions) -> Result<Exit, Failure> {
 
 fn show(options: &TuneOptions) -> Result<Exit, Failure> {
     let Planned { plan, no_rdma, tree, .. } = options.plan()?;
-    options.target.show(tree, |look| Report::new(&plan, look, options.profile(), no_rdma))
+    options.target.show(tree, |look| TuneReport::new(&plan, look, options.profile(), no_rdma))
 }
 
 fn apply(args: &ApplyArgs<TuneOptions>) -> Result<Exit, Failure> {
@@ -106,7 +106,7 @@ fn apply(args: &ApplyArgs<TuneOptions>) -> Result<Exit, Failure> {
         ));
     }
     let look = machine.look().map_err(refused)?;
-    let report = Report::new(&plan, &look, options.profile(), no_rdma);
+    let report = TuneReport::new(&plan, &look, options.profile(), no_rdma);
     let application = Application {
         name: "tune apply",
         command: &format!("tune apply --profile {}", options.profile().name()),

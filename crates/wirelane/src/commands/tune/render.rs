@@ -9,7 +9,7 @@ use crate::commands::changed::report;
 
 /// A plan and how it stands on the machine.
 #[derive(Serialize)]
-pub(super) struct Report<'p> {
+pub(super) struct TuneReport<'p> {
     profile: Profile,
     /// Whether the machine has RDMA devices.
     rdma: bool,
@@ -19,10 +19,10 @@ pub(super) struct Report<'p> {
     to_decide: usize,
 }
 
-impl<'p> Report<'p> {
+impl<'p> TuneReport<'p> {
     pub(super) fn new(plan: &'p Plan, look: &Look<'_>, profile: Profile, no_rdma: bool) -> Self {
         let to_decide = plan.advice.len();
-        Report { profile, rdma: !no_rdma, plan: report::Report::new(plan, look), to_decide }
+        TuneReport { profile, rdma: !no_rdma, plan: report::Report::new(plan, look), to_decide }
     }
 
     fn summary(&self) -> String {
@@ -34,7 +34,7 @@ impl<'p> Report<'p> {
     }
 }
 
-impl PlanView for Report<'_> {
+impl PlanView for TuneReport<'_> {
     fn text(&self) -> String {
         let mut text = String::new();
         if !self.rdma {

@@ -15,7 +15,7 @@ use crate::commands::top::trouble::{self, Trouble};
 
 /// What a column shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum GpuColumn {
     Gpu,
     Name,
     Temperature,
@@ -37,7 +37,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, app: &mut App, chosen: Opt
     let look = app.look;
     let gpus = app.view.gpus(moment);
     let columns = columns::fit(COLUMNS, area.width);
-    let title = |column: &Column<Kind>| {
+    let title = |column: &Column<GpuColumn>| {
         let side = if is_left(column.kind) { Alignment::Left } else { Alignment::Right };
         Cell::new(Text::from(Line::from(column.title).alignment(side)))
     };
@@ -53,11 +53,11 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, app: &mut App, chosen: Opt
     frame.render_stateful_widget(table, area, &mut app.gpus);
 }
 
-fn is_left(kind: Kind) -> bool {
-    matches!(kind, Kind::Gpu | Kind::Name | Kind::Throttle | Kind::Xid)
+fn is_left(kind: GpuColumn) -> bool {
+    matches!(kind, GpuColumn::Gpu | GpuColumn::Name | GpuColumn::Throttle | GpuColumn::Xid)
 }
 
-fn cell(look: Look, kind: Kind, width: u16, gpu: &GpuMoment) -> Cell<'static> {
+fn cell(look: Look, kind: GpuColumn, width: u16, gpu: &GpuMoment) -> Cell<'static> {
     let reading = &gpu.gpu.reading;
     let troubles = trouble::of_gpu(gpu);
     let level = |of: Trouble| match troubles.contains(&of) {
@@ -68,42 +68,46 @@ fn cell(look: Look, kind: Kind, width: u16, gpu: &GpuMoment) -> Cell<'static> {
     let width = usize::from(width);
     let none = || look.none().to_owned();
     let (text, level) = match kind {
-        Kind::Gpu => (gpu.gpu.index.to_string(), Level::Plain),
-        Kind::Name => (gpu.gpu.name.as_deref().map_or_else(none, name), Level::Plain),
-        Kind::Temperature => {
+        GpuColumn::Gpu => (gpu.gpu.index.to_string(), Level::Plain),
+        GpuColumn::Name => (gpu.gpu.name.as_deref().map_or_else(none, name), Level::Plain),
+        GpuColumn::Temperature => {
             let degrees = reading.temperature_c.map(|degrees| format!("{degrees}C"));
             (degrees.unwrap_or_else(none), level(Trouble::Hot))
         }
-        Kind::Utilization => {
+        GpuColumn::Utilization => {
             let part = reading.utilization_percent.map(|percent| f64::from(percent) / 100.0);
             let number = reading.utilization_percent.map(|percent| format!("{percent}%"));
             (bar(look, part, &number.unwrap_or_else(none), 4, width), Level::Plain)
         }
-        Kind::Memory => (memory(look, gpu, width), Level::Plain),
-        Kind::Power => {
+        GpuColumn::Memory => (memory(look, gpu, width), Level::Plain),
+        GpuColumn::Power => {
             let power = |mw: Option<u64>| mw.map_or_else(none, |mw| (mw / 1000).to_string());
             let most = power(reading.power_limit_mw);
             (format!("{}/{most}W", power(reading.power_mw)), Level::Plain)
         }
-        Kind::Clock => {
+        GpuColumn::Clock => {
             let clock = reading.clocks_mhz.get("sm").or(reading.clocks_mhz.get("graphics"));
             (clock.map_or_else(none, u32::to_string), Level::Plain)
         }
-        Kind::Throttle => {
+        GpuColumn::Throttle => {
             let reasons = gpu.throttled();
             let text =
                 if reasons.is_empty() { none() } else { doctor::one_line(&reasons.join(",")) };
             (text, level(Trouble::Throttled))
         }
-        Kind::PcieReceive => (whole(look, reading.pcie_receive_bytes_per_second), Level::Plain),
-        Kind::PcieTransmit => (whole(look, reading.pcie_transmit_bytes_per_second), Level::Plain),
-        Kind::NvlinkReceive => {
+        GpuColumn::PcieReceive => {
+            (whole(look, reading.pcie_receive_bytes_per_second), Level::Plain)
+        }
+        GpuColumn::PcieTransmit => {
+            (whole(look, reading.pcie_transmit_bytes_per_second), Level::Plain)
+        }
+        GpuColumn::NvlinkReceive => {
             (measurement(look, gpu.nvlink_receive_bytes_per_second), Level::Plain)
         }
-        Kind::NvlinkTransmit => {
+        GpuColumn::NvlinkTransmit => {
             (measurement(look, gpu.nvlink_transmit_bytes_per_second), Level::Plain)
         }
-        Kind::Xid => {
+        GpuColumn::Xid => {
             let numbers: Vec<String> = reading.xids.keys().map(u64::to_string).collect();
             let text = if numbers.is_empty() { none() } else { numbers.join(",") };
             (text, level(Trouble::Xid))
@@ -147,22 +151,28 @@ fn measurement(look: Look, bytes: Option<f64>) -> String {
     bytes.map_or(look.none().to_owned(), |bytes| short(bytes * 8.0))
 }
 
-const fn column(kind: Kind, title: &'static str, least: u16, most: u16, rank: u8) -> Column<Kind> {
+const fn column(
+    kind: GpuColumn,
+    title: &'static str,
+    least: u16,
+    most: u16,
+    rank: u8,
+) -> Column<GpuColumn> {
     Column { kind, title, least, most, rank }
 }
 
-const COLUMNS: &[Column<Kind>] = &[
-    column(Kind::Gpu, "gpu", 3, 3, 0),
-    column(Kind::Name, "name", 10, 24, 8),
-    column(Kind::Temperature, "temp", 4, 4, 2),
-    column(Kind::Utilization, "busy", 10, 20, 1),
-    column(Kind::Memory, "memory", 16, 26, 1),
-    column(Kind::Power, "power", 9, 9, 4),
-    column(Kind::Clock, "MHz", 5, 5, 7),
-    column(Kind::Throttle, "throttled by", 12, 30, 6),
-    column(Kind::PcieReceive, "pci rx", 6, 6, 9),
-    column(Kind::PcieTransmit, "pci tx", 6, 6, 10),
-    column(Kind::NvlinkReceive, "nvl rx", 6, 6, 11),
-    column(Kind::NvlinkTransmit, "nvl tx", 6, 6, 12),
-    column(Kind::Xid, "xid", 6, 16, 5),
+const COLUMNS: &[Column<GpuColumn>] = &[
+    column(GpuColumn::Gpu, "gpu", 3, 3, 0),
+    column(GpuColumn::Name, "name", 10, 24, 8),
+    column(GpuColumn::Temperature, "temp", 4, 4, 2),
+    column(GpuColumn::Utilization, "busy", 10, 20, 1),
+    column(GpuColumn::Memory, "memory", 16, 26, 1),
+    column(GpuColumn::Power, "power", 9, 9, 4),
+    column(GpuColumn::Clock, "MHz", 5, 5, 7),
+    column(GpuColumn::Throttle, "throttled by", 12, 30, 6),
+    column(GpuColumn::PcieReceive, "pci rx", 6, 6, 9),
+    column(GpuColumn::PcieTransmit, "pci tx", 6, 6, 10),
+    column(GpuColumn::NvlinkReceive, "nvl rx", 6, 6, 11),
+    column(GpuColumn::NvlinkTransmit, "nvl tx", 6, 6, 12),
+    column(GpuColumn::Xid, "xid", 6, 16, 5),
 ];

@@ -18,7 +18,7 @@ use crate::commands::top::trouble::{self, Trouble};
 
 /// What a column shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PortColumn {
     Port,
     Netdev,
     State,
@@ -60,7 +60,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, app: &mut App, chosen: Opt
     frame.render_stateful_widget(table, area, &mut app.ports);
 }
 
-fn offered(ports: &[&PortMoment], width: u16) -> Vec<Column<Kind>> {
+fn offered(ports: &[&PortMoment], width: u16) -> Vec<Column<PortColumn>> {
     let longest = |text: &dyn Fn(&PortMoment) -> usize, most: usize| {
         ports.iter().map(|port| text(port)).max().unwrap_or(0).clamp(6, most) as u16
     };
@@ -70,43 +70,47 @@ fn offered(ports: &[&PortMoment], width: u16) -> Vec<Column<Kind>> {
     let way = if width < 64 { 6 } else { 12 };
     let column = |kind, title, least, most, rank| Column { kind, title, least, most, rank };
     vec![
-        column(Kind::Port, "port", name, name, 0),
-        column(Kind::Netdev, "netdev", netdev, netdev, 9),
-        column(Kind::State, "state", 7, 7, 4),
-        column(Kind::Rate, "Gb/s", 8, 9, 3),
-        column(Kind::Receive, "rx b/s", way, 22, 1),
-        column(Kind::Transmit, "tx b/s", way, 22, 1),
-        column(Kind::ReceivePackets, "rx p/s", 6, 6, 10),
-        column(Kind::TransmitPackets, "tx p/s", 6, 6, 11),
-        column(Kind::Errors, "err/s", 7, 7, 5),
-        column(Kind::Congestion, "cong/s", 7, 7, 6),
-        column(Kind::Retries, "retr/s", 7, 7, 7),
-        column(Kind::Traffic, "traffic", 10, 60, 8),
-        column(Kind::PastErrors, "errors", 10, 20, 12),
-        column(Kind::PastCongestion, "congestion", 10, 20, 13),
+        column(PortColumn::Port, "port", name, name, 0),
+        column(PortColumn::Netdev, "netdev", netdev, netdev, 9),
+        column(PortColumn::State, "state", 7, 7, 4),
+        column(PortColumn::Rate, "Gb/s", 8, 9, 3),
+        column(PortColumn::Receive, "rx b/s", way, 22, 1),
+        column(PortColumn::Transmit, "tx b/s", way, 22, 1),
+        column(PortColumn::ReceivePackets, "rx p/s", 6, 6, 10),
+        column(PortColumn::TransmitPackets, "tx p/s", 6, 6, 11),
+        column(PortColumn::Errors, "err/s", 7, 7, 5),
+        column(PortColumn::Congestion, "cong/s", 7, 7, 6),
+        column(PortColumn::Retries, "retr/s", 7, 7, 7),
+        column(PortColumn::Traffic, "traffic", 10, 60, 8),
+        column(PortColumn::PastErrors, "errors", 10, 20, 12),
+        column(PortColumn::PastCongestion, "congestion", 10, 20, 13),
     ]
 }
 
-fn title(look: Look, column: Column<Kind>, (sort, descending): (Sort, bool)) -> Cell<'static> {
+fn title(
+    look: Look,
+    column: Column<PortColumn>,
+    (sort, descending): (Sort, bool),
+) -> Cell<'static> {
     let sorts = match column.kind {
-        Kind::Port => sort == Sort::Name,
-        Kind::Rate => sort == Sort::Rate,
-        Kind::Receive => sort == Sort::Receive,
-        Kind::Transmit => sort == Sort::Transmit,
-        Kind::Errors => sort == Sort::Errors,
-        Kind::Congestion => sort == Sort::Congestion,
-        Kind::Retries => sort == Sort::Retries,
+        PortColumn::Port => sort == Sort::Name,
+        PortColumn::Rate => sort == Sort::Rate,
+        PortColumn::Receive => sort == Sort::Receive,
+        PortColumn::Transmit => sort == Sort::Transmit,
+        PortColumn::Errors => sort == Sort::Errors,
+        PortColumn::Congestion => sort == Sort::Congestion,
+        PortColumn::Retries => sort == Sort::Retries,
         _ => false,
     };
     let arrow = if sorts { look.arrow(descending) } else { "" };
     let left = matches!(
         column.kind,
-        Kind::Port
-            | Kind::Netdev
-            | Kind::State
-            | Kind::Traffic
-            | Kind::PastErrors
-            | Kind::PastCongestion
+        PortColumn::Port
+            | PortColumn::Netdev
+            | PortColumn::State
+            | PortColumn::Traffic
+            | PortColumn::PastErrors
+            | PortColumn::PastCongestion
     );
     let line = Line::from(format!("{}{arrow}", column.title));
     Cell::new(Text::from(line.alignment(if left { Alignment::Left } else { Alignment::Right })))
@@ -114,7 +118,7 @@ fn title(look: Look, column: Column<Kind>, (sort, descending): (Sort, bool)) -> 
 
 fn cell(
     look: Look,
-    kind: Kind,
+    kind: PortColumn,
     width: usize,
     port: &PortMoment,
     past: Option<&Past>,
@@ -132,35 +136,41 @@ fn cell(
     let measurement = |number: Option<f64>| number.map_or(look.none().to_owned(), short);
     let rates = &port.rates;
     match kind {
-        Kind::Port => Cell::new(plain(&port.name())),
-        Kind::Netdev => Cell::new(plain(port.netdev.as_deref().unwrap_or(look.none()))),
-        Kind::State => {
+        PortColumn::Port => Cell::new(plain(&port.name())),
+        PortColumn::Netdev => Cell::new(plain(port.netdev.as_deref().unwrap_or(look.none()))),
+        PortColumn::State => {
             let state = look.cut(port.state.unwrap_or(look.none()), width - 1);
             Cell::new(look.told(state, level(&[Trouble::State])))
         }
-        Kind::Rate => right(speed(look, port), level(&[Trouble::Rate])),
-        Kind::Receive => Cell::new(way(look, &rates.receive, width)),
-        Kind::Transmit => Cell::new(way(look, &rates.transmit, width)),
-        Kind::ReceivePackets => right(measurement(rates.receive.packets_per_second), Level::Plain),
-        Kind::TransmitPackets => {
+        PortColumn::Rate => right(speed(look, port), level(&[Trouble::Rate])),
+        PortColumn::Receive => Cell::new(way(look, &rates.receive, width)),
+        PortColumn::Transmit => Cell::new(way(look, &rates.transmit, width)),
+        PortColumn::ReceivePackets => {
+            right(measurement(rates.receive.packets_per_second), Level::Plain)
+        }
+        PortColumn::TransmitPackets => {
             right(measurement(rates.transmit.packets_per_second), Level::Plain)
         }
-        Kind::Errors => {
+        PortColumn::Errors => {
             let faulty = [Trouble::Saturated, Trouble::Unreadable];
             let star = if troubles.iter().any(|one| faulty.contains(one)) { "*" } else { "" };
             let text = format!("{}{star}", measurement(rates.errors_per_second));
             right(text, level(&[Trouble::Errors, Trouble::Saturated, Trouble::Unreadable]))
         }
-        Kind::Congestion => {
+        PortColumn::Congestion => {
             let ticks = rates.congestion_per_second.is_none() && port.congestion().is_some();
             let text =
                 format!("{}{}", measurement(port.congestion()), if ticks { "t" } else { "" });
             right(text, level(&[Trouble::Ignored, Trouble::Congestion]))
         }
-        Kind::Retries => right(measurement(rates.retries_per_second), level(&[Trouble::Retries])),
-        Kind::Traffic => Cell::new(look.spark(past.map(|past| &past.throughput), width)),
-        Kind::PastErrors => Cell::new(look.spark(past.map(|past| &past.errors), width)),
-        Kind::PastCongestion => Cell::new(look.spark(past.map(|past| &past.congestion), width)),
+        PortColumn::Retries => {
+            right(measurement(rates.retries_per_second), level(&[Trouble::Retries]))
+        }
+        PortColumn::Traffic => Cell::new(look.spark(past.map(|past| &past.throughput), width)),
+        PortColumn::PastErrors => Cell::new(look.spark(past.map(|past| &past.errors), width)),
+        PortColumn::PastCongestion => {
+            Cell::new(look.spark(past.map(|past| &past.congestion), width))
+        }
     }
 }
 
