@@ -41,13 +41,28 @@ pub enum RevertOutcome {
     Failed(String),
 }
 
-/// How to go about it.
+/// How to revert; start from the default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Manner {
     /// Also what somebody has changed since.
     pub force: bool,
     /// Say only what would be done.
     pub rehearse: bool,
+}
+
+impl Manner {
+    /// Also what somebody has changed since.
+    pub fn force(mut self, force: bool) -> Manner {
+        self.force = force;
+        self
+    }
+
+    /// Say only what would be done.
+    pub fn rehearse(mut self, rehearse: bool) -> Manner {
+        self.rehearse = rehearse;
+        self
+    }
 }
 
 /// Reverts changes. `now` is in seconds since 1970.

@@ -57,7 +57,7 @@ impl Tree {
     }
 
     fn revert(&self, pick: Pick, force: bool) -> Vec<RevertOutcome> {
-        let manner = Manner { force, rehearse: false };
+        let manner = Manner::default().force(force);
         let outcomes = revert(&self.machine, &pick, manner, 2).expect("reverts");
         outcomes.into_iter().map(|outcome| outcome.fate).collect()
     }
@@ -212,7 +212,7 @@ fn two_runs_over_the_same_thing_are_reverted_newest_first() {
     set("4200");
     set("9000");
     assert_eq!(tree.standings(), [Standing::Changed(State::all("9000", 1)), Standing::InForce]);
-    let rehearsal = Manner { force: false, rehearse: true };
+    let rehearsal = Manner::default().rehearse(true);
     let told = revert(&tree.machine, &Pick::All, rehearsal, 2).expect("rehearses");
     assert_eq!(told.iter().map(|outcome| outcome.id).collect::<Vec<_>>(), [2, 1]);
     assert!(

@@ -226,11 +226,11 @@ fn a_machine_without_rdma_has_host_items_only() {
 
 #[test]
 fn one_item_or_device_can_be_chosen_and_a_wrong_name_is_told() {
-    let only = Choice { only: vec!["mtu".into()], ..Choice::default() };
+    let only = Choice::default().only(&["mtu".into()]);
     assert_eq!(items(&planned(&machine(), Profile::Throughput, &only)), ["mtu"]);
-    let skip = Choice { skip: vec!["mtu".into()], ..Choice::default() };
+    let skip = Choice::default().skip(&["mtu".into()]);
     assert!(!items(&planned(&machine(), Profile::Throughput, &skip)).contains(&"mtu"));
-    let device = Choice { devices: vec!["mlx5_0".into()], ..Choice::default() };
+    let device = Choice::default().devices(&["mlx5_0".into()]);
     let planned_for_it = planned(&machine(), Profile::Throughput, &device);
     let of_it = items(&planned_for_it);
     assert!(of_it.contains(&"mtu") && of_it.contains(&"rings"), "{of_it:?}");
@@ -240,9 +240,9 @@ fn one_item_or_device_can_be_chosen_and_a_wrong_name_is_told() {
     let refused = |choice: Choice| {
         tune::plan(&node, &tree, Profile::Latency, &choice).expect_err("a wrong name").to_string()
     };
-    let wrong = refused(Choice { only: vec!["speed".into()], ..Choice::default() });
+    let wrong = refused(Choice::default().only(&["speed".into()]));
     assert!(wrong.contains("\"speed\"") && wrong.contains("governor"), "{wrong}");
-    let wrong = refused(Choice { devices: vec!["mlx5_9".into()], ..Choice::default() });
+    let wrong = refused(Choice::default().devices(&["mlx5_9".into()]));
     assert!(wrong.contains("\"mlx5_9\"; there: mlx5_0"), "{wrong}");
 }
 

@@ -21,11 +21,20 @@ pub struct Case<'n> {
     pub libfabric: Option<&'n Libfabric>,
 }
 
-/// What the user expects.
+/// What the user expects; the default is nothing in particular.
 #[derive(Debug, Clone, Copy, Default)]
+#[non_exhaustive]
 pub struct Settings {
     /// The rate that every active port should have, in Mb/s.
     pub expect_rate_mbps: Option<u64>,
+}
+
+impl Settings {
+    /// The rate that every active port should have, in Mb/s.
+    pub fn expect_rate_mbps(mut self, mbps: Option<u64>) -> Settings {
+        self.expect_rate_mbps = mbps;
+        self
+    }
 }
 
 impl<'n> Case<'n> {

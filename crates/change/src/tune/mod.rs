@@ -64,8 +64,9 @@ enum Scope {
     Device,
 }
 
-/// What may be tuned of a machine, all of it unless said otherwise.
+/// What may be tuned of a machine; the default is all of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Choice {
     /// These items and no others.
     pub only: Vec<String>,
@@ -151,7 +152,25 @@ pub(crate) fn propose(
 }
 
 impl Choice {
-    /// Who names a device means what is the device's own, unless an item is named too.
+    /// These items and no others.
+    pub fn only(mut self, items: &[String]) -> Choice {
+        self.only = items.to_vec();
+        self
+    }
+
+    /// Not these items.
+    pub fn skip(mut self, items: &[String]) -> Choice {
+        self.skip = items.to_vec();
+        self
+    }
+
+    /// What belongs to these RDMA devices, and no others.
+    pub fn devices(mut self, names: &[String]) -> Choice {
+        self.devices = names.to_vec();
+        self
+    }
+
+    /// With a device named, only items of devices are meant, unless an item is named too.
     fn has(&self, item: &Item) -> bool {
         let named = |names: &[String]| names.iter().any(|name| name == item.name);
         let meant = self.devices.is_empty() || item.scope == Scope::Device;

@@ -89,7 +89,7 @@ fn a_slow_link_is_as_bad_as_who_tells_of_it() {
 #[test]
 fn the_users_word_counts_first() {
     let tree = crate::tree("mlx5-roce");
-    let expecting = |mbps| report_with(&tree, Settings { expect_rate_mbps: Some(mbps) });
+    let expecting = |mbps| report_with(&tree, Settings::default().expect_rate_mbps(Some(mbps)));
     has(&expecting(200_000), &[("rate", PROBLEM, ROCE)]);
     has(&expecting(100_000), &[]);
 }

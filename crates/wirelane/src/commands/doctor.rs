@@ -103,7 +103,7 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Failure> {
 
 impl DoctorArgs {
     fn settings(&self) -> Settings {
-        Settings { expect_rate_mbps: self.expect_rate }
+        Settings::default().expect_rate_mbps(self.expect_rate)
     }
 
     fn show(&self, document: &Document<'_>) -> Result<(), Failure> {

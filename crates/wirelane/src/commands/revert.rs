@@ -65,7 +65,7 @@ impl RevertOptions {
 
     /// Reverts these changes, and prints what became of each.
     pub(crate) fn revert(&self, machine: &Machine, pick: &Pick) -> Result<Exit, Failure> {
-        let manner = Manner { force: self.force, rehearse: self.dry_run };
+        let manner = Manner::default().force(self.force).rehearse(self.dry_run);
         let outcomes = revert(machine, pick, manner, now()).map_err(refused)?;
         print(&outcomes, self)
     }

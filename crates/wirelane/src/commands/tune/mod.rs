@@ -135,11 +135,7 @@ impl TuneOptions {
     fn plan(&self) -> Result<Planned, Failure> {
         let tree = self.target.tree()?;
         let node = Node::read(&tree);
-        let choice = Choice {
-            only: self.only.clone(),
-            skip: self.skip.clone(),
-            devices: self.device.clone(),
-        };
+        let choice = Choice::default().only(&self.only).skip(&self.skip).devices(&self.device);
         let plan = tune::plan(&node, &tree, self.profile(), &choice)
             .map_err(|error| Failure::usage(format!("tune: {error}")))?;
         let (no_rdma, container) = (node.devices.is_empty(), node.host.container.is_some());
