@@ -11,7 +11,7 @@ use crate::end::End;
 use crate::message::{Hello, Message};
 use crate::server::{Facts, moved};
 use crate::talk::{ControlChannel, PATIENCE, out_of_turn};
-use crate::ways::{self, PortPair, Tcp, Transports};
+use crate::transports::{self, PortPair, Tcp, Transports};
 use crate::{Error, cpu, pingpong, stream};
 use report::{Latency, Operation, Plan, Test, Transport};
 use report::{Outcome, Rail};
@@ -82,7 +82,7 @@ impl Client {
         let ours = self.ways.rdma_ports(device)?;
         self.talk.say(&Message::Show { device: peer_device.cloned() })?;
         match self.talk.hear(PATIENCE)? {
-            Message::Shown(theirs) => ways::pairs(&ours, &theirs),
+            Message::Shown(theirs) => transports::pairs(&ours, &theirs),
             other => Err(out_of_turn(&other)),
         }
     }
@@ -108,10 +108,12 @@ impl Client {
     ) -> Result<Outcome, Error> {
         plan.check(u64::MAX)?;
         let ours = self.ways.ports(plan, plan.device.as_ref())?;
-        self.talk
-            .say(&Message::Ask { plan: Box::new(plan.clone()), ways: ways::to_bytes(&ours) })?;
+        self.talk.say(&Message::Ask {
+            plan: Box::new(plan.clone()),
+            ways: transports::to_bytes(&ours),
+        })?;
         let theirs = match self.talk.hear(PATIENCE)? {
-            Message::Agreed { ways } => ways::from_bytes(&ways)?,
+            Message::Agreed { ways } => transports::from_bytes(&ways)?,
             other => return Err(out_of_turn(&other)),
         };
         let (fabrics, rails) = self.ways.open(plan, &ours, &theirs, Tcp::To(self.server))?;

@@ -21,9 +21,9 @@ mod server;
 mod stream;
 mod talk;
 mod ticks;
-mod ways;
+mod transports;
 
 pub use client::{Client, Progress};
 pub use error::{Error, Kind};
 pub use server::{Facts, Observer, Onward, Server, ServerSettings, serve};
-pub use ways::{KERNEL, PortAt, PortPair, Transports};
+pub use transports::{KERNEL, PortAt, PortPair, Transports};

@@ -12,7 +12,7 @@ use crate::clock::Clock;
 use crate::end::End;
 use crate::message::{Hello, Message};
 use crate::talk::{ControlChannel, PATIENCE, out_of_turn};
-use crate::ways::{self, Tcp, Transports};
+use crate::transports::{self, Tcp, Transports};
 use crate::{Client, Error, Kind, attend, cpu, pingpong, stream};
 use report::{Operation, Outcome, Plan};
 
@@ -129,7 +129,7 @@ impl Attendance {
                 }
                 Message::Show { device } => {
                     let ports = self.settings.ways.rdma_ports(device.as_ref()).unwrap_or_default();
-                    match talk.say(&Message::Shown(ways::shown(&ports))) {
+                    match talk.say(&Message::Shown(transports::shown(&ports))) {
                         Ok(()) => continue,
                         Err(_) => return,
                     }
@@ -179,9 +179,9 @@ impl Attendance {
         theirs: &[crate::message::Bytes],
     ) -> Result<(), Error> {
         plan.check(self.settings.max_memory)?;
-        let theirs = ways::from_bytes(theirs)?;
+        let theirs = transports::from_bytes(theirs)?;
         let ours = self.settings.ways.ports(plan, plan.peer_device.as_ref())?;
-        talk.say(&Message::Agreed { ways: ways::to_bytes(&ours) })?;
+        talk.say(&Message::Agreed { ways: transports::to_bytes(&ours) })?;
         let by = Tcp::From(self.callers.clone());
         let (fabrics, rails) = self.settings.ways.open(plan, &ours, &theirs, by)?;
         let mut end = End::connect(talk, &fabrics, plan, Side::Accept)?;

@@ -5,10 +5,10 @@
 //! cannot. [`Parser`] reads a capture piece by piece, [`Writer`] writes one, [`PacketKind`] tells packets apart.
 //! Sockets and programs are the caller's.
 
-mod kind;
+mod method;
+mod packet_kind;
 mod pcap;
-mod way;
 
-pub use kind::{Counts, PacketKind};
+pub use method::{Method, Place, Refusal, Tools, choose};
+pub use packet_kind::{Counts, PacketKind};
 pub use pcap::{Header, Packet, Parser, Writer, damaged};
-pub use way::{Method, Place, Refusal, Tools, choose};

@@ -4,7 +4,7 @@
 //! script that starts a rank lies in another folder on each.
 
 mod series;
-mod way;
+mod transport;
 
 use super::arguments::Arguments;
 use super::job::Job;
@@ -15,7 +15,7 @@ use super::site::Site;
 use super::tools::{Mpi, Tools};
 use crate::job::{Mode, Version};
 pub(super) use series::Series;
-pub(super) use way::MpiTransport;
+pub(super) use transport::MpiTransport;
 
 /// Which of the two it is.
 pub(super) fn series(mpi: &Mpi) -> Option<Series> {
@@ -153,7 +153,7 @@ fn own(
     // Without a network that all are in, each host is told its own interface.
     if *way == MpiTransport::Tcp
         && plan.mode == Mode::Tcp
-        && way::common_network(sites).is_none()
+        && transport::common_network(sites).is_none()
         && let Some((interface, _)) = site.interface()
     {
         set("OMPI_MCA_btl_tcp_if_include", interface.to_owned());
