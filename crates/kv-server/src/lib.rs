@@ -10,6 +10,7 @@
 
 mod engine;
 pub mod grpc;
+pub mod metrics;
 mod rows;
 mod wakeup;
 mod workers;

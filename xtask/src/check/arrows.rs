@@ -17,7 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("measure", &["fabric", "report"]),
     ("kv-client", &["fabric", "kv-proto"]),
     // The client for tests only.
-    ("kv-server", &["access", "fabric", "kv-client", "kv-disk", "kv-proto", "kv-store"]),
+    ("kv-server", &["access", "fabric", "kv-client", "kv-disk", "kv-proto", "kv-store", "metric"]),
     ("node", &["metric"]),
     ("doctor", &["metric", "node", "report"]),
     ("change", &["doctor", "node"]),

@@ -11,7 +11,6 @@ use access::Refused;
 use access::tls::{Certified, Tls};
 
 use super::guard::Guard;
-use super::metrics;
 use super::status::Status;
 use web::{Head, PLAIN, Reply, Stream, misdirected, text};
 
@@ -75,7 +74,7 @@ impl web::Site for Site {
                 None => text(StatusCode::OK, PLAIN, "ready\n"),
                 Some(why) => text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, format!("no: {why}\n")),
             },
-            METRICS => text(StatusCode::OK, metric::CONTENT_TYPE, metrics::render(status)),
+            METRICS => text(StatusCode::OK, metric::CONTENT_TYPE, status.metrics()),
             _ => match status.clone().json().await {
                 Some(json) => text(StatusCode::OK, "application/json", json),
                 None => {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use fabric::link::{self, Endpoint};
 use kv_server::Engine;
 use kv_server::grpc::{About, Grpc};
+use kv_server::metrics::LinkEvents;
 
 use super::args::ServeArgs;
-use super::events::Events;
 use super::greeting::Greeting;
 use super::guard::Guard;
 use super::offers::Offers;
@@ -41,7 +41,7 @@ impl Server {
         let engine = Engine::guarded(&store, guard.access().clone())?;
         let closer = Closer::start(&engine)
             .map_err(|error| Failure::failed(format!("start a thread for the disk: {error}")))?;
-        let (events, offers) = (Events::heard_from(&mut links), Offers::of(&links));
+        let (events, offers) = (LinkEvents::of(&mut links), Offers::of(&links));
         let greeting = Greeting::new(&engine, store.when_full, args.prefault, &guard, &offers);
         let grpc = grpc(&engine, &offers).with_tls(guard.grpc_tls());
         let status = Arc::new(Status::new(Parts {

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use fabric::link::{Endpoint, Explanation, Listener};
+use kv_server::metrics::{self, LinkEvents};
 use kv_server::{Engine, Sessions, WorkerPoolHandle, grpc};
 use kv_store::WhenFull;
 use metric::Prefix;
@@ -13,7 +14,6 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::events::Events;
 use super::listener::ListenerReport;
 use super::offers::{Offer, Offers};
 use crate::commands::version::VERSION;
@@ -45,7 +45,7 @@ pub(super) struct Parts {
     pub(super) grpc: Arc<grpc::Counts>,
     pub(super) grpc_sessions: Arc<Sessions>,
     pub(super) offers: Offers,
-    pub(super) events: Arc<Events>,
+    pub(super) events: Arc<LinkEvents>,
 }
 
 /// What was seen of the machine, and when.
@@ -76,10 +76,6 @@ impl Status {
 
     pub(super) fn engine(&self) -> &Arc<Engine> {
         &self.parts.engine
-    }
-
-    pub(super) fn listener(&self) -> Option<&Arc<Listener>> {
-        self.listener.get()
     }
 
     pub(super) fn handle(&self) -> Option<&WorkerPoolHandle> {
@@ -128,6 +124,27 @@ impl Status {
         let listener = self.listener.get()?.clone();
         let rdma = self.clone().lately().await?;
         Some(self.render(&rdma, &listener))
+    }
+
+    /// One scrape of Prometheus.
+    pub(super) fn metrics(&self) -> String {
+        let parts = &self.parts;
+        let seen = parts.offers.seen();
+        let devices = seen.iter().flat_map(|rdma| rdma.devices.iter());
+        let server = metrics::Server {
+            version: VERSION,
+            engine: &parts.engine,
+            grpc: &parts.grpc,
+            grpc_sessions: &parts.grpc_sessions,
+            workers: self.handle.get(),
+            endpoint: &parts.endpoint,
+            listener: self.listener.get().map(Arc::as_ref),
+            events: &parts.events,
+            devices: devices.map(|device| device.name.clone()).collect(),
+            max_clients: parts.max_clients,
+            is_draining: self.is_draining(),
+        };
+        metrics::render(&parts.prefix, &server)
     }
 
     async fn lately(self: Arc<Self>) -> Option<Arc<Rdma>> {

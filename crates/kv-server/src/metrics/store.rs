@@ -4,15 +4,14 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering::Relaxed;
 
 use access::Refused;
-use kv_server::Durability;
 use kv_store::Usage;
 use metric::Exposition;
 
-use super::rows;
-use crate::commands::serve::status::Status;
+use super::{Server, rows};
+use crate::Durability;
 
-pub(super) fn add(answer: &mut Exposition, status: &Status) {
-    let engine = status.engine();
+pub(super) fn add(answer: &mut Exposition, server: &Server<'_>) {
+    let engine = server.engine;
     usage(answer, &engine.store.usage());
     answer.add(&rows::POOL_BYTES, &[], engine.pool().len() as u64);
     let counts = engine.counts();
@@ -39,15 +38,15 @@ pub(super) fn add(answer: &mut Exposition, status: &Status) {
     answer.add(&rows::IN_FLIGHT, &[], quota.used());
     answer.add(&rows::IN_FLIGHT_MAX, &[], quota.most());
     answer.add(&rows::BUSY, &[], quota.refused());
-    answer.add(&rows::CLIENTS_MAX, &[], u64::from(status.parts.max_clients));
-    answer.add(&rows::DRAINING, &[], u64::from(status.is_draining()));
+    answer.add(&rows::CLIENTS_MAX, &[], u64::from(server.max_clients));
+    answer.add(&rows::DRAINING, &[], u64::from(server.is_draining));
     answer.add(&rows::SESSIONS, &[("by", "links")], engine.sessions() as u64);
-    answer.add(&rows::SESSIONS, &[("by", "grpc")], status.parts.grpc_sessions.len() as u64);
-    if let Some(handle) = status.handle() {
+    answer.add(&rows::SESSIONS, &[("by", "grpc")], server.grpc_sessions.len() as u64);
+    if let Some(handle) = server.workers {
         answer.add(&rows::CLIENTS, &[], handle.connections() as u64);
         answer.add(&rows::WORKERS, &[], handle.workers() as u64);
     }
-    let grpc = &status.parts.grpc;
+    let grpc = server.grpc;
     for (method, count) in grpc.calls() {
         answer.add(&rows::GRPC_CALLS, &[("method", method)], count);
     }

@@ -8,24 +8,23 @@ use fabric::session::Reason;
 use fabric::{OpKind, Stats};
 use metric::{Exposition, Total, Value};
 
-use super::rows;
-use crate::commands::serve::status::Status;
+use super::{Server, rows};
 
-pub(super) fn add(answer: &mut Exposition, status: &Status) {
-    let endpoint = &status.parts.endpoint;
+pub(super) fn add(answer: &mut Exposition, server: &Server<'_>) {
+    let endpoint = server.endpoint;
     rdma(answer, &endpoint.transferred_by_rdma());
     let links = endpoint.links();
-    connected(answer, status, &links);
+    connected(answer, server, &links);
     for class in Class::ALL {
         let up = links.iter().filter(|link| link.state == "up" && link.lane == Some(class.name()));
         answer.add(&rows::LINKS, &[("lane", class.name())], up.count() as u64);
         let below = links.iter().filter(|link| is_below_best(link, class)).count();
         answer.add(&rows::LINKS_BELOW_BEST, &[("lane", class.name())], below as u64);
     }
-    for (what, count) in status.parts.events.counts() {
+    for (what, count) in server.events.counts() {
         answer.add(&rows::LINK_EVENTS, &[("event", what.name())], count);
     }
-    if let Some(listener) = status.listener() {
+    if let Some(listener) = server.listener {
         let counts = listener.counts();
         answer.add(&rows::LISTENER_ACCEPTED, &[], counts.accepted());
         for reason in Reason::ALL {
@@ -82,10 +81,9 @@ fn rdma(answer: &mut Exposition, stats: &Stats) {
 }
 
 /// Rails that are up, of every device that was seen to be there.
-fn connected(answer: &mut Exposition, status: &Status, links: &[Explanation]) {
-    let seen = status.parts.offers.seen();
-    let names = seen.iter().flat_map(|rdma| rdma.devices.iter().map(|device| device.name.as_str()));
-    let mut up: BTreeMap<&str, u64> = names.map(|name| (name, 0)).collect();
+fn connected(answer: &mut Exposition, server: &Server<'_>, links: &[Explanation]) {
+    let mut up: BTreeMap<&str, u64> =
+        server.devices.iter().map(|name| (name.as_str(), 0)).collect();
     let rails = links.iter().flat_map(|link| &link.rails);
     for rail in rails.filter(|rail| rail.lane == Class::Verbs.name() && rail.state == "up") {
         if let Some(port) = &rail.ours {

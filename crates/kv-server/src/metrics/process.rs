@@ -6,11 +6,10 @@ use metric::Exposition;
 use rustix::process::{Resource, getrlimit};
 
 use super::rows;
-use crate::commands::version::VERSION;
 
 /// What the kernel does not tell is left out.
-pub(super) fn add(answer: &mut Exposition) {
-    answer.add(&rows::BUILD, &[("version", VERSION)], 1_u64);
+pub(super) fn add(answer: &mut Exposition, version: &str) {
+    answer.add(&rows::BUILD, &[("version", version)], 1_u64);
     if let Some(bytes) = resident() {
         answer.add(&rows::RESIDENT, &[], bytes);
     }

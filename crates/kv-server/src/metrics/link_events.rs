@@ -8,23 +8,24 @@ use fabric::link::{Event, Happening, Settings};
 
 /// How often each thing has happened, to all links together.
 #[derive(Debug, Default)]
-pub(super) struct Events {
+pub struct LinkEvents {
     counts: [AtomicU64; Happening::ALL.len()],
 }
 
-impl Events {
-    /// Hears of all that happens to links with these settings.
-    pub(super) fn heard_from(links: &mut Settings) -> Arc<Self> {
-        let events = Arc::new(Events::default());
-        let heard = events.clone();
+impl LinkEvents {
+    /// Counts and logs what happens to links with these settings.
+    pub fn of(links: &mut Settings) -> Arc<Self> {
+        let events = Arc::new(LinkEvents::default());
+        let counted = events.clone();
         links.on_event = Some(Arc::new(move |peer, event| {
-            heard.counts[event.what as usize].fetch_add(1, Relaxed);
+            counted.counts[event.what as usize].fetch_add(1, Relaxed);
             log(peer, event);
         }));
         events
     }
 
-    pub(super) fn counts(&self) -> impl Iterator<Item = (Happening, u64)> {
+    /// How often each has happened.
+    pub fn counts(&self) -> impl Iterator<Item = (Happening, u64)> {
         let count = |what: Happening| (what, self.counts[what as usize].load(Relaxed));
         Happening::ALL.into_iter().map(count)
     }
