@@ -6,6 +6,8 @@ mod columns;
 mod draw;
 mod gpus;
 mod look;
+#[cfg(test)]
+mod picture;
 mod ports;
 mod rows;
 mod terminal;

@@ -9,10 +9,12 @@ use node::Tree;
 use node::answers::{GpuReading, NvLink, NvmlGpu};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
 
 use super::app::{Act, App};
 use super::draw;
 use super::look::Look;
+use super::picture;
 use crate::commands::top::feed::{FeedEvent, Order};
 use crate::output::Failure;
 use crate::watch::{Plan, Watcher};
@@ -134,10 +136,14 @@ fn watched(look: Look) -> App {
     app
 }
 
-fn drawn(app: &mut App, width: u16, height: u16) -> String {
+fn screen(app: &mut App, width: u16, height: u16) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
     terminal.draw(|frame| draw::draw(frame, app)).expect("drawn");
-    let buffer = terminal.backend().buffer().clone();
+    terminal.backend().buffer().clone()
+}
+
+fn drawn(app: &mut App, width: u16, height: u16) -> String {
+    let buffer = screen(app, width, height);
     let mut text = String::new();
     for y in 0..height {
         let line: String = (0..width).map(|x| buffer[(x, y)].symbol()).collect();
@@ -186,6 +192,11 @@ fn a_machine_with_nine_ports_is_drawn_in_three_sizes() {
         is_as_in(&format!("ndr8.top.{width}x{height}.txt"), &text);
     }
     is_as_in("ndr8.top.80x24.plain.txt", &drawn(&mut watched(PLAIN), 80, 24));
+}
+
+#[test]
+fn the_picture_of_the_front_page_is_what_is_drawn() {
+    is_as_in("ndr8.top.svg", &picture::svg(&screen(&mut watched(FULL), 120, 20)));
 }
 
 #[test]
