@@ -31,10 +31,12 @@ impl<T> Slab<T> {
         }
     }
 
+    #[inline]
     pub(crate) fn get(&self, at: u32) -> Option<&T> {
         self.places.get(at as usize)?.as_ref()
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, at: u32) -> Option<&mut T> {
         self.places.get_mut(at as usize)?.as_mut()
     }

@@ -15,7 +15,7 @@ use super::in_flight::{Operation, Tail};
 use super::inbox::Inbox;
 use super::incoming::Incoming;
 use super::outgoing::{Draft, Outgoing};
-use super::parts::{NEVER, Part, PartKind, Piece, Rows};
+use super::parts::{NEVER, Part, PartKind, Piece};
 use super::pieces::Choice;
 use super::rail::{Key, Rail, RailConnection, State};
 use super::regions::{Granted, PeerRegions};
@@ -23,6 +23,7 @@ use crate::lane::{Caps, Lane};
 use crate::op::{Completion, Failure, Op, Work};
 use crate::region::{Rights, Slice};
 use crate::remote::{Reach, Target, Window};
+use crate::slab::Slab;
 use crate::stats::{SAMPLE, Stats};
 
 /// The control connection, as the core sees it. Neither call blocks.
@@ -62,8 +63,8 @@ pub(crate) struct Core {
     /// Which of the active ones had the last turn.
     pub(super) turn: usize,
 
-    pub(super) parts: Rows<Part>,
-    pub(super) operations: Rows<Operation>,
+    pub(super) parts: Slab<Part>,
+    pub(super) operations: Slab<Operation>,
     /// Operations with bytes that are in no piece yet.
     pub(super) waiting: VecDeque<u32>,
     /// Pieces of dead lanes, to be done again.
@@ -154,8 +155,8 @@ impl Core {
             healthy: 0,
             more_said: false,
             turn: 0,
-            parts: Rows::default(),
-            operations: Rows::default(),
+            parts: Slab::new(),
+            operations: Slab::new(),
             waiting: VecDeque::new(),
             again: VecDeque::new(),
             keyless: Vec::new(),
@@ -482,7 +483,7 @@ impl Core {
         self.keyless.clear();
         self.held.clear();
         self.outgoing = Default::default();
-        self.operations.drain().collect()
+        self.operations.take_all().collect()
     }
 
     /// Reads the peer's memory now, if the one lane in use can.
