@@ -1,39 +1,39 @@
 //! Numbers and texts as bytes, for what peers tell each other; little endian throughout.
 
 /// Reads fields in order; every one may be missing.
-pub(super) struct Reader<'b> {
+pub(in crate::link) struct Reader<'b> {
     rest: &'b [u8],
 }
 
 impl<'b> Reader<'b> {
-    pub(super) fn new(bytes: &'b [u8]) -> Self {
+    pub(in crate::link) fn new(bytes: &'b [u8]) -> Self {
         Reader { rest: bytes }
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(in crate::link) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.rest.split_first_chunk()?;
         self.rest = rest;
         Some(*first)
     }
 
-    pub(super) fn u8(&mut self) -> Option<u8> {
+    pub(in crate::link) fn u8(&mut self) -> Option<u8> {
         Some(self.array::<1>()?[0])
     }
 
-    pub(super) fn u16(&mut self) -> Option<u16> {
+    pub(in crate::link) fn u16(&mut self) -> Option<u16> {
         Some(u16::from_le_bytes(self.array()?))
     }
 
-    pub(super) fn u32(&mut self) -> Option<u32> {
+    pub(in crate::link) fn u32(&mut self) -> Option<u32> {
         Some(u32::from_le_bytes(self.array()?))
     }
 
-    pub(super) fn u64(&mut self) -> Option<u64> {
+    pub(in crate::link) fn u64(&mut self) -> Option<u64> {
         Some(u64::from_le_bytes(self.array()?))
     }
 
     /// Bytes with their length before them, at most so many.
-    pub(super) fn bytes(&mut self, most: usize) -> Option<&'b [u8]> {
+    pub(in crate::link) fn bytes(&mut self, most: usize) -> Option<&'b [u8]> {
         let length = usize::from(self.u16()?);
         if length > most {
             return None;
@@ -44,26 +44,26 @@ impl<'b> Reader<'b> {
     }
 
     /// A text that can be shown: control characters are left out.
-    pub(super) fn text(&mut self, most: usize) -> Option<String> {
+    pub(in crate::link) fn text(&mut self, most: usize) -> Option<String> {
         let text = std::str::from_utf8(self.bytes(most)?).ok()?;
         Some(text.chars().filter(|c| !c.is_control()).collect())
     }
 
     /// Nothing may follow the last field.
-    pub(super) fn end(self) -> Option<()> {
+    pub(in crate::link) fn end(self) -> Option<()> {
         self.rest.is_empty().then_some(())
     }
 }
 
 /// Adds bytes with their length before them. What is longer than 64 KiB is cut: nobody here has such.
-pub(super) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
+pub(in crate::link) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
     let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
     to.extend(length.to_le_bytes());
     to.extend(&bytes[..usize::from(length)]);
 }
 
 /// Adds a text, cut to `most` bytes at a character's end.
-pub(super) fn put_text(to: &mut Vec<u8>, text: &str, most: usize) {
+pub(in crate::link) fn put_text(to: &mut Vec<u8>, text: &str, most: usize) {
     let end = (0..=text.len().min(most)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     put_bytes(to, &text.as_bytes()[..end]);
 }

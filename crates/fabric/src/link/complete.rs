@@ -10,7 +10,7 @@ use crate::op::{Completion, Done, Failure, Op, Work};
 
 impl Core {
     #[inline]
-    pub(super) fn complete(&mut self, rail: u8, completion: Completion) {
+    pub(in crate::link) fn complete(&mut self, rail: u8, completion: Completion) {
         let Completion { token, outcome, work } = completion;
         let Some(part) = self.parts.remove(token as u32) else { return };
         self.stop_time(token as u32, outcome.is_ok());
@@ -27,7 +27,7 @@ impl Core {
 
     /// It took effect.
     #[inline]
-    pub(super) fn placed(&mut self, rail: u8, part: Part, work: Work) {
+    pub(in crate::link) fn placed(&mut self, rail: u8, part: Part, work: Work) {
         match part.what {
             PartKind::Whole { token, window } => {
                 self.finish(as_it_was(token, window, work), Ok(Done::Placed));
@@ -78,7 +78,7 @@ impl Core {
     }
 
     /// An operation has got further: whether it is over, or what comes next.
-    pub(super) fn progress(&mut self, number: u32) {
+    pub(in crate::link) fn progress(&mut self, number: u32) {
         let Some(operation) = self.operations.get(number) else { return };
         if operation.pieces > 0 || operation.cut < operation.total {
             return;
@@ -100,7 +100,7 @@ impl Core {
     }
 
     /// The number of a write shall follow.
-    pub(super) fn draft_notice(&mut self, number: u32) {
+    pub(in crate::link) fn draft_notice(&mut self, number: u32) {
         if let Some(operation) = self.operations.get_mut(number) {
             operation.tail = Tail::Nothing;
             operation.messages += 1;
@@ -108,7 +108,7 @@ impl Core {
         }
     }
 
-    pub(super) fn finish_flight(&mut self, number: u32, outcome: Result<Done, Failure>) {
+    pub(in crate::link) fn finish_flight(&mut self, number: u32, outcome: Result<Done, Failure>) {
         if let Some(operation) = self.operations.remove(number) {
             if let (Some(begun), Ok(_)) = (operation.timed, &outcome) {
                 self.stats.time(begun.elapsed());
@@ -118,7 +118,7 @@ impl Core {
     }
 
     #[inline]
-    pub(super) fn finish(&mut self, op: Op, outcome: Result<Done, Failure>) {
+    pub(in crate::link) fn finish(&mut self, op: Op, outcome: Result<Done, Failure>) {
         let completion = Completion { token: op.token, outcome, work: op.work };
         if !matches!(completion.work, Work::Receive { .. }) {
             self.in_flight -= 1;
@@ -129,7 +129,7 @@ impl Core {
 }
 
 /// Why a lane died, for people.
-pub(super) fn cause(failure: Failure) -> &'static str {
+pub(in crate::link) fn cause(failure: Failure) -> &'static str {
     match failure {
         Failure::PeerGone => "the peer does not answer by it: the wire, a port or the peer is gone",
         Failure::Access => "the peer refused an access: the region may be gone",

@@ -101,7 +101,7 @@ pub struct Config {
 
 impl Config {
     /// What cannot be meant, in words.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(in crate::link) fn check(&self) -> Result<(), String> {
         let within = |name: &str, value: usize, least: usize, most: usize| {
             let fits = (least..=most).contains(&value);
             fits.then_some(()).ok_or_else(|| format!("{name} is {value}, not {least} to {most}"))
@@ -151,7 +151,7 @@ impl Default for Config {
 }
 
 /// Slots for what links say to each other, beside those for messages.
-pub(super) const NOTES: u16 = 16;
+pub(in crate::link) const NOTES: u16 = 16;
 
 #[cfg(test)]
 mod tests {

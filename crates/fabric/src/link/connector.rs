@@ -36,12 +36,12 @@ pub(crate) trait Connector: Send {
 
 /// Work on the lane of one generation of a rail.
 pub(crate) struct ConnectorTask {
-    pub(super) rail: u8,
-    pub(super) generation: u32,
-    pub(super) task: Task,
+    pub(in crate::link) rail: u8,
+    pub(in crate::link) generation: u32,
+    pub(in crate::link) task: Task,
 }
 
-pub(super) enum Task {
+pub(in crate::link) enum Task {
     Prepare {
         class: Class,
         way: String,
@@ -63,19 +63,19 @@ pub(super) enum Task {
 }
 
 /// How to furnish a lane.
-pub(super) struct Make {
-    pub(super) messages: u16,
-    pub(super) room: usize,
-    pub(super) limit: Duration,
+pub(in crate::link) struct Make {
+    pub(in crate::link) messages: u16,
+    pub(in crate::link) room: usize,
+    pub(in crate::link) limit: Duration,
 }
 
 pub(crate) struct Finished {
-    pub(super) rail: u8,
-    pub(super) generation: u32,
-    pub(super) product: Result<Product, Error>,
+    pub(in crate::link) rail: u8,
+    pub(in crate::link) generation: u32,
+    pub(in crate::link) product: Result<Product, Error>,
 }
 
-pub(super) enum Product {
+pub(in crate::link) enum Product {
     Half(Box<dyn Half>, Arc<dyn Fabric>),
     RailConnection(Box<RailConnection>),
 }

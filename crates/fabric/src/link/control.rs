@@ -6,7 +6,7 @@ use crate::remote::RemoteRegion;
 /// One message of the control connection. `rail` and `generation` name one lane of the link: a rail is
 /// tried again under the next generation, and what is said of an older one is old news.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Control {
+pub(in crate::link) enum Control {
     /// The leading end prepared a lane: by which way of its own, and which of the peer's.
     Open { rail: u8, generation: u32, plan: Plan, offer: Vec<u8> },
     /// The other end prepared its half.
@@ -76,7 +76,7 @@ impl Class {
     }
 
     /// Its number as peers tell it: libfabric came last.
-    pub(super) fn code(self) -> u8 {
+    pub(in crate::link) fn code(self) -> u8 {
         match self {
             Class::Shm => 0,
             Class::Verbs => 1,
@@ -85,13 +85,13 @@ impl Class {
         }
     }
 
-    pub(super) fn of_code(code: u8) -> Option<Class> {
+    pub(in crate::link) fn of_code(code: u8) -> Option<Class> {
         Class::ALL.into_iter().find(|class| class.code() == code)
     }
 }
 
 impl Control {
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+    pub(in crate::link) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(64);
         let lane = |bytes: &mut Vec<u8>, kind: u8, rail: &u8, generation: &u32| {
             bytes.extend([kind, *rail]);
@@ -146,7 +146,7 @@ impl Control {
     }
 
     /// `None`: nothing that we know.
-    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+    pub(in crate::link) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         let kind = reader.u8()?;
         let (rail, generation) = match kind {
@@ -203,7 +203,7 @@ impl Control {
 
 impl Plan {
     /// Of a rail that the leading end has not opened yet.
-    pub(super) fn unknown() -> Self {
+    pub(in crate::link) fn unknown() -> Self {
         let ways = [const { String::new() }; 2];
         Plan { class: Class::Tcp, ways, weight: 1, why: "it was not opened yet".to_owned() }
     }

@@ -38,65 +38,65 @@ pub(crate) trait Connection: Send {
 }
 
 pub(crate) struct Core {
-    pub(super) config: Config,
-    pub(super) caps: Caps,
+    pub(in crate::link) config: Config,
+    pub(in crate::link) caps: Caps,
     /// The number by which windows know the link.
-    pub(super) number: u64,
+    pub(in crate::link) number: u64,
     /// Whether this end decides which rails there are, and begins them.
-    pub(super) leads: bool,
+    pub(in crate::link) leads: bool,
     /// Names this life of ours, and the peer's, in regions.
-    pub(super) epochs: [u64; 2],
+    pub(in crate::link) epochs: [u64; 2],
     /// The payload of one message that the peer takes.
-    pub(super) their_room: u64,
-    pub(super) stats: Arc<Stats>,
+    pub(in crate::link) their_room: u64,
+    pub(in crate::link) stats: Arc<Stats>,
 
-    pub(super) connection: Box<dyn Connection>,
-    pub(super) connector: Box<dyn Connector>,
-    pub(super) rails: Vec<Rail>,
+    pub(in crate::link) connection: Box<dyn Connection>,
+    pub(in crate::link) connector: Box<dyn Connector>,
+    pub(in crate::link) rails: Vec<Rail>,
     /// Rails with a lane, and those of them that are in use.
-    pub(super) live: Vec<u8>,
-    pub(super) active: Vec<u8>,
+    pub(in crate::link) live: Vec<u8>,
+    pub(in crate::link) active: Vec<u8>,
     /// How many of those with a lane are not being closed.
-    pub(super) healthy: usize,
+    pub(in crate::link) healthy: usize,
     /// Whether the peer has said more than we have heard.
-    pub(super) more_said: bool,
+    pub(in crate::link) more_said: bool,
     /// Which of the active ones had the last turn.
-    pub(super) turn: usize,
+    pub(in crate::link) turn: usize,
 
-    pub(super) parts: Slab<Part>,
-    pub(super) operations: Slab<Operation>,
+    pub(in crate::link) parts: Slab<Part>,
+    pub(in crate::link) operations: Slab<Operation>,
     /// Operations with bytes that are in no piece yet.
-    pub(super) waiting: VecDeque<u32>,
+    pub(in crate::link) waiting: VecDeque<u32>,
     /// Pieces of dead lanes, to be done again.
-    pub(super) again: VecDeque<Piece>,
+    pub(in crate::link) again: VecDeque<Piece>,
     /// Operations on regions whose key has not come yet.
-    pub(super) keyless: Vec<u32>,
-    pub(super) outgoing: [Outgoing; 2],
-    pub(super) incoming: [Incoming; 2],
+    pub(in crate::link) keyless: Vec<u32>,
+    pub(in crate::link) outgoing: [Outgoing; 2],
+    pub(in crate::link) incoming: [Incoming; 2],
     /// Notices that must wait until their write, done again, is placed.
     /// Whose they are, and their place among the messages.
-    pub(super) held: Vec<(u32, u64)>,
-    pub(super) inbox: Inbox,
-    pub(super) granted: Granted,
+    pub(in crate::link) held: Vec<(u32, u64)>,
+    pub(in crate::link) inbox: Inbox,
+    pub(in crate::link) granted: Granted,
     /// Keys that a lane had no room for.
-    pub(super) untold: Vec<(u8, u32, u64)>,
+    pub(in crate::link) untold: Vec<(u8, u32, u64)>,
     /// How many regions the peer takes.
-    pub(super) their_regions: usize,
-    pub(super) heard: PeerRegions,
+    pub(in crate::link) their_regions: usize,
+    pub(in crate::link) heard: PeerRegions,
 
     /// Operations of the caller's in flight, receives apart.
-    pub(super) in_flight: usize,
-    pub(super) done: Vec<Completion>,
+    pub(in crate::link) in_flight: usize,
+    pub(in crate::link) done: Vec<Completion>,
     /// Room for the lanes' completions, and for their receives.
     batch: Vec<Completion>,
-    pub(super) receives: VecDeque<Op>,
-    pub(super) ended: Option<Ended>,
+    pub(in crate::link) receives: VecDeque<Op>,
+    pub(in crate::link) ended: Option<Ended>,
     /// How many operations were posted, and the one of them that is timed.
-    pub(super) posted: u64,
-    pub(super) timed: Option<(u32, Instant)>,
-    pub(super) now: Duration,
-    pub(super) timers: Timers,
-    pub(super) journal: Journal,
+    pub(in crate::link) posted: u64,
+    pub(in crate::link) timed: Option<(u32, Instant)>,
+    pub(in crate::link) now: Duration,
+    pub(in crate::link) timers: Timers,
+    pub(in crate::link) journal: Journal,
 }
 
 /// Why a link is over.
@@ -106,11 +106,11 @@ pub(crate) struct Ended {
     pub(crate) why: String,
 }
 
-pub(super) struct Timers {
-    pub(super) heard: Duration,
-    pub(super) beat: Duration,
+pub(in crate::link) struct Timers {
+    pub(in crate::link) heard: Duration,
+    pub(in crate::link) beat: Duration,
     /// Since when no rail is up.
-    pub(super) stranded: Option<Duration>,
+    pub(in crate::link) stranded: Option<Duration>,
 }
 
 /// What a core is made of.
@@ -339,7 +339,7 @@ impl Core {
 
     /// Gives an operation to a rail.
     #[inline]
-    pub(super) fn put(&mut self, rail: u8, bytes: u64, work: Work, what: PartKind) -> u32 {
+    pub(in crate::link) fn put(&mut self, rail: u8, bytes: u64, work: Work, what: PartKind) -> u32 {
         let Some(connection) = &mut self.rails[usize::from(rail)].connection else {
             return u32::MAX;
         };
@@ -364,7 +364,7 @@ impl Core {
 
     /// Times an operation, if it is its turn: one in so many, one at a time.
     #[inline]
-    pub(super) fn time(&mut self, part: u32, count: u64) {
+    pub(in crate::link) fn time(&mut self, part: u32, count: u64) {
         let due = self.posted / SAMPLE != (self.posted - count) / SAMPLE || self.posted == count;
         if due && self.timed.is_none() {
             self.timed = Some((part, Instant::now()));
@@ -373,7 +373,7 @@ impl Core {
 
     /// An operation is over, or a part of a lane with it.
     #[inline]
-    pub(super) fn stop_time(&mut self, part: u32, placed: bool) {
+    pub(in crate::link) fn stop_time(&mut self, part: u32, placed: bool) {
         if let Some((timed, begun)) = self.timed
             && timed == part
         {
@@ -386,7 +386,7 @@ impl Core {
 
     /// Hands to the lanes what they were given.
     #[inline]
-    pub(super) fn ring(&mut self) {
+    pub(in crate::link) fn ring(&mut self) {
         for rail in &self.live {
             if let Some(connection) = &mut self.rails[usize::from(*rail)].connection
                 && !connection.queue.is_empty()
@@ -399,7 +399,7 @@ impl Core {
     // What waits finds its rail.
 
     #[inline]
-    pub(super) fn pump(&mut self) {
+    pub(in crate::link) fn pump(&mut self) {
         let idle = self.waiting.is_empty() && self.again.is_empty();
         if !idle {
             self.pump_pieces();
@@ -439,7 +439,7 @@ impl Core {
     }
 
     #[inline]
-    pub(super) fn poll_rail(&mut self, rail: u8) {
+    pub(in crate::link) fn poll_rail(&mut self, rail: u8) {
         let before = self.done.len();
         let Some(connection) = &mut self.rails[usize::from(rail)].connection else { return };
         if connection.lane.poll(&mut self.done) > 0 || connection.progress.is_none() {
@@ -470,14 +470,14 @@ impl Core {
     // The end.
 
     /// What the peer must hear.
-    pub(super) fn say(&mut self, message: &Control) {
+    pub(in crate::link) fn say(&mut self, message: &Control) {
         if let Err(why) = self.connection.send(&message.to_bytes()) {
             self.fail_link(Failure::PeerGone, &why);
         }
     }
 
     /// Takes everything that is not on a lane, once the link is over.
-    pub(super) fn take_all(&mut self) -> Vec<Operation> {
+    pub(in crate::link) fn take_all(&mut self) -> Vec<Operation> {
         self.waiting.clear();
         self.again.clear();
         self.keyless.clear();
@@ -488,12 +488,12 @@ impl Core {
 
     /// Reads the peer's memory now, if the one lane in use can.
     #[inline]
-    pub(super) fn peek(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
+    pub(in crate::link) fn peek(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
         self.only(window).is_some_and(|(lane, there)| lane.peek(there, offset, into))
     }
 
     #[inline]
-    pub(super) fn poke(
+    pub(in crate::link) fn poke(
         &mut self,
         window: &Window,
         offset: u64,
@@ -519,7 +519,7 @@ impl Core {
 
     /// Whether everything uses shared memory.
     #[inline]
-    pub(super) fn is_near(&self) -> bool {
+    pub(in crate::link) fn is_near(&self) -> bool {
         let class = |rail: &u8| self.rails[usize::from(*rail)].plan.class;
         matches!(&self.active[..], [rail] if class(rail) == super::control::Class::Shm)
     }
@@ -527,18 +527,18 @@ impl Core {
     // For who sleeps.
 
     /// Whether nothing waits to be told.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(in crate::link) fn is_idle(&self) -> bool {
         self.done.is_empty()
     }
 
     /// Whether a lane is ending, which is not slept on.
     #[inline]
-    pub(super) fn is_urgent(&self) -> bool {
+    pub(in crate::link) fn is_urgent(&self) -> bool {
         self.live.len() != self.healthy || self.more_said
     }
 
     /// Prepares all lanes for sleep; `false` if one of them has something to do.
-    pub(super) fn arm_lanes(&mut self) -> bool {
+    pub(in crate::link) fn arm_lanes(&mut self) -> bool {
         let Core { live, rails, .. } = self;
         live.iter().all(|at| {
             let connection = rails[usize::from(*at)].connection.as_mut();
@@ -547,7 +547,7 @@ impl Core {
     }
 
     /// Why no rail is up.
-    pub(super) fn obstacles(&self) -> String {
+    pub(in crate::link) fn obstacles(&self) -> String {
         let each = self.rails.iter().map(|rail| match rail.state {
             State::Trying { since, .. } => {
                 let so_far = self.now.saturating_sub(since);
@@ -562,7 +562,7 @@ impl Core {
 
 /// Whether the peer would let us, as far as we know.
 #[inline]
-pub(super) fn is_allowed(work: &Work, target: &Target, length: usize) -> bool {
+pub(in crate::link) fn is_allowed(work: &Work, target: &Target, length: usize) -> bool {
     let wanted = match work {
         Work::Write { .. } => Rights { write: true, ..Rights::NONE },
         Work::Read { .. } => Rights { read: true, ..Rights::NONE },
@@ -591,4 +591,4 @@ fn caps(config: &Config) -> Caps {
 }
 
 /// Tells receives from other operations of a lane, in their tokens.
-pub(super) const RECEIVE: u64 = 1 << 63;
+pub(in crate::link) const RECEIVE: u64 = 1 << 63;

@@ -66,16 +66,16 @@ pub(crate) type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 
 /// The last events, and how many of each kind there were.
 #[derive(Default)]
-pub(super) struct Journal {
-    pub(super) listener: Option<Listener>,
+pub(in crate::link) struct Journal {
+    pub(in crate::link) listener: Option<Listener>,
     last: VecDeque<Event>,
     counts: [u64; Happening::ALL.len()],
     /// Whether there is news since somebody looked.
-    pub(super) fresh: bool,
+    pub(in crate::link) fresh: bool,
 }
 
 impl Journal {
-    pub(super) fn note(&mut self, at: Duration, what: Happening, rail: String, why: &str) {
+    pub(in crate::link) fn note(&mut self, at: Duration, what: Happening, rail: String, why: &str) {
         let event = Event { at: at.as_secs_f64(), what, rail, why: why.to_owned() };
         self.counts[what as usize] += 1;
         self.fresh = true;
@@ -96,11 +96,11 @@ impl Journal {
         self.last.push_back(event);
     }
 
-    pub(super) fn last(&self) -> impl Iterator<Item = &Event> {
+    pub(in crate::link) fn last(&self) -> impl Iterator<Item = &Event> {
         self.last.iter()
     }
 
-    pub(super) fn count(&self, what: Happening) -> u64 {
+    pub(in crate::link) fn count(&self, what: Happening) -> u64 {
         self.counts[what as usize]
     }
 }

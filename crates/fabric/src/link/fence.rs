@@ -16,7 +16,7 @@ use crate::op::{Failure, Work};
 
 impl Core {
     /// A lane is dead, or could not be made.
-    pub(super) fn die(&mut self, at: u8, why: &str) {
+    pub(in crate::link) fn die(&mut self, at: u8, why: &str) {
         let rail = &mut self.rails[usize::from(at)];
         let what = match rail.state {
             State::Up { since } => {
@@ -40,7 +40,13 @@ impl Core {
     }
 
     /// The peer has closed its end.
-    pub(super) fn hear_fenced(&mut self, at: u8, generation: u32, received: u64, why: &str) {
+    pub(in crate::link) fn hear_fenced(
+        &mut self,
+        at: u8,
+        generation: u32,
+        received: u64,
+        why: &str,
+    ) {
         let Some(rail) = self.rails.get_mut(usize::from(at)) else { return };
         if rail.generation != generation || matches!(rail.state, State::Standby { .. }) {
             return;
@@ -50,7 +56,7 @@ impl Core {
     }
 
     /// What is due on a rail: its end, if everything is back, or its death, if it stands still.
-    pub(super) fn look_after(&mut self, at: u8) {
+    pub(in crate::link) fn look_after(&mut self, at: u8) {
         let rail = &mut self.rails[usize::from(at)];
         match rail.state {
             State::Standby { .. } => self.tidy(at),
@@ -196,7 +202,7 @@ impl Core {
     }
 
     /// A message goes again under its number; the number of a write only when the write is placed.
-    pub(super) fn message_again(&mut self, stream: Stream, sequence: u64) {
+    pub(in crate::link) fn message_again(&mut self, stream: Stream, sequence: u64) {
         let outgoing = &mut self.outgoing[stream as usize];
         let Some(message) = outgoing.sent(sequence) else { return };
         let operation =
@@ -216,7 +222,7 @@ impl Core {
 
     // Time.
 
-    pub(super) fn look_at_time(&mut self) {
+    pub(in crate::link) fn look_at_time(&mut self) {
         if self.ended.is_some() {
             return;
         }
@@ -276,11 +282,11 @@ impl Core {
         self.settle_end();
     }
 
-    pub(super) fn fail_link(&mut self, failure: Failure, why: &str) {
+    pub(in crate::link) fn fail_link(&mut self, failure: Failure, why: &str) {
         self.end(failure, why, Happening::Ended);
     }
 
-    pub(super) fn end(&mut self, failure: Failure, why: &str, what: Happening) {
+    pub(in crate::link) fn end(&mut self, failure: Failure, why: &str, what: Happening) {
         if self.ended.is_some() {
             return;
         }
@@ -308,7 +314,7 @@ impl Core {
     }
 
     /// Gives everything back, once the lanes have.
-    pub(super) fn settle_end(&mut self) {
+    pub(in crate::link) fn settle_end(&mut self) {
         let Some(ended) = self.ended.clone() else { return };
         if !self.live.is_empty() {
             return;
@@ -335,7 +341,7 @@ impl Core {
     }
 
     /// At a link that is over, gives back the receives that no message will come for.
-    pub(super) fn settle_receives(&mut self) {
+    pub(in crate::link) fn settle_receives(&mut self) {
         let Some(ended) = &self.ended else { return };
         if !self.live.is_empty() {
             return;

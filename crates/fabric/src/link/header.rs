@@ -6,19 +6,19 @@ use super::bytes::Reader;
 /// One message of a link. Those that carry a number in their stream take effect once, in order,
 /// whatever lane brings them and however often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Header {
+pub(in crate::link) struct Header {
     /// Its place in its stream, counted from 0: the lower bits. Credits have none.
-    pub(super) sequence: u32,
+    pub(in crate::link) sequence: u32,
     /// How many slots the sender has freed on this lane so far, by stream.
-    pub(super) freed: [u32; 2],
+    pub(in crate::link) freed: [u32; 2],
     /// How many messages its caller has taken so far.
-    pub(super) taken: u32,
-    pub(super) body: Body,
+    pub(in crate::link) taken: u32,
+    pub(in crate::link) body: Body,
 }
 
 /// What a message says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Body {
+pub(in crate::link) enum Body {
     /// A part of a message of the caller's: `total` bytes long, this one from `offset` on.
     Part { total: u64, offset: u64, imm: Option<u32> },
     /// A write of so many bytes is placed, and this is its number.
@@ -35,7 +35,7 @@ pub(super) enum Body {
 
 /// How an atomic operation changes a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Change {
+pub(in crate::link) enum Change {
     Add(u64),
     Swap { expect: u64, new: u64 },
 }
@@ -43,13 +43,13 @@ pub(super) enum Change {
 /// Two streams, so that neither waits for the other: what waits for receives of the caller's, and what
 /// links say to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stream {
+pub(in crate::link) enum Stream {
     Messages = 0,
     Control = 1,
 }
 
 impl Body {
-    pub(super) fn stream(&self) -> Stream {
+    pub(in crate::link) fn stream(&self) -> Stream {
         match self {
             Body::Part { .. } | Body::Notice { .. } | Body::Void => Stream::Messages,
             Body::Change { .. } | Body::Old { .. } | Body::Credit => Stream::Control,
@@ -59,12 +59,12 @@ impl Body {
 
 impl Header {
     /// The shortest, and the longest.
-    pub(super) const MIN: usize = 32;
-    pub(super) const LONGEST: usize = 56;
-    pub(super) const VERSION: u8 = 2;
+    pub(in crate::link) const MIN: usize = 32;
+    pub(in crate::link) const LONGEST: usize = 56;
+    pub(in crate::link) const VERSION: u8 = 2;
 
     /// The bytes, and how many of them there are.
-    pub(super) fn to_bytes(self) -> ([u8; Self::LONGEST], usize) {
+    pub(in crate::link) fn to_bytes(self) -> ([u8; Self::LONGEST], usize) {
         let (kind, number, words) = match self.body {
             Body::Part { total, offset: 0, imm } => (PART, imm, [total, 0, 0, 0]),
             Body::Part { total, offset, imm } => (REST, imm, [total, offset, 0, 0]),
@@ -95,7 +95,10 @@ impl Header {
 
     /// The header of a message of `length` bytes, and how many of them it takes; `None`: no message of ours.
     /// `bytes` has those that are there, and zeroes after them.
-    pub(super) fn parse(bytes: &[u8; Self::LONGEST], length: usize) -> Option<(Self, usize)> {
+    pub(in crate::link) fn parse(
+        bytes: &[u8; Self::LONGEST],
+        length: usize,
+    ) -> Option<(Self, usize)> {
         let mut reader = Reader::new(bytes);
         let [version, kind, has_number, zero] = reader.array()?;
         let (number, sequence) = (reader.u32()?, reader.u32()?);

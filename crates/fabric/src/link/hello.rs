@@ -7,30 +7,30 @@ use crate::ofi;
 use crate::verbs::UsablePort;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Hello {
+pub(in crate::link) struct Hello {
     /// Names this life of the process: regions of an earlier one are refused.
-    pub(super) epoch: u64,
+    pub(in crate::link) epoch: u64,
     /// One start of one kernel: the same for all processes of a host.
-    pub(super) boot: [u8; 16],
+    pub(in crate::link) boot: [u8; 16],
     /// The host's name, for people.
-    pub(super) host: String,
-    pub(super) policy: Policy,
+    pub(in crate::link) host: String,
+    pub(in crate::link) policy: Policy,
     /// Which kinds of ways it would use.
-    pub(super) classes: Vec<Class>,
+    pub(in crate::link) classes: Vec<Class>,
     /// Whether TCP lanes must be encrypted.
-    pub(super) encrypt: bool,
+    pub(in crate::link) encrypt: bool,
     /// The payload of a message on a lane that it takes.
-    pub(super) room: u32,
+    pub(in crate::link) room: u32,
     /// How many regions it may be granted.
-    pub(super) regions: u32,
+    pub(in crate::link) regions: u32,
     /// Its RDMA ports.
-    pub(super) ways: Vec<UsablePort>,
+    pub(in crate::link) ways: Vec<UsablePort>,
     /// Why it has no RDMA, if it has none.
-    pub(super) no_rdma: String,
+    pub(in crate::link) no_rdma: String,
     /// Its ways by libfabric, the best first.
-    pub(super) ofi: Vec<ofi::UsableProvider>,
+    pub(in crate::link) ofi: Vec<ofi::UsableProvider>,
     /// Why it has none, if it has none.
-    pub(super) no_ofi: String,
+    pub(in crate::link) no_ofi: String,
 }
 
 impl Hello {
@@ -39,7 +39,7 @@ impl Hello {
     /// The same, and then what it has of libfabric.
     const WITH_OFI: u8 = 2;
 
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+    pub(in crate::link) fn to_bytes(&self) -> Vec<u8> {
         let with_ofi = self.classes.contains(&Class::Ofi);
         let mut bytes = vec![if with_ofi { Self::WITH_OFI } else { Self::PLAIN }];
         bytes.extend(self.epoch.to_le_bytes());
@@ -68,7 +68,7 @@ impl Hello {
     }
 
     /// `None`: no card of ours.
-    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+    pub(in crate::link) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         let with_ofi = match reader.u8()? {
             Self::PLAIN => false,
@@ -133,7 +133,7 @@ fn take_ofi(reader: &mut Reader<'_>) -> Option<(Vec<ofi::UsableProvider>, String
 }
 
 /// A port's name among the ways of a host.
-pub(super) fn way_name(way: &UsablePort) -> String {
+pub(in crate::link) fn way_name(way: &UsablePort) -> String {
     format!("{}/{}", way.device, way.port)
 }
 

@@ -8,29 +8,29 @@ use crate::op::{Failure, Op, Pieces, Work};
 use crate::region::{Region, Slice};
 use crate::remote::{Target, Window};
 
-pub(super) struct Operation {
+pub(in crate::link) struct Operation {
     /// The caller's, kept here until it is over.
-    pub(super) op: Op,
-    pub(super) total: u64,
+    pub(in crate::link) op: Op,
+    pub(in crate::link) total: u64,
     /// How many of its bytes went into pieces or parts so far.
-    pub(super) cut: u64,
+    pub(in crate::link) cut: u64,
     /// Pieces that are not placed yet, on a lane or to be done again.
-    pub(super) pieces: u32,
+    pub(in crate::link) pieces: u32,
     /// Messages that have not arrived yet.
-    pub(super) messages: u32,
-    pub(super) tail: Tail,
-    pub(super) failure: Option<Failure>,
+    pub(in crate::link) messages: u32,
+    pub(in crate::link) tail: Tail,
+    pub(in crate::link) failure: Option<Failure>,
     /// Whether anything of it ever was on a lane: if not, it did not happen.
-    pub(super) begun: bool,
+    pub(in crate::link) begun: bool,
     /// How often a device refused it by itself.
-    pub(super) refusals: u8,
+    pub(in crate::link) refusals: u8,
     /// When it was posted, if it is timed.
-    pub(super) timed: Option<Instant>,
+    pub(in crate::link) timed: Option<Instant>,
 }
 
 /// What is left to do when the bytes are placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tail {
+pub(in crate::link) enum Tail {
     Nothing,
     /// To tell the peer the number of a write.
     Notice,
@@ -39,7 +39,7 @@ pub(super) enum Tail {
 }
 
 impl Operation {
-    pub(super) fn new(op: Op) -> Self {
+    pub(in crate::link) fn new(op: Op) -> Self {
         let tail = match op.work {
             Work::Write { imm: Some(_), .. } => Tail::Notice,
             Work::FetchAdd { .. } | Work::CompareSwap { .. } => Tail::Answer,
@@ -61,12 +61,12 @@ impl Operation {
 
     /// The peer's region that it writes or reads.
     #[inline]
-    pub(super) fn region(&self) -> Option<u64> {
+    pub(in crate::link) fn region(&self) -> Option<u64> {
         self.op.work.target().and_then(|target| target.window.region())
     }
 
     /// A piece of it, for a lane by which the peer's region is `window`.
-    pub(super) fn work(&self, piece: &Piece, window: Window) -> Work {
+    pub(in crate::link) fn work(&self, piece: &Piece, window: Window) -> Work {
         let local = cut(self.op.work.local(), piece.offset, piece.length);
         let offset = self.op.work.target().map_or(0, |target| target.offset) + piece.offset;
         let target = Target { window, offset };
@@ -78,7 +78,7 @@ impl Operation {
 }
 
 /// `length` bytes from `offset` on, of memory in several pieces.
-pub(super) fn cut(slices: &[Slice], offset: u64, length: u64) -> Pieces {
+pub(in crate::link) fn cut(slices: &[Slice], offset: u64, length: u64) -> Pieces {
     if let [one] = slices {
         let begin = one.offset() + offset as usize;
         return Pieces::One(one.region().slice(begin..begin + length as usize));
@@ -88,7 +88,7 @@ pub(super) fn cut(slices: &[Slice], offset: u64, length: u64) -> Pieces {
 
 /// The same bytes one run after the other: of which region, and where there.
 #[inline]
-pub(super) fn runs(
+pub(in crate::link) fn runs(
     slices: &[Slice],
     offset: u64,
     length: u64,

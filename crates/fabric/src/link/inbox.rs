@@ -7,7 +7,7 @@ use super::message_queue::Payload;
 use crate::op::{Done, Failure, Op};
 
 #[derive(Debug, Default)]
-pub(super) struct Inbox {
+pub(in crate::link) struct Inbox {
     receives: VecDeque<Op>,
     messages: VecDeque<InboxMessage>,
     /// How much of a message in parts the first receive has.
@@ -21,14 +21,14 @@ pub(super) struct Inbox {
 
 /// A message, or a part of one.
 #[derive(Debug)]
-pub(super) struct InboxMessage {
-    pub(super) body: Body,
-    pub(super) place: Place,
+pub(in crate::link) struct InboxMessage {
+    pub(in crate::link) body: Body,
+    pub(in crate::link) place: Place,
 }
 
 /// Where its payload is.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(in crate::link) enum Place {
     /// In a slot of a rail's messages: these bytes of it.
     Slot { rail: u8, slot: u32, payload: Payload },
     /// Copied.
@@ -36,7 +36,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    pub(super) fn length(&self) -> u64 {
+    pub(in crate::link) fn length(&self) -> u64 {
         match self {
             Place::Slot { payload, .. } => payload.length as u64,
             Place::Kept(bytes) => bytes.len() as u64,
@@ -45,7 +45,7 @@ impl Place {
 }
 
 /// What to do next.
-pub(super) enum Step {
+pub(in crate::link) enum Step {
     Nothing,
     /// The first message's payload goes into the first receive, from here on. Then tell with
     /// [`Inbox::filled`].
@@ -61,46 +61,46 @@ pub(super) enum Step {
 
 impl Inbox {
     /// How many messages were taken so far: the peer hears of them.
-    pub(super) fn tell(&mut self) -> u32 {
+    pub(in crate::link) fn tell(&mut self) -> u32 {
         self.told = self.taken;
         self.taken
     }
 
     /// What told it may be lost: it shall hear again.
-    pub(super) fn tell_again(&mut self) {
+    pub(in crate::link) fn tell_again(&mut self) {
         self.told = self.taken.wrapping_sub(TELL);
     }
 
     /// Whether the peer should hear that messages were taken, even by a message of its own.
     #[inline]
-    pub(super) fn owes(&self) -> bool {
+    pub(in crate::link) fn owes(&self) -> bool {
         self.taken.wrapping_sub(self.told) >= TELL
     }
 
     /// How many messages wait in memory of their own.
-    pub(super) fn kept(&self) -> usize {
+    pub(in crate::link) fn kept(&self) -> usize {
         self.messages.iter().filter(|message| matches!(message.place, Place::Kept(_))).count()
     }
 
-    pub(super) fn receives(&self) -> usize {
+    pub(in crate::link) fn receives(&self) -> usize {
         self.receives.len()
     }
 
-    pub(super) fn post(&mut self, op: Op) {
+    pub(in crate::link) fn post(&mut self, op: Op) {
         self.receives.push_back(op);
     }
 
-    pub(super) fn push(&mut self, message: InboxMessage) {
+    pub(in crate::link) fn push(&mut self, message: InboxMessage) {
         self.messages.push_back(message);
     }
 
-    pub(super) fn first(&self) -> Option<(&Op, &InboxMessage)> {
+    pub(in crate::link) fn first(&self) -> Option<(&Op, &InboxMessage)> {
         Some((self.receives.front()?, self.messages.front()?))
     }
 
     /// The usual case: a message that is whole and finds nothing before it, and a receive with room for it.
     #[inline]
-    pub(super) fn take_at_once(&mut self, body: Body, payload: u64) -> Option<(Op, Done)> {
+    pub(in crate::link) fn take_at_once(&mut self, body: Body, payload: u64) -> Option<(Op, Done)> {
         let (length, imm, room) = match body {
             Body::Notice { length, imm } => (length, Some(imm), 0),
             Body::Part { total, offset: 0, imm } if total == payload => (total, imm, total),
@@ -117,7 +117,7 @@ impl Inbox {
 
     /// Whether a message finds a receive.
     #[inline]
-    pub(super) fn step(&mut self) -> Step {
+    pub(in crate::link) fn step(&mut self) -> Step {
         match self.messages.front().map(|message| message.body) {
             None => return Step::Nothing,
             Some(Body::Void) => {
@@ -148,7 +148,7 @@ impl Inbox {
     }
 
     /// The first message's bytes are in the first receive.
-    pub(super) fn filled(&mut self, bytes: u64) -> Step {
+    pub(in crate::link) fn filled(&mut self, bytes: u64) -> Step {
         let Some(Body::Part { total, imm, .. }) = self.messages.front().map(|message| message.body)
         else {
             return Step::ProtocolError;
@@ -169,7 +169,7 @@ impl Inbox {
     }
 
     /// The first message, when it is taken.
-    pub(super) fn pop_message(&mut self) -> Option<InboxMessage> {
+    pub(in crate::link) fn pop_message(&mut self) -> Option<InboxMessage> {
         self.taken = self.taken.wrapping_add(1);
         self.messages.pop_front()
     }
@@ -182,7 +182,7 @@ impl Inbox {
     }
 
     /// Messages whose slots are about to go.
-    pub(super) fn evacuate(&mut self, rail: u8, copy: impl Fn(u32, Payload) -> Vec<u8>) {
+    pub(in crate::link) fn evacuate(&mut self, rail: u8, copy: impl Fn(u32, Payload) -> Vec<u8>) {
         for message in &mut self.messages {
             if let Place::Slot { rail: of, slot, payload } = message.place
                 && of == rail
@@ -193,17 +193,17 @@ impl Inbox {
     }
 
     /// The receives that no message will come for.
-    pub(super) fn take_receives(&mut self) -> VecDeque<Op> {
+    pub(in crate::link) fn take_receives(&mut self) -> VecDeque<Op> {
         self.filled = 0;
         std::mem::take(&mut self.receives)
     }
 
     /// Whether there is something to receive.
-    pub(super) fn has_messages(&self) -> bool {
+    pub(in crate::link) fn has_messages(&self) -> bool {
         !self.messages.is_empty()
     }
 
-    pub(super) fn throw_away(&mut self) {
+    pub(in crate::link) fn throw_away(&mut self) {
         self.messages.clear();
     }
 }

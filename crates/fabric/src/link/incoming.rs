@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::header::Header;
 
 #[derive(Debug, Default)]
-pub(super) struct Incoming {
+pub(in crate::link) struct Incoming {
     next: u64,
     /// What came before its turn; copied, so that it holds no slot that an earlier one may need.
     early: BTreeMap<u64, (Header, Vec<u8>)>,
@@ -13,7 +13,7 @@ pub(super) struct Incoming {
 
 /// What to do with a message.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(in crate::link) enum Turn {
     /// It is next.
     Now,
     /// It is kept until its turn.
@@ -27,7 +27,7 @@ pub(super) enum Turn {
 impl Incoming {
     /// A message came.
     #[inline]
-    pub(super) fn turn(&mut self, sequence: u32) -> Turn {
+    pub(in crate::link) fn turn(&mut self, sequence: u32) -> Turn {
         let ahead = self.ahead(sequence);
         if ahead == 0 {
             self.next += 1;
@@ -45,17 +45,17 @@ impl Incoming {
     }
 
     /// How many came early.
-    pub(super) fn early(&self) -> usize {
+    pub(in crate::link) fn early(&self) -> usize {
         self.early.len()
     }
 
-    pub(super) fn keep(&mut self, header: Header, payload: Vec<u8>) {
+    pub(in crate::link) fn keep(&mut self, header: Header, payload: Vec<u8>) {
         let sequence = self.next + u64::from(self.ahead(header.sequence));
         self.early.insert(sequence, (header, payload));
     }
 
     /// The next one, if it came early.
-    pub(super) fn next_early(&mut self) -> Option<(Header, Vec<u8>)> {
+    pub(in crate::link) fn next_early(&mut self) -> Option<(Header, Vec<u8>)> {
         let kept = self.early.remove(&self.next)?;
         self.next += 1;
         Some(kept)

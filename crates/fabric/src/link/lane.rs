@@ -28,7 +28,7 @@ use crate::stats::Stats;
 /// are done by the peer's CPU.
 pub struct Link {
     core: Core,
-    pub(super) subject: Subject,
+    pub(in crate::link) subject: Subject,
     report: Arc<Report>,
     epoll: OwnedFd,
     alarm: Alarm,
@@ -49,7 +49,11 @@ pub struct Link {
 }
 
 impl Link {
-    pub(super) fn new(core: Core, subject: Subject, report: Arc<Report>) -> Result<Self, Error> {
+    pub(in crate::link) fn new(
+        core: Core,
+        subject: Subject,
+        report: Arc<Report>,
+    ) -> Result<Self, Error> {
         let system = |error| {
             let fix = "raise the limit of open files: `ulimit -n`";
             Error::new(Kind::System, "prepare a link", error, fix)
@@ -105,7 +109,7 @@ impl Link {
     }
 
     /// Works until a rail is up, or the time is over, or the link.
-    pub(super) fn come_up(&mut self, limit: Duration) -> Result<(), String> {
+    pub(in crate::link) fn come_up(&mut self, limit: Duration) -> Result<(), String> {
         let deadline = crate::half::deadline(limit);
         loop {
             let mut done = Vec::new();

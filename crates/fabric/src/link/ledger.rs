@@ -8,7 +8,7 @@ use crate::stats::Stats;
 
 /// Counters that only grow, however lanes come and go.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(in crate::link) struct Ledger {
     /// For each kind what no device moved, and what one did.
     accounts: Mutex<[[Account; 2]; Class::ALL.len()]>,
 }
@@ -22,7 +22,7 @@ struct Account {
 
 impl Ledger {
     /// Takes note of a new lane.
-    pub(super) fn enter(&self, lane: &dyn Lane) {
+    pub(in crate::link) fn enter(&self, lane: &dyn Lane) {
         let caps = lane.caps();
         let at = Class::ALL.iter().position(|class| class.name() == caps.lane);
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,12 +34,12 @@ impl Ledger {
     }
 
     /// What lanes of a kind have done.
-    pub(super) fn sum(&self, class: Class) -> Stats {
+    pub(in crate::link) fn sum(&self, class: Class) -> Stats {
         self.sum_of(|kind, _| kind == class)
     }
 
     /// What lanes by devices have done, of whatever kind.
-    pub(super) fn rdma(&self) -> Stats {
+    pub(in crate::link) fn rdma(&self) -> Stats {
         self.sum_of(|_, rdma| rdma)
     }
 

@@ -14,7 +14,7 @@ use crate::op::Op;
 use crate::region::{Region, Rights, Slice};
 
 #[derive(Debug)]
-pub(super) struct MessageQueue {
+pub(in crate::link) struct MessageQueue {
     /// Slots first, then as much for messages of ours.
     region: Region,
     slots: u32,
@@ -42,14 +42,18 @@ pub(super) struct MessageQueue {
 
 /// Where in its slot a message's payload is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Payload {
-    pub(super) begin: usize,
-    pub(super) length: usize,
+pub(in crate::link) struct Payload {
+    pub(in crate::link) begin: usize,
+    pub(in crate::link) length: usize,
 }
 
 impl MessageQueue {
     /// May block: memory is registered.
-    pub(super) fn new(fabric: &dyn Fabric, messages: u16, room: usize) -> Result<Self, Error> {
+    pub(in crate::link) fn new(
+        fabric: &dyn Fabric,
+        messages: u16,
+        room: usize,
+    ) -> Result<Self, Error> {
         let ours = [messages.max(1), NOTES];
         let slots = u32::from(ours[0]) + u32::from(NOTES);
         let slot_size = (Header::LONGEST + room).next_multiple_of(64);
@@ -75,12 +79,12 @@ impl MessageQueue {
     }
 
     /// How many messages the peer may have in flight here.
-    pub(super) fn slots(&self) -> [u16; 2] {
+    pub(in crate::link) fn slots(&self) -> [u16; 2] {
         self.ours
     }
 
     /// How many we may have there. A peer that says more than we have places for gets fewer.
-    pub(super) fn peer_has(&mut self, slots: [u16; 2]) {
+    pub(in crate::link) fn peer_has(&mut self, slots: [u16; 2]) {
         self.theirs = [slots[0].min(self.ours[0]), slots[1].min(self.ours[1])];
         let most: u32 = self.theirs.iter().map(|slots| u32::from(*slots)).sum();
         let places = self.slots..self.slots + most;
@@ -90,7 +94,11 @@ impl MessageQueue {
     // Messages of the peer's.
 
     /// Receives for the slots that are with nobody. `token` names them. From now on the peer may be told.
-    pub(super) fn receives(&mut self, into: &mut VecDeque<Op>, token: impl Fn(u32) -> u64) {
+    pub(in crate::link) fn receives(
+        &mut self,
+        into: &mut VecDeque<Op>,
+        token: impl Fn(u32) -> u64,
+    ) {
         self.posted += self.idle.len() as u32;
         self.emptied = [0; 2];
         for (slice, stream) in self.idle.drain(..) {
@@ -105,14 +113,14 @@ impl MessageQueue {
     /// Whether slots wait to be posted, and so many that it is worth it. A peer that has to wait for them
     /// has used far more than that.
     #[inline]
-    pub(super) fn has_idle(&self) -> bool {
+    pub(in crate::link) fn has_idle(&self) -> bool {
         let worth =
             |stream: usize| self.emptied[stream] >= (u32::from(self.ours[stream]) / 8).max(1);
         worth(0) || worth(1) || self.posted == 0
     }
 
     /// The lane gave a slot back, with a message in it or without.
-    pub(super) fn returned(&mut self, slot: Option<(u32, Slice)>) {
+    pub(in crate::link) fn returned(&mut self, slot: Option<(u32, Slice)>) {
         self.posted -= 1;
         if let Some((slot, slice)) = slot
             && let Some(full) = self.full.get_mut(slot as usize)
@@ -122,13 +130,13 @@ impl MessageQueue {
     }
 
     /// Whether the lane has slots.
-    pub(super) fn has_posted(&self) -> bool {
+    pub(in crate::link) fn has_posted(&self) -> bool {
         self.posted > 0
     }
 
     /// The header of a message of so many bytes; `None` if it is none of ours. It is copied, so that the peer
     /// cannot change it while it is looked at.
-    pub(super) fn header(&self, slot: u32, length: usize) -> Option<(Header, Payload)> {
+    pub(in crate::link) fn header(&self, slot: u32, length: usize) -> Option<(Header, Payload)> {
         if length > self.slot_size {
             return None;
         }
@@ -140,14 +148,20 @@ impl MessageQueue {
     }
 
     /// A message's payload, copied.
-    pub(super) fn payload(&self, slot: u32, payload: Payload) -> Vec<u8> {
+    pub(in crate::link) fn payload(&self, slot: u32, payload: Payload) -> Vec<u8> {
         let mut bytes = vec![0; payload.length];
         self.region.memory().read(slot as usize * self.slot_size + payload.begin, &mut bytes);
         bytes
     }
 
     /// Copies as much of a payload as there is room for into slices, from `offset` on; says how much.
-    pub(super) fn copy(&self, slot: u32, payload: Payload, into: &[Slice], offset: u64) -> u64 {
+    pub(in crate::link) fn copy(
+        &self,
+        slot: u32,
+        payload: Payload,
+        into: &[Slice],
+        offset: u64,
+    ) -> u64 {
         let mut begin = slot as usize * self.slot_size + payload.begin;
         let mut copied = 0;
         for (region, run) in runs(into, offset, payload.length as u64) {
@@ -159,7 +173,7 @@ impl MessageQueue {
     }
 
     /// What the peer said about its slots; `false` if that cannot be.
-    pub(super) fn peer_freed(&mut self, freed: [u32; 2]) -> bool {
+    pub(in crate::link) fn peer_freed(&mut self, freed: [u32; 2]) -> bool {
         for (at, now) in freed.into_iter().enumerate() {
             let before = self.freed_there[at];
             // Messages of one lane need not come in the order they were sent: older news is no news.
@@ -175,7 +189,7 @@ impl MessageQueue {
     }
 
     /// A slot is empty again.
-    pub(super) fn free(&mut self, slot: u32, stream: Stream) {
+    pub(in crate::link) fn free(&mut self, slot: u32, stream: Stream) {
         if let Some(slice) = self.full.get_mut(slot as usize).and_then(Option::take) {
             self.emptied[stream as usize] += 1;
             self.idle.push((slice, Some(stream)));
@@ -186,14 +200,14 @@ impl MessageQueue {
 
     /// Whether the peer has a slot for one more. Some of those for notes are kept for credits.
     #[inline]
-    pub(super) fn has_room(&self, stream: Stream) -> bool {
+    pub(in crate::link) fn has_room(&self, stream: Stream) -> bool {
         let kept = if stream == Stream::Control { KEPT } else { 0 };
         // The peer may have emptied a slot before we hear that the message arrived.
         self.room(stream) > kept && self.places.len() as u32 > KEPT.min(u32::from(self.theirs[1]))
     }
 
     /// As [`Self::has_room`], for a credit.
-    pub(super) fn has_room_for_credit(&self) -> bool {
+    pub(in crate::link) fn has_room_for_credit(&self) -> bool {
         self.room(Stream::Control) > 0 && !self.places.is_empty()
     }
 
@@ -204,7 +218,7 @@ impl MessageQueue {
     }
 
     /// Whether the peer should hear that slots are free, even by a message of its own.
-    pub(super) fn owes_credit(&self) -> bool {
+    pub(in crate::link) fn owes_credit(&self) -> bool {
         (0..2).any(|at| {
             let untold = self.freed[at].wrapping_sub(self.told[at]);
             untold >= (u32::from(self.ours[at]) / 4).max(1) && untold > 0
@@ -212,14 +226,14 @@ impl MessageQueue {
     }
 
     /// What the peer is told by another way.
-    pub(super) fn tell(&mut self) -> [u32; 2] {
+    pub(in crate::link) fn tell(&mut self) -> [u32; 2] {
         self.told = self.freed;
         self.freed
     }
 
     /// Writes a message with so many bytes of `from`, from `offset` on; says where it stands: that place is to be
     /// given back. The caller has asked for room.
-    pub(super) fn write(
+    pub(in crate::link) fn write(
         &mut self,
         mut header: Header,
         (from, offset, length): (&[Slice], u64, u64),
@@ -240,7 +254,7 @@ impl MessageQueue {
     }
 
     /// A message has arrived: its place is free.
-    pub(super) fn give_back(&mut self, place: Slice) {
+    pub(in crate::link) fn give_back(&mut self, place: Slice) {
         self.places.push(place);
     }
 }

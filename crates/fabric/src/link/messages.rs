@@ -16,12 +16,12 @@ use crate::region::Slice;
 impl Core {
     // Out.
 
-    pub(super) fn send_all(&mut self, stream: Stream) {
+    pub(in crate::link) fn send_all(&mut self, stream: Stream) {
         while self.send_next(stream, None) {}
     }
 
     /// Sends one message, if there is one, and a rail for it; `on` one that was chosen already.
-    pub(super) fn send_next(&mut self, stream: Stream, on: Option<u8>) -> bool {
+    pub(in crate::link) fn send_next(&mut self, stream: Stream, on: Option<u8>) -> bool {
         let Some(rail) = on.or_else(|| self.rail_for_message(stream)) else { return false };
         if let Some(sequence) = self.outgoing[stream as usize].next_again() {
             self.launch(rail, stream, sequence);
@@ -117,7 +117,7 @@ impl Core {
 
     /// Gives the lane its free slots back, and says so to a peer that may wait for them.
     #[inline]
-    pub(super) fn refill(&mut self, rail: u8) {
+    pub(in crate::link) fn refill(&mut self, rail: u8) {
         let Some(connection) = &mut self.rails[usize::from(rail)].connection else { return };
         if connection.closed {
             return;
@@ -160,14 +160,14 @@ impl Core {
     }
 
     /// As [`Core::refill`], for all rails: what frees a slot of one may come by another.
-    pub(super) fn refill_all(&mut self) {
+    pub(in crate::link) fn refill_all(&mut self) {
         for at in 0..self.live.len() {
             self.refill(self.live[at]);
         }
     }
 
     /// What the peer has room for again; `false` if that cannot be.
-    pub(super) fn hear_freed(&mut self, rail: u8, freed: [u32; 2], taken: u32) -> bool {
+    pub(in crate::link) fn hear_freed(&mut self, rail: u8, freed: [u32; 2], taken: u32) -> bool {
         let Some(connection) = &mut self.rails[usize::from(rail)].connection else { return true };
         connection.messages.peer_freed(freed)
             && self.outgoing[Stream::Messages as usize].taken(taken)
@@ -175,7 +175,7 @@ impl Core {
 
     // In.
 
-    pub(super) fn receive(&mut self, rail: u8, completion: Completion) {
+    pub(in crate::link) fn receive(&mut self, rail: u8, completion: Completion) {
         let slot = (completion.token & !RECEIVE) as u32;
         let Some(connection) = &mut self.rails[usize::from(rail)].connection else { return };
         let slice = match completion.work {
@@ -284,7 +284,7 @@ impl Core {
 
     /// Messages into receives, as long as there are both.
     #[inline]
-    pub(super) fn deliver(&mut self) {
+    pub(in crate::link) fn deliver(&mut self) {
         loop {
             let step = match self.inbox.step() {
                 Step::Skip(message) => {
@@ -350,7 +350,7 @@ impl Core {
 
     /// A message has arrived: its place is free.
     #[inline]
-    pub(super) fn give_back(&mut self, rail: u8, work: Work) {
+    pub(in crate::link) fn give_back(&mut self, rail: u8, work: Work) {
         if let Some(connection) = &mut self.rails[usize::from(rail)].connection
             && let Work::Send { from: Pieces::One(place), .. } = work
         {

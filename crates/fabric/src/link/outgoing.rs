@@ -7,16 +7,16 @@ use super::header::Body;
 
 /// A message that has its number.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Message {
-    pub(super) body: Body,
+pub(in crate::link) struct Message {
+    pub(in crate::link) body: Body,
     /// The operation it belongs to, and how many bytes of it are its payload.
-    pub(super) operation: Option<u32>,
-    pub(super) payload: u64,
+    pub(in crate::link) operation: Option<u32>,
+    pub(in crate::link) payload: u64,
 }
 
 /// A message to be.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Draft {
+pub(in crate::link) enum Draft {
     /// The parts of a send, one after the other.
     Send(u32),
     /// The number of a write.
@@ -28,7 +28,7 @@ pub(super) enum Draft {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Outgoing {
+pub(in crate::link) struct Outgoing {
     drafts: VecDeque<Draft>,
     /// To be sent again, by number.
     again: BTreeSet<u64>,
@@ -42,39 +42,39 @@ pub(super) struct Outgoing {
 
 impl Outgoing {
     /// Messages that wait for receives of the peer's caller.
-    pub(super) fn waiting() -> Self {
+    pub(in crate::link) fn waiting() -> Self {
         Outgoing { waits: true, ..Outgoing::default() }
     }
 
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::link) fn is_empty(&self) -> bool {
         self.drafts.is_empty() && self.again.is_empty()
     }
 
-    pub(super) fn push(&mut self, draft: Draft) {
+    pub(in crate::link) fn push(&mut self, draft: Draft) {
         self.drafts.push_back(draft);
     }
 
-    pub(super) fn send_again(&mut self, sequence: u64) {
+    pub(in crate::link) fn send_again(&mut self, sequence: u64) {
         self.again.insert(sequence);
     }
 
     #[inline]
-    pub(super) fn next_again(&mut self) -> Option<u64> {
+    pub(in crate::link) fn next_again(&mut self) -> Option<u64> {
         self.again.pop_first()
     }
 
-    pub(super) fn draft(&self) -> Option<Draft> {
+    pub(in crate::link) fn draft(&self) -> Option<Draft> {
         self.drafts.front().copied()
     }
 
-    pub(super) fn drop_draft(&mut self) {
+    pub(in crate::link) fn drop_draft(&mut self) {
         self.drafts.pop_front();
     }
 
     /// Whether one more may have a number: the peer keeps what comes early, and not without limit.
     #[inline]
-    pub(super) fn may_number(&self) -> bool {
+    pub(in crate::link) fn may_number(&self) -> bool {
         self.next() < self.taken + WINDOW
     }
 
@@ -84,7 +84,7 @@ impl Outgoing {
 
     /// The peer's caller has taken so many so far, by the lower bits of their number; `false` if that
     /// cannot be.
-    pub(super) fn taken(&mut self, count: u32) -> bool {
+    pub(in crate::link) fn taken(&mut self, count: u32) -> bool {
         let more = u64::from(count.wrapping_sub(self.taken as u32));
         if more <= self.next() - self.taken {
             self.taken += more;
@@ -95,19 +95,19 @@ impl Outgoing {
     }
 
     /// Gives a message its number.
-    pub(super) fn number(&mut self, message: Message) -> u64 {
+    pub(in crate::link) fn number(&mut self, message: Message) -> u64 {
         self.sent.push_back(Some(message));
         self.next() - 1
     }
 
     /// One that was sent and has not arrived.
-    pub(super) fn sent(&mut self, sequence: u64) -> Option<&mut Message> {
+    pub(in crate::link) fn sent(&mut self, sequence: u64) -> Option<&mut Message> {
         let at = usize::try_from(sequence.checked_sub(self.oldest)?).ok()?;
         self.sent.get_mut(at)?.as_mut()
     }
 
     /// One has arrived: whose it is.
-    pub(super) fn arrived(&mut self, sequence: u64) -> Option<u32> {
+    pub(in crate::link) fn arrived(&mut self, sequence: u64) -> Option<u32> {
         let at = usize::try_from(sequence.checked_sub(self.oldest)?).ok()?;
         let message = self.sent.get_mut(at)?.take();
         while let Some(None) = self.sent.front() {
@@ -121,10 +121,10 @@ impl Outgoing {
     }
 
     /// How many drafts wait.
-    pub(super) fn drafts(&self) -> usize {
+    pub(in crate::link) fn drafts(&self) -> usize {
         self.drafts.len()
     }
 }
 
 /// How many messages may be in flight, or wait for receives at the peer.
-pub(super) const WINDOW: u64 = 256;
+pub(in crate::link) const WINDOW: u64 = 256;

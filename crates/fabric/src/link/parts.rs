@@ -5,16 +5,16 @@ use crate::op::{Op, Work};
 use crate::remote::Window;
 
 /// An operation of a lane.
-pub(super) struct Part {
-    pub(super) rail: u8,
-    pub(super) bytes: u64,
+pub(in crate::link) struct Part {
+    pub(in crate::link) rail: u8,
+    pub(in crate::link) bytes: u64,
     /// If the target received so many messages on this lane, and the lane keeps order, then this took
     /// effect too.
-    pub(super) proof: u64,
-    pub(super) what: PartKind,
+    pub(in crate::link) proof: u64,
+    pub(in crate::link) what: PartKind,
 }
 
-pub(super) enum PartKind {
+pub(in crate::link) enum PartKind {
     /// The caller's operation as it is, but for the window: here is the one it came with.
     Whole { token: u64, window: Window },
     /// A piece of an operation.
@@ -29,13 +29,13 @@ pub(super) enum PartKind {
 
 impl PartKind {
     #[inline]
-    pub(super) fn is_message(&self) -> bool {
+    pub(in crate::link) fn is_message(&self) -> bool {
         matches!(self, PartKind::Message { .. } | PartKind::Credit)
     }
 }
 
 /// The caller's operation again, as it came.
-pub(super) fn as_it_was(token: u64, window: Window, mut work: Work) -> Op {
+pub(in crate::link) fn as_it_was(token: u64, window: Window, mut work: Work) -> Op {
     if let Some(target) = work.target_mut() {
         target.window = window;
     }
@@ -44,11 +44,11 @@ pub(super) fn as_it_was(token: u64, window: Window, mut work: Work) -> Op {
 
 /// Some consecutive bytes of a write or a read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Piece {
-    pub(super) operation: u32,
-    pub(super) offset: u64,
-    pub(super) length: u64,
+pub(in crate::link) struct Piece {
+    pub(in crate::link) operation: u32,
+    pub(in crate::link) offset: u64,
+    pub(in crate::link) length: u64,
 }
 
 /// A proof that never is: reads are done again, since their bytes are here or they are not.
-pub(super) const NEVER: u64 = u64::MAX;
+pub(in crate::link) const NEVER: u64 = u64::MAX;

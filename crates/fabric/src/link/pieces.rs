@@ -10,7 +10,7 @@ use crate::remote::Window;
 impl Core {
     /// A rail for so many bytes to or from a region.
     #[inline]
-    pub(super) fn choose(&mut self, region: Option<u64>, bytes: u64) -> Choice {
+    pub(in crate::link) fn choose(&mut self, region: Option<u64>, bytes: u64) -> Choice {
         let Some(region) = region else { return Choice::Refused };
         if let [only] = self.active[..] {
             let Some(connection) = &self.rails[usize::from(only)].connection else {
@@ -60,14 +60,14 @@ impl Core {
         }
     }
 
-    pub(super) fn put_piece(&mut self, rail: u8, piece: Piece, window: Window) {
+    pub(in crate::link) fn put_piece(&mut self, rail: u8, piece: Piece, window: Window) {
         let Some(operation) = self.operations.get_mut(piece.operation) else { return };
         operation.begun = true;
         let work = operation.work(&piece, window);
         self.put(rail, piece.length, work, PartKind::Piece(piece));
     }
 
-    pub(super) fn pump_pieces(&mut self) {
+    pub(in crate::link) fn pump_pieces(&mut self) {
         while let Some(piece) = self.again.front().copied() {
             match self.try_piece(&piece) {
                 Tried::Begun => {}
@@ -134,7 +134,7 @@ impl Core {
     }
 
     /// A piece that cannot be: the operation fails when its other pieces are back.
-    pub(super) fn abandon(&mut self, piece: &Piece, failure: Failure) {
+    pub(in crate::link) fn abandon(&mut self, piece: &Piece, failure: Failure) {
         if let Some(operation) = self.operations.get_mut(piece.operation) {
             operation.pieces -= 1;
             operation.failure.get_or_insert(failure);
@@ -147,7 +147,7 @@ impl Core {
     }
 
     /// Keys came, or rails: who waited for that tries again.
-    pub(super) fn try_keyless(&mut self) {
+    pub(in crate::link) fn try_keyless(&mut self) {
         let keyless = std::mem::take(&mut self.keyless);
         for operation in keyless.into_iter().rev() {
             self.waiting.push_front(operation);
@@ -164,7 +164,7 @@ enum Tried {
 }
 
 /// A rail for an operation.
-pub(super) enum Choice {
+pub(in crate::link) enum Choice {
     Rail(u8, Window),
     /// None has room, or none is up.
     Full,

@@ -9,15 +9,15 @@ use crate::verbs::{Gid, allowed, pair};
 
 /// What the leading end decided.
 #[derive(Debug, Default)]
-pub(super) struct Plans {
-    pub(super) plans: Vec<Plan>,
+pub(in crate::link) struct Plans {
+    pub(in crate::link) plans: Vec<Plan>,
     /// What was not taken, and why.
-    pub(super) left_out: Vec<String>,
+    pub(in crate::link) left_out: Vec<String>,
 }
 
 /// The rails from `ours`, which leads, to `theirs`; or why there can be none. `keyed`: the control connection
 /// is encrypted, so that lanes can be.
-pub(super) fn plan(
+pub(in crate::link) fn plan(
     ours: &Hello,
     theirs: &Hello,
     most: usize,
@@ -58,7 +58,7 @@ pub(super) fn plan(
 }
 
 /// What both want together.
-pub(super) fn agree(ours: &Hello, theirs: &Hello) -> Result<Policy, String> {
+pub(in crate::link) fn agree(ours: &Hello, theirs: &Hello) -> Result<Policy, String> {
     ours.policy.with(theirs.policy).ok_or_else(|| {
         let (one, other) = match ours.policy {
             Policy::Require => ("this end requires", "the peer"),
@@ -158,8 +158,8 @@ impl Plans {
 }
 
 /// The names of ways that have no device.
-pub(super) const SHM: &str = "shm";
-pub(super) const TCP: &str = "tcp";
+pub(in crate::link) const SHM: &str = "shm";
+pub(in crate::link) const TCP: &str = "tcp";
 
 #[cfg(test)]
 mod tests {

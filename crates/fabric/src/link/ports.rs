@@ -9,30 +9,30 @@ use super::providers::Providers;
 use crate::{ofi, verbs};
 
 /// Which ports to look for, and what was last seen of them.
-pub(super) struct Ports {
+pub(in crate::link) struct Ports {
     /// The file of libibverbs; none: it is not asked.
-    pub(super) library: Option<PathBuf>,
+    pub(in crate::link) library: Option<PathBuf>,
     /// None: libfabric is not asked.
-    pub(super) providers: Option<Arc<Providers>>,
+    pub(in crate::link) providers: Option<Arc<Providers>>,
     /// Names of devices; none: all.
-    pub(super) devices: Vec<String>,
-    pub(super) wish: verbs::DeviceRequest,
-    pub(super) seen: Mutex<Seen>,
+    pub(in crate::link) devices: Vec<String>,
+    pub(in crate::link) wish: verbs::DeviceRequest,
+    pub(in crate::link) seen: Mutex<Seen>,
 }
 
 /// The ports that can be used, best first, and why others cannot.
 #[derive(Debug, Clone, Default)]
-pub(super) struct View {
-    pub(super) choices: Vec<verbs::Choice>,
-    pub(super) ways: Vec<verbs::UsablePort>,
-    pub(super) refused: String,
+pub(in crate::link) struct View {
+    pub(in crate::link) choices: Vec<verbs::Choice>,
+    pub(in crate::link) ways: Vec<verbs::UsablePort>,
+    pub(in crate::link) refused: String,
     /// The same of libfabric.
-    pub(super) providers: Vec<ofi::Provider>,
-    pub(super) no_ofi: String,
+    pub(in crate::link) providers: Vec<ofi::Provider>,
+    pub(in crate::link) no_ofi: String,
 }
 
 #[derive(Default)]
-pub(super) struct Seen {
+pub(in crate::link) struct Seen {
     last: Option<(Instant, View)>,
     /// Whether somebody is asking now.
     asking: bool,
@@ -40,12 +40,12 @@ pub(super) struct Seen {
 
 impl Ports {
     /// Whether anybody is asked at all.
-    pub(super) fn are_there(&self) -> bool {
+    pub(in crate::link) fn are_there(&self) -> bool {
         self.library.is_some() || self.providers.is_some()
     }
 
     /// Asks all devices; may block.
-    pub(super) fn look(&self) -> View {
+    pub(in crate::link) fn look(&self) -> View {
         let view = self.ask();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         *seen = Seen { last: Some((Instant::now(), view.clone())), asking: false };
@@ -53,7 +53,7 @@ impl Ports {
     }
 
     /// As [`Ports::look`], but waits no longer than `limit` for devices that do not answer.
-    pub(super) fn look_within(self: &Arc<Self>, limit: Duration) -> View {
+    pub(in crate::link) fn look_within(self: &Arc<Self>, limit: Duration) -> View {
         let begun = Instant::now();
         loop {
             let (view, is_fresh) = self.latest();
@@ -65,7 +65,7 @@ impl Ports {
     }
 
     /// What was seen lately. Where that is old, somebody else is sent to look again.
-    pub(super) fn glance(self: &Arc<Self>) -> View {
+    pub(in crate::link) fn glance(self: &Arc<Self>) -> View {
         self.latest().0
     }
 

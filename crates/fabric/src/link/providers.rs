@@ -11,7 +11,7 @@ use crate::half::Fabric;
 use crate::ofi::{self, Choice, Config, Domain, Provider, UsableProvider};
 use crate::region::Region;
 
-pub(super) struct Providers {
+pub(in crate::link) struct Providers {
     config: Config,
     /// Its name; none: the best.
     wish: Option<String>,
@@ -24,7 +24,7 @@ pub(super) struct Providers {
 }
 
 impl Providers {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(in crate::link) fn new(settings: &Settings) -> Self {
         let named = settings.devices.iter().chain(&settings.wish.device);
         Providers {
             config: settings.ofi.clone(),
@@ -36,7 +36,7 @@ impl Providers {
     }
 
     /// What is here, the best first, or why nothing is; may block.
-    pub(super) fn look(&self) -> Result<Vec<Provider>, String> {
+    pub(in crate::link) fn look(&self) -> Result<Vec<Provider>, String> {
         let library = self.config.library.as_deref();
         let survey = ofi::survey(library).map_err(|off| format!("{off} — {}", off.fix()))?;
         let found = ofi::candidates(&survey, self.wish.as_deref(), self.software);
@@ -59,18 +59,18 @@ impl Providers {
     }
 
     /// Registers a region with those that are open.
-    pub(super) fn attach(&self, region: &Region) -> Result<(), Error> {
+    pub(in crate::link) fn attach(&self, region: &Region) -> Result<(), Error> {
         self.domains().values().try_for_each(|domain| domain.attach(region))
     }
 
     /// One that is open already.
-    pub(super) fn known(&self, way: &str) -> Option<Arc<Domain>> {
+    pub(in crate::link) fn known(&self, way: &str) -> Option<Arc<Domain>> {
         self.domains().get(way).cloned()
     }
 
     /// Opens one, once for all links. `regions` are those that were registered before others can find it, so that none
     /// is missed.
-    pub(super) fn open(
+    pub(in crate::link) fn open(
         &self,
         provider: &Provider,
         regions: impl FnOnce() -> Vec<Region>,
@@ -94,7 +94,7 @@ impl Providers {
 
     /// Lets go of one that did not work, unless somebody uses it: its device may have been lost, or have another address
     /// by now. It is opened anew when it is next wanted.
-    pub(super) fn forget(&self, way: &str) {
+    pub(in crate::link) fn forget(&self, way: &str) {
         let mut domains = self.domains();
         let unused = domains.get(way).is_some_and(|domain| !domain.is_used());
         let forgotten = unused.then(|| domains.remove(way));
@@ -110,17 +110,17 @@ impl Providers {
 
 /// What both ends together demand of a way by libfabric.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Demands {
-    pub(super) policy: Policy,
+pub(in crate::link) struct Demands {
+    pub(in crate::link) policy: Policy,
     /// Whether bytes on a wire must be encrypted.
-    pub(super) encrypt: bool,
+    pub(in crate::link) encrypt: bool,
     /// Whether only peers with some GIDs may be talked to.
-    pub(super) by_gid: bool,
+    pub(in crate::link) by_gid: bool,
 }
 
 impl Demands {
     /// Why a provider is not to be used.
-    pub(super) fn obstacle(&self, provider: &str) -> Option<&'static str> {
+    pub(in crate::link) fn obstacle(&self, provider: &str) -> Option<&'static str> {
         match (ofi::is_rdma(provider), self.policy) {
             (true, Policy::Off) => Some("RDMA is off by policy"),
             (true, _) if self.by_gid => Some("GIDs are limited to some, and libfabric tells none"),

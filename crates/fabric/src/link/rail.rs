@@ -13,31 +13,31 @@ use crate::op::{Failure, Op, Work};
 use crate::region::Region;
 use crate::remote::{RemoteRegion, Window};
 
-pub(super) struct Rail {
-    pub(super) plan: Plan,
+pub(in crate::link) struct Rail {
+    pub(in crate::link) plan: Plan,
     /// Counts the lanes that were made or tried on it.
-    pub(super) generation: u32,
-    pub(super) state: State,
-    pub(super) connection: Option<RailConnection>,
+    pub(in crate::link) generation: u32,
+    pub(in crate::link) state: State,
+    pub(in crate::link) connection: Option<RailConnection>,
     /// A lane in the making.
-    pub(super) making: Making,
+    pub(in crate::link) making: Making,
     /// Whether a thread makes a lane for it: that one, or one that was given up because a device does not answer.
-    pub(super) busy: bool,
+    pub(in crate::link) busy: bool,
     /// The end of a lane.
-    pub(super) ending: Ending,
+    pub(in crate::link) ending: Ending,
     /// What died with the last lane, until it is known what came of it.
-    pub(super) unconfirmed: Vec<Lost>,
+    pub(in crate::link) unconfirmed: Vec<Lost>,
     /// How often in a row it died soon after it came up.
-    pub(super) flaps: u32,
+    pub(in crate::link) flaps: u32,
     /// When it was last seen to that nothing lost is held.
-    pub(super) tidied: Duration,
+    pub(in crate::link) tidied: Duration,
     /// Why it is as it is.
-    pub(super) why: String,
+    pub(in crate::link) why: String,
 }
 
 /// Where a rail stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(in crate::link) enum State {
     /// Left alone until then.
     Standby { until: Duration },
     /// A lane is being made and probed, since and until then.
@@ -49,83 +49,83 @@ pub(super) enum State {
 }
 
 #[derive(Default)]
-pub(super) struct Making {
-    pub(super) half: Option<(Box<dyn Half>, Arc<dyn Fabric>)>,
+pub(in crate::link) struct Making {
+    pub(in crate::link) half: Option<(Box<dyn Half>, Arc<dyn Fabric>)>,
     /// What the peer said before our end was ready for it.
-    pub(super) offer: Option<Vec<u8>>,
-    pub(super) connected: Option<([u16; 2], RemoteRegion)>,
-    pub(super) keys: Vec<(u64, Option<RemoteRegion>)>,
+    pub(in crate::link) offer: Option<Vec<u8>>,
+    pub(in crate::link) connected: Option<([u16; 2], RemoteRegion)>,
+    pub(in crate::link) keys: Vec<(u64, Option<RemoteRegion>)>,
     /// Whether the peer's end is connected.
-    pub(super) heard: bool,
+    pub(in crate::link) heard: bool,
     /// Whether each end has probed the other: ours, theirs.
-    pub(super) proven: [bool; 2],
+    pub(in crate::link) proven: [bool; 2],
     /// Whether the peer knows of this generation.
-    pub(super) known: bool,
+    pub(in crate::link) known: bool,
 }
 
 #[derive(Default)]
-pub(super) struct Ending {
+pub(in crate::link) struct Ending {
     /// Whether we have told the peer that our end is closed.
-    pub(super) told: bool,
+    pub(in crate::link) told: bool,
     /// How many messages had come when the peer closed its end.
-    pub(super) received: Option<u64>,
+    pub(in crate::link) received: Option<u64>,
     /// How many messages came to us.
-    pub(super) counted: u64,
+    pub(in crate::link) counted: u64,
     /// Whether the lane kept order, and how many of our messages had surely arrived.
-    pub(super) ordered: bool,
-    pub(super) arrived: u64,
+    pub(in crate::link) ordered: bool,
+    pub(in crate::link) arrived: u64,
 }
 
 /// An operation of a dead lane.
-pub(super) struct Lost {
-    pub(super) part: Part,
-    pub(super) failure: Failure,
-    pub(super) work: Work,
+pub(in crate::link) struct Lost {
+    pub(in crate::link) part: Part,
+    pub(in crate::link) failure: Failure,
+    pub(in crate::link) work: Work,
 }
 
 /// A lane and all that belongs to it.
-pub(super) struct RailConnection {
-    pub(super) lane: Box<dyn Lane>,
-    pub(super) messages: MessageQueue,
+pub(in crate::link) struct RailConnection {
+    pub(in crate::link) lane: Box<dyn Lane>,
+    pub(in crate::link) messages: MessageQueue,
     /// By the numbers of the peer's regions: how to reach them here.
-    pub(super) keys: Vec<Option<(u64, Key)>>,
+    pub(in crate::link) keys: Vec<Option<(u64, Key)>>,
     /// What the lane had no room for yet.
-    pub(super) queue: VecDeque<Op>,
+    pub(in crate::link) queue: VecDeque<Op>,
     /// How many operations are in the queue or with the lane, receives apart, and their bytes.
-    pub(super) out: u32,
-    pub(super) bytes_out: u64,
+    pub(in crate::link) out: u32,
+    pub(in crate::link) bytes_out: u64,
     /// When something was last completed, while something is out; `None` until time is next told.
-    pub(super) progress: Option<Duration>,
+    pub(in crate::link) progress: Option<Duration>,
     /// Messages sent, arrived for sure, and received.
-    pub(super) sent: u64,
-    pub(super) arrived: u64,
-    pub(super) received: u64,
-    pub(super) probe: Probe,
+    pub(in crate::link) sent: u64,
+    pub(in crate::link) arrived: u64,
+    pub(in crate::link) received: u64,
+    pub(in crate::link) probe: Probe,
     /// From the lane's capabilities, for the hot path.
-    pub(super) ordered: bool,
-    pub(super) depth: u32,
-    pub(super) closed: bool,
+    pub(in crate::link) ordered: bool,
+    pub(in crate::link) depth: u32,
+    pub(in crate::link) closed: bool,
 }
 
 /// A way to a region of the peer's.
-pub(super) enum Key {
+pub(in crate::link) enum Key {
     Open(Window),
     /// It cannot be reached by this lane.
     Refused,
 }
 
 /// Memory to prove that a lane works.
-pub(super) struct Probe {
+pub(in crate::link) struct Probe {
     /// The peer writes and reads here.
-    pub(super) theirs: Region,
+    pub(in crate::link) theirs: Region,
     /// What we write, and where we read it back to.
-    pub(super) ours: Region,
-    pub(super) window: Option<Window>,
-    pub(super) reading: bool,
+    pub(in crate::link) ours: Region,
+    pub(in crate::link) window: Option<Window>,
+    pub(in crate::link) reading: bool,
 }
 
 impl Rail {
-    pub(super) fn new(plan: Plan) -> Self {
+    pub(in crate::link) fn new(plan: Plan) -> Self {
         let why = plan.why.clone();
         Rail {
             plan,
@@ -142,12 +142,12 @@ impl Rail {
         }
     }
 
-    pub(super) fn is_up(&self) -> bool {
+    pub(in crate::link) fn is_up(&self) -> bool {
         matches!(self.state, State::Up { .. })
     }
 
     /// Its name for people: the two ways, ours first.
-    pub(super) fn name(&self, leads: bool) -> String {
+    pub(in crate::link) fn name(&self, leads: bool) -> String {
         let [leader, follower] = &self.plan.ways;
         let (ours, theirs) = if leads { (leader, follower) } else { (follower, leader) };
         match ours == theirs {
@@ -158,7 +158,7 @@ impl Rail {
 }
 
 impl RailConnection {
-    pub(super) fn new(lane: Box<dyn Lane>, messages: MessageQueue, probe: Probe) -> Self {
+    pub(in crate::link) fn new(lane: Box<dyn Lane>, messages: MessageQueue, probe: Probe) -> Self {
         let caps = lane.caps();
         RailConnection {
             ordered: caps.ordered,
@@ -180,12 +180,12 @@ impl RailConnection {
 
     /// The way to a region, if we know it.
     #[inline]
-    pub(super) fn key(&self, region: u64) -> Option<&Key> {
+    pub(in crate::link) fn key(&self, region: u64) -> Option<&Key> {
         let (id, key) = self.keys.get(index(region))?.as_ref()?;
         (*id == region).then_some(key)
     }
 
-    pub(super) fn set_key(&mut self, region: u64, key: Key) {
+    pub(in crate::link) fn set_key(&mut self, region: u64, key: Key) {
         let at = index(region);
         if self.keys.len() <= at {
             self.keys.resize_with(at + 1, || None);
@@ -194,7 +194,7 @@ impl RailConnection {
     }
 
     /// A region is gone: its key is of no use.
-    pub(super) fn refuse_key(&mut self, region: u64) {
+    pub(in crate::link) fn refuse_key(&mut self, region: u64) {
         if let Some(Some((known, key))) = self.keys.get_mut(index(region))
             && *known == region
         {
@@ -203,28 +203,28 @@ impl RailConnection {
     }
 
     /// Ends the lane. What it never had comes back like what it had.
-    pub(super) fn close(&mut self) {
+    pub(in crate::link) fn close(&mut self) {
         self.closed = true;
         self.lane.close();
         self.lane.post(&mut self.queue);
     }
 
     /// Whether it has nothing of ours any more.
-    pub(super) fn is_drained(&self) -> bool {
+    pub(in crate::link) fn is_drained(&self) -> bool {
         self.closed && self.out == 0 && !self.messages.has_posted()
     }
 
     #[inline]
-    pub(super) fn has_room(&self, bytes: u64, window: u64) -> bool {
+    pub(in crate::link) fn has_room(&self, bytes: u64, window: u64) -> bool {
         self.out < self.depth && (self.out == 0 || self.bytes_out + bytes <= window)
     }
 }
 
 /// A region's place in tables: the lower bits of its id.
 #[inline]
-pub(super) fn index(region: u64) -> usize {
+pub(in crate::link) fn index(region: u64) -> usize {
     (region & 0xffff) as usize
 }
 
 /// How much is written and read to prove a lane: more than one packet.
-pub(super) const PROBE: usize = 16 << 10;
+pub(in crate::link) const PROBE: usize = 16 << 10;

@@ -315,7 +315,7 @@ impl Core {
     }
 
     /// One step of the probe is over.
-    pub(super) fn probed(&mut self, at: u8) {
+    pub(in crate::link) fn probed(&mut self, at: u8) {
         let rail = &mut self.rails[usize::from(at)];
         let generation = rail.generation;
         let Some(connection) = &mut rail.connection else { return };
@@ -349,7 +349,7 @@ impl Core {
     }
 
     /// The best class of rails that are up is used from now on.
-    pub(super) fn switch(&mut self, why: &str) {
+    pub(in crate::link) fn switch(&mut self, why: &str) {
         let up = |rail: &&Rail| rail.is_up();
         let best = self.rails.iter().filter(up).map(|rail| rail.plan.class).min();
         let is_active = |rail: &Rail| rail.is_up() && Some(rail.plan.class) == best;
@@ -481,6 +481,6 @@ const MAX_HEARD: usize = 256;
 /// How long a rail may take from the first step to the last.
 const SETUP: Duration = Duration::from_secs(5);
 /// How long worse rails wait for better ones that are being tried.
-pub(super) const HEDGE: Duration = Duration::from_secs(1);
+pub(in crate::link) const HEDGE: Duration = Duration::from_secs(1);
 /// More rails than any machine has ports; a peer cannot make us keep more.
 const MAX_RAILS: usize = 32;

@@ -12,7 +12,7 @@ use crate::region::{Granter, Region, Rights, Slice, WeakRegion};
 
 /// Regions of ours that were granted.
 #[derive(Default)]
-pub(super) struct Granted {
+pub(in crate::link) struct Granted {
     rows: Vec<(u64, WeakRegion)>,
     /// How many there ever were: tells older from newer ones in the same place.
     count: u64,
@@ -32,7 +32,7 @@ impl Granter for Gone {
 
 impl Granted {
     /// Gives a region its id.
-    pub(super) fn add(&mut self, region: &Region, most: usize) -> Result<u64, Error> {
+    pub(in crate::link) fn add(&mut self, region: &Region, most: usize) -> Result<u64, Error> {
         let at = self.rows.iter().position(|(_, region)| region.is_gone());
         let at = at.unwrap_or(self.rows.len());
         if at >= most.min(MAX) {
@@ -53,17 +53,17 @@ impl Granted {
     }
 
     /// Those that still are.
-    pub(super) fn live(&self) -> Vec<(u64, Region)> {
+    pub(in crate::link) fn live(&self) -> Vec<(u64, Region)> {
         self.rows.iter().filter_map(|(id, region)| Some((*id, region.upgrade()?))).collect()
     }
 
-    pub(super) fn get(&self, id: u64) -> Option<Region> {
+    pub(in crate::link) fn get(&self, id: u64) -> Option<Region> {
         let (known, region) = self.rows.get(index(id))?;
         if *known == id { region.upgrade() } else { None }
     }
 
     /// Eight bytes that the peer may change.
-    pub(super) fn word(&self, id: u64, offset: u64) -> Option<Slice> {
+    pub(in crate::link) fn word(&self, id: u64, offset: u64) -> Option<Slice> {
         let region = self.get(id)?;
         let end = offset.checked_add(8)?;
         let allowed = region.rights().allow(Rights { atomic: true, ..Rights::NONE });
@@ -75,20 +75,20 @@ impl Granted {
     }
 
     /// Those dropped since the last time.
-    pub(super) fn take_gone(&self) -> Vec<u64> {
+    pub(in crate::link) fn take_gone(&self) -> Vec<u64> {
         std::mem::take(&mut *self.gone.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// Regions of the peer's that we have heard of, from the caller or from the peer.
 #[derive(Default)]
-pub(super) struct PeerRegions {
+pub(in crate::link) struct PeerRegions {
     rows: Vec<Option<(u64, Standing)>>,
 }
 
 /// What we know of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(in crate::link) enum Standing {
     /// The peer has been asked.
     Asked,
     Granted,
@@ -96,7 +96,7 @@ pub(super) enum Standing {
 }
 
 impl PeerRegions {
-    pub(super) fn get(&self, id: u64) -> Option<Standing> {
+    pub(in crate::link) fn get(&self, id: u64) -> Option<Standing> {
         let (known, standing) = (*self.rows.get(index(id))?)?;
         match known.cmp(&id) {
             Ordering::Equal => Some(standing),
@@ -107,7 +107,7 @@ impl PeerRegions {
     }
 
     /// `false`: there are too many.
-    pub(super) fn set(&mut self, id: u64, standing: Standing, most: usize) -> bool {
+    pub(in crate::link) fn set(&mut self, id: u64, standing: Standing, most: usize) -> bool {
         let at = index(id);
         if at >= most.min(MAX) {
             return false;
@@ -122,7 +122,7 @@ impl PeerRegions {
     }
 
     /// Notes that a region is gone, unless another has its place already.
-    pub(super) fn gone(&mut self, id: u64, most: usize) {
+    pub(in crate::link) fn gone(&mut self, id: u64, most: usize) {
         // One that we never heard of need not be remembered, if there is no place for it.
         let _ = self.set(id, Standing::Gone, most);
     }

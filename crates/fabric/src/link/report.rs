@@ -99,15 +99,15 @@ pub struct PortReport {
 }
 
 /// What does not change while a link lives.
-pub(super) struct Subject {
-    pub(super) peer: SocketAddr,
-    pub(super) identity: String,
-    pub(super) withdrawals: u64,
-    pub(super) encrypted: bool,
-    pub(super) policy: Policy,
-    pub(super) ours: Hello,
-    pub(super) theirs: Hello,
-    pub(super) left_out: Vec<String>,
+pub(in crate::link) struct Subject {
+    pub(in crate::link) peer: SocketAddr,
+    pub(in crate::link) identity: String,
+    pub(in crate::link) withdrawals: u64,
+    pub(in crate::link) encrypted: bool,
+    pub(in crate::link) policy: Policy,
+    pub(in crate::link) ours: Hello,
+    pub(in crate::link) theirs: Hello,
+    pub(in crate::link) left_out: Vec<String>,
 }
 
 impl Report {
@@ -116,7 +116,7 @@ impl Report {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).state == ENDED
     }
 
-    pub(super) fn new(core: &Core, subject: &Subject) -> Self {
+    pub(in crate::link) fn new(core: &Core, subject: &Subject) -> Self {
         Report { last: Mutex::new(explain(core, subject)), stats: core.stats.clone() }
     }
 
@@ -140,7 +140,7 @@ impl Report {
         self.stats.ended()
     }
 
-    pub(super) fn publish(&self, core: &Core, subject: &Subject) {
+    pub(in crate::link) fn publish(&self, core: &Core, subject: &Subject) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = explain(core, subject);
     }
 }

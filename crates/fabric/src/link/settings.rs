@@ -56,7 +56,7 @@ pub struct Settings {
 pub type Listening = Arc<dyn Fn(SocketAddr, &Event) + Send + Sync>;
 
 impl Settings {
-    pub(super) fn policy_for(&self, peer: IpAddr) -> Policy {
+    pub(in crate::link) fn policy_for(&self, peer: IpAddr) -> Policy {
         let special = self.peer_policies.iter().find(|special| special.fits(peer));
         special.map_or(self.policy, |special| special.policy)
     }

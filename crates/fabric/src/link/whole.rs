@@ -11,7 +11,7 @@ use crate::op::{Done, Op, Work};
 impl Core {
     /// Posts everything, if all of it is of that kind.
     #[inline]
-    pub(super) fn post_whole(&mut self, ops: &mut VecDeque<Op>) -> Option<usize> {
+    pub(in crate::link) fn post_whole(&mut self, ops: &mut VecDeque<Op>) -> Option<usize> {
         let [rail] = self.active[..] else { return None };
         let busy = !self.waiting.is_empty() || !self.again.is_empty();
         let connection = self.rails[usize::from(rail)].connection.as_mut()?;
@@ -68,7 +68,7 @@ impl Core {
 
     /// Gives back what a lane has completed from `before` on, if all of it is of that kind.
     #[inline]
-    pub(super) fn finish_whole(&mut self, rail: u8, before: usize) -> bool {
+    pub(in crate::link) fn finish_whole(&mut self, rail: u8, before: usize) -> bool {
         let Core { done, parts, rails, .. } = self;
         let usual = done[before..].iter().all(|completion| {
             completion.token & RECEIVE == 0
