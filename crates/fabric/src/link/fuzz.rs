@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::config::Config;
-use super::connector::{Connector, ConnectorTask, Finished, Transports};
-use super::control::{Class, Control, Plan};
 use super::core::{Connection, Core, Parts};
-use super::header::Header;
-use super::hello::Hello;
-use super::rail::PROBE;
+use super::protocol::control::{Class, Control, Plan};
+use super::protocol::header::Header;
+use super::protocol::hello::Hello;
+use super::rails::connector::{Connector, ConnectorTask, Finished, Transports};
+use super::rails::rail::PROBE;
 use crate::error::Error;
 use crate::half::{Fabric, Half, Side, register_software};
 use crate::lane::{BorrowedPath, Caps, Lane};

@@ -10,48 +10,30 @@
 //! in order, whatever lane brings them. When a lane dies, its operations are unconfirmed until both ends have
 //! closed it (`fence`).
 
-mod bytes;
-mod complete;
 mod config;
-mod connector;
-mod control;
 mod core;
 mod endpoint;
 mod event;
-mod fence;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz;
-mod header;
-mod hello;
-mod in_flight;
-mod inbox;
-mod incoming;
 mod lane;
-mod ledger;
-mod message_queue;
 mod messages;
-mod outgoing;
-mod parts;
-mod pieces;
-mod plan;
-mod ports;
-mod providers;
-mod rail;
+mod operations;
+mod protocol;
 mod rails;
 mod regions;
 mod report;
-mod settings;
 #[cfg(test)]
 mod trial;
-mod whole;
 
 pub use config::{Config, PeerPolicy, Policy};
-pub use control::Class;
+
+pub use endpoint::settings::{Listening, Settings};
 pub use endpoint::{Endpoint, Listener};
 pub use event::{Event, Happening};
 pub use lane::Link;
+pub use protocol::control::Class;
 pub use report::{Explanation, PortReport, RailReport, Report};
-pub use settings::{Listening, Settings};
 
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use fuzz::{messages as fuzz_messages, peer as fuzz_peer};

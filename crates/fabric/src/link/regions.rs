@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::rail::index;
+use super::rails::rail::index;
 use crate::error::{Error, Kind};
 use crate::memory::Memory;
 use crate::region::{Granter, Region, Rights, Slice, WeakRegion};

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::super::core::Core;
 use super::Dice;
 use crate::half::register_software;
+use crate::link::core::Core;
 use crate::memory::{Memory, Pages};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Region, Rights, Slice};

@@ -14,12 +14,12 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::config::Config;
-use super::connector::{Connector, ConnectorTask, Finished, Transports};
-use super::control::{Class, Plan};
-use super::core::{Connection, Core, Parts};
 use crate::error::Error;
 use crate::half::Fabric;
+use crate::link::config::Config;
+use crate::link::core::{Connection, Core, Parts};
+use crate::link::protocol::control::{Class, Plan};
+use crate::link::rails::connector::{Connector, ConnectorTask, Finished, Transports};
 use crate::sim::{self, World};
 
 /// Two ends of a link, and the world between them.

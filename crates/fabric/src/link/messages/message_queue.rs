@@ -4,11 +4,11 @@
 
 use std::collections::VecDeque;
 
-use super::config::NOTES;
-use super::header::{Header, Stream};
-use super::in_flight::runs;
 use crate::error::Error;
 use crate::half::Fabric;
+use crate::link::config::NOTES;
+use crate::link::operations::operation::runs;
+use crate::link::protocol::header::{Header, Stream};
 use crate::memory::{Memory, Pages};
 use crate::op::Op;
 use crate::region::{Region, Rights, Slice};

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::config::Policy;
-use super::control::Class;
 use super::settings::Settings;
 use crate::error::Error;
 use crate::half::Fabric;
+use crate::link::config::Policy;
+use crate::link::protocol::control::Class;
 use crate::ofi::{self, Choice, Config, Domain, Provider, UsableProvider};
 use crate::region::Region;
 

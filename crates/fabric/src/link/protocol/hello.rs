@@ -1,8 +1,8 @@
 //! What an end says of itself in the handshake: who it is, what it wants, and by which ways it is reached.
 
 use super::bytes::{Reader, put_bytes, put_text};
-use super::config::Policy;
 use super::control::Class;
+use crate::link::config::Policy;
 use crate::ofi;
 use crate::verbs::UsablePort;
 

@@ -1,15 +1,15 @@
 //! Messages of a link: out by whichever rail has room, in by any, each taking effect once.
 
 use super::complete::cause;
-use super::control::Control;
-use super::core::{Core, RECEIVE};
-use super::header::{Body, Change, Header, Stream};
-use super::in_flight::{Tail, runs};
-use super::inbox::{InboxMessage, Place, Step};
-use super::incoming::Turn;
-use super::message_queue::Payload;
-use super::outgoing::{Draft, Message};
-use super::parts::PartKind;
+use super::{Core, RECEIVE};
+use crate::link::messages::inbox::{InboxMessage, Place, Step};
+use crate::link::messages::incoming::Turn;
+use crate::link::messages::message_queue::Payload;
+use crate::link::messages::outgoing::{Draft, Message};
+use crate::link::operations::operation::{Tail, runs};
+use crate::link::operations::part::PartKind;
+use crate::link::protocol::control::Control;
+use crate::link::protocol::header::{Body, Change, Header, Stream};
 use crate::op::{Completion, Done, Failure, Pieces, Work};
 use crate::region::Slice;
 
@@ -371,6 +371,6 @@ fn change(number: u32, at: &crate::remote::Target, change: Change) -> Body {
 }
 
 /// Messages that may wait in memory of their own: as many as may be on their way and not taken.
-const MAX_KEPT: usize = 2 * super::outgoing::WINDOW as usize;
+const MAX_KEPT: usize = 2 * crate::link::messages::outgoing::WINDOW as usize;
 /// Answers that may wait for room at a peer that asks: more than a link has operations.
 const MAX_ANSWERS: usize = 1 << 16;

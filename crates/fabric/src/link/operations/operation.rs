@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use super::parts::Piece;
+use super::part::Piece;
 use crate::op::{Failure, Op, Pieces, Work};
 use crate::region::{Region, Slice};
 use crate::remote::{Target, Window};

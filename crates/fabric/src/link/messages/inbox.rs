@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use super::header::Body;
 use super::message_queue::Payload;
+use crate::link::protocol::header::Body;
 use crate::op::{Done, Failure, Op};
 
 #[derive(Debug, Default)]

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use super::connector::{ConnectorTask, Finished, Make, Product, Task};
-use super::control::{Class, Control, Plan};
-use super::core::Core;
-use super::event::Happening;
-use super::parts::PartKind;
-use super::rail::{Ending, Key, Making, PROBE, Rail, RailConnection, State, index};
-use super::regions::Standing;
+use super::Core;
 use crate::error::{Error, Kind};
 use crate::grants::random;
 use crate::half::Side;
+use crate::link::event::Happening;
+use crate::link::operations::part::PartKind;
+use crate::link::protocol::control::{Class, Control, Plan};
+use crate::link::rails::connector::{ConnectorTask, Finished, Make, Product, Task};
+use crate::link::rails::rail::{Ending, Key, Making, PROBE, Rail, RailConnection, State, index};
+use crate::link::regions::Standing;
 use crate::op::{Failure, Work};
 use crate::region::Region;
 use crate::registration::Registration;

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::control::Plan;
-use super::message_queue::MessageQueue;
-use super::parts::Part;
 use crate::half::{Fabric, Half};
 use crate::lane::Lane;
+use crate::link::messages::message_queue::MessageQueue;
+use crate::link::operations::part::Part;
+use crate::link::protocol::control::Plan;
 use crate::op::{Failure, Op, Work};
 use crate::region::Region;
 use crate::remote::{RemoteRegion, Window};

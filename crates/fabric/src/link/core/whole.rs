@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 
-use super::core::{Core, RECEIVE, is_allowed};
-use super::parts::{NEVER, Part, PartKind};
-use super::rail::Key;
+use super::{Core, RECEIVE, is_allowed};
+use crate::link::operations::part::{NEVER, Part, PartKind};
+use crate::link::rails::rail::Key;
 use crate::op::{Done, Op, Work};
 
 impl Core {

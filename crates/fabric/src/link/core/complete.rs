@@ -1,11 +1,11 @@
 //! Operations come back from lanes: what each means for the caller's.
 
-use super::core::Core;
-use super::header::Stream;
-use super::in_flight::Tail;
-use super::outgoing::Draft;
-use super::parts::{Part, PartKind, as_it_was};
-use super::rail::Lost;
+use super::Core;
+use crate::link::messages::outgoing::Draft;
+use crate::link::operations::operation::Tail;
+use crate::link::operations::part::{Part, PartKind, as_it_was};
+use crate::link::protocol::header::Stream;
+use crate::link::rails::rail::Lost;
 use crate::op::{Completion, Done, Failure, Op, Work};
 
 impl Core {

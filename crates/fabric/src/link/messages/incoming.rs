@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::header::Header;
+use crate::link::protocol::header::Header;
 
 #[derive(Debug, Default)]
 pub(in crate::link) struct Incoming {
@@ -67,8 +67,8 @@ const AHEAD: u32 = 1024;
 
 #[cfg(test)]
 mod tests {
-    use super::super::header::Body;
     use super::*;
+    use crate::link::protocol::header::Body;
 
     #[test]
     fn each_once_and_in_order() {

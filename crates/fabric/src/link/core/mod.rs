@@ -1,25 +1,32 @@
 //! A link without its descriptors and clocks: it is told the time. This is the hot path; `rails` makes and
 //! ends lanes, `messages` handles what comes by message.
 
+mod complete;
+mod fence;
+mod messages;
+mod pieces;
+mod rails;
+mod whole;
+
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::config::Config;
-use super::connector::Connector;
-use super::control::Control;
-use super::event::Journal;
-use super::header::Stream;
-use super::in_flight::{Operation, Tail};
-use super::inbox::Inbox;
-use super::incoming::Incoming;
-use super::outgoing::{Draft, Outgoing};
-use super::parts::{NEVER, Part, PartKind, Piece};
-use super::pieces::Choice;
-use super::rail::{Key, Rail, RailConnection, State};
-use super::regions::{Granted, PeerRegions};
+use self::pieces::Choice;
 use crate::lane::{Caps, Lane};
+use crate::link::config::Config;
+use crate::link::event::Journal;
+use crate::link::messages::inbox::Inbox;
+use crate::link::messages::incoming::Incoming;
+use crate::link::messages::outgoing::{Draft, Outgoing};
+use crate::link::operations::operation::{Operation, Tail};
+use crate::link::operations::part::{NEVER, Part, PartKind, Piece};
+use crate::link::protocol::control::Control;
+use crate::link::protocol::header::Stream;
+use crate::link::rails::connector::Connector;
+use crate::link::rails::rail::{Key, Rail, RailConnection, State};
+use crate::link::regions::{Granted, PeerRegions};
 use crate::op::{Completion, Failure, Op, Work};
 use crate::region::{Rights, Slice};
 use crate::remote::{Reach, Target, Window};
@@ -122,7 +129,7 @@ pub(crate) struct Parts {
     pub(crate) their_regions: usize,
     pub(crate) connection: Box<dyn Connection>,
     pub(crate) connector: Box<dyn Connector>,
-    pub(crate) plans: Vec<super::control::Plan>,
+    pub(crate) plans: Vec<crate::link::protocol::control::Plan>,
     pub(crate) now: Duration,
 }
 
@@ -511,7 +518,7 @@ impl Core {
         };
         let connection = self.rails[usize::from(*rail)].connection.as_mut()?;
         let RailConnection { lane, keys, closed: false, .. } = connection else { return None };
-        match keys.get(super::rail::index(*region)).and_then(Option::as_ref) {
+        match keys.get(crate::link::rails::rail::index(*region)).and_then(Option::as_ref) {
             Some((id, Key::Open(there))) if id == region => Some((lane.as_mut(), there)),
             _ => None,
         }
@@ -521,7 +528,7 @@ impl Core {
     #[inline]
     pub(in crate::link) fn is_near(&self) -> bool {
         let class = |rail: &u8| self.rails[usize::from(*rail)].plan.class;
-        matches!(&self.active[..], [rail] if class(rail) == super::control::Class::Shm)
+        matches!(&self.active[..], [rail] if class(rail) == crate::link::protocol::control::Class::Shm)
     }
 
     // For who sleeps.

@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::config::{Config, PeerPolicy, Policy};
-use super::control::Class;
-use super::event::Event;
+use crate::link::config::{Config, PeerPolicy, Policy};
+use crate::link::event::Event;
+use crate::link::protocol::control::Class;
 use crate::session::{Credentials, Keyring};
 use crate::{ofi, shm, tcp, verbs};
 

@@ -3,15 +3,15 @@
 
 use std::time::Duration;
 
-use super::connector::{ConnectorTask, Task};
-use super::control::{Class, Control};
-use super::core::{Core, Ended};
-use super::event::Happening;
-use super::header::{Body, Stream};
-use super::in_flight::Operation;
-use super::parts::{Part, PartKind, Piece, as_it_was};
-use super::rail::{Lost, State};
 use super::rails::HEDGE;
+use super::{Core, Ended};
+use crate::link::event::Happening;
+use crate::link::operations::operation::Operation;
+use crate::link::operations::part::{Part, PartKind, Piece, as_it_was};
+use crate::link::protocol::control::{Class, Control};
+use crate::link::protocol::header::{Body, Stream};
+use crate::link::rails::connector::{ConnectorTask, Task};
+use crate::link::rails::rail::{Lost, State};
 use crate::op::{Failure, Work};
 
 impl Core {
@@ -371,7 +371,7 @@ fn outcome(ended: &Ended, work: &Work, begun: bool) -> Failure {
 }
 
 /// How long a rail is left alone.
-fn rest(class: Class, flaps: u32, config: &super::config::Config) -> Duration {
+fn rest(class: Class, flaps: u32, config: &crate::link::config::Config) -> Duration {
     match class {
         // Shared memory is not there another time if it was not at first.
         Class::Shm if flaps == 0 => Duration::from_secs(u64::from(u32::MAX)),

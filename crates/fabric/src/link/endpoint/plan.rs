@@ -1,9 +1,9 @@
 //! Which rails there shall be between two ends, with the reasons: a pure function of both cards.
 
-use super::config::Policy;
-use super::control::{Class, Plan};
-use super::hello::{Hello, way_name};
 use super::providers::Demands;
+use crate::link::config::Policy;
+use crate::link::protocol::control::{Class, Plan};
+use crate::link::protocol::hello::{Hello, way_name};
 use crate::ofi;
 use crate::verbs::{Gid, allowed, pair};
 

@@ -1,6 +1,6 @@
 //! What is on the lanes: one row for each operation that a lane has.
 
-use super::header::Stream;
+use crate::link::protocol::header::Stream;
 use crate::op::{Op, Work};
 use crate::remote::Window;
 

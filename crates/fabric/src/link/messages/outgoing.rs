@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::header::Body;
+use crate::link::protocol::header::Body;
 
 /// A message that has its number.
 #[derive(Debug, Clone, Copy)]

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::control::Class;
 use crate::lane::Lane;
+use crate::link::protocol::control::Class;
 use crate::stats::Stats;
 
 /// Counters that only grow, however lanes come and go.

@@ -1,9 +1,9 @@
 //! Which rail a write or a read takes, and what becomes of its pieces.
 
-use super::core::Core;
-use super::parts::{PartKind, Piece};
-use super::rail::Key;
-use super::regions::Standing;
+use super::Core;
+use crate::link::operations::part::{PartKind, Piece};
+use crate::link::rails::rail::Key;
+use crate::link::regions::Standing;
 use crate::op::Failure;
 use crate::remote::Window;
 

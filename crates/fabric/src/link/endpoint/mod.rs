@@ -1,27 +1,33 @@
 //! An endpoint: what one process has to make links with.
 
+mod ledger;
+mod plan;
+mod ports;
+mod providers;
+pub(super) mod settings;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use super::config::Policy;
-use super::connector::{Threads, Transports};
-use super::control::Class;
-use super::core::{Core, Parts};
-use super::hello::{Hello, way_name};
-use super::lane::Link;
-use super::ledger::Ledger;
-use super::plan::{Plans, agree, plan};
-use super::ports::{Ports, View};
-use super::providers::{Demands, Providers};
-use super::report::{Explanation, Report, Subject};
-use super::settings::Settings;
+use self::ledger::Ledger;
+use self::plan::{Plans, agree, plan};
+use self::ports::{Ports, View};
+use self::providers::{Demands, Providers};
+use self::settings::Settings;
 use crate::error::{Error, Kind};
 use crate::grants::random;
 use crate::half::Fabric;
 use crate::lane::Lane;
+use crate::link::config::Policy;
+use crate::link::core::{Core, Parts};
+use crate::link::lane::Link;
+use crate::link::protocol::control::Class;
+use crate::link::protocol::hello::{Hello, way_name};
+use crate::link::rails::connector::{Threads, Transports};
+use crate::link::report::{Explanation, Report, Subject};
 use crate::memory::Memory;
 use crate::region::{Region, Rights, WeakRegion};
 use crate::session::{

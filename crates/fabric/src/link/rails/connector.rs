@@ -7,12 +7,12 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::control::Class;
-use super::message_queue::MessageQueue;
 use super::rail::{PROBE, Probe, RailConnection};
 use crate::error::{Error, Kind};
 use crate::half::{Fabric, Half, Side};
 use crate::lane::Lane;
+use crate::link::messages::message_queue::MessageQueue;
+use crate::link::protocol::control::Class;
 use crate::memory::{Memory, Pages};
 use crate::region::Rights;
 
