@@ -48,6 +48,14 @@ impl<T> Slab<T> {
         Some(thing)
     }
 
+    /// As [`Slab::remove`], of a thing that is `wanted`; another stays.
+    #[inline]
+    pub(crate) fn remove_if(&mut self, at: u32, wanted: impl FnOnce(&mut T) -> bool) -> Option<T> {
+        let thing = self.places.get_mut(at as usize)?.take_if(wanted)?;
+        self.free.push(at);
+        Some(thing)
+    }
+
     /// Takes everything out.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = T> + use<T> {
         self.free.clear();
@@ -67,6 +75,9 @@ mod tests {
         assert_eq!((slab.remove(a), slab.remove(a), slab.len()), (Some('a'), None, 1));
         assert_eq!(slab.insert('c'), a);
         assert_eq!((slab.get(a), slab.get(b), slab.get(99)), (Some(&'c'), Some(&'b'), None));
+        assert_eq!(slab.remove_if(a, |thing| *thing == 'b'), None);
+        assert_eq!(slab.remove_if(b, |thing| *thing == 'b'), Some('b'));
+        assert_eq!(slab.insert('b'), b);
         assert_eq!(slab.take_all().collect::<Vec<_>>(), ['c', 'b']);
         assert_eq!((slab.len(), slab.remove(b)), (0, None));
     }

@@ -60,7 +60,7 @@ impl Link {
         };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system)?;
         let alarm = Alarm::new().map_err(system)?;
-        let fds = [Some(alarm.as_fd()), core.connection.fd(), core.connector.fd()];
+        let fds = [Some(alarm.as_fd()), core.control.fd(), core.connector.fd()];
         for fd in fds.into_iter().flatten() {
             let data = epoll::EventData::new_u64(0);
             epoll::add(&epoll, fd, data, epoll::EventFlags::IN).map_err(system)?;
@@ -158,16 +158,16 @@ impl Link {
     fn watch(&mut self) -> rustix::io::Result<()> {
         // The end of a connection would wake us for ever.
         if self.core.ended.is_some() && !std::mem::replace(&mut self.deaf, true) {
-            for fd in [self.core.connection.fd(), self.core.connector.fd()].into_iter().flatten() {
+            for fd in [self.core.control.fd(), self.core.connector.fd()].into_iter().flatten() {
                 epoll::delete(&self.epoll, fd)?;
             }
         }
         if self.deaf {
             return Ok(());
         }
-        let wants_to_write = self.core.connection.wants_to_write();
+        let wants_to_write = self.core.control.wants_to_write();
         if wants_to_write != self.watched_write
-            && let Some(fd) = self.core.connection.fd()
+            && let Some(fd) = self.core.control.fd()
         {
             self.watched_write = wants_to_write;
             let mut flags = epoll::EventFlags::IN;
@@ -196,7 +196,7 @@ impl Lane for Link {
     }
 
     fn stats(&self) -> &Arc<Stats> {
-        &self.core.stats
+        self.core.stats()
     }
 
     fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {

@@ -117,7 +117,7 @@ impl Report {
     }
 
     pub(in crate::link) fn new(core: &Core, subject: &Subject) -> Self {
-        Report { last: Mutex::new(explain(core, subject)), stats: core.stats.clone() }
+        Report { last: Mutex::new(explain(core, subject)), stats: core.stats().clone() }
     }
 
     /// The last that was published: a second old at most, while its owner works.

@@ -6,14 +6,14 @@ use crate::link::operations::operation::Tail;
 use crate::link::operations::part::{Part, PartKind, as_it_was};
 use crate::link::protocol::header::Stream;
 use crate::link::rails::rail::Lost;
-use crate::op::{Completion, Done, Failure, Op, Work};
+use crate::op::{Completion, Done, Failure, Work};
 
 impl Core {
     #[inline]
     pub(in crate::link) fn complete(&mut self, rail: u8, completion: Completion) {
         let Completion { token, outcome, work } = completion;
         let Some(part) = self.parts.remove(token as u32) else { return };
-        self.stop_time(token as u32, outcome.is_ok());
+        self.completions.stop_time(token as u32, outcome.is_ok());
         if let Some(connection) = &mut self.rails[usize::from(rail)].connection {
             connection.out -= 1;
             connection.bytes_out -= part.bytes;
@@ -30,7 +30,7 @@ impl Core {
     pub(in crate::link) fn placed(&mut self, rail: u8, part: Part, work: Work) {
         match part.what {
             PartKind::Whole { token, window } => {
-                self.finish(as_it_was(token, window, work), Ok(Done::Placed));
+                self.completions.finish(as_it_was(token, window, work), Ok(Done::Placed));
             }
             PartKind::Piece(piece) => {
                 if let Some(operation) = self.operations.get_mut(piece.operation) {
@@ -67,7 +67,7 @@ impl Core {
         let Lost { part, failure, work } = lost;
         match part.what {
             PartKind::Whole { token, window } => {
-                self.finish(as_it_was(token, window, work), Err(failure));
+                self.completions.finish(as_it_was(token, window, work), Err(failure));
             }
             PartKind::Piece(piece) => self.abandon(&piece, failure),
             PartKind::Message { .. } | PartKind::Credit => {
@@ -110,21 +110,8 @@ impl Core {
 
     pub(in crate::link) fn finish_flight(&mut self, number: u32, outcome: Result<Done, Failure>) {
         if let Some(operation) = self.operations.remove(number) {
-            if let (Some(begun), Ok(_)) = (operation.timed, &outcome) {
-                self.stats.time(begun.elapsed());
-            }
-            self.finish(operation.op, outcome);
+            self.completions.finish_timed(operation.op, outcome, operation.timed);
         }
-    }
-
-    #[inline]
-    pub(in crate::link) fn finish(&mut self, op: Op, outcome: Result<Done, Failure>) {
-        let completion = Completion { token: op.token, outcome, work: op.work };
-        if !matches!(completion.work, Work::Receive { .. }) {
-            self.in_flight -= 1;
-        }
-        self.stats.count(&completion);
-        self.done.push(completion);
     }
 }
 

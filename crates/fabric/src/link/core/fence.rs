@@ -177,7 +177,7 @@ impl Core {
             PartKind::Whole { token, window } => {
                 let op = as_it_was(token, window, work);
                 if hopeless {
-                    return self.finish(op, Err(failure));
+                    return self.completions.finish(op, Err(failure));
                 }
                 let mut operation = Operation::new(op);
                 (operation.cut, operation.pieces, operation.begun) = (operation.total, 1, true);
@@ -226,14 +226,13 @@ impl Core {
         if self.ended.is_some() {
             return;
         }
-        if self.now >= self.timers.beat + self.config.heartbeat {
-            self.timers.beat = self.now;
+        if self.control.take_beat(self.now, &self.config) {
             self.say(&Control::Beat);
         }
-        if self.now >= self.timers.heard + self.config.silence {
+        if self.control.is_silent(self.now, &self.config) {
             let why = format!("the peer said nothing for {:?}", self.config.silence);
             self.fail_link(Failure::PeerGone, &why);
-        } else if let Some(since) = self.timers.stranded
+        } else if let Some(since) = self.stranded
             && self.now >= since + self.config.without_rails
         {
             let each = self.obstacles();
@@ -247,9 +246,8 @@ impl Core {
         if self.ended.is_some() {
             return None;
         }
-        let mut due =
-            (self.timers.beat + self.config.heartbeat).min(self.timers.heard + self.config.silence);
-        if let Some(since) = self.timers.stranded {
+        let mut due = self.control.next_due(&self.config);
+        if let Some(since) = self.stranded {
             due = due.min(since + self.config.without_rails);
         }
         for rail in &self.rails {
@@ -295,9 +293,9 @@ impl Core {
             Happening::Closed => Control::Bye { orderly: true, why: "it was closed".to_owned() },
             _ => Control::Bye { orderly: false, why: why.to_owned() },
         };
-        let _ = self.connection.send(&goodbye.to_bytes());
+        let _ = self.control.send(&goodbye);
         self.ended = Some(Ended { failure, why: why.to_owned() });
-        self.stats.end(failure);
+        self.completions.stats().end(failure);
         for at in 0..self.rails.len() {
             let rail = &mut self.rails[at];
             if let Some(connection) =
@@ -328,14 +326,14 @@ impl Core {
                     Failure::Access => failure,
                     _ => outcome(&ended, &op.work, true),
                 };
-                self.finish(op, Err(outcome));
+                self.completions.finish(op, Err(outcome));
             }
         }
         for operation in self.take_all() {
             let known = operation.failure.filter(|_| !operation.begun);
             let outcome =
                 known.unwrap_or_else(|| outcome(&ended, &operation.op.work, operation.begun));
-            self.finish(operation.op, Err(outcome));
+            self.completions.finish(operation.op, Err(outcome));
         }
         self.settle_receives();
     }
@@ -354,7 +352,7 @@ impl Core {
             _ => Failure::PeerGone,
         };
         for receive in self.inbox.take_receives() {
-            self.finish(receive, Err(failure));
+            self.completions.finish(receive, Err(failure));
         }
     }
 }

@@ -242,7 +242,7 @@ impl Core {
                 if let Some((receive, done)) = self.inbox.take_at_once(body, place.length()) {
                     self.copy(&place, receive.work.local(), 0);
                     self.release(place, Stream::Messages);
-                    return self.finish(receive, Ok(done));
+                    return self.completions.finish(receive, Ok(done));
                 }
                 self.inbox.push(InboxMessage { body, place });
                 return self.deliver();
@@ -313,7 +313,7 @@ impl Core {
                     if let Some(message) = message {
                         self.release(message.place, Stream::Messages);
                     }
-                    self.finish(receive, outcome);
+                    self.completions.finish(receive, outcome);
                 }
                 Step::ProtocolError => {
                     return self

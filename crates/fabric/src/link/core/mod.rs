@@ -2,6 +2,8 @@
 //! ends lanes, `messages` handles what comes by message.
 
 mod complete;
+mod completions;
+mod control_connection;
 mod fence;
 mod messages;
 mod pieces;
@@ -9,9 +11,8 @@ mod rails;
 mod whole;
 
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use self::pieces::Choice;
 use crate::lane::{Caps, Lane};
@@ -31,18 +32,12 @@ use crate::op::{Completion, Failure, Op, Work};
 use crate::region::{Rights, Slice};
 use crate::remote::{Reach, Target, Window};
 use crate::slab::Slab;
-use crate::stats::{SAMPLE, Stats};
+use crate::stats::Stats;
 
-/// The control connection, as the core sees it. Neither call blocks.
-pub(crate) trait Connection: Send {
-    fn send(&mut self, message: &[u8]) -> Result<(), String>;
-    /// Whole messages, in order.
-    fn receive(&mut self) -> Result<Option<Vec<u8>>, String>;
-    /// Readable when there is something to receive.
-    fn fd(&self) -> Option<BorrowedFd<'_>>;
-    /// Whether to wake when the descriptor is writable.
-    fn wants_to_write(&self) -> bool;
-}
+use self::completions::Completions;
+use self::control_connection::ControlConnection;
+
+pub(crate) use self::control_connection::Connection;
 
 pub(crate) struct Core {
     pub(in crate::link) config: Config,
@@ -55,9 +50,8 @@ pub(crate) struct Core {
     pub(in crate::link) epochs: [u64; 2],
     /// The payload of one message that the peer takes.
     pub(in crate::link) their_room: u64,
-    pub(in crate::link) stats: Arc<Stats>,
 
-    pub(in crate::link) connection: Box<dyn Connection>,
+    pub(in crate::link) control: ControlConnection,
     pub(in crate::link) connector: Box<dyn Connector>,
     pub(in crate::link) rails: Vec<Rail>,
     /// Rails with a lane, and those of them that are in use.
@@ -65,8 +59,6 @@ pub(crate) struct Core {
     pub(in crate::link) active: Vec<u8>,
     /// How many of those with a lane are not being closed.
     pub(in crate::link) healthy: usize,
-    /// Whether the peer has said more than we have heard.
-    pub(in crate::link) more_said: bool,
     /// Which of the active ones had the last turn.
     pub(in crate::link) turn: usize,
 
@@ -91,18 +83,13 @@ pub(crate) struct Core {
     pub(in crate::link) their_regions: usize,
     pub(in crate::link) heard: PeerRegions,
 
-    /// Operations of the caller's in flight, receives apart.
-    pub(in crate::link) in_flight: usize,
-    pub(in crate::link) done: Vec<Completion>,
-    /// Room for the lanes' completions, and for their receives.
-    batch: Vec<Completion>,
+    completions: Completions,
+    /// Room for receives of lanes.
     pub(in crate::link) receives: VecDeque<Op>,
     pub(in crate::link) ended: Option<Ended>,
-    /// How many operations were posted, and the one of them that is timed.
-    pub(in crate::link) posted: u64,
-    pub(in crate::link) timed: Option<(u32, Instant)>,
     pub(in crate::link) now: Duration,
-    pub(in crate::link) timers: Timers,
+    /// Since when no rail is up.
+    pub(in crate::link) stranded: Option<Duration>,
     pub(in crate::link) journal: Journal,
 }
 
@@ -111,13 +98,6 @@ pub(crate) struct Core {
 pub(crate) struct Ended {
     pub(crate) failure: Failure,
     pub(crate) why: String,
-}
-
-pub(in crate::link) struct Timers {
-    pub(in crate::link) heard: Duration,
-    pub(in crate::link) beat: Duration,
-    /// Since when no rail is up.
-    pub(in crate::link) stranded: Option<Duration>,
 }
 
 /// What a core is made of.
@@ -153,14 +133,12 @@ impl Core {
             leads,
             epochs,
             their_room: their_room as u64,
-            stats: Arc::default(),
-            connection,
+            control: ControlConnection::new(connection, now),
             connector,
             rails: plans.into_iter().map(Rail::new).collect(),
             live: Vec::new(),
             active: Vec::new(),
             healthy: 0,
-            more_said: false,
             turn: 0,
             parts: Slab::new(),
             operations: Slab::new(),
@@ -175,21 +153,21 @@ impl Core {
             untold: Vec::new(),
             their_regions,
             heard: PeerRegions::default(),
-            in_flight: 0,
-            done: Vec::new(),
-            batch: Vec::new(),
+            completions: Completions::new(),
             receives: VecDeque::new(),
             ended: None,
-            posted: 0,
-            timed: None,
             now,
-            timers: Timers { heard: now, beat: now, stranded: Some(now) },
+            stranded: Some(now),
             journal: Journal::default(),
         }
     }
 
     pub(crate) fn caps(&self) -> &Caps {
         &self.caps
+    }
+
+    pub(in crate::link) fn stats(&self) -> &Arc<Stats> {
+        self.completions.stats()
     }
 
     // Operations come in.
@@ -220,7 +198,7 @@ impl Core {
     fn has_room(&self, op: &Op) -> bool {
         match op.work {
             Work::Receive { .. } => self.inbox.receives() < self.config.receives,
-            _ => self.in_flight < self.config.depth,
+            _ => self.completions.in_flight() < self.config.depth,
         }
     }
 
@@ -247,9 +225,9 @@ impl Core {
     #[cold]
     fn refuse(&mut self, op: Op, failure: Failure) {
         if !matches!(op.work, Work::Receive { .. }) {
-            self.in_flight += 1;
+            self.completions.accept(1);
         }
-        self.finish(op, Err(failure));
+        self.completions.finish(op, Err(failure));
     }
 
     #[inline]
@@ -259,7 +237,7 @@ impl Core {
             self.deliver();
             return self.settle_receives();
         }
-        self.in_flight += 1;
+        self.completions.accept(1);
         let plain = matches!(op.work, Work::Write { imm: None, .. } | Work::Read { .. });
         if plain && self.waiting.is_empty() && self.again.is_empty() {
             match self.begin_whole(op) {
@@ -284,8 +262,7 @@ impl Core {
         let window = std::mem::replace(&mut target.window, window);
         let what = PartKind::Whole { token: op.token, window };
         let part = self.put(rail, bytes, op.work, what);
-        self.posted += 1;
-        self.time(part, 1);
+        self.completions.posted_whole(part, 1);
         None
     }
 
@@ -298,8 +275,7 @@ impl Core {
             _ => None,
         };
         let mut operation = Operation::new(op);
-        self.posted += 1;
-        operation.timed = self.posted.is_multiple_of(SAMPLE).then(Instant::now);
+        operation.timed = self.completions.posted_in_pieces();
         let operation = self.operations.insert(operation);
         match work {
             Some(draft) => {
@@ -369,28 +345,6 @@ impl Core {
         part
     }
 
-    /// Times an operation, if it is its turn: one in so many, one at a time.
-    #[inline]
-    pub(in crate::link) fn time(&mut self, part: u32, count: u64) {
-        let due = self.posted / SAMPLE != (self.posted - count) / SAMPLE || self.posted == count;
-        if due && self.timed.is_none() {
-            self.timed = Some((part, Instant::now()));
-        }
-    }
-
-    /// An operation is over, or a part of a lane with it.
-    #[inline]
-    pub(in crate::link) fn stop_time(&mut self, part: u32, placed: bool) {
-        if let Some((timed, begun)) = self.timed
-            && timed == part
-        {
-            self.timed = None;
-            if placed {
-                self.stats.time(begun.elapsed());
-            }
-        }
-    }
-
     /// Hands to the lanes what they were given.
     #[inline]
     pub(in crate::link) fn ring(&mut self) {
@@ -424,11 +378,7 @@ impl Core {
     pub(crate) fn poll(&mut self, now: Duration, done: &mut Vec<Completion>) -> usize {
         self.now = now;
         let before = done.len();
-        // What is over goes straight to the caller, where nothing waits for it already.
-        let direct = self.done.is_empty();
-        if direct {
-            std::mem::swap(&mut self.done, done);
-        }
+        let direct = self.completions.collect_into(done);
         for at in 0..self.live.len() {
             self.poll_rail(self.live[at]);
         }
@@ -437,48 +387,48 @@ impl Core {
         }
         self.pump();
         self.ring();
-        if direct {
-            std::mem::swap(&mut self.done, done);
-        } else {
-            done.append(&mut self.done);
-        }
+        self.completions.give(done, direct);
         done.len() - before
     }
 
     #[inline]
     pub(in crate::link) fn poll_rail(&mut self, rail: u8) {
-        let before = self.done.len();
+        let done = self.completions.buffer();
+        let before = done.len();
         let Some(connection) = &mut self.rails[usize::from(rail)].connection else { return };
-        if connection.lane.poll(&mut self.done) > 0 || connection.progress.is_none() {
+        if connection.lane.poll(done) > 0 || connection.progress.is_none() {
             connection.progress = Some(self.now);
-            if !self.finish_whole(rail, before) {
-                self.sort_out(rail, before);
-            }
+            self.finish_all(rail, before);
         }
         self.refill(rail);
     }
 
-    /// What came back from a lane is not all the caller's.
-    fn sort_out(&mut self, rail: u8, before: usize) {
-        let mut batch = std::mem::take(&mut self.batch);
-        match before {
-            0 => std::mem::swap(&mut batch, &mut self.done),
-            _ => batch.extend(self.done.drain(before..)),
+    /// What came back from a lane: the usual where it is, the rest one by one.
+    #[inline]
+    fn finish_all(&mut self, rail: u8, before: usize) {
+        let rest = self.finish_whole(rail, before);
+        if rest < self.completions.buffer().len() {
+            self.sort_out(rail, rest);
         }
+    }
+
+    /// What came back from a lane is not all the caller's.
+    fn sort_out(&mut self, rail: u8, from: usize) {
+        let mut batch = self.completions.take_batch(from);
         for completion in batch.drain(..) {
             match completion.token & RECEIVE {
                 0 => self.complete(rail, completion),
                 _ => self.receive(rail, completion),
             }
         }
-        self.batch = batch;
+        self.completions.sorted(batch);
     }
 
     // The end.
 
     /// What the peer must hear.
     pub(in crate::link) fn say(&mut self, message: &Control) {
-        if let Err(why) = self.connection.send(&message.to_bytes()) {
+        if let Err(why) = self.control.send(message) {
             self.fail_link(Failure::PeerGone, &why);
         }
     }
@@ -535,13 +485,13 @@ impl Core {
 
     /// Whether nothing waits to be told.
     pub(in crate::link) fn is_idle(&self) -> bool {
-        self.done.is_empty()
+        self.completions.is_empty()
     }
 
     /// Whether a lane is ending, which is not slept on.
     #[inline]
     pub(in crate::link) fn is_urgent(&self) -> bool {
-        self.live.len() != self.healthy || self.more_said
+        self.live.len() != self.healthy || self.control.has_more()
     }
 
     /// Prepares all lanes for sleep; `false` if one of them has something to do.

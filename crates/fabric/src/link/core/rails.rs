@@ -48,28 +48,14 @@ impl Core {
 
     /// What the peer said; not all at once, so that a talkative one does not keep us from our work.
     fn listen(&mut self) {
-        self.more_said = true;
-        for _ in 0..MAX_HEARD {
+        for _ in 0..MAX_RECEIVED {
             if self.ended.is_some() {
-                self.more_said = false;
-                return;
+                return self.control.ignore_rest();
             }
-            match self.connection.receive() {
-                Ok(None) => {
-                    self.more_said = false;
-                    return;
-                }
-                Ok(Some(bytes)) => {
-                    self.timers.heard = self.now;
-                    match Control::parse(&bytes) {
-                        Some(message) => self.hear(message),
-                        None => {
-                            let why = "an unknown control message of the peer's";
-                            self.fail_link(Failure::ProtocolError, why);
-                        }
-                    }
-                }
-                Err(why) => self.fail_link(Failure::PeerGone, &why),
+            match self.control.receive(self.now) {
+                Ok(None) => return,
+                Ok(Some(message)) => self.hear(message),
+                Err((failure, why)) => self.fail_link(failure, &why),
             }
         }
     }
@@ -356,8 +342,8 @@ impl Core {
         let rails = self.rails.iter().enumerate();
         let active: Vec<u8> =
             rails.filter(|(_, rail)| is_active(rail)).map(|(at, _)| at as u8).collect();
-        self.timers.stranded = match active.is_empty() {
-            true => self.timers.stranded.or(Some(self.now)),
+        self.stranded = match active.is_empty() {
+            true => self.stranded.or(Some(self.now)),
             false => None,
         };
         if active == self.active {
@@ -476,8 +462,8 @@ impl Core {
     }
 }
 
-/// Messages of the peer's that are heard at a time.
-const MAX_HEARD: usize = 256;
+/// Control messages that are received at a time.
+const MAX_RECEIVED: usize = 256;
 /// How long a rail may take from the first step to the last.
 const SETUP: Duration = Duration::from_secs(5);
 /// How long worse rails wait for better ones that are being tried.

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::{Core, RECEIVE, is_allowed};
-use crate::link::operations::part::{NEVER, Part, PartKind};
+use crate::link::operations::part::{NEVER, Part, PartKind, take_whole};
 use crate::link::rails::rail::Key;
 use crate::op::{Done, Op, Work};
 
@@ -16,7 +16,7 @@ impl Core {
         let busy = !self.waiting.is_empty() || !self.again.is_empty();
         let connection = self.rails[usize::from(rail)].connection.as_mut()?;
         let room = (connection.depth - connection.out.min(connection.depth)) as usize;
-        let room = room.min(self.config.depth.saturating_sub(self.in_flight));
+        let room = room.min(self.config.depth.saturating_sub(self.completions.in_flight()));
         if busy || !connection.queue.is_empty() || ops.len() > room {
             return None;
         }
@@ -54,10 +54,9 @@ impl Core {
         }
         connection.out += count as u32;
         connection.bytes_out += bytes;
-        self.in_flight += count;
-        self.posted += count as u64;
+        self.completions.accept(count);
         if let Some(last) = ops.back().map(|op| op.token as u32) {
-            self.time(last, count as u64);
+            self.completions.posted_whole(last, count as u64);
         }
         let connection = self.rails[usize::from(rail)].connection.as_mut()?;
         connection.lane.post(ops);
@@ -66,38 +65,24 @@ impl Core {
         Some(count)
     }
 
-    /// Gives back what a lane has completed from `before` on, if all of it is of that kind.
+    /// Gives back what a lane has completed from `from` on, as long as it is of that kind; says where the first is
+    /// that is not.
     #[inline]
-    pub(in crate::link) fn finish_whole(&mut self, rail: u8, before: usize) -> bool {
-        let Core { done, parts, rails, .. } = self;
-        let usual = done[before..].iter().all(|completion| {
-            completion.token & RECEIVE == 0
-                && completion.outcome == Ok(Done::Placed)
-                && parts
-                    .get(completion.token as u32)
-                    .is_some_and(|part| matches!(part.what, PartKind::Whole { .. }))
-        });
-        let Some(connection) = rails[usize::from(rail)].connection.as_mut().filter(|_| usual)
-        else {
-            return false;
-        };
-        for completion in &mut done[before..] {
-            let Some(part) = parts.remove(completion.token as u32) else { continue };
-            if let Some((_, begun)) =
-                self.timed.take_if(|(part, _)| u64::from(*part) == completion.token)
-            {
-                self.stats.time(begun.elapsed());
+    pub(in crate::link) fn finish_whole(&mut self, rail: u8, from: usize) -> usize {
+        let Core { completions, parts, rails, .. } = self;
+        let Some(connection) = &mut rails[usize::from(rail)].connection else { return from };
+        completions.finish_in_place(from, |completion| {
+            if completion.token & RECEIVE != 0 || completion.outcome != Ok(Done::Placed) {
+                return false;
             }
-            let PartKind::Whole { token, window } = part.what else { continue };
-            if let Some(target) = completion.work.target_mut() {
-                target.window = window;
-            }
-            completion.token = token;
+            let Some(whole) = take_whole(parts, completion.token as u32) else { return false };
             connection.out -= 1;
-            connection.bytes_out -= part.bytes;
-            self.in_flight -= 1;
-            self.stats.count(completion);
-        }
-        true
+            connection.bytes_out -= whole.bytes;
+            if let Some(target) = completion.work.target_mut() {
+                target.window = whole.window;
+            }
+            completion.token = whole.token;
+            true
+        })
     }
 }

@@ -3,6 +3,7 @@
 use crate::link::protocol::header::Stream;
 use crate::op::{Op, Work};
 use crate::remote::Window;
+use crate::slab::Slab;
 
 /// An operation of a lane.
 pub(in crate::link) struct Part {
@@ -32,6 +33,22 @@ impl PartKind {
     pub(in crate::link) fn is_message(&self) -> bool {
         matches!(self, PartKind::Message { .. } | PartKind::Credit)
     }
+}
+
+/// One of the caller's operations, taken out of the table.
+pub(in crate::link) struct Whole {
+    pub(in crate::link) bytes: u64,
+    pub(in crate::link) token: u64,
+    pub(in crate::link) window: Window,
+}
+
+/// Takes out a row that is the caller's operation as it is; any other stays.
+#[inline]
+pub(in crate::link) fn take_whole(parts: &mut Slab<Part>, at: u32) -> Option<Whole> {
+    let is_whole = |part: &mut Part| matches!(part.what, PartKind::Whole { .. });
+    let Part { bytes, what, .. } = parts.remove_if(at, is_whole)?;
+    let PartKind::Whole { token, window } = what else { return None };
+    Some(Whole { bytes, token, window })
 }
 
 /// The caller's operation again, as it came.
