@@ -61,24 +61,38 @@ impl Happening {
     }
 }
 
-/// Who wants to hear of events as they happen.
+/// Called with each event as it happens.
 pub(crate) type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 
 /// The last events, and how many of each kind there were.
 #[derive(Default)]
 pub(in crate::link) struct Journal {
-    pub(in crate::link) listener: Option<Listener>,
+    listener: Option<Listener>,
     last: VecDeque<Event>,
     counts: [u64; Happening::ALL.len()],
-    /// Whether there is news since somebody looked.
-    pub(in crate::link) fresh: bool,
+    /// Whether something happened since the last look.
+    has_news: bool,
 }
 
 impl Journal {
+    pub(in crate::link) fn set_listener(&mut self, listener: Listener) {
+        self.listener = Some(listener);
+    }
+
+    /// Whether something happened since [`Journal::take_news`].
+    #[inline]
+    pub(in crate::link) fn has_news(&self) -> bool {
+        self.has_news
+    }
+
+    pub(in crate::link) fn take_news(&mut self) {
+        self.has_news = false;
+    }
+
     pub(in crate::link) fn note(&mut self, at: Duration, what: Happening, rail: String, why: &str) {
         let event = Event { at: at.as_secs_f64(), what, rail, why: why.to_owned() };
         self.counts[what as usize] += 1;
-        self.fresh = true;
+        self.has_news = true;
         if let Some(listener) = &self.listener {
             listener(&event);
         }

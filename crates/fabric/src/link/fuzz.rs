@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::config::Config;
-use super::core::{Connection, Core, Parts};
+use super::core::{Connection, Core, Setup};
 use super::protocol::control::{Class, Control, Plan};
 use super::protocol::header::Header;
 use super::protocol::hello::Hello;
+use super::rails::PROBE;
 use super::rails::connector::{Connector, ConnectorTask, Finished, Transports};
-use super::rails::rail::PROBE;
 use crate::error::Error;
 use crate::half::{Fabric, Half, Side, register_software};
 use crate::lane::{BorrowedPath, Caps, Lane};
@@ -93,12 +93,12 @@ impl Trial {
         let says: Arc<Mutex<Script>> = Arc::default();
         let ways = Arc::new(Liar { says: says.clone() });
         let plans = if leads { vec![plan()] } else { Vec::new() };
-        let core = Core::new(Parts {
+        let core = Core::new(Setup {
             config: Config { messages: 4, room: 256, depth: 16, regions: 8, ..Config::default() },
             leads,
             epochs: [1, 2],
-            their_room: 64,
-            their_regions: 16,
+            peer_message_limit: 64,
+            peer_regions: 16,
             connection: Box::new(Liar { says: says.clone() }),
             connector: Box::new(Inline { ways, results: VecDeque::new() }),
             plans,
@@ -133,7 +133,7 @@ impl Trial {
             address: 0,
             key: 0,
         };
-        let first = match self.core.leads {
+        let first = match self.core.rails().leads() {
             true => Control::Opened { rail, generation, offer: Vec::new() },
             false => Control::Open { rail, generation, plan: plan(), offer: Vec::new() },
         };
@@ -147,7 +147,7 @@ impl Trial {
             self.says().control.push_back(message.to_bytes());
             self.steps(4);
         }
-        assert!(!self.core.active.is_empty(), "{}", self.core.obstacles());
+        assert!(!self.core.rails().active().is_empty(), "{}", self.core.obstacles());
     }
 
     fn post(&mut self) {

@@ -60,8 +60,8 @@ impl Link {
         };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system)?;
         let alarm = Alarm::new().map_err(system)?;
-        let fds = [Some(alarm.as_fd()), core.control.fd(), core.connector.fd()];
-        for fd in fds.into_iter().flatten() {
+        let fds = core.descriptors().into_iter().flatten();
+        for fd in fds.chain([alarm.as_fd()]) {
             let data = epoll::EventData::new_u64(0);
             epoll::add(&epoll, fd, data, epoll::EventFlags::IN).map_err(system)?;
         }
@@ -95,17 +95,17 @@ impl Link {
 
     /// Whether a rail is up, so that operations go out at once.
     pub fn is_up(&self) -> bool {
-        !self.core.active.is_empty()
+        !self.core.rails().active().is_empty()
     }
 
     /// Whether operations go by shared memory: they are over when [`Lane::post`] returns, and cost a copy.
     pub fn is_near(&self) -> bool {
-        self.core.is_near()
+        self.core.rails().is_near()
     }
 
     /// Why it is over, if it is.
     pub fn ended(&self) -> Option<&str> {
-        self.core.ended.as_ref().map(|ended| ended.why.as_str())
+        self.core.ended().map(|ended| ended.why.as_str())
     }
 
     /// Works until a rail is up, or the time is over, or the link.
@@ -150,40 +150,36 @@ impl Link {
     #[cold]
     fn publish(&mut self, now: Duration) {
         self.published = now;
-        self.core.journal.fresh = false;
+        self.core.take_news();
         self.report.publish(&self.core, &self.subject);
     }
 
     /// Sees to it that new lanes wake us.
     fn watch(&mut self) -> rustix::io::Result<()> {
         // The end of a connection would wake us for ever.
-        if self.core.ended.is_some() && !std::mem::replace(&mut self.deaf, true) {
-            for fd in [self.core.control.fd(), self.core.connector.fd()].into_iter().flatten() {
+        if self.core.ended().is_some() && !std::mem::replace(&mut self.deaf, true) {
+            for fd in self.core.descriptors().into_iter().flatten() {
                 epoll::delete(&self.epoll, fd)?;
             }
         }
         if self.deaf {
             return Ok(());
         }
-        let wants_to_write = self.core.control.wants_to_write();
+        let wants_to_write = self.core.control().wants_to_write();
         if wants_to_write != self.watched_write
-            && let Some(fd) = self.core.control.fd()
+            && let Some(fd) = self.core.control().fd()
         {
             self.watched_write = wants_to_write;
             let mut flags = epoll::EventFlags::IN;
             flags.set(epoll::EventFlags::OUT, wants_to_write);
             epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(0), flags)?;
         }
-        self.watched.resize(self.core.rails.len(), 0);
-        for at in &self.core.live {
-            let rail = &self.core.rails[usize::from(*at)];
-            let watched = &mut self.watched[usize::from(*at)];
-            if let Some(connection) =
-                rail.connection.as_ref().filter(|_| *watched != rail.generation)
-            {
-                *watched = rail.generation;
+        self.watched.resize(self.core.rails().count(), 0);
+        for (rail, generation, fd) in self.core.rails().descriptors() {
+            let watched = &mut self.watched[usize::from(rail)];
+            if std::mem::replace(watched, generation) != generation {
                 let data = epoll::EventData::new_u64(0);
-                epoll::add(&self.epoll, connection.lane.fd(), data, epoll::EventFlags::IN)?;
+                epoll::add(&self.epoll, fd, data, epoll::EventFlags::IN)?;
             }
         }
         Ok(())
@@ -228,7 +224,7 @@ impl Lane for Link {
                 self.attend(now);
             }
         }
-        if self.core.journal.fresh {
+        if self.core.has_news() {
             self.publish(self.tick);
         }
         count
@@ -274,7 +270,7 @@ impl Drop for Link {
         let begun = Instant::now();
         let mut done = Vec::new();
         // Memory is given up only when no lane has it any more, which is soon.
-        while !self.core.live.is_empty() && begun.elapsed() < Duration::from_secs(2) {
+        while self.core.rails().live_count() > 0 && begun.elapsed() < Duration::from_secs(2) {
             self.poll(&mut done);
             self.core.attend(self.now());
         }

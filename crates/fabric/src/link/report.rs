@@ -10,7 +10,7 @@ use super::config::Policy;
 use super::core::Core;
 use super::event::{Event, Happening};
 use super::protocol::hello::{Hello, way_name};
-use super::rails::rail::{Rail, State};
+use super::rails::{Rail, RailLane, State};
 use crate::op::{Failure, OpKind};
 use crate::stats::Stats;
 use crate::verbs::UsablePort;
@@ -146,58 +146,58 @@ impl Report {
 }
 
 fn explain(core: &Core, subject: &Subject) -> Explanation {
-    let active = core.active.first().map(|at| &core.rails[usize::from(*at)]);
-    let state = match (&core.ended, active) {
+    let active = core.rails().active().first().map(|at| core.rails().get(*at));
+    let state = match (core.ended(), active) {
         (Some(_), _) => ENDED,
         (None, Some(_)) => "up",
-        (None, None) if core.journal.count(Happening::RailUp) > 0 => "stranded",
+        (None, None) if core.journal().count(Happening::RailUp) > 0 => "stranded",
         (None, None) => "connecting",
     };
-    let why = match (&core.ended, active) {
+    let why = match (core.ended(), active) {
         (Some(ended), _) => ended.why.clone(),
-        (None, Some(rail)) => rail.why.clone(),
+        (None, Some(rail)) => rail.why().to_owned(),
         (None, None) => core.obstacles(),
     };
-    let rails = core.rails.iter().enumerate();
+    let rails = core.rails().iter().enumerate();
     Explanation {
         peer: subject.peer,
         host: subject.theirs.host.clone(),
         identity: subject.identity.clone(),
         encrypted: subject.encrypted,
-        dialled: core.leads,
+        dialled: core.rails().leads(),
         policy: subject.policy.name(),
         state,
-        lane: active.map(|rail| rail.plan.class.name()),
+        lane: active.map(|rail| rail.plan().class.name()),
         why,
         rails: rails.map(|(at, rail)| rail_report(core, subject, at as u8, rail)).collect(),
         left_out: subject.left_out.clone(),
-        counts: Happening::ALL.map(|what| (what.name(), core.journal.count(what))).into(),
-        events: core.journal.last().cloned().collect(),
+        counts: Happening::ALL.map(|what| (what.name(), core.journal().count(what))).into(),
+        events: core.journal().last().cloned().collect(),
     }
 }
 
 fn rail_report(core: &Core, subject: &Subject, at: u8, rail: &Rail) -> RailReport {
-    let [leader, follower] = &rail.plan.ways;
-    let (ours, theirs) = if core.leads { (leader, follower) } else { (follower, leader) };
-    let stats = rail.connection.as_ref().map(|connection| connection.lane.stats());
+    let [leader, follower] = &rail.plan().ways;
+    let (ours, theirs) = if core.rails().leads() { (leader, follower) } else { (follower, leader) };
+    let stats = rail.lane().map(RailLane::stats);
     let moved = |count: fn(&Stats, OpKind) -> u64| {
         stats.map_or(0, |stats| OpKind::ALL.iter().map(|kind| count(stats, *kind)).sum())
     };
     RailReport {
-        name: rail.name(core.leads),
-        lane: rail.plan.class.name(),
-        state: match rail.state {
+        name: rail.name(core.rails().leads()),
+        lane: rail.plan().class.name(),
+        state: match rail.state() {
             // What was fenced when the link ended is not waited for any more.
-            _ if core.ended.is_some() => ENDED,
+            _ if core.ended().is_some() => ENDED,
             State::Up { .. } => "up",
             State::Trying { .. } => "trying",
             State::Fencing { .. } => "fencing",
             State::Standby { .. } => "standby",
         },
-        in_use: core.active.contains(&at),
-        why: rail.why.clone(),
-        weight: rail.plan.weight,
-        attempts: rail.generation,
+        in_use: core.rails().active().contains(&at),
+        why: rail.why().to_owned(),
+        weight: rail.plan().weight,
+        attempts: rail.generation(),
         ours: port(&subject.ours, ours),
         theirs: port(&subject.theirs, theirs),
         bytes: moved(Stats::bytes),

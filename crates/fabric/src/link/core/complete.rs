@@ -1,23 +1,49 @@
 //! Operations come back from lanes: what each means for the caller's.
 
 use super::Core;
-use crate::link::messages::outgoing::Draft;
-use crate::link::operations::operation::Tail;
-use crate::link::operations::part::{Part, PartKind, as_it_was};
+use crate::link::messages::Draft;
+use crate::link::operations::{Next, Part, PartKind, as_it_was};
 use crate::link::protocol::header::Stream;
-use crate::link::rails::rail::Lost;
+use crate::link::rails::{Lost, RECEIVE};
 use crate::op::{Completion, Done, Failure, Work};
 
 impl Core {
     #[inline]
-    pub(in crate::link) fn complete(&mut self, rail: u8, completion: Completion) {
+    pub(super) fn poll_rail(&mut self, rail: u8) {
+        let done = self.completions.buffer();
+        let before = done.len();
+        let Some(lane) = self.rails.lane_mut(rail) else { return };
+        if lane.poll(self.now, done) {
+            let rest = self.finish_whole(rail, before);
+            if rest < self.completions.buffer().len() {
+                self.sort_out(rail, rest);
+            }
+        }
+        self.refill(rail);
+    }
+
+    /// What came back from a lane is not all the caller's.
+    fn sort_out(&mut self, rail: u8, from: usize) {
+        let mut batch = self.completions.take_batch(from);
+        for completion in batch.drain(..) {
+            match completion.token & RECEIVE {
+                0 => self.complete(rail, completion),
+                _ => self.receive(rail, completion),
+            }
+        }
+        self.completions.sorted(batch);
+    }
+
+    #[inline]
+    fn complete(&mut self, rail: u8, completion: Completion) {
         let Completion { token, outcome, work } = completion;
-        let Some(part) = self.parts.remove(token as u32) else { return };
+        let Some(part) = self.operations.take_part(token as u32) else { return };
         self.completions.stop_time(token as u32, outcome.is_ok());
-        if let Some(connection) = &mut self.rails[usize::from(rail)].connection {
-            connection.out -= 1;
-            connection.bytes_out -= part.bytes;
-            connection.arrived += u64::from(outcome.is_ok() && part.what.is_message());
+        if let Some(lane) = self.rails.lane_mut(rail) {
+            lane.remove(part.bytes);
+            if outcome.is_ok() && part.what.is_message() {
+                lane.message_arrived();
+            }
         }
         match outcome {
             Ok(_) => self.placed(rail, part, work),
@@ -27,23 +53,23 @@ impl Core {
 
     /// It took effect.
     #[inline]
-    pub(in crate::link) fn placed(&mut self, rail: u8, part: Part, work: Work) {
+    pub(super) fn placed(&mut self, rail: u8, part: Part, work: Work) {
         match part.what {
             PartKind::Whole { token, window } => {
                 self.completions.finish(as_it_was(token, window, work), Ok(Done::Placed));
             }
             PartKind::Piece(piece) => {
                 if let Some(operation) = self.operations.get_mut(piece.operation) {
-                    operation.pieces -= 1;
+                    operation.piece_placed();
                 }
                 self.progress(piece.operation);
             }
             PartKind::Credit => self.give_back(rail, work),
             PartKind::Message { stream, sequence } => {
                 self.give_back(rail, work);
-                if let Some(number) = self.outgoing[stream as usize].arrived(sequence) {
+                if let Some(number) = self.messages.outgoing_mut(stream).arrived(sequence) {
                     if let Some(operation) = self.operations.get_mut(number) {
-                        operation.messages -= 1;
+                        operation.message_arrived();
                     }
                     self.progress(number);
                 }
@@ -59,8 +85,8 @@ impl Core {
         if failure == Failure::Unsupported {
             return self.unsupported(lost);
         }
-        self.rails[usize::from(rail)].unconfirmed.push(lost);
-        self.die(rail, cause(failure));
+        self.rails.get_mut(rail).lose(lost);
+        self.fail_rail(rail, cause(failure));
     }
 
     fn unsupported(&mut self, lost: Lost) {
@@ -73,50 +99,43 @@ impl Core {
             PartKind::Message { .. } | PartKind::Credit => {
                 self.fail_link(Failure::Local, "a lane does not take the link's own messages");
             }
-            PartKind::Probe => self.die(part.rail, "the lane cannot be probed"),
+            PartKind::Probe => self.fail_rail(part.rail, "the lane cannot be probed"),
         }
     }
 
     /// An operation has got further: whether it is over, or what comes next.
-    pub(in crate::link) fn progress(&mut self, number: u32) {
-        let Some(operation) = self.operations.get(number) else { return };
-        if operation.pieces > 0 || operation.cut < operation.total {
-            return;
-        }
-        // Its bytes are placed: a number that waited for that may go again.
-        if let Some(at) = self.held.iter().position(|(operation, _)| *operation == number) {
-            let (_, sequence) = self.held.swap_remove(at);
+    pub(super) fn progress(&mut self, number: u32) {
+        let Some(operation) = self.operations.get(number).filter(|f| f.is_placed()) else { return };
+        let next = operation.next();
+        // Its bytes are placed: a notice that waited for that may go again.
+        if let Some(sequence) = self.operations.take_held(number) {
             return self.message_again(Stream::Messages, sequence);
         }
-        if operation.messages > 0 {
-            return;
-        }
-        match (operation.failure, operation.tail) {
-            (Some(failure), _) => self.finish_flight(number, Err(failure)),
-            (None, Tail::Nothing) => self.finish_flight(number, Ok(Done::Placed)),
-            (None, Tail::Notice) => self.draft_notice(number),
-            (None, Tail::Answer) => {}
+        match next {
+            Next::Wait => {}
+            Next::Notice => self.draft_notice(number),
+            Next::Finish(outcome) => self.finish_operation(number, outcome),
         }
     }
 
-    /// The number of a write shall follow.
-    pub(in crate::link) fn draft_notice(&mut self, number: u32) {
+    /// The immediate data of a write shall follow.
+    pub(super) fn draft_notice(&mut self, number: u32) {
         if let Some(operation) = self.operations.get_mut(number) {
-            operation.tail = Tail::Nothing;
-            operation.messages += 1;
-            self.outgoing[Stream::Messages as usize].push(Draft::Notice(number));
+            operation.begin_notice();
+            self.messages.push(Draft::Notice(number));
         }
     }
 
-    pub(in crate::link) fn finish_flight(&mut self, number: u32, outcome: Result<Done, Failure>) {
+    pub(super) fn finish_operation(&mut self, number: u32, outcome: Result<Done, Failure>) {
         if let Some(operation) = self.operations.remove(number) {
-            self.completions.finish_timed(operation.op, outcome, operation.timed);
+            let (op, timed) = operation.into_op();
+            self.completions.finish_timed(op, outcome, timed);
         }
     }
 }
 
 /// Why a lane died, for people.
-pub(in crate::link) fn cause(failure: Failure) -> &'static str {
+pub(super) fn cause(failure: Failure) -> &'static str {
     match failure {
         Failure::PeerGone => "the peer does not answer by it: the wire, a port or the peer is gone",
         Failure::Access => "the peer refused an access: the region may be gone",

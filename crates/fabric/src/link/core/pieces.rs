@@ -1,108 +1,31 @@
-//! Which rail a write or a read takes, and what becomes of its pieces.
+//! Writes and reads in pieces: each takes the rail with the least to do.
 
 use super::Core;
-use crate::link::operations::part::{PartKind, Piece};
-use crate::link::rails::rail::Key;
-use crate::link::regions::Standing;
+use crate::link::operations::{PartKind, Piece};
+use crate::link::rails::Choice;
 use crate::op::Failure;
 use crate::remote::Window;
 
 impl Core {
-    /// A rail for so many bytes to or from a region.
-    #[inline]
-    pub(in crate::link) fn choose(&mut self, region: Option<u64>, bytes: u64) -> Choice {
-        let Some(region) = region else { return Choice::Refused };
-        if let [only] = self.active[..] {
-            let Some(connection) = &self.rails[usize::from(only)].connection else {
-                return Choice::Full;
-            };
-            return match connection.key(region) {
-                Some(Key::Open(_)) if !connection.has_room(bytes, self.config.window as u64) => {
-                    Choice::Full
-                }
-                Some(Key::Open(window)) => Choice::Rail(only, window.clone()),
-                Some(Key::Refused) => Choice::Refused,
-                None => Choice::Keyless,
-            };
-        }
-        let mut best: Option<(u64, usize, &Window)> = None;
-        let mut refused = 0;
-        let (mut keyless, mut open) = (false, false);
-        for step in 0..self.active.len() {
-            let at = (self.turn + step) % self.active.len();
-            let rail = &self.rails[usize::from(self.active[at])];
-            let Some(connection) = &rail.connection else { continue };
-            match connection.key(region) {
-                None => keyless = true,
-                Some(Key::Refused) => refused += 1,
-                Some(Key::Open(window)) => {
-                    open = true;
-                    if !connection.has_room(bytes, self.config.window as u64) {
-                        continue;
-                    }
-                    // What it has to do, in proportion to what it can.
-                    let load = (connection.bytes_out + bytes + 64) / u64::from(rail.plan.weight);
-                    if best.as_ref().is_none_or(|(least, ..)| load < *least) {
-                        best = Some((load, at, window));
-                    }
-                }
-            }
-        }
-        match best {
-            Some((_, at, window)) => {
-                let choice = Choice::Rail(self.active[at], window.clone());
-                self.turn = if self.active.len() > 1 { at + 1 } else { 0 };
-                choice
-            }
-            None if keyless && !open => Choice::Keyless,
-            None if refused > 0 && refused == self.active.len() => Choice::Refused,
-            None => Choice::Full,
-        }
-    }
-
-    pub(in crate::link) fn put_piece(&mut self, rail: u8, piece: Piece, window: Window) {
-        let Some(operation) = self.operations.get_mut(piece.operation) else { return };
-        operation.begun = true;
-        let work = operation.work(&piece, window);
-        self.put(rail, piece.length, work, PartKind::Piece(piece));
-    }
-
-    pub(in crate::link) fn pump_pieces(&mut self) {
-        while let Some(piece) = self.again.front().copied() {
+    /// Gives rails the pieces that are to be done again, and then those that are cut from what waits.
+    pub(super) fn pump_pieces(&mut self) {
+        while let Some(piece) = self.operations.first_again() {
             match self.try_piece(&piece) {
                 Tried::Begun => {}
                 Tried::Wait | Tried::Keyless => break,
                 Tried::Refused => self.abandon(&piece, Failure::Access),
             }
-            self.again.pop_front();
+            self.operations.drop_again();
         }
-        while let Some(number) = self.waiting.front().copied() {
-            let Some(operation) = self.operations.get_mut(number) else {
-                self.waiting.pop_front();
-                continue;
-            };
-            let length = (operation.total - operation.cut).min(self.config.chunk as u64);
-            let piece = Piece { operation: number, offset: operation.cut, length };
-            operation.pieces += 1;
-            operation.cut += length;
+        while let Some(piece) = self.operations.cut(self.config.chunk as u64) {
             match self.try_piece(&piece) {
-                Tried::Begun => {}
-                Tried::Wait => return self.uncut(&piece),
+                Tried::Begun => self.operations.drop_cut(),
+                Tried::Wait => return self.operations.uncut(&piece),
                 Tried::Keyless => {
-                    self.uncut(&piece);
-                    self.keyless.push(number);
-                    self.waiting.pop_front();
-                    continue;
+                    self.operations.uncut(&piece);
+                    self.operations.wait_for_key();
                 }
-                Tried::Refused => {
-                    self.waiting.pop_front();
-                    self.abandon(&piece, Failure::Access);
-                    continue;
-                }
-            }
-            if self.operations.get(number).is_none_or(|operation| operation.cut == operation.total)
-            {
-                self.waiting.pop_front();
+                Tried::Refused => self.abandon(&piece, Failure::Access),
             }
         }
     }
@@ -110,15 +33,13 @@ impl Core {
     fn try_piece(&mut self, piece: &Piece) -> Tried {
         let Some(operation) = self.operations.get(piece.operation) else { return Tried::Refused };
         let region = operation.region();
-        match self.choose(region, piece.length) {
+        match self.rails.choose(region, piece.length, self.config.window as u64) {
             Choice::Rail(rail, window) => {
                 self.put_piece(rail, *piece, window);
                 Tried::Begun
             }
             Choice::Full => Tried::Wait,
-            Choice::Keyless
-                if region.and_then(|region| self.heard.get(region)) == Some(Standing::Gone) =>
-            {
+            Choice::Keyless if region.is_some_and(|region| self.regions.is_gone(region)) => {
                 Tried::Refused
             }
             Choice::Keyless => Tried::Keyless,
@@ -126,32 +47,16 @@ impl Core {
         }
     }
 
-    fn uncut(&mut self, piece: &Piece) {
-        if let Some(operation) = self.operations.get_mut(piece.operation) {
-            operation.pieces -= 1;
-            operation.cut -= piece.length;
-        }
+    pub(super) fn put_piece(&mut self, rail: u8, piece: Piece, window: Window) {
+        let Some(operation) = self.operations.get_mut(piece.operation) else { return };
+        let work = operation.begin_piece(&piece, window);
+        self.put(rail, piece.length, work, PartKind::Piece(piece));
     }
 
-    /// A piece that cannot be: the operation fails when its other pieces are back.
-    pub(in crate::link) fn abandon(&mut self, piece: &Piece, failure: Failure) {
-        if let Some(operation) = self.operations.get_mut(piece.operation) {
-            operation.pieces -= 1;
-            operation.failure.get_or_insert(failure);
-            operation.cut = operation.total;
-        }
-        // Its row may soon be another's.
-        self.waiting.retain(|number| *number != piece.operation);
-        self.keyless.retain(|number| *number != piece.operation);
+    /// A piece cannot be, nor its operation.
+    pub(super) fn abandon(&mut self, piece: &Piece, failure: Failure) {
+        self.operations.abandon(piece, failure);
         self.progress(piece.operation);
-    }
-
-    /// Keys came, or rails: who waited for that tries again.
-    pub(in crate::link) fn try_keyless(&mut self) {
-        let keyless = std::mem::take(&mut self.keyless);
-        for operation in keyless.into_iter().rev() {
-            self.waiting.push_front(operation);
-        }
     }
 }
 
@@ -160,16 +65,5 @@ enum Tried {
     Begun,
     Wait,
     Keyless,
-    Refused,
-}
-
-/// A rail for an operation.
-pub(in crate::link) enum Choice {
-    Rail(u8, Window),
-    /// None has room, or none is up.
-    Full,
-    /// The region's key has not come yet.
-    Keyless,
-    /// No rail reaches the region.
     Refused,
 }

@@ -3,86 +3,95 @@
 
 use std::collections::VecDeque;
 
-use super::{Core, RECEIVE, is_allowed};
-use crate::link::operations::part::{NEVER, Part, PartKind, take_whole};
-use crate::link::rails::rail::Key;
+use super::Core;
+use super::begin::is_allowed;
+use crate::link::operations::{Operations, Part, PartKind, restore};
+use crate::link::rails::{RECEIVE, RailLane};
 use crate::op::{Done, Op, Work};
 
 impl Core {
     /// Posts everything, if all of it is of that kind.
     #[inline]
-    pub(in crate::link) fn post_whole(&mut self, ops: &mut VecDeque<Op>) -> Option<usize> {
-        let [rail] = self.active[..] else { return None };
-        let busy = !self.waiting.is_empty() || !self.again.is_empty();
-        let connection = self.rails[usize::from(rail)].connection.as_mut()?;
-        let room = (connection.depth - connection.out.min(connection.depth)) as usize;
+    pub(super) fn post_whole(&mut self, ops: &mut VecDeque<Op>) -> Option<usize> {
+        let (rail, lane) = self.rails.only_mut()?;
+        let count = ops.len();
+        let room = lane.free_places();
         let room = room.min(self.config.depth.saturating_sub(self.completions.in_flight()));
-        if busy || !connection.queue.is_empty() || ops.len() > room {
+        if !self.operations.is_idle() || lane.has_queue() || count > room {
             return None;
         }
-        let (most, count) = (self.config.chunk, ops.len());
         let mut bytes = 0;
         for op in ops.iter() {
             let (Work::Write { imm: None, .. } | Work::Read { .. }) = op.work else { return None };
             let target = op.work.target()?;
-            let region = target.window.region()?;
             let length = op.work.total();
-            let possible = target.window.lane() == self.number
+            let possible = target.window.lane() == self.regions.link()
                 && op.work.local().len() <= self.caps.max_pieces
-                && length <= most
+                && length <= self.config.chunk
                 && is_allowed(&op.work, target, length);
-            let Some(Key::Open(_)) = connection.key(region).filter(|_| possible) else {
-                return None;
-            };
+            lane.window(target.window.region()?).filter(|_| possible)?;
             bytes += length as u64;
         }
-        if !connection.has_room(bytes, self.config.window as u64) {
+        if !lane.has_room(bytes, self.config.window as u64) {
             return None;
         }
-        for op in ops.iter_mut() {
-            let proof = if let Work::Read { .. } = op.work { NEVER } else { connection.sent + 1 };
-            let bytes = op.work.total() as u64;
-            let target = op.work.target_mut()?;
-            let region = target.window.region()?;
-            let Some(Key::Open(window)) = connection.key(region) else { return None };
-            let window = std::mem::replace(&mut target.window, window.clone());
-            let what = PartKind::Whole { token: op.token, window };
-            op.token = u64::from(self.parts.insert(Part { rail, bytes, proof, what }));
+        let other = ops.iter_mut().position(|op| !change(op, rail, lane, &mut self.operations));
+        if let Some(changed) = other {
+            revert(ops, changed, &mut self.operations);
+            return None;
         }
-        if connection.out == 0 {
-            connection.progress = None;
-        }
-        connection.out += count as u32;
-        connection.bytes_out += bytes;
+        lane.add(count as u32, bytes);
         self.completions.accept(count);
-        if let Some(last) = ops.back().map(|op| op.token as u32) {
-            self.completions.posted_whole(last, count as u64);
+        if let Some(last) = ops.back() {
+            self.completions.posted_whole(last.token as u32, count as u64);
         }
-        let connection = self.rails[usize::from(rail)].connection.as_mut()?;
-        connection.lane.post(ops);
-        // What the lane has no room for waits here: it is the caller's no more.
-        connection.queue.append(ops);
+        // What the lane has no room for waits there: it is the caller's no more.
+        lane.post(ops);
         Some(count)
     }
 
     /// Gives back what a lane has completed from `from` on, as long as it is of that kind; says where the first is
     /// that is not.
     #[inline]
-    pub(in crate::link) fn finish_whole(&mut self, rail: u8, from: usize) -> usize {
-        let Core { completions, parts, rails, .. } = self;
-        let Some(connection) = &mut rails[usize::from(rail)].connection else { return from };
+    pub(super) fn finish_whole(&mut self, rail: u8, from: usize) -> usize {
+        let Core { completions, operations, rails, .. } = self;
+        let Some(lane) = rails.lane_mut(rail) else { return from };
         completions.finish_in_place(from, |completion| {
             if completion.token & RECEIVE != 0 || completion.outcome != Ok(Done::Placed) {
                 return false;
             }
-            let Some(whole) = take_whole(parts, completion.token as u32) else { return false };
-            connection.out -= 1;
-            connection.bytes_out -= whole.bytes;
-            if let Some(target) = completion.work.target_mut() {
-                target.window = whole.window;
-            }
+            let Some(whole) = operations.take_whole(completion.token as u32) else { return false };
+            lane.remove(whole.bytes);
+            restore(&mut completion.work, whole.window);
             completion.token = whole.token;
             true
         })
+    }
+}
+
+/// Makes the lane's operation of the caller's; `false` if the lane does not reach its target.
+#[inline]
+fn change(op: &mut Op, rail: u8, lane: &RailLane, operations: &mut Operations) -> bool {
+    let proof = lane.proof(&op.work);
+    let bytes = op.work.total() as u64;
+    let Some(target) = op.work.target_mut() else { return false };
+    let Some(there) = target.window.region().and_then(|region| lane.window(region)) else {
+        return false;
+    };
+    let window = std::mem::replace(&mut target.window, there.clone());
+    let what = PartKind::Whole { token: op.token, window };
+    op.token = u64::from(operations.add_part(Part { rail, bytes, proof, what }));
+    true
+}
+
+/// Makes the caller's operations of the first `changed` again. Since all were looked at before the first was changed,
+/// this is not expected: but were it to happen, nothing would be lost.
+#[cold]
+fn revert(ops: &mut VecDeque<Op>, changed: usize, operations: &mut Operations) {
+    for op in ops.iter_mut().take(changed) {
+        if let Some(whole) = operations.take_whole(op.token as u32) {
+            restore(&mut op.work, whole.window);
+            op.token = whole.token;
+        }
     }
 }

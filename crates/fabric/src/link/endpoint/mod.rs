@@ -22,7 +22,7 @@ use crate::grants::random;
 use crate::half::Fabric;
 use crate::lane::Lane;
 use crate::link::config::Policy;
-use crate::link::core::{Core, Parts};
+use crate::link::core::{Core, Setup};
 use crate::link::lane::Link;
 use crate::link::protocol::control::Class;
 use crate::link::protocol::hello::{Hello, way_name};
@@ -396,12 +396,12 @@ impl Inner {
             ours,
             theirs,
         };
-        let mut core = Core::new(Parts {
+        let mut core = Core::new(Setup {
             config: self.settings.link.clone(),
             leads,
             epochs: [self.epoch, subject.theirs.epoch],
-            their_room: subject.theirs.room as usize,
-            their_regions: subject.theirs.regions as usize,
+            peer_message_limit: subject.theirs.room as usize,
+            peer_regions: subject.theirs.regions as usize,
             connection: Box::new(session),
             connector: Box::new(Threads::new(Arc::new(ways))?),
             plans: plans.plans,
@@ -409,7 +409,7 @@ impl Inner {
         });
         if let Some(listener) = self.settings.on_event.clone() {
             let peer = subject.peer;
-            core.journal.listener = Some(Arc::new(move |event| listener(peer, event)));
+            core.set_listener(Arc::new(move |event| listener(peer, event)));
         }
         let report = Arc::new(Report::new(&core, &subject));
         let mut links = lock(&self.links);

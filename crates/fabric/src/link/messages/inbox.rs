@@ -16,7 +16,7 @@ pub(in crate::link) struct Inbox {
     skipping: bool,
     /// How many messages were taken, and of how many the peer knows.
     taken: u32,
-    told: u32,
+    reported: u32,
 }
 
 /// A message, or a part of one.
@@ -47,8 +47,8 @@ impl Place {
 /// What to do next.
 pub(in crate::link) enum Step {
     Nothing,
-    /// The first message's payload goes into the first receive, from here on. Then tell with
-    /// [`Inbox::filled`].
+    /// The first message's payload goes into the first receive, from here on. [`Inbox::filled`]
+    /// must follow.
     Fill {
         from: u64,
     },
@@ -60,21 +60,21 @@ pub(in crate::link) enum Step {
 }
 
 impl Inbox {
-    /// How many messages were taken so far: the peer hears of them.
-    pub(in crate::link) fn tell(&mut self) -> u32 {
-        self.told = self.taken;
+    /// How many messages were taken so far: that is reported to the peer.
+    pub(in crate::link) fn report_taken(&mut self) -> u32 {
+        self.reported = self.taken;
         self.taken
     }
 
-    /// What told it may be lost: it shall hear again.
-    pub(in crate::link) fn tell_again(&mut self) {
-        self.told = self.taken.wrapping_sub(TELL);
+    /// What reported it may be lost: it is reported again.
+    pub(in crate::link) fn report_again(&mut self) {
+        self.reported = self.taken.wrapping_sub(REPORT);
     }
 
-    /// Whether the peer should hear that messages were taken, even by a message of its own.
+    /// Whether the peer should know that messages were taken, even by a message of its own.
     #[inline]
-    pub(in crate::link) fn owes(&self) -> bool {
-        self.taken.wrapping_sub(self.told) >= TELL
+    pub(in crate::link) fn owes_report(&self) -> bool {
+        self.taken.wrapping_sub(self.reported) >= REPORT
     }
 
     /// How many messages wait in memory of their own.
@@ -209,4 +209,4 @@ impl Inbox {
 }
 
 /// So many taken messages are worth a message: a quarter of what may wait.
-const TELL: u32 = super::outgoing::WINDOW as u32 / 4;
+const REPORT: u32 = super::outgoing::WINDOW as u32 / 4;

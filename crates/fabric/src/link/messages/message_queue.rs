@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use crate::error::Error;
 use crate::half::Fabric;
 use crate::link::config::NOTES;
-use crate::link::operations::operation::runs;
+use crate::link::operations::runs;
 use crate::link::protocol::header::{Header, Stream};
 use crate::memory::{Memory, Pages};
 use crate::op::Op;
@@ -20,7 +20,7 @@ pub(in crate::link) struct MessageQueue {
     slots: u32,
     /// A header and a payload.
     slot_size: usize,
-    /// Slots that are with nobody: to be posted; and what was in them, if the peer must hear of it.
+    /// Slots that are with nobody: to be posted; and what was in them, if that is to be reported.
     idle: Vec<(Slice, Option<Stream>)>,
     /// By their number, those that the lane has given back and that are not empty yet.
     full: Vec<Option<Slice>>,
@@ -36,7 +36,7 @@ pub(in crate::link) struct MessageQueue {
     /// By stream: how many the peer has freed, how many we have, and of how many of ours it knows.
     freed_there: [u32; 2],
     freed: [u32; 2],
-    told: [u32; 2],
+    reported: [u32; 2],
     ours: [u16; 2],
 }
 
@@ -73,7 +73,7 @@ impl MessageQueue {
             sent: [0; 2],
             freed_there: [0; 2],
             freed: [0; 2],
-            told: [0; 2],
+            reported: [0; 2],
             ours,
         })
     }
@@ -83,7 +83,7 @@ impl MessageQueue {
         self.ours
     }
 
-    /// How many we may have there. A peer that says more than we have places for gets fewer.
+    /// How many we may have there. A peer that has more than we have places for gets fewer.
     pub(in crate::link) fn peer_has(&mut self, slots: [u16; 2]) {
         self.theirs = [slots[0].min(self.ours[0]), slots[1].min(self.ours[1])];
         let most: u32 = self.theirs.iter().map(|slots| u32::from(*slots)).sum();
@@ -93,7 +93,7 @@ impl MessageQueue {
 
     // Messages of the peer's.
 
-    /// Receives for the slots that are with nobody. `token` names them. From now on the peer may be told.
+    /// Receives for the slots that are with nobody. `token` names them. From now on that may be reported.
     pub(in crate::link) fn receives(
         &mut self,
         into: &mut VecDeque<Op>,
@@ -172,7 +172,7 @@ impl MessageQueue {
         copied
     }
 
-    /// What the peer said about its slots; `false` if that cannot be.
+    /// How many of its slots the peer has freed; `false` if that cannot be.
     pub(in crate::link) fn peer_freed(&mut self, freed: [u32; 2]) -> bool {
         for (at, now) in freed.into_iter().enumerate() {
             let before = self.freed_there[at];
@@ -202,7 +202,7 @@ impl MessageQueue {
     #[inline]
     pub(in crate::link) fn has_room(&self, stream: Stream) -> bool {
         let kept = if stream == Stream::Control { KEPT } else { 0 };
-        // The peer may have emptied a slot before we hear that the message arrived.
+        // The peer may have emptied a slot before we know that the message arrived.
         self.room(stream) > kept && self.places.len() as u32 > KEPT.min(u32::from(self.theirs[1]))
     }
 
@@ -217,17 +217,17 @@ impl MessageQueue {
         u32::from(self.theirs[at]).saturating_sub(used)
     }
 
-    /// Whether the peer should hear that slots are free, even by a message of its own.
+    /// Whether the peer should know that slots are free, even by a message of its own.
     pub(in crate::link) fn owes_credit(&self) -> bool {
         (0..2).any(|at| {
-            let untold = self.freed[at].wrapping_sub(self.told[at]);
-            untold >= (u32::from(self.ours[at]) / 4).max(1) && untold > 0
+            let unreported = self.freed[at].wrapping_sub(self.reported[at]);
+            unreported >= (u32::from(self.ours[at]) / 4).max(1) && unreported > 0
         })
     }
 
-    /// What the peer is told by another way.
-    pub(in crate::link) fn tell(&mut self) -> [u32; 2] {
-        self.told = self.freed;
+    /// How many slots are free again, by stream: that is reported to the peer.
+    pub(in crate::link) fn report_freed(&mut self) -> [u32; 2] {
+        self.reported = self.freed;
         self.freed
     }
 
@@ -239,7 +239,7 @@ impl MessageQueue {
         (from, offset, length): (&[Slice], u64, u64),
     ) -> Option<Slice> {
         let place = self.places.pop()?;
-        header.freed = self.tell();
+        header.freed = self.report_freed();
         let stream = header.body.stream() as usize;
         self.sent[stream] = self.sent[stream].wrapping_add(1);
         let begin = place.offset();

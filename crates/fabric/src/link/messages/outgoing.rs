@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::link::protocol::header::Body;
+use crate::link::protocol::header::{Body, Stream};
 
 /// A message that has its number.
 #[derive(Debug, Clone, Copy)]
@@ -19,12 +19,21 @@ pub(in crate::link) struct Message {
 pub(in crate::link) enum Draft {
     /// The parts of a send, one after the other.
     Send(u32),
-    /// The number of a write.
+    /// The immediate data of a write.
     Notice(u32),
     /// An atomic operation's request.
     Change(u32),
     /// What we answer to the peer's.
     Old { request: u32, old: Option<u64> },
+}
+
+impl Draft {
+    pub(super) fn stream(self) -> Stream {
+        match self {
+            Draft::Send(_) | Draft::Notice(_) => Stream::Messages,
+            Draft::Change(_) | Draft::Old { .. } => Stream::Control,
+        }
+    }
 }
 
 #[derive(Debug, Default)]

@@ -3,7 +3,6 @@
 use crate::link::protocol::header::Stream;
 use crate::op::{Op, Work};
 use crate::remote::Window;
-use crate::slab::Slab;
 
 /// An operation of a lane.
 pub(in crate::link) struct Part {
@@ -42,21 +41,18 @@ pub(in crate::link) struct Whole {
     pub(in crate::link) window: Window,
 }
 
-/// Takes out a row that is the caller's operation as it is; any other stays.
-#[inline]
-pub(in crate::link) fn take_whole(parts: &mut Slab<Part>, at: u32) -> Option<Whole> {
-    let is_whole = |part: &mut Part| matches!(part.what, PartKind::Whole { .. });
-    let Part { bytes, what, .. } = parts.remove_if(at, is_whole)?;
-    let PartKind::Whole { token, window } = what else { return None };
-    Some(Whole { bytes, token, window })
-}
-
 /// The caller's operation again, as it came.
 pub(in crate::link) fn as_it_was(token: u64, window: Window, mut work: Work) -> Op {
+    restore(&mut work, window);
+    Op { token, work }
+}
+
+/// Gives an operation its window back.
+#[inline]
+pub(in crate::link) fn restore(work: &mut Work, window: Window) {
     if let Some(target) = work.target_mut() {
         target.window = window;
     }
-    Op { token, work }
 }
 
 /// Some consecutive bytes of a write or a read.

@@ -7,14 +7,13 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::rail::{PROBE, Probe, RailConnection};
+use super::lane::RailLane;
+use super::probe::Probe;
 use crate::error::{Error, Kind};
 use crate::half::{Fabric, Half, Side};
 use crate::lane::Lane;
 use crate::link::messages::message_queue::MessageQueue;
 use crate::link::protocol::control::Class;
-use crate::memory::{Memory, Pages};
-use crate::region::Rights;
 
 /// Opens ways by their names.
 pub(crate) trait Transports: Send + Sync {
@@ -54,7 +53,7 @@ pub(in crate::link) enum Task {
         make: Make,
     },
     /// Ending a lane may wait for its device.
-    Discard(Box<RailConnection>),
+    Discard(Box<RailLane>),
     /// A device that is lost must be let go of, or it cannot come back.
     Tidy {
         class: Class,
@@ -77,7 +76,7 @@ pub(crate) struct Finished {
 
 pub(in crate::link) enum Product {
     Half(Box<dyn Half>, Arc<dyn Fabric>),
-    RailConnection(Box<RailConnection>),
+    Lane(Box<RailLane>),
 }
 
 impl ConnectorTask {
@@ -89,8 +88,8 @@ impl ConnectorTask {
             Task::Connect { half, fabric, offer, make } => {
                 connect(ways, half, &*fabric, &offer, &make)
             }
-            Task::Discard(connection) => {
-                drop(connection);
+            Task::Discard(lane) => {
+                drop(lane);
                 return None;
             }
             Task::Tidy { class, way } => {
@@ -118,7 +117,7 @@ fn connect(
 ) -> Result<Product, Error> {
     // Before the peer can send: what is made here is ready when the lane is.
     let messages = MessageQueue::new(fabric, make.messages, make.room)?;
-    let probe = probe(fabric)?;
+    let probe = Probe::new(fabric)?;
     let lane = half.connect(offer, make.limit)?;
     if lane.caps().datagram {
         let why = "unreliable datagrams lose messages, and cannot write or read";
@@ -132,14 +131,7 @@ fn connect(
         return Err(Error::new(Kind::Unsupported, "use a lane for a link", why, fix));
     }
     ways.made(&*lane);
-    Ok(Product::RailConnection(Box::new(RailConnection::new(lane, messages, probe))))
-}
-
-fn probe(fabric: &dyn Fabric) -> Result<Probe, Error> {
-    let open = Rights { read: true, write: true, atomic: false };
-    let theirs = fabric.register(&Memory::allocate(PROBE, Pages::Plain)?, open)?;
-    let ours = fabric.register(&Memory::allocate(2 * PROBE, Pages::Plain)?, Rights::NONE)?;
-    Ok(Probe { theirs, ours, window: None, reading: false })
+    Ok(Product::Lane(Box::new(RailLane::new(lane, messages, probe))))
 }
 
 /// A thread for each job: there are few, and each may wait for something else.

@@ -28,7 +28,9 @@ type Outcomes = Vec<(u64, Result<Done, Failure>)>;
 impl Duo {
     fn new(config: &Config) -> Self {
         let mut duo = Duo { stage: Stage::new(1, config, true), done: [Vec::new(), Vec::new()] };
-        duo.until("both rails", |duo| duo.stage.cores.iter().all(|core| core.active.len() == 2));
+        duo.until("both rails", |duo| {
+            duo.stage.cores.iter().all(|core| core.rails().active().len() == 2)
+        });
         duo
     }
 
@@ -137,7 +139,7 @@ fn the_number_of_a_refused_write_is_not_delivered() {
 #[test]
 fn an_end_that_does_not_look_for_a_while_keeps_its_link() {
     let mut duo = Duo::new(&small());
-    duo.stage.cores[1].die(0, "for the test");
+    duo.stage.cores[1].fail_rail(0, "for the test");
     for _ in 0..4 {
         duo.work(1);
     }
@@ -146,7 +148,9 @@ fn an_end_that_does_not_look_for_a_while_keeps_its_link() {
         duo.work(0);
         duo.stage.world.advance(Duration::from_micros(500));
     }
-    duo.until("both rails", |duo| duo.stage.cores.iter().all(|core| core.active.len() == 2));
+    duo.until("both rails", |duo| {
+        duo.stage.cores.iter().all(|core| core.rails().active().len() == 2)
+    });
 }
 
 #[test]
@@ -161,7 +165,7 @@ fn an_operation_that_was_long_over_when_we_looked_kills_no_rail() {
     duo.work(0);
     duo.stage.world.advance(Duration::from_millis(100));
     duo.work(0);
-    assert_eq!(duo.stage.cores[0].active.len(), 2, "{}", duo.stage.cores[0].describe());
+    assert_eq!(duo.stage.cores[0].rails().active().len(), 2, "{}", duo.stage.cores[0].describe());
 }
 
 #[test]
@@ -170,7 +174,7 @@ fn a_lane_with_too_few_receives_is_refused_with_the_numbers() {
     let mut duo = Duo { stage: Stage::new(1, &config, true), done: [Vec::new(), Vec::new()] };
     duo.run(200);
     let core = &duo.stage.cores[0];
-    assert!(!core.is_urgent() && core.active.is_empty());
+    assert!(!core.is_urgent() && core.rails().active().is_empty());
     assert!(
         core.obstacles().contains("1024 receives, and a link needs 2016"),
         "{}",
@@ -201,7 +205,7 @@ fn messages_both_ways_over_a_lossy_wire_keep_their_places() {
             }
             duo.run(1);
             for core in &duo.stage.cores {
-                assert!(core.ended.is_none(), "seed {seed}: {:?}", core.ended);
+                assert!(core.ended().is_none(), "seed {seed}: {:?}", core.ended());
             }
         }
     }
@@ -257,7 +261,7 @@ fn an_end_that_finds_a_protocol_error_says_so() {
     let mut duo = Duo::new(&small());
     duo.stage.cores[1].fail_link(Failure::ProtocolError, "some invalid data");
     duo.run(5);
-    let ended = duo.stage.cores[0].ended.as_ref().expect("it heard");
+    let ended = duo.stage.cores[0].ended().expect("it heard");
     assert!(ended.why.contains("some invalid data"), "{}", ended.why);
 }
 
@@ -270,7 +274,7 @@ fn a_message_that_cannot_be_one_ends_the_link() {
         let work = Op::receive(0, into).work;
         let outcome = Ok(Done::Received { length, imm });
         duo.stage.cores[0].receive(0, Completion { token: 0, outcome, work });
-        let ended = duo.stage.cores[0].ended.as_ref().expect("it is over");
+        let ended = duo.stage.cores[0].ended().expect("it is over");
         assert!(ended.why.contains("a malformed message"), "{}", ended.why);
     }
 }
@@ -282,12 +286,9 @@ fn nobody_sleeps_while_slots_wait_to_be_posted() {
     duo.post(0, [Op::send(1, source.slice(..512 * 40))]);
     duo.run(50);
     duo.post(1, [Op::receive(3, inbox.slice(..))]);
-    for at in duo.stage.cores[1].live.clone() {
-        let connection = duo.stage.cores[1].rails[usize::from(at)].connection.as_ref().unwrap();
-        assert!(
-            !connection.messages.has_idle(),
-            "posting a receive posts the slots that it emptied"
-        );
+    let rails = duo.stage.cores[1].rails();
+    for lane in (0..rails.live_count()).map(|place| rails.lane(rails.live(place)).unwrap()) {
+        assert!(!lane.messages().has_idle(), "posting a receive posts the slots that it emptied");
     }
 }
 
@@ -305,7 +306,7 @@ fn a_peer_that_says_nothing_for_too_long_is_gone() {
         duo.work(0);
         duo.stage.world.advance(Duration::from_millis(10));
     }
-    let ended = duo.stage.cores[0].ended.as_ref().expect("it is over");
+    let ended = duo.stage.cores[0].ended().expect("it is over");
     assert!(
         ended.why.contains("said nothing") || ended.why.contains("not closed"),
         "{}",
@@ -323,7 +324,7 @@ fn a_device_that_does_not_answer_for_long_leaves_the_link_on_the_lesser_rail() {
         let mut duo = Duo { stage: Stage::new(1, &config, true), done: [Vec::new(), Vec::new()] };
         duo.stage.mute.lock().unwrap()[end] = config.silence * 3;
         duo.until("the lesser rail", |duo| {
-            duo.stage.cores.iter().all(|core| core.active.len() == 1)
+            duo.stage.cores.iter().all(|core| core.rails().active().len() == 1)
         });
         let (open, source) = (region(4096, Rights::ALL), region(4096, Rights::NONE));
         let window = duo.grant(&open);
@@ -337,7 +338,7 @@ fn a_device_that_does_not_answer_for_long_leaves_the_link_on_the_lesser_rail() {
         assert!(duo.done[0].iter().all(|completion| completion.outcome.is_ok()));
         // It answers, too late for those who asked, and at once from now on.
         duo.stage.mute.lock().unwrap()[end] = Duration::ZERO;
-        while duo.stage.cores.iter().any(|core| core.active.len() < 2) {
+        while duo.stage.cores.iter().any(|core| core.rails().active().len() < 2) {
             let late = duo.stage.world.now() > config.silence * 4;
             assert!(!late, "{} {}", duo.stage.cores[0].describe(), duo.stage.cores[1].describe());
             duo.run(10);

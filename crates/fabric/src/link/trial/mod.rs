@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::half::Fabric;
 use crate::link::config::Config;
-use crate::link::core::{Connection, Core, Parts};
+use crate::link::core::{Connection, Core, Setup};
 use crate::link::protocol::control::{Class, Plan};
 use crate::link::rails::connector::{Connector, ConnectorTask, Finished, Transports};
 use crate::sim::{self, World};
@@ -53,12 +53,12 @@ impl Stage {
         let core = |end: usize| {
             let ways = Arc::new(SimTransports { world: world.clone(), host: HOSTS[end] });
             let plans = if end == 0 { plans() } else { Vec::new() };
-            Core::new(Parts {
+            Core::new(Setup {
                 config: config.clone(),
                 leads: end == 0,
                 epochs: [10 + end as u64, 11 - end as u64],
-                their_room: config.room,
-                their_regions: config.regions,
+                peer_message_limit: config.room,
+                peer_regions: config.regions,
                 connection: Box::new(Wire { wires: wires.clone(), world: world.clone(), end }),
                 connector: Box::new(Bench {
                     ways,
@@ -73,45 +73,6 @@ impl Stage {
         };
         let cores = [core(0), core(1)];
         Stage { world, cores, wires, mute }
-    }
-}
-
-impl Core {
-    /// Where it stands, for who must find out why it stands still.
-    pub(super) fn describe(&self) -> String {
-        use std::fmt::Write;
-        let mut text = format!("end {} at {:?}: {:?}\n", self.leads, self.now, self.ended);
-        for rail in &self.rails {
-            let name = rail.name(self.leads);
-            let out = rail
-                .connection
-                .as_ref()
-                .map(|connection| (connection.out, connection.bytes_out, connection.queue.len()));
-            let unconfirmed = rail.unconfirmed.len();
-            if let Some(connection) = &rail.connection {
-                let _ = writeln!(text, "  {name} messages {:?}", connection.messages);
-            }
-            let _ = writeln!(
-                text,
-                "  {name} {:?} out {out:?} unconfirmed {unconfirmed} {}",
-                rail.state, rail.why
-            );
-        }
-        for outgoing in &self.outgoing {
-            let _ = writeln!(text, "  outgoing {outgoing:?}");
-        }
-        for incoming in &self.incoming {
-            let _ = writeln!(text, "  incoming {incoming:?}");
-        }
-        let (waiting, again) = (self.waiting.len(), self.again.len());
-        let (keyless, held) = (self.keyless.len(), self.held.len());
-        let _ = writeln!(text, "  waiting {waiting} again {again} keyless {keyless} held {held}");
-        let _ = writeln!(text, "  {:?}", self.inbox);
-        for event in self.journal.last() {
-            let _ =
-                writeln!(text, "  {:.4} {:?} {} {}", event.at, event.what, event.rail, event.why);
-        }
-        text
     }
 }
 

@@ -66,7 +66,7 @@ fn a_rail_that_comes_and_goes_is_left_alone_for_longer_each_time() {
         // It was alive eighteen times.
         let core = &history.stage.cores[0];
         let ups = |rail: &str| {
-            let events = core.journal.last();
+            let events = core.journal().last();
             events.filter(|event| event.what == Happening::RailUp && event.rail == rail).count()
         };
         assert!((2..12).contains(&ups("r0")), "{}", core.describe());

@@ -1,18 +1,18 @@
-//! Regions over a link: ours that the peer may use, and the peer's that we know of.
+//! Regions of ours that the peer may use.
 //!
-//! A region has an id for the life of the link. The keys by which lanes reach it are told per lane.
+//! A region has a row as long as it lives. Its id is the row's place and, above that, how many there were before: so an
+//! id is used once in the life of a link.
 
-use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::rails::rail::index;
+use super::MAX;
 use crate::error::{Error, Kind};
+use crate::link::rails::index;
 use crate::memory::Memory;
 use crate::region::{Granter, Region, Rights, Slice, WeakRegion};
 
-/// Regions of ours that were granted.
 #[derive(Default)]
-pub(in crate::link) struct Granted {
+pub(super) struct Granted {
     rows: Vec<(u64, WeakRegion)>,
     /// How many there ever were: tells older from newer ones in the same place.
     count: u64,
@@ -32,7 +32,7 @@ impl Granter for Gone {
 
 impl Granted {
     /// Gives a region its id.
-    pub(in crate::link) fn add(&mut self, region: &Region, most: usize) -> Result<u64, Error> {
+    pub(super) fn add(&mut self, region: &Region, most: usize) -> Result<u64, Error> {
         let at = self.rows.iter().position(|(_, region)| region.is_gone());
         let at = at.unwrap_or(self.rows.len());
         if at >= most.min(MAX) {
@@ -53,17 +53,17 @@ impl Granted {
     }
 
     /// Those that still are.
-    pub(in crate::link) fn live(&self) -> Vec<(u64, Region)> {
+    pub(super) fn live(&self) -> Vec<(u64, Region)> {
         self.rows.iter().filter_map(|(id, region)| Some((*id, region.upgrade()?))).collect()
     }
 
-    pub(in crate::link) fn get(&self, id: u64) -> Option<Region> {
+    pub(super) fn get(&self, id: u64) -> Option<Region> {
         let (known, region) = self.rows.get(index(id))?;
         if *known == id { region.upgrade() } else { None }
     }
 
     /// Eight bytes that the peer may change.
-    pub(in crate::link) fn word(&self, id: u64, offset: u64) -> Option<Slice> {
+    pub(super) fn word(&self, id: u64, offset: u64) -> Option<Slice> {
         let region = self.get(id)?;
         let end = offset.checked_add(8)?;
         let allowed = region.rights().allow(Rights { atomic: true, ..Rights::NONE });
@@ -75,57 +75,7 @@ impl Granted {
     }
 
     /// Those dropped since the last time.
-    pub(in crate::link) fn take_gone(&self) -> Vec<u64> {
+    pub(super) fn take_gone(&self) -> Vec<u64> {
         std::mem::take(&mut *self.gone.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
-
-/// Regions of the peer's that we have heard of, from the caller or from the peer.
-#[derive(Default)]
-pub(in crate::link) struct PeerRegions {
-    rows: Vec<Option<(u64, Standing)>>,
-}
-
-/// What we know of one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::link) enum Standing {
-    /// The peer has been asked.
-    Asked,
-    Granted,
-    Gone,
-}
-
-impl PeerRegions {
-    pub(in crate::link) fn get(&self, id: u64) -> Option<Standing> {
-        let (known, standing) = (*self.rows.get(index(id))?)?;
-        match known.cmp(&id) {
-            Ordering::Equal => Some(standing),
-            // Another has its place by now.
-            Ordering::Greater => Some(Standing::Gone),
-            Ordering::Less => None,
-        }
-    }
-
-    /// `false`: there are too many.
-    pub(in crate::link) fn set(&mut self, id: u64, standing: Standing, most: usize) -> bool {
-        let at = index(id);
-        if at >= most.min(MAX) {
-            return false;
-        }
-        if self.rows.len() <= at {
-            self.rows.resize(at + 1, None);
-        }
-        if self.rows[at].is_none_or(|(known, _)| known <= id) {
-            self.rows[at] = Some((id, standing));
-        }
-        true
-    }
-
-    /// Notes that a region is gone, unless another has its place already.
-    pub(in crate::link) fn gone(&mut self, id: u64, most: usize) {
-        // One that we never heard of need not be remembered, if there is no place for it.
-        let _ = self.set(id, Standing::Gone, most);
-    }
-}
-
-const MAX: usize = 1 << 16;

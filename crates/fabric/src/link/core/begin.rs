@@ -1,0 +1,153 @@
+//! Operations come in: refused, given to a lane as they are, or cut into pieces and messages.
+
+use super::Core;
+use crate::link::messages::Draft;
+use crate::link::operations::{Operation, Part, PartKind, Piece};
+use crate::link::protocol::header::Stream;
+use crate::link::rails::Choice;
+use crate::op::{Failure, Op, Work};
+use crate::region::Rights;
+use crate::remote::Target;
+
+impl Core {
+    #[inline]
+    pub(super) fn has_room(&self, op: &Op) -> bool {
+        match op.work {
+            Work::Receive { .. } => self.messages.inbox().receives() < self.config.receives,
+            _ => self.completions.in_flight() < self.config.depth,
+        }
+    }
+
+    /// What is refused here and now costs no lane its life.
+    #[inline]
+    pub(super) fn refusal(&self, work: &Work) -> Option<Failure> {
+        if let Some(ended) = &self.ended {
+            // What came before the end is still there to be received.
+            if matches!(work, Work::Receive { .. }) && self.messages.inbox().has_messages() {
+                return None;
+            }
+            return Some(match ended.failure {
+                Failure::Flushed => Failure::Flushed,
+                _ => Failure::PeerGone,
+            });
+        }
+        if let Err(failure) = self.caps.allow(work, self.regions.link()) {
+            return Some(failure);
+        }
+        let allowed = work.target().is_none_or(|target| is_allowed(work, target, work.total()));
+        (!allowed).then_some(Failure::Access)
+    }
+
+    #[cold]
+    pub(super) fn refuse(&mut self, op: Op, failure: Failure) {
+        if !matches!(op.work, Work::Receive { .. }) {
+            self.completions.accept(1);
+        }
+        self.completions.finish(op, Err(failure));
+    }
+
+    #[inline]
+    pub(super) fn begin(&mut self, op: Op) {
+        if let Work::Receive { .. } = op.work {
+            self.messages.inbox_mut().post(op);
+            self.deliver();
+            return self.settle_receives();
+        }
+        self.completions.accept(1);
+        let plain = matches!(op.work, Work::Write { imm: None, .. } | Work::Read { .. });
+        if plain && self.operations.is_idle() {
+            match self.begin_whole(op) {
+                None => return,
+                Some(op) => return self.begin_operation(op),
+            }
+        }
+        self.begin_operation(op);
+    }
+
+    /// An operation that one lane can do as it is: nothing is copied, only the window is changed.
+    #[inline]
+    fn begin_whole(&mut self, mut op: Op) -> Option<Op> {
+        let bytes = op.work.total() as u64;
+        let Some(target) = op.work.target_mut() else { return Some(op) };
+        if bytes > self.config.chunk as u64 {
+            return Some(op);
+        }
+        let limit = self.config.window as u64;
+        let Choice::Rail(rail, window) = self.rails.choose(target.window.region(), bytes, limit)
+        else {
+            return Some(op);
+        };
+        let window = std::mem::replace(&mut target.window, window);
+        let what = PartKind::Whole { token: op.token, window };
+        let part = self.put(rail, bytes, op.work, what);
+        self.completions.posted_whole(part, 1);
+        None
+    }
+
+    fn begin_operation(&mut self, op: Op) {
+        let draft: Option<fn(u32) -> Draft> = match op.work {
+            Work::Send { .. } => Some(Draft::Send),
+            Work::FetchAdd { .. } | Work::CompareSwap { .. } => Some(Draft::Change),
+            _ => None,
+        };
+        let timed = self.completions.posted_in_pieces();
+        let number = self.operations.insert(Operation::new(op, timed));
+        match draft {
+            Some(draft) => self.messages.push(draft(number)),
+            None if !self.begin_with_notice(number) => self.operations.wait(number),
+            None => {}
+        }
+    }
+
+    /// A short write with immediate data: on a lane that keeps order the notice follows the bytes at once.
+    fn begin_with_notice(&mut self, number: u32) -> bool {
+        let Some(operation) = self.operations.get(number) else { return false };
+        let total = operation.total();
+        let messages = self.messages.outgoing(Stream::Messages);
+        let nothing_before =
+            self.operations.is_idle() && messages.is_empty() && messages.may_number();
+        if !operation.has_notice() || total > self.config.chunk as u64 || !nothing_before {
+            return false;
+        }
+        let limit = self.config.window as u64;
+        let Choice::Rail(rail, window) = self.rails.choose(operation.region(), total, limit) else {
+            return false;
+        };
+        let Some(lane) = self.rails.lane(rail) else { return false };
+        if !lane.is_ordered() || !lane.messages().has_room(Stream::Messages) {
+            return false;
+        }
+        if let Some(operation) = self.operations.get_mut(number) {
+            operation.cut_all();
+        }
+        self.put_piece(rail, Piece { operation: number, offset: 0, length: total }, window);
+        self.draft_notice(number);
+        self.send_next(Stream::Messages, Some(rail));
+        true
+    }
+
+    /// Gives an operation to a rail.
+    #[inline]
+    pub(super) fn put(&mut self, rail: u8, bytes: u64, work: Work, what: PartKind) -> u32 {
+        let Some(lane) = self.rails.lane_mut(rail) else { return u32::MAX };
+        let proof = match what.is_message() {
+            true => lane.proof_of_message(),
+            false => lane.proof(&work),
+        };
+        lane.add(1, bytes);
+        let part = self.operations.add_part(Part { rail, bytes, proof, what });
+        lane.push(Op { token: u64::from(part), work });
+        part
+    }
+}
+
+/// Whether the peer would let us, as far as we know.
+#[inline]
+pub(super) fn is_allowed(work: &Work, target: &Target, length: usize) -> bool {
+    let wanted = match work {
+        Work::Write { .. } => Rights { write: true, ..Rights::NONE },
+        Work::Read { .. } => Rights { read: true, ..Rights::NONE },
+        _ => Rights { atomic: true, ..Rights::NONE },
+    };
+    target.window.rights().allow(wanted) && target.holds(length)
+}

@@ -1,0 +1,83 @@
+//! Control messages: ours to the peer, and what follows from the peer's.
+
+use super::Core;
+use crate::link::event::Happening;
+use crate::link::protocol::control::Control;
+use crate::op::Failure;
+
+impl Core {
+    pub(super) fn send_control(&mut self, message: &Control) {
+        if let Err(why) = self.control.send(message) {
+            self.fail_link(Failure::PeerGone, &why);
+        }
+    }
+
+    /// What the peer sent; not all at once, so that one that sends much does not keep us from our work.
+    pub(super) fn receive_control(&mut self) {
+        for _ in 0..MAX_RECEIVED {
+            if self.ended.is_some() {
+                return self.control.ignore_rest();
+            }
+            match self.control.receive(self.now) {
+                Ok(None) => return,
+                Ok(Some(message)) => self.take_control(message),
+                Err((failure, why)) => self.fail_link(failure, &why),
+            }
+        }
+    }
+
+    fn take_control(&mut self, message: Control) {
+        match message {
+            Control::Open { rail, generation, plan, offer } => {
+                self.peer_opened(rail, generation, plan, offer);
+            }
+            Control::Opened { rail: at, generation, offer } => {
+                let rail = self.rails.named(at);
+                if rail.is_some_and(|rail| rail.take_offer(generation, offer)) {
+                    self.rails.connect(at, &self.config);
+                }
+            }
+            Control::Connected { rail: at, generation, slots, probe } => {
+                let rail = self.rails.named(at);
+                if rail.is_some_and(|rail| rail.peer_connected(generation, slots, probe)) {
+                    self.probe(at);
+                }
+            }
+            Control::Proven { rail: at, generation } => {
+                let rail = self.rails.named(at);
+                if rail.is_some_and(|rail| rail.peer_proven(generation)) {
+                    self.come_up(at);
+                }
+            }
+            Control::Fenced { rail: at, generation, received, why } => {
+                let rail = self.rails.named(at);
+                if rail.is_some_and(|rail| rail.peer_fenced(generation, received)) {
+                    self.fail_rail(at, &format!("the peer says: {why}"));
+                }
+            }
+            Control::Key { rail, generation, region, key } => {
+                self.peer_key(rail, generation, region, key);
+            }
+            Control::Gone { region } => self.peer_dropped(region),
+            Control::Ask { region } => {
+                if self.regions.granted(region).is_none() {
+                    self.send_control(&Control::Gone { region });
+                }
+            }
+            Control::Freed { rail: at, generation, freed, taken } => {
+                let current = self.rails.named(at).is_some_and(|r| r.generation() == generation);
+                if current && !self.peer_freed(at, freed, taken) {
+                    self.fail_link(Failure::ProtocolError, "the peer freed more than we used");
+                }
+            }
+            Control::Beat => {}
+            Control::Bye { orderly, why } => {
+                let what = if orderly { Happening::Closed } else { Happening::Ended };
+                self.end(Failure::PeerGone, &format!("the peer ended the link: {why}"), what);
+            }
+        }
+    }
+}
+
+/// Control messages that are received at a time.
+const MAX_RECEIVED: usize = 256;

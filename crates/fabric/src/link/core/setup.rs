@@ -1,0 +1,121 @@
+//! How rails come up: prepared, offered, connected, probed each way.
+
+use super::Core;
+use crate::link::event::Happening;
+use crate::link::operations::PartKind;
+use crate::link::protocol::control::{Control, Plan};
+use crate::link::rails::connector::Product;
+use crate::link::rails::{PROBE, ProbeStep, RailChange, RailLane, SetupError};
+use crate::op::{Failure, Work};
+
+impl Core {
+    /// The peer, which leads, has prepared a lane.
+    pub(super) fn peer_opened(&mut self, at: u8, generation: u32, plan: Plan, offer: Vec<u8>) {
+        if self.rails.leads() || !self.rails.add(at) {
+            return self
+                .fail_link(Failure::ProtocolError, "the peer opens a rail with an invalid number");
+        }
+        // Both ends may have closed the last lane since we last looked.
+        if self.rails.get(at).is_fencing() {
+            self.check_rail(at);
+        }
+        match self.rails.follow(at, generation, plan, offer, self.now) {
+            Some(true) => {}
+            Some(false) => {
+                self.fail_rail(at, "the last attempt is not over yet: a device does not answer");
+            }
+            None => {
+                self.fail_link(Failure::ProtocolError, "the peer opens a rail that is in use");
+            }
+        }
+    }
+
+    /// What threads have made: halves of lanes, and lanes.
+    pub(super) fn take_finished(&mut self) {
+        while let Some((at, product)) = self.rails.finished() {
+            match product {
+                Err(error) => self.fail_rail(at, &error.to_string()),
+                Ok(Product::Half(half, fabric)) => {
+                    let offer = self.rails.prepared(at, half, fabric);
+                    self.prepared(at, offer);
+                }
+                Ok(Product::Lane(lane)) => self.connected(at, *lane),
+            }
+        }
+    }
+
+    fn prepared(&mut self, at: u8, offer: Vec<u8>) {
+        let rail = self.rails.get(at);
+        let generation = rail.generation();
+        if self.rails.leads() {
+            let plan = rail.plan().clone();
+            return self.send_control(&Control::Open { rail: at, generation, plan, offer });
+        }
+        self.send_control(&Control::Opened { rail: at, generation, offer });
+        self.rails.connect(at, &self.config);
+    }
+
+    fn connected(&mut self, at: u8, mut lane: RailLane) {
+        let probe = lane.grant_probe();
+        let slots = lane.messages().slots();
+        let generation = self.rails.get(at).generation();
+        self.rails.attach(at, lane);
+        self.refill(at);
+        let probe = match probe {
+            Ok(probe) => probe,
+            Err(error) => return self.fail_rail(at, &error.to_string()),
+        };
+        self.send_control(&Control::Connected { rail: at, generation, slots, probe });
+        for (id, region) in self.regions.all_granted() {
+            self.report_key(at, id, &region);
+        }
+        self.rails.get_mut(at).use_early_keys();
+        self.probe(at);
+    }
+
+    /// Writes to the peer, once both ends are connected.
+    pub(super) fn probe(&mut self, at: u8) {
+        match self.rails.get_mut(at).begin_probe() {
+            Ok(None) => {}
+            Ok(Some(write)) => self.put_probe(at, write),
+            Err(SetupError::Protocol(why)) => self.fail_link(Failure::ProtocolError, why),
+            Err(SetupError::Lane(why)) => self.fail_rail(at, &why),
+        }
+    }
+
+    fn put_probe(&mut self, at: u8, work: Work) {
+        self.put(at, PROBE as u64, work, PartKind::Probe);
+    }
+
+    /// One step of the probe is over.
+    pub(super) fn probed(&mut self, at: u8) {
+        match self.rails.get_mut(at).probed() {
+            None => {}
+            Some(ProbeStep::Read(read)) => self.put_probe(at, read),
+            Some(ProbeStep::Changed) => self.fail_rail(at, "the probe came back changed"),
+            Some(ProbeStep::Proven) => {
+                let generation = self.rails.get(at).generation();
+                self.send_control(&Control::Proven { rail: at, generation });
+                self.come_up(at);
+            }
+        }
+    }
+
+    /// Uses a rail, once both ends have proven it.
+    pub(super) fn come_up(&mut self, at: u8) {
+        if let Some(change) = self.rails.come_up(at, self.now) {
+            let why = self.rails.get(at).why().to_owned();
+            self.note(change, &why);
+        }
+    }
+
+    /// A rail came up or failed, and others may be in use for that: they may reach what could not be reached.
+    pub(super) fn note(&mut self, change: RailChange, why: &str) {
+        let RailChange { what, rail, in_use } = change;
+        self.journal.note(self.now, what, rail, why);
+        if let Some(names) = in_use {
+            self.journal.note(self.now, Happening::Switch, names, why);
+            self.operations.retry_keyless();
+        }
+    }
+}
