@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::region::{Region, Rights};
 use crate::registration::Registration;
 
-/// An opened device, or another way to move bytes. Slow: it may allocate, block and explain.
+/// An opened device, or another transport. Slow: it may allocate, block and explain.
 pub trait Fabric: Send + Sync {
     /// Registers the whole of `memory`, for lanes of this fabric. The same memory with the same rights
     /// costs a device only once.

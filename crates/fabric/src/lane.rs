@@ -1,4 +1,4 @@
-//! A lane: the way to one peer. What every backend gives, and waiting for it.
+//! A lane: one path to one peer. What every backend gives, and waiting for it.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;

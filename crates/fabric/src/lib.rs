@@ -1,8 +1,8 @@
 //! Moves bytes between registered memories: over verbs, libfabric, shared memory or TCP, by one small trait.
 //!
 //! It reads no configuration and no environment of its own: the program hands it what it needs. It
-//! does not know what the bytes mean. A lane is one way and stays dead once it died; a [`link::Link`]
-//! chooses between ways, and goes on by another.
+//! does not know what the bytes mean. A lane is one path and stays dead once it died; a [`link::Link`]
+//! chooses between transports, and goes on with another.
 //!
 //! Start at [`Lane`]. Around it: [`Memory`] holds bytes that peers may touch, [`Region`] is memory that
 //! is registered, [`Window`] a peer's region; an [`Op`] goes in and comes back as a [`Completion`].

@@ -291,7 +291,7 @@ pub enum Failure {
     TooLong,
     /// The peer had no receive posted for too long.
     NotReady,
-    /// The peer, its process or the way to it is gone.
+    /// The peer, its process or the path to it is gone.
     PeerGone,
     /// The peer sent what no peer of ours sends.
     ProtocolError,

@@ -6,7 +6,7 @@ use crate::error::{Error, Kind};
 use crate::half::Fabric;
 use crate::{ofi, shm, tcp, verbs};
 
-/// Opens a way by its name, as it is without settings: `shm`, `tcp`, `verbs` with the device, port and
+/// Opens a transport by its name, as it is without settings: `shm`, `tcp`, `verbs` with the device, port and
 /// GID that [`verbs::choose()`] takes, or `ofi` with the provider that [`ofi::choose()`] takes.
 pub fn open(name: &str) -> Result<Box<dyn Fabric>, Error> {
     match name {

@@ -35,7 +35,7 @@ pub(crate) enum Kind {
     Write = 1,
     /// Bytes for a receive.
     Send = 2,
-    /// A number alone, of a write that went another way; takes a receive.
+    /// Immediate data alone, of a write that went by another path; takes a receive.
     Imm = 3,
     /// Asks for bytes of a region.
     Read = 4,

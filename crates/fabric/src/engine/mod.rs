@@ -196,7 +196,7 @@ impl<S: Stream> Engine<S> {
 #[inline]
 fn header(work: &Work, flight: u32) -> Header {
     let kind = match work {
-        // The bytes went another way already.
+        // The bytes went by another path already.
         Work::Write { to, imm: Some(_), .. } if matches!(to.window.reach(), Reach::Mapped(_)) => {
             Kind::Imm
         }

@@ -9,7 +9,7 @@ use crate::part::Part;
 
 /// A connected stream. Neither call blocks: `WouldBlock` says that nothing can move now.
 pub(crate) trait Stream: Send {
-    /// Whether peers may write some other way, and send the number alone.
+    /// Whether peers may write by some other path, and send the immediate data alone.
     const NUMBERS_ALONE: bool;
 
     /// How much to read ahead of a header. More saves calls where messages are small.

@@ -6,9 +6,9 @@ use std::time::Duration;
 /// Whether a link may, should or must use RDMA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Policy {
-    /// Only RDMA: refused at connect without it, and never another way later.
+    /// Only RDMA: refused at connect without it, and never another transport later.
     Require,
-    /// RDMA where both ends have it, else another way. What is not on the same host, that is.
+    /// RDMA where both ends have it, else another transport. What is not on the same host, that is.
     #[default]
     Prefer,
     /// No RDMA.

@@ -91,7 +91,7 @@ const GENERATION: u32 = 1;
 impl Trial {
     fn new(leads: bool) -> Self {
         let says: Arc<Mutex<Script>> = Arc::default();
-        let ways = Arc::new(Liar { says: says.clone() });
+        let transports = Arc::new(Liar { says: says.clone() });
         let plans = if leads { vec![plan()] } else { Vec::new() };
         let core = Core::new(Setup {
             config: Config { messages: 4, room: 256, depth: 16, regions: 8, ..Config::default() },
@@ -100,7 +100,7 @@ impl Trial {
             peer_message_limit: 64,
             peer_regions: 16,
             connection: Box::new(Liar { says: says.clone() }),
-            connector: Box::new(Inline { ways, results: VecDeque::new() }),
+            connector: Box::new(Inline { transports, results: VecDeque::new() }),
             plans,
             now: Duration::ZERO,
         });
@@ -191,8 +191,8 @@ impl Trial {
 }
 
 fn plan() -> Plan {
-    let ways = ["tcp".to_owned(), "tcp".to_owned()];
-    Plan { class: Class::Tcp, ways, weight: 1, why: String::new() }
+    let paths = ["tcp".to_owned(), "tcp".to_owned()];
+    Plan { class: Class::Tcp, paths, weight: 1, why: String::new() }
 }
 
 fn region(rights: Rights) -> Region {
@@ -201,13 +201,13 @@ fn region(rights: Rights) -> Region {
 
 /// Does every job at once.
 struct Inline {
-    ways: Arc<dyn Transports>,
+    transports: Arc<dyn Transports>,
     results: VecDeque<Finished>,
 }
 
 impl Connector for Inline {
     fn start(&mut self, job: ConnectorTask) {
-        self.results.extend(job.run(&*self.ways));
+        self.results.extend(job.run(&*self.transports));
     }
 
     fn finished(&mut self) -> Option<Finished> {

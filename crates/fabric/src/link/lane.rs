@@ -19,7 +19,7 @@ use crate::remote::{RemoteRegion, Window};
 use crate::session::Session;
 use crate::stats::Stats;
 
-/// A way to one peer that chooses its lanes, and changes them when they die. It is used as a [`Lane`].
+/// A connection to one peer that chooses its lanes, and changes them when they die. It is used as a [`Lane`].
 ///
 /// What differs: an operation fails only if it could never succeed, or if the peer is lost; then one whose
 /// outcome nobody can tell comes back as [`Failure::Unknown`](crate::Failure::Unknown). Messages and numbers

@@ -1,12 +1,12 @@
-//! Links: what callers hold for a peer. The best way is chosen, and another when it dies.
+//! Links: what callers hold for a peer. The best transport is chosen, and another when it dies.
 //!
 //! Start at [`Endpoint`], which makes a [`Link`] to a peer or a [`Listener`] for those who call;
-//! [`Report`] says which way a link goes and why.
+//! [`Report`] says which transport a link uses and why.
 //!
-//! A link is a control connection and **rails**: ways of one class (shared memory, RDMA devices, providers of libfabric, TCP) with
+//! A link is a control connection and **rails**: paths of one class (shared memory, RDMA devices, providers of libfabric, TCP) with
 //! a lane each. Its core (`core.rs`) is told the time and owns no descriptor, so that everything it
-//! does can be tried on simulated lanes. Writes and reads go by the lanes as they are, cut into pieces;
-//! messages, numbers of writes and atomic operations go as numbered messages that take effect once and
+//! does can be tried on simulated lanes. Writes and reads go over the lanes as they are, cut into pieces;
+//! messages, immediate data of writes and atomic operations go as numbered messages that take effect once and
 //! in order, whatever lane brings them. When a lane dies, its operations are unconfirmed until both ends have
 //! closed it (`fence`).
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::config::Policy;
 use super::core::Core;
 use super::event::{Event, Happening};
-use super::protocol::hello::{Hello, way_name};
+use super::protocol::hello::{Hello, port_name};
 use super::rails::{Rail, RailLane, State};
 use crate::op::{Failure, OpKind};
 use crate::stats::Stats;
@@ -59,7 +59,7 @@ pub struct Explanation {
 /// One rail.
 #[derive(Debug, Clone, Serialize)]
 pub struct RailReport {
-    /// The two ways, ours first; those of libfabric begin with the provider's name.
+    /// The two ports or transports, ours first; those of libfabric begin with the provider's name.
     pub name: String,
     /// `shm`, `verbs`, `ofi` or `tcp`.
     pub lane: &'static str,
@@ -177,7 +177,7 @@ fn explain(core: &Core, subject: &Subject) -> Explanation {
 }
 
 fn rail_report(core: &Core, subject: &Subject, at: u8, rail: &Rail) -> RailReport {
-    let [leader, follower] = &rail.plan().ways;
+    let [leader, follower] = &rail.plan().paths;
     let (ours, theirs) = if core.rails().leads() { (leader, follower) } else { (follower, leader) };
     let stats = rail.lane().map(RailLane::stats);
     let moved = |count: fn(&Stats, OpKind) -> u64| {
@@ -206,12 +206,12 @@ fn rail_report(core: &Core, subject: &Subject, at: u8, rail: &Rail) -> RailRepor
 }
 
 fn port(card: &Hello, name: &str) -> Option<PortReport> {
-    let way: &UsablePort = card.ways.iter().find(|way| way_name(way) == name)?;
+    let port: &UsablePort = card.ports.iter().find(|port| port_name(port) == name)?;
     Some(PortReport {
-        device: way.device.clone(),
-        port: way.port,
-        gid: way.gid.to_string(),
-        mtu: way.mtu,
-        rate_mbps: way.rate_mbps,
+        device: port.device.clone(),
+        port: port.port,
+        gid: port.gid.to_string(),
+        mtu: port.mtu,
+        rate_mbps: port.rate_mbps,
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! So it is never a Rust slice: bytes are copied in and out, and single words are read and written
 //! atomically. Allocated memory lives in a memfd, so that another process on this host can map the
-//! same pages; bytes owned by the caller do not, and lanes have slower ways for them.
+//! same pages; bytes owned by the caller do not, and lanes have slower paths for them.
 //!
 //! Unsafe here: a `Memory` knows its place and length, and holds the pages or the caller-owned bytes that make
 //! them valid. Other processes, devices and threads may change the bytes at any time: they are copied

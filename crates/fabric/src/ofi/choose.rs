@@ -43,9 +43,9 @@ pub fn candidates(
     let wanted: &[&str] = wish.as_ref().map_or(&ORDER, std::slice::from_ref);
     let of = |name: &&str| {
         let is_wanted = |provider: &&Provider| {
-            let way = UsableProvider::of(provider);
-            let fits = wish.is_some() || software || way.is_rdma();
-            is_named(provider, name) && fits && !way.is_link_local()
+            let usable = UsableProvider::of(provider);
+            let fits = wish.is_some() || software || usable.is_rdma();
+            is_named(provider, name) && fits && !usable.is_link_local()
         };
         survey.providers.iter().filter(is_wanted).cloned().collect::<Vec<_>>()
     };
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(name(&here, Some("shm")).unwrap(), "shm");
         assert_eq!(name(&here, Some("tcp")).unwrap(), "tcp;ofi_rxm");
         assert_eq!(name(&here, Some("tcp;ofi_rxm")).unwrap(), "tcp;ofi_rxm");
-        assert!(name(&here, Some("udp")).is_err(), "another way than was asked for");
+        assert!(name(&here, Some("udp")).is_err(), "another provider than was asked for");
         let why = name(&here, Some("efa")).unwrap_err();
         let expected = "libfabric has no provider efa here; it has shm, tcp;ofi_rxm, udp;ofi_rxd";
         assert_eq!(why, expected);

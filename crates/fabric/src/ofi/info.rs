@@ -12,7 +12,7 @@ use rdma_sys::ofi::consts::*;
 use rdma_sys::ofi::info::fi_info;
 use rdma_sys::{Errno, Ofi};
 
-/// One way to communicate.
+/// One path to communicate by.
 pub(super) struct Info {
     ofi: &'static Ofi,
     info: NonNull<fi_info>,
@@ -67,7 +67,7 @@ impl Query<'_> {
         let mut seen: Vec<Facts> = Vec::new();
         all.retain(|info| {
             let facts = info.facts();
-            let known = seen.iter().any(|known| known.is_same_way(&facts));
+            let known = seen.iter().any(|known| known.is_same_path(&facts));
             seen.push(facts);
             !known
         });
@@ -169,7 +169,7 @@ impl Facts {
         self.provider == "shm"
     }
 
-    fn is_same_way(&self, other: &Facts) -> bool {
+    fn is_same_path(&self, other: &Facts) -> bool {
         (&self.provider, &self.fabric, &self.domain)
             == (&other.provider, &other.fabric, &other.domain)
     }

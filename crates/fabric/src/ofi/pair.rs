@@ -1,8 +1,8 @@
-//! Which ways of two ends belong together.
+//! Which providers of two ends belong together.
 
 use super::usable_provider::UsableProvider;
 
-/// Two ways, by their places.
+/// Two providers, by their places.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pair {
     pub(crate) ours: usize,
@@ -10,8 +10,8 @@ pub(crate) struct Pair {
     pub(crate) why: String,
 }
 
-/// The ways of the first provider of ours that the peer has too: those of one network, else one after the other.
-/// Devices are rails, each once; of software one way is enough. The error: why there are none.
+/// Those of the first provider of ours that the peer has too: of one network, else one after the other.
+/// Devices are rails, each once; of software one is enough. The error: why there are none.
 pub(crate) fn pair(
     ours: &[UsableProvider],
     theirs: &[UsableProvider],
@@ -19,15 +19,17 @@ pub(crate) fn pair(
     one_host: bool,
 ) -> Result<Vec<Pair>, String> {
     let both_have =
-        |way: &&UsableProvider| theirs.iter().any(|other| other.provider == way.provider);
+        |usable: &&UsableProvider| theirs.iter().any(|other| other.provider == usable.provider);
     let Some(UsableProvider { provider, .. }) = ours.iter().find(both_have) else {
         let (ours, theirs) = (names(ours), names(theirs));
         return Err(format!("this end has {ours}, and the peer {theirs}"));
     };
-    let fits = |way: &UsableProvider| way.provider == *provider && (one_host || !way.is_loopback());
-    let at = |ways: &[UsableProvider]| -> Vec<usize> {
-        let mut at: Vec<usize> = (0..ways.len()).filter(|at| fits(&ways[*at])).collect();
-        at.sort_by_key(|at| !ways[*at].is_loopback());
+    let fits = |usable: &UsableProvider| {
+        usable.provider == *provider && (one_host || !usable.is_loopback())
+    };
+    let at = |providers: &[UsableProvider]| -> Vec<usize> {
+        let mut at: Vec<usize> = (0..providers.len()).filter(|at| fits(&providers[*at])).collect();
+        at.sort_by_key(|at| !providers[*at].is_loopback());
         at
     };
     let (here, mut there) = (at(ours), at(theirs));
@@ -48,7 +50,7 @@ pub(crate) fn pair(
             why: why.clone(),
         }));
     }
-    let is_rdma = ours.iter().any(|way| way.provider == *provider && way.is_rdma());
+    let is_rdma = ours.iter().any(|usable| usable.provider == *provider && usable.is_rdma());
     pairs.truncate(if is_rdma { most } else { 1 });
     match pairs.is_empty() {
         true => Err(format!("{provider} leads nowhere but to its own host")),
@@ -57,8 +59,8 @@ pub(crate) fn pair(
 }
 
 /// The providers, each once.
-fn names(ways: &[UsableProvider]) -> String {
-    let mut names: Vec<&str> = ways.iter().map(|way| way.provider.as_str()).collect();
+fn names(providers: &[UsableProvider]) -> String {
+    let mut names: Vec<&str> = providers.iter().map(|usable| usable.provider.as_str()).collect();
     names.dedup();
     names.join(", ")
 }
@@ -67,13 +69,13 @@ fn names(ways: &[UsableProvider]) -> String {
 mod tests {
     use super::*;
 
-    fn ways(all: &[(&str, &str, &str)]) -> Vec<UsableProvider> {
-        let way = |(provider, interface, network): &(&str, &str, &str)| UsableProvider {
+    fn providers(all: &[(&str, &str, &str)]) -> Vec<UsableProvider> {
+        let usable = |(provider, interface, network): &(&str, &str, &str)| UsableProvider {
             provider: (*provider).to_owned(),
             network: (*network).to_owned(),
             interface: (*interface).to_owned(),
         };
-        all.iter().map(way).collect()
+        all.iter().map(usable).collect()
     }
 
     fn places(
@@ -93,16 +95,16 @@ mod tests {
 
     #[test]
     fn software_has_one_rail_by_the_nearest_network() {
-        let ours = ways(&TCP);
+        let ours = providers(&TCP);
         assert_eq!(places(&ours, &ours, true), [(2, 2)], "the host's own");
         assert_eq!(places(&ours, &ours, false), [(0, 0)]);
-        let theirs = ways(&[("tcp", "lo", "127.0.0.0/8"), ("tcp", "en1", "10.0.0.0/8")]);
+        let theirs = providers(&[("tcp", "lo", "127.0.0.0/8"), ("tcp", "en1", "10.0.0.0/8")]);
         assert_eq!(places(&ours, &theirs, false), [(1, 1)]);
         let why = &pair(&ours, &theirs, 4, false).unwrap()[0].why;
         assert_eq!(why, "both have tcp of libfabric on 10.0.0.0/8");
-        let routed = ways(&[("tcp", "en1", "203.0.113.0/24")]);
+        let routed = providers(&[("tcp", "en1", "203.0.113.0/24")]);
         assert_eq!(places(&ours, &routed, false), [(0, 0)], "by a router");
-        let lonely = ways(&TCP[2..]);
+        let lonely = providers(&TCP[2..]);
         let why = pair(&lonely, &lonely, 4, false).unwrap_err();
         assert_eq!(why, "tcp leads nowhere but to its own host");
     }
@@ -110,11 +112,11 @@ mod tests {
     #[test]
     fn devices_are_rails_of_the_best_provider_that_both_have() {
         let efa = [("efa", "rdmap0s6-rdm", "efa"), ("efa", "rdmap1s6-rdm", "efa")];
-        let ours = ways(&[&efa[..], &TCP[..]].concat());
+        let ours = providers(&[&efa[..], &TCP[..]].concat());
         assert_eq!(places(&ours, &ours, false), [(0, 0), (1, 1)]);
-        assert_eq!(places(&ours, &ways(&TCP), false), [(2, 0)]);
+        assert_eq!(places(&ours, &providers(&TCP), false), [(2, 0)]);
         assert_eq!(pair(&ours, &ours, 1, false).unwrap().len(), 1, "no more than are wanted");
-        let why = pair(&ways(&efa), &ways(&TCP), 4, false).unwrap_err();
+        let why = pair(&providers(&efa), &providers(&TCP), 4, false).unwrap_err();
         assert_eq!(why, "this end has efa, and the peer tcp");
     }
 }

@@ -21,7 +21,7 @@ pub struct Survey {
     pub providers: Vec<Provider>,
 }
 
-/// One way to communicate.
+/// One path to communicate by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provider {
     /// Its name, such as `efa` or `tcp;ofi_rxm`.

@@ -1,4 +1,4 @@
-//! A way by libfabric, as the ends of a link tell each other.
+//! A path by libfabric, as the ends of a link describe it to each other.
 
 use super::survey::Provider;
 
@@ -22,7 +22,7 @@ impl UsableProvider {
         }
     }
 
-    /// Its name among the ways of a host.
+    /// Its name among the paths of a host.
     pub(crate) fn name(&self) -> String {
         format!("{} {} {}", self.provider, self.interface, self.network)
     }

@@ -4,7 +4,7 @@ use super::key::{KeyId, Secret};
 use crate::error::{Error, Kind};
 use crate::grants::random;
 
-/// What a [`super::Keyring`] issues and one caller shows once. Its bytes travel over a way that is
+/// What a [`super::Keyring`] issues and one caller shows once. Its bytes travel over a path that is
 /// trusted already: whoever reads them can be that caller.
 #[derive(Debug, Clone)]
 pub struct Ticket {

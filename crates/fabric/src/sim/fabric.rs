@@ -62,7 +62,7 @@ impl Half for SimHalf {
     }
 
     /// At once, whether the other end has connected or not, and over dead rails too: as with verbs,
-    /// only an operation shows whether the way is free.
+    /// only an operation shows whether the path is free.
     fn connect(self: Box<Self>, offer: &[u8], _: Duration) -> Result<Box<dyn Lane>, Error> {
         let offer = Offer::from_bytes(offer)?;
         self.end.world.lock().connect(self.end.number, offer)?;

@@ -38,7 +38,7 @@ pub(super) struct Rail {
     busy: BTreeMap<String, Duration>,
 }
 
-/// A packet's way.
+/// A packet's path.
 pub(super) struct Trip {
     /// When its last byte has left the sender.
     pub(super) leaves: Duration,

@@ -58,7 +58,7 @@ fn halves_that_share_a_acceptor_each_get_their_own() {
     });
 }
 
-/// Whom to call is seen by everybody on the way. It lets nobody in.
+/// Whom to call is seen by everybody on the path. It lets nobody in.
 #[test]
 fn an_unknown_peer_who_knows_whom_to_call_does_not_keep_the_peer_out() {
     let (fabric, callers, acceptor) = fabric(1);

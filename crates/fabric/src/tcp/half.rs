@@ -38,19 +38,19 @@ impl TcpHalf {
             (Side::Accept, Some(callers)) => Some(Entrance::Acceptor(callers.expect(id)?)),
             (Side::Accept, None) => Some(Entrance::listen(config)?),
         };
-        let way = match &entrance {
+        let approach = match &entrance {
             None => Approach::Dials,
             Some(Entrance::Acceptor(_)) => Approach::Acceptor,
             Some(Entrance::Listener(listener)) => Approach::Listens(address(listener)?),
         };
         let streams = config.streams.clamp(1, MAX_STREAMS);
-        let offer = Offer { streams, way, encrypted: config.encrypt, id, token: random()? };
+        let offer = Offer { streams, approach, encrypted: config.encrypt, id, token: random()? };
         Ok(TcpHalf { config: config.clone(), offer, entrance })
     }
 
     /// Where the peer is to be found.
     fn acceptor(&self, peer: &Offer) -> Result<SocketAddr, Error> {
-        match peer.way {
+        match peer.approach {
             Approach::Listens(address) => Ok(address),
             Approach::Acceptor | Approach::Dials => self.config.acceptor.ok_or_else(|| {
                 let why = "the peer is reached by a listener, and where that is was not said";

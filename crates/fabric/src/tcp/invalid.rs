@@ -30,11 +30,11 @@ fn lane_and_liar() -> (Box<dyn Lane>, TcpStream) {
 }
 
 fn dialler(token: u128) -> Offer {
-    Offer { streams: 1, way: Approach::Dials, encrypted: false, id: 0, token }
+    Offer { streams: 1, approach: Approach::Dials, encrypted: false, id: 0, token }
 }
 
 fn address(offer: &Offer) -> SocketAddr {
-    let Approach::Listens(address) = offer.way else { panic!("{offer:?}") };
+    let Approach::Listens(address) = offer.approach else { panic!("{offer:?}") };
     address
 }
 

@@ -9,9 +9,9 @@ use crate::error::{Error, Kind};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) streams: u8,
-    pub(super) way: Approach,
+    pub(super) approach: Approach,
     pub(super) encrypted: bool,
-    /// By which the accepting end is called. Everybody on the way sees it.
+    /// By which the accepting end is called. Everybody on the path sees it.
     pub(super) id: u128,
     /// By which each end knows the other when they meet. Only in offers.
     pub(super) token: u128,
@@ -30,16 +30,16 @@ impl Offer {
     const VERSION: u8 = 2;
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let way = match self.way {
+        let approach = match self.approach {
             Approach::Dials => 0,
             Approach::Acceptor => ACCEPTS | ACCEPTOR,
             Approach::Listens(_) => ACCEPTS,
         };
         let encrypted = if self.encrypted { ENCRYPTED } else { 0 };
-        let mut bytes = vec![Self::VERSION, self.streams, way | encrypted];
+        let mut bytes = vec![Self::VERSION, self.streams, approach | encrypted];
         bytes.extend(self.id.to_le_bytes());
         bytes.extend(self.token.to_le_bytes());
-        if let Approach::Listens(address) = self.way {
+        if let Approach::Listens(address) = self.approach {
             match address.ip() {
                 IpAddr::V4(ip) => bytes.extend(ip.octets()),
                 IpAddr::V6(ip) => bytes.extend(ip.octets()),
@@ -70,7 +70,7 @@ impl Offer {
         if version != Self::VERSION || streams == 0 || streams > MAX_STREAMS {
             return None;
         }
-        let way = match (flags & !ENCRYPTED, rest.len()) {
+        let approach = match (flags & !ENCRYPTED, rest.len()) {
             (0, 0) => Approach::Dials,
             (both, 0) if both == ACCEPTS | ACCEPTOR => Approach::Acceptor,
             (ACCEPTS, 6) => {
@@ -83,7 +83,7 @@ impl Offer {
         };
         let encrypted = flags & ENCRYPTED != 0;
         let (id, token) = (u128::from_le_bytes(*id), u128::from_le_bytes(*token));
-        Some(Offer { streams, way, encrypted, id, token })
+        Some(Offer { streams, approach, encrypted, id, token })
     }
 }
 
@@ -99,26 +99,26 @@ const ENCRYPTED: u8 = 4;
 mod tests {
     use super::*;
 
-    fn offer(way: Approach) -> Offer {
-        let encrypted = way == Approach::Acceptor;
-        Offer { streams: 3, way, encrypted, id: 1 << 99, token: 7 << 90 }
+    fn offer(approach: Approach) -> Offer {
+        let encrypted = approach == Approach::Acceptor;
+        Offer { streams: 3, approach, encrypted, id: 1 << 99, token: 7 << 90 }
     }
 
-    fn ways() -> [Approach; 4] {
+    fn approaches() -> [Approach; 4] {
         let at = |address: &str| Approach::Listens(address.parse().unwrap());
         [Approach::Dials, Approach::Acceptor, at("127.0.0.1:80"), at("[2001:db8::1]:65535")]
     }
 
     #[test]
     fn offers_come_back_as_they_were() {
-        for offer in ways().map(offer) {
+        for offer in approaches().map(offer) {
             assert_eq!(Offer::from_bytes(&offer.to_bytes()), Ok(offer.clone()));
         }
     }
 
     #[test]
     fn invalid_bytes_are_refused() {
-        for good in ways().map(|way| offer(way).to_bytes()) {
+        for good in approaches().map(|approach| offer(approach).to_bytes()) {
             for bad in [&good[..good.len() - 1], &[&good[..], &[1]].concat()] {
                 Offer::from_bytes(bad).expect_err("too short or too long");
             }

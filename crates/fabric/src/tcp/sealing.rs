@@ -70,11 +70,11 @@ fn record(socket: &mut TcpStream) -> io::Result<Vec<u8>> {
 
 /// The offer, with another address in it.
 fn moved(offer: &[u8], to: SocketAddr) -> Vec<u8> {
-    Offer { way: Approach::Listens(to), ..Offer::from_bytes(offer).unwrap() }.to_bytes()
+    Offer { approach: Approach::Listens(to), ..Offer::from_bytes(offer).unwrap() }.to_bytes()
 }
 
 fn address(offer: &[u8]) -> SocketAddr {
-    let Approach::Listens(address) = Offer::from_bytes(offer).unwrap().way else {
+    let Approach::Listens(address) = Offer::from_bytes(offer).unwrap().approach else {
         panic!("no address")
     };
     address

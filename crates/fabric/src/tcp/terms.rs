@@ -29,7 +29,7 @@ pub(super) struct Met {
 
 impl Terms {
     pub(super) fn new(ours: &Offer, peers: &Offer) -> Result<Self, Error> {
-        let (dials, accepts) = match (ours.way, peers.way) {
+        let (dials, accepts) = match (ours.approach, peers.approach) {
             (Approach::Dials, Approach::Acceptor | Approach::Listens(_)) => (ours, peers),
             (Approach::Acceptor | Approach::Listens(_), Approach::Dials) => (peers, ours),
             _ => {

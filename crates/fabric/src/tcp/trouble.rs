@@ -109,7 +109,7 @@ fn a_crowd_of_unknown_peers_does_not_keep_the_peer_out() {
     let fabric = Tcp::default();
     let (accept, dial) = (fabric.half(Side::Accept).unwrap(), fabric.half(Side::Dial).unwrap());
     let (to_dial, to_accept) = (accept.offer(), dial.offer());
-    let Approach::Listens(address) = Offer::from_bytes(&to_dial).unwrap().way else {
+    let Approach::Listens(address) = Offer::from_bytes(&to_dial).unwrap().approach else {
         panic!("a port")
     };
     std::thread::scope(|scope| {

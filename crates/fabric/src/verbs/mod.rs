@@ -59,9 +59,9 @@ pub(crate) fn fuzz_offer(bytes: &[u8]) {
     if let Ok(offer) = offer::Offer::from_bytes(bytes) {
         assert_eq!(offer.to_bytes(), bytes);
     }
-    if let Ok(way) = UsablePort::from_bytes(bytes) {
-        assert_eq!(way.to_bytes(), bytes);
-        let (pairs, left) = pair(std::slice::from_ref(&way), std::slice::from_ref(&way), 1);
+    if let Ok(port) = UsablePort::from_bytes(bytes) {
+        assert_eq!(port.to_bytes(), bytes);
+        let (pairs, left) = pair(std::slice::from_ref(&port), std::slice::from_ref(&port), 1);
         assert_eq!(2 * pairs.len() + left.len(), 2);
     }
 }

@@ -38,17 +38,17 @@ pub fn pair(ours: &[UsablePort], theirs: &[UsablePort], most: usize) -> (Vec<Pai
         .unwrap_or_else(|| unambiguous(fitting(ours, theirs, link_local)));
     let pairs = one_to_one(&fitting, most);
     let left = |whose: &str,
-                ways: &[UsablePort],
+                ports: &[UsablePort],
                 others: &[UsablePort],
                 place: fn(&Pair) -> usize| {
         let among = |pairs: &[Pair], at: usize| pairs.iter().any(|pair| place(pair) == at);
-        let left = (0..ways.len()).filter(|at| !among(&pairs, *at));
+        let left = (0..ports.len()).filter(|at| !among(&pairs, *at));
         let why = |at| match among(&fitting, at) {
             true if pairs.len() == most => format!("only {most} wanted, and there are better ones"),
             true => "the other side's ports that it reaches have a rail already".to_owned(),
-            false => obstacle(&ways[at], others),
+            false => obstacle(&ports[at], others),
         };
-        left.map(|at| format!("{whose} {}: {}", ways[at], why(at))).collect::<Vec<_>>()
+        left.map(|at| format!("{whose} {}: {}", ports[at], why(at))).collect::<Vec<_>>()
     };
     let left =
         [left("our", ours, theirs, |one| one.ours), left("their", theirs, ours, |one| one.theirs)];
@@ -69,14 +69,14 @@ fn fitting(ours: &[UsablePort], theirs: &[UsablePort], rule: Rule) -> Vec<Pair> 
     };
     let mut pairs: Vec<Pair> = all.filter_map(fit).collect();
     pairs.sort_by_key(|pair| {
-        let [a, b] = [&ours[pair.ours], &theirs[pair.theirs]].map(|way| (way.gid.0, name(way)));
+        let [a, b] = [&ours[pair.ours], &theirs[pair.theirs]].map(|port| (port.gid.0, name(port)));
         (Reverse(pair.weight), a.1 != b.1, a.min(b), a.max(b))
     });
     pairs
 }
 
-fn name(way: &UsablePort) -> (&str, u8) {
-    (&way.device, way.port)
+fn name(port: &UsablePort) -> (&str, u8) {
+    (&port.device, port.port)
 }
 
 /// The pairs of ports that are in no other.
@@ -109,7 +109,7 @@ fn neighbours(a: &UsablePort, b: &UsablePort) -> Option<String> {
             (subnet == infiniband_subnet(b)).then(|| format!("one InfiniBand subnet, {subnet}"))
         }
         LinkLayer::Ethernet => {
-            let told = |way: &UsablePort| reach(way.gid) != Reach::Link;
+            let told = |port: &UsablePort| reach(port.gid) != Reach::Link;
             let subnet = a.shared_subnet(b)?;
             // A port reaches itself in any case.
             ((told(a) && told(b)) || a.gid == b.gid).then(|| format!("one subnet, {subnet}"))
@@ -120,9 +120,9 @@ fn neighbours(a: &UsablePort, b: &UsablePort) -> Option<String> {
 
 /// Two ports whose addresses routers forward.
 fn routed(a: &UsablePort, b: &UsablePort) -> Option<String> {
-    let forwarded = |way: &UsablePort| {
-        let version = way.gid_type.unwrap_or(GidType::RoceV2);
-        version == GidType::RoceV2 && reach(way.gid) != Reach::Link
+    let forwarded = |port: &UsablePort| {
+        let version = port.gid_type.unwrap_or(GidType::RoceV2);
+        version == GidType::RoceV2 && reach(port.gid) != Reach::Link
     };
     let both = is_ethernet(a, b) && forwarded(a) && forwarded(b) && reach(a.gid) == reach(b.gid);
     both.then(|| "routed".to_owned())
@@ -130,8 +130,8 @@ fn routed(a: &UsablePort, b: &UsablePort) -> Option<String> {
 
 /// Two ports that may be on one cable.
 fn link_local(a: &UsablePort, b: &UsablePort) -> Option<String> {
-    let local = |way: &UsablePort| reach(way.gid) == Reach::Link && !way.gid.is_empty();
-    let family = |way: &UsablePort| way.gid.ip().is_ipv4();
+    let local = |port: &UsablePort| reach(port.gid) == Reach::Link && !port.gid.is_empty();
+    let family = |port: &UsablePort| port.gid.ip().is_ipv4();
     let both = is_ethernet(a, b) && local(a) && local(b) && family(a) == family(b);
     both.then(|| "link-local, the only ones: they must be on one Ethernet".to_owned())
 }
@@ -151,35 +151,35 @@ fn speaks(a: &UsablePort, b: &UsablePort) -> bool {
 }
 
 /// The upper half of the address. A port without one uses LID, within the default subnet.
-fn infiniband_subnet(way: &UsablePort) -> Gid {
+fn infiniband_subnet(port: &UsablePort) -> Gid {
     const DEFAULT: [u8; 8] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0];
     let mut subnet = [0; 16];
-    subnet[..8].copy_from_slice(if way.gid.0 == [0; 16] { &DEFAULT } else { &way.gid.0[..8] });
+    subnet[..8].copy_from_slice(if port.gid.0 == [0; 16] { &DEFAULT } else { &port.gid.0[..8] });
     Gid(subnet)
 }
 
 /// Why no rule gives this port one of the others.
-fn obstacle(way: &UsablePort, others: &[UsablePort]) -> String {
-    let layer = way.link_layer;
+fn obstacle(port: &UsablePort, others: &[UsablePort]) -> String {
+    let layer = port.link_layer;
     let alike: Vec<&UsablePort> = others.iter().filter(|other| other.link_layer == layer).collect();
-    let speaking = alike.iter().find(|other| speaks(way, other));
+    let speaking = alike.iter().find(|other| speaks(port, other));
     match (layer, alike.first(), speaking) {
         _ if others.is_empty() => "the other side has no port that can be used".to_owned(),
         (LinkLayer::Unknown, ..) => "its link layer is unknown".to_owned(),
         (_, None, _) => format!("the other side has no port with {}", layer.name()),
         (LinkLayer::InfiniBand, ..) => {
-            format!("the other side has no port in its subnet, {}", infiniband_subnet(way))
+            format!("the other side has no port in its subnet, {}", infiniband_subnet(port))
         }
         (LinkLayer::Ethernet, _, None) => {
-            let version = way.gid_type.map_or("its version of RoCE", GidType::name);
+            let version = port.gid_type.map_or("its version of RoCE", GidType::name);
             format!("the other side has no port with {version}")
         }
-        (LinkLayer::Ethernet, ..) if reach(way.gid) == Reach::Link => {
+        (LinkLayer::Ethernet, ..) if reach(port.gid) == Reach::Link => {
             "a link-local address does not say where its cable leads: give its net device an address"
                 .to_owned()
         }
         (LinkLayer::Ethernet, ..) => {
-            let subnet = way.subnet(way);
+            let subnet = port.subnet(port);
             let routed = "and packets are routed only between RoCE v2 addresses of one family, and where \
                           no two ports share a subnet";
             format!("the other side has no port in its subnet, {subnet}, {routed}")
@@ -191,7 +191,7 @@ fn obstacle(way: &UsablePort, others: &[UsablePort]) -> String {
 mod tests {
     use std::slice::from_ref;
 
-    use super::super::usable_port::tests::way;
+    use super::super::usable_port::tests::port;
     use super::*;
 
     /// Pairs by name, with the reason; the other side must see the same.
@@ -215,8 +215,8 @@ mod tests {
 
     #[test]
     fn the_two_wires_of_the_lab_are_found() {
-        let near = [way("rxe0", "10.77.0.1", 24), way("rxe2", "10.77.1.1", 24)];
-        let far = [way("rxe3", "10.77.1.2", 24), way("rxe1", "10.77.0.2", 24)];
+        let near = [port("rxe0", "10.77.0.1", 24), port("rxe2", "10.77.1.1", 24)];
+        let far = [port("rxe3", "10.77.1.2", 24), port("rxe1", "10.77.0.2", 24)];
         let (first, second) = ("one subnet, 10.77.0.0/24", "one subnet, 10.77.1.0/24");
         assert_eq!(
             paired(&near, &far),
@@ -234,9 +234,9 @@ mod tests {
     #[test]
     fn ports_of_one_subnet_meet_by_name_and_the_fastest_first() {
         let host = |end: u8| {
-            let ways =
-                (0..4).map(|n| way(&format!("mlx5_{n}"), &format!("10.0.{end}.{}", 9 - n), 16));
-            ways.collect::<Vec<UsablePort>>()
+            let ports =
+                (0..4).map(|n| port(&format!("mlx5_{n}"), &format!("10.0.{end}.{}", 9 - n), 16));
+            ports.collect::<Vec<UsablePort>>()
         };
         let (mut ours, theirs) = (host(1), host(2));
         ours[2].rate_mbps = 400_000;
@@ -253,21 +253,22 @@ mod tests {
 
     #[test]
     fn without_a_common_subnet_packets_are_routed() {
-        let ours = [way("a", "10.1.0.1", 24), way("b", "10.2.0.1", 24), way("l", "fe80::1", 64)];
-        let theirs = [way("y", "10.2.1.1", 24), way("x", "10.1.1.1", 24), way("z", "10.3.1.1", 24)];
+        let ours = [port("a", "10.1.0.1", 24), port("b", "10.2.0.1", 24), port("l", "fe80::1", 64)];
+        let theirs =
+            [port("y", "10.2.1.1", 24), port("x", "10.1.1.1", 24), port("z", "10.3.1.1", 24)];
         assert_eq!(paired(&ours, &theirs), expected([("a", "x", "routed"), ("b", "y", "routed")]));
         // Each alone in its subnet, as where every host routes.
-        let (a, b) = (way("a", "10.1.0.1", 32), way("a", "10.1.0.2", 32));
+        let (a, b) = (port("a", "10.1.0.1", 32), port("a", "10.1.0.2", 32));
         assert_eq!(paired(&[a], &[b]), expected([("a", "a", "routed")]));
-        let v1 = |mut way: UsablePort| {
-            way.gid_type = Some(GidType::RoceV1);
-            way
+        let v1 = |mut port: UsablePort| {
+            port.gid_type = Some(GidType::RoceV1);
+            port
         };
-        let ours = [way("a", "10.1.0.1", 24), way("b", "2001:db8::1", 64)];
-        let old = [v1(way("a", "10.1.1.1", 24)), v1(way("b", "2001:db8::2", 64))];
-        assert_eq!(paired(&ours[..1], &[way("b", "2001:db8:1::1", 64)]), []);
+        let ours = [port("a", "10.1.0.1", 24), port("b", "2001:db8::1", 64)];
+        let old = [v1(port("a", "10.1.1.1", 24)), v1(port("b", "2001:db8::2", 64))];
+        assert_eq!(paired(&ours[..1], &[port("b", "2001:db8:1::1", 64)]), []);
         assert_eq!(paired(&ours, &old), []);
-        let older = [v1(way("a", "10.1.0.7", 24))];
+        let older = [v1(port("a", "10.1.0.7", 24))];
         assert_eq!(paired(&older, &old), [], "RoCE v1 is not routed");
         let (_, left) = pair(&ours, &old, 4);
         assert!(
@@ -279,8 +280,8 @@ mod tests {
 
     #[test]
     fn one_shared_subnet_is_enough_not_to_route() {
-        let ours = [way("a", "10.1.0.1", 24), way("b", "10.2.0.1", 24)];
-        let theirs = [way("x", "10.9.0.1", 24), way("y", "10.1.0.2", 24)];
+        let ours = [port("a", "10.1.0.1", 24), port("b", "10.2.0.1", 24)];
+        let theirs = [port("x", "10.9.0.1", 24), port("y", "10.1.0.2", 24)];
         assert_eq!(paired(&ours, &theirs), expected([("a", "y", "one subnet, 10.1.0.0/24")]));
         let (_, left) = pair(&ours, &theirs, 4);
         assert!(
@@ -292,14 +293,14 @@ mod tests {
 
     #[test]
     fn link_local_ports_are_paired_only_if_there_is_no_choice() {
-        let (a, b) = (way("a", "fe80::1", 64), way("b", "fe80::2", 64));
-        let (c, d) = (way("c", "fe80::3", 64), way("d", "169.254.0.9", 16));
+        let (a, b) = (port("a", "fe80::1", 64), port("b", "fe80::2", 64));
+        let (c, d) = (port("c", "fe80::3", 64), port("d", "169.254.0.9", 16));
         let why = "link-local, the only ones: they must be on one Ethernet";
         assert_eq!(paired(from_ref(&a), from_ref(&c)), expected([("a", "c", why)]));
         assert_eq!(paired(from_ref(&a), from_ref(&d)), [], "two families");
         assert_eq!(paired(&[a.clone(), b], &[c.clone(), d]), []);
         let (_, left) =
-            pair(&[a.clone(), way("e", "10.0.0.1", 8)], &[c, way("f", "10.0.0.2", 8)], 4);
+            pair(&[a.clone(), port("e", "10.0.0.1", 8)], &[c, port("f", "10.0.0.2", 8)], 4);
         assert!(left[0].contains("does not say where its cable leads"), "{left:?}");
         assert_eq!(paired(from_ref(&a), from_ref(&a)).len(), 1, "a port reaches itself");
     }
@@ -310,9 +311,10 @@ mod tests {
             link_layer: LinkLayer::InfiniBand,
             gid_type: Some(GidType::Ib),
             prefix: None,
-            ..way(device, gid, 0)
+            ..port(device, gid, 0)
         };
-        let ours = [ib("a", "fe80::1"), ib("b", "fec0::1"), ib("c", "::"), way("d", "10.0.0.1", 8)];
+        let ours =
+            [ib("a", "fe80::1"), ib("b", "fec0::1"), ib("c", "::"), port("d", "10.0.0.1", 8)];
         let theirs = [ib("x", "fec0::2"), ib("y", "fe80::2"), ib("z", "fed0::1")];
         let why = |subnet: &str| format!("one InfiniBand subnet, {subnet}");
         assert_eq!(
@@ -323,7 +325,7 @@ mod tests {
         assert_eq!(left[1], "our d port 1: the other side has no port with Ethernet");
         assert_eq!(left[2], "their z port 1: the other side has no port in its subnet, fed0::");
         assert_eq!(pair(&ours, &[], 4).1.len(), 4);
-        let odd = [UsablePort { link_layer: LinkLayer::Unknown, ..way("o", "10.0.0.2", 8) }];
+        let odd = [UsablePort { link_layer: LinkLayer::Unknown, ..port("o", "10.0.0.2", 8) }];
         assert_eq!(pair(&odd, &odd, 4).1[0], "our o port 1: its link layer is unknown");
     }
 
@@ -342,16 +344,16 @@ mod tests {
         for _ in 0..20_000 {
             let pool: Vec<UsablePort> = (0..6).map(|n| card(n, &mut random)).collect();
             let mut side = || {
-                let mut ways: Vec<UsablePort> =
+                let mut ports: Vec<UsablePort> =
                     pool.iter().filter(|_| random(2) == 0).cloned().collect();
-                let turn = random(6) as usize % ways.len().max(1);
-                ways.rotate_left(turn);
+                let turn = random(6) as usize % ports.len().max(1);
+                ports.rotate_left(turn);
                 if random(2) == 0 {
-                    for way in &mut ways {
-                        way.gid.0[15] ^= 0x80;
+                    for port in &mut ports {
+                        port.gid.0[15] ^= 0x80;
                     }
                 }
-                ways
+                ports
             };
             let (ours, theirs) = (side(), side());
             let most = random(5) as usize;
@@ -389,7 +391,7 @@ mod tests {
             prefix: prefixes[random(5) as usize],
             mtu: 256 << random(5),
             rate_mbps: random(3) * 100_000,
-            ..way(&format!("rxe{n}"), &address, 0)
+            ..port(&format!("rxe{n}"), &address, 0)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A port as a way to its host: what one host tells another about it, as bytes. Read strictly, since they
+//! A port as a path to its host: what one host tells another about it, as bytes. Read strictly, since they
 //! come from outside.
 
 use std::fmt;
@@ -192,7 +192,7 @@ const UNKNOWN: u8 = 255;
 pub(super) mod tests {
     use super::*;
 
-    pub(in super::super) fn way(device: &str, address: &str, prefix: u8) -> UsablePort {
+    pub(in super::super) fn port(device: &str, address: &str, prefix: u8) -> UsablePort {
         UsablePort {
             device: device.to_owned(),
             port: 1,
@@ -209,31 +209,31 @@ pub(super) mod tests {
     fn bytes_come_back_as_they_were() {
         let longest = "x".repeat(64);
         let zero = Gid([0; 16]);
-        for way in [
-            way("mlx5_0", "10.77.0.1", 24),
-            way(&longest, "2001:db8::1", 128),
-            UsablePort { prefix: None, gid_type: None, mtu: 256, ..way("a", "10.0.0.1", 0) },
+        for port in [
+            port("mlx5_0", "10.77.0.1", 24),
+            port(&longest, "2001:db8::1", 128),
+            UsablePort { prefix: None, gid_type: None, mtu: 256, ..port("a", "10.0.0.1", 0) },
             UsablePort {
                 link_layer: LinkLayer::InfiniBand,
                 gid: zero,
                 port: 255,
-                ..way("b", "::1", 0)
+                ..port("b", "::1", 0)
             },
             UsablePort {
                 link_layer: LinkLayer::Unknown,
                 rate_mbps: u64::MAX,
-                ..way("c", "fe80::1", 64)
+                ..port("c", "fe80::1", 64)
             },
         ] {
-            let bytes = way.to_bytes();
+            let bytes = port.to_bytes();
             assert!(bytes.len() <= UsablePort::MAX_BYTES);
-            assert_eq!(UsablePort::from_bytes(&bytes), Ok(way));
+            assert_eq!(UsablePort::from_bytes(&bytes), Ok(port));
         }
     }
 
     #[test]
     fn invalid_bytes_are_refused() {
-        let good = way("mlx5_0", "10.77.0.1", 24).to_bytes();
+        let good = port("mlx5_0", "10.77.0.1", 24).to_bytes();
         UsablePort::from_bytes(&[]).expect_err("empty");
         for length in 0..good.len() {
             UsablePort::from_bytes(&good[..length]).expect_err("too short");
@@ -258,16 +258,16 @@ pub(super) mod tests {
             bad[at] = value;
             UsablePort::from_bytes(&bad).expect_err("a field it does not know");
         }
-        let nameless = &way("", "::1", 0).to_bytes()[..FIXED];
+        let nameless = &port("", "::1", 0).to_bytes()[..FIXED];
         UsablePort::from_bytes(nameless).expect_err("no name");
-        let mut long = way(&"x".repeat(64), "::1", 0).to_bytes();
+        let mut long = port(&"x".repeat(64), "::1", 0).to_bytes();
         long.push(b'x');
         long[6] = 65;
         UsablePort::from_bytes(&long).expect_err("a name too long");
     }
 
     #[test]
-    fn a_choice_says_its_way() {
+    fn a_choice_describes_its_port() {
         let choice = Choice {
             device: "löng name".to_owned(),
             port: 2,
@@ -277,10 +277,10 @@ pub(super) mod tests {
             rate_mbps: 7,
             why: String::new(),
         };
-        let way = UsablePort::of(&choice);
-        assert_eq!((way.device.as_str(), way.port, way.mtu), ("l?ng?name", 2, 2048));
-        assert_eq!((way.gid, way.prefix, way.rate_mbps), (Gid([0; 16]), None, 7));
-        assert_eq!(UsablePort::from_bytes(&way.to_bytes()), Ok(way));
+        let port = UsablePort::of(&choice);
+        assert_eq!((port.device.as_str(), port.port, port.mtu), ("l?ng?name", 2, 2048));
+        assert_eq!((port.gid, port.prefix, port.rate_mbps), (Gid([0; 16]), None, 7));
+        assert_eq!(UsablePort::from_bytes(&port.to_bytes()), Ok(port));
     }
 
     #[test]
@@ -289,8 +289,8 @@ pub(super) mod tests {
             assert_eq!(a.shared_subnet(b), b.shared_subnet(a));
             a.shared_subnet(b).map(|subnet| subnet.to_string())
         };
-        let (a, b) = (way("a", "10.77.0.1", 24), way("b", "10.77.0.200", 16));
-        let c = way("c", "10.77.1.1", 16);
+        let (a, b) = (port("a", "10.77.0.1", 24), port("b", "10.77.0.200", 16));
+        let c = port("c", "10.77.1.1", 16);
         assert_eq!(shared(&a, &b).as_deref(), Some("10.77.0.0/24"));
         assert_eq!(shared(&b, &c).as_deref(), Some("10.77.0.0/16"));
         assert_eq!(shared(&a, &c), None);
@@ -298,12 +298,12 @@ pub(super) mod tests {
         assert_eq!(shared(&a, &unknown).as_deref(), Some("10.77.0.0/24"));
         assert_eq!(shared(&unknown, &UsablePort { prefix: None, ..a.clone() }), None);
         assert_eq!(shared(&unknown, &unknown).as_deref(), Some("10.77.0.200/32"));
-        let (d, e) = (way("d", "2001:db8::1", 64), way("e", "2001:db8::2:1", 64));
+        let (d, e) = (port("d", "2001:db8::1", 64), port("e", "2001:db8::2:1", 64));
         assert_eq!(shared(&d, &e).as_deref(), Some("2001:db8::/64"));
-        assert_eq!(shared(&way("f", "::1", 0), &way("g", "0.0.0.1", 0)), None, "two families");
+        assert_eq!(shared(&port("f", "::1", 0), &port("g", "0.0.0.1", 0)), None, "two families");
     }
 
-    /// Whatever comes is a way or an error, and a way is exactly its bytes.
+    /// Whatever comes is a port or an error, and a port is exactly its bytes.
     #[test]
     fn random_bytes_never_read_as_something_else() {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -315,13 +315,13 @@ pub(super) mod tests {
         };
         let mut accepted = 0;
         for _ in 0..50_000 {
-            let mut bytes = way("rxe0", "10.77.0.1", 24).to_bytes();
+            let mut bytes = port("rxe0", "10.77.0.1", 24).to_bytes();
             for _ in 0..random() % 3 {
                 let at = random() as usize % bytes.len();
                 bytes[at] = random() as u8;
             }
-            if let Ok(way) = UsablePort::from_bytes(&bytes) {
-                assert_eq!(way.to_bytes(), bytes);
+            if let Ok(port) = UsablePort::from_bytes(&bytes) {
+                assert_eq!(port.to_bytes(), bytes);
                 accepted += 1;
             }
         }

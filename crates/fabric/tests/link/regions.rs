@@ -30,7 +30,7 @@ fn a_dropped_region_is_refused_and_the_link_goes_on() {
     assert_eq!((two.dialler.ended(), two.acceptor.ended()), (None, None));
 }
 
-/// Only who can map it: by other ways it is refused, though it is the same grant.
+/// Only who can map it: over other transports it is refused, though it is the same grant.
 #[test]
 fn near_memory_is_read_on_shared_memory_and_nowhere_else() {
     let memory = Memory::allocate(8192, Pages::Plain).unwrap();
@@ -62,7 +62,7 @@ fn what_is_poked_is_there_and_its_word_after_it() {
     let mut two = Two::over(Class::Shm);
     let there = two.region(1, 64, Rights::ALL);
     let window = two.grant(&there);
-    // The first write waits until the way to it is known.
+    // The first write waits until its key is known.
     let here = two.region(0, 64, Rights::NONE);
     assert_eq!(two.do_one(Op::write(1, here.slice(..1), window.at(0))), Ok(Done::Placed));
     assert!(two.dialler.poke(&window, 3, b"bytes", (56, 7)));

@@ -120,7 +120,7 @@ pub(crate) fn join(endpoint: &Endpoint, listener: &Listener) -> (Link, Link) {
     std::thread::scope(|scope| {
         let dialler = scope.spawn(|| endpoint.connect(address, LIMIT).unwrap());
         let mut acceptor = listener.accept(LIMIT).unwrap().unwrap();
-        // The end that was called may learn a moment later that the way is there.
+        // The end that was called may learn a moment later that the rail is up.
         while !dialler.is_finished() || acceptor.report().explain().lane.is_none() {
             fabric::wait(&mut acceptor, &mut Vec::new(), Duration::from_millis(1));
         }

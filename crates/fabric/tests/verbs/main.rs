@@ -366,9 +366,9 @@ fn ports_are_paired_as_the_wires_lie() {
     assert!(refused.is_empty(), "{refused:?}");
     let host = |names: [&str; 2]| -> Vec<UsablePort> {
         let own = choices.iter().filter(|choice| names.contains(&choice.device.as_str()));
-        let ways =
-            own.map(UsablePort::of).map(|way| UsablePort::from_bytes(&way.to_bytes()).unwrap());
-        ways.collect()
+        let ports =
+            own.map(UsablePort::of).map(|port| UsablePort::from_bytes(&port.to_bytes()).unwrap());
+        ports.collect()
     };
     let (near, far) = (host(["rxe0", "rxe2"]), host(["rxe1", "rxe3"]));
     let (pairs, left) = fabric::verbs::pair(&near, &far, 8);

@@ -25,7 +25,7 @@ use crate::link::config::Policy;
 use crate::link::core::{Core, Setup};
 use crate::link::lane::Link;
 use crate::link::protocol::control::Class;
-use crate::link::protocol::hello::{Hello, way_name};
+use crate::link::protocol::hello::{Hello, port_name};
 use crate::link::rails::connector::{Threads, Transports};
 use crate::link::report::{Explanation, Report, Subject};
 use crate::memory::Memory;
@@ -55,7 +55,7 @@ struct Inner {
     ports: Arc<Ports>,
     /// libfabric, if it may be used.
     providers: Option<Arc<Providers>>,
-    /// Devices in use, by the names of their ways.
+    /// Devices in use, by the names of their ports.
     domains: Mutex<HashMap<String, Arc<verbs::Domain>>>,
     /// What was registered: new devices get it too.
     regions: Mutex<Vec<WeakRegion>>,
@@ -137,8 +137,8 @@ impl Endpoint {
         if self.inner.settings.policy == Policy::Off || !self.inner.ports.are_there() {
             return Vec::new();
         }
-        let View { ways, providers, .. } = self.inner.ports.look();
-        let verbs = ways.iter().filter_map(|way| self.inner.domain(&way_name(way)).err());
+        let View { ports, providers, .. } = self.inner.ports.look();
+        let verbs = ports.iter().filter_map(|port| self.inner.domain(&port_name(port)).err());
         // What is no device costs nothing to open later.
         let devices = providers.iter().filter(|provider| ofi::is_rdma(&provider.name));
         let open = |provider| {
@@ -326,9 +326,9 @@ impl Inner {
         let rdma = policy != Policy::Off && settings.classes.contains(&Class::Verbs);
         let mut view = if rdma || self.providers.is_some() { see() } else { View::default() };
         if !rdma {
-            (view.ways, view.refused) = (Vec::new(), "it is off at this end".to_owned());
+            (view.ports, view.refused) = (Vec::new(), "it is off at this end".to_owned());
         }
-        let View { ways, refused: no_rdma, providers, no_ofi, .. } = view;
+        let View { ports, refused: no_rdma, providers, no_ofi, .. } = view;
         Hello {
             epoch: self.epoch,
             boot: self.boot,
@@ -338,7 +338,7 @@ impl Inner {
             encrypt: settings.tcp.encrypt,
             room: settings.link.room as u32,
             regions: settings.link.regions as u32,
-            ways,
+            ports,
             no_rdma,
             ofi: providers.iter().map(ofi::UsableProvider::of).collect(),
             no_ofi,
@@ -358,9 +358,9 @@ impl Inner {
             return refuse("policy", format!("{why}: change the policy of one of them"));
         }
         let allowed =
-            |way: &verbs::UsablePort| verbs::allowed(&way.gid, &self.settings.verbs.allowed_gids);
-        let wanted = ours.policy != Policy::Off && !theirs.ways.is_empty();
-        if wanted && !theirs.ways.iter().any(allowed) {
+            |port: &verbs::UsablePort| verbs::allowed(&port.gid, &self.settings.verbs.allowed_gids);
+        let wanted = ours.policy != Policy::Off && !theirs.ports.is_empty();
+        if wanted && !theirs.ports.iter().any(allowed) {
             let text = "none of your GIDs is in this end's security.rdma.allowed_gids".to_owned();
             return refuse("gid_not_allowed", text);
         }
@@ -379,7 +379,7 @@ impl Inner {
             let fix = "change the policy of one end";
             Error::new(Kind::Unsupported, "make a link", why, fix)
         })?;
-        let ways = LinkTransports {
+        let transports = LinkTransports {
             inner: self.clone(),
             acceptor: leads.then_some(session.peer_address()),
             policy,
@@ -403,7 +403,7 @@ impl Inner {
             peer_message_limit: subject.theirs.room as usize,
             peer_regions: subject.theirs.regions as usize,
             connection: Box::new(session),
-            connector: Box::new(Threads::new(Arc::new(ways))?),
+            connector: Box::new(Threads::new(Arc::new(transports))?),
             plans: plans.plans,
             now: Duration::ZERO,
         });
@@ -420,25 +420,25 @@ impl Inner {
     }
 
     /// Lets go of a device that does nothing any more, unless somebody is about to open it.
-    fn tidy(&self, way: &str) {
+    fn tidy(&self, path: &str) {
         if let Ok(mut domains) = self.domains.try_lock()
-            && domains.get(way).is_some_and(|domain| domain.is_broken().is_some())
+            && domains.get(path).is_some_and(|domain| domain.is_broken().is_some())
         {
-            self.drop_domain(&mut domains, way);
+            self.drop_domain(&mut domains, path);
         }
     }
 
-    fn drop_domain(&self, domains: &mut HashMap<String, Arc<verbs::Domain>>, way: &str) {
-        if let Some(old) = domains.remove(way) {
+    fn drop_domain(&self, domains: &mut HashMap<String, Arc<verbs::Domain>>, path: &str) {
+        if let Some(old) = domains.remove(path) {
             self.regions().iter().for_each(|region| old.detach(region));
         }
     }
 
-    /// A provider of libfabric by the name of its way, opened once for all links.
-    fn provider(&self, way: &str, demands: Demands) -> Result<Arc<ofi::Domain>, Error> {
+    /// A provider of libfabric by its name, opened once for all links.
+    fn provider(&self, path: &str, demands: Demands) -> Result<Arc<ofi::Domain>, Error> {
         let refuse = |kind, why: &str| {
             let fix = "ask for what both ends have and allow";
-            Error::new(kind, format!("use {way}"), why, fix)
+            Error::new(kind, format!("use {path}"), why, fix)
         };
         let allow = |provider: &str| match demands.obstacle(provider) {
             Some(why) => Err(refuse(Kind::Denied, why)),
@@ -447,12 +447,13 @@ impl Inner {
         let Some(providers) = &self.providers else {
             return Err(refuse(Kind::Denied, "libfabric is not wanted at this end"));
         };
-        if let Some(domain) = providers.known(way) {
+        if let Some(domain) = providers.known(path) {
             allow(domain.provider())?;
             return Ok(domain);
         }
         let View { providers: here, no_ofi, .. } = self.ports.look();
-        let provider = here.iter().find(|provider| ofi::UsableProvider::of(provider).name() == way);
+        let provider =
+            here.iter().find(|provider| ofi::UsableProvider::of(provider).name() == path);
         let provider = provider.ok_or_else(|| match no_ofi.is_empty() {
             true => refuse(Kind::Unsupported, "it no longer exists"),
             false => refuse(Kind::Unsupported, &no_ofi),
@@ -462,19 +463,19 @@ impl Inner {
     }
 
     /// A device, opened once for all links, and anew when it was lost.
-    fn domain(&self, way: &str) -> Result<Arc<verbs::Domain>, Error> {
-        let known = lock(&self.domains).get(way).cloned();
+    fn domain(&self, path: &str) -> Result<Arc<verbs::Domain>, Error> {
+        let known = lock(&self.domains).get(path).cloned();
         if let Some(domain) = known.filter(|domain| domain.port_problem().is_none()) {
             return Ok(domain);
         }
-        self.tidy(way);
+        self.tidy(path);
         let unusable = |why: String| {
             let fix = "see `wirelane devices`";
-            Error::new(Kind::Unsupported, format!("use {way}"), why, fix)
+            Error::new(Kind::Unsupported, format!("use {path}"), why, fix)
         };
         // Not under the lock, which others need to register memory: a device may not answer.
-        let View { choices, ways, refused, .. } = self.ports.look();
-        let at = ways.iter().position(|known| way_name(known) == way);
+        let View { choices, ports, refused, .. } = self.ports.look();
+        let at = ports.iter().position(|known| port_name(known) == path);
         let choice = at.and_then(|at| choices.get(at)).ok_or_else(|| match refused.is_empty() {
             true => unusable("there is no such port any more".to_owned()),
             false => unusable(refused),
@@ -483,15 +484,15 @@ impl Inner {
         let domain = Arc::new(verbs::Domain::open_with(library, choice, verbs.clone())?);
         let mut domains = lock(&self.domains);
         // Another link was quicker.
-        if let Some(other) = domains.get(way)
+        if let Some(other) = domains.get(path)
             && other.port_problem().is_none()
         {
             return Ok(other.clone());
         }
         // Its address is another now: what has the old one is of no use.
-        self.drop_domain(&mut domains, way);
+        self.drop_domain(&mut domains, path);
         self.regions().iter().try_for_each(|region| domain.attach(region))?;
-        domains.insert(way.to_owned(), domain.clone());
+        domains.insert(path.to_owned(), domain.clone());
         Ok(domain)
     }
 
@@ -500,7 +501,7 @@ impl Inner {
     }
 }
 
-/// The ways of one link.
+/// The transports of one link.
 struct LinkTransports {
     inner: Arc<Inner>,
     /// Where the peer listens, if we dialled.
@@ -516,15 +517,15 @@ impl Transports for LinkTransports {
         self.inner.ledger.enter(lane);
     }
 
-    fn tidy(&self, class: Class, way: &str) {
+    fn tidy(&self, class: Class, path: &str) {
         match (class, &self.inner.providers) {
-            (Class::Verbs, _) => self.inner.tidy(way),
-            (Class::Ofi, Some(providers)) => providers.forget(way),
+            (Class::Verbs, _) => self.inner.tidy(path),
+            (Class::Ofi, Some(providers)) => providers.forget(path),
             _ => {}
         }
     }
 
-    fn open(&self, class: Class, way: &str) -> Result<Arc<dyn Fabric>, Error> {
+    fn open(&self, class: Class, path: &str) -> Result<Arc<dyn Fabric>, Error> {
         let settings = &self.inner.settings;
         let unwanted = match (class, self.policy) {
             (Class::Tcp, _) if self.encrypt && !self.keyed => true,
@@ -533,17 +534,17 @@ impl Transports for LinkTransports {
             _ => !settings.classes.contains(&class),
         };
         if unwanted {
-            let call = format!("use {way}");
+            let call = format!("use {path}");
             let fix = "ask for what both ends allow";
             return Err(Error::new(Kind::Denied, call, "it is not allowed at this end", fix));
         }
         Ok(match class {
             Class::Shm => Arc::new(shm::Shm::new(settings.shm.clone())),
-            Class::Verbs => self.inner.domain(way)?,
+            Class::Verbs => self.inner.domain(path)?,
             Class::Ofi => {
                 let by_gid = !settings.verbs.allowed_gids.is_empty();
                 let demands = Demands { policy: self.policy, encrypt: self.encrypt, by_gid };
-                self.inner.provider(way, demands)?
+                self.inner.provider(path, demands)?
             }
             Class::Tcp => {
                 let callers = self.acceptor.is_none().then(|| self.inner.callers.clone());

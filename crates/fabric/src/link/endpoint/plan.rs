@@ -3,7 +3,7 @@
 use super::providers::Demands;
 use crate::link::config::Policy;
 use crate::link::protocol::control::{Class, Plan};
-use crate::link::protocol::hello::{Hello, way_name};
+use crate::link::protocol::hello::{Hello, port_name};
 use crate::ofi;
 use crate::verbs::{Gid, allowed, pair};
 
@@ -68,7 +68,7 @@ pub(in crate::link) fn agree(ours: &Hello, theirs: &Hello) -> Result<Policy, Str
     })
 }
 
-/// Why a kind of way is not to be used.
+/// Why a transport is not to be used.
 fn wanted(
     class: Class,
     policy: Policy,
@@ -96,29 +96,29 @@ fn wanted(
 }
 
 impl Plans {
-    fn add(&mut self, class: Class, ways: [&str; 2], weight: u32, why: &str) {
-        let ways = ways.map(str::to_owned);
-        self.plans.push(Plan { class, ways, weight, why: why.to_owned() });
+    fn add(&mut self, class: Class, paths: [&str; 2], weight: u32, why: &str) {
+        let paths = paths.map(str::to_owned);
+        self.plans.push(Plan { class, paths, weight, why: why.to_owned() });
     }
 
     fn add_verbs(&mut self, ours: &Hello, theirs: &Hello, most: usize, allowed_gids: &[Gid]) {
         for (card, whose) in [(ours, "this end"), (theirs, "the peer")] {
-            if card.ways.is_empty() {
+            if card.ports.is_empty() {
                 self.left_out.push(format!("verbs: {whose} has no RDMA: {}", card.no_rdma));
             }
         }
         let (in_list, others): (Vec<_>, Vec<_>) =
-            theirs.ways.iter().cloned().partition(|way| allowed(&way.gid, allowed_gids));
-        for way in others {
-            let name = way_name(&way);
+            theirs.ports.iter().cloned().partition(|port| allowed(&port.gid, allowed_gids));
+        for port in others {
+            let name = port_name(&port);
             self.left_out.push(format!("verbs: the peer's {name}: its GID is not allowed here"));
         }
-        let (pairs, left_out) = pair(&ours.ways, &in_list, most);
+        let (pairs, left_out) = pair(&ours.ports, &in_list, most);
         self.left_out.extend(left_out.into_iter().map(|why| format!("verbs: {why}")));
         for pair in pairs {
-            let ways = [way_name(&ours.ways[pair.ours]), way_name(&in_list[pair.theirs])];
+            let paths = [port_name(&ours.ports[pair.ours]), port_name(&in_list[pair.theirs])];
             let weight = u32::try_from(pair.weight).unwrap_or(u32::MAX).max(1);
-            self.plans.push(Plan { class: Class::Verbs, ways, weight, why: pair.why });
+            self.plans.push(Plan { class: Class::Verbs, paths, weight, why: pair.why });
         }
     }
 
@@ -127,10 +127,10 @@ impl Plans {
             if card.ofi.is_empty() {
                 self.left_out.push(format!("ofi: {whose} has no libfabric: {}", card.no_ofi));
             }
-            let mut ways = card.ofi.clone();
-            ways.retain(|way| match demands.obstacle(&way.provider) {
+            let mut providers = card.ofi.clone();
+            providers.retain(|usable| match demands.obstacle(&usable.provider) {
                 Some(why) => {
-                    let said = format!("ofi: {} of {whose}: {why}", way.provider);
+                    let said = format!("ofi: {} of {whose}: {why}", usable.provider);
                     if !self.left_out.contains(&said) {
                         self.left_out.push(said);
                     }
@@ -138,7 +138,7 @@ impl Plans {
                 }
                 None => true,
             });
-            ways
+            providers
         });
         let [here, there] = &usable;
         if here.is_empty() || there.is_empty() {
@@ -147,9 +147,9 @@ impl Plans {
         match ofi::pair(here, there, most, ours.boot == theirs.boot) {
             Ok(pairs) => {
                 for pair in pairs {
-                    let ways =
+                    let paths =
                         [&here[pair.ours], &there[pair.theirs]].map(ofi::UsableProvider::name);
-                    self.plans.push(Plan { class: Class::Ofi, ways, weight: 1, why: pair.why });
+                    self.plans.push(Plan { class: Class::Ofi, paths, weight: 1, why: pair.why });
                 }
             }
             Err(why) => self.left_out.push(format!("ofi: {why}")),
@@ -157,7 +157,7 @@ impl Plans {
     }
 }
 
-/// The names of ways that have no device.
+/// The names of transports that have no device.
 pub(in crate::link) const SHM: &str = "shm";
 pub(in crate::link) const TCP: &str = "tcp";
 
@@ -175,7 +175,7 @@ mod tests {
             encrypt: false,
             room: 4096,
             regions: 16,
-            ways: Vec::new(),
+            ports: Vec::new(),
             no_rdma: "there is no RDMA device".to_owned(),
             ofi: Vec::new(),
             no_ofi: "libfabric is not installed".to_owned(),
@@ -183,12 +183,12 @@ mod tests {
     }
 
     fn with_ofi(card: Hello, provider: &str) -> Hello {
-        let way = ofi::UsableProvider {
+        let provider = ofi::UsableProvider {
             provider: provider.to_owned(),
             network: "net".to_owned(),
             interface: "if0".to_owned(),
         };
-        Hello { ofi: vec![way], ..card }
+        Hello { ofi: vec![provider], ..card }
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
         let [a, b] = [1, 2].map(|boot| with_ofi(card(boot, Policy::Prefer), "efa"));
         let plans = plan(&a, &b, 4, &[], false).unwrap();
         assert_eq!(classes(&a, &b), [Class::Ofi, Class::Tcp]);
-        assert_eq!(plans.plans[0].ways, ["efa if0 net", "efa if0 net"]);
+        assert_eq!(plans.plans[0].paths, ["efa if0 net", "efa if0 net"]);
         assert_eq!(plans.plans[0].why, "both have efa of libfabric on net");
         let without = card(2, Policy::Prefer);
         let why = plan(&a, &without, 4, &[], false).unwrap().left_out.join("; ");

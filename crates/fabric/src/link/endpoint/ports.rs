@@ -24,7 +24,7 @@ pub(in crate::link) struct Ports {
 #[derive(Debug, Clone, Default)]
 pub(in crate::link) struct View {
     pub(in crate::link) choices: Vec<verbs::Choice>,
-    pub(in crate::link) ways: Vec<verbs::UsablePort>,
+    pub(in crate::link) ports: Vec<verbs::UsablePort>,
     pub(in crate::link) refused: String,
     /// The same of libfabric.
     pub(in crate::link) providers: Vec<ofi::Provider>,
@@ -110,8 +110,8 @@ impl Ports {
             |device: &verbs::Device| self.devices.is_empty() || self.devices.contains(&device.name);
         let devices: Vec<verbs::Device> = survey.devices.into_iter().filter(wanted).collect();
         let (choices, refused) = verbs::candidates(&devices, &self.wish);
-        let ways = choices.iter().map(verbs::UsablePort::of).collect();
-        View { choices, ways, refused: refused.join("; "), ..View::default() }
+        let ports = choices.iter().map(verbs::UsablePort::of).collect();
+        View { choices, ports, refused: refused.join("; "), ..View::default() }
     }
 }
 

@@ -19,7 +19,7 @@ pub(in crate::link) struct Providers {
     devices: Vec<String>,
     /// Whether software will do unasked: where nothing else may be used.
     software: bool,
-    /// By the names of their ways.
+    /// By the names of their paths.
     domains: Mutex<HashMap<String, Arc<Domain>>>,
 }
 
@@ -64,8 +64,8 @@ impl Providers {
     }
 
     /// One that is open already.
-    pub(in crate::link) fn known(&self, way: &str) -> Option<Arc<Domain>> {
-        self.domains().get(way).cloned()
+    pub(in crate::link) fn known(&self, path: &str) -> Option<Arc<Domain>> {
+        self.domains().get(path).cloned()
     }
 
     /// Opens one, once for all links. `regions` are those that were registered before others can find it, so that none
@@ -75,8 +75,8 @@ impl Providers {
         provider: &Provider,
         regions: impl FnOnce() -> Vec<Region>,
     ) -> Result<Arc<Domain>, Error> {
-        let way = UsableProvider::of(provider).name();
-        if let Some(known) = self.known(&way) {
+        let path = UsableProvider::of(provider).name();
+        if let Some(known) = self.known(&path) {
             return Ok(known);
         }
         let choice = Choice { provider: provider.clone(), why: String::new() };
@@ -84,20 +84,20 @@ impl Providers {
         let domain = Arc::new(Domain::open(&choice, self.config.clone())?);
         let mut domains = self.domains();
         // Another link was quicker.
-        if let Some(other) = domains.get(&way) {
+        if let Some(other) = domains.get(&path) {
             return Ok(other.clone());
         }
         regions().iter().try_for_each(|region| domain.attach(region))?;
-        domains.insert(way, domain.clone());
+        domains.insert(path, domain.clone());
         Ok(domain)
     }
 
     /// Lets go of one that did not work, unless somebody uses it: its device may have been lost, or have another address
     /// by now. It is opened anew when it is next wanted.
-    pub(in crate::link) fn forget(&self, way: &str) {
+    pub(in crate::link) fn forget(&self, path: &str) {
         let mut domains = self.domains();
-        let unused = domains.get(way).is_some_and(|domain| !domain.is_used());
-        let forgotten = unused.then(|| domains.remove(way));
+        let unused = domains.get(path).is_some_and(|domain| !domain.is_used());
+        let forgotten = unused.then(|| domains.remove(path));
         // Before it is closed, which may take time: others need the lock to register memory.
         drop(domains);
         drop(forgotten);
@@ -108,7 +108,7 @@ impl Providers {
     }
 }
 
-/// What both ends together demand of a way by libfabric.
+/// What both ends together demand of a path by libfabric.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::link) struct Demands {
     pub(in crate::link) policy: Policy,
@@ -162,14 +162,14 @@ mod tests {
         let providers =
             Providers::new(&Settings { classes: vec![Class::Ofi], ..Settings::default() });
         let provider = providers.look().unwrap().remove(0);
-        let way = UsableProvider::of(&provider).name();
+        let path = UsableProvider::of(&provider).name();
         let domain = providers.open(&provider, Vec::new).unwrap();
         let half = domain.half(Side::Dial).unwrap();
-        providers.forget(&way);
-        assert!(providers.known(&way).is_some_and(|known| Arc::ptr_eq(&known, &domain)));
+        providers.forget(&path);
+        assert!(providers.known(&path).is_some_and(|known| Arc::ptr_eq(&known, &domain)));
         drop(half);
-        providers.forget(&way);
-        assert!(providers.known(&way).is_none());
+        providers.forget(&path);
+        assert!(providers.known(&path).is_none());
         let anew = providers.open(&provider, Vec::new).unwrap();
         assert!(!Arc::ptr_eq(&anew, &domain));
     }

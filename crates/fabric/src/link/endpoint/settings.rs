@@ -19,7 +19,7 @@ pub struct Settings {
     pub policy: Policy,
     /// The same for peers with these addresses; the first that fits counts.
     pub peer_policies: Vec<PeerPolicy>,
-    /// Which kinds of ways may be used at all. Where [`Class::Ofi`] is not among them libfabric is not loaded.
+    /// Which transports may be used at all. Where [`Class::Ofi`] is not among them libfabric is not loaded.
     pub classes: Vec<Class>,
     /// The file of libibverbs.
     pub library: PathBuf,

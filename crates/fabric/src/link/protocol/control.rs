@@ -7,7 +7,7 @@ use crate::remote::RemoteRegion;
 /// tried again under the next generation, and what is said of an older one is old news.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::link) enum Control {
-    /// The leading end prepared a lane: by which way of its own, and which of the peer's.
+    /// The leading end prepared a lane: by which path of its own, and which of the peer's.
     Open { rail: u8, generation: u32, plan: Plan, offer: Vec<u8> },
     /// The other end prepared its half.
     Opened { rail: u8, generation: u32, offer: Vec<u8> },
@@ -35,17 +35,17 @@ pub(in crate::link) enum Control {
 /// A rail to be: what the leading end decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// What kind of way.
+    /// Which transport.
     pub(crate) class: Class,
-    /// The leading end's way, and the other's, by their names.
-    pub(crate) ways: [String; 2],
+    /// The leading end's port or provider, and the other's, by their names.
+    pub(crate) paths: [String; 2],
     /// How much it carries, in proportion to others of its class.
     pub(crate) weight: u32,
     /// Why these two.
     pub(crate) why: String,
 }
 
-/// Kinds of ways, the best first.
+/// Transports, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// Shared memory.
@@ -204,15 +204,15 @@ impl Control {
 impl Plan {
     /// Of a rail that the leading end has not opened yet.
     pub(in crate::link) fn unknown() -> Self {
-        let ways = [const { String::new() }; 2];
-        Plan { class: Class::Tcp, ways, weight: 1, why: "it was not opened yet".to_owned() }
+        let paths = [const { String::new() }; 2];
+        Plan { class: Class::Tcp, paths, weight: 1, why: "it was not opened yet".to_owned() }
     }
 
     fn put(&self, bytes: &mut Vec<u8>) {
         bytes.push(self.class.code());
         bytes.extend(self.weight.to_le_bytes());
-        for way in &self.ways {
-            put_text(bytes, way, MAX_NAME);
+        for path in &self.paths {
+            put_text(bytes, path, MAX_NAME);
         }
         put_text(bytes, &self.why, MAX_TEXT);
     }
@@ -220,8 +220,8 @@ impl Plan {
     fn take(reader: &mut Reader<'_>) -> Option<Self> {
         let class = Class::of_code(reader.u8()?)?;
         let weight = reader.u32()?.max(1);
-        let ways = [reader.text(MAX_NAME)?, reader.text(MAX_NAME)?];
-        Some(Plan { class, ways, weight, why: reader.text(MAX_TEXT)? })
+        let paths = [reader.text(MAX_NAME)?, reader.text(MAX_NAME)?];
+        Some(Plan { class, paths, weight, why: reader.text(MAX_TEXT)? })
     }
 }
 
@@ -249,7 +249,7 @@ mod tests {
         };
         let plan = Plan {
             class: Class::Verbs,
-            ways: ["rxe0/1".to_owned(), "rxe1/1".to_owned()],
+            paths: ["rxe0/1".to_owned(), "rxe1/1".to_owned()],
             weight: 7,
             why: "the same subnet".to_owned(),
         };

@@ -1,4 +1,4 @@
-//! What an end says of itself in the handshake: who it is, what it wants, and by which ways it is reached.
+//! What an end says of itself in the handshake: who it is, what it wants, and by which paths it is reached.
 
 use super::bytes::{Reader, put_bytes, put_text};
 use super::control::Class;
@@ -15,7 +15,7 @@ pub(in crate::link) struct Hello {
     /// The host's name, for people.
     pub(in crate::link) host: String,
     pub(in crate::link) policy: Policy,
-    /// Which kinds of ways it would use.
+    /// Which transports it would use.
     pub(in crate::link) classes: Vec<Class>,
     /// Whether TCP lanes must be encrypted.
     pub(in crate::link) encrypt: bool,
@@ -24,10 +24,10 @@ pub(in crate::link) struct Hello {
     /// How many regions it may be granted.
     pub(in crate::link) regions: u32,
     /// Its RDMA ports.
-    pub(in crate::link) ways: Vec<UsablePort>,
+    pub(in crate::link) ports: Vec<UsablePort>,
     /// Why it has no RDMA, if it has none.
     pub(in crate::link) no_rdma: String,
-    /// Its ways by libfabric, the best first.
+    /// Its providers of libfabric, the best first.
     pub(in crate::link) ofi: Vec<ofi::UsableProvider>,
     /// Why it has none, if it has none.
     pub(in crate::link) no_ofi: String,
@@ -50,17 +50,19 @@ impl Hello {
         bytes.push(u8::from(self.encrypt));
         bytes.extend(self.room.to_le_bytes());
         bytes.extend(self.regions.to_le_bytes());
-        let ways = &self.ways[..self.ways.len().min(MAX_WAYS)];
-        bytes.push(ways.len() as u8);
-        for way in ways {
-            put_bytes(&mut bytes, &way.to_bytes());
+        let ports = &self.ports[..self.ports.len().min(MAX_PORTS)];
+        bytes.push(ports.len() as u8);
+        for port in ports {
+            put_bytes(&mut bytes, &port.to_bytes());
         }
         put_text(&mut bytes, &self.no_rdma, MAX_TEXT);
         if with_ofi {
-            let ways = &self.ofi[..self.ofi.len().min(MAX_WAYS)];
-            bytes.push(ways.len() as u8);
-            for text in ways.iter().flat_map(|way| [&way.provider, &way.network, &way.interface]) {
-                put_text(&mut bytes, text, MAX_NAME);
+            let providers = &self.ofi[..self.ofi.len().min(MAX_PORTS)];
+            bytes.push(providers.len() as u8);
+            for usable in providers {
+                for text in [&usable.provider, &usable.network, &usable.interface] {
+                    put_text(&mut bytes, text, MAX_NAME);
+                }
             }
             put_text(&mut bytes, &self.no_ofi, MAX_TEXT);
         }
@@ -91,11 +93,11 @@ impl Hello {
         };
         let (room, regions) = (reader.u32()?, reader.u32()?);
         let count = usize::from(reader.u8()?);
-        if count > MAX_WAYS || !(MIN_ROOM..=MAX_ROOM).contains(&room) {
+        if count > MAX_PORTS || !(MIN_ROOM..=MAX_ROOM).contains(&room) {
             return None;
         }
-        let way = |_| UsablePort::from_bytes(reader.bytes(UsablePort::MAX_BYTES)?).ok();
-        let ways = (0..count).map(way).collect::<Option<Vec<UsablePort>>>()?;
+        let port = |_| UsablePort::from_bytes(reader.bytes(UsablePort::MAX_BYTES)?).ok();
+        let ports = (0..count).map(port).collect::<Option<Vec<UsablePort>>>()?;
         let no_rdma = reader.text(MAX_TEXT)?;
         let (ofi, no_ofi) = if with_ofi { take_ofi(&mut reader)? } else { Default::default() };
         reader.end()?;
@@ -108,7 +110,7 @@ impl Hello {
             encrypt,
             room,
             regions,
-            ways,
+            ports,
             no_rdma,
             ofi,
             no_ofi,
@@ -118,28 +120,28 @@ impl Hello {
 
 fn take_ofi(reader: &mut Reader<'_>) -> Option<(Vec<ofi::UsableProvider>, String)> {
     let count = usize::from(reader.u8()?);
-    if count > MAX_WAYS {
+    if count > MAX_PORTS {
         return None;
     }
-    let way = |_| {
+    let provider = |_| {
         Some(ofi::UsableProvider {
             provider: reader.text(MAX_NAME)?,
             network: reader.text(MAX_NAME)?,
             interface: reader.text(MAX_NAME)?,
         })
     };
-    let ways = (0..count).map(way).collect::<Option<Vec<_>>>()?;
-    Some((ways, reader.text(MAX_TEXT)?))
+    let providers = (0..count).map(provider).collect::<Option<Vec<_>>>()?;
+    Some((providers, reader.text(MAX_TEXT)?))
 }
 
-/// A port's name among the ways of a host.
-pub(in crate::link) fn way_name(way: &UsablePort) -> String {
-    format!("{}/{}", way.device, way.port)
+/// The name of a port as a path to its host.
+pub(in crate::link) fn port_name(port: &UsablePort) -> String {
+    format!("{}/{}", port.device, port.port)
 }
 
 const MAX_HOST: usize = 255;
 const MAX_TEXT: usize = 1024;
-const MAX_WAYS: usize = 64;
+const MAX_PORTS: usize = 64;
 /// A provider's name for itself, a network or a device.
 const MAX_NAME: usize = 64;
 const MIN_ROOM: u32 = 64;
@@ -159,7 +161,7 @@ mod tests {
             encrypt: false,
             room: 4096,
             regions: 16,
-            ways: Vec::new(),
+            ports: Vec::new(),
             no_rdma: "there is no RDMA device".to_owned(),
             ofi: Vec::new(),
             no_ofi: String::new(),
@@ -167,13 +169,13 @@ mod tests {
     }
 
     fn with_ofi() -> Hello {
-        let way = ofi::UsableProvider {
+        let provider = ofi::UsableProvider {
             provider: "tcp;ofi_rxm".to_owned(),
             network: "127.0.0.0/8".to_owned(),
             interface: "lo".to_owned(),
         };
         let classes = vec![Class::Shm, Class::Ofi, Class::Tcp];
-        Hello { classes, ofi: vec![way], no_ofi: "and why not".to_owned(), ..example() }
+        Hello { classes, ofi: vec![provider], no_ofi: "and why not".to_owned(), ..example() }
     }
 
     #[test]

@@ -15,12 +15,12 @@ use crate::lane::Lane;
 use crate::link::messages::message_queue::MessageQueue;
 use crate::link::protocol::control::Class;
 
-/// Opens ways by their names.
+/// Opens devices and other paths by their names.
 pub(crate) trait Transports: Send + Sync {
     /// Opens one; may block.
-    fn open(&self, class: Class, way: &str) -> Result<Arc<dyn Fabric>, Error>;
-    /// Lets go of a way that is of no use any more, if it is so; may block.
-    fn tidy(&self, class: Class, way: &str);
+    fn open(&self, class: Class, path: &str) -> Result<Arc<dyn Fabric>, Error>;
+    /// Lets go of a path that is of no use any more, if it is so; may block.
+    fn tidy(&self, class: Class, path: &str);
     /// Hears of every lane that was made.
     fn made(&self, _lane: &dyn Lane) {}
 }
@@ -43,7 +43,7 @@ pub(crate) struct ConnectorTask {
 pub(in crate::link) enum Task {
     Prepare {
         class: Class,
-        way: String,
+        path: String,
         side: Side,
     },
     Connect {
@@ -57,7 +57,7 @@ pub(in crate::link) enum Task {
     /// A device that is lost must be let go of, or it cannot come back.
     Tidy {
         class: Class,
-        way: String,
+        path: String,
     },
 }
 
@@ -81,19 +81,19 @@ pub(in crate::link) enum Product {
 
 impl ConnectorTask {
     /// Does it. Nothing comes of what is discarded.
-    pub(crate) fn run(self, ways: &dyn Transports) -> Option<Finished> {
+    pub(crate) fn run(self, transports: &dyn Transports) -> Option<Finished> {
         let ConnectorTask { rail, generation, task } = self;
         let product = match task {
-            Task::Prepare { class, way, side } => prepare(ways, class, &way, side),
+            Task::Prepare { class, path, side } => prepare(transports, class, &path, side),
             Task::Connect { half, fabric, offer, make } => {
-                connect(ways, half, &*fabric, &offer, &make)
+                connect(transports, half, &*fabric, &offer, &make)
             }
             Task::Discard(lane) => {
                 drop(lane);
                 return None;
             }
-            Task::Tidy { class, way } => {
-                ways.tidy(class, &way);
+            Task::Tidy { class, path } => {
+                transports.tidy(class, &path);
                 return None;
             }
         };
@@ -101,15 +101,20 @@ impl ConnectorTask {
     }
 }
 
-fn prepare(ways: &dyn Transports, class: Class, way: &str, side: Side) -> Result<Product, Error> {
-    let fabric = ways.open(class, way)?;
+fn prepare(
+    transports: &dyn Transports,
+    class: Class,
+    path: &str,
+    side: Side,
+) -> Result<Product, Error> {
+    let fabric = transports.open(class, path)?;
     // What was opened for an earlier lane may be of no use now.
-    let half = fabric.half(side).inspect_err(|_| ways.tidy(class, way))?;
+    let half = fabric.half(side).inspect_err(|_| transports.tidy(class, path))?;
     Ok(Product::Half(half, fabric))
 }
 
 fn connect(
-    ways: &dyn Transports,
+    transports: &dyn Transports,
     half: Box<dyn Half>,
     fabric: &dyn Fabric,
     offer: &[u8],
@@ -130,36 +135,37 @@ fn connect(
         let fix = "raise rdma_max_recv_wr, or lower the link's number of messages";
         return Err(Error::new(Kind::Unsupported, "use a lane for a link", why, fix));
     }
-    ways.made(&*lane);
+    transports.made(&*lane);
     Ok(Product::Lane(Box::new(RailLane::new(lane, messages, probe))))
 }
 
 /// A thread for each job: there are few, and each may wait for something else.
 pub(crate) struct Threads {
-    ways: Arc<dyn Transports>,
+    transports: Arc<dyn Transports>,
     results: Receiver<Finished>,
     done: Sender<Finished>,
     wakeup: Arc<OwnedFd>,
 }
 
 impl Threads {
-    pub(crate) fn new(ways: Arc<dyn Transports>) -> Result<Self, Error> {
+    pub(crate) fn new(transports: Arc<dyn Transports>) -> Result<Self, Error> {
         let wakeup =
             eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
                 let fix = "raise the limit of open files: `ulimit -n`";
                 Error::new(Kind::System, "prepare a link", error, fix)
             })?;
         let (done, results) = channel();
-        Ok(Threads { ways, results, done, wakeup: Arc::new(wakeup) })
+        Ok(Threads { transports, results, done, wakeup: Arc::new(wakeup) })
     }
 }
 
 impl Connector for Threads {
     fn start(&mut self, job: ConnectorTask) {
         let (rail, generation) = (job.rail, job.generation);
-        let (ways, done, wakeup) = (self.ways.clone(), self.done.clone(), self.wakeup.clone());
+        let (transports, done, wakeup) =
+            (self.transports.clone(), self.done.clone(), self.wakeup.clone());
         let work = move || {
-            let run = std::panic::AssertUnwindSafe(|| job.run(&*ways));
+            let run = std::panic::AssertUnwindSafe(|| job.run(&*transports));
             // A panic is reported where it happens; the rail must not wait for it for ever.
             let finished = std::panic::catch_unwind(run).unwrap_or_else(|_| {
                 let (why, fix) = ("it panicked", "report this with the program's log");

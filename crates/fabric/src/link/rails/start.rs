@@ -61,8 +61,8 @@ impl Rails {
         let rail = self.get_mut(at);
         let free = rail.begin(generation, side, now);
         if free {
-            let way = rail.plan().ways[usize::from(side == Side::Accept)].clone();
-            let task = Task::Prepare { class: rail.plan().class, way, side };
+            let path = rail.plan().paths[usize::from(side == Side::Accept)].clone();
+            let task = Task::Prepare { class: rail.plan().class, path, side };
             self.start(at, task);
         }
         free
@@ -112,7 +112,7 @@ impl Rails {
         let leads = self.leads;
         let rail = self.get_mut(at);
         if !leads && rail.take_tidy(now, settle) {
-            let task = Task::Tidy { class: rail.plan().class, way: rail.plan().ways[1].clone() };
+            let task = Task::Tidy { class: rail.plan().class, path: rail.plan().paths[1].clone() };
             self.start(at, task);
         }
     }

@@ -51,7 +51,7 @@ impl Stage {
         let wires = Arc::new(Mutex::new(Wires::default()));
         let mute = Arc::new(Mutex::new([Duration::ZERO; 2]));
         let core = |end: usize| {
-            let ways = Arc::new(SimTransports { world: world.clone(), host: HOSTS[end] });
+            let transports = Arc::new(SimTransports { world: world.clone(), host: HOSTS[end] });
             let plans = if end == 0 { plans() } else { Vec::new() };
             Core::new(Setup {
                 config: config.clone(),
@@ -61,7 +61,7 @@ impl Stage {
                 peer_regions: config.regions,
                 connection: Box::new(Wire { wires: wires.clone(), world: world.clone(), end }),
                 connector: Box::new(Bench {
-                    ways,
+                    transports,
                     mute: mute.clone(),
                     end,
                     dice: Dice::new(seed ^ end as u64),
@@ -80,7 +80,7 @@ impl Stage {
 fn plans() -> Vec<Plan> {
     let plan = |name: &str, class, weight| Plan {
         class,
-        ways: [name.to_owned(), name.to_owned()],
+        paths: [name.to_owned(), name.to_owned()],
         weight,
         why: "for the trial".to_owned(),
     };
@@ -96,8 +96,8 @@ struct SimTransports {
 }
 
 impl Transports for SimTransports {
-    fn open(&self, _: Class, way: &str) -> Result<Arc<dyn Fabric>, Error> {
-        Ok(Arc::new(self.world.fabric(self.host, way)))
+    fn open(&self, _: Class, path: &str) -> Result<Arc<dyn Fabric>, Error> {
+        Ok(Arc::new(self.world.fabric(self.host, path)))
     }
 
     fn tidy(&self, _: Class, _: &str) {}
@@ -105,7 +105,7 @@ impl Transports for SimTransports {
 
 /// Does every job when it is begun, and gives it out some time later: not always in order.
 struct Bench {
-    ways: Arc<SimTransports>,
+    transports: Arc<SimTransports>,
     mute: Arc<Mutex<[Duration; 2]>>,
     end: usize,
     dice: Dice,
@@ -118,12 +118,12 @@ impl Connector for Bench {
         if plans()[usize::from(job.rail)].class == Class::Verbs {
             takes += self.mute.lock().unwrap()[self.end];
         }
-        let at = self.ways.world.now() + takes;
-        self.finished.extend(job.run(&*self.ways).map(|finished| (at, finished)));
+        let at = self.transports.world.now() + takes;
+        self.finished.extend(job.run(&*self.transports).map(|finished| (at, finished)));
     }
 
     fn finished(&mut self) -> Option<Finished> {
-        let now = self.ways.world.now();
+        let now = self.transports.world.now();
         let at = self.finished.iter().position(|(at, _)| *at <= now)?;
         Some(self.finished.remove(at).1)
     }

@@ -104,7 +104,7 @@ impl Rail {
 
     /// Its name for people: the two ports or transports, ours first.
     pub(in crate::link) fn name(&self, leads: bool) -> String {
-        let [leader, follower] = &self.plan.ways;
+        let [leader, follower] = &self.plan.paths;
         let (ours, theirs) = if leads { (leader, follower) } else { (follower, leader) };
         match ours == theirs {
             true => ours.clone(),
