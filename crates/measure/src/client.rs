@@ -45,7 +45,7 @@ impl Client {
             .map_err(|error| Error::misuse(error.to_string()))?;
         let session =
             session::dial(server, credentials, &ours, &session::Config::default(), limit)?;
-        let card = Hello::parse(session.card()).map_err(Error::refused)?;
+        let card = Hello::parse(session.hello()).map_err(Error::refused)?;
         Ok(Client { talk: ControlChannel::new(session), card, server, ways, facts })
     }
 

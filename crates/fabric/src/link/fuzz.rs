@@ -1,4 +1,4 @@
-//! A peer that says anything: in its card, on the control connection, and by messages on a lane.
+//! A peer that says anything: in its hello, on the control connection, and by messages on a lane.
 
 use std::collections::{HashSet, VecDeque};
 use std::os::fd::BorrowedFd;
@@ -21,12 +21,12 @@ use crate::region::{Region, Rights};
 use crate::remote::{LaneKind, Reach, RemoteRegion, Window};
 use crate::stats::Stats;
 
-/// Cards, control messages and headers: refused, or the same again as bytes. Texts lose what cannot be
+/// Hellos, control messages and headers: refused, or the same again as bytes. Texts lose what cannot be
 /// shown, so what was read once is read again.
 pub(crate) fn messages(bytes: &[u8]) {
-    if let Some(card) = Hello::parse(bytes) {
-        assert_eq!(Hello::parse(&card.to_bytes()).as_ref(), Some(&card));
-        assert!(card.to_bytes().len() <= bytes.len());
+    if let Some(hello) = Hello::parse(bytes) {
+        assert_eq!(Hello::parse(&hello.to_bytes()).as_ref(), Some(&hello));
+        assert!(hello.to_bytes().len() <= bytes.len());
     }
     if let Some(message) = Control::parse(bytes) {
         assert_eq!(Control::parse(&message.to_bytes()).as_ref(), Some(&message));

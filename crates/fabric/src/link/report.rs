@@ -205,8 +205,8 @@ fn rail_report(core: &Core, subject: &Subject, at: u8, rail: &Rail) -> RailRepor
     }
 }
 
-fn port(card: &Hello, name: &str) -> Option<PortReport> {
-    let port: &UsablePort = card.ports.iter().find(|port| port_name(port) == name)?;
+fn port(hello: &Hello, name: &str) -> Option<PortReport> {
+    let port: &UsablePort = hello.ports.iter().find(|port| port_name(port) == name)?;
     Some(PortReport {
         device: port.device.clone(),
         port: port.port,

@@ -31,7 +31,7 @@ pub(super) struct Opened {
     pub(super) identity: String,
     pub(super) withdrawals: u64,
     /// The peer's.
-    pub(super) card: Vec<u8>,
+    pub(super) hello: Vec<u8>,
     /// Given back when the session is dropped.
     pub(super) _place: Option<Place>,
 }
@@ -79,8 +79,8 @@ impl Session {
     }
 
     /// What the peer said of itself.
-    pub fn card(&self) -> &[u8] {
-        &self.opened.card
+    pub fn hello(&self) -> &[u8] {
+        &self.opened.hello
     }
 }
 

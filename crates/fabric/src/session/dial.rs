@@ -27,17 +27,17 @@ pub enum Credentials {
     Ticket(Ticket),
 }
 
-/// Opens a session to the listener at `address`, within `limit`: connects, shakes hands, says `card` of
+/// Opens a session to the listener at `address`, within `limit`: connects, shakes hands, says `hello` of
 /// ourselves and hears the peer's.
 pub fn dial(
     address: SocketAddr,
     credentials: &Credentials,
-    card: &[u8],
+    hello: &[u8],
     config: &Config,
     limit: Duration,
 ) -> Result<Session, Error> {
     let deadline = deadline(limit);
-    let opened = try_dial(address, credentials, card, config, deadline);
+    let opened = try_dial(address, credentials, hello, config, deadline);
     opened.map_err(|trouble| {
         Error::new(trouble.kind, format!("dial {address}"), trouble.why, trouble.fix)
     })
@@ -46,12 +46,12 @@ pub fn dial(
 fn try_dial(
     address: SocketAddr,
     credentials: &Credentials,
-    card: &[u8],
+    hello: &[u8],
     config: &Config,
     deadline: Instant,
 ) -> Result<Session, Trouble> {
     let mut outgoing = Outgoing::default();
-    let initiator = Initiator::new(credentials, card, &mut outgoing.bytes)?;
+    let initiator = Initiator::new(credentials, hello, &mut outgoing.bytes)?;
     let socket = connect(address, deadline).map_err(unreachable)?;
     let opened = shake_hands(&socket, initiator, &mut outgoing, deadline)?;
     Session::new(socket, *opened, outgoing, config).map_err(unreachable)

@@ -34,7 +34,7 @@ fn unknown_peer<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
     assert!(talk.opened.is_none(), "without the key nobody gets in");
 }
 
-/// Somebody who needs no key, from its card on.
+/// Somebody who needs no key, from its hello on.
 fn anonymous<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
     let mut talk = Exchange::new(false);
     talk.say(&Preface::Plain.to_bytes());
@@ -66,7 +66,7 @@ fn acceptor<'b>(pieces: impl Iterator<Item = &'b [u8]> + Clone) {
     for credentials in [Credentials::None, Credentials::Key(key())] {
         let mut heard = Vec::new();
         let mut initiator =
-            Initiator::new(&credentials, b"card", &mut heard).expect("a short card");
+            Initiator::new(&credentials, b"hello", &mut heard).expect("a short hello");
         for piece in pieces.clone() {
             let Ok(opened) = initiator.take(piece, &mut heard) else { break };
             assert!(
@@ -74,7 +74,7 @@ fn acceptor<'b>(pieces: impl Iterator<Item = &'b [u8]> + Clone) {
                 "no listener has it"
             );
         }
-        assert!(heard.len() < 100, "a preface and a card");
+        assert!(heard.len() < 100, "a preface and a hello");
     }
 }
 
@@ -88,7 +88,7 @@ struct Exchange {
 
 impl Exchange {
     fn new(require_authentication: bool) -> Self {
-        let config = AcceptorConfig::new(|_, card| Ok(card.to_vec()));
+        let config = AcceptorConfig::new(|_, hello| Ok(hello.to_vec()));
         config.keyring.add(key()).expect("the only key");
         let rules = Rules::new(AcceptorConfig { require_authentication, ..config });
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));

@@ -17,7 +17,7 @@ use crate::error::Kind;
 
 /// One handshake.
 pub(super) struct Initiator {
-    card: Vec<u8>,
+    hello: Vec<u8>,
     identity: String,
     stage: Stage,
 }
@@ -40,11 +40,11 @@ impl Initiator {
     /// Begins, and appends what the listener shall hear first.
     pub(super) fn new(
         credentials: &Credentials,
-        card: &[u8],
+        hello: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<Self, Trouble> {
-        if card.len() > MAX_MESSAGE {
-            let why = format!("our hello has {} bytes, over the limit", card.len());
+        if hello.len() > MAX_MESSAGE {
+            let why = format!("our hello has {} bytes, over the limit", hello.len());
             return Err(Trouble::new(Kind::Misuse, why, "send less: 32 KiB is the limit"));
         }
         let (identity, noise) = match credentials {
@@ -56,7 +56,7 @@ impl Initiator {
             Credentials::Ticket(ticket) => (TICKET, Some(greet(ticket.id, &ticket.secret, out)?)),
         };
         let stage = Stage::Answer { noise, said: Vec::new() };
-        Ok(Initiator { card: card.to_vec(), identity: identity.to_owned(), stage })
+        Ok(Initiator { hello: hello.to_vec(), identity: identity.to_owned(), stage })
     }
 
     /// Takes bytes of the listener, and appends what it shall hear.
@@ -68,15 +68,15 @@ impl Initiator {
         match &mut self.stage {
             Stage::Answer { said, .. } => {
                 said.extend(bytes);
-                self.hear_answer(out)?;
+                self.receive_answer(out)?;
             }
             Stage::Hello(framing) => framing.feed(bytes),
             Stage::Over => {}
         }
-        self.hear_card()
+        self.receive_hello()
     }
 
-    fn hear_answer(&mut self, out: &mut Vec<u8>) -> Result<(), Trouble> {
+    fn receive_answer(&mut self, out: &mut Vec<u8>) -> Result<(), Trouble> {
         let Stage::Answer { noise, said } = &mut self.stage else { return Ok(()) };
         let Some((answer, length)) = Answer::parse(said)? else { return Ok(()) };
         if answer.verdict != 0 {
@@ -97,24 +97,24 @@ impl Initiator {
         };
         let mut framing = Framing::new(cipher, MAX_MESSAGE);
         framing.feed(&said[length..]);
-        framing.seal(&self.card, out);
+        framing.seal(&self.hello, out);
         self.stage = Stage::Hello(framing);
         Ok(())
     }
 
-    fn hear_card(&mut self) -> Result<Option<Box<Opened>>, Trouble> {
+    fn receive_hello(&mut self) -> Result<Option<Box<Opened>>, Trouble> {
         let Stage::Hello(framing) = &mut self.stage else { return Ok(None) };
         let Some(message) = framing.next()? else { return Ok(None) };
-        let card = match message.split_first() {
-            Some((0, card)) => card.to_vec(),
-            Some((code, rest)) => return Err(Trouble::refused_card(*code, rest)),
-            None => return Err(Fault::ProtocolError("an empty answer to our card").into()),
+        let hello = match message.split_first() {
+            Some((0, hello)) => hello.to_vec(),
+            Some((code, rest)) => return Err(Trouble::refused_hello(*code, rest)),
+            None => return Err(Fault::ProtocolError("an empty answer to our hello").into()),
         };
         let Stage::Hello(framing) = std::mem::replace(&mut self.stage, Stage::Over) else {
             return Ok(None);
         };
         let identity = std::mem::take(&mut self.identity);
-        Ok(Some(Box::new(Opened { framing, identity, withdrawals: 0, card, _place: None })))
+        Ok(Some(Box::new(Opened { framing, identity, withdrawals: 0, hello, _place: None })))
     }
 
     /// What it means that the listener hung up now.
@@ -188,7 +188,7 @@ impl Trouble {
         Trouble::new(kind, format!("the peer refuses ({word}): {}", printable(text)), fix)
     }
 
-    fn refused_card(code: u8, rest: &[u8]) -> Self {
+    fn refused_hello(code: u8, rest: &[u8]) -> Self {
         let parts = rest
             .split_first()
             .and_then(|(length, rest)| rest.split_at_checked(usize::from(*length)));

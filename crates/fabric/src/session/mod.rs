@@ -1,7 +1,7 @@
 //! The control connection between two peers: who they are, and whole messages both ways.
 //!
 //! A TCP connection begins with a handshake that agrees on a version, authenticates both ends by a common
-//! secret and exchanges a card each, in which an end says what it likes about itself. It knows nothing of
+//! secret and exchanges a hello each, in which an end says what it likes about itself. It knows nothing of
 //! lanes, and what messages mean is up to those who stand on it. Nothing here blocks but [`dial()`] and
 //! [`Acceptor::accept`], which have limits. The bytes on the wire are described in `docs/protocol.md`.
 //!
@@ -30,7 +30,7 @@ mod ticket;
 
 use std::time::Duration;
 
-pub use acceptor::{Acceptor, AcceptorConfig, AcceptorCounts, Caller, Judge, Lanes, Others};
+pub use acceptor::{Acceptor, AcceptorConfig, AcceptorCounts, Caller, HelloCheck, Lanes, Others};
 pub use connection::Session;
 pub use dial::{Credentials, dial};
 pub use key::Key;
@@ -57,7 +57,7 @@ impl Default for Config {
     }
 }
 
-/// The longest message, and the longest card.
+/// The longest message, and the longest hello.
 pub(crate) const MAX_MESSAGE: usize = 64 << 10;
 
 /// Whom no key and no ticket authenticated.

@@ -61,7 +61,7 @@ impl Preface {
         bytes
     }
 
-    /// The part behind the versions, which are judged before.
+    /// The part behind the versions, which are checked before.
     pub(super) fn parse(bytes: &[u8; PREFACE]) -> Result<Self, BadPreface> {
         let [.., low, high] = *bytes;
         let length = usize::from(u16::from_le_bytes([low, high]));

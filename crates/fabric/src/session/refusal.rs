@@ -12,13 +12,13 @@ pub enum Reason {
     WrongKey,
     /// Its first message was seen before: somebody recorded it.
     Replayed,
-    /// A field or a card is longer than allowed.
+    /// A field or a hello is longer than allowed.
     Oversized,
     /// It does not keep to the protocol.
     ProtocolError,
     /// As many sessions as allowed are alive.
     TooManySessions,
-    /// The judge refused its card.
+    /// The listener refused its hello.
     Refused,
     /// The handshake took too long.
     Slow,
@@ -81,7 +81,7 @@ impl Reason {
     }
 }
 
-/// Why a judge does not want a caller.
+/// Why a listener does not want a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// One word for code and metrics, such as `wrong_cluster`.
@@ -90,7 +90,7 @@ pub struct Refusal {
     pub text: String,
 }
 
-/// The judge's word for callers that come when the process behind the listener is about to end.
+/// The listener's word for callers that come when the process behind the listener is about to end.
 pub(crate) const SHUTTING_DOWN: &str = "shutting_down";
 
 /// What somebody else says, fit to be shown: not too long, and nothing that moves a terminal's cursor.

@@ -59,14 +59,14 @@ pub(super) enum Step {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rejection {
     pub(super) reason: Reason,
-    /// The judge's own word.
+    /// The listener's own word.
     pub(super) code: Option<&'static str>,
     text: String,
 }
 
 impl Rules {
     pub(super) fn new(mut config: AcceptorConfig) -> Result<Arc<Self>, Error> {
-        config.max_card = config.max_card.min(MAX_MESSAGE);
+        config.max_hello = config.max_hello.min(MAX_MESSAGE);
         let alive = Arc::new(AtomicUsize::new(0));
         Ok(Arc::new(Rules { config, alive, decoy: random_secret()? }))
     }
@@ -82,11 +82,11 @@ impl Responder {
         let step = match &mut self.stage {
             Stage::Preface(said) => {
                 said.extend(bytes);
-                self.judge_preface(now, out).and_then(|()| self.judge_card(now, out))
+                self.check_preface(now, out).and_then(|()| self.check_hello(now, out))
             }
             Stage::Hello(known) => {
                 known.framing.feed(bytes);
-                self.judge_card(now, out)
+                self.check_hello(now, out)
             }
             Stage::Over => Ok(None),
         };
@@ -109,7 +109,7 @@ impl Responder {
         }
     }
 
-    fn judge_preface(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<(), Rejection> {
+    fn check_preface(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<(), Rejection> {
         let Stage::Preface(said) = &self.stage else { return Ok(()) };
         if !said.iter().zip(MAGIC).all(|(theirs, ours)| theirs == ours) {
             return Err(Rejection::new(
@@ -138,7 +138,7 @@ impl Responder {
 
     fn meet_anonymous(&self, chosen: u8, out: &mut Vec<u8>) -> Known {
         out.extend(Answer::go_on(chosen, Vec::new()).to_bytes());
-        let framing = Framing::new(None, self.rules.config.max_card);
+        let framing = Framing::new(None, self.rules.config.max_hello);
         let withdrawals = self.rules.config.keyring.withdrawals();
         Known { framing, identity: ANONYMOUS.to_owned(), withdrawals, ticket: None }
     }
@@ -171,17 +171,17 @@ impl Responder {
         noise.write_message(&summary, &mut answer.body).map_err(|_| Rejection::broken())?;
         let cipher = noise.into_transport_mode().map_err(|_| Rejection::broken())?;
         out.extend(answer.to_bytes());
-        let framing = Framing::new(Some(cipher), self.rules.config.max_card);
+        let framing = Framing::new(Some(cipher), self.rules.config.max_hello);
         Ok(Known { framing, identity, withdrawals, ticket: once.then_some(id) })
     }
 
-    fn judge_card(
+    fn check_hello(
         &mut self,
         now: Instant,
         out: &mut Vec<u8>,
     ) -> Result<Option<Box<Opened>>, Rejection> {
         let Stage::Hello(known) = &mut self.stage else { return Ok(None) };
-        let Some(card) = known.framing.next()? else { return Ok(None) };
+        let Some(hello) = known.framing.next()? else { return Ok(None) };
         let config = &self.rules.config;
         let place = Place::take(&self.rules.alive, config.max_sessions).ok_or_else(|| {
             let most = config.max_sessions;
@@ -196,14 +196,14 @@ impl Responder {
             return Err(Rejection::wrong_key());
         }
         let caller = Caller { address: self.address, identity: known.identity.clone() };
-        let ours = (config.judge)(&caller, &card).and_then(within_a_message)?;
+        let ours = (config.check)(&caller, &hello).and_then(within_a_message)?;
         known.framing.seal(&[&[0], &ours[..]].concat(), out);
         known.framing.allow(MAX_MESSAGE);
         let Stage::Hello(known) = std::mem::replace(&mut self.stage, Stage::Over) else {
             return Ok(None);
         };
         let Known { framing, identity, withdrawals, .. } = *known;
-        Ok(Some(Box::new(Opened { framing, identity, withdrawals, card, _place: Some(place) })))
+        Ok(Some(Box::new(Opened { framing, identity, withdrawals, hello, _place: Some(place) })))
     }
 }
 
@@ -221,13 +221,13 @@ fn choose(theirs: Versions) -> Result<u8, Rejection> {
     })
 }
 
-/// A card travels behind one byte.
-fn within_a_message(card: Vec<u8>) -> Result<Vec<u8>, Refusal> {
-    if card.len() < MAX_MESSAGE {
-        return Ok(card);
+/// A hello travels behind one byte.
+fn within_a_message(hello: Vec<u8>) -> Result<Vec<u8>, Refusal> {
+    if hello.len() < MAX_MESSAGE {
+        return Ok(hello);
     }
-    let text = format!("this peer has {} bytes to say of itself, too many", card.len());
-    Err(Refusal { code: "card_too_long", text })
+    let text = format!("this peer has {} bytes to say of itself, too many", hello.len());
+    Err(Refusal { code: "hello_too_long", text })
 }
 
 impl Rejection {
@@ -247,7 +247,7 @@ impl Rejection {
         Rejection::new(Reason::ProtocolError, "the handshake could not be made")
     }
 
-    /// The refusal of a card: why, the judge's word, and a text.
+    /// The refusal of a hello: why, the listener's own word, and a text.
     fn to_message(&self) -> Vec<u8> {
         let code = self.code.unwrap_or(self.reason.name()).as_bytes();
         let code = &code[..code.len().min(255)];
@@ -260,11 +260,11 @@ impl From<Fault> for Rejection {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Oversized { .. } => {
-                Rejection::new(Reason::Oversized, format!("the card is {fault}"))
+                Rejection::new(Reason::Oversized, format!("the hello is {fault}"))
             }
             Fault::Undecipherable => Rejection::wrong_key(),
             Fault::ProtocolError(_) => {
-                Rejection::new(Reason::ProtocolError, format!("the card is {fault}"))
+                Rejection::new(Reason::ProtocolError, format!("the hello is {fault}"))
             }
         }
     }

@@ -342,7 +342,7 @@ mod tests {
         };
         let mut some = 0;
         for _ in 0..20_000 {
-            let pool: Vec<UsablePort> = (0..6).map(|n| card(n, &mut random)).collect();
+            let pool: Vec<UsablePort> = (0..6).map(|n| usable(n, &mut random)).collect();
             let mut side = || {
                 let mut ports: Vec<UsablePort> =
                     pool.iter().filter(|_| random(2) == 0).cloned().collect();
@@ -373,7 +373,7 @@ mod tests {
         assert!(some > 10_000, "{some}");
     }
 
-    fn card(n: u64, random: &mut impl FnMut(u64) -> u64) -> UsablePort {
+    fn usable(n: u64, random: &mut impl FnMut(u64) -> u64) -> UsablePort {
         let (net, host) = (random(3), random(4) + 1);
         let address = match random(8) {
             0 => format!("fe80::{host}"),

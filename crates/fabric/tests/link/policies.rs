@@ -16,17 +16,17 @@ fn refused(dials: Settings, accepts: Settings) -> (Error, Vec<(&'static str, u64
     let ends = [Endpoint::new(dials).unwrap(), Endpoint::new(accepts).unwrap()];
     let listener = ends[1].listen(anywhere()).unwrap();
     let error = ends[0].connect(listener.address(), LIMIT).err().expect("refused");
-    (error, listener.counts().judged())
+    (error, listener.counts().refused_hellos())
 }
 
 #[test]
 fn what_is_required_and_not_there_is_refused_at_connect_with_the_reason() {
-    let (error, judged) = refused(with_policy(Policy::Require), settings());
+    let (error, codes) = refused(with_policy(Policy::Require), settings());
     assert_eq!(error.kind(), Kind::Unsupported, "{error}");
     let said = error.to_string();
     assert!(said.contains("this end has no RDMA"), "{said}");
     assert!(said.contains("no-such-libibverbs.so"), "the library that is missing: {said}");
-    assert_eq!(judged, []);
+    assert_eq!(codes, []);
 }
 
 #[test]
@@ -52,8 +52,8 @@ fn where_rdma_is_preferred_and_missing_it_is_tcp_and_the_reason_is_shown() {
 #[test]
 fn required_here_and_off_there_is_refused_by_the_listener_and_counted() {
     for [dials, accepts] in [[Policy::Require, Policy::Off], [Policy::Off, Policy::Require]] {
-        let (error, judged) = refused(with_policy(dials), with_policy(accepts));
-        assert_eq!(judged, [("policy", 1)], "{error}");
+        let (error, codes) = refused(with_policy(dials), with_policy(accepts));
+        assert_eq!(codes, [("policy", 1)], "{error}");
         let said = error.to_string();
         assert!(said.contains("policy") && said.contains("it is off"), "{said}");
     }
@@ -77,8 +77,8 @@ fn peers_have_policies_of_their_own_by_address() {
     assert_eq!(two.acceptor.report().explain().policy, "off");
 
     let accepts = Settings { peer_policies: vec![elsewhere, later], ..settings() };
-    let (error, judged) = refused(dials, accepts);
-    assert_eq!(judged, [("policy", 1)], "{error}");
+    let (error, codes) = refused(dials, accepts);
+    assert_eq!(codes, [("policy", 1)], "{error}");
 }
 
 #[test]

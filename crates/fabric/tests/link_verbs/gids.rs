@@ -54,7 +54,7 @@ fn a_caller_none_of_whose_gids_is_allowed_is_refused_and_counted() {
     let error = caller.connect(listener.address(), LIMIT).err().expect("refused");
     assert_eq!(error.kind(), Kind::Denied, "{error}");
     assert!(error.to_string().contains("allowed_gids"), "{error}");
-    assert_eq!(listener.counts().judged(), [("gid_not_allowed", 1)]);
+    assert_eq!(listener.counts().refused_hellos(), [("gid_not_allowed", 1)]);
 }
 
 #[test]

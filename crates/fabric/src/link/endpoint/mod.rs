@@ -163,7 +163,7 @@ impl Endpoint {
         let inner = &self.inner;
         let begun = std::time::Instant::now();
         let ours = inner
-            .card(inner.settings.policy_for(address.ip()), || inner.ports.look_within(limit / 2));
+            .hello(inner.settings.policy_for(address.ip()), || inner.ports.look_within(limit / 2));
         let config = session::Config { silence: inner.settings.link.silence };
         let session = loop {
             let left = limit.saturating_sub(begun.elapsed());
@@ -178,7 +178,7 @@ impl Endpoint {
             }
         };
         let call = || format!("make a link to {address}");
-        let theirs = Hello::parse(session.card()).ok_or_else(|| {
+        let theirs = Hello::parse(session.hello()).ok_or_else(|| {
             let why = "the peer's hello has an unknown format";
             Error::new(Kind::Unsupported, call(), why, "run the same version at both ends")
         })?;
@@ -218,8 +218,8 @@ impl Endpoint {
         let inner = self.inner.clone();
         let closed = Arc::new(OnceLock::new());
         let closing = closed.clone();
-        let judge = move |caller: &Caller, card: &[u8]| match closing.get() {
-            None => inner.judge(caller, card),
+        let check = move |caller: &Caller, hello: &[u8]| match closing.get() {
+            None => inner.answer(caller, hello),
             Some(why) => Err(Refusal { code: session::SHUTTING_DOWN, text: String::clone(why) }),
         };
         let callers = callers.clone();
@@ -236,7 +236,7 @@ impl Endpoint {
                 session: session::Config { silence: settings.link.silence },
                 lanes: Some(Arc::new(move |hello, socket| callers.deliver(hello, socket))),
                 others,
-                ..AcceptorConfig::new(judge)
+                ..AcceptorConfig::new(check)
             },
         )?;
         Ok(Listener { acceptor, inner: self.inner.clone(), closed })
@@ -292,13 +292,13 @@ impl Listener {
     /// The next link; waits up to `limit`. Its rails come up while it is polled.
     pub fn accept(&self, limit: Duration) -> Option<Result<Link, Error>> {
         let session = self.acceptor.accept(limit)?;
-        let Some(theirs) = Hello::parse(session.card()) else {
+        let Some(theirs) = Hello::parse(session.hello()) else {
             let why = "the caller's hello has an unknown format";
             let fix = "run the same version at both ends";
             return Some(Err(Error::new(Kind::Unsupported, "accept a link", why, fix)));
         };
         let policy = self.inner.settings.policy_for(session.peer_address().ip());
-        let ours = self.inner.card(policy, || self.inner.ports.glance());
+        let ours = self.inner.hello(policy, || self.inner.ports.glance());
         Some(self.inner.link(session, ours, theirs, Plans::default(), false))
     }
 
@@ -321,7 +321,7 @@ impl Listener {
 
 impl Inner {
     /// Who we are and what we have, by what was seen of our ports.
-    fn card(&self, policy: Policy, see: impl FnOnce() -> View) -> Hello {
+    fn hello(&self, policy: Policy, see: impl FnOnce() -> View) -> Hello {
         let settings = &self.settings;
         let rdma = policy != Policy::Off && settings.classes.contains(&Class::Verbs);
         let mut view = if rdma || self.providers.is_some() { see() } else { View::default() };
@@ -345,14 +345,15 @@ impl Inner {
         }
     }
 
-    /// Our card for a caller's, on the listener's thread.
-    fn judge(&self, caller: &Caller, card: &[u8]) -> Result<Vec<u8>, Refusal> {
+    /// Our hello for a caller's, on the listener's thread.
+    fn answer(&self, caller: &Caller, hello: &[u8]) -> Result<Vec<u8>, Refusal> {
         let refuse = |code, text| Err(Refusal { code, text });
-        let Some(theirs) = Hello::parse(card) else {
+        let Some(theirs) = Hello::parse(hello) else {
             let text = "your hello has a format that this end does not know: run the same version at both ends";
-            return refuse("wrong_card", text.to_owned());
+            return refuse("wrong_hello", text.to_owned());
         };
-        let ours = self.card(self.settings.policy_for(caller.address.ip()), || self.ports.glance());
+        let ours =
+            self.hello(self.settings.policy_for(caller.address.ip()), || self.ports.glance());
         // As the caller sees it: it is the leading end.
         if let Err(why) = agree(&theirs, &ours) {
             return refuse("policy", format!("{why}: change the policy of one of them"));

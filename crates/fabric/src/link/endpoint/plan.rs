@@ -1,4 +1,4 @@
-//! Which rails there shall be between two ends, with the reasons: a pure function of both cards.
+//! Which rails there shall be between two ends, with the reasons: a pure function of both hellos.
 
 use super::providers::Demands;
 use crate::link::config::Policy;
@@ -28,7 +28,8 @@ pub(in crate::link) fn plan(
     let mut plans = Plans::default();
     for class in Class::ALL {
         // Nobody asked for libfabric: nothing to be explained.
-        if class == Class::Ofi && ![ours, theirs].iter().any(|card| card.classes.contains(&class)) {
+        if class == Class::Ofi && ![ours, theirs].iter().any(|hello| hello.classes.contains(&class))
+        {
             continue;
         }
         if let Err(why) = wanted(class, policy, ours, theirs, keyed) {
@@ -102,9 +103,9 @@ impl Plans {
     }
 
     fn add_verbs(&mut self, ours: &Hello, theirs: &Hello, most: usize, allowed_gids: &[Gid]) {
-        for (card, whose) in [(ours, "this end"), (theirs, "the peer")] {
-            if card.ports.is_empty() {
-                self.left_out.push(format!("verbs: {whose} has no RDMA: {}", card.no_rdma));
+        for (hello, whose) in [(ours, "this end"), (theirs, "the peer")] {
+            if hello.ports.is_empty() {
+                self.left_out.push(format!("verbs: {whose} has no RDMA: {}", hello.no_rdma));
             }
         }
         let (in_list, others): (Vec<_>, Vec<_>) =
@@ -123,11 +124,11 @@ impl Plans {
     }
 
     fn add_ofi(&mut self, ours: &Hello, theirs: &Hello, most: usize, demands: Demands) {
-        let usable = [(ours, "this end"), (theirs, "the peer")].map(|(card, whose)| {
-            if card.ofi.is_empty() {
-                self.left_out.push(format!("ofi: {whose} has no libfabric: {}", card.no_ofi));
+        let usable = [(ours, "this end"), (theirs, "the peer")].map(|(hello, whose)| {
+            if hello.ofi.is_empty() {
+                self.left_out.push(format!("ofi: {whose} has no libfabric: {}", hello.no_ofi));
             }
-            let mut providers = card.ofi.clone();
+            let mut providers = hello.ofi.clone();
             providers.retain(|usable| match demands.obstacle(&usable.provider) {
                 Some(why) => {
                     let said = format!("ofi: {} of {whose}: {why}", usable.provider);
@@ -165,7 +166,7 @@ pub(in crate::link) const TCP: &str = "tcp";
 mod tests {
     use super::*;
 
-    fn card(boot: u8, policy: Policy) -> Hello {
+    fn hello(boot: u8, policy: Policy) -> Hello {
         Hello {
             epoch: 1,
             boot: [boot; 16],
@@ -182,23 +183,23 @@ mod tests {
         }
     }
 
-    fn with_ofi(card: Hello, provider: &str) -> Hello {
+    fn with_ofi(hello: Hello, provider: &str) -> Hello {
         let provider = ofi::UsableProvider {
             provider: provider.to_owned(),
             network: "net".to_owned(),
             interface: "if0".to_owned(),
         };
-        Hello { ofi: vec![provider], ..card }
+        Hello { ofi: vec![provider], ..hello }
     }
 
     #[test]
     fn libfabric_comes_between_verbs_and_tcp_with_its_reason() {
-        let [a, b] = [1, 2].map(|boot| with_ofi(card(boot, Policy::Prefer), "efa"));
+        let [a, b] = [1, 2].map(|boot| with_ofi(hello(boot, Policy::Prefer), "efa"));
         let plans = plan(&a, &b, 4, &[], false).unwrap();
         assert_eq!(classes(&a, &b), [Class::Ofi, Class::Tcp]);
         assert_eq!(plans.plans[0].paths, ["efa if0 net", "efa if0 net"]);
         assert_eq!(plans.plans[0].why, "both have efa of libfabric on net");
-        let without = card(2, Policy::Prefer);
+        let without = hello(2, Policy::Prefer);
         let why = plan(&a, &without, 4, &[], false).unwrap().left_out.join("; ");
         assert!(
             why.contains("ofi: the peer has no libfabric: libfabric is not installed"),
@@ -209,7 +210,7 @@ mod tests {
     #[test]
     fn a_provider_is_rdma_or_it_is_not() {
         let both = |provider: &str, policy| {
-            let [a, b] = [1, 2].map(|boot| with_ofi(card(boot, policy), provider));
+            let [a, b] = [1, 2].map(|boot| with_ofi(hello(boot, policy), provider));
             let plans = plan(&a, &b, 4, &[], false)?;
             Ok::<_, String>(plans.plans.iter().any(|plan| plan.class == Class::Ofi))
         };
@@ -218,10 +219,10 @@ mod tests {
         assert_eq!(both("tcp", Policy::Off), Ok(true));
         let why = both("tcp", Policy::Require).unwrap_err();
         assert!(why.contains("ofi: tcp of the peer: RDMA is required"), "{why}");
-        let secret = || Hello { encrypt: true, ..with_ofi(card(1, Policy::Prefer), "tcp") };
+        let secret = || Hello { encrypt: true, ..with_ofi(hello(1, Policy::Prefer), "tcp") };
         let why = plan(&secret(), &secret(), 4, &[], true).unwrap().left_out.join("; ");
         assert!(why.contains("it must be encrypted, and libfabric cannot"), "{why}");
-        let [a, b] = [1, 2].map(|boot| with_ofi(card(boot, Policy::Prefer), "efa"));
+        let [a, b] = [1, 2].map(|boot| with_ofi(hello(boot, Policy::Prefer), "efa"));
         let why = plan(&a, &b, 4, &[Gid([1; 16])], false).unwrap().left_out.join("; ");
         assert!(why.contains("GIDs are limited to some"), "{why}");
     }
@@ -233,16 +234,16 @@ mod tests {
 
     #[test]
     fn one_host_means_shared_memory_and_tcp_behind_it() {
-        let (a, b) = (card(1, Policy::Prefer), card(1, Policy::Prefer));
+        let (a, b) = (hello(1, Policy::Prefer), hello(1, Policy::Prefer));
         assert_eq!(classes(&a, &b), [Class::Shm, Class::Tcp]);
-        let only_tcp = Hello { classes: vec![Class::Tcp], ..card(1, Policy::Prefer) };
+        let only_tcp = Hello { classes: vec![Class::Tcp], ..hello(1, Policy::Prefer) };
         assert_eq!(classes(&a, &only_tcp), [Class::Tcp]);
     }
 
     #[test]
     fn another_host_without_rdma_means_tcp_with_the_reason() {
         let plans =
-            plan(&card(1, Policy::Prefer), &card(2, Policy::Prefer), 4, &[], false).unwrap();
+            plan(&hello(1, Policy::Prefer), &hello(2, Policy::Prefer), 4, &[], false).unwrap();
         assert_eq!(plans.plans.len(), 1);
         assert!(plans.plans[0].why.contains("there is no RDMA device"), "{}", plans.plans[0].why);
         assert!(plans.plans[0].why.contains("another host"), "{}", plans.plans[0].why);
@@ -251,10 +252,10 @@ mod tests {
     #[test]
     fn what_is_required_and_not_there_is_refused_with_the_reason() {
         let why =
-            plan(&card(1, Policy::Require), &card(1, Policy::Prefer), 4, &[], false).unwrap_err();
+            plan(&hello(1, Policy::Require), &hello(1, Policy::Prefer), 4, &[], false).unwrap_err();
         assert!(why.contains("there is no RDMA device"), "{why}");
         let why =
-            plan(&card(1, Policy::Require), &card(1, Policy::Off), 4, &[], false).unwrap_err();
+            plan(&hello(1, Policy::Require), &hello(1, Policy::Off), 4, &[], false).unwrap_err();
         assert!(why.contains("this end requires RDMA, and at the peer it is off"), "{why}");
     }
 }

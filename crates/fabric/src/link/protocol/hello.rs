@@ -69,7 +69,7 @@ impl Hello {
         bytes
     }
 
-    /// `None`: no card of ours.
+    /// `None`: no hello of ours.
     pub(in crate::link) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         let with_ofi = match reader.u8()? {
@@ -179,9 +179,9 @@ mod tests {
     }
 
     #[test]
-    fn cards_come_back_as_they_were() {
-        for card in [example(), with_ofi()] {
-            assert_eq!(Hello::parse(&card.to_bytes()), Some(card));
+    fn hellos_come_back_as_they_were() {
+        for hello in [example(), with_ofi()] {
+            assert_eq!(Hello::parse(&hello.to_bytes()), Some(hello));
         }
     }
 

@@ -9,8 +9,8 @@ use crate::session::Config;
 use crate::session::keyring::Keyring;
 use crate::session::refusal::Refusal;
 
-/// Gives our card for that of a caller, or refuses it.
-pub type Judge = Arc<dyn Fn(&Caller, &[u8]) -> Result<Vec<u8>, Refusal> + Send + Sync>;
+/// Gives our hello for that of a caller, or refuses it.
+pub type HelloCheck = Arc<dyn Fn(&Caller, &[u8]) -> Result<Vec<u8>, Refusal> + Send + Sync>;
 
 /// Takes a connection that greets as a stream of a TCP lane, with its greeting; false: nobody expects it.
 pub type Lanes = Arc<dyn Fn([u8; 21], TcpStream) -> bool + Send + Sync>;
@@ -18,7 +18,7 @@ pub type Lanes = Arc<dyn Fn([u8; 21], TcpStream) -> bool + Send + Sync>;
 /// Takes a connection that speaks something else, with nothing of it read.
 pub type Others = Arc<dyn Fn(TcpStream) + Send + Sync>;
 
-/// Somebody who shows a card.
+/// Somebody who sent a hello.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     /// Where it calls from.
@@ -43,11 +43,11 @@ pub struct AcceptorConfig {
     /// How many sessions of this listener may be alive at once.
     pub max_sessions: usize,
     /// How many bytes a caller may say of itself, at most 64 KiB.
-    pub max_card: usize,
+    pub max_hello: usize,
     /// How sessions are kept.
     pub session: Config,
-    /// Looks at every caller's card.
-    pub judge: Judge,
+    /// Checks every caller's hello.
+    pub check: HelloCheck,
     /// Takes connections that are streams of TCP lanes, not blocking.
     pub lanes: Option<Lanes>,
     /// Takes connections that speak something else, not blocking.
@@ -57,7 +57,7 @@ pub struct AcceptorConfig {
 impl AcceptorConfig {
     /// Authentication by keys that are still to be added, and limits that suit a node.
     pub fn new(
-        judge: impl Fn(&Caller, &[u8]) -> Result<Vec<u8>, Refusal> + Send + Sync + 'static,
+        check: impl Fn(&Caller, &[u8]) -> Result<Vec<u8>, Refusal> + Send + Sync + 'static,
     ) -> Self {
         AcceptorConfig {
             keyring: Keyring::new(),
@@ -65,9 +65,9 @@ impl AcceptorConfig {
             max_half_open: 256,
             handshake: Duration::from_secs(5),
             max_sessions: 4096,
-            max_card: 32 << 10,
+            max_hello: 32 << 10,
             session: Config::default(),
-            judge: Arc::new(judge),
+            check: Arc::new(check),
             lanes: None,
             others: None,
         }
@@ -82,7 +82,7 @@ impl fmt::Debug for AcceptorConfig {
             .field("max_half_open", &self.max_half_open)
             .field("handshake", &self.handshake)
             .field("max_sessions", &self.max_sessions)
-            .field("max_card", &self.max_card)
+            .field("max_hello", &self.max_hello)
             .field("session", &self.session)
             .finish_non_exhaustive()
     }

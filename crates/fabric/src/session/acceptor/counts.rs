@@ -16,7 +16,7 @@ pub struct AcceptorCounts {
     pub(super) starved: AtomicU64,
     pub(super) half_open: AtomicUsize,
     refused: [AtomicU64; Reason::ALL.len()],
-    judged: Mutex<BTreeMap<&'static str, u64>>,
+    refused_hellos: Mutex<BTreeMap<&'static str, u64>>,
     alive: Arc<AtomicUsize>,
 }
 
@@ -29,7 +29,7 @@ impl AcceptorCounts {
             starved: AtomicU64::new(0),
             half_open: AtomicUsize::new(0),
             refused: Default::default(),
-            judged: Mutex::default(),
+            refused_hellos: Mutex::default(),
             alive,
         }
     }
@@ -69,10 +69,10 @@ impl AcceptorCounts {
         self.refused[reason as usize].load(Ordering::Relaxed)
     }
 
-    /// Callers that the judge refused, by its own codes.
-    pub fn judged(&self) -> Vec<(&'static str, u64)> {
-        let judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
-        judged.iter().map(|(code, count)| (*code, *count)).collect()
+    /// Callers whose hello was refused, by the codes of [`HelloCheck`](super::HelloCheck).
+    pub fn refused_hellos(&self) -> Vec<(&'static str, u64)> {
+        let refused_hellos = self.refused_hellos.lock().unwrap_or_else(PoisonError::into_inner);
+        refused_hellos.iter().map(|(code, count)| (*code, *count)).collect()
     }
 
     pub(super) fn refuse(&self, reason: Reason) {
@@ -82,8 +82,9 @@ impl AcceptorCounts {
     pub(super) fn refuse_as(&self, no: &Rejection) {
         self.refuse(no.reason);
         if let Some(code) = no.code {
-            let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
-            *judged.entry(code).or_default() += 1;
+            let mut refused_hellos =
+                self.refused_hellos.lock().unwrap_or_else(PoisonError::into_inner);
+            *refused_hellos.entry(code).or_default() += 1;
         }
     }
 }

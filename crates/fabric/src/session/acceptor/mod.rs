@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use self::accept_loop::AcceptLoop;
-pub use self::config::{AcceptorConfig, Caller, Judge, Lanes, Others};
+pub use self::config::{AcceptorConfig, Caller, HelloCheck, Lanes, Others};
 pub use self::counts::AcceptorCounts;
 use self::queue::Queue;
 use super::connection::Session;

@@ -83,7 +83,7 @@ fn of_two_callers_with_one_ticket_one_gets_in() {
     let keyring = config.keyring.clone();
     let acceptor = open(config);
     let ticket = Credentials::Ticket(keyring.issue("worker-7", LIMIT).unwrap());
-    // Both are past their first message before either shows its card.
+    // Both are past their first message before either sends its hello.
     let (mut one, mut two) = (Raw::new(&acceptor, &ticket), Raw::new(&acceptor, &ticket));
     for raw in [&mut one, &mut two] {
         let first = raw.said.len();
@@ -109,12 +109,12 @@ fn a_record_of_a_first_message_does_not_use_a_ticket_up() {
 }
 
 #[test]
-fn the_judge_sees_who_calls_and_its_refusal_arrives() {
+fn the_check_sees_who_calls_and_its_refusal_arrives() {
     let mut config = lenient();
-    config.judge = std::sync::Arc::new(|caller, card| {
+    config.check = std::sync::Arc::new(|caller, hello| {
         assert!(caller.address.ip().is_loopback());
         match &caller.identity[..] {
-            "cluster" => Ok(card.to_ascii_uppercase()),
+            "cluster" => Ok(hello.to_ascii_uppercase()),
             name => Err(Refusal {
                 code: "wrong_cluster",
                 text: format!("{name} is of\x1b[31m another cluster:\n see `wirelane doctor`"),
@@ -122,20 +122,20 @@ fn the_judge_sees_who_calls_and_its_refusal_arrives() {
         }
     });
     let acceptor = open(config);
-    assert_eq!(pair(&acceptor, &with_key()).0.card(), b"THE CALLER");
+    assert_eq!(pair(&acceptor, &with_key()).0.hello(), b"THE CALLER");
     let error = call(&acceptor, &Credentials::None).unwrap_err();
     assert_eq!(error.kind(), Kind::Denied);
     let text = error.to_string();
     assert!(text.contains("(wrong_cluster): anonymous is of[31m another cluster: see"), "{text}");
     assert_eq!(refusals(&acceptor), [("refused", 1)]);
-    assert_eq!(acceptor.counts().judged(), [("wrong_cluster", 1)]);
+    assert_eq!(acceptor.counts().refused_hellos(), [("wrong_cluster", 1)]);
     assert_eq!(acceptor.counts().alive(), 0, "one was dropped since, one never was");
 }
 
 #[test]
-fn long_texts_and_cards_of_judges_are_held_in_bounds() {
+fn long_texts_and_hellos_of_listeners_are_held_in_bounds() {
     let mut config = lenient();
-    config.judge = std::sync::Arc::new(|_, card| match card {
+    config.check = std::sync::Arc::new(|_, hello| match hello {
         b"the caller" => Err(Refusal { code: "no", text: "why? ".repeat(10_000) }),
         b"most" => Ok(vec![1; MAX_MESSAGE - 1]),
         _ => Ok(vec![1; MAX_MESSAGE]),
@@ -144,21 +144,21 @@ fn long_texts_and_cards_of_judges_are_held_in_bounds() {
     for credentials in [Credentials::None, with_key()] {
         let error = call(&acceptor, &credentials).unwrap_err();
         assert!(error.to_string().len() < 1400, "{error}");
-        let dial = |card| dial(acceptor.address(), &credentials, card, &Config::default(), LIMIT);
-        assert_eq!(dial(b"most").unwrap().card(), vec![1; MAX_MESSAGE - 1]);
-        assert!(dial(b"more").unwrap_err().to_string().contains("card_too_long"));
+        let dial = |hello| dial(acceptor.address(), &credentials, hello, &Config::default(), LIMIT);
+        assert_eq!(dial(b"most").unwrap().hello(), vec![1; MAX_MESSAGE - 1]);
+        assert!(dial(b"more").unwrap_err().to_string().contains("hello_too_long"));
     }
-    assert_eq!(acceptor.counts().judged(), [("card_too_long", 2), ("no", 2)]);
+    assert_eq!(acceptor.counts().refused_hellos(), [("hello_too_long", 2), ("no", 2)]);
 }
 
 #[test]
 fn cards_have_a_limit_at_both_ends() {
     let acceptor = open(lenient());
     for credentials in [Credentials::None, with_key()] {
-        let dial = |card: usize| {
-            dial(acceptor.address(), &credentials, &vec![1; card], &Config::default(), LIMIT)
+        let dial = |hello: usize| {
+            dial(acceptor.address(), &credentials, &vec![1; hello], &Config::default(), LIMIT)
         };
-        assert_eq!(dial(32 << 10).unwrap().card(), b"the listener");
+        assert_eq!(dial(32 << 10).unwrap().hello(), b"the listener");
         for more in [(32 << 10) + 1, 40_000, MAX_MESSAGE] {
             let error = dial(more).unwrap_err();
             assert_eq!(error.kind(), Kind::Misuse);

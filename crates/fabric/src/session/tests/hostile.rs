@@ -128,7 +128,7 @@ fn fields_too_long_and_invalid_bytes_are_refused_at_once() {
         let (answer, length) = Answer::parse(&heard).unwrap().unwrap();
         assert_eq!((answer.verdict, length), (reason.code(), heard.len()), "{reason:?}");
     }
-    // A card's length, long before a card: nothing is kept for it.
+    // A hello's length, long before a hello: nothing is kept for it.
     let heard = answer(&acceptor, &[&plain(0, b"")[..], &u32::MAX.to_le_bytes()].concat());
     assert!(String::from_utf8_lossy(&heard).contains("4294967295 bytes"));
     assert_eq!(refusals(&acceptor), [("oversized", 3), ("protocol_error", 4)]);

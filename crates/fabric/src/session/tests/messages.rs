@@ -10,7 +10,7 @@ fn peers_know_each_other_and_talk() {
     let acceptor = open(lenient());
     for (credentials, name) in [(Credentials::None, "anonymous"), (with_key(), "cluster")] {
         let (mut caller, mut responder) = pair(&acceptor, &credentials);
-        assert_eq!((caller.card(), responder.card()), (&b"the listener"[..], &b"the caller"[..]));
+        assert_eq!((caller.hello(), responder.hello()), (&b"the listener"[..], &b"the caller"[..]));
         assert_eq!((caller.identity(), responder.identity()), (name, name));
         assert_eq!(caller.is_encrypted(), name == "cluster");
         assert_eq!(responder.is_encrypted(), name == "cluster");

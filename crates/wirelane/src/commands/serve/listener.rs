@@ -48,7 +48,7 @@ impl ListenerReport {
             alive: counts.alive(),
             half_open: counts.half_open(),
             refused: refused.into(),
-            refused_cards: counts.judged().into_iter().collect(),
+            refused_cards: counts.refused_hellos().into_iter().collect(),
         }
     }
 }
