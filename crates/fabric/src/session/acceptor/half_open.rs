@@ -189,7 +189,7 @@ pub(super) fn too_many() -> Rejection {
     Rejection::new(Reason::TooMany, "too many callers are at this listener: dial again")
 }
 
-/// What a stream of a TCP lane begins with, see `tcp/half.rs`.
+/// What a stream of a TCP lane begins with, see `tcp/hello.rs`.
 const LANE_MAGIC: &[u8; 4] = b"WLT1";
 const GREETING: usize = 21;
 /// Who says more after a refusal does not listen.
