@@ -3,7 +3,7 @@
 //! `perf LANE TEST SIZE ROUNDS [DEVICE PEER-DEVICE]` prints one number: microseconds for one way
 //! (`write_lat`, the peer watches its memory; `imm_lat`, the peer waits for the number; `send_lat`, for the
 //! message) or MB per second (`write_bw`); nanoseconds for an operation, sixteen in flight (`write_16`);
-//! microseconds for a request of 128 bytes that is answered by a write of SIZE with a number, one in flight
+//! microseconds for a request of 128 bytes that is answered by a write of SIZE with immediate data, one in flight
 //! (`rpc_lat`) or sixteen (`rpc_16`). `idle` sleeps ROUNDS seconds as a connected pair and prints the share of a core it used,
 //! in percent. Lanes: shm, tcp, tcp-encrypted, verbs; libfabric's providers: ofi-tcp, ofi-shm, ofi-verbs; and links over
 //! some: link-shm, link-tcp, link-verbs, link-ofi.

@@ -75,7 +75,7 @@ impl AsyncLane {
         self.outcome(Work::Write { from: from.into(), to, imm: None }).await.map(drop)
     }
 
-    /// Writes into the peer's memory, and completes one of its receives with a number.
+    /// Writes into the peer's memory, and completes one of its receives with immediate data.
     pub async fn write_imm(
         &self,
         from: impl Into<Pieces>,
@@ -95,7 +95,7 @@ impl AsyncLane {
         self.outcome(Work::Send { from: from.into(), imm: None }).await.map(drop)
     }
 
-    /// Receives a message or a number: how many bytes, and the number.
+    /// Receives a message or immediate data: how many bytes, and the immediate data.
     pub async fn receive(&self, into: impl Into<Pieces>) -> Result<(usize, Option<u32>), Failure> {
         match self.outcome(Work::Receive { into: into.into() }).await? {
             Done::Received { length, imm } => Ok((length, imm)),

@@ -80,7 +80,7 @@ pub struct Caps {
     pub lane: &'static str,
     /// Messages may be lost, and there are only sends and receives.
     pub datagram: bool,
-    /// A message (a send, or the number of a write) is received only after every write and message posted
+    /// A message (a send, or immediate data of a write) is received only after every write and message posted
     /// before it on the lane has taken effect. Reads and atomic operations have no such place: those posted
     /// before it may still be answered after it.
     pub ordered: bool,

@@ -32,14 +32,14 @@ pub struct Op {
 /// What to do.
 #[derive(Debug)]
 pub enum Work {
-    /// Writes into the peer's memory; with a number, if given, that completes one of the peer's
+    /// Writes into the peer's memory; with immediate data, if given, that completes one of the peer's
     /// receives after the bytes are there.
     Write {
         /// Bytes of ours.
         from: Pieces,
         /// Where they go.
         to: Target,
-        /// The number for the peer.
+        /// Immediate data for the peer.
         imm: Option<u32>,
     },
     /// Reads the peer's memory.
@@ -53,10 +53,10 @@ pub enum Work {
     Send {
         /// The message.
         from: Pieces,
-        /// A number beside it.
+        /// Immediate data beside it.
         imm: Option<u32>,
     },
-    /// Takes one message of the peer's, or the number of one of its writes.
+    /// Takes one message of the peer's, or the immediate data of one of its writes.
     Receive {
         /// Room for the message.
         into: Pieces,
@@ -222,7 +222,7 @@ const _: () = assert!(size_of::<Op>() <= 80 && size_of::<Completion>() <= 104);
 /// The kinds that are counted apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpKind {
-    /// Writes, with and without a number.
+    /// Writes, with and without immediate data.
     Write,
     /// Reads.
     Read,
@@ -267,12 +267,12 @@ pub struct Completion {
 pub enum Done {
     /// The bytes are in the peer's memory, or here for a read.
     Placed,
-    /// A message or a number came.
+    /// A message or immediate data came.
     Received {
-        /// How many bytes: of the message, or of the write the number came with, by the peer's word. Over
+        /// How many bytes: of the message, or of the write the immediate data came with, by the peer's word. Over
         /// verbs that of the write's last part, where it was longer than the longest message.
         length: usize,
-        /// The number.
+        /// The immediate data.
         imm: Option<u32>,
     },
     /// The number that was there before; it is in the operation's memory too.

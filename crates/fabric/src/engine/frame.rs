@@ -13,10 +13,10 @@ use crate::op::Failure;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) kind: Kind,
-    /// Whether `number` is one that the application gave; of a `Fail`, whether it means the first frame
+    /// Whether `number` is immediate data of the application's; of a `Fail`, whether it means the first frame
     /// not acknowledged.
     pub(crate) flag: bool,
-    /// The application's number, or the asker's name for a question.
+    /// Immediate data, or the asker's name for a question.
     pub(crate) number: u32,
     /// How many bytes follow, or are asked for, or were written; of an `Old` the number that was there,
     /// of a `Fail` the reason.
@@ -31,7 +31,7 @@ pub(crate) struct Header {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Bytes for a region; with a number, takes a receive.
+    /// Bytes for a region; with immediate data, takes a receive.
     Write = 1,
     /// Bytes for a receive.
     Send = 2,

@@ -98,7 +98,7 @@ impl<S: Stream> Engine<S> {
         }
     }
 
-    /// Into how many parts an operation is cut. What carries a number stays whole: it must not arrive
+    /// Into how many parts an operation is cut. What carries immediate data stays whole: it must not arrive
     /// before its bytes.
     fn parts(&self, header: &Header) -> usize {
         // What lies beyond all memory is for the peer to refuse, in one piece.

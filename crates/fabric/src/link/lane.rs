@@ -22,10 +22,10 @@ use crate::stats::Stats;
 /// A connection to one peer that chooses its lanes, and changes them when they die. It is used as a [`Lane`].
 ///
 /// What differs: an operation fails only if it could never succeed, or if the peer is lost; then one whose
-/// outcome nobody can tell comes back as [`Failure::Unknown`](crate::Failure::Unknown). Messages and numbers
-/// arrive in the order in which they were posted; writes and reads have no order. A message that is longer
-/// than the receive it meets gives that one back as too long, and waits for the next. Atomic operations
-/// are done by the peer's CPU.
+/// outcome nobody can tell comes back as [`Failure::Unknown`](crate::Failure::Unknown). Messages and
+/// immediate data arrive in the order in which they were posted; writes and reads have no order. A message that
+/// is longer than the receive it meets gives that one back as too long, and waits for the next. Atomic
+/// operations are done by the peer's CPU.
 pub struct Link {
     core: Core,
     pub(in crate::link) subject: Subject,

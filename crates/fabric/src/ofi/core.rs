@@ -329,7 +329,7 @@ impl Core {
                     let length = usize::try_from(length).unwrap_or(usize::MAX);
                     over.add(receive, Ok(Done::Received { length, imm: Some(imm) }));
                 }
-                None => self.inbox.number(id, length, imm)?,
+                None => self.inbox.immediate(id, length, imm)?,
             },
             Frame::Change { id, key, offset, change } => {
                 let old = self.granted.change(key, offset, change);

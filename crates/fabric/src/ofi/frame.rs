@@ -73,7 +73,7 @@ pub(super) enum Frame {
     Lying { id: u64, total: u64, offset: u64, imm: Option<u32>, from: Remote },
     /// The part of that message that begins there was read.
     Taken { id: u64, offset: u64 },
-    /// The number of a write that is placed. Counted as messages are.
+    /// The immediate data of a write that is placed. Counted as messages are.
     Immediate { id: u64, length: u64, imm: u32 },
     /// Asks for an atomic operation.
     Change { id: u64, key: u64, offset: u64, change: Change },

@@ -26,7 +26,7 @@ pub(super) struct Inbox {
     pub(super) fetches: Fetches,
 }
 
-/// A message on its way in, or a write's number.
+/// A message on its way in, or immediate data of a write.
 struct Message {
     /// Of the message, or of the write.
     length: u64,
@@ -126,8 +126,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// The number of a write came; its slot is free at once.
-    pub(super) fn number(&mut self, id: u64, length: u64, imm: u32) -> Result<(), Failure> {
+    /// The immediate data of a write came; its slot is free at once.
+    pub(super) fn immediate(&mut self, id: u64, length: u64, imm: u32) -> Result<(), Failure> {
         let place = self.place(id)?;
         if place.is_some() {
             return Err(Failure::ProtocolError);
@@ -192,7 +192,7 @@ impl Inbox {
         while let Some(Some(message)) = self.messages.get_mut(self.matched)
             && let Some(receive) = self.receives.pop_front()
         {
-            // A number has no bytes of its own.
+            // Immediate data has no bytes of its own.
             let bytes = message.missing + message.held.iter().map(|part| part.length).sum::<u64>();
             if bytes > receive.work.total() as u64 {
                 over.add(receive, Err(Failure::TooLong));
@@ -289,11 +289,15 @@ mod tests {
         assert_eq!(inbox.message(MAX, 100, None, part(0, 10)), protocol_error, "far ahead");
         assert_eq!(inbox.message(0, 100, None, part(0, 60)), Ok(()));
         assert_eq!(inbox.message(0, 90, None, part(60, 10)), protocol_error, "another length");
-        assert_eq!(inbox.message(0, 100, Some(1), part(60, 10)), protocol_error, "another number");
+        assert_eq!(
+            inbox.message(0, 100, Some(1), part(60, 10)),
+            protocol_error,
+            "other immediate data"
+        );
         assert_eq!(inbox.message(0, 100, None, part(50, 50)), protocol_error, "more than it has");
-        assert_eq!(inbox.number(0, 8, 7), protocol_error, "a message has this place");
-        assert_eq!(inbox.number(1, 8, 7), Ok(()));
-        assert_eq!(inbox.number(1, 8, 7), protocol_error, "twice");
+        assert_eq!(inbox.immediate(0, 8, 7), protocol_error, "a message has this place");
+        assert_eq!(inbox.immediate(1, 8, 7), Ok(()));
+        assert_eq!(inbox.immediate(1, 8, 7), protocol_error, "twice");
     }
 
     #[test]
@@ -307,7 +311,7 @@ mod tests {
         let taken = inbox.take_next(0, 0).map(|receive| receive.token);
         assert_eq!((taken, inbox.received(), inbox.posted()), (Some(0), 1, 2));
         assert!(inbox.take_next(0, 0).is_none(), "it came already");
-        inbox.number(2, 8, 7).unwrap();
+        inbox.immediate(2, 8, 7).unwrap();
         assert!(inbox.take_next(1, 0).is_none(), "one that came earlier waits");
         assert_eq!((inbox.received(), inbox.posted()), (1, 2));
     }

@@ -5,9 +5,9 @@
 //!
 //! Writes and reads go by the provider, straight between the memories. Everything that takes one of the
 //! peer's receives, and atomic operations, go as `frame`s into buffers of the lane (`slots`): providers differ in
-//! what they do with a message that nobody receives, in what they tell of a write's number, and in whether
+//! what they do with a message that nobody receives, in what they tell of immediate data, and in whether
 //! they add and swap at all. A frame waits in its buffer for a receive, the sender for the peer's word that it
-//! was received, and the number of buffers bounds both. So the number of a write is sent once the write
+//! was received, and the number of buffers bounds both. So the immediate data of a write is sent once the write
 //! is known to be placed, and needs no order of the provider's. Long messages do not go through these buffers: they lie on
 //! their sender's `rendezvous`, a frame says where, and the receiver reads them from there (`fetches`) once they have a receive.
 //!

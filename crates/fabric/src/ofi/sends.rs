@@ -240,7 +240,7 @@ impl Sends {
         self.finish(at, over);
     }
 
-    /// Gives an operation back if nothing is left to be done for it; if it is a number that is left, that follows.
+    /// Gives an operation back if nothing is left to be done for it; if immediate data is left, that follows.
     #[inline]
     fn finish(&mut self, at: u32, over: &mut Over<'_>) {
         let Some(flying) = self.flying.get_mut(at) else { return };

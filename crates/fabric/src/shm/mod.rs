@@ -1,5 +1,5 @@
 //! Shared memory between processes of one host. Writes, reads and atomics of a peer's memory are plain
-//! loads and stores into its pages; messages and numbers go through a ring, by the `engine`.
+//! loads and stores into its pages; messages and immediate data go through a ring, by the `engine`.
 //!
 //! The mapping is the right: a region is granted as a memfd that nobody can shorten, read-only where
 //! peers may only read. Everything lives in descriptors, so a crash leaves nothing behind. Each end

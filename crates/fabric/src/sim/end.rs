@@ -157,7 +157,7 @@ impl End {
         let to = self.grants.check(key, offset, bytes.len() as u64, WRITE)?;
         let Some(receive) = self.receives.pop_front() else { return Ok(Served::NotReady) };
         scatter(bytes, &[to]);
-        // After the bytes are there: that is what the number tells.
+        // After the bytes are there: that is what immediate data means.
         self.finish(receive, Ok(Done::Received { length: bytes.len(), imm: Some(imm) }), None);
         Ok(Served::Done(Answer::Placed))
     }

@@ -79,7 +79,7 @@ fn lies_end_the_lane_with_their_name() {
         frame(5, 0, 8, 0),       // answers what was never asked
         frame(8, 0, 0, 0),       // the same for an atomic operation
         frame(5, 9999, 8, 0),    // for an operation that never was
-        frame(3, 0, 1 << 50, 0), // a number of a write that nobody could do
+        frame(3, 0, 1 << 50, 0), // immediate data of a write that nobody could do
     ] {
         assert_eq!(end_after(&lie), Failure::ProtocolError, "{lie:?}");
     }

@@ -41,7 +41,7 @@ pub(super) fn request(
     let imm = aim(&mut request, work, part.offset as u64).filter(|_| part.last);
     if let Some(imm) = imm {
         request.imm_data = imm.to_be();
-        // Each number stands directly behind that of the same without.
+        // Each opcode with immediate data stands directly behind that of the same without.
         request.opcode += 1;
     }
     let outgoing = matches!(work, Work::Write { .. } | Work::Send { .. });
@@ -55,7 +55,7 @@ const _: () = assert!(
     IBV_WR_SEND_WITH_IMM == IBV_WR_SEND + 1 && IBV_WR_RDMA_WRITE_WITH_IMM == IBV_WR_RDMA_WRITE + 1
 );
 
-/// Sets what to do and where; answers the number that goes with the last part.
+/// Sets what to do and where; answers the immediate data that goes with the last part.
 #[inline]
 fn aim(request: &mut ibv_send_wr, work: &Work, offset: u64) -> Option<u32> {
     match work {

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_goes_with_the_last_part() {
+    fn immediate_data_goes_with_the_last_part() {
         let mut sends = sends(8, 100);
         sends.begin(write(1, 250), None);
         let plain = IBV_WR_RDMA_WRITE;

@@ -95,7 +95,7 @@ impl Two {
         ];
         post(&mut self.dialler, sends);
         let [done, mut received] = self.run(3, 2);
-        // Not every lane keeps the order of a write's number and a message.
+        // Not every lane keeps the order of immediate data and a message.
         received.sort_by_key(|one| matches!(one.outcome, Ok(Done::Received { imm: None, .. })));
         assert!(done.iter().all(|completion| completion.outcome.is_ok()), "{done:?}");
         assert_eq!(received[0].outcome, Ok(Done::Received { length: 5, imm: Some(77) }));

@@ -87,7 +87,7 @@ fn the_other_process() {
     }
 }
 
-/// What the other process says of messages and numbers: how many, how many different, whether in order.
+/// What the other process says of messages and immediate data: how many, how many different, whether in order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) messages: u64,

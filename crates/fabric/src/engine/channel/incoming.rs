@@ -18,7 +18,7 @@ use crate::region::{Rights, Slice};
 
 /// A frame whose payload is on its way.
 pub(super) struct Incoming {
-    /// How many bytes, and the number that came with them.
+    /// How many bytes, and the immediate data that came with them.
     length: usize,
     imm: Option<u32>,
     placed: usize,

@@ -21,7 +21,7 @@ pub(in crate::link) struct Header {
 pub(in crate::link) enum Body {
     /// A part of a message of the caller's: `total` bytes long, this one from `offset` on.
     Part { total: u64, offset: u64, imm: Option<u32> },
-    /// A write of so many bytes is placed, and this is its number.
+    /// A write of so many bytes is placed, and this is its immediate data.
     Notice { length: u64, imm: u32 },
     /// Change eight bytes, and answer under this number.
     Change { request: u32, region: u64, offset: u64, change: Change },

@@ -121,7 +121,7 @@ fn a_region_whose_place_another_has_is_refused() {
 }
 
 #[test]
-fn the_number_of_a_refused_write_is_not_delivered() {
+fn the_immediate_data_of_a_refused_write_is_not_delivered() {
     let mut duo = Duo::new(&small());
     let (open, source) = (region(4096, Rights::ALL), region(4096, Rights::NONE));
     let inbox = region(4096, Rights::NONE);
@@ -132,7 +132,7 @@ fn the_number_of_a_refused_write_is_not_delivered() {
     duo.post(0, [Op::send(2, source.slice(..5))]);
     duo.until("both", |duo| duo.done[0].len() == 2 && duo.done[1].len() == 1);
     let received = Ok(Done::Received { length: 5, imm: None });
-    assert_eq!(duo.outcomes(1), [(9, received)], "the message, and no number");
+    assert_eq!(duo.outcomes(1), [(9, received)], "the message, and no immediate data");
     assert!(duo.outcomes(0).contains(&(1, Err(Failure::Access))));
 }
 
@@ -265,7 +265,7 @@ fn an_end_that_finds_a_protocol_error_says_so() {
     assert!(ended.why.contains("some invalid data"), "{}", ended.why);
 }
 
-/// What a hostile peer can make a lane tell: a number where no message is, and a length of its own choosing.
+/// What a hostile peer can make a lane report: immediate data where no message is, and a length of its own choosing.
 #[test]
 fn a_message_that_cannot_be_one_ends_the_link() {
     for (length, imm) in [(64, Some(7)), (usize::MAX, Some(7)), (usize::MAX, None)] {

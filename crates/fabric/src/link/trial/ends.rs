@@ -33,7 +33,7 @@ pub(super) struct End {
     /// The peer's cells that are in use, by our operations.
     pub(super) open_used: [bool; CELLS],
     pub(super) next: u64,
-    /// Messages and numbers: sent by us, and received by us.
+    /// Messages and immediate data: sent by us, and received by us.
     pub(super) sent: Vec<u64>,
     pub(super) received: Vec<u64>,
     pub(super) noted: Vec<u64>,
@@ -49,7 +49,7 @@ pub(super) struct End {
     pub(super) unknown_additions: u64,
     /// No more receives are posted.
     pub(super) closing: bool,
-    /// Numbers whose cells were used again before their writes were over.
+    /// Immediate data whose cells were used again before their writes were over.
     taken: BTreeSet<u64>,
     pub(super) writes: usize,
 }
@@ -152,7 +152,7 @@ impl End {
         self.todo.push_back(op);
     }
 
-    /// Makes room for a message or a number.
+    /// Makes room for a message or immediate data.
     pub(super) fn offer_receive(&mut self) {
         self.receives += 1;
         let slice = self.trays.pop().unwrap_or_else(|| {
@@ -218,7 +218,7 @@ impl End {
         let local = work.local()[0].to_vec();
         match (&work, done) {
             (Work::Write { .. }, Done::Placed) => {
-                // Unless the target had its number first, and uses the place already.
+                // Unless the target had its immediate data first, and uses the place already.
                 if !peer.taken.contains(&token) {
                     let mut there = vec![0; asked.bytes];
                     peer.open.memory().read(asked.cells[0] * CELL, &mut there);
@@ -241,12 +241,12 @@ impl End {
         self.stamp_source(&asked.source, token);
     }
 
-    /// The number of a write came: its bytes are here, and the place is used for something else at once.
+    /// The immediate data of a write came: its bytes are here, and the place is used for something else at once.
     fn take_over(&mut self, number: u64, peer: &End) {
         let Some(asked) = peer.asked.get(&number) else { return };
         let mut bytes = vec![0; asked.bytes];
         self.open.memory().read(asked.cells[0] * CELL, &mut bytes);
-        assert_eq!(bytes, pattern(number, asked.bytes), "a number before its bytes");
+        assert_eq!(bytes, pattern(number, asked.bytes), "immediate data before its bytes");
         self.taken.insert(number);
         self.stamp(&asked.cells, number);
     }

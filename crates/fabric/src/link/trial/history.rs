@@ -163,7 +163,7 @@ impl History {
             let mut notices = to.notices.clone();
             notices.sort_unstable();
             notices.dedup();
-            assert_eq!(notices.len(), to.notices.len(), "no number twice");
+            assert_eq!(notices.len(), to.notices.len(), "no immediate data twice");
             let count = to.open.memory().load(super::ends::CELL * super::ends::CELLS);
             let (sure, maybe) = (from.added.len() as u64, from.unknown_additions);
             assert!((sure..=sure + maybe).contains(&count), "{sure} to {maybe} more, not {count}");
@@ -195,7 +195,7 @@ impl History {
         }
         let [a, b] = &self.ends;
         panic!(
-            "stuck: {} and {} operations; messages {} of {}, {} of {}; numbers {} of {}, {} of {}",
+            "stuck: {} and {} operations; messages {} of {}, {} of {}; immediate data {} of {}, {} of {}",
             a.asked.len(),
             b.asked.len(),
             a.received.len(),
@@ -219,7 +219,7 @@ impl History {
             assert_eq!(received, from.sent, "every message once, in order");
             received.clone_from(&to.notices);
             received.sort_unstable();
-            assert_eq!(received, from.noted, "every number once");
+            assert_eq!(received, from.noted, "all immediate data once");
             let count = to.open.memory().load(super::ends::CELL * super::ends::CELLS);
             let mut added = from.added.clone();
             added.sort_unstable();

@@ -154,7 +154,7 @@ fn everything_posted_comes_back_once_and_what_succeeded_is_there() {
     assert!(written > 1000, "{written} writes succeeded");
 }
 
-/// A message or number comes at most once, and surely if its sender was told that it did.
+/// A message or immediate data comes at most once, and surely if its sender was told that it did.
 fn numbers_arrive_once(seed: u64, history: &History) {
     let mut numbers: Vec<u64> = Vec::new();
     for (_, (_, outcome)) in &history.b {
