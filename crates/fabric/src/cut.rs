@@ -53,7 +53,7 @@ impl Cut {
         &mut self,
         slices: &[Slice],
         most: Most,
-        mut tell: impl FnMut(&Slice, usize, u32),
+        mut visit: impl FnMut(&Slice, usize, u32),
     ) -> Part {
         let offset = self.done;
         let mut room = most.bytes;
@@ -69,7 +69,7 @@ impl Cut {
                 return Part { offset, pieces, last: false };
             }
             let length = u32::try_from(left).unwrap_or(u32::MAX).min(room);
-            tell(slice, self.within, length);
+            visit(slice, self.within, length);
             self.within += length as usize;
             self.done += length as usize;
             room -= length;
@@ -97,12 +97,12 @@ mod tests {
         let mut cut = Cut::default();
         let mut parts = Vec::new();
         loop {
-            let mut told = Vec::new();
+            let mut seen = Vec::new();
             let part = cut.next(slices, Most { bytes, pieces }, |slice, from, length| {
-                told.push((slice.offset() + from, length));
+                seen.push((slice.offset() + from, length));
             });
-            assert_eq!(part.pieces, told.len());
-            parts.push((part.offset, told));
+            assert_eq!(part.pieces, seen.len());
+            parts.push((part.offset, seen));
             if part.last {
                 return parts;
             }
@@ -134,13 +134,13 @@ mod tests {
     fn a_cut_goes_on_from_any_place() {
         let slices = slices(&[0..10, 20..20, 50..60]);
         for offset in 0..21 {
-            let mut told = Vec::new();
+            let mut seen = Vec::new();
             let mut cut = Cut::at(&slices, offset);
             let part = cut.next(&slices, Most { bytes: 100, pieces: 9 }, |slice, from, length| {
-                told.extend((slice.offset() + from..).take(length as usize));
+                seen.extend((slice.offset() + from..).take(length as usize));
             });
             assert_eq!((part.offset, part.last), (offset, true));
-            assert_eq!(told, (0..10).chain(50..60).skip(offset).collect::<Vec<_>>());
+            assert_eq!(seen, (0..10).chain(50..60).skip(offset).collect::<Vec<_>>());
         }
     }
 

@@ -61,8 +61,8 @@ mod engine_acceptor {
 
     /// A peer that says whatever the fuzzer wants, in pieces as it wants, and listens to nothing.
     struct Liar {
-        says: Vec<u8>,
-        said: usize,
+        sends: Vec<u8>,
+        sent: usize,
         piece: usize,
         deaf: bool,
     }
@@ -83,11 +83,11 @@ mod engine_acceptor {
         unsafe fn read(&mut self, parts: &[Part]) -> io::Result<usize> {
             let mut count = 0;
             for part in parts {
-                let left = (self.says.len() - self.said).min(self.piece - count);
+                let left = (self.sends.len() - self.sent).min(self.piece - count);
                 let take = part.length.min(left);
                 // SAFETY: the engine's part is writable; the bytes are ours.
-                unsafe { copy(part.address, self.says[self.said..].as_ptr(), take) };
-                self.said += take;
+                unsafe { copy(part.address, self.sends[self.sent..].as_ptr(), take) };
+                self.sent += take;
                 count += take;
             }
             if count == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(count) }
@@ -106,22 +106,22 @@ mod engine_acceptor {
     /// The protocol of frames. The first byte says how large pieces are; where a frame's key is a small
     /// number, it becomes that of a region, which no fuzzer could guess.
     pub fn engine(bytes: &[u8]) {
-        let Some((piece, says)) = bytes.split_first() else { return };
+        let Some((piece, sends)) = bytes.split_first() else { return };
         let regions = [
             region(Rights::ALL),
             region(Rights { read: true, ..Rights::NONE }),
             region(Rights { write: true, ..Rights::NONE }),
         ];
-        let mut says = says.to_vec();
-        let liar = Liar { says: Vec::new(), said: 0, piece: usize::from(*piece) + 1, deaf: false };
+        let mut sends = sends.to_vec();
+        let liar = Liar { sends: Vec::new(), sent: 0, piece: usize::from(*piece) + 1, deaf: false };
         let mut engine = Engine::new([liar], Duration::from_secs(3600));
         let keys = regions.each_ref().map(|region| engine.core.grants.add(region).expect("a row"));
-        for header in says.chunks_exact_mut(64) {
+        for header in sends.chunks_exact_mut(64) {
             if let Some(key) = keys.get(usize::from(header[24])) {
                 header[24..40].copy_from_slice(&key.to_le_bytes());
             }
         }
-        engine.streams_mut().for_each(|liar| liar.says.clone_from(&says));
+        engine.streams_mut().for_each(|liar| liar.sends.clone_from(&sends));
         let own = region(Rights::NONE);
         let reach = Reach::Ask { key: 5 };
         let window = Window::new(0, 4096, Rights::ALL, reach);
@@ -141,7 +141,7 @@ mod engine_acceptor {
         }
         engine.flush();
         let (mut done, mut seen) = (Vec::new(), HashSet::new());
-        for _ in 0..says.len() / (usize::from(*piece) + 1) + 8 {
+        for _ in 0..sends.len() / (usize::from(*piece) + 1) + 8 {
             engine.poll(&mut done);
         }
         engine.close(crate::Failure::Flushed);

@@ -267,8 +267,8 @@ mod tests {
     fn the_last_clone_revokes_once() {
         let memory = Memory::allocate(4096, Pages::Plain).unwrap();
         let region = Region::new(memory, Rights::ALL, Registration::Software);
-        let (told, gone) = std::sync::mpsc::channel();
-        let lane: Arc<dyn Granter> = Arc::new(Recorder(Mutex::new(told)));
+        let (revoked, gone) = std::sync::mpsc::channel();
+        let lane: Arc<dyn Granter> = Arc::new(Recorder(Mutex::new(revoked)));
         region.granted(Arc::downgrade(&lane), 7);
         let slice = region.slice(10..20);
         let weak = region.downgrade();

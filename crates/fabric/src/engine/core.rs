@@ -19,7 +19,7 @@ pub(crate) struct Core {
     /// How many receives were ever posted, how many were used, and of how many the peer knows.
     posted: u32,
     used: u32,
-    told: u32,
+    reported: u32,
     /// Operations that wait for a receive of the peer's, and since when the first does.
     pub(super) waiting: VecDeque<u32>,
     waiting_since: Option<Instant>,
@@ -41,7 +41,7 @@ impl Core {
             receives: VecDeque::new(),
             posted: 0,
             used: 0,
-            told: 0,
+            reported: 0,
             waiting: VecDeque::new(),
             waiting_since: None,
             peer_posted: 0,
@@ -102,16 +102,16 @@ impl Core {
         self.posted
     }
 
-    pub(super) fn told(&mut self, credit: u32) {
-        if credit.wrapping_sub(self.told) < i32::MAX as u32 {
-            self.told = credit;
+    pub(super) fn reported(&mut self, credit: u32) {
+        if credit.wrapping_sub(self.reported) < i32::MAX as u32 {
+            self.reported = credit;
         }
     }
 
-    /// Whether the peer should hear of new receives: when it knows of fewer than half of them.
-    pub(super) fn must_tell(&self) -> bool {
+    /// Whether to report new receives to the peer: when it knows of fewer than half of them.
+    pub(super) fn must_report(&self) -> bool {
         // The peer may have used what it learned from a frame that is not out in full.
-        let known = self.told.wrapping_sub(self.used).cast_signed().max(0).cast_unsigned();
+        let known = self.reported.wrapping_sub(self.used).cast_signed().max(0).cast_unsigned();
         let there = self.posted.wrapping_sub(self.used);
         known < there && known <= there / 2
     }

@@ -135,7 +135,7 @@ impl<S: Stream> Engine<S> {
         self.bury();
         for channel in &mut self.channels {
             channel.flush(&mut self.core);
-            channel.tell(&mut self.core, false);
+            channel.report(&mut self.core, false);
         }
         self.bury();
         self.core.take_done(done)
@@ -170,16 +170,16 @@ impl<S: Stream> Engine<S> {
     /// The lane is dead. If one stream tells the peer why, the others keep still until that is read;
     /// if none does, their end tells it.
     fn abandon(&mut self) {
-        let told = self.channels.iter().any(|channel| channel.last_word);
+        let reported = self.channels.iter().any(|channel| channel.last_word);
         for channel in &mut self.channels {
-            if told { channel.mute(&mut self.core) } else { channel.close(&mut self.core) }
+            if reported { channel.mute(&mut self.core) } else { channel.close(&mut self.core) }
         }
     }
 
-    /// Tells the peer at once what it should know, before sleeping.
+    /// Reports to the peer at once what it should know, before sleeping.
     pub(crate) fn settle(&mut self) {
         for channel in &mut self.channels {
-            channel.tell(&mut self.core, true);
+            channel.report(&mut self.core, true);
         }
     }
 

@@ -44,23 +44,23 @@ pub(crate) fn messages(bytes: &[u8]) {
 /// A link to such a peer. The first byte says which end we are; then each thing the peer says has its
 /// kind and its length before it.
 pub(crate) fn peer(bytes: &[u8]) {
-    let Some((first, mut says)) = bytes.split_first() else { return };
+    let Some((first, mut script)) = bytes.split_first() else { return };
     let mut link = Trial::new(first & 1 == 0);
     link.come_up();
     link.post();
-    while let Some((&[kind, length], rest)) = says.split_first_chunk() {
-        let (said, rest) = rest.split_at(rest.len().min(usize::from(length)));
-        says = rest;
+    while let Some((&[kind, length], rest)) = script.split_first_chunk() {
+        let (sent, rest) = rest.split_at(rest.len().min(usize::from(length)));
+        script = rest;
         match kind % 4 {
-            0 => link.says().control.push_back(said.to_vec()),
-            1 => link.says().messages.push_back(said.to_vec()),
+            0 => link.script().control.push_back(sent.to_vec()),
+            1 => link.script().messages.push_back(sent.to_vec()),
             // One that is well formed but for what it says.
             2 => {
                 let mut message = vec![Header::VERSION];
-                message.extend(said);
+                message.extend(sent);
                 message.resize(message.len().max(Header::MIN), 0);
                 message[3] = 0;
-                link.says().messages.push_back(message);
+                link.script().messages.push_back(message);
             }
             _ => link.now += Duration::from_millis(u64::from(length) * 10),
         }
@@ -71,7 +71,7 @@ pub(crate) fn peer(bytes: &[u8]) {
 
 struct Trial {
     core: Core,
-    says: Arc<Mutex<Script>>,
+    script: Arc<Mutex<Script>>,
     now: Duration,
     own: Region,
     open: Region,
@@ -90,8 +90,8 @@ const GENERATION: u32 = 1;
 
 impl Trial {
     fn new(leads: bool) -> Self {
-        let says: Arc<Mutex<Script>> = Arc::default();
-        let transports = Arc::new(Liar { says: says.clone() });
+        let script: Arc<Mutex<Script>> = Arc::default();
+        let transports = Arc::new(Liar { script: script.clone() });
         let plans = if leads { vec![plan()] } else { Vec::new() };
         let core = Core::new(Setup {
             config: Config { messages: 4, room: 256, depth: 16, regions: 8, ..Config::default() },
@@ -99,17 +99,17 @@ impl Trial {
             epochs: [1, 2],
             peer_message_limit: 64,
             peer_regions: 16,
-            connection: Box::new(Liar { says: says.clone() }),
+            connection: Box::new(Liar { script: script.clone() }),
             connector: Box::new(Inline { transports, results: VecDeque::new() }),
             plans,
             now: Duration::ZERO,
         });
         let [own, open] = [Rights::NONE, Rights::ALL].map(region);
-        Trial { core, says, now: Duration::ZERO, own, open, done: Vec::new() }
+        Trial { core, script, now: Duration::ZERO, own, open, done: Vec::new() }
     }
 
-    fn says(&self) -> MutexGuard<'_, Script> {
-        self.says.lock().unwrap_or_else(PoisonError::into_inner)
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn step(&mut self) {
@@ -144,7 +144,7 @@ impl Trial {
             Control::Key { rail, generation, region: REGION, key: Some(key) },
         ];
         for message in messages {
-            self.says().control.push_back(message.to_bytes());
+            self.script().control.push_back(message.to_bytes());
             self.steps(4);
         }
         assert!(!self.core.rails().active().is_empty(), "{}", self.core.obstacles());
@@ -222,7 +222,7 @@ impl Connector for Inline {
 /// The peer: its connection, its fabric, its half of a lane.
 #[derive(Clone)]
 struct Liar {
-    says: Arc<Mutex<Script>>,
+    script: Arc<Mutex<Script>>,
 }
 
 impl Connection for Liar {
@@ -231,7 +231,7 @@ impl Connection for Liar {
     }
 
     fn receive(&mut self) -> Result<Option<Vec<u8>>, String> {
-        Ok(self.says.lock().unwrap_or_else(PoisonError::into_inner).control.pop_front())
+        Ok(self.script.lock().unwrap_or_else(PoisonError::into_inner).control.pop_front())
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
@@ -268,7 +268,7 @@ impl Half for Liar {
 
     fn connect(self: Box<Self>, _: &[u8], _: Duration) -> Result<Box<dyn Lane>, Error> {
         Ok(Box::new(LiarLane {
-            says: self.says,
+            script: self.script,
             caps: CAPS,
             number: crate::lane::number(),
             stats: Arc::default(),
@@ -282,7 +282,7 @@ impl Half for Liar {
 
 /// Takes everything, and says what the peer wants to say.
 struct LiarLane {
-    says: Arc<Mutex<Script>>,
+    script: Arc<Mutex<Script>>,
     caps: Caps,
     number: u64,
     stats: Arc<Stats>,
@@ -314,10 +314,10 @@ impl LiarLane {
         self.done.push(Completion { token: op.token, outcome, work: op.work });
     }
 
-    fn say(&mut self) {
-        let mut says = self.says.lock().unwrap_or_else(PoisonError::into_inner);
+    fn deliver(&mut self) {
+        let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
         while !self.receives.is_empty()
-            && let Some(message) = says.messages.pop_front()
+            && let Some(message) = script.messages.pop_front()
             && let Some(receive) = self.receives.pop_front()
         {
             let Work::Receive { into } = &receive.work else { continue };
@@ -357,7 +357,7 @@ impl Lane for LiarLane {
 
     fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
         if !self.closed {
-            self.say();
+            self.deliver();
         }
         let count = self.done.len();
         done.append(&mut self.done);

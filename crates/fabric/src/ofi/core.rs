@@ -118,7 +118,7 @@ impl Core {
         self.answer(endpoint)?;
         // Whoever had something to hear is likely to have something to say, which tells how far we are, too.
         if count == 0 || self.is_late() {
-            self.speak(endpoint)?;
+            self.report_progress(endpoint)?;
         }
         Ok(count)
     }
@@ -126,7 +126,7 @@ impl Core {
     /// Does what was left for later: before the lane sleeps, and now and then while it is busy.
     pub(super) fn rest(&mut self, endpoint: &Endpoint) -> Result<(), End> {
         self.slots.post(endpoint).map_err(of_frame)?;
-        self.speak(endpoint)
+        self.report_progress(endpoint)
     }
 
     /// Gives the provider what waits.
@@ -135,7 +135,7 @@ impl Core {
         if self.doubt.is_some() {
             return Ok(());
         }
-        self.sends.tell(self.progress());
+        self.sends.set_progress(self.progress());
         let mut over = Over { stats: &self.stats, done: &mut self.ready };
         let pushed = self.sends.push(endpoint, &mut over);
         pushed.map_err(|errno| self.by_oldest(of_frame(errno)))
@@ -146,22 +146,22 @@ impl Core {
         let mut events = std::mem::take(&mut self.events);
         events.clear();
         let read = endpoint.cq().read(&mut events);
-        let heard = events.iter().try_for_each(|event| self.hear(event));
+        let taken = events.iter().try_for_each(|event| self.take_event(event));
         let count = events.len();
         self.events = events;
-        heard?;
+        taken?;
         read.map_err(of_frame)?;
         Ok(count)
     }
 
     #[inline]
-    fn hear(&mut self, event: &Event) -> Result<(), End> {
+    fn take_event(&mut self, event: &Event) -> Result<(), End> {
         if let Some(slot) = self.slots.contexts().index(event.context) {
             return self.receive(slot as u32, event);
         }
         match (self.sends.out().contexts().index(event.context), event.verdict) {
             (Some(context), verdict) => self.complete(context, verdict),
-            // Nobody here posted it: a write of the peer's, or its failure, which the peer hears of.
+            // Nobody here posted it: a write of the peer's, or its failure, which the peer knows of.
             (None, _) => Ok(()),
         }
     }
@@ -253,7 +253,7 @@ impl Core {
         };
         let ((progress, frame), length) = (frame?, length as u64);
         let mut over = Over { stats: &self.stats, done: &mut self.ready };
-        self.sends.hear(progress, &mut over)?;
+        self.sends.peer_progress(progress, &mut over)?;
         self.arrived += u64::from(frame.takes_a_buffer());
         // Who sends more than was promised would fill the provider's own queues next, which have no end.
         if self.arrived - self.freed > self.slots.promised() {
@@ -391,40 +391,40 @@ impl Core {
         settled.map_err(|TooLong { id }| End { message: Some(id), ..Failure::TooLong.into() })
     }
 
-    /// Whether so many buffers are free again, or so many places in the peer's rendezvous buffers, that it may wait to hear of them.
+    /// Whether so many buffers are free again, or so many places in the peer's rendezvous buffers, that it may wait for them.
     #[inline]
     fn is_late(&self) -> bool {
-        let said = self.sends.out().said();
-        self.freed - said.freed >= self.slots.promised() / 4
-            || self.inbox.fetches.received() >= said.received + 2
+        let reported = self.sends.out().reported();
+        self.freed - reported.freed >= self.slots.promised() / 4
+            || self.inbox.fetches.received() >= reported.received + 2
     }
 
-    /// Tells the peer how far we are, if it does not know.
+    /// Reports to the peer how far we are, if it does not know.
     #[inline]
-    fn speak(&mut self, endpoint: &Endpoint) -> Result<(), End> {
+    fn report_progress(&mut self, endpoint: &Endpoint) -> Result<(), End> {
         let progress = self.progress();
-        // One at a time: the next tells more.
-        if progress == self.sends.out().said() || self.sends.out().is_saying() {
+        // One at a time: the next reports more.
+        if progress == self.sends.out().reported() || self.sends.out().is_sending() {
             return Ok(());
         }
-        self.sends.tell(progress);
-        let said = self.sends.say(Frame::State, endpoint).map(drop);
-        self.spoken(said)
+        self.sends.set_progress(progress);
+        let sent = self.sends.send_own(Frame::State, endpoint).map(drop);
+        self.check_sent(sent)
     }
 
-    /// Tells the peer what it asked for.
+    /// Sends the peer what it asked for.
     #[inline]
     fn answer(&mut self, endpoint: &Endpoint) -> Result<(), End> {
         if self.doubt.is_none() && self.answers.is_empty() {
             return Ok(());
         }
-        self.sends.tell(self.progress());
+        self.sends.set_progress(self.progress());
         let answered = self.try_answer(endpoint);
-        self.spoken(answered)
+        self.check_sent(answered)
     }
 
-    fn spoken(&self, said: Result<(), Errno>) -> Result<(), End> {
-        match said {
+    fn check_sent(&self, sent: Result<(), Errno>) -> Result<(), End> {
+        match sent {
             // What is lost now is asked for again.
             Err(_) if self.doubt.is_some() => Ok(()),
             other => other.map_err(|errno| self.by_oldest(of_frame(errno))),
@@ -434,10 +434,10 @@ impl Core {
     fn try_answer(&mut self, endpoint: &Endpoint) -> Result<(), Errno> {
         if let Some(doubt) = self.doubt.as_mut().filter(|doubt| !doubt.asked) {
             let question = Frame::Doubt { id: DOUBT, key: doubt.key };
-            doubt.asked = self.sends.say(question, endpoint)?;
+            doubt.asked = self.sends.send_own(question, endpoint)?;
         }
         while let Some(answer) = self.answers.front()
-            && say(&mut self.sends, answer, endpoint)?
+            && send_answer(&mut self.sends, answer, endpoint)?
         {
             self.answers.pop_front();
         }
@@ -483,7 +483,7 @@ impl Core {
         let waits = self.sends.out().is_blocked()
             || self.slots.are_short()
             || self.inbox.fetches.front().is_some()
-            || self.progress() != self.sends.out().said()
+            || self.progress() != self.sends.out().reported()
             || !self.answers.is_empty();
         let retry = waits.then(|| now + RETRY);
         let [message, question] = &self.words;
@@ -500,11 +500,11 @@ impl Core {
     pub(super) fn farewell(&mut self, end: &End, endpoint: &Endpoint) {
         let bye = Frame::Bye { failure: end.failure, id: end.message };
         let begun = Instant::now();
-        let (mut said, mut events) = (false, Vec::new());
-        while begun.elapsed() < FAREWELL && (!said || self.sends.out().is_saying()) {
-            if !said {
-                match self.sends.say(bye, endpoint) {
-                    Ok(now) => said = now,
+        let (mut sent, mut events) = (false, Vec::new());
+        while begun.elapsed() < FAREWELL && (!sent || self.sends.out().is_sending()) {
+            if !sent {
+                match self.sends.send_own(bye, endpoint) {
+                    Ok(now) => sent = now,
                     Err(_) => return,
                 }
             }
@@ -529,21 +529,21 @@ impl Core {
     pub(super) fn abandon(&mut self, end: &End) {
         let mut over = Over { stats: &self.stats, done: &mut self.ready };
         let fault = end.operation.map(|at| (at, end.failure));
-        let told = self.sends.abandon(fault, &mut over);
+        let found = self.sends.abandon(fault, &mut over);
         self.granted.release();
         // One of them says what happened, if only a receive was in flight.
         let first = match end.failure {
-            failure @ (Failure::PeerGone | Failure::Local) if !told => failure,
+            failure @ (Failure::PeerGone | Failure::Local) if !found => failure,
             _ => Failure::Flushed,
         };
         self.inbox.abandon(first, &mut over);
     }
 }
 
-fn say(sends: &mut Sends, answer: &Answer, endpoint: &Endpoint) -> Result<bool, Errno> {
+fn send_answer(sends: &mut Sends, answer: &Answer, endpoint: &Endpoint) -> Result<bool, Errno> {
     match &answer.bytes {
-        Some(bytes) => sends.say_with(answer.frame, bytes, endpoint),
-        None => sends.say(answer.frame, endpoint),
+        Some(bytes) => sends.send_own_with(answer.frame, bytes, endpoint),
+        None => sends.send_own(answer.frame, endpoint),
     }
 }
 

@@ -17,7 +17,7 @@ use rdma_sys::ofi::objects::{fi_cq_attr, fid, fid_cq};
 use rdma_sys::ofi::work::{fi_cq_data_entry, fi_cq_err_entry};
 
 use super::device::Device;
-use super::failure::told;
+use super::failure::errno_of;
 
 pub(super) struct Cq {
     cq: NonNull<fid_cq>,
@@ -44,8 +44,8 @@ impl Cq {
         let mut cq = Cq { cq, fd: None, device };
         let mut fd: c_int = -1;
         // SAFETY: the queue is alive; this command writes an int where there is a descriptor.
-        let told = unsafe { fi_control(cq.cq.as_ptr().cast(), FI_GETWAIT, (&raw mut fd).cast()) };
-        cq.fd = told.ok().map(|()| fd).filter(|fd| *fd >= 0);
+        let asked = unsafe { fi_control(cq.cq.as_ptr().cast(), FI_GETWAIT, (&raw mut fd).cast()) };
+        cq.fd = asked.ok().map(|()| fd).filter(|fd| *fd >= 0);
         Ok(cq)
     }
 
@@ -85,7 +85,7 @@ impl Cq {
         Ok((count == 1).then(|| Event {
             context: entry.op_context.addr(),
             length: 0,
-            verdict: Err(told(self.device.facts(), entry.err, entry.prov_errno)),
+            verdict: Err(errno_of(self.device.facts(), entry.err, entry.prov_errno)),
         }))
     }
 

@@ -28,24 +28,24 @@ pub fn keeps_registrations(provider: &str) -> bool {
 /// Why lanes cannot be had by this provider in this environment, and what to do.
 pub(super) fn obstacle(
     provider: &str,
-    told: impl Fn(&str) -> Option<String>,
+    variable: impl Fn(&str) -> Option<String>,
 ) -> Option<(&'static str, String)> {
     let is_on = |value: &str| ["1", "yes", "true", "on"].contains(&value);
     let fix = |name: &str, value: &str| format!("set {name}={value} in the environment");
-    if keeps_registrations(provider) && told(CACHE).is_none_or(|most| most != "0") {
+    if keeps_registrations(provider) && variable(CACHE).is_none_or(|most| most != "0") {
         let why = "libfabric keeps its registrations in a cache, which does not see our memory come and go: bytes \
                    would go where a region was before";
         return Some((why, fix(CACHE, "0")));
     }
     let by_rxm = is_rdma(provider) && provider.ends_with(";ofi_rxm");
-    if by_rxm && told(SHARED).is_none_or(|shared| !is_on(&shared)) {
+    if by_rxm && variable(SHARED).is_none_or(|shared| !is_on(&shared)) {
         let why = "ofi_rxm uses receives of a connection after it was freed";
         return Some((why, fix(SHARED, "1")));
     }
     // What is said for tcp goes before what is said for all.
     let waits = if provider.starts_with("tcp") { &WAITS[..] } else { &WAITS[1..] };
     if provider.ends_with(";ofi_rxm")
-        && let Some((name, kind)) = waits.iter().find_map(|name| Some((name, told(name)?)))
+        && let Some((name, kind)) = waits.iter().find_map(|name| Some((name, variable(name)?)))
         && kind.eq_ignore_ascii_case("pollfd")
     {
         let why = "ofi_rxm then leaves connections out of the descriptor that lanes sleep on (1.16 to 2.6)";

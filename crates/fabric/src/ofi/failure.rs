@@ -34,7 +34,7 @@ pub(super) fn error(facts: &Facts, call: &str, errno: Errno) -> Error {
 
 /// How an operation ended, by its entry. Those over verbs say no more than "input/output error" for whatever a device
 /// reports; which it was is in the provider's own number, the status of the device's completion.
-pub(super) fn told(facts: &Facts, err: c_int, prov_errno: c_int) -> Errno {
+pub(super) fn errno_of(facts: &Facts, err: c_int, prov_errno: c_int) -> Errno {
     let is_verbs = facts.provider.starts_with("verbs");
     match c_uint::try_from(prov_errno) {
         Ok(IBV_WC_REM_ACCESS_ERR | IBV_WC_REM_INV_REQ_ERR) if is_verbs => Errno(libc::EACCES),
@@ -71,14 +71,15 @@ mod tests {
 
     #[test]
     fn a_device_s_status_is_told_by_the_provider_s_own_number() {
-        let told = |provider: &str, err, prov_errno| {
-            told(&Facts { provider: provider.to_owned(), ..Facts::default() }, err, prov_errno).0
+        let errno_of = |provider: &str, err, prov_errno| {
+            errno_of(&Facts { provider: provider.to_owned(), ..Facts::default() }, err, prov_errno)
+                .0
         };
-        assert_eq!(told("verbs;ofi_rxm", libc::EIO, 10), libc::EACCES);
-        assert_eq!(told("verbs;ofi_rxm", libc::EIO, 12), libc::ETIMEDOUT);
-        assert_eq!(told("verbs;ofi_rxm", libc::ECANCELED, 5), libc::ECANCELED);
-        assert_eq!(told("tcp", libc::EIO, 10), libc::EIO, "its numbers are others");
-        assert_eq!(told("verbs;ofi_rxm", -libc::EIO, -1), libc::EIO);
+        assert_eq!(errno_of("verbs;ofi_rxm", libc::EIO, 10), libc::EACCES);
+        assert_eq!(errno_of("verbs;ofi_rxm", libc::EIO, 12), libc::ETIMEDOUT);
+        assert_eq!(errno_of("verbs;ofi_rxm", libc::ECANCELED, 5), libc::ECANCELED);
+        assert_eq!(errno_of("tcp", libc::EIO, 10), libc::EIO, "its numbers are others");
+        assert_eq!(errno_of("verbs;ofi_rxm", -libc::EIO, -1), libc::EIO);
     }
 
     #[test]

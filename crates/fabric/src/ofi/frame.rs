@@ -26,11 +26,11 @@ pub(super) fn opened(
     token: u64,
     bytes: &[u8; HEADER],
 ) -> Option<Result<(Progress, Frame), Failure>> {
-    let (said, rest) = bytes.split_first_chunk()?;
+    let (shown, rest) = bytes.split_first_chunk()?;
     let (progress, frame) = rest.split_first_chunk()?;
     let frame = frame.try_into().ok()?;
     let opened = || Ok((Progress::from_bytes(progress), Frame::from_bytes(frame)?));
-    (u64::from_le_bytes(*said) == token).then(opened)
+    (u64::from_le_bytes(*shown) == token).then(opened)
 }
 
 /// How far the sender of a frame is, counted from the beginning. Every frame tells it, so that in a conversation nothing

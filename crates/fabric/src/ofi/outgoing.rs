@@ -26,9 +26,9 @@ pub(super) struct Outgoing {
     room: usize,
     /// What frames begin with, by the peer's wish.
     token: u64,
-    /// What they tell the peer, and what the last one told.
+    /// What they report to the peer, and what the last one did.
     progress: Progress,
-    said: Progress,
+    reported: Progress,
     contexts: Arc<Contexts>,
     /// What each context is used for, and what the provider uses with it.
     uses: Vec<Use>,
@@ -77,7 +77,7 @@ impl Outgoing {
             room,
             token,
             progress: Progress::default(),
-            said: Progress::default(),
+            reported: Progress::default(),
             contexts: Arc::new(Contexts::new(window)),
             uses: vec![Use::Free; window],
             held: (0..window).map(|_| Held::default()).collect(),
@@ -121,20 +121,20 @@ impl Outgoing {
     }
 
     /// Whether something of the lane's own is in flight.
-    pub(super) fn is_saying(&self) -> bool {
+    pub(super) fn is_sending(&self) -> bool {
         self.uses.contains(&Use::Own)
     }
 
-    /// Frames from now on tell this.
+    /// Frames from now on report this.
     #[inline]
-    pub(super) fn tell(&mut self, progress: Progress) {
+    pub(super) fn set_progress(&mut self, progress: Progress) {
         self.progress = progress;
     }
 
-    /// What the peer was told last.
+    /// What was last reported to the peer.
     #[inline]
-    pub(super) fn said(&self) -> Progress {
-        self.said
+    pub(super) fn reported(&self) -> Progress {
+        self.reported
     }
 
     /// What is in flight, by what it is used for.
@@ -205,7 +205,7 @@ impl Outgoing {
     fn sent(&mut self, posted: Result<(), Errno>, context: u32, used: Use) -> Result<bool, Errno> {
         let sent = self.note(posted, context, used)?;
         if sent {
-            self.said = self.progress;
+            self.reported = self.progress;
         }
         Ok(sent)
     }

@@ -34,10 +34,10 @@ pub(super) struct Sends {
     flying: Slab<Flying>,
     /// Not wholly with the provider yet, the oldest first.
     waiting: VecDeque<u32>,
-    /// Placed writes, whose numbers are to be told.
+    /// Placed writes, whose immediate data is to be sent.
     placed: VecDeque<u32>,
     /// Announced to the peer, and to be received by it, in the order of their numbers.
-    told: VecDeque<(u64, u32)>,
+    announced: VecDeque<(u64, u32)>,
     /// Asked of the peer.
     asked: Vec<Question>,
     next_message: u64,
@@ -122,7 +122,7 @@ impl Sends {
             flying: Slab::new(),
             waiting: VecDeque::new(),
             placed: VecDeque::new(),
-            told: VecDeque::new(),
+            announced: VecDeque::new(),
             asked: Vec::new(),
             next_message: 0,
             next_question: 0,
@@ -150,7 +150,7 @@ impl Sends {
     /// How far the peer is with the oldest message, or at least with its buffers, and with the oldest question. What it
     /// does for later ones says nothing: of frames that went by a connection that broke since, nobody tells.
     pub(super) fn awaited(&self) -> [Option<Awaited>; 2] {
-        let message = self.told.front().map(|(id, at)| {
+        let message = self.announced.front().map(|(id, at)| {
             let last = self.flying.get(*at).and_then(|flying| flying.handed).unwrap_or(u64::MAX);
             Awaited { mark: id + self.freed.min(last), at: Some(*at) }
         });
@@ -169,7 +169,7 @@ impl Sends {
 
     /// What the peer has yet to say something about, the oldest first, or else whatever is the oldest.
     pub(super) fn oldest(&self) -> Option<u32> {
-        let told = self.told.front().map(|(_, at)| *at);
+        let announced = self.announced.front().map(|(_, at)| *at);
         let asked = self.asked.first().map(|question| question.at);
         let with_provider = || {
             self.out.find(|used| match used {
@@ -177,7 +177,7 @@ impl Sends {
                 Use::Free | Use::Fetch { .. } | Use::Own => None,
             })
         };
-        told.or(asked).or_else(with_provider).or_else(|| self.waiting.front().copied())
+        announced.or(asked).or_else(with_provider).or_else(|| self.waiting.front().copied())
     }
 
     /// Takes an operation; it goes with the next [`Sends::push`].
@@ -199,13 +199,13 @@ impl Sends {
         self.waiting.push_back(self.flying.insert(flying));
     }
 
-    /// Says something that belongs to no operation and needs no buffer; `false`: not now.
-    pub(super) fn say(&mut self, frame: Frame, endpoint: &Endpoint) -> Result<bool, Errno> {
+    /// Sends something that belongs to no operation and needs no buffer; `false`: not now.
+    pub(super) fn send_own(&mut self, frame: Frame, endpoint: &Endpoint) -> Result<bool, Errno> {
         self.out.send(frame, 0, Use::Own, endpoint)
     }
 
-    /// As [`Sends::say`], with bytes behind it, which fit.
-    pub(super) fn say_with(
+    /// As [`Sends::send_own`], with bytes behind it, which fit.
+    pub(super) fn send_own_with(
         &mut self,
         frame: Frame,
         bytes: &Slice,
@@ -267,15 +267,19 @@ impl Sends {
         over.add(op, Ok(done));
     }
 
-    /// Frames from now on tell the peer this.
+    /// Frames from now on report this to the peer.
     #[inline]
-    pub(super) fn tell(&mut self, progress: Progress) {
-        self.out.tell(progress);
+    pub(super) fn set_progress(&mut self, progress: Progress) {
+        self.out.set_progress(progress);
     }
 
-    /// The peer says how far it is.
+    /// The peer reports how far it is.
     #[inline]
-    pub(super) fn hear(&mut self, progress: Progress, over: &mut Over<'_>) -> Result<(), Failure> {
+    pub(super) fn peer_progress(
+        &mut self,
+        progress: Progress,
+        over: &mut Over<'_>,
+    ) -> Result<(), Failure> {
         let Progress { arrived, freed, received } = progress;
         let possible = freed <= arrived && arrived <= self.sent && received <= self.next_message;
         if !possible {
@@ -284,13 +288,13 @@ impl Sends {
         // An older word may come after a newer one.
         self.arrived = self.arrived.max(arrived);
         self.freed = self.freed.max(freed);
-        while let Some((id, at)) = self.told.front().copied()
+        while let Some((id, at)) = self.announced.front().copied()
             && id < received
         {
             // The last part of it went there, or the peer could not have received it.
             let flying = self.flying.get_mut(at).filter(|flying| flying.handed.is_some());
             flying.ok_or(Failure::ProtocolError)?.awaits = false;
-            self.told.pop_front();
+            self.announced.pop_front();
             self.rendezvous.clear(id);
             self.finish(at, over);
         }
@@ -372,7 +376,7 @@ impl Sends {
 
     /// The operation that a message numbered so belongs to.
     pub(super) fn message(&self, id: u64) -> Option<u32> {
-        self.told.iter().find(|told| told.0 == id).map(|told| told.1)
+        self.announced.iter().find(|announced| announced.0 == id).map(|announced| announced.1)
     }
 
     /// The key that an operation uses.
@@ -383,7 +387,7 @@ impl Sends {
     /// The endpoint is closed: everything comes back, one of them by its own fault; says whether there was one.
     pub(super) fn abandon(&mut self, fault: Option<(u32, Failure)>, over: &mut Over<'_>) -> bool {
         let failed = fault.and_then(|(at, failure)| Some((self.flying.remove(at)?, failure)));
-        let told = failed.is_some();
+        let found = failed.is_some();
         if let Some((flying, failure)) = failed {
             over.add(flying.op, Err(failure));
         }
@@ -392,10 +396,10 @@ impl Sends {
         }
         self.waiting.clear();
         self.placed.clear();
-        self.told.clear();
+        self.announced.clear();
         self.asked.clear();
         self.out.abandon();
-        told
+        found
     }
 }
 

@@ -34,7 +34,7 @@ struct Rogue {
     out: Outgoing,
     /// What it hears, if it posts them, and those that something came into.
     slots: Slots,
-    heard: Vec<u32>,
+    received: Vec<u32>,
 }
 
 impl Rogue {
@@ -43,18 +43,18 @@ impl Rogue {
         endpoint.connect(&Address::new(&to.address).unwrap()).unwrap();
         let out = Outgoing::new(&shared.device, 16, 2 * Slots::SIZE, token).unwrap();
         let slots = Slots::new(&shared.device, 2 * Slots::SPARE).unwrap();
-        Rogue { endpoint, out, slots, heard: Vec::new() }
+        Rogue { endpoint, out, slots, received: Vec::new() }
     }
 
     /// Says something with so many bytes behind it, while the lane moves too.
-    fn say(&mut self, frame: Frame, bytes: usize, lane: &mut dyn Lane) -> Vec<Completion> {
-        let (mut said, mut done) = (false, Vec::new());
+    fn send(&mut self, frame: Frame, bytes: usize, lane: &mut dyn Lane) -> Vec<Completion> {
+        let (mut is_sent, mut done) = (false, Vec::new());
         let begun = Instant::now();
-        while !said || !self.out.is_empty() {
+        while !is_sent || !self.out.is_empty() {
             assert!(begun.elapsed() < LIMIT, "{frame:?} does not get through");
-            if !said {
+            if !is_sent {
                 let sent = self.out.send(frame, bytes, Use::Own, &self.endpoint);
-                said = sent.unwrap();
+                is_sent = sent.unwrap();
             }
             self.work();
             lane.poll(&mut done);
@@ -88,18 +88,19 @@ impl Rogue {
             if let Some(context) = self.out.contexts().index(event.context) {
                 self.out.complete(context);
             }
-            self.heard.extend(self.slots.contexts().index(event.context).map(|slot| slot as u32));
+            self.received
+                .extend(self.slots.contexts().index(event.context).map(|slot| slot as u32));
         }
     }
 
     /// What the lane said since.
-    fn hear(&mut self) -> Vec<Frame> {
+    fn receive(&mut self) -> Vec<Frame> {
         self.slots.post(&self.endpoint).unwrap();
         self.work();
-        let heard = std::mem::take(&mut self.heard);
-        heard.iter().for_each(|slot| self.slots.free(*slot));
-        let said = |slot: &u32| opened(TOKEN, &self.slots.header(*slot)).unwrap().unwrap().1;
-        heard.iter().map(said).collect()
+        let received = std::mem::take(&mut self.received);
+        received.iter().for_each(|slot| self.slots.free(*slot));
+        let frame = |slot: &u32| opened(TOKEN, &self.slots.header(*slot)).unwrap().unwrap().1;
+        received.iter().map(frame).collect()
     }
 }
 
@@ -173,7 +174,7 @@ fn a_protocol_error_ends_the_lane() {
             let receive = (0..receives).map(|_| Op::receive(2, from.slice(8..)));
             let ops = std::iter::once(Op::send(1, from.slice(..8))).chain(receive);
             lane.post(&mut ops.collect());
-            let done = rogue.say(frame, bytes, &mut *lane);
+            let done = rogue.send(frame, bytes, &mut *lane);
             assert_cut_off(done, &mut *lane, &mut rogue, &format!("{frame:?}, {receives}"));
         }
     }
@@ -184,8 +185,8 @@ fn a_protocol_error_ends_the_lane() {
     ] {
         let (mut lane, mut rogue) = against_a_rogue(&domain);
         lane.post(&mut VecDeque::from([Op::send(1, from.slice(..8))]));
-        rogue.out.tell(progress);
-        let done = rogue.say(Frame::State, 0, &mut *lane);
+        rogue.out.set_progress(progress);
+        let done = rogue.send(Frame::State, 0, &mut *lane);
         assert_cut_off(done, &mut *lane, &mut rogue, &format!("{progress:?}"));
     }
 }
@@ -204,12 +205,12 @@ fn keys_that_were_not_granted_are_of_no_use() {
         Frame::Doubt { id: 3, key: 1 },
     ] {
         let bytes = if matches!(frame, Frame::Put { .. }) { 64 } else { 0 };
-        assert!(rogue.say(frame, bytes, &mut *lane).is_empty(), "{frame:?}");
+        assert!(rogue.send(frame, bytes, &mut *lane).is_empty(), "{frame:?}");
     }
     assert_eq!(secret.memory().load(0), 0);
     lane.post(&mut VecDeque::from([Op::receive(1, secret.slice(..8))]));
     let message = Frame::Message { id: 0, total: 8, offset: 0, imm: Some(5) };
-    let mut done = rogue.say(message, 8, &mut *lane);
+    let mut done = rogue.send(message, 8, &mut *lane);
     let begun = Instant::now();
     while done.is_empty() && begun.elapsed() < LIMIT {
         rogue.work();
@@ -232,10 +233,10 @@ fn who_sends_more_than_was_promised_is_cut_off() {
         lane.post(&mut VecDeque::from([Op::send(1, from.slice(..8))]));
         for id in 0..PROMISED {
             let (frame, bytes) = numbered(id);
-            assert!(rogue.say(frame, bytes, &mut *lane).is_empty(), "{id} was promised");
+            assert!(rogue.send(frame, bytes, &mut *lane).is_empty(), "{id} was promised");
         }
         let (frame, bytes) = numbered(PROMISED);
-        let done = rogue.say(frame, bytes, &mut *lane);
+        let done = rogue.send(frame, bytes, &mut *lane);
         assert_cut_off(done, &mut *lane, &mut rogue, "one too many");
     }
 }
@@ -258,13 +259,13 @@ fn a_long_message_lies_in_parts_until_they_are_read() {
         let places = (6 - part).min(PLACES);
         while lying.len() < places {
             assert!(begun.elapsed() < LIMIT && done.is_empty(), "{part}: {lying:?}, {done:?}");
-            lying.extend(rogue.hear());
+            lying.extend(rogue.receive());
             lane.poll(&mut done);
         }
         assert_eq!(lying.len(), places, "no more than there is room for");
-        let said = lying.pop_front().unwrap();
-        let Frame::Lying { id: 0, total, offset, imm: None, from: there } = said else {
-            panic!("{said:?}");
+        let first = lying.pop_front().unwrap();
+        let Frame::Lying { id: 0, total, offset, imm: None, from: there } = first else {
+            panic!("{first:?}");
         };
         assert_eq!((total, offset), (6 * PART as u64 - 1, (part * PART) as u64));
         rogue.read(there, into.slice(..PART), &domain, &mut *lane);
@@ -273,8 +274,8 @@ fn a_long_message_lies_in_parts_until_they_are_read() {
                 == from.slice(part * PART + 1..(part + 1) * PART).to_vec()
         );
         let came = part as u64 + 1;
-        rogue.out.tell(Progress { arrived: came, freed: came, received: 0 });
-        rogue.say(Frame::Taken { id: 0, offset }, 0, &mut *lane);
+        rogue.out.set_progress(Progress { arrived: came, freed: came, received: 0 });
+        rogue.send(Frame::Taken { id: 0, offset }, 0, &mut *lane);
     }
 }
 
@@ -286,7 +287,7 @@ fn a_message_that_cannot_be_read_ends_the_lane() {
     let (mut lane, mut rogue) = against_a_rogue(&domain);
     lane.post(&mut VecDeque::from([Op::receive(1, into.slice(..100))]));
     let lying = Frame::Lying { id: 0, total: 100, offset: 0, imm: None, from: NOWHERE };
-    let (mut done, begun) = (rogue.say(lying, 0, &mut *lane), Instant::now());
+    let (mut done, begun) = (rogue.send(lying, 0, &mut *lane), Instant::now());
     while done.is_empty() {
         assert!(begun.elapsed() < LIMIT, "it is waited for still");
         rogue.work();
@@ -302,9 +303,9 @@ fn a_message_that_lies_with_a_peer_that_is_gone_is_not_waited_for_forever() {
     let into = region(&domain);
     let (mut lane, mut rogue) = against_a_rogue(&domain);
     let lying = Frame::Lying { id: 0, total: 100, offset: 0, imm: None, from: NOWHERE };
-    assert!(rogue.say(lying, 0, &mut *lane).is_empty());
+    assert!(rogue.send(lying, 0, &mut *lane).is_empty());
     let begun = Instant::now();
-    while rogue.hear().is_empty() {
+    while rogue.receive().is_empty() {
         assert!(begun.elapsed() < LIMIT, "the lane does not say that it came");
         assert_eq!(lane.poll(&mut Vec::new()), 0);
     }
@@ -334,13 +335,13 @@ fn an_operation_is_not_waited_for_forever_while_others_go_on() {
         let (mut came, mut done, begun) = (0, Vec::new(), Instant::now());
         let failed = loop {
             assert!(begun.elapsed() < LIMIT, "it is waited for still");
-            for frame in rogue.hear().into_iter().filter(|frame| *frame != Frame::State) {
+            for frame in rogue.receive().into_iter().filter(|frame| *frame != Frame::State) {
                 came += 1;
-                rogue.out.tell(Progress { arrived: came, freed: came - 1, received: 0 });
+                rogue.out.set_progress(Progress { arrived: came, freed: came - 1, received: 0 });
                 if let Frame::Change { id, .. } = frame
                     && came > 1
                 {
-                    done.extend(rogue.say(Frame::Answer { id, old: Some(0) }, 0, &mut *lane));
+                    done.extend(rogue.send(Frame::Answer { id, old: Some(0) }, 0, &mut *lane));
                 }
             }
             lane.poll(&mut done);
@@ -369,7 +370,7 @@ fn unknown_peers_are_not_heard() {
     let mut unknown_peer = Rogue::new(domain.shared(), endpoint, &at, at.token ^ 1);
     let bye = Frame::Bye { failure: Failure::Flushed, id: None };
     for bytes in [0, 100, Slots::SIZE] {
-        assert!(unknown_peer.say(bye, bytes, &mut *near).is_empty(), "{bytes}");
+        assert!(unknown_peer.send(bye, bytes, &mut *near).is_empty(), "{bytes}");
     }
     let (from, into) = (region(&domain), region(&domain));
     from.memory().store(0, 99);

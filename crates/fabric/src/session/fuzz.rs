@@ -17,8 +17,8 @@ use super::{ANONYMOUS, MAX_MESSAGE};
 
 /// The first byte says who speaks, and in how large pieces; the others are what is said.
 pub(crate) fn handshake(bytes: &[u8]) {
-    let Some((first, said)) = bytes.split_first() else { return };
-    let pieces = || said.chunks(usize::from(first >> 2) + 1);
+    let Some((first, sent)) = bytes.split_first() else { return };
+    let pieces = || sent.chunks(usize::from(first >> 2) + 1);
     match first & 3 {
         0 => unknown_peer(pieces()),
         1 => anonymous(pieces()),
@@ -30,15 +30,15 @@ pub(crate) fn handshake(bytes: &[u8]) {
 /// Somebody without the key never gets in.
 fn unknown_peer<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
     let mut talk = Exchange::new(true);
-    pieces.for_each(|piece| talk.say(piece));
+    pieces.for_each(|piece| talk.send(piece));
     assert!(talk.opened.is_none(), "without the key nobody gets in");
 }
 
 /// Somebody who needs no key, from its hello on.
 fn anonymous<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
     let mut talk = Exchange::new(false);
-    talk.say(&Preface::Plain.to_bytes());
-    pieces.for_each(|piece| talk.say(piece));
+    talk.send(&Preface::Plain.to_bytes());
+    pieces.for_each(|piece| talk.send(piece));
     assert!(talk.opened.is_none_or(|opened| opened.identity == ANONYMOUS));
 }
 
@@ -49,14 +49,14 @@ fn key_holder<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
     let mut noise = initiator(key.secret(), &preface).expect("randomness");
     let mut first = [0; FIRST];
     noise.write_message(&[], &mut first).expect("a first message");
-    talk.say(&[&preface[..], &first].concat());
-    let answer = Answer::parse(&talk.heard).expect("ours").expect("whole").0;
+    talk.send(&[&preface[..], &first].concat());
+    let answer = Answer::parse(&talk.received).expect("ours").expect("whole").0;
     noise.read_message(&answer.body, &mut [0; 64]).expect("the listener knows the key");
     let mut framing = Framing::new(noise.into_transport_mode().ok(), MAX_MESSAGE);
     for piece in pieces {
         let mut record = Vec::new();
         framing.seal_raw(piece, &mut record);
-        talk.say(&record);
+        talk.send(&record);
     }
     assert!(talk.opened.is_none_or(|opened| opened.identity == key.name()));
 }
@@ -64,24 +64,24 @@ fn key_holder<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
 /// A listener that says anything to callers with and without the key.
 fn acceptor<'b>(pieces: impl Iterator<Item = &'b [u8]> + Clone) {
     for credentials in [Credentials::None, Credentials::Key(key())] {
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         let mut initiator =
-            Initiator::new(&credentials, b"hello", &mut heard).expect("a short hello");
+            Initiator::new(&credentials, b"hello", &mut received).expect("a short hello");
         for piece in pieces.clone() {
-            let Ok(opened) = initiator.take(piece, &mut heard) else { break };
+            let Ok(opened) = initiator.take(piece, &mut received) else { break };
             assert!(
                 opened.is_none() || matches!(credentials, Credentials::None),
                 "no listener has it"
             );
         }
-        assert!(heard.len() < 100, "a preface and a hello");
+        assert!(received.len() < 100, "a preface and a hello");
     }
 }
 
 /// A listener with one key, and what it said so far.
 struct Exchange {
     responder: Responder,
-    heard: Vec<u8>,
+    received: Vec<u8>,
     refused: bool,
     opened: Option<Box<Opened>>,
 }
@@ -93,10 +93,10 @@ impl Exchange {
         let rules = Rules::new(AcceptorConfig { require_authentication, ..config });
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
         let responder = Responder::new(&rules.expect("randomness"), address);
-        Exchange { responder, heard: Vec::new(), refused: false, opened: None }
+        Exchange { responder, received: Vec::new(), refused: false, opened: None }
     }
 
-    fn say(&mut self, bytes: &[u8]) {
+    fn send(&mut self, bytes: &[u8]) {
         if let Some(opened) = &mut self.opened {
             opened.framing.feed(bytes);
             while let Ok(Some(message)) = opened.framing.next() {
@@ -104,12 +104,12 @@ impl Exchange {
             }
             return;
         }
-        let before = self.heard.len();
-        match self.responder.take(bytes, Instant::now(), &mut self.heard) {
-            Step::More => assert!(!self.refused || self.heard.len() == before, "it was said"),
+        let before = self.received.len();
+        match self.responder.take(bytes, Instant::now(), &mut self.received) {
+            Step::More => assert!(!self.refused || self.received.len() == before, "it was said"),
             Step::Open(opened) => self.opened = Some(opened),
             Step::Refused(_) => {
-                assert!(!self.refused && self.heard.len() > before, "once, with a reason");
+                assert!(!self.refused && self.received.len() > before, "once, with a reason");
                 self.refused = true;
             }
         }

@@ -94,9 +94,9 @@ pub struct Refusal {
 pub(crate) const SHUTTING_DOWN: &str = "shutting_down";
 
 /// What somebody else says, fit to be shown: not too long, and nothing that moves a terminal's cursor.
-pub(super) fn printable(said: &[u8]) -> String {
-    let said = &said[..said.len().min(MAX_TEXT)];
-    String::from_utf8_lossy(said).chars().filter(|letter| !letter.is_control()).collect()
+pub(super) fn printable(bytes: &[u8]) -> String {
+    let bytes = &bytes[..bytes.len().min(MAX_TEXT)];
+    String::from_utf8_lossy(bytes).chars().filter(|letter| !letter.is_control()).collect()
 }
 
 /// As much of a text as is sent, cut between two characters.

@@ -80,8 +80,8 @@ impl Responder {
     /// Takes bytes of the caller, and appends what it shall hear. A refusal is part of that.
     pub(super) fn take(&mut self, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> Step {
         let step = match &mut self.stage {
-            Stage::Preface(said) => {
-                said.extend(bytes);
+            Stage::Preface(received) => {
+                received.extend(bytes);
                 self.check_preface(now, out).and_then(|()| self.check_hello(now, out))
             }
             Stage::Hello(known) => {
@@ -110,16 +110,16 @@ impl Responder {
     }
 
     fn check_preface(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<(), Rejection> {
-        let Stage::Preface(said) = &self.stage else { return Ok(()) };
-        if !said.iter().zip(MAGIC).all(|(theirs, ours)| theirs == ours) {
+        let Stage::Preface(received) = &self.stage else { return Ok(()) };
+        if !received.iter().zip(MAGIC).all(|(theirs, ours)| theirs == ours) {
             return Err(Rejection::new(
                 Reason::NotOurs,
                 "this listener speaks Wirelane's protocol only",
             ));
         }
-        let Some(theirs) = versions(said) else { return Ok(()) };
+        let Some(theirs) = versions(received) else { return Ok(()) };
         let chosen = choose(theirs)?;
-        let Some((head, rest)) = said.split_first_chunk::<PREFACE>() else { return Ok(()) };
+        let Some((head, rest)) = received.split_first_chunk::<PREFACE>() else { return Ok(()) };
         let preface = Preface::parse(head)?;
         if preface == Preface::Plain && self.rules.config.require_authentication {
             let text = "this peer wants a key or a ticket: configure the key it uses, or let it \

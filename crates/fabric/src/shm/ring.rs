@@ -28,7 +28,7 @@ pub(super) struct Ring {
     at: u64,
     /// How far the peer had read when we looked last, and how far it knows that we have.
     peer_head: u64,
-    told: u64,
+    reported: u64,
     /// Whether something was written, or much room made, since the peer was last told.
     pub(super) wrote: bool,
     pub(super) made_room: bool,
@@ -48,7 +48,7 @@ impl Ring {
             left: 0,
             at: 0,
             peer_head: 0,
-            told: 0,
+            reported: 0,
             wrote: false,
             made_room: false,
             orphaned: false,
@@ -151,8 +151,8 @@ impl Stream for Ring {
         self.at = self.at.wrapping_add(count as u64);
         self.left -= count;
         if self.left == 0 {
-            self.made_room |= self.head / STEP != self.told / STEP;
-            self.told = self.head;
+            self.made_room |= self.head / STEP != self.reported / STEP;
+            self.reported = self.head;
             self.control_block.set_head(self.head);
         }
         Ok(count)

@@ -195,16 +195,16 @@ fn a_last_word_waits_for_room_and_is_said() {
     b.post(&mut VecDeque::from([Op::write(9000, source.slice(..65), window.at(0))]));
     a.poll(&mut done);
     let limit = std::time::Instant::now() + LIMIT;
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     while b.stats().ended().is_none() {
         assert!(std::time::Instant::now() < limit, "{:?}", a.stats().ended());
-        b.poll(&mut heard);
+        b.poll(&mut received);
         if a.arm() {
             crate::lane::sleep(a.fd(), Duration::from_millis(5));
         }
         a.poll(&mut done);
     }
-    let refused = heard.iter().find(|done| done.token == 9000).expect("it came back");
+    let refused = received.iter().find(|done| done.token == 9000).expect("it came back");
     assert_eq!(refused.outcome, Err(Failure::Access));
 }
 

@@ -132,7 +132,7 @@ impl End {
         let served = match request {
             Request::Write { key, offset, bytes, imm: None } => self.place(*key, *offset, bytes),
             Request::Write { key, offset, bytes, imm: Some(imm) } => {
-                self.place_and_tell(*key, *offset, bytes, *imm)
+                self.place_and_notify(*key, *offset, bytes, *imm)
             }
             Request::Read { key, offset, length } => self.read(*key, *offset, *length),
             Request::Send { bytes, imm } => return self.receive(bytes, *imm),
@@ -147,7 +147,7 @@ impl End {
         Ok(Served::Done(Answer::Placed))
     }
 
-    fn place_and_tell(
+    fn place_and_notify(
         &mut self,
         key: u128,
         offset: u64,

@@ -42,7 +42,7 @@ impl Entrance {
             self.rest(&callers, left);
             self.let_in(&mut callers);
             for at in (0..callers.len()).rev() {
-                match callers[at].hear(terms) {
+                match callers[at].receive(terms) {
                     Received::Nothing => {}
                     Received::UnknownPeer => drop(callers.remove(at)),
                     Received::Peer(stream) => {

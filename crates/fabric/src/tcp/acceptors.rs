@@ -64,9 +64,9 @@ fn an_unknown_peer_who_knows_whom_to_call_does_not_keep_the_peer_out() {
     let (fabric, callers, acceptor) = fabric(1);
     let (dial, accept) = (fabric.half(Side::Dial).unwrap(), fabric.half(Side::Accept).unwrap());
     let offer = Offer::from_bytes(&accept.offer()).unwrap();
-    let unknown_peer = |says: &[u8]| {
+    let unknown_peer = |sends: &[u8]| {
         let mut socket = TcpStream::connect(acceptor).unwrap();
-        socket.write_all(&[&hello(0, offer.id)[..], says].concat()).unwrap();
+        socket.write_all(&[&hello(0, offer.id)[..], sends].concat()).unwrap();
         socket
     };
     let (silent, mut wrong) = (unknown_peer(&[]), unknown_peer(&(offer.token ^ 1).to_le_bytes()));

@@ -13,8 +13,8 @@ use crate::half::Side;
 
 pub(super) struct Caller {
     socket: TcpStream,
-    said: [u8; LONGEST],
-    /// How much of what comes next was said.
+    received: [u8; LONGEST],
+    /// How much of what comes next was received.
     count: usize,
     stage: Stage,
 }
@@ -28,7 +28,7 @@ enum Stage {
     Confirmation(u8, Box<TransportState>),
 }
 
-/// What came of listening.
+/// What was received.
 pub(super) enum Received {
     Nothing,
     UnknownPeer,
@@ -39,19 +39,19 @@ pub(super) enum Received {
 impl Caller {
     pub(super) fn new(socket: TcpStream) -> Option<Self> {
         socket.set_nonblocking(true).ok()?;
-        Some(Caller { socket, said: [0; LONGEST], count: 0, stage: Stage::Hello })
+        Some(Caller { socket, received: [0; LONGEST], count: 0, stage: Stage::Hello })
     }
 
     /// One whose hello was read at the listener.
     pub(super) fn with_hello(socket: TcpStream, hello: &[u8; HELLO]) -> Option<Self> {
         let mut caller = Self::new(socket)?;
-        caller.said[..HELLO].copy_from_slice(hello);
+        caller.received[..HELLO].copy_from_slice(hello);
         caller.count = HELLO;
         Some(caller)
     }
 
-    /// Hears what there is, and not a byte more than belongs here.
-    pub(super) fn hear(&mut self, terms: &Terms) -> Received {
+    /// Receives what there is, and not a byte more than belongs here.
+    pub(super) fn receive(&mut self, terms: &Terms) -> Received {
         loop {
             let wanted = match self.stage {
                 Stage::Hello => HELLO,
@@ -60,7 +60,7 @@ impl Caller {
                 Stage::Confirmation(..) => noise::RECORD_OF_NOTHING,
             };
             while self.count < wanted {
-                match self.socket.read(&mut self.said[self.count..wanted]) {
+                match self.socket.read(&mut self.received[self.count..wanted]) {
                     Ok(0) => return Received::UnknownPeer,
                     Ok(count) => self.count += count,
                     Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -73,16 +73,16 @@ impl Caller {
             self.count = 0;
             match self.understand(wanted, terms) {
                 Received::Nothing => {}
-                heard => return heard,
+                received => return received,
             }
         }
     }
 
-    /// What was said, as far as the next stage.
+    /// What was received, as far as the next stage.
     fn understand(&mut self, count: usize, terms: &Terms) -> Received {
-        let said = &self.said[..count];
+        let received = &self.received[..count];
         match &mut self.stage {
-            Stage::Hello => match (0..terms.streams).find(|at| terms.hello(*at) == said) {
+            Stage::Hello => match (0..terms.streams).find(|at| terms.hello(*at) == received) {
                 Some(stream) => self.stage = Stage::Proof(stream),
                 None => return Received::UnknownPeer,
             },
@@ -93,12 +93,12 @@ impl Caller {
                     Err(_) => return Received::UnknownPeer,
                 }
             }
-            Stage::Proof(stream) if terms.accept_token.to_le_bytes() == said => {
+            Stage::Proof(stream) if terms.accept_token.to_le_bytes() == received => {
                 return Received::Peer(*stream);
             }
             Stage::Proof(_) => return Received::UnknownPeer,
             Stage::Confirmation(stream, noise) => {
-                let confirmed = noise::is_confirmed(noise, said);
+                let confirmed = noise::is_confirmed(noise, received);
                 return if confirmed { Received::Peer(*stream) } else { Received::UnknownPeer };
             }
         }
@@ -108,9 +108,9 @@ impl Caller {
     /// Answers one who knows the tokens, or says nothing.
     fn answer(&mut self, stream: u8, terms: &Terms) -> io::Result<TransportState> {
         let mut noise = noise::begin(terms, stream, Side::Accept)?;
-        noise::hear(&mut noise, &self.said[..noise::MESSAGE])?;
+        noise::read(&mut noise, &self.received[..noise::MESSAGE])?;
         // A new connection has room for so little: what does not go out at once never will.
-        self.socket.write_all(&noise::say(&mut noise)?)?;
+        self.socket.write_all(&noise::write(&mut noise)?)?;
         noise.into_transport_mode().map_err(io::Error::other)
     }
 

@@ -38,8 +38,8 @@ fn meet_plain(
     terms: &Terms,
     deadline: Instant,
 ) -> io::Result<Met> {
-    let said = [&terms.hello(stream)[..], &terms.accept_token.to_le_bytes()].concat();
-    socket.write_all(&said)?;
+    let greeting = [&terms.hello(stream)[..], &terms.accept_token.to_le_bytes()].concat();
+    socket.write_all(&greeting)?;
     let answer = read(&mut socket, deadline)?;
     if u128::from_le_bytes(answer) != terms.dial_token {
         return Err(noise::unknown_peer());
@@ -54,10 +54,10 @@ fn meet_sealed(
     deadline: Instant,
 ) -> io::Result<Met> {
     let mut begun = noise::begin(terms, stream, Side::Dial)?;
-    let said = [&terms.hello(stream)[..], &noise::say(&mut begun)?].concat();
-    socket.write_all(&said)?;
+    let greeting = [&terms.hello(stream)[..], &noise::write(&mut begun)?].concat();
+    socket.write_all(&greeting)?;
     let answer: [u8; noise::MESSAGE] = read(&mut socket, deadline)?;
-    noise::hear(&mut begun, &answer)?;
+    noise::read(&mut begun, &answer)?;
     let mut met = begun.into_transport_mode().map_err(io::Error::other)?;
     socket.write_all(&noise::confirm(&mut met)?)?;
     Ok(Met { socket, noise: Some(met) })

@@ -47,13 +47,13 @@ fn call(offer: &Offer, token: u128) -> TcpStream {
 }
 
 /// What the lane ends with when its peer says this.
-fn end_after(said: &[u8]) -> Failure {
+fn end_after(sent: &[u8]) -> Failure {
     let (mut lane, mut liar) = lane_and_liar();
     let memory = Memory::allocate(64, Pages::Plain).unwrap();
     let region = Tcp::default().register(&memory, Rights::ALL).unwrap();
     let mut receive = VecDeque::from([Op::receive(1, region.slice(..))]);
     lane.post(&mut receive);
-    liar.write_all(said).unwrap();
+    liar.write_all(sent).unwrap();
     let mut done = Vec::new();
     crate::wait(&mut *lane, &mut done, LIMIT);
     assert_eq!(done.len(), 1, "the receive comes back");

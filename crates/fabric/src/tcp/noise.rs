@@ -17,14 +17,14 @@ pub(super) fn begin(terms: &Terms, stream: u8, side: Side) -> io::Result<Handsha
 }
 
 /// Our message.
-pub(super) fn say(noise: &mut HandshakeState) -> io::Result<[u8; MESSAGE]> {
+pub(super) fn write(noise: &mut HandshakeState) -> io::Result<[u8; MESSAGE]> {
     let mut message = [0; MESSAGE];
     noise.write_message(&[], &mut message).map_err(io::Error::other)?;
     Ok(message)
 }
 
 /// The peer's message. One who does not know the tokens cannot have said it.
-pub(super) fn hear(noise: &mut HandshakeState, message: &[u8]) -> io::Result<()> {
+pub(super) fn read(noise: &mut HandshakeState, message: &[u8]) -> io::Result<()> {
     noise.read_message(message, &mut []).map(drop).map_err(|_| unknown_peer())
 }
 

@@ -34,8 +34,8 @@ type Log = Arc<Mutex<Vec<u8>>>;
 /// what it heard.
 fn wire(to: SocketAddr, lie: Lie) -> (SocketAddr, Log) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (address, heard) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(Vec::new())));
-    let log = heard.clone();
+    let (address, recorded) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(Vec::new())));
+    let log = recorded.clone();
     std::thread::spawn(move || -> io::Result<()> {
         let (mut near, mut far) = (listener.accept()?.0, TcpStream::connect(to)?);
         let (mut back, mut from) = (near.try_clone()?, far.try_clone()?);
@@ -56,7 +56,7 @@ fn wire(to: SocketAddr, lie: Lie) -> (SocketAddr, Log) {
         }
         Ok(())
     });
-    (address, heard)
+    (address, recorded)
 }
 
 fn record(socket: &mut TcpStream) -> io::Result<Vec<u8>> {
@@ -182,7 +182,7 @@ fn records_are_taken_once_and_none_is_missed() {
 fn neither_tokens_nor_bytes_are_seen_on_the_wire() {
     let (dial, accept) = halves(&encrypted());
     let offers = [dial.offer(), accept.offer()].map(|offer| Offer::from_bytes(&offer).unwrap());
-    let (to, heard) = wire(address(&accept.offer()), |_, record| record);
+    let (to, recorded) = wire(address(&accept.offer()), |_, record| record);
     let to_dial = moved(&accept.offer(), to);
     let [mut a, mut b] = connect(dial, accept, &to_dial);
     let (shared, secret) = (region(4096, 0), b"what nobody else may read");
@@ -197,9 +197,9 @@ fn neither_tokens_nor_bytes_are_seen_on_the_wire() {
     }
     assert_eq!(over[0].outcome, Ok(Done::Placed));
     assert_eq!(shared.slice(..).to_vec(), source.slice(..).to_vec());
-    let heard = heard.lock().unwrap();
-    assert!(heard.len() > 4096);
-    let seen = |bytes: &[u8]| heard.windows(bytes.len()).any(|window| window == bytes);
+    let recorded = recorded.lock().unwrap();
+    assert!(recorded.len() > 4096);
+    let seen = |bytes: &[u8]| recorded.windows(bytes.len()).any(|window| window == bytes);
     assert!(seen(&offers[1].id.to_le_bytes()), "whom it calls is no secret");
     assert!(!seen(secret));
     assert!(!offers.iter().any(|offer| seen(&offer.token.to_le_bytes())));
@@ -224,7 +224,7 @@ fn both_ends_must_want_it() {
 fn greeting(dial: &Offer, accept: &Offer) -> Vec<u8> {
     let terms = Terms::new(dial, accept).unwrap();
     let mut begun = noise::begin(&terms, 0, Side::Dial).unwrap();
-    [&terms.hello(0)[..], &noise::say(&mut begun).unwrap()].concat()
+    [&terms.hello(0)[..], &noise::write(&mut begun).unwrap()].concat()
 }
 
 #[test]
@@ -233,9 +233,9 @@ fn unknown_peers_without_the_tokens_are_told_nothing_and_the_peer_gets_in() {
     let [ours, peers] =
         [dial.offer(), accept.offer()].map(|offer| Offer::from_bytes(&offer).unwrap());
     let to = address(&accept.offer());
-    let unknown_peer = |says: &[u8]| {
+    let unknown_peer = |sends: &[u8]| {
         let mut socket = TcpStream::connect(to).unwrap();
-        socket.write_all(says).unwrap();
+        socket.write_all(sends).unwrap();
         socket
     };
     let half = Offer { token: ours.token ^ 1, ..ours.clone() };
@@ -296,8 +296,8 @@ fn ends() -> [(TcpStream, TransportState); 2] {
     let terms = Terms::new(&offers[0], &offers[1]).unwrap();
     let begin = |side| noise::begin(&terms, 0, side).unwrap();
     let (mut dial, mut accept) = (begin(Side::Dial), begin(Side::Accept));
-    noise::hear(&mut accept, &noise::say(&mut dial).unwrap()).unwrap();
-    noise::hear(&mut dial, &noise::say(&mut accept).unwrap()).unwrap();
+    noise::read(&mut accept, &noise::write(&mut dial).unwrap()).unwrap();
+    noise::read(&mut dial, &noise::write(&mut accept).unwrap()).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let far = listener.accept().unwrap().0;
@@ -324,10 +324,10 @@ fn a_peer_that_knows_the_keys_can_lie_too() {
     for lie in [&nothing as &dyn Fn(&mut TransportState) -> Vec<u8>, &no_frame, &too_short] {
         let [mut liar, honest] = ends();
         let mut honest = lane(honest);
-        let says = lie(&mut liar.1);
-        liar.0.write_all(&says).unwrap();
+        let sends = lie(&mut liar.1);
+        liar.0.write_all(&sends).unwrap();
         wait(&mut honest, &mut Vec::new(), Duration::from_millis(200));
-        assert_eq!(honest.stats().ended(), Some(Failure::ProtocolError), "{says:?}");
+        assert_eq!(honest.stats().ended(), Some(Failure::ProtocolError), "{sends:?}");
     }
 }
 

@@ -199,10 +199,10 @@ impl Events {
         self.each_alarm(concerned, Alarm::ring);
     }
 
-    fn each_alarm(&self, concerned: impl Fn(&Alarm) -> bool, tell: impl Fn(&Alarm)) {
+    fn each_alarm(&self, concerned: impl Fn(&Alarm) -> bool, each: impl Fn(&Alarm)) {
         let alarms = self.alarms.lock().unwrap_or_else(PoisonError::into_inner);
         for alarm in alarms.iter().filter_map(Weak::upgrade).filter(|alarm| concerned(alarm)) {
-            tell(&alarm);
+            each(&alarm);
         }
     }
 }

@@ -270,7 +270,7 @@ impl VerbsLane {
     }
 
     /// Reads the device's events, for all its lanes.
-    fn hear(&mut self) {
+    fn read_events(&mut self) {
         self.rail.events.read();
         if self.alarm.rung() {
             self.die(Failure::Local);
@@ -349,7 +349,7 @@ impl Lane for VerbsLane {
     }
 
     fn arm(&mut self) -> bool {
-        self.hear();
+        self.read_events();
         // A dead lane is not slept on before it has given everything back, which is soon.
         let dying = self.died.is_some() && self.in_flight();
         if self.found > 0 || !self.ready.is_empty() || dying {

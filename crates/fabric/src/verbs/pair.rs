@@ -109,10 +109,11 @@ fn neighbours(a: &UsablePort, b: &UsablePort) -> Option<String> {
             (subnet == infiniband_subnet(b)).then(|| format!("one InfiniBand subnet, {subnet}"))
         }
         LinkLayer::Ethernet => {
-            let told = |port: &UsablePort| reach(port.gid) != Reach::Link;
+            let is_routed = |port: &UsablePort| reach(port.gid) != Reach::Link;
             let subnet = a.shared_subnet(b)?;
             // A port reaches itself in any case.
-            ((told(a) && told(b)) || a.gid == b.gid).then(|| format!("one subnet, {subnet}"))
+            ((is_routed(a) && is_routed(b)) || a.gid == b.gid)
+                .then(|| format!("one subnet, {subnet}"))
         }
         LinkLayer::Unknown => None,
     }

@@ -32,8 +32,8 @@ pub(super) struct Channel<S> {
     incoming: Option<Incoming>,
     /// How many counted frames were executed, and how many the peer knows of.
     executed: u32,
-    told: u32,
-    /// For how many polls there was something that the peer should hear.
+    reported: u32,
+    /// For how many polls there was something to report to the peer.
     due: u32,
     /// No more is read or queued.
     ended: bool,
@@ -62,7 +62,7 @@ impl<S: Stream> Channel<S> {
             ahead: (0, 0),
             incoming: None,
             executed: 0,
-            told: 0,
+            reported: 0,
             due: 0,
             ended: false,
             finished: false,
@@ -78,11 +78,11 @@ impl<S: Stream> Channel<S> {
         !self.queue.is_empty() || self.stream.has_unsent()
     }
 
-    /// Nothing to send, and nothing to tell.
+    /// Nothing to send, and nothing to report.
     #[inline]
     pub(super) fn is_quiet(&self, core: &Core) -> bool {
-        let told = self.executed == self.told && !core.must_tell();
-        !self.is_blocked() && told && self.lost.is_none()
+        let reported = self.executed == self.reported && !core.must_report();
+        !self.is_blocked() && reported && self.lost.is_none()
     }
 
     /// How many frames wait, to choose the least busy stream.

@@ -109,8 +109,8 @@ impl<S: Stream> Channel<S> {
             }
             self.sent -= whole;
             let frame = self.queue.pop_front().expect("just seen");
-            self.told = frame.header.ack;
-            core.told(frame.header.credit);
+            self.reported = frame.header.ack;
+            core.reported(frame.header.credit);
             match frame.payload {
                 Payload::Operation(flight) if frame.header.is_counted() => {
                     self.unacknowledged.push_back(flight);
@@ -122,10 +122,10 @@ impl<S: Stream> Channel<S> {
         }
     }
 
-    /// Tells the peer what it should know, if nothing else would soon: an answer that is posted within
+    /// Reports to the peer what it should know, if nothing else would soon: an answer that is posted within
     /// a few polls carries it for nothing. `now`: without waiting for such an answer.
-    pub(in crate::engine) fn tell(&mut self, core: &mut Core, now: bool) {
-        if self.executed == self.told && !core.must_tell() {
+    pub(in crate::engine) fn report(&mut self, core: &mut Core, now: bool) {
+        if self.executed == self.reported && !core.must_report() {
             self.due = 0;
             return;
         }

@@ -146,7 +146,7 @@ impl Sends {
     fn number(&mut self, at: u32, id: u64) {
         if id == self.next_message {
             self.next_message += 1;
-            self.told.push_back((id, at));
+            self.announced.push_back((id, at));
         }
         if let Some(flying) = self.flying.get_mut(at) {
             flying.message = Some(id);

@@ -23,14 +23,14 @@ enum Stage {
     /// It has not said yet what it speaks.
     Unknown,
     Lane {
-        said: [u8; GREETING],
+        received: [u8; GREETING],
         count: usize,
     },
     Handshake(Responder),
     /// It was refused. What it still says is read and thrown away: closed with bytes unread, the
     /// connection would be reset, and the refusal with it.
     Leaving {
-        heard: usize,
+        received: usize,
     },
 }
 
@@ -59,15 +59,15 @@ impl HalfOpen {
         loop {
             let next = match &mut self.stage {
                 Stage::Unknown => self.look(rules, hung_up),
-                Stage::Lane { said, count } => greet(&self.socket, said, count),
+                Stage::Lane { received, count } => greet(&self.socket, received, count),
                 Stage::Handshake(responder) => {
                     handshake(&self.socket, responder, &mut self.outgoing, now)
                 }
-                Stage::Leaving { heard } => leave(&self.socket, heard, &mut self.outgoing),
+                Stage::Leaving { received } => leave(&self.socket, received, &mut self.outgoing),
             };
             match next {
                 Some(Next::Refused(no)) => {
-                    self.stage = Stage::Leaving { heard: 0 };
+                    self.stage = Stage::Leaving { received: 0 };
                     return Next::Refused(no);
                 }
                 Some(next) => return next,
@@ -94,30 +94,32 @@ impl HalfOpen {
             Ok(count) => count,
             Err(error) => return stopped(&error),
         };
-        let said = &first[..count];
+        let received = &first[..count];
         match count {
             4 if first == *MAGIC => {
                 self.stage = Stage::Handshake(Responder::new(rules, self.address));
                 None
             }
             4 if first == *LANE_MAGIC => {
-                self.stage = Stage::Lane { said: [0; GREETING], count: 0 };
+                self.stage = Stage::Lane { received: [0; GREETING], count: 0 };
                 None
             }
             ..4 if hung_up => Some(Next::Truncated),
-            ..4 if MAGIC.starts_with(said) || LANE_MAGIC.starts_with(said) => Some(Next::Wait),
+            ..4 if MAGIC.starts_with(received) || LANE_MAGIC.starts_with(received) => {
+                Some(Next::Wait)
+            }
             _ => Some(Next::Other),
         }
     }
 }
 
 /// Reads the greeting of a lane's stream and not a byte more: the rest is the lane's.
-fn greet(mut socket: &TcpStream, said: &mut [u8; GREETING], count: &mut usize) -> Option<Next> {
-    match socket.read(&mut said[*count..]) {
+fn greet(mut socket: &TcpStream, received: &mut [u8; GREETING], count: &mut usize) -> Option<Next> {
+    match socket.read(&mut received[*count..]) {
         Ok(0) => Some(Next::Truncated),
         Ok(more) => {
             *count += more;
-            (*count == GREETING).then_some(Next::Lane(*said))
+            (*count == GREETING).then_some(Next::Lane(*received))
         }
         Err(error) => stopped(&error),
     }
@@ -147,7 +149,7 @@ fn handshake(
     }
 }
 
-fn leave(mut socket: &TcpStream, heard: &mut usize, outgoing: &mut Outgoing) -> Option<Next> {
+fn leave(mut socket: &TcpStream, received: &mut usize, outgoing: &mut Outgoing) -> Option<Next> {
     if outgoing.flush(socket).is_err() {
         return Some(Next::Gone);
     }
@@ -157,8 +159,8 @@ fn leave(mut socket: &TcpStream, heard: &mut usize, outgoing: &mut Outgoing) -> 
     match socket.read(&mut [0; 4096]) {
         Ok(0) => Some(Next::Gone),
         Ok(count) => {
-            *heard += count;
-            (*heard > MAX_HEARD).then_some(Next::Gone)
+            *received += count;
+            (*received > MAX_RECEIVED).then_some(Next::Gone)
         }
         Err(error) => match stopped(&error) {
             Some(Next::Truncated) => Some(Next::Gone),
@@ -192,5 +194,5 @@ pub(super) fn too_many() -> Rejection {
 /// What a stream of a TCP lane begins with, see `tcp/hello.rs`.
 const LANE_MAGIC: &[u8; 4] = b"WLT1";
 const GREETING: usize = 21;
-/// Who says more after a refusal does not listen.
-const MAX_HEARD: usize = 1 << 20;
+/// Who sends more after a refusal does not read it.
+const MAX_RECEIVED: usize = 1 << 20;

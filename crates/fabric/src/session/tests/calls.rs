@@ -86,12 +86,12 @@ fn of_two_callers_with_one_ticket_one_gets_in() {
     // Both are past their first message before either sends its hello.
     let (mut one, mut two) = (Raw::new(&acceptor, &ticket), Raw::new(&acceptor, &ticket));
     for raw in [&mut one, &mut two] {
-        let first = raw.said.len();
+        let first = raw.bytes.len();
         assert!(raw.shake_hands(first).is_none());
     }
-    one.socket.write_all(&one.said[73..]).unwrap();
+    one.socket.write_all(&one.bytes[73..]).unwrap();
     assert!(acceptor.accept(LIMIT).is_some());
-    two.socket.write_all(&two.said[73..]).unwrap();
+    two.socket.write_all(&two.bytes[73..]).unwrap();
     wait_for("the refusal", || refusals(&acceptor) == [("wrong_key", 1)]);
 }
 
@@ -227,15 +227,15 @@ fn who_is_no_acceptor_is_told_apart() {
 }
 
 /// Dials somebody who says this, whatever we say, and hangs up.
-fn dial_somebody(says: &[u8]) -> Error {
+fn dial_somebody(sends: &[u8]) -> Error {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
-    let says = says.to_vec();
+    let sends = sends.to_vec();
     let somebody = thread::spawn(move || {
         let (mut socket, _) = listener.accept().unwrap();
-        let mut heard = [0; 25];
-        socket.read_exact(&mut heard).unwrap();
-        socket.write_all(&says).unwrap();
+        let mut received = [0; 25];
+        socket.read_exact(&mut received).unwrap();
+        socket.write_all(&sends).unwrap();
         socket.shutdown(std::net::Shutdown::Write).unwrap();
         socket.read_to_end(&mut Vec::new()).unwrap();
     });

@@ -51,8 +51,8 @@ fn an_acceptor_without_descriptors_waits_and_does_not_spin() {
     let name = "session::tests::flood::an_acceptor_without_descriptors_waits_and_does_not_spin";
     let mut command = Command::new(std::env::current_exe().unwrap());
     let output = command.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.contains("1 passed"), "{output:?}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && printed.contains("1 passed"), "{output:?}");
 }
 
 fn starve() {

@@ -24,8 +24,8 @@ fn streams_of_lanes_are_handed_over_with_their_greeting_alone() {
         lane.write_all(&[*byte]).unwrap();
     }
     lane.write_all(b"\x09first frame").unwrap();
-    let (heard, mut socket) = handed.recv_timeout(LIMIT).unwrap();
-    assert_eq!(heard[..], greeting(3));
+    let (received, mut socket) = handed.recv_timeout(LIMIT).unwrap();
+    assert_eq!(received[..], greeting(3));
     socket.set_nonblocking(false).unwrap();
     let mut frame = [0; 11];
     socket.read_exact(&mut frame).unwrap();
@@ -59,9 +59,9 @@ fn others_are_handed_over_with_nothing_read() {
         caller.write_all(rest).unwrap();
         drop(caller);
         socket.set_nonblocking(false).unwrap();
-        let mut heard = Vec::new();
-        socket.read_to_end(&mut heard).unwrap();
-        assert_eq!(heard, [begin, rest].concat());
+        let mut received = Vec::new();
+        socket.read_to_end(&mut received).unwrap();
+        assert_eq!(received, [begin, rest].concat());
     }
     assert_eq!((acceptor.counts().others(), refusals(&acceptor)), (3, vec![]));
     pair(&acceptor, &with_key());

@@ -11,7 +11,7 @@ fn a_handshake_cut_at_any_byte_is_truncated() {
         let acceptor = open(lenient());
         let mut whole = Raw::new(&acceptor, &credentials);
         whole.shake_hands(usize::MAX).expect("in");
-        let length = whole.said.len();
+        let length = whole.bytes.len();
         for cut in 0..length {
             let mut raw = Raw::new(&acceptor, &credentials);
             assert!(raw.shake_hands(cut).is_none(), "{cut} of {length}");
@@ -31,7 +31,7 @@ fn a_whole_handshake_and_a_goodbye_is_a_session() {
     raw.shake_hands(usize::MAX).expect("in");
     // All that it says before it hears anything, and no more.
     let mut socket = connect(&acceptor);
-    socket.write_all(&raw.said).unwrap();
+    socket.write_all(&raw.bytes).unwrap();
     socket.shutdown(std::net::Shutdown::Write).unwrap();
     wait_for("the session", || acceptor.counts().accepted() == 2);
     assert_eq!(refusals(&acceptor), []);
@@ -64,14 +64,14 @@ fn who_is_given_up_hears_why_at_any_stage() {
         // Before its preface was heard, and after.
         for late in [false, true] {
             let mut responder = Responder::new(&Rules::new(lenient()).unwrap(), address);
-            let (mut said, mut heard) = (Vec::new(), Vec::new());
-            let mut initiator = Initiator::new(&credentials, b"", &mut said).unwrap();
+            let (mut sent, mut received) = (Vec::new(), Vec::new());
+            let mut initiator = Initiator::new(&credentials, b"", &mut sent).unwrap();
             if late {
-                let step = responder.take(&said, Instant::now(), &mut heard);
+                let step = responder.take(&sent, Instant::now(), &mut received);
                 assert!(matches!(step, Step::More));
             }
-            responder.refuse(&no, &mut heard);
-            let trouble = initiator.take(&heard, &mut said).map(drop).unwrap_err();
+            responder.refuse(&no, &mut received);
+            let trouble = initiator.take(&received, &mut sent).map(drop).unwrap_err();
             assert!(trouble.why.contains("(slow): it took too long"), "{trouble:?}");
         }
     }
@@ -81,9 +81,9 @@ fn who_is_given_up_hears_why_at_any_stage() {
 fn a_recorded_first_message_is_refused() {
     let acceptor = open(config());
     let mut raw = Raw::new(&acceptor, &with_key());
-    let first = raw.said.len();
+    let first = raw.bytes.len();
     raw.shake_hands(usize::MAX).expect("in");
-    for replayed in [&raw.said[..first], &raw.said] {
+    for replayed in [&raw.bytes[..first], &raw.bytes] {
         let answer = answer(&acceptor, replayed);
         let (answer, _) = Answer::parse(&answer).unwrap().unwrap();
         assert_eq!(answer.verdict, Reason::Replayed.code());
@@ -100,8 +100,8 @@ fn a_recorded_handshake_fails_later_where_nobody_remembers_it() {
     raw.shake_hands(usize::MAX).expect("in");
     // Another process with the same key, as after a restart.
     let second = open(config());
-    let heard = answer(&second, &raw.said);
-    let (answer, _) = Answer::parse(&heard).unwrap().unwrap();
+    let received = answer(&second, &raw.bytes);
+    let (answer, _) = Answer::parse(&received).unwrap().unwrap();
     assert_eq!(answer.verdict, 0, "the first message alone is good");
     assert_eq!(refusals(&second), [("wrong_key", 1)]);
     assert_eq!(second.counts().accepted(), 0);
@@ -124,12 +124,12 @@ fn fields_too_long_and_invalid_bytes_are_refused_at_once() {
         ([&plain(6, &[1])[..23], &[0xff, 0xff]].concat(), Reason::Oversized),
     ];
     for (preface, reason) in cases {
-        let heard = answer(&acceptor, &preface);
-        let (answer, length) = Answer::parse(&heard).unwrap().unwrap();
-        assert_eq!((answer.verdict, length), (reason.code(), heard.len()), "{reason:?}");
+        let received = answer(&acceptor, &preface);
+        let (answer, length) = Answer::parse(&received).unwrap().unwrap();
+        assert_eq!((answer.verdict, length), (reason.code(), received.len()), "{reason:?}");
     }
     // A hello's length, long before a hello: nothing is kept for it.
-    let heard = answer(&acceptor, &[&plain(0, b"")[..], &u32::MAX.to_le_bytes()].concat());
-    assert!(String::from_utf8_lossy(&heard).contains("4294967295 bytes"));
+    let received = answer(&acceptor, &[&plain(0, b"")[..], &u32::MAX.to_le_bytes()].concat());
+    assert!(String::from_utf8_lossy(&received).contains("4294967295 bytes"));
     assert_eq!(refusals(&acceptor), [("oversized", 3), ("protocol_error", 4)]);
 }

@@ -84,30 +84,30 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
 struct Raw {
     socket: TcpStream,
     initiator: Initiator,
-    /// All it said.
-    said: Vec<u8>,
+    /// What it has to send so far.
+    bytes: Vec<u8>,
 }
 
 impl Raw {
     fn new(acceptor: &Acceptor, credentials: &Credentials) -> Self {
-        let mut said = Vec::new();
-        let initiator = Initiator::new(credentials, b"the caller", &mut said).unwrap();
-        Raw { socket: connect(acceptor), initiator, said }
+        let mut bytes = Vec::new();
+        let initiator = Initiator::new(credentials, b"the caller", &mut bytes).unwrap();
+        Raw { socket: connect(acceptor), initiator, bytes }
     }
 
     /// Goes through the handshake, but says no more than `most` bytes. None: the listener has not opened.
     fn shake_hands(&mut self, most: usize) -> Option<Box<Opened>> {
         let mut sent = 0;
         loop {
-            let end = self.said.len().min(most);
-            self.socket.write_all(&self.said[sent..end]).unwrap();
+            let end = self.bytes.len().min(most);
+            self.socket.write_all(&self.bytes[sent..end]).unwrap();
             sent = end;
-            if sent < self.said.len() {
+            if sent < self.bytes.len() {
                 return None;
             }
             let mut bytes = [0; 4096];
             let count = self.socket.read(&mut bytes).unwrap();
-            if let Some(opened) = self.initiator.take(&bytes[..count], &mut self.said).unwrap() {
+            if let Some(opened) = self.initiator.take(&bytes[..count], &mut self.bytes).unwrap() {
                 return Some(opened);
             }
         }

@@ -19,22 +19,22 @@ fn meet(
 ) -> Ended {
     let (rules, now) = (Rules::new(config).unwrap(), Instant::now());
     let mut responder = Responder::new(&rules, SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
-    let (mut said, mut heard) = (Vec::new(), Vec::new());
-    let mut initiator = Initiator::new(credentials, b"the caller", &mut said).unwrap();
-    to_acceptor(&mut said);
+    let (mut sent, mut received) = (Vec::new(), Vec::new());
+    let mut initiator = Initiator::new(credentials, b"the caller", &mut sent).unwrap();
+    to_acceptor(&mut sent);
     let mut ended = Ended { caller: Ok(None), responder: None };
-    if let Step::Open(opened) = responder.take(&said, now, &mut heard) {
+    if let Step::Open(opened) = responder.take(&sent, now, &mut received) {
         ended.responder = Some(opened);
     }
-    to_caller(&mut heard);
-    said.clear();
-    ended.caller = initiator.take(&heard, &mut said);
-    heard.clear();
-    if let Step::Open(opened) = responder.take(&said, now, &mut heard) {
+    to_caller(&mut received);
+    sent.clear();
+    ended.caller = initiator.take(&received, &mut sent);
+    received.clear();
+    if let Step::Open(opened) = responder.take(&sent, now, &mut received) {
         ended.responder = Some(opened);
     }
     if matches!(ended.caller, Ok(None)) {
-        ended.caller = initiator.take(&heard, &mut Vec::new());
+        ended.caller = initiator.take(&received, &mut Vec::new());
     }
     ended
 }
@@ -71,10 +71,10 @@ fn no_bit_of_the_handshake_can_be_changed() {
 #[test]
 fn a_caller_with_a_key_is_not_talked_down_to_none() {
     // As if it had called without: the listener takes such callers, and answers so.
-    let without = |said: &mut Vec<u8>| {
-        said.truncate(25);
-        said[6] = 0;
-        said[7..].fill(0);
+    let without = |sent: &mut Vec<u8>| {
+        sent.truncate(25);
+        sent[6] = 0;
+        sent[7..].fill(0);
     };
     let ended = meet(&with_key(), lenient(), without, keep);
     let trouble = ended.caller.map(drop).unwrap_err();
@@ -86,9 +86,9 @@ fn a_caller_with_a_key_is_not_talked_down_to_none() {
 #[test]
 fn nobody_between_changes_which_versions_are_offered() {
     // As a caller of versions 1 and 2 would be talked down; the listener takes either offer by itself.
-    let ended = meet(&with_key(), config(), |said| said[5] = 2, keep);
+    let ended = meet(&with_key(), config(), |sent| sent[5] = 2, keep);
     assert!(ended.responder.is_none() && ended.caller.is_err());
-    let ended = meet(&Credentials::None, lenient(), |said| said[5] = 2, keep);
+    let ended = meet(&Credentials::None, lenient(), |sent| sent[5] = 2, keep);
     assert!(ended.responder.is_some(), "without a key nothing is protected");
 }
 
@@ -98,9 +98,9 @@ fn an_acceptor_without_the_key_cannot_pretend() {
     let impostor = Key::from_hex("cluster", &"99".repeat(32)).unwrap();
     other.keyring.add(impostor.clone()).unwrap();
     // It lets the caller through to its own key.
-    let to_acceptor = move |said: &mut Vec<u8>| {
-        said.clear();
-        Initiator::new(&Credentials::Key(impostor.clone()), b"", said).unwrap();
+    let to_acceptor = move |sent: &mut Vec<u8>| {
+        sent.clear();
+        Initiator::new(&Credentials::Key(impostor.clone()), b"", sent).unwrap();
     };
     let ended = meet(&with_key(), other, to_acceptor, keep);
     assert_eq!(ended.caller.map(drop).unwrap_err().kind, crate::Kind::Denied);

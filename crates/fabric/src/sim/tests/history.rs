@@ -16,7 +16,7 @@ struct History {
     /// Tokens of writes that succeeded.
     written: Vec<u64>,
     /// Numbers whose senders were told that they came.
-    told: Vec<u64>,
+    confirmed: Vec<u64>,
     memory: Vec<u8>,
 }
 
@@ -32,7 +32,7 @@ fn history(seed: u64) -> History {
     let receives = (0..OPS).map(|token| Op::receive(token, part(&ours.received, token)));
     assert_eq!(pair.b.post(&mut receives.collect()), OPS as usize);
     let mut history =
-        History { a: vec![], b: vec![], written: vec![], told: vec![], memory: vec![] };
+        History { a: vec![], b: vec![], written: vec![], confirmed: vec![], memory: vec![] };
     let mut rounds = 0;
     loop {
         pair.a.post(&mut ops);
@@ -60,7 +60,7 @@ fn look(pair: &mut Pair, history: &mut History) {
             history.written.push(done.token);
         }
         if done.outcome.is_ok() && done.work.takes_a_receive() {
-            history.told.push(done.token);
+            history.confirmed.push(done.token);
         }
         history.a.push((now, (done.token, done.outcome)));
     }
@@ -168,6 +168,6 @@ fn numbers_arrive_once(seed: u64, history: &History) {
     numbers.sort_unstable();
     numbers.dedup();
     assert_eq!(numbers.len(), came, "seed {seed}: a number came twice");
-    let missing = history.told.iter().find(|number| !numbers.contains(number));
+    let missing = history.confirmed.iter().find(|number| !numbers.contains(number));
     assert_eq!(missing, None, "seed {seed}: a number never came");
 }
