@@ -90,9 +90,9 @@ pub struct Config {
     pub settle: Duration,
     /// The longest such pause.
     pub longest_pause: Duration,
-    /// How often each end says that it is there.
+    /// How often each end sends a beat.
     pub heartbeat: Duration,
-    /// How long the peer may say nothing before it counts as gone. It speaks when it polls, or sleeps on
+    /// How long the peer may send nothing before it counts as gone. It sends when it polls, or sleeps on
     /// its link: one that does neither for so long is taken for gone.
     pub silence: Duration,
     /// How long to go on without any rail before the link ends.
@@ -150,7 +150,7 @@ impl Default for Config {
     }
 }
 
-/// Slots for what links say to each other, beside those for messages.
+/// Slots for what links send each other, beside those for messages.
 pub(in crate::link) const NOTES: u16 = 16;
 
 #[cfg(test)]

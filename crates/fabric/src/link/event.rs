@@ -96,7 +96,7 @@ impl Journal {
         if let Some(listener) = &self.listener {
             listener(&event);
         }
-        // One that is refused again and again for the same reason is said once.
+        // One that is refused again and again for the same reason is kept once.
         let repeated = self.last.back().is_some_and(|last| {
             what == Happening::RailRefused
                 && (last.what, &last.rail, &last.why) == (what, &event.rail, &event.why)

@@ -1,4 +1,4 @@
-//! A peer that says anything: in its hello, on the control connection, and by messages on a lane.
+//! A peer that sends anything: in its hello, on the control connection, and by messages on a lane.
 
 use std::collections::{HashSet, VecDeque};
 use std::os::fd::BorrowedFd;
@@ -41,7 +41,7 @@ pub(crate) fn messages(bytes: &[u8]) {
     }
 }
 
-/// A link to such a peer. The first byte says which end we are; then each thing the peer says has its
+/// A link to such a peer. The first byte says which end we are; then each thing the peer sends has its
 /// kind and its length before it.
 pub(crate) fn peer(bytes: &[u8]) {
     let Some((first, mut script)) = bytes.split_first() else { return };
@@ -54,7 +54,7 @@ pub(crate) fn peer(bytes: &[u8]) {
         match kind % 4 {
             0 => link.script().control.push_back(sent.to_vec()),
             1 => link.script().messages.push_back(sent.to_vec()),
-            // One that is well formed but for what it says.
+            // One that is well formed but for what it means.
             2 => {
                 let mut message = vec![Header::VERSION];
                 message.extend(sent);
@@ -78,7 +78,7 @@ struct Trial {
     done: Vec<Completion>,
 }
 
-/// What the peer is yet to say.
+/// What the peer is yet to send.
 #[derive(Default)]
 struct Script {
     control: VecDeque<Vec<u8>>,
@@ -280,7 +280,7 @@ impl Half for Liar {
     }
 }
 
-/// Takes everything, and says what the peer wants to say.
+/// Takes everything, and delivers what the peer sends.
 struct LiarLane {
     script: Arc<Mutex<Script>>,
     caps: Caps,

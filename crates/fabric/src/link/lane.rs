@@ -43,8 +43,8 @@ pub struct Link {
     /// writing.
     watched: Vec<u32>,
     watched_write: bool,
-    /// Whether it is over, and nothing more will be said.
-    deaf: bool,
+    /// Whether it is over, and nothing more is received.
+    over: bool,
     published: Duration,
 }
 
@@ -77,7 +77,7 @@ impl Link {
             busy: 0,
             watched: Vec::new(),
             watched_write: false,
-            deaf: false,
+            over: false,
             published: Duration::ZERO,
         })
     }
@@ -126,7 +126,7 @@ impl Link {
             if left.is_zero() {
                 return Err(self.core.obstacles());
             }
-            // What happened while it was armed is not told again.
+            // What happened while it was armed is not reported again.
             if self.arm() && !self.is_up() && self.ended().is_none() {
                 crate::lane::sleep(self.fd(), left);
             }
@@ -157,12 +157,12 @@ impl Link {
     /// Sees to it that new lanes wake us.
     fn watch(&mut self) -> rustix::io::Result<()> {
         // The end of a connection would wake us for ever.
-        if self.core.ended().is_some() && !std::mem::replace(&mut self.deaf, true) {
+        if self.core.ended().is_some() && !std::mem::replace(&mut self.over, true) {
             for fd in self.core.descriptors().into_iter().flatten() {
                 epoll::delete(&self.epoll, fd)?;
             }
         }
-        if self.deaf {
+        if self.over {
             return Ok(());
         }
         let wants_to_write = self.core.control().wants_to_write();
@@ -247,7 +247,7 @@ impl Lane for Link {
         if !self.core.is_idle() || self.core.is_urgent() || self.watch().is_err() {
             return false;
         }
-        let due = self.core.next_due().filter(|_| !self.deaf);
+        let due = self.core.next_due().filter(|_| !self.over);
         // A tick later, since the clock by which it is looked at is a coarse one.
         let due = due.map(|due| Instant::now() + due.saturating_sub(now) + TICK);
         self.alarm.set(due);
@@ -297,7 +297,7 @@ impl Connection for Session {
     }
 
     fn receive(&mut self) -> Result<Option<Vec<u8>>, String> {
-        // What waits is sent when there is room; what is lost is told by reading.
+        // What waits is sent when there is room; what is lost is reported by reading.
         let _ = self.flush();
         Session::receive(self).map_err(|lost| lost.to_string())
     }

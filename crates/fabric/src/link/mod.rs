@@ -4,11 +4,11 @@
 //! [`Report`] says which transport a link uses and why.
 //!
 //! A link is a control connection and **rails**: paths of one class (shared memory, RDMA devices, providers of libfabric, TCP) with
-//! a lane each. Its core (`core.rs`) is told the time and owns no descriptor, so that everything it
+//! a lane each. Its core (`core/`) is told the time and owns no descriptor, so that everything it
 //! does can be tried on simulated lanes. Writes and reads go over the lanes as they are, cut into pieces;
 //! messages, immediate data of writes and atomic operations go as numbered messages that take effect once and
 //! in order, whatever lane brings them. When a lane dies, its operations are unconfirmed until both ends have
-//! closed it (`fence`).
+//! closed it (`core/fence.rs`).
 
 mod config;
 mod core;

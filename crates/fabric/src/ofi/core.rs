@@ -1,4 +1,4 @@
-//! What a lane does while its endpoint is open: hears the provider and the peer, and answers.
+//! What a lane does while its endpoint is open: reads what comes from the provider and the peer, and answers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ impl Core {
         self.fetch(endpoint)?;
         self.push(endpoint)?;
         self.answer(endpoint)?;
-        // Whoever had something to hear is likely to have something to say, which tells how far we are, too.
+        // Whoever received something is likely to send something, which reports how far we are, too.
         if count == 0 || self.is_late() {
             self.report_progress(endpoint)?;
         }
@@ -556,5 +556,5 @@ const DOUBT: u64 = u64::MAX;
 const MAX_ANSWERS: usize = 1024;
 /// How soon what the provider did not take is tried again.
 const RETRY: Duration = Duration::from_millis(1);
-/// How long a lane that ends tries to say so. A peer that hears nothing finds out by its time-out.
+/// How long a lane that ends tries to report that. A peer that receives nothing finds out by its time-out.
 const FAREWELL: Duration = Duration::from_millis(20);

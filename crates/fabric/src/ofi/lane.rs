@@ -126,7 +126,7 @@ impl OfiLane {
             self.core.check(Instant::now())?;
         }
         if self.polls.is_multiple_of(POLLS_FOR_LIFE) {
-            // A peer whose messages have come hears of it also while we always have writes of our own to look after.
+            // A peer whose messages have come gets that reported also while we always have writes of our own to look after.
             self.core.rest(endpoint)?;
             self.look_after_peer()?;
         }

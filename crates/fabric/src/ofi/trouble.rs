@@ -32,7 +32,7 @@ const TOKEN: u64 = 1;
 struct Rogue {
     endpoint: Endpoint,
     out: Outgoing,
-    /// What it hears, if it posts them, and those that something came into.
+    /// What it receives, if it posts them, and those that something came into.
     slots: Slots,
     received: Vec<u32>,
 }
@@ -46,7 +46,7 @@ impl Rogue {
         Rogue { endpoint, out, slots, received: Vec::new() }
     }
 
-    /// Says something with so many bytes behind it, while the lane moves too.
+    /// Sends something with so many bytes behind it, while the lane moves too.
     fn send(&mut self, frame: Frame, bytes: usize, lane: &mut dyn Lane) -> Vec<Completion> {
         let (mut is_sent, mut done) = (false, Vec::new());
         let begun = Instant::now();

@@ -27,8 +27,8 @@ pub enum Credentials {
     Ticket(Ticket),
 }
 
-/// Opens a session to the listener at `address`, within `limit`: connects, shakes hands, says `hello` of
-/// ourselves and hears the peer's.
+/// Opens a session to the listener at `address`, within `limit`: connects, shakes hands, sends `hello` of
+/// ourselves and receives the peer's.
 pub fn dial(
     address: SocketAddr,
     credentials: &Credentials,

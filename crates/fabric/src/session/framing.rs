@@ -101,7 +101,7 @@ impl Framing {
         if length <= TAG {
             return Err(Fault::ProtocolError("a record without content"));
         }
-        // Nobody is heard for longer than a message of the longest kind takes, encrypted or not.
+        // Nobody is read for longer than a message of the longest kind takes, encrypted or not.
         if length > self.most + 4 + TAG {
             return Err(Fault::Oversized { length: length - 4 - TAG, most: self.most });
         }

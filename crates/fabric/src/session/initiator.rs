@@ -37,7 +37,7 @@ pub(super) struct Trouble {
 }
 
 impl Initiator {
-    /// Begins, and appends what the listener shall hear first.
+    /// Begins, and appends what is to be sent first.
     pub(super) fn new(
         credentials: &Credentials,
         hello: &[u8],
@@ -59,7 +59,7 @@ impl Initiator {
         Ok(Initiator { hello: hello.to_vec(), identity: identity.to_owned(), stage })
     }
 
-    /// Takes bytes of the listener, and appends what it shall hear.
+    /// Takes bytes of the listener, and appends what is to be sent to it.
     pub(super) fn take(
         &mut self,
         bytes: &[u8],

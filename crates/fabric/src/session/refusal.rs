@@ -69,7 +69,7 @@ impl Reason {
         }
     }
 
-    /// On the wire; 0 is no refusal. The first ten are said to the caller, the others have nobody to hear
+    /// On the wire; 0 is no refusal. The first ten are sent to the caller, the others have nobody to receive
     /// them.
     pub(super) fn code(self) -> u8 {
         self as u8 + 1

@@ -77,7 +77,7 @@ impl Responder {
         Responder { rules: Arc::clone(rules), address, stage: Stage::Preface(Vec::new()) }
     }
 
-    /// Takes bytes of the caller, and appends what it shall hear. A refusal is part of that.
+    /// Takes bytes of the caller, and appends what is to be sent to it. A refusal is part of that.
     pub(super) fn take(&mut self, bytes: &[u8], now: Instant, out: &mut Vec<u8>) -> Step {
         let step = match &mut self.stage {
             Stage::Preface(received) => {

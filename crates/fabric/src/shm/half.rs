@@ -165,7 +165,7 @@ impl ShmHalf {
                     Ok(None) | Err(_) => drop(callers.remove(at)),
                 }
             }
-            // After all were heard: the peer speaks as soon as it is there, so the oldest is not it.
+            // After all were read: the peer sends as soon as it is there, so the oldest is not it.
             if callers.len() > MAX_CALLERS {
                 callers.remove(0);
             }

@@ -166,7 +166,7 @@ impl ShmLane {
         let (rights, length) = (region.rights(), region.len() as u64);
         let memory = region.memory();
         let trusted = self.connection.equal || !memory.is_huge();
-        // Before the peer hears of it: what does not hold, it throws away.
+        // Before the peer knows of it: what does not hold, it throws away.
         self.connection.control_block.set_granted(grant);
         let address = match memory.file().filter(|_| trusted) {
             Some(file) => match shareable(memory, file, rights)? {
@@ -315,7 +315,7 @@ impl Lane for ShmLane {
         );
         let news = self.engine.streams().any(Ring::has_news);
         let dead = self.engine.core.dead().is_some();
-        // A last word that waits for room is heard of by the wakeup alone.
+        // A last word that waits for room is noticed by the wakeup alone.
         if dead && !blocked {
             self.look_away();
         }

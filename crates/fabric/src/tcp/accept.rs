@@ -55,7 +55,7 @@ impl Entrance {
                     }
                 }
             }
-            // After all were heard: the peer speaks as soon as it is there, so the oldest of those who
+            // After all were read: the peer sends as soon as it is there, so the oldest of those who
             // said least is not it.
             if callers.len() > MAX_CALLERS {
                 let least = (0..callers.len()).min_by_key(|at| callers[*at].progress());

@@ -123,7 +123,7 @@ impl Caller {
         }
     }
 
-    /// The peer: tells it so, where it has not heard yet.
+    /// The peer: confirms that to it, where it does not know yet.
     pub(super) fn welcome(mut self, terms: &Terms) -> Option<Met> {
         let noise = match self.stage {
             Stage::Confirmation(_, noise) => Some(*noise),

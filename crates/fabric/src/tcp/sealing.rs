@@ -31,7 +31,7 @@ type Lie = fn(usize, Vec<u8>) -> Vec<u8>;
 type Log = Arc<Mutex<Vec<u8>>>;
 
 /// A wire to this address: passes on what the dialling end says, as `lie` has it, and all answers. Keeps
-/// what it heard.
+/// what it received.
 fn wire(to: SocketAddr, lie: Lie) -> (SocketAddr, Log) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, recorded) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(Vec::new())));
@@ -341,7 +341,7 @@ fn what_was_read_ahead_is_not_slept_on() {
     assert!(b.arm());
     std::thread::sleep(Duration::from_millis(20));
     a.poll(&mut Vec::new());
-    // More than one poll reads in tests, less than is read ahead; and the peer hears of the last alone.
+    // More than one poll reads in tests, less than is read ahead; and the peer is woken for the last alone.
     let writes = (0..700).map(|n| Op::write(n, source.slice(..), window.at(0)));
     post(&mut a, writes.chain([Op::write_imm(1, source.slice(..), window.at(0), 9)]));
     assert!(!a.engine.is_blocked(0), "all of it is with the kernel");

@@ -226,7 +226,7 @@ impl Alarm {
         self.rung.load(Ordering::Acquire)
     }
 
-    /// Once heard, it shall wake nobody again.
+    /// Once noticed, it shall wake nobody again.
     pub(super) fn silence(&self) {
         let _ = rustix::io::read(&self.fd, &mut [0; 8]);
     }

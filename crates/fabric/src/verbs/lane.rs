@@ -331,7 +331,7 @@ impl Lane for VerbsLane {
         self.empty = if looked > 0 { 0 } else { self.empty + 1 };
         if self.empty == EMPTY || self.died.is_some() && looked == 0 {
             self.empty = 0;
-            // One who only polls must hear of the device's death too.
+            // One who only polls must notice the device's death too.
             self.rail.events.read();
         }
         // Completions made room for the rest of a long operation, and unknown peers used up receives.

@@ -1,4 +1,4 @@
-//! The control connection of a link, and when something was last heard and sent by it.
+//! The control connection of a link, and when something was last received and sent by it.
 //!
 //! The peer is there as long as something is received within the time it may be silent; we send a beat as often as
 //! its end expects one.

@@ -105,7 +105,7 @@ impl Core {
         for lost in unconfirmed {
             // On a lane without order (libfabric's) the peer's number says nothing of writes: they are done again, which
             // is safe behind the fence. Messages go again under numbers of their own, by which the peer knows those that
-            // it has. So nobody has to tell which ones came.
+            // it has. So nobody has to report which ones came.
             if ordered && received >= lost.part.proof {
                 self.placed(at, lost.part, lost.work);
             } else {

@@ -1,4 +1,4 @@
-//! Messages go out, by whichever rail has room; and the peer is told what there is room for again.
+//! Messages go out, by whichever rail has room; and what there is room for again is reported to the peer.
 
 use super::Core;
 use crate::link::messages::{Draft, Message};
@@ -38,7 +38,7 @@ impl Core {
         true
     }
 
-    /// What a draft says next, and whether that is all of it.
+    /// The next message of a draft, and whether that is all of it.
     fn write(&mut self, draft: Draft) -> (Message, bool) {
         let plain = |body| (Message { body, operation: None, payload: 0 }, true);
         let number = match draft {

@@ -224,7 +224,7 @@ impl Endpoint {
         };
         let callers = callers.clone();
         if self.inner.ports.are_there() {
-            // So that the first callers hear of our ports too.
+            // So that the first callers get our ports too.
             self.inner.ports.look_within(SURVEY);
         }
         let acceptor = Acceptor::open(

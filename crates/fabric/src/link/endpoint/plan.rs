@@ -131,9 +131,9 @@ impl Plans {
             let mut providers = hello.ofi.clone();
             providers.retain(|usable| match demands.obstacle(&usable.provider) {
                 Some(why) => {
-                    let said = format!("ofi: {} of {whose}: {why}", usable.provider);
-                    if !self.left_out.contains(&said) {
-                        self.left_out.push(said);
+                    let reason = format!("ofi: {} of {whose}: {why}", usable.provider);
+                    if !self.left_out.contains(&reason) {
+                        self.left_out.push(reason);
                     }
                     false
                 }

@@ -115,7 +115,7 @@ impl Ports {
     }
 }
 
-/// How old what is told to callers may be.
+/// How old what is sent to callers may be.
 const LATELY: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What an endpoint is told before it makes links.
+//! The settings of an endpoint.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -48,11 +48,11 @@ pub struct Settings {
     pub credentials: Credentials,
     /// How many peers may have called at once.
     pub max_peers: usize,
-    /// Hears of everything that happens to links, on the threads that own them: it must not take long.
+    /// Called with everything that happens to links, on the threads that own them: it must not take long.
     pub on_event: Option<Listening>,
 }
 
-/// Hears of an event at a link to this address.
+/// Called with an event at a link to this address.
 pub type Listening = Arc<dyn Fn(SocketAddr, &Event) + Send + Sync>;
 
 impl Settings {

@@ -176,7 +176,7 @@ impl MessageQueue {
     pub(in crate::link) fn peer_freed(&mut self, freed: [u32; 2]) -> bool {
         for (at, now) in freed.into_iter().enumerate() {
             let before = self.freed_there[at];
-            // Messages of one lane need not come in the order they were sent: older news is no news.
+            // Messages of one lane need not come in the order they were sent: an older report counts for nothing.
             if now.wrapping_sub(before) > self.sent[at].wrapping_sub(before) {
                 if before.wrapping_sub(now) > u32::from(u16::MAX) {
                     return false;
@@ -264,5 +264,5 @@ fn place(region: &Region, at: u32, size: usize) -> Slice {
     region.slice(begin..begin + size)
 }
 
-/// Slots for notes that only credits use: with them each end can always say that it has room again.
+/// Slots for notes that only credits use: with them each end can always report that it has room again.
 const KEPT: u32 = 4;

@@ -99,7 +99,7 @@ impl Outgoing {
             self.taken += more;
             return true;
         }
-        // Older news, which a slower rail brings.
+        // An older report, which a slower rail brings.
         (self.taken as u32).wrapping_sub(count) <= u32::from(u16::MAX)
     }
 

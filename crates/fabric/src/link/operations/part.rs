@@ -21,7 +21,7 @@ pub(in crate::link) enum PartKind {
     Piece(Piece),
     /// A message of a stream.
     Message { stream: Stream, sequence: u64 },
-    /// A message that only says what is free again.
+    /// A message that only reports what is free again.
     Credit,
     /// The probe of a new lane: first a write, then a read.
     Probe,

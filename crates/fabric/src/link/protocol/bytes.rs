@@ -1,4 +1,4 @@
-//! Numbers and texts as bytes, for what peers tell each other; little endian throughout.
+//! Numbers and texts as bytes, for what peers send each other; little endian throughout.
 
 /// Reads fields in order; every one may be missing.
 pub(in crate::link) struct Reader<'b> {

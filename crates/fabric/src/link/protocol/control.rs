@@ -1,10 +1,10 @@
-//! What the two ends of a link say to each other beside their lanes, over the control connection.
+//! What the two ends of a link send each other beside their lanes, over the control connection.
 
 use super::bytes::{Reader, put_bytes, put_text};
 use crate::remote::RemoteRegion;
 
 /// One message of the control connection. `rail` and `generation` name one lane of the link: a rail is
-/// tried again under the next generation, and what is said of an older one is old news.
+/// tried again under the next generation, and what is sent of an older one is out of date.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::link) enum Control {
     /// The leading end prepared a lane: by which path of its own, and which of the peer's.
@@ -24,7 +24,7 @@ pub(in crate::link) enum Control {
     /// Asks for a region that we know nothing of.
     Ask { region: u64 },
     /// So many slots of this lane are free again, by stream, and so many messages were taken: for a peer that
-    /// cannot be told by the lane.
+    /// cannot receive that by the lane.
     Freed { rail: u8, generation: u32, freed: [u32; 2], taken: u32 },
     /// We are here.
     Beat,
@@ -75,7 +75,7 @@ impl Class {
         }
     }
 
-    /// Its number as peers tell it: libfabric came last.
+    /// Its number on the wire: libfabric came last.
     pub(in crate::link) fn code(self) -> u8 {
         match self {
             Class::Shm => 0,

@@ -16,7 +16,7 @@ pub(in crate::link) struct Header {
     pub(in crate::link) body: Body,
 }
 
-/// What a message says.
+/// What a message means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::link) enum Body {
     /// A part of a message of the caller's: `total` bytes long, this one from `offset` on.
@@ -41,7 +41,7 @@ pub(in crate::link) enum Change {
 }
 
 /// Two streams, so that neither waits for the other: what waits for receives of the caller's, and what
-/// links say to each other.
+/// links send to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::link) enum Stream {
     Messages = 0,

@@ -21,7 +21,7 @@ pub(crate) trait Transports: Send + Sync {
     fn open(&self, class: Class, path: &str) -> Result<Arc<dyn Fabric>, Error>;
     /// Lets go of a path that is of no use any more, if it is so; may block.
     fn tidy(&self, class: Class, path: &str);
-    /// Hears of every lane that was made.
+    /// Called with every lane that was made.
     fn made(&self, _lane: &dyn Lane) {}
 }
 

@@ -183,11 +183,11 @@ impl RailLane {
     /// Appends what is over; `false` if there is nothing to look at.
     #[inline]
     pub(in crate::link) fn poll(&mut self, now: Duration, done: &mut Vec<Completion>) -> bool {
-        let news = self.lane.poll(done) > 0 || self.progress.is_none();
-        if news {
+        let changed = self.lane.poll(done) > 0 || self.progress.is_none();
+        if changed {
             self.progress = Some(now);
         }
-        news
+        changed
     }
 
     /// Whether nothing was completed for so long, though something is out. Where the peer's own CPU must help, a busy

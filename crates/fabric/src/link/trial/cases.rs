@@ -261,7 +261,7 @@ fn an_end_that_finds_a_protocol_error_says_so() {
     let mut duo = Duo::new(&small());
     duo.stage.cores[1].fail_link(Failure::ProtocolError, "some invalid data");
     duo.run(5);
-    let ended = duo.stage.cores[0].ended().expect("it heard");
+    let ended = duo.stage.cores[0].ended().expect("it received that");
     assert!(ended.why.contains("some invalid data"), "{}", ended.why);
 }
 
@@ -301,7 +301,7 @@ fn a_peer_that_says_nothing_for_too_long_is_gone() {
         duo.stage.world.change(rail, |faults| faults.dead = true);
     }
     duo.post(0, [Op::write(1, source.slice(..8), window.at(0)), Op::send(2, source.slice(..8))]);
-    // The other end does nothing any more: it neither fences nor speaks.
+    // The other end does nothing any more: it neither fences nor sends.
     for _ in 0..4000 {
         duo.work(0);
         duo.stage.world.advance(Duration::from_millis(10));

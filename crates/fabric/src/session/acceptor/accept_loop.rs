@@ -74,7 +74,7 @@ impl AcceptLoop {
         Timespec::try_from(until.saturating_duration_since(Instant::now())).ok()
     }
 
-    /// Takes some callers in; the others still wait when those that are in were heard.
+    /// Takes some callers in; the others still wait when those that are in were read.
     fn take_in(&mut self, now: Instant) {
         for _ in 0..AT_ONCE {
             match self.listener.accept() {
@@ -146,7 +146,7 @@ impl AcceptLoop {
         match half_open.go_on(&self.rules, hung_up, now) {
             Next::Wait => {}
             Next::Refused(no) => {
-                // Counted before it is heard.
+                // Counted before it is received.
                 counts.refuse_as(&no);
                 self.go_on(number, hung_up, now);
             }
@@ -167,7 +167,7 @@ impl AcceptLoop {
         let Ok(mut session) = session else {
             return self.shared.counts.refuse(Reason::Truncated);
         };
-        // Counted before the caller hears of it.
+        // Counted before the caller knows of it.
         self.shared.counts.accepted.fetch_add(1, Relaxed);
         // If the caller is gone already, whoever takes the session finds out.
         let _ = session.flush();
@@ -216,7 +216,7 @@ fn is_its_own(error: &std::io::Error) -> bool {
     )
 }
 
-/// How many callers are taken in before others are heard.
+/// How many callers are taken in before others are read.
 const AT_ONCE: usize = 64;
 const PAUSE: Duration = Duration::from_millis(100);
 const LISTENER: u64 = u64::MAX;

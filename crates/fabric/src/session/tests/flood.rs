@@ -1,4 +1,4 @@
-//! More callers than a listener can hear, and fewer descriptors than it needs.
+//! More callers than a listener can take, and fewer descriptors than it needs.
 
 use std::fs::File;
 use std::process::Command;
@@ -20,8 +20,8 @@ fn silent_callers_keep_nobody_out_and_disturb_no_session() {
         if number % 100 == 0 {
             caller.send(&number.to_le_bytes()).unwrap();
             assert_eq!(next(&mut responder).unwrap(), number.to_le_bytes());
-            responder.send(b"heard").unwrap();
-            assert_eq!(next(&mut caller).unwrap(), b"heard");
+            responder.send(b"received").unwrap();
+            assert_eq!(next(&mut caller).unwrap(), b"received");
         }
         if number % 500 == 0 {
             honest.push(pair(&acceptor, &with_key()));

@@ -29,7 +29,7 @@ fn a_whole_handshake_and_a_goodbye_is_a_session() {
     let acceptor = open(lenient());
     let mut raw = Raw::new(&acceptor, &Credentials::None);
     raw.shake_hands(usize::MAX).expect("in");
-    // All that it says before it hears anything, and no more.
+    // All that it sends before it receives anything, and no more.
     let mut socket = connect(&acceptor);
     socket.write_all(&raw.bytes).unwrap();
     socket.shutdown(std::net::Shutdown::Write).unwrap();
@@ -61,7 +61,7 @@ fn who_is_given_up_hears_why_at_any_stage() {
     let no = Rejection::new(Reason::Slow, "it took too long");
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     for credentials in [Credentials::None, with_key()] {
-        // Before its preface was heard, and after.
+        // Before its preface was received, and after.
         for late in [false, true] {
             let mut responder = Responder::new(&Rules::new(lenient()).unwrap(), address);
             let (mut sent, mut received) = (Vec::new(), Vec::new());

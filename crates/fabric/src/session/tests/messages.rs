@@ -98,7 +98,7 @@ fn what_was_sent_before_the_end_still_arrives() {
         let (mut caller, mut responder) = pair(&acceptor, &credentials);
         caller.send(b"goodbye").unwrap();
         drop(caller);
-        // Our own message finds nobody, and the last word is heard all the same.
+        // Our own message finds nobody, and the last message is received all the same.
         let _ = responder.send(b"are you there?");
         assert_eq!(next(&mut responder).unwrap(), b"goodbye");
         let lost = next(&mut responder).unwrap_err();
