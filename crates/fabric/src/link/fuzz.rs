@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::config::Config;
-use super::core::{Connection, Core, Setup};
+use super::core::{Connection, Core, CoreSetup};
 use super::protocol::control::{Class, Control, Plan};
 use super::protocol::header::Header;
 use super::protocol::hello::Hello;
@@ -93,7 +93,7 @@ impl Trial {
         let script: Arc<Mutex<Script>> = Arc::default();
         let transports = Arc::new(Liar { script: script.clone() });
         let plans = if leads { vec![plan()] } else { Vec::new() };
-        let core = Core::new(Setup {
+        let core = Core::new(CoreSetup {
             config: Config { messages: 4, room: 256, depth: 16, regions: 8, ..Config::default() },
             leads,
             epochs: [1, 2],

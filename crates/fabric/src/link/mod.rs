@@ -27,7 +27,6 @@ mod report;
 mod trial;
 
 pub use config::{Config, PeerPolicy, Policy};
-
 pub use endpoint::settings::{Listening, Settings};
 pub use endpoint::{Endpoint, Listener};
 pub use event::{Event, Happening};

@@ -64,7 +64,7 @@ pub(crate) struct Ended {
 }
 
 /// What a core is made of.
-pub(crate) struct Setup {
+pub(crate) struct CoreSetup {
     pub(crate) config: Config,
     /// Whether this end decides which rails there are, and begins them.
     pub(crate) leads: bool,
@@ -81,8 +81,8 @@ pub(crate) struct Setup {
 }
 
 impl Core {
-    pub(crate) fn new(setup: Setup) -> Self {
-        let Setup { config, epochs, now, .. } = setup;
+    pub(crate) fn new(setup: CoreSetup) -> Self {
+        let CoreSetup { config, epochs, now, .. } = setup;
         let region_limits = [config.regions.min(setup.peer_regions), config.regions];
         Core {
             caps: caps(&config),

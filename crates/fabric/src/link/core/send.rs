@@ -86,10 +86,7 @@ impl Core {
             Some((number, operation)) if operation.has_pieces() => {
                 return self.operations.hold(number, sequence);
             }
-            // Its place in the stream must be used up all the same.
-            Some((_, operation)) if operation.has_failed() => {
-                (message.body, message.payload) = (Body::Void, 0);
-            }
+            Some((_, operation)) if operation.has_failed() => message.void(),
             _ => {}
         }
         outgoing.send_again(sequence);

@@ -22,7 +22,7 @@ use crate::grants::random;
 use crate::half::Fabric;
 use crate::lane::Lane;
 use crate::link::config::Policy;
-use crate::link::core::{Core, Setup};
+use crate::link::core::{Core, CoreSetup};
 use crate::link::lane::Link;
 use crate::link::protocol::control::Class;
 use crate::link::protocol::hello::{Hello, port_name};
@@ -397,7 +397,7 @@ impl Inner {
             ours,
             theirs,
         };
-        let mut core = Core::new(Setup {
+        let mut core = Core::new(CoreSetup {
             config: self.settings.link.clone(),
             leads,
             epochs: [self.epoch, subject.theirs.epoch],

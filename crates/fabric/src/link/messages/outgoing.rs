@@ -14,6 +14,13 @@ pub(in crate::link) struct Message {
     pub(in crate::link) payload: u64,
 }
 
+impl Message {
+    /// It means nothing any more, but its place in the stream must be used up all the same.
+    pub(in crate::link) fn void(&mut self) {
+        (self.body, self.payload) = (Body::Void, 0);
+    }
+}
+
 /// A message to be.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::link) enum Draft {

@@ -84,10 +84,12 @@ impl Rails {
         self.rails.iter()
     }
 
+    #[inline]
     pub(super) fn get(&self, at: u8) -> &Rail {
         &self.rails[usize::from(at)]
     }
 
+    #[inline]
     pub(super) fn get_mut(&mut self, at: u8) -> &mut Rail {
         &mut self.rails[usize::from(at)]
     }
@@ -144,6 +146,7 @@ impl Rails {
         self.live.len() != self.healthy
     }
 
+    #[inline]
     pub(super) fn active(&self) -> &[u8] {
         &self.active
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::half::Fabric;
 use crate::link::config::Config;
-use crate::link::core::{Connection, Core, Setup};
+use crate::link::core::{Connection, Core, CoreSetup};
 use crate::link::protocol::control::{Class, Plan};
 use crate::link::rails::connector::{Connector, ConnectorTask, Finished, Transports};
 use crate::sim::{self, World};
@@ -53,7 +53,7 @@ impl Stage {
         let core = |end: usize| {
             let transports = Arc::new(SimTransports { world: world.clone(), host: HOSTS[end] });
             let plans = if end == 0 { plans() } else { Vec::new() };
-            Core::new(Setup {
+            Core::new(CoreSetup {
                 config: config.clone(),
                 leads: end == 0,
                 epochs: [10 + end as u64, 11 - end as u64],

@@ -12,7 +12,7 @@ use crate::op::{Failure, Work};
 
 /// The end of a lane.
 #[derive(Default)]
-pub(super) struct Ending {
+pub(super) struct LaneEnding {
     /// Whether we have reported to the peer that our end is closed.
     reported: bool,
     /// How many messages had come when the peer closed its end.

@@ -8,8 +8,8 @@ mod setup;
 
 use std::time::Duration;
 
-use self::ending::Ending;
-use self::setup::Setup;
+use self::ending::LaneEnding;
+use self::setup::LaneSetup;
 use super::lane::RailLane;
 use crate::link::protocol::control::Plan;
 
@@ -23,10 +23,10 @@ pub(in crate::link) struct Rail {
     generation: u32,
     state: State,
     lane: Option<RailLane>,
-    setup: Setup,
+    setup: LaneSetup,
     /// Whether a thread makes a lane for it: that one, or one that was given up because a device does not answer.
     busy: bool,
-    ending: Ending,
+    ending: LaneEnding,
     /// What died with the last lane, until it is known what came of it.
     unconfirmed: Vec<Lost>,
     /// How often in a row it died soon after it came up.
@@ -58,9 +58,9 @@ impl Rail {
             generation: 0,
             state: State::Standby { until: Duration::ZERO },
             lane: None,
-            setup: Setup::default(),
+            setup: LaneSetup::default(),
             busy: false,
-            ending: Ending::default(),
+            ending: LaneEnding::default(),
             unconfirmed: Vec::new(),
             flaps: 0,
             tidied: Duration::ZERO,
@@ -68,10 +68,12 @@ impl Rail {
         }
     }
 
+    #[inline]
     pub(in crate::link) fn plan(&self) -> &Plan {
         &self.plan
     }
 
+    #[inline]
     pub(in crate::link) fn generation(&self) -> u32 {
         self.generation
     }

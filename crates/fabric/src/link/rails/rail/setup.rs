@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ending::Ending;
+use super::ending::LaneEnding;
 use super::{Rail, State};
 use crate::half::{Fabric, Half, Side};
 use crate::link::protocol::control::Plan;
@@ -14,7 +14,7 @@ use crate::remote::RemoteRegion;
 
 /// A lane in the making.
 #[derive(Default)]
-pub(super) struct Setup {
+pub(super) struct LaneSetup {
     half: Option<(Box<dyn Half>, Arc<dyn Fabric>)>,
     /// What the peer sent before our end was ready for it.
     offer: Option<Vec<u8>>,
@@ -39,7 +39,7 @@ pub(in crate::link) enum SetupError {
 /// What a setup needs to connect its half.
 pub(in crate::link::rails) type Connectable = (Box<dyn Half>, Arc<dyn Fabric>, Vec<u8>);
 
-impl Setup {
+impl LaneSetup {
     pub(super) fn is_announced(&self) -> bool {
         self.announced
     }
@@ -64,8 +64,8 @@ impl Rail {
     ) -> bool {
         self.generation = generation;
         self.state = State::Trying { since: now, until: now + SETUP };
-        self.setup = Setup { announced: side == Side::Accept, ..Setup::default() };
-        self.ending = Ending::default();
+        self.setup = LaneSetup { announced: side == Side::Accept, ..LaneSetup::default() };
+        self.ending = LaneEnding::default();
         !std::mem::replace(&mut self.busy, true)
     }
 
