@@ -4,21 +4,20 @@
 //! [`RailLane::add`] and taken off by [`RailLane::remove`]. The order in which operations are put into the queue is the
 //! order in which the lane gets them: the proofs of those on an ordered lane rest on that.
 
+mod reach;
+
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::keys::{Key, Keys};
-use super::probe::{PROBE, Probe, ProbeStep};
-use crate::error::Error;
+use super::keys::Keys;
+use super::probe::Probe;
 use crate::lane::Lane;
 use crate::link::messages::message_queue::{MessageQueue, Payload};
 use crate::link::operations::NEVER;
 use crate::link::protocol::header::Header;
 use crate::op::{Completion, Done, Failure, Op, Pieces, Work};
-use crate::region::{Region, Slice};
-use crate::remote::{RemoteRegion, Window};
 use crate::stats::Stats;
 
 pub(in crate::link) struct RailLane {
@@ -41,12 +40,12 @@ pub(in crate::link) struct RailLane {
 
 /// Messages of one lane.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct MessageCounts {
+pub(in crate::link::rails) struct MessageCounts {
     /// Ours: posted, and arrived for sure.
     sent: u64,
-    pub(super) arrived: u64,
+    pub(in crate::link::rails) arrived: u64,
     /// The peer's.
-    pub(super) received: u64,
+    pub(in crate::link::rails) received: u64,
 }
 
 /// What a receive of a lane came back with.
@@ -65,7 +64,11 @@ pub(in crate::link) enum Received {
 }
 
 impl RailLane {
-    pub(super) fn new(lane: Box<dyn Lane>, messages: MessageQueue, probe: Probe) -> Self {
+    pub(in crate::link::rails) fn new(
+        lane: Box<dyn Lane>,
+        messages: MessageQueue,
+        probe: Probe,
+    ) -> Self {
         let caps = lane.caps();
         RailLane {
             ordered: caps.ordered,
@@ -167,7 +170,7 @@ impl RailLane {
 
     /// Posts what was pushed.
     #[inline]
-    pub(super) fn ring(&mut self) {
+    pub(in crate::link::rails) fn ring(&mut self) {
         if !self.queue.is_empty() {
             self.lane.post(&mut self.queue);
         }
@@ -203,7 +206,11 @@ impl RailLane {
     }
 
     /// When it counts as stuck, if nothing is completed.
-    pub(super) fn next_due(&self, now: Duration, timeout: Duration) -> Option<Duration> {
+    pub(in crate::link::rails) fn next_due(
+        &self,
+        now: Duration,
+        timeout: Duration,
+    ) -> Option<Duration> {
         (self.out > 0).then(|| self.progress.unwrap_or(now) + timeout)
     }
 
@@ -221,7 +228,10 @@ impl RailLane {
 
     /// Posts the slots that are free again; `Err` if the lane has no room for them. `receives` is room for that.
     #[inline]
-    pub(super) fn refill(&mut self, receives: &mut VecDeque<Op>) -> Result<(), &'static str> {
+    pub(in crate::link::rails) fn refill(
+        &mut self,
+        receives: &mut VecDeque<Op>,
+    ) -> Result<(), &'static str> {
         if !self.messages.has_idle() {
             return Ok(());
         }
@@ -257,86 +267,6 @@ impl RailLane {
         }
     }
 
-    // Regions.
-
-    /// The key of a region of the peer's, if it came.
-    #[inline]
-    pub(in crate::link) fn key(&self, region: u64) -> Option<&Key> {
-        self.keys.get(region)
-    }
-
-    /// The window by which it reaches a region of the peer's, if it does.
-    #[inline]
-    pub(in crate::link) fn window(&self, region: u64) -> Option<&Window> {
-        match self.keys.get(region) {
-            Some(Key::Open(window)) => Some(window),
-            _ => None,
-        }
-    }
-
-    /// The peer's key of a region came; `None`: the region cannot be reached by this lane.
-    pub(in crate::link) fn import(&mut self, region: u64, key: Option<RemoteRegion>) {
-        let window = key.and_then(|key| self.lane.import(&key).ok());
-        self.keys.set(region, window.map_or(Key::Refused, Key::Open));
-    }
-
-    pub(in crate::link) fn refuse_key(&mut self, region: u64) {
-        self.keys.refuse(region);
-    }
-
-    pub(in crate::link) fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {
-        self.lane.grant(region)
-    }
-
-    /// Reads the peer's memory now, if the lane can.
-    #[inline]
-    pub(in crate::link) fn peek(&mut self, region: u64, offset: u64, into: &Slice) -> bool {
-        match self.keys.get(region) {
-            Some(Key::Open(window)) if !self.closed => self.lane.peek(window, offset, into),
-            _ => false,
-        }
-    }
-
-    /// Writes the peer's memory now, if the lane can.
-    #[inline]
-    pub(in crate::link) fn poke(
-        &mut self,
-        region: u64,
-        offset: u64,
-        bytes: &[u8],
-        word: (u64, u64),
-    ) -> bool {
-        match self.keys.get(region) {
-            Some(Key::Open(window)) if !self.closed => self.lane.poke(window, offset, bytes, word),
-            _ => false,
-        }
-    }
-
-    // The probe.
-
-    /// Lets the peer probe us.
-    pub(in crate::link) fn grant_probe(&mut self) -> Result<RemoteRegion, Error> {
-        self.lane.grant(self.probe.theirs())
-    }
-
-    /// The peer takes messages into so many slots, and has memory to probe: the first step, or why there is none.
-    pub(super) fn begin_probe(
-        &mut self,
-        slots: [u16; 2],
-        remote: &RemoteRegion,
-    ) -> Result<Work, String> {
-        self.messages.peer_has(slots);
-        match self.lane.import(remote) {
-            Ok(window) if window.len() >= PROBE as u64 => Ok(self.probe.write(window)),
-            Ok(_) => Err("the peer gave too little memory to probe".to_owned()),
-            Err(error) => Err(error.to_string()),
-        }
-    }
-
-    pub(super) fn next_of_probe(&mut self) -> Option<ProbeStep> {
-        self.probe.next()
-    }
-
     // The rest.
 
     #[inline]
@@ -348,19 +278,19 @@ impl RailLane {
         self.lane.stats()
     }
 
-    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+    pub(in crate::link::rails) fn fd(&self) -> BorrowedFd<'_> {
         self.lane.fd()
     }
 
     /// Prepares for sleep; `false` if there is something to do.
-    pub(super) fn arm(&mut self) -> bool {
+    pub(in crate::link::rails) fn arm(&mut self) -> bool {
         self.queue.is_empty() && self.lane.arm()
     }
 
     // The end.
 
     /// Ends the lane. What it never had comes back like what it had.
-    pub(super) fn close(&mut self) {
+    pub(in crate::link::rails) fn close(&mut self) {
         self.closed = true;
         self.lane.close();
         self.lane.post(&mut self.queue);
@@ -372,11 +302,11 @@ impl RailLane {
     }
 
     /// Whether it has nothing of ours any more.
-    pub(super) fn is_drained(&self) -> bool {
+    pub(in crate::link::rails) fn is_drained(&self) -> bool {
         self.closed && self.out == 0 && !self.messages.has_posted()
     }
 
-    pub(super) fn counts(&self) -> MessageCounts {
+    pub(in crate::link::rails) fn counts(&self) -> MessageCounts {
         self.counts
     }
 
