@@ -1,40 +1,43 @@
 //! An endpoint: what one process has to make links with.
 
+mod devices;
 mod ledger;
+mod listener;
 mod plan;
 mod ports;
 mod providers;
 pub(super) mod settings;
+mod transports;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use self::ledger::Ledger;
 use self::plan::{Plans, agree, plan};
 use self::ports::{Ports, View};
-use self::providers::{Demands, Providers};
+use self::providers::Providers;
 use self::settings::Settings;
+use self::transports::LinkTransports;
 use crate::error::{Error, Kind};
 use crate::grants::random;
 use crate::half::Fabric;
-use crate::lane::Lane;
 use crate::link::config::Policy;
 use crate::link::core::{Core, CoreSetup};
 use crate::link::lane::Link;
 use crate::link::protocol::control::Class;
 use crate::link::protocol::hello::{Hello, port_name};
-use crate::link::rails::connector::{Threads, Transports};
+use crate::link::rails::connector::Threads;
 use crate::link::report::{Explanation, Report, Subject};
 use crate::memory::Memory;
 use crate::region::{Region, Rights, WeakRegion};
-use crate::session::{
-    self, Acceptor, AcceptorConfig, AcceptorCounts, Caller, Credentials, Refusal, Session,
-};
+use crate::session::{self, Credentials, Session};
 use crate::stats::Stats;
 use crate::{ofi, shm, tcp, verbs};
+
+pub use self::listener::Listener;
 
 /// Makes links. Clones are the same endpoint.
 ///
@@ -202,46 +205,6 @@ impl Endpoint {
         Ok(link)
     }
 
-    /// Lets others make links to us.
-    pub fn listen(&self, address: SocketAddr) -> Result<Listener, Error> {
-        self.listen_beside(address, None)
-    }
-
-    /// As [`Endpoint::listen`], at a port that also serves something else: connections that do not begin
-    /// as ours are given to `others`, with nothing of them read.
-    pub fn listen_beside(
-        &self,
-        address: SocketAddr,
-        others: Option<session::Others>,
-    ) -> Result<Listener, Error> {
-        let Inner { settings, callers, .. } = &*self.inner;
-        let inner = self.inner.clone();
-        let closed = Arc::new(OnceLock::new());
-        let closing = closed.clone();
-        let check = move |caller: &Caller, hello: &[u8]| match closing.get() {
-            None => inner.answer(caller, hello),
-            Some(why) => Err(Refusal { code: session::SHUTTING_DOWN, text: String::clone(why) }),
-        };
-        let callers = callers.clone();
-        if self.inner.ports.are_there() {
-            // So that the first callers get our ports too.
-            self.inner.ports.look_within(SURVEY);
-        }
-        let acceptor = Acceptor::open(
-            address,
-            AcceptorConfig {
-                keyring: settings.keyring.clone(),
-                require_authentication: settings.require_authentication,
-                max_sessions: settings.max_peers,
-                session: session::Config { silence: settings.link.silence },
-                lanes: Some(Arc::new(move |hello, socket| callers.deliver(hello, socket))),
-                others,
-                ..AcceptorConfig::new(check)
-            },
-        )?;
-        Ok(Listener { acceptor, inner: self.inner.clone(), closed })
-    }
-
     /// Every link that is alive.
     pub fn links(&self) -> Vec<Explanation> {
         let mut links = lock(&self.inner.links);
@@ -275,50 +238,6 @@ impl Endpoint {
     }
 }
 
-/// Where peers call.
-pub struct Listener {
-    acceptor: Acceptor,
-    inner: Arc<Inner>,
-    /// Why nobody gets in any more.
-    closed: Arc<OnceLock<String>>,
-}
-
-impl Listener {
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.acceptor.address()
-    }
-
-    /// The next link; waits up to `limit`. Its rails come up while it is polled.
-    pub fn accept(&self, limit: Duration) -> Option<Result<Link, Error>> {
-        let session = self.acceptor.accept(limit)?;
-        let Some(theirs) = Hello::parse(session.hello()) else {
-            let why = "the caller's hello has an unknown format";
-            let fix = "run the same version at both ends";
-            return Some(Err(Error::new(Kind::Unsupported, "accept a link", why, fix)));
-        };
-        let policy = self.inner.settings.policy_for(session.peer_address().ip());
-        let ours = self.inner.hello(policy, || self.inner.ports.glance());
-        Some(self.inner.link(session, ours, theirs, Plans::default(), false))
-    }
-
-    /// From now on peers that call are sent away, and told why. What else the port serves, it still serves.
-    pub fn close(&self, why: &str) {
-        // The first reason stays.
-        let _ = self.closed.set(why.to_owned());
-    }
-
-    /// Readable while [`Listener::accept`] would give a link at once.
-    pub fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.acceptor.fd()
-    }
-
-    /// Who came, and who was sent away why.
-    pub fn counts(&self) -> &AcceptorCounts {
-        self.acceptor.counts()
-    }
-}
-
 impl Inner {
     /// Who we are and what we have, by what was seen of our ports.
     fn hello(&self, policy: Policy, see: impl FnOnce() -> View) -> Hello {
@@ -343,29 +262,6 @@ impl Inner {
             ofi: providers.iter().map(ofi::UsableProvider::of).collect(),
             no_ofi,
         }
-    }
-
-    /// Our hello for a caller's, on the listener's thread.
-    fn answer(&self, caller: &Caller, hello: &[u8]) -> Result<Vec<u8>, Refusal> {
-        let refuse = |code, text| Err(Refusal { code, text });
-        let Some(theirs) = Hello::parse(hello) else {
-            let text = "your hello has a format that this end does not know: run the same version at both ends";
-            return refuse("wrong_hello", text.to_owned());
-        };
-        let ours =
-            self.hello(self.settings.policy_for(caller.address.ip()), || self.ports.glance());
-        // As the caller sees it: it is the leading end.
-        if let Err(why) = agree(&theirs, &ours) {
-            return refuse("policy", format!("{why}: change the policy of one of them"));
-        }
-        let allowed =
-            |port: &verbs::UsablePort| verbs::allowed(&port.gid, &self.settings.verbs.allowed_gids);
-        let wanted = ours.policy != Policy::Off && !theirs.ports.is_empty();
-        if wanted && !theirs.ports.iter().any(allowed) {
-            let text = "none of your GIDs is in this end's security.rdma.allowed_gids".to_owned();
-            return refuse("gid_not_allowed", text);
-        }
-        Ok(ours.to_bytes())
     }
 
     fn link(
@@ -419,150 +315,8 @@ impl Inner {
         drop(links);
         Link::new(core, subject, report)
     }
-
-    /// Lets go of a device that does nothing any more, unless somebody is about to open it.
-    fn tidy(&self, path: &str) {
-        if let Ok(mut domains) = self.domains.try_lock()
-            && domains.get(path).is_some_and(|domain| domain.is_broken().is_some())
-        {
-            self.drop_domain(&mut domains, path);
-        }
-    }
-
-    fn drop_domain(&self, domains: &mut HashMap<String, Arc<verbs::Domain>>, path: &str) {
-        if let Some(old) = domains.remove(path) {
-            self.regions().iter().for_each(|region| old.detach(region));
-        }
-    }
-
-    /// A provider of libfabric by its name, opened once for all links.
-    fn provider(&self, path: &str, demands: Demands) -> Result<Arc<ofi::Domain>, Error> {
-        let refuse = |kind, why: &str| {
-            let fix = "ask for what both ends have and allow";
-            Error::new(kind, format!("use {path}"), why, fix)
-        };
-        let allow = |provider: &str| match demands.obstacle(provider) {
-            Some(why) => Err(refuse(Kind::Denied, why)),
-            None => Ok(()),
-        };
-        let Some(providers) = &self.providers else {
-            return Err(refuse(Kind::Denied, "libfabric is not wanted at this end"));
-        };
-        if let Some(domain) = providers.known(path) {
-            allow(domain.provider())?;
-            return Ok(domain);
-        }
-        let View { providers: here, no_ofi, .. } = self.ports.look();
-        let provider =
-            here.iter().find(|provider| ofi::UsableProvider::of(provider).name() == path);
-        let provider = provider.ok_or_else(|| match no_ofi.is_empty() {
-            true => refuse(Kind::Unsupported, "it no longer exists"),
-            false => refuse(Kind::Unsupported, &no_ofi),
-        })?;
-        allow(&provider.name)?;
-        providers.open(provider, || self.regions())
-    }
-
-    /// A device, opened once for all links, and anew when it was lost.
-    fn domain(&self, path: &str) -> Result<Arc<verbs::Domain>, Error> {
-        let known = lock(&self.domains).get(path).cloned();
-        if let Some(domain) = known.filter(|domain| domain.port_problem().is_none()) {
-            return Ok(domain);
-        }
-        self.tidy(path);
-        let unusable = |why: String| {
-            let fix = "see `wirelane devices`";
-            Error::new(Kind::Unsupported, format!("use {path}"), why, fix)
-        };
-        // Not under the lock, which others need to register memory: a device may not answer.
-        let View { choices, ports, refused, .. } = self.ports.look();
-        let at = ports.iter().position(|known| port_name(known) == path);
-        let choice = at.and_then(|at| choices.get(at)).ok_or_else(|| match refused.is_empty() {
-            true => unusable("there is no such port any more".to_owned()),
-            false => unusable(refused),
-        })?;
-        let Settings { library, verbs, .. } = &self.settings;
-        let domain = Arc::new(verbs::Domain::open_with(library, choice, verbs.clone())?);
-        let mut domains = lock(&self.domains);
-        // Another link was quicker.
-        if let Some(other) = domains.get(path)
-            && other.port_problem().is_none()
-        {
-            return Ok(other.clone());
-        }
-        // Its address is another now: what has the old one is of no use.
-        self.drop_domain(&mut domains, path);
-        self.regions().iter().try_for_each(|region| domain.attach(region))?;
-        domains.insert(path.to_owned(), domain.clone());
-        Ok(domain)
-    }
-
-    fn regions(&self) -> Vec<Region> {
-        lock(&self.regions).iter().filter_map(WeakRegion::upgrade).collect()
-    }
 }
 
-/// The transports of one link.
-struct LinkTransports {
-    inner: Arc<Inner>,
-    /// Where the peer listens, if we dialled.
-    acceptor: Option<SocketAddr>,
-    policy: Policy,
-    encrypt: bool,
-    /// Whether there are keys to encrypt with.
-    keyed: bool,
-}
-
-impl Transports for LinkTransports {
-    fn made(&self, lane: &dyn Lane) {
-        self.inner.ledger.enter(lane);
-    }
-
-    fn tidy(&self, class: Class, path: &str) {
-        match (class, &self.inner.providers) {
-            (Class::Verbs, _) => self.inner.tidy(path),
-            (Class::Ofi, Some(providers)) => providers.forget(path),
-            _ => {}
-        }
-    }
-
-    fn open(&self, class: Class, path: &str) -> Result<Arc<dyn Fabric>, Error> {
-        let settings = &self.inner.settings;
-        let unwanted = match (class, self.policy) {
-            (Class::Tcp, _) if self.encrypt && !self.keyed => true,
-            (Class::Verbs, Policy::Off) => true,
-            (Class::Shm | Class::Tcp, Policy::Require) => true,
-            _ => !settings.classes.contains(&class),
-        };
-        if unwanted {
-            let call = format!("use {path}");
-            let fix = "ask for what both ends allow";
-            return Err(Error::new(Kind::Denied, call, "it is not allowed at this end", fix));
-        }
-        Ok(match class {
-            Class::Shm => Arc::new(shm::Shm::new(settings.shm.clone())),
-            Class::Verbs => self.inner.domain(path)?,
-            Class::Ofi => {
-                let by_gid = !settings.verbs.allowed_gids.is_empty();
-                let demands = Demands { policy: self.policy, encrypt: self.encrypt, by_gid };
-                self.inner.provider(path, demands)?
-            }
-            Class::Tcp => {
-                let callers = self.acceptor.is_none().then(|| self.inner.callers.clone());
-                let (acceptor, encrypt) = (self.acceptor, self.encrypt);
-                Arc::new(tcp::Tcp::new(tcp::Config {
-                    callers,
-                    acceptor,
-                    encrypt,
-                    ..settings.tcp.clone()
-                }))
-            }
-        })
-    }
-}
-
-/// How long our own devices may keep a listener waiting.
-const SURVEY: Duration = Duration::from_secs(5);
 /// How soon a listener that has too many callers is called again.
 const RETRY: Duration = Duration::from_millis(50);
 /// How long to go on with a peer that has no place for us.
@@ -575,11 +329,5 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint").field("epoch", &self.inner.epoch).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Listener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listener").field("listener", &self.acceptor).finish_non_exhaustive()
     }
 }

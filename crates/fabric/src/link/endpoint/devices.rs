@@ -1,0 +1,97 @@
+//! The devices of an endpoint: each is opened once for all links, and let go of when it is lost.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::ports::View;
+use super::providers::Demands;
+use super::settings::Settings;
+use super::{Inner, lock};
+use crate::error::{Error, Kind};
+use crate::half::Fabric;
+use crate::link::protocol::hello::port_name;
+use crate::region::{Region, WeakRegion};
+use crate::{ofi, verbs};
+
+impl Inner {
+    /// Lets go of a device that does nothing any more, unless somebody is about to open it.
+    pub(super) fn tidy(&self, path: &str) {
+        if let Ok(mut domains) = self.domains.try_lock()
+            && domains.get(path).is_some_and(|domain| domain.is_broken().is_some())
+        {
+            self.drop_domain(&mut domains, path);
+        }
+    }
+
+    fn drop_domain(&self, domains: &mut HashMap<String, Arc<verbs::Domain>>, path: &str) {
+        if let Some(old) = domains.remove(path) {
+            self.regions().iter().for_each(|region| old.detach(region));
+        }
+    }
+
+    /// A provider of libfabric by its name, opened once for all links.
+    pub(super) fn provider(&self, path: &str, demands: Demands) -> Result<Arc<ofi::Domain>, Error> {
+        let refuse = |kind, why: &str| {
+            let fix = "ask for what both ends have and allow";
+            Error::new(kind, format!("use {path}"), why, fix)
+        };
+        let allow = |provider: &str| match demands.obstacle(provider) {
+            Some(why) => Err(refuse(Kind::Denied, why)),
+            None => Ok(()),
+        };
+        let Some(providers) = &self.providers else {
+            return Err(refuse(Kind::Denied, "libfabric is not wanted at this end"));
+        };
+        if let Some(domain) = providers.known(path) {
+            allow(domain.provider())?;
+            return Ok(domain);
+        }
+        let View { providers: here, no_ofi, .. } = self.ports.look();
+        let provider =
+            here.iter().find(|provider| ofi::UsableProvider::of(provider).name() == path);
+        let provider = provider.ok_or_else(|| match no_ofi.is_empty() {
+            true => refuse(Kind::Unsupported, "it no longer exists"),
+            false => refuse(Kind::Unsupported, &no_ofi),
+        })?;
+        allow(&provider.name)?;
+        providers.open(provider, || self.regions())
+    }
+
+    /// A device, opened once for all links, and anew when it was lost.
+    pub(super) fn domain(&self, path: &str) -> Result<Arc<verbs::Domain>, Error> {
+        let known = lock(&self.domains).get(path).cloned();
+        if let Some(domain) = known.filter(|domain| domain.port_problem().is_none()) {
+            return Ok(domain);
+        }
+        self.tidy(path);
+        let unusable = |why: String| {
+            let fix = "see `wirelane devices`";
+            Error::new(Kind::Unsupported, format!("use {path}"), why, fix)
+        };
+        // Not under the lock, which others need to register memory: a device may not answer.
+        let View { choices, ports, refused, .. } = self.ports.look();
+        let at = ports.iter().position(|known| port_name(known) == path);
+        let choice = at.and_then(|at| choices.get(at)).ok_or_else(|| match refused.is_empty() {
+            true => unusable("there is no such port any more".to_owned()),
+            false => unusable(refused),
+        })?;
+        let Settings { library, verbs, .. } = &self.settings;
+        let domain = Arc::new(verbs::Domain::open_with(library, choice, verbs.clone())?);
+        let mut domains = lock(&self.domains);
+        // Another link was quicker.
+        if let Some(other) = domains.get(path)
+            && other.port_problem().is_none()
+        {
+            return Ok(other.clone());
+        }
+        // Its address is another now: what has the old one is of no use.
+        self.drop_domain(&mut domains, path);
+        self.regions().iter().try_for_each(|region| domain.attach(region))?;
+        domains.insert(path.to_owned(), domain.clone());
+        Ok(domain)
+    }
+
+    pub(super) fn regions(&self) -> Vec<Region> {
+        lock(&self.regions).iter().filter_map(WeakRegion::upgrade).collect()
+    }
+}
