@@ -95,3 +95,61 @@ fn revert(ops: &mut VecDeque<Op>, changed: usize, operations: &mut Operations) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::half::register_software;
+    use crate::link::config::Config;
+    use crate::link::trial::Stage;
+    use crate::memory::{Memory, Pages};
+    use crate::region::Rights;
+
+    /// Two ends, of which the first has one rail in use.
+    fn one_rail() -> Stage {
+        let mut stage = Stage::new(1, &Config::default(), true);
+        for _ in 0..1000 {
+            let now = stage.world.now();
+            for core in &mut stage.cores {
+                core.attend(now);
+                core.poll(now, &mut Vec::new());
+            }
+            stage.world.advance(Duration::from_micros(500));
+            if stage.cores[0].rails.active().len() == 2 {
+                stage.cores[0].fail_rail(0, "for the test");
+                return stage;
+            }
+        }
+        panic!("{}", stage.cores[0].describe());
+    }
+
+    #[test]
+    fn what_was_changed_for_a_lane_is_reverted_when_the_rest_cannot_be() {
+        let mut stage = one_rail();
+        let memory = Memory::allocate(4096, Pages::Plain).unwrap();
+        let region = register_software(&memory, Rights::ALL);
+        let granted = stage.cores[1].grant(&region).unwrap();
+        let window = stage.cores[0].import(&granted).unwrap();
+        let core = &mut stage.cores[0];
+        let (rail, lane) = core.rails.only_mut().expect("one rail is in use");
+        let link = window.region().expect("a window of the link");
+        let key = lane.grant(&region).unwrap();
+        lane.import(link, Some(key));
+        let mut ops = VecDeque::from([
+            Op::write(7, region.slice(..8), window.at(0)),
+            Op::read(8, region.slice(..8), window.at(8)),
+            Op::send(9, region.slice(..8)),
+        ]);
+        let operations = &mut core.operations;
+        let other = ops.iter_mut().position(|op| !change(op, rail, lane, operations));
+        assert_eq!(other, Some(2), "a send has no target");
+        let of_link = |op: &Op| op.work.target().map(|at| at.window.lane() == window.lane());
+        assert_eq!([&ops[0], &ops[1]].map(of_link), [Some(false); 2], "the lane's windows");
+        revert(&mut ops, 2, operations);
+        assert_eq!([&ops[0], &ops[1]].map(of_link), [Some(true); 2]);
+        assert_eq!(ops.iter().map(|op| op.token).collect::<Vec<_>>(), [7, 8, 9]);
+        assert!((0..4).all(|part| operations.take_part(part).is_none()), "no row is left");
+    }
+}
