@@ -199,15 +199,15 @@ fn region(rights: Rights) -> Region {
     register_software(&Memory::allocate(4096, Pages::Plain).expect("a page"), rights)
 }
 
-/// Does every job at once.
+/// Does every task at once.
 struct Inline {
     transports: Arc<dyn Transports>,
     results: VecDeque<Finished>,
 }
 
 impl Connector for Inline {
-    fn start(&mut self, job: ConnectorTask) {
-        self.results.extend(job.run(&*self.transports));
+    fn start(&mut self, task: ConnectorTask) {
+        self.results.extend(task.run(&*self.transports));
     }
 
     fn finished(&mut self) -> Option<Finished> {

@@ -25,9 +25,9 @@ pub(crate) trait Transports: Send + Sync {
     fn made(&self, _lane: &dyn Lane) {}
 }
 
-/// Does jobs, and gives back what they made.
+/// Does tasks, and gives back what they made.
 pub(crate) trait Connector: Send {
-    fn start(&mut self, job: ConnectorTask);
+    fn start(&mut self, task: ConnectorTask);
     fn finished(&mut self) -> Option<Finished>;
     /// Readable when something is finished.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
@@ -139,7 +139,7 @@ fn connect(
     Ok(Product::Lane(Box::new(RailLane::new(lane, messages, probe))))
 }
 
-/// A thread for each job: there are few, and each may wait for something else.
+/// A thread for each task: there are few, and each may wait for something else.
 pub(crate) struct Threads {
     transports: Arc<dyn Transports>,
     results: Receiver<Finished>,
@@ -160,12 +160,12 @@ impl Threads {
 }
 
 impl Connector for Threads {
-    fn start(&mut self, job: ConnectorTask) {
-        let (rail, generation) = (job.rail, job.generation);
+    fn start(&mut self, task: ConnectorTask) {
+        let (rail, generation) = (task.rail, task.generation);
         let (transports, done, wakeup) =
             (self.transports.clone(), self.done.clone(), self.wakeup.clone());
         let work = move || {
-            let run = std::panic::AssertUnwindSafe(|| job.run(&*transports));
+            let run = std::panic::AssertUnwindSafe(|| task.run(&*transports));
             // A panic is reported where it happens; the rail must not wait for it for ever.
             let finished = std::panic::catch_unwind(run).unwrap_or_else(|_| {
                 let (why, fix) = ("it panicked", "report this with the program's log");

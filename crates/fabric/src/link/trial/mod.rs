@@ -103,7 +103,7 @@ impl Transports for SimTransports {
     fn tidy(&self, _: Class, _: &str) {}
 }
 
-/// Does every job when it is begun, and gives it out some time later: not always in order.
+/// Does every task when it is begun, and gives it out some time later: not always in order.
 struct Bench {
     transports: Arc<SimTransports>,
     mute: Arc<Mutex<[Duration; 2]>>,
@@ -113,13 +113,13 @@ struct Bench {
 }
 
 impl Connector for Bench {
-    fn start(&mut self, job: ConnectorTask) {
+    fn start(&mut self, task: ConnectorTask) {
         let mut takes = Duration::from_micros(self.dice.below(4000) as u64);
-        if plans()[usize::from(job.rail)].class == Class::Verbs {
+        if plans()[usize::from(task.rail)].class == Class::Verbs {
             takes += self.mute.lock().unwrap()[self.end];
         }
         let at = self.transports.world.now() + takes;
-        self.finished.extend(job.run(&*self.transports).map(|finished| (at, finished)));
+        self.finished.extend(task.run(&*self.transports).map(|finished| (at, finished)));
     }
 
     fn finished(&mut self) -> Option<Finished> {
