@@ -21,7 +21,7 @@ pub struct Client {
     talk: ControlChannel,
     card: Hello,
     server: SocketAddr,
-    ways: Transports,
+    transports: Transports,
     facts: Facts,
 }
 
@@ -37,7 +37,7 @@ impl Client {
     pub fn connect(
         server: SocketAddr,
         credentials: &Credentials,
-        ways: Transports,
+        transports: Transports,
         facts: Facts,
         limit: Duration,
     ) -> Result<Client, Error> {
@@ -46,7 +46,7 @@ impl Client {
         let session =
             session::dial(server, credentials, &ours, &session::Config::default(), limit)?;
         let card = Hello::parse(session.hello()).map_err(Error::refused)?;
-        Ok(Client { talk: ControlChannel::new(session), card, server, ways, facts })
+        Ok(Client { talk: ControlChannel::new(session), card, server, transports, facts })
     }
 
     /// What the server says of its host.
@@ -65,7 +65,7 @@ impl Client {
         if self.is_same_host() {
             return (Transport::Shm, "both ends are on one host".to_owned());
         }
-        let why = match (self.ways.why_no_rdma(), self.card.rdma) {
+        let why = match (self.transports.why_no_rdma(), self.card.rdma) {
             (None, true) => return (Transport::Verbs, "both ends have RDMA".to_owned()),
             (None, false) => "the other end has no RDMA port that can be used".to_owned(),
             (Some(why), _) => format!("no RDMA here: {why}"),
@@ -79,7 +79,7 @@ impl Client {
         device: Option<&String>,
         peer_device: Option<&String>,
     ) -> Result<Vec<PortPair>, Error> {
-        let ours = self.ways.rdma_ports(device)?;
+        let ours = self.transports.rdma_ports(device)?;
         self.talk.say(&Message::Show { device: peer_device.cloned() })?;
         match self.talk.hear(PATIENCE)? {
             Message::Shown(theirs) => transports::pairs(&ours, &theirs),
@@ -107,7 +107,7 @@ impl Client {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Error> {
         plan.check(u64::MAX)?;
-        let ours = self.ways.ports(plan, plan.device.as_ref())?;
+        let ours = self.transports.ports(plan, plan.device.as_ref())?;
         self.talk.say(&Message::Ask {
             plan: Box::new(plan.clone()),
             ways: transports::to_bytes(&ours),
@@ -116,7 +116,7 @@ impl Client {
             Message::Agreed { ways } => transports::from_bytes(&ways)?,
             other => return Err(out_of_turn(&other)),
         };
-        let (fabrics, rails) = self.ways.open(plan, &ours, &theirs, Tcp::To(self.server))?;
+        let (fabrics, rails) = self.transports.open(plan, &ours, &theirs, Tcp::To(self.server))?;
         let mut end = End::connect(&mut self.talk, &fabrics, plan, Side::Dial)?;
         match self.talk.hear(PATIENCE)? {
             Message::Ready => {}

@@ -71,7 +71,7 @@ pub struct Reason {
 /// Why nothing can be started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The host that stands in the way; `None`: what was asked for, or this machine.
+    /// The host that prevents it; `None`: what was asked for, or this machine.
     pub host: Option<String>,
     /// What is wrong, and what to do.
     pub reason: String,

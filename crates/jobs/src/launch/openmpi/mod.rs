@@ -30,21 +30,21 @@ pub(super) fn plan(
 ) -> Result<Launch, Refusal> {
     let (mpi, series) = installed(here, sites)?;
     sites.iter().try_for_each(check_target)?;
-    let (way, settled) = match settled.kind {
+    let (transport, settled) = match settled.kind {
         None => (MpiTransport::Tcp, settled),
         Some(kind) => match MpiTransport::choose(kind, sites) {
-            Ok(way) => (way, settled),
+            Ok(transport) => (transport, settled),
             Err(why) => (MpiTransport::Tcp, settled.without_rdma(job, sites, why)?),
         },
     };
     let hosts = ranks::on_hosts(job, sites, &settled, |at, site| {
-        (job.command.to_vec(), own(&way, sites, site, &settled.plans[at]))
+        (job.command.to_vec(), own(&transport, sites, site, &settled.plans[at]))
     });
-    let arguments = head(job, here, mpi, series, &way, sites, &hosts);
+    let arguments = head(job, here, mpi, series, &transport, sites, &hosts);
     Ok(Launch {
         id: job.id.to_owned(),
         mode: settled.mode,
-        way: format!("Open MPI {} {}", mpi.version.unwrap_or(Version(0, 0, 0)), way.name()),
+        way: format!("Open MPI {} {}", mpi.version.unwrap_or(Version(0, 0, 0)), transport.name()),
         head: Some(Head {
             command: arguments.words,
             environment: vec![("WIRELANE_JOB".to_owned(), job.id.to_owned())],
@@ -94,7 +94,7 @@ fn head(
     here: &Tools,
     mpi: &Mpi,
     series: Series,
-    way: &MpiTransport,
+    transport: &MpiTransport,
     sites: &[Site],
     hosts: &[OnHost],
 ) -> Arguments {
@@ -104,7 +104,7 @@ fn head(
         arguments.add(&["--allow-run-as-root"], "mpirun refuses root otherwise, and you are root");
     }
     series.remote(job, &mut arguments);
-    way.arguments(series, sites, &mut arguments);
+    transport.arguments(series, sites, &mut arguments);
     arguments.add(&["--map-by", "slot"], "ranks fill one host after the other, as they are listed");
     for (at, (site, host)) in sites.iter().zip(hosts).enumerate() {
         if at > 0 {
@@ -129,7 +129,7 @@ fn place(mpi: &Mpi, sites: &[Site]) -> String {
 
 /// Variables for libraries below Open MPI.
 fn own(
-    way: &MpiTransport,
+    transport: &MpiTransport,
     sites: &[Site],
     site: &Site,
     plan: &crate::job::Plan,
@@ -138,20 +138,20 @@ fn own(
     let mut set = |name: &str, value: String| own.push((name.to_owned(), value));
     if let MpiTransport::Ofi {
         kind: FabricKind::Roce | FabricKind::InfiniBand | FabricKind::SoftRoce,
-    } = way
+    } = transport
     {
         let mut ports = settled::ports(site, plan);
         if let (Some((device, _)), None) = (ports.next(), ports.next()) {
             set("FI_VERBS_DEVICE_NAME", device.name.clone());
         }
     }
-    if let MpiTransport::Ofi { kind: FabricKind::SoftRoce } = way {
+    if let MpiTransport::Ofi { kind: FabricKind::SoftRoce } = transport {
         // libfabric makes queues for 256 peers, and soft-RoCE's are shorter than that.
         let ranks: u32 = sites.iter().map(Site::ranks).sum();
         set("FI_UNIVERSE_SIZE", ranks.clamp(2, MAX_SOFT).to_string());
     }
     // Without a network that all are in, each host is told its own interface.
-    if *way == MpiTransport::Tcp
+    if *transport == MpiTransport::Tcp
         && plan.mode == Mode::Tcp
         && transport::common_network(sites).is_none()
         && let Some((interface, _)) = site.interface()

@@ -35,11 +35,11 @@ impl MpiTransport {
             FabricKind::OmniPath => vec![MpiTransport::Psm2, MpiTransport::Ofi { kind }],
             FabricKind::Efa => vec![MpiTransport::Ofi { kind }],
         };
-        let lacking = |way: &MpiTransport| sites.iter().find(|site| !way.is_in(site));
-        if let Some(way) = candidates.iter().find(|way| lacking(way).is_none()) {
-            return Ok(*way);
+        let lacking = |transport: &MpiTransport| sites.iter().find(|site| !transport.is_in(site));
+        if let Some(transport) = candidates.iter().find(|transport| lacking(transport).is_none()) {
+            return Ok(*transport);
         }
-        let names = candidates.iter().map(|way| way.name().trim_start_matches("by "));
+        let names = candidates.iter().map(|transport| transport.name().trim_start_matches("by "));
         let names: Vec<&str> = names.collect();
         let names = names.join(" or ");
         let site = candidates.iter().find_map(lacking);
