@@ -1,4 +1,4 @@
-//! Making what was planned, wholly or not at all.
+//! Making a plan, all or nothing.
 
 use super::record::Planned;
 use super::{Error, Journal, Machine, Outlook, Plan, State, Step};

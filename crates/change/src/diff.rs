@@ -1,4 +1,4 @@
-//! Changes as people read them: what goes with `-`, what comes with `+`.
+//! Changes as a diff.
 
 use std::collections::BTreeMap;
 

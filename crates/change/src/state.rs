@@ -1,4 +1,4 @@
-//! What a thing on a machine is, was or shall be.
+//! The state of a target: what it was, is or shall be.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Things on a machine that can be read, set and set back.
+//! Things on a machine that can be read, set and reverted.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is examined, and questions that several checks have.
+//! The machine that is examined, and questions that several checks ask.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Whether a machine is ready for production: the list that people go through by hand, gone through by the checks.
+//! Whether a machine is ready for production: a checklist, answered by the checks.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! What a port runs at, and what it should run at. There is no list of boards: the port's surroundings tell.
+//! A port's rate now, and the rate it should have. There is no list of boards: cable, neighbours and the other end decide.
 
 use node::answers::Ethtool;
 use node::{Device, LinkLayer, Port, Seen};

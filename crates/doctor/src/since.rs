@@ -1,4 +1,4 @@
-//! What is different from an earlier look at the same machine.
+//! What has changed since an earlier snapshot of the same machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 

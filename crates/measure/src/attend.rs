@@ -1,4 +1,4 @@
-//! Waiting at lanes: letting memory be used, and messages come.
+//! Waiting on lanes while the other end uses this end's memory.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;

@@ -1,4 +1,4 @@
-//! The end that asks.
+//! The end that asks for a measurement.
 
 use std::net::SocketAddr;
 use std::time::Duration;

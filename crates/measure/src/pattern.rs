@@ -1,4 +1,4 @@
-//! Bytes that prove themselves.
+//! Test data that can be verified.
 
 use fabric::Memory;
 

@@ -1,4 +1,4 @@
-//! One operation in flight: the hot loops of latency.
+//! One operation in flight: the hot loop of latency tests.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

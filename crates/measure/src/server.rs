@@ -1,4 +1,4 @@
-//! The end that stays, and takes its settings from those who come.
+//! The end that serves: it takes each plan from the client that connects.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};

@@ -1,4 +1,4 @@
-//! Many operations in flight: the hot loop of bandwidth and rate.
+//! Many operations in flight: the hot loop of bandwidth and rate tests.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

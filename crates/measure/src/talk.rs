@@ -1,4 +1,4 @@
-//! A conversation of whole messages, with time limits.
+//! The control channel: whole messages, with time limits.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The CPU's own counter of time, which costs nothing to read.
+//! The CPU's time stamp counter, which is cheap to read.
 //!
 //! A system clock that is not read from this very counter (HPET, the ACPI timer, an old Xen) takes microseconds, which is
 //! more than what is measured. Which rate it has is found by the system clock over the whole measurement, so means are the

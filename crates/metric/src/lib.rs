@@ -2,8 +2,8 @@
 //!
 //! A [`Row`] says what a metric is called, what it means, in which unit and of which kind; a name that
 //! breaks Prometheus's conventions does not compile. An [`Exposition`] is one answer to one scrape: it
-//! collects samples and is the text. Nothing is counted or kept here: who has a value hands it over when
-//! asked, and hands over nothing where it has none, because missing is not zero.
+//! collects samples and is the text. It counts and keeps nothing: the caller adds the values that it has,
+//! and adds none where it has none, because missing is not zero.
 //!
 //! ```
 //! use metric::{Exposition, Prefix, Row};

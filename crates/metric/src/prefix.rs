@@ -1,4 +1,4 @@
-//! What stands before every name.
+//! The prefix of every metric's name.
 
 use std::fmt;
 use std::str::FromStr;

@@ -49,11 +49,11 @@ pub struct Meaning {
     pub folder: Folder,
     /// The file's name.
     pub file: &'static str,
-    /// The metric, without prefix: its name, unit, and whether it counts up or tells how many there are now.
+    /// The metric, without prefix: its name, unit, and whether it counts up or is a gauge.
     pub row: Row,
     /// What one of the file's units is of the metric's: 4 where the file counts words of four bytes.
     pub scale: u64,
-    /// How many bits the hardware has for it: there it stands still. 0: never in practice.
+    /// How many bits the hardware has for it: there it saturates. 0: never in practice.
     pub bits: u32,
 }
 
@@ -126,7 +126,7 @@ fn absent() -> Seen<u64> {
 }
 
 impl Meaning {
-    /// Whether a file that reads this stands at the most that it can show.
+    /// Whether this is the largest value that the hardware holds.
     pub fn is_full(&self, value: u64) -> bool {
         match self.bits {
             0 => false,

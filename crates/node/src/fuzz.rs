@@ -1,4 +1,4 @@
-//! Listeners for the fuzzer: everything that reads what others wrote. Each takes any bytes, and panics only if
+//! Fuzz targets: everything that parses outside bytes. Each takes any bytes, and panics only if
 //! something is wrong.
 
 use crate::{Node, Tree};

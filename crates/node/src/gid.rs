@@ -1,4 +1,4 @@
-//! Names of ports and nodes on the fabric.
+//! GIDs and GUIDs: addresses of ports and nodes on the fabric.
 
 use std::net::Ipv6Addr;
 

@@ -1,4 +1,4 @@
-//! What looking at a fact gave: a value, or why there is none.
+//! The result of reading a fact: a value, or why there is none.
 
 use rustix::io::Errno;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

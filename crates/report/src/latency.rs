@@ -1,4 +1,4 @@
-//! How long operations took.
+//! Latencies of operations, as quantiles.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Addresses of fabric ports: set now, and kept by whoever sets addresses on this machine.
+//! Addresses of fabric ports: set now, and kept by the network service of this machine.
 
 use std::net::IpAddr;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! When interrupts come: at once for short answers; held back by the driver's own judgement for many bytes.
+//! Interrupt coalescing: none for latency; the driver's adaptive mode for throughput.
 
 use node::NetDev;
 use node::answers::Coalescing;

@@ -1,4 +1,4 @@
-//! Interrupts on CPUs near the device: elsewhere each one crosses the link between NUMA nodes.
+//! Interrupts on CPUs near the device: on others they cross the link between NUMA nodes.
 
 use doctor::limits::interrupts::are_near;
 

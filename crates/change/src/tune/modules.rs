@@ -1,4 +1,4 @@
-//! Modules that RDMA programs need: they are loaded by nobody where rdma-core is not installed.
+//! Modules that RDMA programs need: without rdma-core nothing loads them.
 
 use doctor::limits::kernel_modules::{INFINIBAND_TOOLS, NEEDED, has_infiniband};
 

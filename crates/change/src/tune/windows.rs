@@ -1,4 +1,4 @@
-//! The same for a Windows machine, as PowerShell to be read and run there. Nobody has run it for us.
+//! The same for Windows, as a PowerShell script to be read and run there. It has not been run by us.
 
 use super::Profile;
 

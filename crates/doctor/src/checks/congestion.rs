@@ -1,4 +1,4 @@
-//! Counters that show congestion control at odds with itself.
+//! Counters that contradict the congestion control settings.
 
 use node::{Device, Port};
 

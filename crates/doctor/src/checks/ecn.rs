@@ -1,4 +1,4 @@
-//! Congestion control by marks, where the driver tells by files.
+//! Congestion control by ECN, where the driver has files for it.
 
 use node::{Device, Port, Seen};
 

@@ -1,4 +1,4 @@
-//! Functions that have no name on the fabric.
+//! Virtual functions without a GUID.
 
 use node::{Device, Guid, NodeType, Port, Seen};
 

@@ -1,4 +1,4 @@
-//! What the kernel wrote of cards, buses and GPUs.
+//! Errors in the kernel's log about cards, buses and GPUs.
 
 use node::answers::{LogKind, LogLine};
 

@@ -1,4 +1,4 @@
-//! Links that go down, and bits that go wrong.
+//! Links that go down, and bit errors.
 
 use node::{Counter, Device, Port};
 

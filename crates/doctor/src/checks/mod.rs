@@ -1,4 +1,4 @@
-//! The checks, in the order in which they are told among equals.
+//! The checks, in the order in which findings of equal verdict are listed.
 
 use super::Check;
 

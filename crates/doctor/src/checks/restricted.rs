@@ -1,4 +1,4 @@
-//! Functions that refuse to tell their counters.
+//! Functions whose counters cannot be read.
 
 use node::{Device, Port, Seen};
 

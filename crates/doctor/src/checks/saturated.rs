@@ -1,4 +1,4 @@
-//! Counters that stand at the most they can show.
+//! Saturated counters.
 
 use crate::case::port_name;
 use crate::{Case, Check, Finding};
@@ -6,8 +6,8 @@ use crate::{Case, Check, Finding};
 pub(super) const CHECK: Check = Check {
     name: "saturated",
     title: "counters still count",
-    why: "InfiniBand's error counters have 4 to 32 bits and stay at their most when they get \
-          there. From then on they tell nothing, and graphs of them look calm.",
+    why: "InfiniBand's error counters have 4 to 32 bits and stay at their maximum when they \
+          reach it. From then on they count nothing, and graphs of them are flat.",
     run,
 };
 

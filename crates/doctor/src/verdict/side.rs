@@ -1,4 +1,4 @@
-//! What one end of a measurement is like. It travels to the other end, so it is small, and holds no secret.
+//! What is known of one end of a measurement. It is sent to the other end, so it is small and has no secrets.
 
 use std::net::IpAddr;
 

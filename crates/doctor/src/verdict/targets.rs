@@ -1,4 +1,4 @@
-//! What people may expect of a fabric where they say nothing: said as notes, and no failure.
+//! What to expect of a fabric by default: notes, never failures.
 
 use report::{Point, Test, Transport};
 

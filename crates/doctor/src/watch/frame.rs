@@ -1,4 +1,4 @@
-//! One look at a machine.
+//! One reading of a machine.
 
 use node::Counter;
 use node::answers::{Holder, NvmlGpu};

@@ -1,4 +1,4 @@
-//! Lists of names that are wanted or not.
+//! Include and exclude lists of names.
 
 use std::convert::Infallible;
 use std::str::FromStr;

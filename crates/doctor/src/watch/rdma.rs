@@ -1,4 +1,4 @@
-//! RDMA devices from moment to moment.
+//! RDMA devices, read again and again.
 //!
 //! Numbers are read with every look. What stays (firmware, which port belongs to which net device, what it should run at)
 //! is read with the rest of the machine, at first, then every minute, and when devices or their links change.

@@ -26,7 +26,7 @@ rows! { RDMA:
     PORT_RATE = gauge("port_rate_bytes_per_second", "bytes", "What the port runs at");
     PORT_RATE_EXPECTED = gauge("port_rate_expected_bytes_per_second", "bytes",
         "What the port should run at, by its other end, its cable or its neighbours");
-    COUNTER_SATURATED = gauge("counters_saturated", "", "1 for a counter that stands at the most it can show");
+    COUNTER_SATURATED = gauge("counters_saturated", "", "1 for a saturated counter");
     COUNTER_UNREADABLE = gauge("counters_unreadable", "", "1 for a counter that is there and cannot be read, by reason");
     COUNTER_WENT_BACK = counter("counters_went_back_total", "", "How often a counter was lower than before: it wrapped or was reset");
     UNLISTED = counter("unlisted_counters_total", "", "Counters that have no name here, by the driver's own");

@@ -1,4 +1,4 @@
-//! What a job on this host should be told, and which devices it may use.
+//! The environment that a job on this host needs, and the devices it may use.
 //!
 //! The environment says what the platform gave ([`claim`](self)); the host's own files say what is there and
 //! works (`usable`); where they disagree nothing is made up: the plan is refused with the reason. The

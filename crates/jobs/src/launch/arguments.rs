@@ -1,4 +1,4 @@
-//! A command line in the making, each part with its reason.
+//! A command line, each part with its reason.
 
 use super::planned::Reason;
 

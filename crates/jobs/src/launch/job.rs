@@ -1,4 +1,4 @@
-//! What is wanted.
+//! A job as it was asked for.
 
 use crate::job::{Mode, Version};
 

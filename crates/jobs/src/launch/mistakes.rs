@@ -1,4 +1,4 @@
-//! What guides say and what is wrong with it.
+//! Advice in common guides that is wrong, and why.
 
 use super::planned::Reason;
 use super::{Framework, openmpi};

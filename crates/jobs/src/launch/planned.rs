@@ -1,4 +1,4 @@
-//! What would run where.
+//! A planned job: what runs where.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What each host is told, whoever starts its ranks.
+//! What each host's ranks are given, whatever starts them.
 
 use super::job::Job;
 use super::planned::{OnHost, Refusal};

@@ -1,4 +1,4 @@
-//! A host as it was found.
+//! A host as it was found: its devices and programs.
 
 use std::net::IpAddr;
 

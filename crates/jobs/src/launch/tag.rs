@@ -1,4 +1,4 @@
-//! Whose line it is: mpirun and horovodrun mark what ranks print.
+//! Which rank printed a line: mpirun and horovodrun mark it.
 
 use serde::Serialize;
 

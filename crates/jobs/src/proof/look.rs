@@ -1,4 +1,4 @@
-//! What counters read at one moment.
+//! Counters of a host at one moment.
 
 use std::collections::BTreeMap;
 

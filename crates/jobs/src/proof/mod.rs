@@ -1,4 +1,4 @@
-//! What transferred a job's data, by two looks at each of its hosts: one before it, one after.
+//! What transferred a job's data, by the counters of each host before and after it.
 //!
 //! A look is what the counters of RDMA ports and net devices read, taken by [`Look::COMMAND`], which needs no program of ours
 //! where it runs. What is above or below what (IPoIB on its port, rxe on its net device) comes from the hosts' facts.

@@ -106,10 +106,11 @@ impl Growth<'_> {
                 && counter.meaning().is_some_and(|known| known.row.name() == name)
         };
         if self.after.iter().any(is_full) {
-            self.doubts.push(format!("{name} stands at the most it can show: it was more"));
+            self.doubts.push(format!("{name} is saturated: the real value is higher"));
         }
         if after < before {
-            self.doubts.push(format!("{name} began again at 0 meanwhile: it was more"));
+            self.doubts
+                .push(format!("{name} restarted at 0 during the job: the real value is higher"));
             return Some(after);
         }
         Some(after - before)

@@ -1,4 +1,4 @@
-//! Flow control per priority, as DCB netlink tells it.
+//! Flow control per priority, by DCB netlink.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a net device's driver tells by ethtool.
+//! What ethtool reports of a net device.
 
 mod driver;
 pub(super) mod eeprom;

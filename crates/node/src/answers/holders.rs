@@ -1,4 +1,4 @@
-//! Who holds RDMA resources, as the kernel's tracking of them tells by netlink (RDMA_NL_NLDEV).
+//! Processes that hold RDMA resources, by the kernel's resource tracking (netlink, RDMA_NL_NLDEV).
 //!
 //! Only how many is kept, of each kind: no number of a queue pair, no key, no address.
 

@@ -1,4 +1,4 @@
-//! What no file tells: answers of netlink, ioctls, NVML and other programs.
+//! What is in no file: answers of netlink, ioctls, NVML and other programs.
 //!
 //! On a running machine each group is asked for when it is first wanted, and once. In a snapshot they are as
 //! they were then; a bare tree has none. Unknown is `None`, never a default.

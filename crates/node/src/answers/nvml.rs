@@ -1,4 +1,4 @@
-//! NVIDIA's GPUs as NVML tells them.
+//! NVIDIA's GPUs, by NVML.
 //!
 //! Its calls may take seconds, since GPUs that nobody uses have to wake up, and cannot be interrupted. So whoever asks does
 //! it on a thread that may be left alone.

@@ -1,4 +1,4 @@
-//! Another program's output, had within a time and a length.
+//! The output of another program, limited in time and length.
 #![allow(clippy::disallowed_methods, reason = "the one file that starts programs, which only read")]
 
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! The RDMA subsystem as netlink tells it (RDMA_NL_NLDEV).
+//! The RDMA subsystem, by netlink (RDMA_NL_NLDEV).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! THE table: one row for each counter that is known.
+//! The table of counters: one row for each that is known.
 //!
 //! A metric is named by one rule: `port_receive_…` and `port_transmit_…` for what every driver counts, in one
 //! unit whatever the file's; else the driver's word written out (`rcv` receive, `xmit` transmit, `req`
@@ -16,7 +16,7 @@ use super::{Folder, Meaning};
 /// Every counter that is known.
 #[rustfmt::skip]
 pub const TABLE: &[Meaning] = &[
-    // Of kernels before 4.5, as wide as they should be: before those of `counters/`, which stand still at 32 bits there.
+    // Of kernels before 4.5, as wide as they should be: before those of `counters/`, which saturate at 32 bits there.
     words(CountersExt, "port_rcv_data_64", "port_receive_bytes_total", 0, "Bytes received, by every driver's own count"),
     words(CountersExt, "port_xmit_data_64", "port_transmit_bytes_total", 0, "Bytes sent, by every driver's own count"),
     width(CountersExt, "port_rcv_packets_64", "port_receive_packets_total", 0, "Packets received"),
@@ -390,7 +390,7 @@ const fn counts(metric: &'static str, help: &'static str) -> Row {
     Row::counter(metric, Row::unit_in(metric), help)
 }
 
-/// A counter that stands still at so many bits.
+/// A counter that saturates at so many bits.
 const fn width(
     folder: Folder,
     file: &'static str,
@@ -409,7 +409,7 @@ const fn words(
     bits: u32,
     help: &'static str,
 ) -> Meaning {
-    Meaning { folder, file, row: counts(metric, help), scale: 4, bits }
+    Meaning { scale: 4, ..width(folder, file, metric, bits, help) }
 }
 
 /// A driver's counter.

@@ -1,4 +1,4 @@
-//! THE table of what drivers of net devices count, by ethtool's names.
+//! The table of what drivers of net devices count, by ethtool's names.
 //!
 //! A metric is named by one rule: `port_wire_…` for what the physical layer counts, `port_priority_…` for what is
 //! counted by priority, `port_pcie_…` for the path from the card to the host. Whether something came in or went out

@@ -1,4 +1,4 @@
-//! What was looked at and what it answered: a tree's memory, and the files of a snapshot.
+//! What was read, by path: the memory of a tree, and the files of a snapshot.
 //!
 //! A snapshot that the program took has each answer under the path that was asked for. One that a person wrote
 //! needs no more than files and links: a path goes through links, and what a folder holds is told by

@@ -1,4 +1,4 @@
-//! A snapshot: one JSON document with the files that were read and the answers that were had.
+//! A snapshot: one JSON document with the files that were read and the answers that were given.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;

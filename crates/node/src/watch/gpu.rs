@@ -1,4 +1,4 @@
-//! NVIDIA's GPUs from moment to moment.
+//! NVIDIA's GPUs, read anew each time.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};

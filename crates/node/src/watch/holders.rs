@@ -1,4 +1,4 @@
-//! Who holds RDMA resources.
+//! Processes that hold RDMA resources.
 
 use crate::Tree;
 use crate::answers::Holders;

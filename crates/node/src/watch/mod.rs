@@ -1,4 +1,4 @@
-//! What changes from moment to moment, read anew each time it is asked for.
+//! What changes from moment to moment, read anew with each call.
 //!
 //! Each kind is read on its own, since each may be slow or hang: the caller decides what waits for what.
 

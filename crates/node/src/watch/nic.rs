@@ -1,4 +1,4 @@
-//! What drivers of net devices count, from moment to moment.
+//! Statistics of net devices, read anew each time.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What changes of RDMA devices: states, rates and counters, and nothing else.
+//! State, rate and counters of RDMA devices, read anew each time.
 //!
 //! No look is kept, and no file is read that nobody wants. A device that goes away in the middle of a look has fewer files
 //! than it had, and costs nobody else's.

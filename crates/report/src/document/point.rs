@@ -1,4 +1,4 @@
-//! One measurement, in results that people compare.
+//! One measurement.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is thought of a run. Written here, since it is part of the document; thought elsewhere.
+//! The verdict on a run. It is part of the document; `doctor` gives it.
 
 use serde::{Deserialize, Serialize};
 

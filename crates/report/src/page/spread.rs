@@ -1,4 +1,4 @@
-//! How latencies are distributed: how long the unluckiest of N operations took.
+//! The distribution of latencies: how long the slowest of N operations took.
 
 use super::group::{groups, is_sweep};
 use super::markup::Markup;

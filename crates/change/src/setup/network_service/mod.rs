@@ -1,4 +1,4 @@
-//! Who sets addresses when this machine starts, found out from what it has: one of them, or it is not certain.
+//! The service that sets addresses when this machine starts: NetworkManager, systemd-networkd or ifupdown.
 
 mod ifupdown;
 mod network_manager;

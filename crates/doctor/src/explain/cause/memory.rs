@@ -1,4 +1,4 @@
-//! Memory that cannot be reached, registered or had.
+//! Memory that cannot be reached, registered or allocated.
 
 use super::{Cause, first, hinted_by, seen_by, told};
 

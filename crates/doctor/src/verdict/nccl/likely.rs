@@ -1,4 +1,4 @@
-//! What likely holds a run back, the most likely first.
+//! What likely limits a run, the most likely first.
 
 use report::Likely;
 use report::nccl::Run;

@@ -1,4 +1,4 @@
-//! The ports of a node that a run went by, and what they should give.
+//! The ports of a node that a run used, and what they should give.
 
 use report::Cap;
 use report::nccl::Run;

@@ -56,7 +56,11 @@ fn without_a_node_nccls_own_lines_tell() {
     assert!(verdict.summary.starts_with("no GPUDirect: 3.66 GB/s"), "{}", verdict.summary);
     assert_eq!(verdict.likely[0].evidence, "3 channels go by NICs without GDRDMA");
     assert_eq!((verdict.part, run.collective.efficiency), (None, None));
-    assert!(verdict.notes.iter().any(|note| note.contains("--root")), "{:?}", verdict.notes);
+    assert!(
+        verdict.notes.iter().any(|note| note.contains("give a snapshot")),
+        "{:?}",
+        verdict.notes
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The machine, who holds RDMA resources, and how the collectors fared.
+//! The machine, processes with RDMA resources, and the state of the collectors.
 
 use metric::Exposition;
 

@@ -1,4 +1,4 @@
-//! What the platform says it gave to this pod: claims, not yet believed.
+//! What the platform says it gave to this pod: claims, to be checked.
 //!
 //! Three families tell: the SR-IOV device plugin and the DRA driver by variables, Multus by a file. The shared
 //! device plugin, EFA's and the host itself tell nothing; then there is no claim, and what works is taken.

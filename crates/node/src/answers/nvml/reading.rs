@@ -1,4 +1,4 @@
-//! Everything that a GPU tells of the moment.
+//! Everything that NVML reports of a GPU at this moment.
 
 use std::collections::BTreeMap;
 

@@ -111,21 +111,10 @@ fn changes(since: &Since, paint: Paint) -> String {
     for line in output::columns(&rows).lines() {
         text.push_str(&format!("  {line}\n"));
     }
-    for finding in new {
-        text.push_str(&format!(
-            "  {} {}: {}\n",
-            paint.bad("new:"),
-            finding.subject(),
-            finding.summary
-        ));
-    }
-    for finding in gone {
-        text.push_str(&format!(
-            "  {} {}: {}\n",
-            paint.good("gone:"),
-            finding.subject(),
-            finding.summary
-        ));
+    let new = new.iter().map(|finding| (paint.bad("new:"), finding));
+    let gone = gone.iter().map(|finding| (paint.good("gone:"), finding));
+    for (mark, finding) in new.chain(gone) {
+        text.push_str(&format!("  {mark} {}: {}\n", finding.subject(), finding.summary));
     }
     text.push('\n');
     text

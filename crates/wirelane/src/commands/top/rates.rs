@@ -1,7 +1,7 @@
 //! What a port does in a second, from two looks at its counters.
 //!
-//! A counter that went back (it wrapped, or was set back) gives no rate for that once, and one that stands at the most
-//! it can show gives none at all: neither is nothing.
+//! A counter that went back (it wrapped, or was reset) has no rate for that interval, and a saturated one has none at
+//! all: neither is zero.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ pub(super) struct Rates {
     pub(super) ignored_per_second: Option<f64>,
     pub(super) wait_ticks_per_second: Option<f64>,
     pub(super) retries_per_second: Option<f64>,
-    /// Counters that stand at the most they can show.
+    /// Saturated counters.
     pub(super) saturated: Vec<String>,
     /// Counters that are lower than they were.
     pub(super) went_back: Vec<String>,

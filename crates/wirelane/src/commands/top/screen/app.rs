@@ -284,7 +284,7 @@ const MEANINGS: &[&str] = &[
     "err/s       what came wrong, was thrown away or given up",
     "cong/s      marked packets, notices of congestion, pauses; t: ticks that InfiniBand waited to send",
     "retr/s      what was lost or late, and sent again",
-    "*           a counter that stands at the most it can show, or cannot be read",
+    "*           a saturated counter, or one that cannot be read",
     "Red is a fault, yellow is worth knowing. Without colours a fault has a ! in front.",
 ];
 
