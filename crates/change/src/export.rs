@@ -1,6 +1,6 @@
 //! A folder that is exported to a client by NFS, as the kernel's server knows it now.
 //!
-//! `exportfs` is told of this one export alone: to have it read all files again would also make what an
+//! `exportfs` is given this one export alone: to have it read all files again would also make what an
 //! administrator has only begun to write.
 
 use node::Tree;

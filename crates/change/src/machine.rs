@@ -50,7 +50,7 @@ impl Machine {
         self.live
     }
 
-    /// The same, where services that others use too may be restarted: whoever changes it has said so.
+    /// The same, where services that others use too may be restarted, on the user's request.
     pub fn with_restarts(self, may_restart: bool) -> Machine {
         Machine { may_restart, ..self }
     }

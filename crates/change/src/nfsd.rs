@@ -2,7 +2,7 @@
 //!
 //! A listener can be added while it runs; none can be taken away but by stopping all of it. So taking back
 //! stops it if it did not run before, and else starts it anew, which its other clients feel: that is done
-//! only where whoever asked has said so.
+//! only where the user asked for that.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ pub(super) fn read(tree: &Tree, port: u16) -> State {
     ])
 }
 
-/// Makes it so. `dirs` are those that are exported by whoever changes it; all others are somebody else's.
+/// Makes it so. `dirs` are exported by the caller; all others are somebody else's.
 pub(super) fn set(
     machine: &Machine,
     port: u16,
@@ -153,7 +153,7 @@ fn stop(tree: &Tree) -> Result<(), Error> {
     if has_systemd(tree) {
         program::run("systemctl", &["stop", "nfs-server"])?;
     }
-    // Whoever started it: threads that systemd does not know of are not stopped by it.
+    // Systemd does not stop threads that it did not start.
     program::run("rpc.nfsd", &["0"])
 }
 

@@ -220,7 +220,7 @@ pub(super) fn set_back(machine: &Machine, entry: &Entry) -> Result<(), Error> {
 }
 
 /// Removes what a change had around its file: one that it was cut off in the middle of writing, and folders. They were
-/// ours, whoever undid it.
+/// ours, no matter who undid it.
 fn clear(machine: &Machine, entry: &Entry) {
     if let Target::File { path } = &entry.planned.change.target {
         machine.remove_beside(path);

@@ -11,7 +11,7 @@ use super::{
     program, read_request,
 };
 
-/// A thing on a machine. Whoever adds a kind says here how it is read and how it is set: planning, the
+/// A thing on a machine. A new kind defines here how it is read and how it is set: planning, the
 /// journal and taking back follow from these.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -313,7 +313,7 @@ impl Target {
             Target::File { path } => machine.set_file(path, state),
             Target::Values { paths } => {
                 let set = paths.iter().zip(values).filter_map(|(path, value)| {
-                    // What is gone, as a CPU that was taken out, has nothing to be set; whoever needs it looks.
+                    // What is gone, as a CPU that was taken out, has nothing to be set; the caller checks.
                     let value = value.as_ref().filter(|_| machine.is_there(path))?;
                     Some(machine.set_value(path, value))
                 });
@@ -365,7 +365,7 @@ fn is_loaded(tree: &Tree, name: &str) -> bool {
     built_in.value().is_some_and(|list| list.lines().any(|line| line.ends_with(&file)))
 }
 
-/// Whoever held it may let go a moment later: connections of the kernel end in the background.
+/// Its user may release it a moment later: connections of the kernel end in the background.
 fn unload(name: &str) -> Result<(), Error> {
     for _ in 0..UNLOADS {
         if program::run("modprobe", &["-r", name]).is_ok() {

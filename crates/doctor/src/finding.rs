@@ -40,7 +40,7 @@ pub struct Finding {
 /// One thing that was read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Evidence {
-    /// The file, or whoever else was asked.
+    /// The file, or the command or library that was asked.
     pub source: String,
     /// The value as read, on one line.
     pub value: String,

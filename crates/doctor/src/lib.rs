@@ -2,7 +2,7 @@
 //! the exact fix.
 //!
 //! One check, one file in `checks/`, one line in [`CHECKS`]. A check looks at a [`Case`] and gives findings;
-//! it is silent where it does not apply. It has no list of boards: what a link should be is told by its other
+//! it is silent where it does not apply. It has no list of boards: what a link should be follows from its other
 //! end, its cable and its neighbours, or is unknown. What is usual on a healthy machine is at most a note.
 //!
 //! What settings should be stands in [`limits`], which `change` and `jobs` use too.
@@ -72,7 +72,7 @@ pub fn examine(case: &Case<'_>, only: &[&Check]) -> Report {
 const WITHOUT_DEVICES: [&str; 2] = ["modules", "libfabric"];
 
 impl Check {
-    /// Its findings; what is the same of several subjects is told once.
+    /// Its findings; those that differ only in their subject are one.
     pub fn look(&self, case: &Case<'_>) -> Vec<Finding> {
         let mut told: Vec<Finding> = Vec::new();
         for mut finding in (self.run)(case) {

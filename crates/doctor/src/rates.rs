@@ -6,7 +6,7 @@ use node::{Device, LinkLayer, Port, Seen};
 use super::case::{Case, gbps, is_software, is_virtual, port_name};
 use super::{Evidence, Verdict};
 
-/// A rate in Mb/s, and who says so.
+/// A rate in Mb/s, and what it follows from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KnownRate {
     pub(crate) mbps: u64,
@@ -26,11 +26,11 @@ pub(super) struct Expected {
 pub(crate) struct Standing {
     /// Where the port's own file is vague: what it runs at, if the net device tells. Else the file is right.
     pub(crate) instead: Option<Option<u64>>,
-    /// What it should run at, in Mb/s, and who says so.
+    /// What it should run at, in Mb/s, and what that follows from.
     pub(crate) expected: Option<(u64, String)>,
 }
 
-/// For who watches. What is worth no more than a note is no expectation: that a card could do more than its cable's
+/// For monitoring. What is worth no more than a note is no expectation: that a card could do more than its cable's
 /// other end, or that a virtual function is slower than others, is true of many machines for as long as they live.
 pub(crate) fn standing(case: &Case<'_>, device: &Device, port: &Port) -> Standing {
     let mbps = now(case, device, port).map(|told| told.mbps);
@@ -77,7 +77,7 @@ fn by_netdev(case: &Case<'_>, port: &Port) -> Option<KnownRate> {
     Some(told(mbps, format!("ethtool {}: speed", netdev.name)))
 }
 
-/// What it should run at, by whoever tells it best.
+/// What it should run at, by the best evidence there is.
 pub(super) fn expected(
     case: &Case<'_>,
     device: &Device,

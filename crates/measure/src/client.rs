@@ -228,7 +228,7 @@ impl Client {
         }
     }
 
-    /// Says that it is over, and hears what the other end saw.
+    /// Says that it is over, and receives what the other end counted.
     fn conclude(
         &mut self,
         plan: &Plan,

@@ -166,7 +166,7 @@ pub(crate) fn lead(plan: &Plan) -> usize {
     }
 }
 
-/// Says ours and hears theirs, in the order in which both can.
+/// Sends ours and receives theirs, in an order that suits both ends.
 pub(crate) fn exchange(
     talk: &mut ControlChannel,
     ours: Message,

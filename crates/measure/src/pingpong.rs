@@ -198,7 +198,7 @@ impl<'t> Writer<'t> {
             if seen == round || seen == END {
                 return Ok(seen);
             }
-            // Once what was said is over, a lane that works by itself has nothing to tell but its end.
+            // Once the message is sent, a lane that works by itself has nothing to report but its end.
             if self.ready.is_empty() || self.polls || wait.looks.is_multiple_of(FEW) {
                 self.take()?;
             }
@@ -206,7 +206,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    /// Waits until what was said last can be said again.
+    /// Waits until the last message can be sent again.
     fn settle(&mut self, tend: Tend<'_>) -> Result<(), Error> {
         let mut wait = Wait::new();
         while self.ready.is_empty() {
@@ -224,7 +224,7 @@ impl<'t> Writer<'t> {
     }
 }
 
-/// Sends messages, and hears the other end's.
+/// Sends messages, and receives the other end's.
 struct Sender<'t> {
     track: &'t mut Track,
     ready: VecDeque<Op>,
@@ -319,7 +319,7 @@ impl Wait {
         Wait { begun: None, looks: 0 }
     }
 
-    /// One look in vain. The clock is read seldom: it can cost as much as many looks.
+    /// One poll without a result. The clock is read seldom: it can cost as much as many polls.
     #[inline]
     fn look(&mut self, tend: Tend<'_>) -> Result<(), Error> {
         self.looks = self.looks.wrapping_add(1);

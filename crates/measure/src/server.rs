@@ -81,7 +81,7 @@ impl Server {
         self.acceptor.address()
     }
 
-    /// The next that comes, served on a thread of its own, if one comes in time. `told` hears how each measurement went.
+    /// The next that comes, served on a thread of its own, if one comes in time. `told` is called with each measurement's result.
     pub fn accept(&self, limit: Duration, told: &Observer) -> Result<bool, Error> {
         let Some(session) = self.acceptor.accept(limit) else { return Ok(false) };
         let (settings, callers, told) = (self.settings.clone(), self.callers.clone(), told.clone());
@@ -139,14 +139,14 @@ impl Attendance {
             (self.told)(&who, &plan, done.as_ref().copied());
             if let Err(error) = done {
                 let no = Message::No { misuse: error.kind == Kind::Misuse, why: error.to_string() };
-                // What the other end expects now is not known: it is told, and begins anew.
+                // What the other end expects now is not known: it gets the error, and starts again.
                 let _ = talk.say(&no);
                 return;
             }
         }
     }
 
-    /// Measures towards a third end, as whoever asked. The other end must not wait for longer than a measurement takes, so
+    /// Measures towards a third end, with the credentials of the client. The other end must not wait for longer than a measurement takes, so
     /// it is looked after meanwhile: when it is gone, nobody wants to know.
     fn relay(
         &self,

@@ -28,7 +28,7 @@ pub struct Transports {
     pub tcp: tcp::Config,
 }
 
-/// A port of either end, as other programs are told it.
+/// A port of either end, as other programs name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortAt {
     /// The device.
@@ -46,7 +46,7 @@ pub struct PortPair {
     pub here: PortAt,
     /// Theirs.
     pub there: PortAt,
-    /// As rails are told.
+    /// As rails are printed.
     pub rail: Rail,
 }
 

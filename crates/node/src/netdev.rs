@@ -71,7 +71,7 @@ fn read(tree: &Tree, name: &str) -> Option<NetDev> {
     let card = tree.real(&format!("{folder}/device")).into_value();
     let bytes = |name: &str| tree.number(&format!("{folder}/statistics/{name}"));
     let bonding = if card.is_none() { read_bonding(tree, &folder) } else { None };
-    // Asking what is no card for its speed is asking in vain; of a bond it is its members' together.
+    // Only cards have a speed; a bond's is the sum of its members'.
     let has_speed = card.is_some() || bonding.is_some();
     Some(NetDev {
         name: name.to_owned(),

@@ -131,7 +131,7 @@ impl Address {
 }
 
 impl Function {
-    /// Whether it is an EFA device, whoever drives it.
+    /// Whether it is an EFA device, with or without its driver.
     pub fn is_efa(&self) -> bool {
         self.vendor == Seen::Value(AMAZON) && self.device.value().is_some_and(is_efa)
     }

@@ -1,4 +1,4 @@
-//! Results of measurements, whoever measured: what was planned ([`Plan`]), what came of it ([`Outcome`]), and the
+//! Results of measurements, of any program: what was planned ([`Plan`]), what was measured ([`Outcome`]), and the
 //! [`Document`] that a run is saved as.
 //!
 //! It measures nothing, reads no file and opens no connection: text comes in and goes out. [`nccl`] reads the tables of NCCL's

@@ -208,7 +208,7 @@ impl Limit {
         }
     }
 
-    /// How much of it is done, from 0 to 1, for who waits.
+    /// How much of it is done, from 0 to 1, for a progress display.
     pub fn part(self, operations: u64, elapsed: Duration) -> f64 {
         let part = match self {
             Limit::Count(count) => operations as f64 / count as f64,

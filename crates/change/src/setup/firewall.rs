@@ -1,5 +1,5 @@
 //! Whether packets get in. Whose rules they are, and for which addresses, only their administrator knows: so it is
-//! advice, in the words of whoever keeps the rules here.
+//! advice, as commands of the firewall service that is used here.
 
 use doctor::limits::firewall::{ROCE_PORT, applies_to, lets_roce_in};
 use node::Tree;

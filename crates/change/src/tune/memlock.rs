@@ -12,10 +12,10 @@ pub(super) fn propose(ask: &Ask<'_>, plan: &mut Plan) {
     }
     let lines = LIMITS_LINES.map(str::to_owned);
     let limits = kept::file("/etc/security/limits.d/90-wirelane-memlock.conf", &lines);
-    plan.step("memlock", "who logs in may register memory of any size", limits, true);
+    plan.step("memlock", "users who log in may register memory of any size", limits, true);
     let lines = SYSTEMD_LINES.map(str::to_owned);
     let services = kept::file("/etc/systemd/system.conf.d/90-wirelane-memlock.conf", &lines);
-    plan.step("memlock", "so may services; after `systemctl daemon-reexec`", services, true);
+    plan.step("memlock", "services too, after `systemctl daemon-reexec`", services, true);
 }
 
 const CONTAINER: &str = "a container has the limit of its runtime, which is set on the host";

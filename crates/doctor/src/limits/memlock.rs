@@ -104,7 +104,7 @@ pub fn size(bytes: u64) -> String {
 /// Below this limit most programs cannot start.
 pub const MIN: u64 = 1 << 30;
 
-/// Lines of a file in /etc/security/limits.d that lift the limit of who logs in.
+/// Lines of a file in /etc/security/limits.d that lift the limit of users who log in.
 pub const LIMITS_LINES: [&str; 2] = ["* - memlock unlimited", "root - memlock unlimited"];
 
 /// Lines of a file in /etc/systemd/system.conf.d that lift the limit of services.

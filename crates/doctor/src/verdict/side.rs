@@ -37,7 +37,7 @@ pub struct PortSide {
     pub is_ethernet: bool,
     /// Bits a second that its line carries, in Mb/s, line code taken off.
     pub data_mbps: Option<u64>,
-    /// How the rate is told.
+    /// The rate as text.
     pub rate: String,
     /// PCIe links from the card to the root.
     pub hops: Vec<Hop>,

@@ -83,7 +83,7 @@ pub struct Port {
     pub rate_mbps: Option<u64>,
     /// What it should run at, by the doctor's rule.
     pub expected_mbps: Option<u64>,
-    /// Who says so: `the cable`.
+    /// What that follows from: `the cable`.
     pub expected_by: Option<String>,
     /// Its counters: `counters/` first, then the driver's, then those of its net device by ethtool.
     pub counters: Vec<Counter>,
@@ -135,7 +135,7 @@ pub struct Run {
     pub success: bool,
     /// How long it took.
     pub seconds: f64,
-    /// How long ago that was: what is younger than a collector's interval is told again.
+    /// How long ago that was: within its interval, a collector's last result is used again.
     pub age_seconds: f64,
     /// Why it failed.
     pub why: Option<String>,

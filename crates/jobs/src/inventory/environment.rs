@@ -88,7 +88,7 @@ fn gpus_per_node(text: &str) -> Option<u32> {
     text.split(',').map(count).try_fold(0_u32, |sum, count| sum.checked_add(count?))
 }
 
-/// Ours, for who starts a job by other means.
+/// Our own variable, for jobs that are started by other means.
 const OWN: &str = "WIRELANE_HOSTS";
 /// Of an allocation; the second is what older ones have.
 pub(super) const SLURM: [&str; 2] = ["SLURM_JOB_NODELIST", "SLURM_NODELIST"];

@@ -31,7 +31,7 @@ fn read_line(line: &str) -> Result<Vec<Host>, Wrong> {
             ("slots" | "cpu" | "count", Some(slots)) => {
                 hosts.iter_mut().for_each(|host| host.slots = Some(slots));
             }
-            // How far a host may be filled beyond its slots is for who starts more than it has.
+            // `max_slots` matters only to programs that start more ranks than there are slots.
             ("max_slots" | "max-slots" | "slots_max", Some(_)) => {}
             _ => {
                 let shown: String = word.chars().take(40).collect();

@@ -1,4 +1,4 @@
-//! Ports of one fabric: those of another cannot reach the job's other hosts, and a library that is told of them tries.
+//! Ports of one fabric: those of another cannot reach the job's other hosts, and a library that is given them tries.
 //!
 //! A fabric is known by the networks of its ports, never by their place in a list. On InfiniBand the subnet
 //! manager gives each port the prefix of its subnet. On Ethernet nothing names the fabric: there the rates and,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::plan::Plan;
 use super::setting::Setting;
 
-/// Who reads it.
+/// The format that the reader needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// A shell, by `eval`.

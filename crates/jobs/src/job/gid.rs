@@ -20,7 +20,7 @@ pub(super) struct Sort {
     pub(super) version: u8,
 }
 
-/// What NCCL is told.
+/// What NCCL is given.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Policy {
     /// To look for such an address, in this range if there is one.

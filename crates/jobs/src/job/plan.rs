@@ -40,7 +40,7 @@ pub enum Mode {
     Auto,
 }
 
-/// What a job is told.
+/// The environment of a job, with its reasons.
 #[derive(Debug, Serialize)]
 pub struct Plan {
     /// How its data moves: `rdma` or `tcp`.
@@ -71,7 +71,7 @@ pub struct Refusal {
     pub notes: Vec<String>,
 }
 
-/// Works out what a job on this host is told.
+/// Works out the environment of a job on this host.
 pub fn plan(node: &Node, tree: &Tree, request: &Request) -> Result<Plan, Box<Refusal>> {
     let nccl = Library::find(tree, request.environment, request.nccl);
     let mut draft = Draft { node, tree, request, nccl, notes: Vec::new() };

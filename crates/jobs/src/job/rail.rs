@@ -70,7 +70,7 @@ pub struct Judged {
     pub read: String,
 }
 
-/// Whether a job is told of a device.
+/// Whether a job may use a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {

@@ -5,7 +5,7 @@
 //! that names the host and the reason.
 //!
 //! Each host has a folder for the job and in it a script, `rank`: it sets the host's own variables and becomes the
-//! command. So every host has its own devices, and whoever starts the ranks (mpirun, horovodrun, or we) need not know.
+//! command. So every host has its own devices, and the program that starts the ranks (mpirun, horovodrun or ours) need not know.
 //!
 //! Start at [`plan()`]; what a host has is found by [`Tools`].
 

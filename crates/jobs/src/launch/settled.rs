@@ -187,7 +187,7 @@ fn rates(sites: &[Site], plans: &[Plan]) -> Vec<String> {
         .collect()
 }
 
-/// The ports that the job is told of on a host.
+/// The ports that the job may use on a host.
 pub(super) fn ports<'s>(
     site: &'s Site,
     plan: &'s Plan,

@@ -13,7 +13,7 @@ use crate::job::Network;
 pub struct Site<'s> {
     /// What the user calls it; messages name it so.
     pub name: &'s str,
-    /// What ssh is told: the name, or the address that the user gave for it.
+    /// The name for ssh, or the address that the user gave for it.
     pub target: &'s str,
     /// Whether it is the machine that the job is started from, and kept without ssh.
     pub is_here: bool,
@@ -54,7 +54,7 @@ impl Site<'_> {
         })
     }
 
-    /// Where others find it: an address, or the name that ssh is told.
+    /// Where others find it: an address, or the name for ssh.
     pub(super) fn reached_by(&self) -> String {
         match self.data_address() {
             Some(IpAddr::V6(address)) => format!("[{address}]"),

@@ -5,7 +5,7 @@ use crate::job::{Version, shell_word};
 /// What was found on a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tools {
-    /// Who is asked: 0 is root.
+    /// The user on that host: 0 is root.
     pub uid: Option<u32>,
     /// MPI's launcher.
     pub mpi: Option<Mpi>,

@@ -1,6 +1,6 @@
 //! Connections and listeners of the RDMA connection manager, as netlink tells (RDMA_NL_NLDEV).
 //!
-//! They are told to who asks for them and kept in no snapshot: addresses of others are in them.
+//! They are read on request and kept in no snapshot: they contain other hosts' addresses.
 
 use std::net::{IpAddr, SocketAddr};
 

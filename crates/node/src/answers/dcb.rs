@@ -15,7 +15,7 @@ pub struct Dcb {
     pub pfc_enabled: Option<u8>,
     /// How many priorities can have them.
     pub pfc_capacity: Option<u8>,
-    /// What a packet's priority is told by: `pcp` or `dscp`.
+    /// Where a packet's priority is taken from: `pcp` or `dscp`.
     pub trust: Option<String>,
     /// Priorities by DSCP, where the table tells.
     pub dscp_to_priority: BTreeMap<u8, u8>,

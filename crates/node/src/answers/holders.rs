@@ -164,7 +164,7 @@ const REGION_LENGTH: u16 = 45;
 
 /// All devices together. A kind of one device has its own limit in `netlink`.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// A machine with more is told in part.
+/// Of a machine with more, only so many are read.
 const MAX_HOLDERS: usize = 4096;
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ fn load1(loadavg: &str) -> Option<f64> {
     load.is_finite().then_some(load)
 }
 
-/// Large pages are counted, of the size that is told beside them; all else is in kilobytes.
+/// Huge pages are a count of pages, whose size is in the same file; all else is in kilobytes.
 fn memory_bytes(meminfo: &str) -> BTreeMap<String, u64> {
     let number = |name: &str| {
         let mut fields = meminfo.lines().filter_map(|line| line.split_once(':'));

@@ -1,6 +1,6 @@
 //! XIDs: the errors that NVIDIA's driver reports, counted by GPU and number since the watch began.
 //!
-//! NVML tells of them as they happen, to who waits: a thread does, with an end to each wait. Where that is not allowed or
+//! NVML reports them as they happen: a thread waits for them, with a time limit for each wait. Where that is not allowed or
 //! not supported (some virtual GPUs), the kernel's log is read at each look.
 
 use std::collections::BTreeMap;
@@ -109,7 +109,7 @@ fn count(set: &EventSet<'_>, gpus: &BTreeMap<usize, u32>, shared: &Shared) {
                 }
             }
             Err(NvmlError::Timeout) => {}
-            // One that fell off the bus is told again and again, at once.
+            // A GPU that fell off the bus is reported again and again, without a pause.
             Err(_) => std::thread::sleep(WAIT),
         }
     }

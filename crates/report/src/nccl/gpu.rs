@@ -11,7 +11,7 @@ pub struct Gpu {
     pub host: String,
     /// The GPU's number there.
     pub device: u32,
-    /// Its PCI address, or the bus alone (`0x1b`), as it is told.
+    /// Its PCI address, or the bus alone (`0x1b`), as printed.
     pub pci: Option<String>,
     /// What it is.
     pub name: String,

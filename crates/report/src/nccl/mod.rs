@@ -5,7 +5,7 @@
 //! off at the end. Tables are read by the words of their header, since columns came and went over the years. What cannot be
 //! read for sure is left out and said ([`Run::doubts`]); what NCCL complains of is kept ([`Run::complaints`]).
 //!
-//! It says what stands there. What is to be thought of it is said elsewhere.
+//! It reads what the output has; the verdict on it is `doctor`'s.
 //!
 //! Start at [`read`].
 

@@ -20,7 +20,7 @@ pub struct Run {
     pub doubts: Vec<String>,
     /// Whether the program came to its end.
     pub is_whole: bool,
-    /// When it began, where that is told.
+    /// When it began, if the output has it.
     pub started: Option<String>,
     /// Variables that NCCL and UCX read; values only where they hold no secret.
     pub environment: BTreeMap<String, Option<String>>,

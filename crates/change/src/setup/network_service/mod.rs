@@ -105,7 +105,7 @@ impl NetworkService {
         }
     }
 
-    /// How it is told to read them before the next start.
+    /// The commands that make it read them before the next start.
     pub(super) fn read_now(self, interfaces: &[Interface]) -> Vec<String> {
         let each = interfaces.iter();
         match self {

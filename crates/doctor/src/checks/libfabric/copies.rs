@@ -16,7 +16,7 @@ struct Installed {
 }
 
 impl Copies {
-    /// EFA's own, then those in folders of the linker. What a process is told by `LD_LIBRARY_PATH` is not known here.
+    /// EFA's own, then those in folders of the linker. A process's `LD_LIBRARY_PATH` is not known here.
     pub(super) fn find(tree: &Tree) -> Self {
         let mut found: Vec<Installed> = Vec::new();
         for copy in FOLDERS.iter().filter_map(|folder| Installed::find(tree, folder)) {

@@ -3,7 +3,7 @@
 use super::Look;
 use crate::{Case, Evidence, Finding};
 
-/// What prevents its use here. `FI_PROVIDER` is told with the library where that was asked.
+/// What prevents its use here. `FI_PROVIDER` is reported with the library, where that was loaded.
 pub(super) fn look(look: &Look<'_, '_>) -> Vec<Finding> {
     let findings = [cache(look), hidden_provider(look), hidden_devices(look), emulated(look)];
     findings.into_iter().flatten().collect()

@@ -4,7 +4,7 @@ use super::{Phrase, row};
 use crate::explain::Subject;
 
 pub(super) const TABLE: &[Phrase] = &[
-    // NCCL and whoever calls verbs.
+    // NCCL and other users of verbs.
     row(
         &["ibv_modify_qp", "110"],
         Subject::NoAnswer,

@@ -109,7 +109,7 @@ fn row((host, case): &(String, Result<Case<'_>, String>)) -> Row {
     Row { host: host.clone(), unreached, cells }
 }
 
-/// Marks whoever has something else than most, and says so.
+/// Marks hosts that differ from most, and lists the differences.
 fn mark(rows: &mut [Row], at: usize, fact: &Fact) -> Vec<Difference> {
     let compared = |row: &Row| row.cells.get(at).map(|cell| cell.value.clone());
     let values: Vec<Option<Option<String>>> = rows.iter().map(compared).collect();

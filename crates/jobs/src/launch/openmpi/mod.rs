@@ -150,7 +150,7 @@ fn own(
         let ranks: u32 = sites.iter().map(Site::ranks).sum();
         set("FI_UNIVERSE_SIZE", ranks.clamp(2, MAX_SOFT).to_string());
     }
-    // Without a network that all are in, each host is told its own interface.
+    // Without a network that all are in, each host is given its own interface.
     if *transport == MpiTransport::Tcp
         && plan.mode == Mode::Tcp
         && transport::common_network(sites).is_none()

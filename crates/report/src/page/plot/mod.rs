@@ -12,7 +12,7 @@ pub(super) use scale::Scale;
 
 use super::markup::Markup;
 
-/// What a plot is called, and what it shows in a sentence: both for who sees it and for who does not.
+/// What a plot is called, and what it shows in a sentence: for readers and for screen readers.
 #[derive(Debug)]
 pub(super) struct Caption {
     /// Our own word for the kind of plot, for tests and style sheets.
