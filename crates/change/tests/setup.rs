@@ -1,49 +1,33 @@
 //! What hosts of both families need for jobs on the fabric.
 #![allow(missing_docs, reason = "a test")]
 
+mod card;
+
 use change::setup::{self, IpoibMode, Purpose, Refusal, SetupRequest};
 use change::{Packager, Plan, State, Target};
-use node::{Node, Tree};
+use node::Node;
 use serde_json::{Value, json};
 
-const CARD: &str = "/sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0";
+use card::{CARD, snapshot};
+
 const WANTS: &str = "/etc/systemd/system/multi-user.target.wants";
 
 /// A RoCE card with its net device down, on a system of this os-release.
 fn machine(os_release: &str) -> Value {
-    let mut files = json!({
+    let files = json!({
         "/etc/os-release": os_release,
         "/proc/sys/kernel/osrelease": "6.1.0-18-amd64\n",
         "/sys/module/ib_uverbs/refcnt": "1\n",
     });
     let card = json!({
-        "vendor": "0x15b3\n", "device": "0x1017\n",
-        "net/eth0/type": "1\n", "net/eth0/mtu": "1500\n", "net/eth0/dev_port": "0\n",
         "net/eth0/flags": "0x1002\n",
-        "infiniband/mlx5_0/node_type": "1: CA\n",
-        "infiniband/mlx5_0/ports/1/state": "4: ACTIVE\n",
-        "infiniband/mlx5_0/ports/1/link_layer": "Ethernet\n",
         "infiniband/mlx5_0/ports/1/gids/0": "fe80:0000:0000:0000:0000:00ff:fe00:0001\n",
         "infiniband/mlx5_0/ports/1/gid_attrs/types/0": "IB/RoCE v1\n",
-        "infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0": "eth0\n",
         "infiniband/mlx5_0/ports/1/gids/1": "fe80:0000:0000:0000:0000:00ff:fe00:0001\n",
         "infiniband/mlx5_0/ports/1/gid_attrs/types/1": "RoCE v2\n",
         "infiniband/mlx5_0/ports/1/gid_attrs/ndevs/1": "eth0\n",
     });
-    for (name, text) in card.as_object().expect("files") {
-        files[format!("{CARD}/{name}")] = text.clone();
-    }
-    json!({
-        "format": "wirelane snapshot 1",
-        "files": files,
-        "links": {
-            "/sys/class/infiniband/mlx5_0": format!("{CARD}/infiniband/mlx5_0"),
-            "/sys/class/net/eth0": format!("{CARD}/net/eth0"),
-            "/sys/bus/pci/devices/0000:3b:00.0": CARD,
-            format!("{CARD}/infiniband/mlx5_0/device"): CARD,
-            format!("{CARD}/net/eth0/device"): CARD,
-        },
-    })
+    snapshot(files, &card)
 }
 
 fn debian() -> Value {
@@ -62,9 +46,7 @@ fn with(mut machine: Value, files: &[(&str, &str)]) -> Value {
 }
 
 fn planned(snapshot: &Value, wish: &SetupRequest) -> Result<Plan, Refusal> {
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(file.path(), snapshot.to_string()).expect("a file");
-    let tree = Tree::at(file.path()).expect("a snapshot");
+    let tree = card::tree(snapshot);
     setup::plan(&Node::read(&tree), &tree, wish)
 }
 
@@ -135,9 +117,7 @@ fn modules_limits_and_the_mtu_are_those_of_tune() {
         assert!(names(&plan).iter().any(|name| name == path), "{path}: {:?}", names(&plan));
     }
     let tuned = change::tune::plan;
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(file.path(), debian().to_string()).expect("a file");
-    let tree = Tree::at(file.path()).expect("a snapshot");
+    let tree = card::tree(&debian());
     let choice = change::tune::Choice::default();
     let tuned = tuned(&Node::read(&tree), &tree, change::tune::Profile::Throughput, &choice);
     let tuned = tuned.expect("a plan");

@@ -1,12 +1,14 @@
 //! What is worth changing on a few machines.
 #![allow(missing_docs, reason = "a test")]
 
+mod card;
+
 use change::tune::{self, Choice, Profile};
 use change::{Change, Look, Outlook, Plan, State, Target};
-use node::{Node, Tree};
+use node::Node;
 use serde_json::{Value, json};
 
-const CARD: &str = "/sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0";
+use card::{CARD, snapshot, tree};
 
 /// Two NUMA nodes, a RoCE card on the second one with its MTU as it came, and a GPU's worth of questions.
 fn machine() -> Value {
@@ -31,20 +33,12 @@ fn machine() -> Value {
         "/sys/module/ib_uverbs/refcnt": "1\n",
     });
     let card = json!({
-        "local_cpulist": "2-3\n", "numa_node": "1\n", "vendor": "0x15b3\n", "device": "0x1017\n",
+        "local_cpulist": "2-3\n", "numa_node": "1\n",
         "config": {"hex": config}, "msi_irqs/40": "msix\n", "msi_irqs/41": "msix\n",
         "sriov_numvfs": "0\n", "sriov_totalvfs": "8\n",
-        "net/eth0/type": "1\n", "net/eth0/mtu": "1500\n", "net/eth0/dev_port": "0\n",
-        "infiniband/mlx5_0/node_type": "1: CA\n",
-        "infiniband/mlx5_0/ports/1/state": "4: ACTIVE\n",
-        "infiniband/mlx5_0/ports/1/link_layer": "Ethernet\n",
         "infiniband/mlx5_0/ports/1/gids/0": "0000:0000:0000:0000:0000:ffff:0a00:0001\n",
         "infiniband/mlx5_0/ports/1/gid_attrs/types/0": "RoCE v2\n",
-        "infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0": "eth0\n",
     });
-    for (name, text) in card.as_object().expect("files") {
-        files[format!("{CARD}/{name}")] = text.clone();
-    }
     for cpu in 0..4 {
         let folder = format!("/sys/devices/system/cpu/cpu{cpu}");
         files[format!("{folder}/cpufreq/scaling_governor")] = json!("powersave\n");
@@ -53,29 +47,13 @@ fn machine() -> Value {
             files[format!("{folder}/cpuidle/{state}/disable")] = json!("0\n");
         }
     }
-    let up = "../../../../..";
-    json!({
-        "format": "wirelane snapshot 1",
-        "files": files,
-        "links": {
-            "/sys/class/infiniband/mlx5_0": format!("{CARD}/infiniband/mlx5_0"),
-            "/sys/class/net/eth0": format!("{CARD}/net/eth0"),
-            "/sys/bus/pci/devices/0000:3b:00.0": CARD,
-            format!("{CARD}/driver"): format!("{up}/bus/pci/drivers/mlx5_core"),
-            format!("{CARD}/infiniband/mlx5_0/device"): CARD,
-            format!("{CARD}/net/eth0/device"): CARD,
-        },
-        "answers": {"ethtool": {"eth0": {
-            "rings": {"rx": 1024, "rx_max": 8192, "tx": 1024, "tx_max": 8192},
-            "coalescing": {"rx_usecs": 8, "tx_usecs": 8, "adaptive_rx": true, "adaptive_tx": true},
-        }}},
-    })
-}
-
-fn tree(snapshot: &Value) -> Tree {
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(file.path(), snapshot.to_string()).expect("a file");
-    Tree::at(file.path()).expect("a snapshot")
+    let mut machine = snapshot(files, &card);
+    machine["links"][format!("{CARD}/driver")] = json!("../../../../../bus/pci/drivers/mlx5_core");
+    machine["answers"] = json!({"ethtool": {"eth0": {
+        "rings": {"rx": 1024, "rx_max": 8192, "tx": 1024, "tx_max": 8192},
+        "coalescing": {"rx_usecs": 8, "tx_usecs": 8, "adaptive_rx": true, "adaptive_tx": true},
+    }}});
+    machine
 }
 
 fn planned(snapshot: &Value, profile: Profile, choice: &Choice) -> Plan {
