@@ -104,7 +104,7 @@ impl Program {
         if let Some(folder) = hidden.iter().find(|folder| Path::new(path).starts_with(folder)) {
             return Err(UnfitProgram(format!(
                 "this program is {path}, and the units see nothing of {folder}: copy it to /usr/local/bin and run it \
-                 from there, or say by --program where it will be"
+                 from there, or give the absolute path where it will be"
             )));
         }
         Program::at(path)

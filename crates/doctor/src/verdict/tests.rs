@@ -120,7 +120,7 @@ fn within_a_host_nothing_is_judged() {
     let run = [point(Test::Bandwidth, Transport::Shm, 65536, 50.0)];
     let verdict = judge(&run, &Side::default(), None);
     assert_eq!((verdict.part, verdict.should_give_gbps), (None, None));
-    assert!(words(&verdict).contains("nothing to compare with"), "{verdict:?}");
+    assert!(words(&verdict).contains("no link rate to compare with"), "{verdict:?}");
     let mut loopback = point(Test::Bandwidth, Transport::Tcp, 65536, 20.0);
     loopback.rails[0].there = "127.0.0.1:50052".to_owned();
     let verdict = judge(&[loopback], &Side::default(), None);

@@ -154,7 +154,7 @@ fn the_doctor_tells_what_libfabric_has_and_why_links_do_not_use_it() {
     assert!(read["source"].as_str().is_some_and(|file| file.contains("libfabric")), "{read}");
     assert!(read["value"].as_str().is_some_and(|value| value.contains("tcp")), "{read}");
     let alone = &finding["evidence"][1];
-    assert_eq!(alone["source"], "--transport ofi", "{alone}");
+    assert_eq!(alone["source"], "transport ofi", "{alone}");
     let why = "tcp is here, and efa or verbs;ofi_rxm is not";
     assert!(alone["value"].as_str().is_some_and(|value| value.ends_with(why)), "{alone}");
 }
@@ -195,7 +195,7 @@ fn the_doctor_leaves_libfabric_alone_unless_it_is_asked_for() {
     assert!(summary.starts_with("libfabric is asked for, and off: /nowhere/"), "{missing}");
     assert_eq!(
         (&missing["verdict"], &missing["evidence"][0]["source"]),
-        (&"warning".into(), &"--libfabric".into())
+        (&"warning".into(), &"libfabric by name".into())
     );
     assert!(missing["fix"][0].as_str().is_some_and(|line| line.contains("apt install")));
 }

@@ -59,7 +59,7 @@ impl Series {
         }
         arguments.add(
             &[set, start[0], start[1]],
-            "the way that led to the hosts before, also where a batch system would offer another",
+            "the method by which the hosts were reached before, also where a batch system would offer another",
         );
         arguments
             .add(&[set, agent, &ssh], "the same that looked at the hosts; it asks for no password");
