@@ -121,14 +121,14 @@ impl WorkerContext {
         }
     }
 
-    /// Takes back a draft that was sent, with nothing in flight.
+    /// Recycles a draft that was sent, with nothing in flight.
     pub(crate) fn settle(&mut self, mut draft: Draft) {
         let holds = draft.take_holds();
         self.drafts.push(draft);
         self.release(holds);
     }
 
-    /// Takes back a draft that is not sent.
+    /// Recycles a draft that is not sent.
     pub(crate) fn recycle(&mut self, mut draft: Draft) {
         draft.take_pinned_reads().for_each(|pin| self.engine.store.unpin(pin));
         self.release(draft.take_holds());
