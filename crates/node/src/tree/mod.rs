@@ -21,14 +21,13 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::answers::Answers;
-use crate::{Error, Seen, SnapshotError};
+use crate::{Error, Seen};
 pub(crate) use files::{Files, Kept};
 use folder::Folder;
 pub(crate) use fresh::Fresh;
 use looks::Looks;
 pub(crate) use parts::Halves;
-pub use snapshot::About;
-pub(crate) use snapshot::FORMAT;
+pub use snapshot::{About, SnapshotError};
 
 /// Where facts are read.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! A snapshot: one JSON document with the files that were read and the answers that were given.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io::Read;
 use std::path::Path;
 
@@ -8,8 +9,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::looks::Looks;
+use crate::Error;
 use crate::answers::Answers;
-use crate::{Error, SnapshotError};
 
 /// What a snapshot says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +37,18 @@ pub(super) struct Written<'s> {
     pub(super) answers: &'s Answers,
     #[serde(flatten)]
     pub(super) looks: &'s Looks,
+}
+
+/// Why bytes are no snapshot that can be read.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// They are something else.
+    Foreign(serde_json::Error),
+    /// It has another format, of this name.
+    Format(String),
+    /// It has the right format, and a part of it cannot be read.
+    Damaged(serde_json::Error),
 }
 
 /// The document, as it was read.
@@ -78,6 +91,32 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Document, SnapshotError> {
     })
 }
 
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SnapshotError::Foreign(error) => {
+                write!(f, "neither a folder nor a snapshot of `wirelane snapshot`: {error}")
+            }
+            SnapshotError::Format(format) => write!(
+                f,
+                "a snapshot of format {format:?}, and this program reads {FORMAT:?}; use the program that took it"
+            ),
+            SnapshotError::Damaged(error) => {
+                write!(f, "a damaged snapshot: {error}; take it again")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SnapshotError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            SnapshotError::Foreign(error) | SnapshotError::Damaged(error) => Some(error),
+            SnapshotError::Format(_) => None,
+        }
+    }
+}
+
 fn part<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, serde_json::Error> {
     serde_json::from_slice(bytes)
 }
@@ -96,7 +135,7 @@ struct Tail {
 }
 
 /// What stands first in a snapshot.
-pub(crate) const FORMAT: &str = "wirelane snapshot 1";
+pub(super) const FORMAT: &str = "wirelane snapshot 1";
 /// A machine with hundreds of functions has a few MiB.
 const LONGEST: u64 = 64 << 20;
 
