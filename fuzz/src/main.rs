@@ -1,15 +1,15 @@
-//! One listener each run, by the name in WIRELANE_FUZZ. Run by `cargo xtask fuzz`.
+//! One fuzz target each run, by the name in WIRELANE_FUZZ. Run by `cargo xtask fuzz`.
 #![no_main]
 
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
 
-static ACCEPTOR: OnceLock<fn(&[u8])> = OnceLock::new();
+static TARGET: OnceLock<fn(&[u8])> = OnceLock::new();
 
-fuzz_target!(|bytes: &[u8]| ACCEPTOR.get_or_init(acceptor)(bytes));
+fuzz_target!(|bytes: &[u8]| TARGET.get_or_init(target)(bytes));
 
-fn acceptor() -> fn(&[u8]) {
+fn target() -> fn(&[u8]) {
     match std::env::var("WIRELANE_FUZZ").as_deref() {
         Ok("engine") => fabric::fuzz::engine,
         Ok("ring") => fabric::fuzz::ring,
@@ -28,7 +28,7 @@ fn acceptor() -> fn(&[u8]) {
         Ok("capture") => capture,
         Ok("error_lines") => error_lines,
         Ok("nccl_output") => nccl_output,
-        other => panic!("no such listener: {other:?}"),
+        other => panic!("no such fuzz target: {other:?}"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Measures one lane between two processes of this machine, to be compared with other programs.
 //!
 //! `perf LANE TEST SIZE ROUNDS [DEVICE PEER-DEVICE]` prints one number: microseconds for one way
-//! (`write_lat`, the peer watches its memory; `imm_lat`, the peer waits for the number; `send_lat`, for the
+//! (`write_lat`, the peer watches its memory; `imm_lat`, the peer waits for the immediate data; `send_lat`, for the
 //! message) or MB per second (`write_bw`); nanoseconds for an operation, sixteen in flight (`write_16`);
 //! microseconds for a request of 128 bytes that is answered by a write of SIZE with immediate data, one in flight
 //! (`rpc_lat`) or sixteen (`rpc_16`). `idle` sleeps ROUNDS seconds as a connected pair and prints the share of a core it used,

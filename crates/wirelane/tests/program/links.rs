@@ -125,7 +125,7 @@ fn what_one_end_requires_and_the_other_forbids_is_refused_and_counted() {
     refused(&output, &["(policy)", "RDMA, and at"]);
     let listener = &server.status()["listener"];
     assert_eq!(
-        (&listener["refused"]["refused"], &listener["refused_cards"]["policy"]),
+        (&listener["refused"]["refused"], &listener["refused_hellos"]["policy"]),
         (&1.into(), &1.into())
     );
     assert_eq!(connect(&server, &[]).status.code(), Some(0));

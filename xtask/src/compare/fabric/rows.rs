@@ -43,7 +43,7 @@ macro_rules! beside_pingpong {
 }
 
 /// Like with like: `ucp_put_lat` watches the data itself, so it is compared with a plain write watched
-/// the same way; a write with a number is told by a completion, as `ucp_am_lat` is.
+/// the same way; a write with immediate data is reported by a completion, as `ucp_am_lat` is.
 pub(super) const HOST_ROWS: &[Row] = &[
     Row {
         name: "shm write latency 64 B",

@@ -35,7 +35,7 @@ pub(super) struct ListenerReport {
     /// By reason.
     refused: BTreeMap<&'static str, u64>,
     /// What `refused` counts as `refused`: by what was wrong with what the caller says of itself.
-    refused_cards: BTreeMap<&'static str, u64>,
+    refused_hellos: BTreeMap<&'static str, u64>,
 }
 
 impl ListenerReport {
@@ -48,7 +48,7 @@ impl ListenerReport {
             alive: counts.alive(),
             half_open: counts.half_open(),
             refused: refused.into(),
-            refused_cards: counts.refused_hellos().into_iter().collect(),
+            refused_hellos: counts.refused_hellos().into_iter().collect(),
         }
     }
 }
