@@ -22,7 +22,7 @@ pub(crate) struct TrialsArgs {
 /// Optimised: a history takes milliseconds then.
 pub(crate) fn run(args: &TrialsArgs) -> Result<(), Failed> {
     let mut cargo =
-        shell::cargo(&["test", "--release", "--locked", "--package", "fabric", "--lib"]);
+        shell::cargo(&["test", "--release", "--locked", "--package", "wirelane-fabric", "--lib"]);
     let stories = "link::trial::stories";
     cargo.args(["--", args.story.as_deref().unwrap_or(stories)]);
     cargo.env("WIRELANE_TRIALS", args.count.to_string());

@@ -1,4 +1,4 @@
-//! What counting costs: `cargo run --release -p fabric --example stats`.
+//! What counting costs: `cargo run --release -p wirelane-fabric --example stats`.
 //!
 //! Every operation of every lane is counted. This measures the counting alone, and one small write over
 //! shared memory, the shortest operation there is, which includes it.

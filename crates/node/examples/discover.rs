@@ -1,4 +1,4 @@
-//! How long it takes to read a machine: `cargo run --release -p node --example discover -- TREE.json`.
+//! How long it takes to read a machine: `cargo run --release -p wirelane-node --example discover -- TREE.json`.
 //!
 //! The tree is unpacked into a folder, and the folder made this process's root (which needs root's rights), so that
 //! each file is found, opened and read as on the machine itself. Without an argument this machine is read.

@@ -1,4 +1,4 @@
-//! What NVML tells of this machine's GPUs, twice with a second between, as JSON: `cargo run -p node --example gpus`.
+//! What NVML tells of this machine's GPUs, twice with a second between, as JSON: `cargo run -p wirelane-node --example gpus`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the answer of a program")]
 
 use std::time::Duration;

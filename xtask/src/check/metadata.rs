@@ -28,11 +28,14 @@ pub(crate) fn packages() -> Result<Vec<Package>, Failed> {
     let json: Value =
         serde_json::from_str(&text).map_err(|error| format!("read cargo metadata: {error}"))?;
     let package = |json: &Value| Package {
-        name: text_of(&json["name"]),
+        name: ours(text_of(&json["name"])),
         version: text_of(&json["version"]),
         licence: text_of(&json["license"]),
         ours: json["source"].is_null(),
-        needs: array(&json["dependencies"]).iter().map(|need| text_of(&need["name"])).collect(),
+        needs: array(&json["dependencies"])
+            .iter()
+            .map(|need| ours(text_of(&need["name"])))
+            .collect(),
     };
     Ok(array(&json["packages"]).iter().map(package).collect())
 }
@@ -45,6 +48,11 @@ pub(crate) fn duplicates(packages: &[Package]) -> BTreeMap<&str, Vec<&str>> {
     }
     versions.retain(|_, versions| versions.len() > 1);
     versions
+}
+
+/// Our libraries are published with a prefix; here they are called as their folders are.
+fn ours(name: String) -> String {
+    name.strip_prefix("wirelane-").map_or(name.clone(), str::to_owned)
 }
 
 fn text_of(json: &Value) -> String {

@@ -47,10 +47,15 @@ impl Build {
 
 fn build(tree: &Path, target: &Path, profile: &str) -> Result<Build, Failed> {
     eprintln!("building {} with the profile {profile}", tree.display());
-    for what in [["wirelane", "--bin", "wirelane"], ["fabric", "--example", "perf"]] {
-        let mut cargo =
-            shell::cargo(&["build", "--quiet", "--locked", "--profile", profile, "--package"]);
-        cargo.args(what).current_dir(tree).env("CARGO_TARGET_DIR", target);
+    // By folders: packages were called otherwise before.
+    for [folder, kind, name] in [["wirelane", "--bin", "wirelane"], ["fabric", "--example", "perf"]]
+    {
+        let manifest = format!("crates/{folder}/Cargo.toml");
+        let mut cargo = shell::cargo(&["build", "--quiet", "--locked", "--profile", profile]);
+        cargo
+            .args(["--manifest-path", &manifest, kind, name])
+            .current_dir(tree)
+            .env("CARGO_TARGET_DIR", target);
         shell::run(&mut cargo)?;
     }
     // Cargo's own profiles share folders.

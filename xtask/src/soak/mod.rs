@@ -54,7 +54,7 @@ pub(crate) struct SoakArgs {
 pub(crate) fn run(args: &SoakArgs) -> Result<ExitCode, Failed> {
     // Apart, so that the server is built as it is for users, without what only clients need.
     shell::run(&mut shell::cargo(&["build", "--release", "-q", "-p", "wirelane", "--bins"]))?;
-    let load = ["build", "--release", "-q", "-p", "kv-client", "--example", "load"];
+    let load = ["build", "--release", "-q", "-p", "wirelane-kv-client", "--example", "load"];
     shell::run(&mut shell::cargo(&load))?;
     if args.abuse {
         return abuse::run();

@@ -15,7 +15,7 @@ fn is_as_in(file: &str, printed: &str) {
     assert_eq!(
         printed, known,
         "printed/{file} is not what is printed; if what is printed is right, renew the file by \
-         WIRELANE_GOLDEN=write cargo nextest run -p jobs --test launch known"
+         WIRELANE_GOLDEN=write cargo nextest run -p wirelane-jobs --test launch known"
     );
 }
 

@@ -46,7 +46,7 @@ pub(super) fn run(args: &FabricArgs) -> Result<(), Failed> {
         "--profile",
         PROFILE,
         "--package",
-        "fabric",
+        "wirelane-fabric",
         "--example",
         "perf",
     ]))?;

@@ -91,7 +91,7 @@ fn prepare(args: &KvArgs, with_lab: bool) -> Result<(), Failed> {
         packages::ensure(&[packages::LAB, packages::MOONCAKE], args.yes)?;
     }
     let build = ["build", "--quiet", "--profile", PROFILE, "--package"];
-    shell::run(shell::cargo(&build).args(["fabric", "--example", "perf"]))?;
+    shell::run(shell::cargo(&build).args(["wirelane-fabric", "--example", "perf"]))?;
     shell::run(shell::cargo(&build).args(["xtask", "--bin", "xtask"]))?;
     if !args.peers_only {
         shell::run(shell::cargo(&build).args(["wirelane", "--bin", "wirelane"]))?;

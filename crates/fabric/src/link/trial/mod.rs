@@ -1,6 +1,6 @@
 //! Links on simulated lanes: thousands of histories, each named by its seed.
 //!
-//! `cargo nextest run -p fabric trial` runs some; `WIRELANE_TRIALS=100000` runs that many, and
+//! `cargo nextest run -p wirelane-fabric trial` runs some; `WIRELANE_TRIALS=100000` runs that many, and
 //! `WIRELANE_SEED=7` only that one.
 
 mod cases;
