@@ -5,7 +5,8 @@
 //! it is silent where it does not apply. It has no list of boards: what a link should be follows from its other
 //! end, its cable and its neighbours, or is unknown. What is usual on a healthy machine is at most a note.
 //!
-//! What settings should be stands in [`limits`], which `change` and `jobs` use too.
+//! It only reads: nothing is changed, sent or loaded here. What settings should be stands in [`limits`], which `change`
+//! and `jobs` use too.
 //!
 //! Start at [`examine`]. Two machines are compared by [`peer`], two times of one by [`since`], and
 //! [`checklist`] asks whether a machine is ready for production.
