@@ -10,6 +10,7 @@ mod dashboards;
 mod dist;
 mod fuzz;
 mod lab;
+mod libraries;
 mod npm;
 mod packages;
 mod proto;
@@ -54,6 +55,8 @@ enum Task {
     Dashboards(dashboards::DashboardsArgs),
     /// Build the tarball, the .deb and the Containerfile, and check what they need
     Dist(dist::DistArgs),
+    /// Make a package of every library, as it would be published
+    Libraries(libraries::LibrariesArgs),
 }
 
 fn main() -> ExitCode {
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Task::Proto => proto::run().map(|()| ExitCode::SUCCESS),
         Task::Dashboards(args) => dashboards::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Dist(args) => dist::run(&args).map(|()| ExitCode::SUCCESS),
+        Task::Libraries(args) => libraries::run(&args).map(|()| ExitCode::SUCCESS),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("xtask: {error}");

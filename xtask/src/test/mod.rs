@@ -68,6 +68,8 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failed> {
     report.stage("fuzzing", Count::Good, task(&["fuzz", "--seconds", seconds]))?;
     let dist: &[&str] = if args.full { &["dist"] } else { &["dist", "--trial"] };
     report.stage("packages for other systems", Count::Good, task(dist))?;
+    let libraries: &[&str] = if args.full { &["libraries", "--build"] } else { &["libraries"] };
+    report.stage("libraries as packages", Count::Good, task(libraries))?;
     report.end(true, if args.full { "every stage ran, in full" } else { LEFT_TO_FULL })
 }
 
@@ -233,7 +235,8 @@ fn alone(name: &str, command: Command, log: &Mutex<File>) -> Result<(), Failed> 
 
 /// What `--full` adds, for who reads the end of a run without it.
 const LEFT_TO_FULL: &str = "every stage ran; left to --full: 1 test (TensorFlow's parser), longer runs of 17 fuzz targets, \
-     of links' histories, of the disk's model and of rails that go up and down, the optimised program in the packages";
+     of links' histories, of the disk's model and of rails that go up and down, the optimised program in the packages, \
+     libraries built from their packages";
 
 /// Many of them wait for others more than they compute.
 const AT_A_TIME: usize = 3;
