@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_attempt_survives_the_way_there() {
+    fn an_attempt_is_the_same_after_a_round_trip() {
         let attempt = Attempt { session: *b"0123456789abcdef", sequence: 1 };
         assert_eq!(Attempt::try_from(v1::Attempt::from(attempt)), Ok(attempt));
     }

@@ -7,7 +7,7 @@ use tonic::{Code, Status};
 use crate::SESSION_ID_BYTES;
 use crate::limits::{MAX_ITEMS, MAX_KEY_BYTES, MAX_TTL_MS};
 
-/// A request that cannot be meant. As a [`Status`] it tells the caller what to do.
+/// A request that is not valid. As a [`Status`] it includes what the caller should do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -35,7 +35,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The status code that says it to a caller.
+    /// The status code that a caller gets.
     pub fn code(&self) -> Code {
         match self {
             Error::BehindEnd { .. } => Code::OutOfRange,
@@ -69,7 +69,7 @@ impl fmt::Display for Error {
             }
             Error::BehindEnd { offset, length } => write!(
                 f,
-                "offset {offset} is behind the value's end — the value has {length} bytes; Stat tells"
+                "offset {offset} is behind the value's end — the value has {length} bytes; call Stat first"
             ),
             Error::TooManyItems(items) => {
                 write!(f, "{items} items in one request — {MAX_ITEMS} are the most; send several")

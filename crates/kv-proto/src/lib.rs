@@ -1,11 +1,11 @@
-//! What is said between a store and its clients.
+//! Messages between a store and its clients.
 //!
-//! `proto/wirelane/kv/v1/kv.proto` is the contract for every language; [`v1`] is the Rust that was made of
-//! it. A message may say anything, so its parts are checked on arrival and are values that cannot be
-//! wrong from there on: [`Key`], [`Span`], [`PutTerms`], [`Condition`], [`Attempt`]. Nothing here calls,
-//! serves or keeps anything, and no other crate of ours is known here.
+//! `proto/wirelane/kv/v1/kv.proto` is the contract for every language; [`v1`] is the Rust code generated
+//! from it. A message may contain anything, so its parts are checked on arrival and converted to types that
+//! cannot be invalid: [`Key`], [`Span`], [`PutTerms`], [`Condition`], [`Attempt`]. Nothing here
+//! connects, serves or stores anything, and this crate depends on no other crate of the workspace.
 //!
-//! [`wire`] is the fast path: what goes over links, in place of gRPC.
+//! [`wire`] is the fast path: the binary messages on links, used instead of gRPC.
 //!
 //! Start at the .proto, then [`Key`]; for links, at [`wire`].
 

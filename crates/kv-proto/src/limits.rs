@@ -1,19 +1,19 @@
-//! What one message carries at most, as [`Limits`](crate::v1::Limits) tells clients.
+//! Limits of one message, as clients read them in [`Limits`](crate::v1::Limits).
 
 /// Bytes of a key; at least one.
 pub const MAX_KEY_BYTES: usize = 4096;
 
-/// Bytes of one gRPC message. It is what gRPC's libraries receive unless told otherwise, so that nobody
-/// has to tell them.
+/// Bytes of one gRPC message. It is the default limit of gRPC's libraries, so that no client
+/// has to configure one.
 pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
 /// Bytes of a value in one message: what the longest key and everything else around it leave.
 pub const MAX_UNARY_BYTES: usize = MAX_MESSAGE_BYTES - (8 << 10);
 
-/// Bytes of a piece of `Read`, if the caller does not say.
+/// Bytes of a piece of `Read`, if the caller names no length.
 pub const PIECE_BYTES: usize = 256 << 10;
 
-/// Bytes of a piece of `Read`, whatever the caller says.
+/// Bytes of a piece of `Read`, whatever length the caller names.
 pub const MAX_PIECE_BYTES: usize = 1 << 20;
 
 /// Keys of one `ListReply`: so many of the longest fit in a message.

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn terms_survive_the_way_there() {
+    fn terms_are_the_same_after_a_round_trip() {
         for condition in [Condition::Always, Condition::IfAbsent, Condition::IfVersion(7)] {
             for ttl_ms in [None, Some(1), Some(MAX_TTL_MS)] {
                 let terms = PutTerms { ttl_ms, condition };

@@ -11,7 +11,7 @@ pub struct Answer {
     pub replaced: bool,
     /// CRC32C of the bytes written, where it was asked for.
     pub checksum: Option<u32>,
-    /// How many bytes the store wrote: behind the answers, or where the request said. Of a value that is read in place: how
+    /// How many bytes the store wrote: behind the answers, or where the request named. Of a value that is read in place: how
     /// many there are to be read.
     pub written: u64,
     /// The whole value's length. [`Status::Full`]: how much is free. [`Status::TooLong`]: the most there may be.
@@ -68,7 +68,7 @@ pub enum Status {
     DiskFailed = 17,
     /// What the disk has of the key is damaged.
     Damaged = 18,
-    /// As many bytes are on their way in as the store takes. Nothing was done: ask again.
+    /// The store's limit of bytes in flight is reached. Nothing was done: ask again.
     Busy = 19,
     /// The store is shutting down. Nothing of the batch was done: ask another store, or later.
     Closing = 20,
@@ -104,7 +104,7 @@ impl Answer {
     /// How long it is.
     pub const LENGTH: usize = 48;
 
-    /// One that says no more than how it went.
+    /// An answer with a status and nothing else.
     pub const fn new(status: Status) -> Self {
         Answer {
             status,

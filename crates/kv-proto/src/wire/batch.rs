@@ -1,4 +1,4 @@
-//! What a client sends once it is welcome.
+//! What a client sends after the welcome.
 
 use super::request::Request;
 use super::{Answer, Parts, ProtocolError, REGION, Reader};
@@ -77,7 +77,7 @@ impl Grant {
         bytes
     }
 
-    /// The message that takes it back.
+    /// The message that withdraws it.
     pub fn forget(number: u32) -> Vec<u8> {
         let mut bytes = vec![3, 0, 0, 0];
         bytes.extend(number.to_le_bytes());
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_too_soon_or_too_late_is_told_once() {
+    fn an_end_too_soon_or_too_late_is_reported_once() {
         let mut bytes = batch(&examples());
         bytes.push(0);
         let Ok(Message::Batch(parsed)) = Message::parse(&bytes) else { panic!("a batch") };

@@ -1,10 +1,11 @@
-//! The control block: words in a client's receive buffer by which a store that reaches its memory at no cost hears and
-//! answers, without a message.
+//! The control block: words in a client's receive buffer that a store which maps this memory polls, so that requests
+//! and answers need no message.
 //!
 //! A client may have one, at the beginning of its receive buffer. While the store **watches** it, a batch is asked for by
 //! a [`RequestSlot`] of where its message lies, and answered by a **completion flag**: the slot's sequence, in the word before the
-//! answers, once they are placed. One answer and its completion flag are a line of the caches, which travels once. Each side writes, looks whether the other still watches or
-//! sleeps, and sends a message if so: so nothing is missed whoever goes to sleep.
+//! answers, once they are placed. One answer and its completion flag share a cache line. Each side writes, then
+//! checks whether the other side still watches, and sends a message if it does not: so nothing is missed when one of
+//! them goes to sleep.
 
 /// Where the words are.
 #[derive(Debug)]
@@ -13,14 +14,14 @@ pub struct ControlBlock;
 impl ControlBlock {
     /// How many bytes of the receive buffer it takes.
     pub const LENGTH: usize = Self::TAKEN + 64;
-    /// The client's own line: its state, then its slots. The store reads it whole.
+    /// The cache line that the client writes: its state, then its slots. The store reads it as a whole.
     pub const CLIENT: usize = 0;
     /// How long that is.
     pub const LINE: usize = 64;
     /// The store's word: whether it watches.
     pub const STORE: usize = 64;
-    /// The client's second word, in a line of its own: the sequence up to which it has taken all answers. What the
-    /// store pinned for it is the store's again.
+    /// The client's second word, in a cache line of its own: the sequence up to which it has taken all answers. The
+    /// store releases what it pinned for them.
     pub const TAKEN: usize = 128;
     /// How long a completion flag is, which stands before the answers of a batch that was announced.
     pub const FLAG: usize = 8;

@@ -1,4 +1,4 @@
-//! The first words on a link.
+//! The first message of each side on a link.
 
 use super::{ProtocolError, Reader, VERSION};
 
@@ -6,19 +6,19 @@ use super::{ProtocolError, Reader, VERSION};
 pub const REGION: usize = 36;
 const MAGIC: [u8; 4] = *b"WLKV";
 
-/// What a caller wants from this link: its first message.
+/// A client's first message: which service it wants on this link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opening {
-    /// To use the store.
+    /// The store.
     Store {
-        /// The session to go on with; none: a new one.
+        /// The session to resume; `None` opens a new one.
         session: Option<[u8; 16]>,
         /// Memory for answers, granted for writing and reading: region 0.
         receive_buffer: [u8; REGION],
         /// Whether it begins with a [`ControlBlock`](super::ControlBlock).
         control_block: bool,
     },
-    /// To measure the link.
+    /// Measuring the link.
     Measure,
 }
 
@@ -56,7 +56,7 @@ impl Opening {
         let mut reader = Reader { bytes: message };
         let [version, service, control_block, zero] = opened(&mut reader)?;
         if version != VERSION {
-            return Err("it is of another version: run the same at both ends");
+            return Err("it has another protocol version: run the same version at both ends");
         }
         if zero != 0 || control_block > u8::from(service == 1) {
             return Err("it has flags that this version does not know");
@@ -81,7 +81,7 @@ impl Opening {
 
 fn opened(reader: &mut Reader<'_>) -> Result<[u8; 4], ProtocolError> {
     if reader.array()? != MAGIC {
-        return Err("it is not the first message of a client of ours");
+        return Err("it is not the first message of a Wirelane client");
     }
     reader.array()
 }
@@ -89,32 +89,32 @@ fn opened(reader: &mut Reader<'_>) -> Result<[u8; 4], ProtocolError> {
 /// The store's answer to an opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Welcome {
-    /// Which run of the store this is: another one remembers nothing of earlier sessions.
+    /// Changes with every start of the store, which remembers no sessions of earlier epochs.
     pub epoch: u64,
-    /// The session's name, which is a secret between the two.
+    /// The session's id, a secret that client and store share.
     pub session: [u8; 16],
-    /// Whether the session asked for was still known.
+    /// Whether the requested session was still known.
     pub resumed: bool,
-    /// What the store takes.
+    /// What the store accepts.
     pub limits: Limits,
-    /// The store's values, granted for reading where it lends them to this client.
+    /// The store's values, granted for reading if this client may read them in place.
     pub pool: Option<[u8; REGION]>,
 }
 
-/// What a store takes of one client.
+/// What a store accepts from one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The longest batch, in bytes.
+    /// Maximum length of a batch, in bytes.
     pub message: u32,
-    /// The most requests in one.
+    /// Maximum number of requests in a batch.
     pub requests: u16,
-    /// The most batches in flight.
+    /// Maximum number of batches in flight.
     pub batches: u16,
-    /// The most regions granted, the receive buffer apart.
+    /// Maximum number of granted regions, not counting the receive buffer.
     pub regions: u16,
-    /// The longest value.
+    /// Maximum length of a value, in bytes.
     pub value: u64,
-    /// The most bytes of values that one batch may name, to be fetched or written.
+    /// Maximum number of bytes of values that one batch may read or write.
     pub moved: u64,
 }
 
@@ -147,12 +147,14 @@ impl Welcome {
     /// From the store's first message.
     pub fn parse(message: &[u8]) -> Result<Self, ProtocolError> {
         let mut reader = Reader { bytes: message };
-        let [version, service, resumed, lends] = opened(&mut reader)?;
+        let [version, service, resumed, reads_in_place] = opened(&mut reader)?;
         if version != VERSION {
-            return Err("the store speaks another version: run the same at both ends");
+            return Err(
+                "the store has another protocol version: run the same version at both ends",
+            );
         }
-        if service != Service::Store as u8 || resumed > 1 || lends > 1 {
-            return Err("it is no welcome of a store");
+        if service != Service::Store as u8 || resumed > 1 || reads_in_place > 1 {
+            return Err("it is not a store's welcome");
         }
         let (epoch, session) = (reader.u64()?, reader.array()?);
         let limits = Limits {
@@ -162,7 +164,7 @@ impl Welcome {
             regions: reader.u16()?,
             value: {
                 if reader.u16()? != 0 {
-                    return Err("it is no welcome of a store");
+                    return Err("it is not a store's welcome");
                 }
                 reader.u64()?
             },
@@ -170,13 +172,13 @@ impl Welcome {
         };
         let pool: [u8; REGION] = reader.array()?;
         reader.end()?;
-        if lends == 0 && pool != [0; REGION] {
-            return Err("it is no welcome of a store");
+        if reads_in_place == 0 && pool != [0; REGION] {
+            return Err("it is not a store's welcome");
         }
         if limits.requests == 0 || limits.batches == 0 || limits.message < 128 {
-            return Err("the store takes nothing");
+            return Err("the store's limits allow no request");
         }
-        let pool = (lends == 1).then_some(pool);
+        let pool = (reads_in_place == 1).then_some(pool);
         Ok(Welcome { epoch, session, resumed: resumed == 1, limits, pool })
     }
 }

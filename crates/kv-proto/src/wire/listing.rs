@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_come_back_and_a_cut_is_told_once() {
+    fn entries_come_back_and_a_cut_is_reported_once() {
         let entries = [
             Entry { key: b"one", length: 1, version: 2, expires_in: None },
             Entry { key: &[0; 4096], length: u64::MAX, version: 3, expires_in: Some(9) },

@@ -1,11 +1,11 @@
-//! The fast path: what clients and stores say to each other on a link.
+//! The fast path: binary messages between clients and stores on a link.
 //!
 //! A client opens ([`Opening`]), naming memory of its own in which answers may be written, and is
 //! welcomed ([`Welcome`]). From then on it sends **batches** ([`Batch`]): a message with one or more
 //! requests, under a tag. The store writes the answers, and the bytes asked for behind them, straight into
-//! the client's memory; each of those writes carries a number ([`Parts`]) that says which batch it answers
-//! and how many writes there are in all. So whatever order writes arrive in, a client that has counted
-//! them has everything. The store lets nobody write into its own memory: it fetches what a client puts.
+//! the client's memory; each of those writes has immediate data ([`Parts`]) with the batch's tag
+//! and the number of writes in all. Writes may arrive in any order: a client that has counted
+//! them all has the whole answer. The store lets nobody write into its own memory: it fetches what a client puts.
 //!
 //! All numbers are little-endian. Everything is checked where it comes in: what a parser gives out lies
 //! within its message, and what would not be written so by this version is refused.
@@ -26,7 +26,7 @@ pub use listing::{Entries, Entry};
 pub use parts::Parts;
 pub use request::{Place, Request, Source};
 
-/// Why a message is none of ours: words for a log.
+/// Why a message is not valid: text for a log.
 pub type ProtocolError = &'static str;
 
 /// The version of all of it; both ends must agree.

@@ -1,7 +1,7 @@
-//! The number that comes with each write of an answer.
+//! The immediate data of each write of an answer.
 
-/// Which batch a write belongs to, and how many writes answer it. In 32 bits, since that is what
-/// a write can carry.
+/// Which batch a write belongs to, and how many writes answer it. In 32 bits, the size of
+/// immediate data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
     /// The batch's tag, below [`Parts::TAGS`].
@@ -16,14 +16,14 @@ impl Parts {
     /// The most writes that answer one batch.
     pub const MAX: u32 = (1 << 12) - 1;
 
-    /// As the number of a write.
+    /// As immediate data.
     #[inline]
     pub fn to_number(self) -> u32 {
         debug_assert!(self.tag < Self::TAGS && (1..=Self::MAX).contains(&self.count));
         self.count << 20 | self.tag
     }
 
-    /// `None`: no number of ours.
+    /// `None` if it is not a valid value.
     #[inline]
     pub fn from_number(number: u32) -> Option<Self> {
         let parts = Parts { tag: number & (Self::TAGS - 1), count: number >> 20 };

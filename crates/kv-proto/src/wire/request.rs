@@ -1,4 +1,4 @@
-//! One request: 64 bytes, then its key, then a value that rides along.
+//! One request: 64 bytes, then its key, then an inline value.
 
 use super::{ProtocolError, Reader};
 use crate::Condition;
@@ -101,7 +101,7 @@ pub enum Request<'m> {
     List {
         /// How they begin; may be empty.
         prefix: &'m [u8],
-        /// 0, or where the last listing said to go on.
+        /// 0, or the cursor of the last page.
         cursor: u64,
         /// At most so many bytes of entries.
         length: u64,
@@ -137,7 +137,7 @@ pub enum Source<'m> {
 }
 
 impl<'m> Request<'m> {
-    /// What each takes beside its key and the value that rides along.
+    /// Bytes of each request beside its key and its inline value.
     pub const HEAD: usize = 64;
 
     /// How many bytes it takes in a message.
