@@ -1,4 +1,4 @@
-//! Requests as every client makes them, whatever way it waits.
+//! Requests as every client makes them, however it waits.
 
 use kv_proto::limits::MAX_KEY_BYTES;
 use kv_proto::wire::{Request, Source};
@@ -17,7 +17,7 @@ pub(crate) struct Put<'v> {
 }
 
 impl Core {
-    /// Asks to store it. Short values ride along with the request; longer ones are put into the receive buffer first,
+    /// Asks to store it. Short values are part of the request; longer ones are put into the receive buffer first,
     /// where the lease keeps them also if there is no room for the request yet.
     pub(crate) fn ask_put(
         &mut self,
@@ -68,7 +68,7 @@ pub(crate) fn named(call: &str, key: &[u8]) -> String {
 
 /// How much of a listing comes at once.
 pub(crate) const LISTING: u64 = 64 << 10;
-/// Values up to this length ride along with the request. A store that reads our memory itself need not be
-/// told more; others would have to ask for it, and wait.
+/// Values up to this length are part of the request. A store on the same host reads longer ones from our memory at
+/// no cost; another one needs a round trip for that.
 const NEAR_ALONG: usize = 512;
 const FAR_ALONG: usize = 8 << 10;

@@ -1,4 +1,4 @@
-//! A client to await: many may hold it, one task does the work.
+//! A client for async code: many tasks may hold it, one task does the work.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::settings::Settings;
 use crate::value::{Facts, Value};
 
 /// A client of a store for tasks of a tokio runtime. Clones share one connection, and what they ask at a time
-/// travels together. When the line is lost it is made anew, without holding up the runtime.
+/// travels together. When the connection is lost it is made again, without blocking the runtime.
 ///
 /// A call whose future is dropped may happen all the same.
 #[derive(Clone)]
@@ -158,7 +158,7 @@ impl AsyncClient {
         results::stored(&answer, what).map(|stored| (answer, stored))
     }
 
-    /// Asks again, with growing pauses, while the store has too much on its way; up to the deadline.
+    /// Asks again, with growing pauses, while the store has too much in flight; up to the deadline.
     async fn patiently<T, F>(&self, mut ask: impl FnMut() -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<T, Error>>,
@@ -280,7 +280,7 @@ impl AsyncClient {
         Error::new(Kind::Deadline, text)
     }
 
-    /// Closes a cursor or a staged value; it is closed anyway, a little later, if this is not heard.
+    /// Closes a cursor or a staged value; the store closes it after a while if this message is lost.
     fn forsake(&self, handle: u64) {
         let make: Make =
             Box::new(move |core, token| core.ask(token, &Request::Close { handle }, &mut None));

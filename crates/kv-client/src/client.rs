@@ -81,7 +81,7 @@ impl Client {
         let mut tries = 0;
         loop {
             match self.fetch_once(key, length, checksum) {
-                // A cursor goes with its line; on the next one it is begun anew.
+                // A cursor ends with its connection; on the next one reading begins again.
                 Err(error) if error.kind() == Kind::Gone && tries < MAX_TRIES => tries += 1,
                 done => return done,
             }
@@ -135,7 +135,7 @@ impl Client {
     /// Closes a cursor or a staged value; nobody waits for the answer.
     pub(crate) fn forsake(&mut self, handle: u64) {
         let token = self.answers.expect();
-        // It is closed anyway, a little later, if this is not heard.
+        // The store closes it after a while if this message is lost.
         match self.core.ask(token, &Request::Close { handle }, &mut None) {
             Ok(()) => {
                 self.answers.ignore(token);
@@ -164,7 +164,7 @@ impl Client {
         })
     }
 
-    /// Asks again, with growing pauses, while the store has too much on its way; up to the deadline.
+    /// Asks again, with growing pauses, while the store has too much in flight; up to the deadline.
     pub(crate) fn patiently<T>(
         &mut self,
         mut ask: impl FnMut(&mut Self) -> Result<T, Error>,
@@ -308,7 +308,7 @@ impl Client {
         self.begin_by(|core, token| core.ask_put(token, &put, &mut lease))
     }
 
-    /// What was begun is on its way from now on.
+    /// Sends what was begun.
     pub fn flush(&mut self) -> Result<(), Error> {
         self.with_room(|this| this.core.flush())
     }
@@ -367,7 +367,7 @@ impl Client {
         }
     }
 
-    /// Does something for which there may be no room, or no line, at the moment.
+    /// Does something for which there may be no room, or no connection, at the moment.
     fn with_room<T>(
         &mut self,
         mut something: impl FnMut(&mut Self) -> Result<T, Error>,
@@ -475,5 +475,5 @@ pub(crate) fn milliseconds(time: Duration) -> u64 {
     time.as_millis().min(u128::from(u64::MAX / 4)) as u64
 }
 
-/// How often a value is asked for anew when lines break one after the other.
+/// How often a value is asked for again when connections break one after the other.
 const MAX_TRIES: u32 = 8;

@@ -1,4 +1,4 @@
-//! The line to a store: a link, what is in flight on it, and what comes back.
+//! The connection to a store: a link, what is in flight on it, and its completions.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::BorrowedFd;
@@ -12,13 +12,13 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::destination::Destination;
 use crate::error::{Error, Kind};
-use crate::in_flight::{Answered, LINE, NotReceived, Outcome, PendingBatch, PendingBatches};
+use crate::in_flight::{Answered, CACHE_LINE, NotReceived, Outcome, PendingBatch, PendingBatches};
 use crate::outbox::Outbox;
 use crate::receive_buffer::{Lease, ReceiveBuffer};
 use crate::request_slots::{Announced, RequestSlots};
 use crate::results;
 
-/// A link that was welcomed.
+/// A link with an open session.
 pub(crate) struct Connection {
     link: Link,
     pub(crate) welcome: Welcome,
@@ -27,12 +27,11 @@ pub(crate) struct Connection {
     ops: VecDeque<Op>,
     receives: VecDeque<Op>,
     pub(crate) batches: PendingBatches,
-    /// Messages that are no batches, until they are sent.
-    letters: HashMap<u64, Lease>,
+    /// Control messages, until they are sent.
+    control_messages: HashMap<u64, Lease>,
     done: Vec<Completion>,
-    near: bool,
     slots: RequestSlots,
-    /// The store's values, where we may read them; whether that was seen to work, and how often it was tried.
+    /// The store's pool, if it may be read in place; whether that worked once, and how often it was tried.
     pool: Option<Window>,
     in_place: bool,
     tried: u8,
@@ -41,7 +40,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Calls a store, and goes on with a session if there is one to go on with.
+    /// Connects to a store, and resumes a session if there is one.
     pub(crate) fn open(
         endpoint: &Endpoint,
         receive_buffer: &Arc<ReceiveBuffer>,
@@ -71,14 +70,14 @@ impl Connection {
                 return Err(Error::new(
                     Kind::Deadline,
                     format!(
-                        "open a session at {server}: no welcome within {limit:?} — is it a store?"
+                        "open a session at {server}: no welcome within {limit:?} — check that a store listens there"
                     ),
                 ));
             }
-            let heard = done.iter().find(|completion| completion.token == RECEIVE);
-            let Some(heard) = heard else { continue };
+            let received = done.iter().find(|completion| completion.token == RECEIVE);
+            let Some(received) = received else { continue };
             let bytes = answer.to_vec();
-            let length = match heard.outcome {
+            let length = match received.outcome {
                 Ok(Done::Received { length, .. }) => length,
                 _ => 0,
             };
@@ -94,7 +93,6 @@ impl Connection {
         };
         let pool = welcome.pool.and_then(|pool| RemoteRegion::from_bytes(&pool).ok());
         let pool = pool.and_then(|pool| link.import(&pool).ok());
-        let near = link.report().explain().lane == Some("shm");
         let receives = (0..RECEIVES).map(|_| Op::receive(RECEIVE, Pieces::EMPTY)).collect();
         Ok(Connection {
             link,
@@ -103,9 +101,8 @@ impl Connection {
             ops,
             receives,
             batches: PendingBatches::default(),
-            letters: HashMap::new(),
+            control_messages: HashMap::new(),
             done: Vec::new(),
-            near,
             slots,
             pool,
             in_place: false,
@@ -121,7 +118,7 @@ impl Connection {
 
     /// Whether the store reads and writes our memory itself.
     pub(crate) fn is_near(&self) -> bool {
-        self.near
+        self.link.is_near()
     }
 
     pub(crate) fn link_mut(&mut self) -> &mut Link {
@@ -133,16 +130,16 @@ impl Connection {
         self.batches.len() >= usize::from(self.welcome.limits.batches) || self.batches.is_closing()
     }
 
-    /// Sends what was written.
+    /// Sends a batch.
     pub(crate) fn launch(&mut self, outbox: &mut Outbox) -> Result<(), Error> {
         if self.batches.is_empty() {
             self.look_up()?;
         }
         let message = BatchHead::LENGTH + outbox.bytes.len();
-        // What is read in place begins at lines of the caches.
+        // Values that are read in place begin at cache lines.
         let in_place = self.in_place || self.try_reading_in_place();
-        let lines = if in_place { (outbox.calls.len() + 1) * LINE } else { 0 };
-        let answers = outbox.calls.len() * Answer::LENGTH + outbox.packed + lines;
+        let padding = if in_place { (outbox.calls.len() + 1) * CACHE_LINE } else { 0 };
+        let answers = outbox.calls.len() * Answer::LENGTH + outbox.packed + padding;
         let begins = PendingBatch::answers_after(message);
         let lease = self.receive_buffer.lease(begins + answers)?;
         let room = lease.len() - begins;
@@ -169,8 +166,8 @@ impl Connection {
         Ok(())
     }
 
-    /// After a silence, hears first whether the store is still there: a write that is sent to one that has gone
-    /// is a write of which nobody knows.
+    /// After a pause, polls the link before anything is sent: the outcome of a write that is sent to a store that is
+    /// gone would be unknown.
     #[inline]
     fn look_up(&mut self) -> Result<(), Error> {
         let now = clock();
@@ -178,7 +175,8 @@ impl Connection {
         if silence >= SILENCE { self.poll(&mut |_, _| ()) } else { Ok(()) }
     }
 
-    /// Whether the store's values can be read: the key to them comes by another way than the welcome, or never.
+    /// Whether the store's values can be read in place: the link's key for them comes separately from the welcome, or
+    /// never.
     fn try_reading_in_place(&mut self) -> bool {
         if let (Some(pool), 0..TRIES) = (&self.pool, self.tried) {
             self.tried += 1;
@@ -187,14 +185,15 @@ impl Connection {
         self.in_place
     }
 
-    /// Sends a message that is no batch.
-    pub(crate) fn say(&mut self, message: &[u8]) -> Result<(), Error> {
+    /// Sends a message other than a batch.
+    pub(crate) fn send_control(&mut self, message: &[u8]) -> Result<(), Error> {
         let lease = self.receive_buffer.lease(message.len())?;
         self.receive_buffer.memory().write(lease.offset(), message);
         let slice =
             self.receive_buffer.region().slice(lease.offset()..lease.offset() + message.len());
-        let token = (LETTER..).find(|token| !self.letters.contains_key(token)).unwrap_or(LETTER);
-        self.letters.insert(token, lease);
+        let token =
+            (CONTROL..).find(|token| !self.control_messages.contains_key(token)).unwrap_or(CONTROL);
+        self.control_messages.insert(token, lease);
         self.ops.push_back(Op::send(token, slice));
         Ok(())
     }
@@ -230,7 +229,7 @@ impl Connection {
         taken
     }
 
-    /// Answers whose completion flag is set; says whether there were any.
+    /// Takes answers whose completion flag is set; returns whether there were any.
     #[inline]
     fn completion_flags(&mut self, give: &mut impl FnMut(u64, Outcome)) -> Result<bool, Error> {
         let mut any = false;
@@ -247,7 +246,8 @@ impl Connection {
         if self.batches.is_left() { Err(closing()) } else { Ok(any) }
     }
 
-    /// Looks for completion flags as long as an answer usually takes, and does not even ask the clock; says whether one was set.
+    /// Looks for completion flags as long as an answer usually takes, without reading the clock; returns
+    /// whether one was set.
     #[inline]
     pub(crate) fn glance(&mut self, give: &mut impl FnMut(u64, Outcome)) -> Result<bool, Error> {
         for _ in 0..if self.slots.is_empty() { 0 } else { GLANCES } {
@@ -321,7 +321,7 @@ impl Connection {
                         Some(Error::new(Kind::ProtocolError, "unexpected message from the store"));
                 }
                 (SEND, Ok(_)) => {}
-                (letter, Ok(_)) => drop(self.letters.remove(&letter)),
+                (token, Ok(_)) => drop(self.control_messages.remove(&token)),
                 (_, Err(failure)) => {
                     let why = self.link.ended().map_or_else(|| failure.to_string(), str::to_owned);
                     lost.get_or_insert(Error::new(Kind::Gone, why));
@@ -339,11 +339,11 @@ impl Connection {
         lost.map_or(Ok(()), Err)
     }
 
-    /// Says again what an earlier line has not heard the answer of; what must not be said again comes back.
+    /// Resends batches that an earlier connection has no answer for; calls that must not be resent get their outcome.
     pub(crate) fn resume(&mut self, mut old: PendingBatches, answered: &mut Vec<Answered>) {
-        let knows = self.welcome.resumed;
+        let resumed = self.welcome.resumed;
         let writes = |batch: &PendingBatch| batch.calls.iter().any(|call| call.writes);
-        old.forsake(|batch| !knows && !batch.undone && writes(batch), answered);
+        old.forsake(|batch| !resumed && !batch.undone && writes(batch), answered);
         for batch in old.begin_again() {
             self.ops.push_back(Op::send(SEND, batch.message()));
         }
@@ -361,7 +361,7 @@ impl Connection {
         self.link.fd()
     }
 
-    /// Ends it, and gives out what was in flight: nobody writes to the receive buffer any more.
+    /// Closes it, and returns what was in flight: the store does not write to the receive buffer any more.
     pub(crate) fn close(self) -> PendingBatches {
         let Connection { link, batches, .. } = self;
         drop(link);
@@ -376,7 +376,7 @@ fn clock() -> Duration {
     Duration::new(now.tv_sec.cast_unsigned(), now.tv_nsec as u32)
 }
 
-/// What it was asked last it has not done; the next store may be asked for it.
+/// It has not done what it was asked last; another store may be asked for it.
 #[cold]
 fn closing() -> Error {
     Error::new(Kind::Gone, results::CLOSING)
@@ -394,17 +394,17 @@ fn not_received(why: NotReceived) -> Error {
     }
 }
 
-/// What a completion is.
+/// Tokens of completions.
 const RECEIVE: u64 = 1;
 const SEND: u64 = 2;
-const LETTER: u64 = 3;
-/// How long nothing may be asked before the link is looked at first.
+const CONTROL: u64 = 3;
+/// After a pause of this length the link is polled before anything is sent.
 const SILENCE: Duration = Duration::from_millis(50);
-/// How often completion flags are looked at before the link is, and the clock.
+/// How often completion flags are polled before the link and the clock are.
 const GLANCE: u32 = 32;
 /// Some microseconds.
 const GLANCES: u32 = 128;
-/// How many batches are asked for before the store's values are given up to be reached.
+/// After how many batches reading in place is given up.
 const TRIES: u8 = 100;
-/// How many answers may come before we look.
+/// How many answers may arrive between two polls.
 const RECEIVES: usize = 128;

@@ -1,4 +1,4 @@
-//! What is asked of a store, over lines that come and go.
+//! Requests to a store, over connections that may be lost and made again.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -16,31 +16,31 @@ use crate::outbox::Outbox;
 use crate::receive_buffer::{Lease, ReceiveBuffer};
 use crate::settings::Settings;
 
-/// Everything of a client but how it waits.
+/// Everything that the clients have in common; they differ in how they wait.
 pub(crate) struct Core {
     settings: Settings,
     endpoint: Endpoint,
     receive_buffer: Arc<ReceiveBuffer>,
-    line: Option<Connection>,
+    connection: Option<Connection>,
     outbox: Outbox,
-    /// A line that is lost, and not yet taken apart: that may take a moment.
-    lost_line: Option<Connection>,
-    /// What a lost line has not answered.
+    /// A connection that is lost and not yet closed, which may take a moment.
+    lost_connection: Option<Connection>,
+    /// Batches in flight when the last connection was lost.
     orphans: PendingBatches,
-    /// What became of requests without a store's answer.
+    /// Outcomes of requests that no store answered.
     early: Vec<Answered>,
     session: Option<[u8; 16]>,
     sequence: u64,
-    /// Which of the servers is called next.
+    /// Which of the servers is tried next.
     server: usize,
-    /// Memory of the caller's that is granted on every line, by its number.
+    /// The caller's registered memory, granted on every connection, by its number.
     buffers: Vec<(u32, Region)>,
     last_buffer: u32,
     lost: Option<Error>,
 }
 
 impl Core {
-    /// Registers the receive buffer, and calls the first store that answers.
+    /// Registers the receive buffer, and connects to the first store that answers.
     pub(crate) fn connect(settings: Settings) -> Result<Self, Error> {
         if settings.servers.is_empty() {
             return Err(Error::new(Kind::Misuse, "connect to a store: no address given"));
@@ -54,8 +54,8 @@ impl Core {
             settings,
             endpoint,
             receive_buffer,
-            line: None,
-            lost_line: None,
+            connection: None,
+            lost_connection: None,
             outbox: Outbox::default(),
             orphans: PendingBatches::default(),
             early: Vec::new(),
@@ -78,28 +78,28 @@ impl Core {
         &self.receive_buffer
     }
 
-    /// What the store takes, as it last said.
+    /// The limits in the store's welcome.
     pub(crate) fn limits(&self) -> Option<&Limits> {
-        self.line.as_ref().map(|line| &line.welcome.limits)
+        self.connection.as_ref().map(|connection| &connection.welcome.limits)
     }
 
     /// How the store is reached, and why so.
     pub(crate) fn explain(&self) -> Option<Explanation> {
-        self.line.as_ref().map(|line| line.link().report().explain())
+        self.connection.as_ref().map(|connection| connection.link().report().explain())
     }
 
     /// The same, as it changes.
     pub(crate) fn report(&self) -> Option<Arc<Report>> {
-        self.line.as_ref().map(|line| line.link().report().clone())
+        self.connection.as_ref().map(|connection| connection.link().report().clone())
     }
 
     pub(crate) fn is_connected(&self) -> bool {
-        self.line.is_some()
+        self.connection.is_some()
     }
 
     /// Whether values can be read where they lie by the store itself, at no cost worth speaking of.
     pub(crate) fn is_near(&self) -> bool {
-        self.line.as_ref().is_some_and(Connection::is_near)
+        self.connection.as_ref().is_some_and(Connection::is_near)
     }
 
     /// The number of the next write.
@@ -132,12 +132,12 @@ impl Core {
         if self.outbox.is_empty() {
             return Ok(());
         }
-        let Some(line) = &mut self.line else { return Err(self.not_connected()) };
-        if line.is_full() {
+        let Some(connection) = &mut self.connection else { return Err(self.not_connected()) };
+        if connection.is_full() {
             let text = "ask the store: as much is in flight as it takes — take answers first";
             return Err(Error::new(Kind::Busy, text));
         }
-        let launched = line.launch(&mut self.outbox);
+        let launched = connection.launch(&mut self.outbox);
         if let Err(error) = &launched
             && error.kind() == Kind::Gone
         {
@@ -152,8 +152,8 @@ impl Core {
         if self.give_early(&mut give) {
             return;
         }
-        if let Some(line) = &mut self.line
-            && let Err(error) = line.poll(&mut give)
+        if let Some(connection) = &mut self.connection
+            && let Err(error) = connection.poll(&mut give)
         {
             self.lose(error);
         }
@@ -164,8 +164,8 @@ impl Core {
         if self.give_early(&mut give) {
             return;
         }
-        if let Some(line) = &mut self.line
-            && let Err(error) = line.wait(&mut give, limit)
+        if let Some(connection) = &mut self.connection
+            && let Err(error) = connection.wait(&mut give, limit)
         {
             self.lose(error);
         }
@@ -174,8 +174,8 @@ impl Core {
     /// Gives out answers that come within a few microseconds, if that is how they come.
     #[inline]
     pub(crate) fn glance(&mut self, mut give: impl FnMut(u64, Outcome)) {
-        if let Some(line) = &mut self.line
-            && let Err(error) = line.glance(&mut give)
+        if let Some(connection) = &mut self.connection
+            && let Err(error) = connection.glance(&mut give)
         {
             self.lose(error);
         }
@@ -188,11 +188,11 @@ impl Core {
         any
     }
 
-    /// The line is gone; what was in flight waits for the next.
+    /// The connection is lost; what was in flight waits for the next one.
     fn lose(&mut self, error: Error) {
-        self.lost_line = self.line.take();
+        self.lost_connection = self.connection.take();
         self.lost = Some(error);
-        // Whoever is asked next, it is somebody else first.
+        // The next attempt begins with another server.
         self.server += 1;
     }
 
@@ -201,7 +201,7 @@ impl Core {
         Error::new(Kind::Gone, format!("ask the store: {why}"))
     }
 
-    /// Calls until a store answers, with growing pauses, up to a deadline.
+    /// Connects, with growing pauses between attempts, up to a deadline.
     pub(crate) fn reconnect(&mut self, deadline: Instant) -> Result<(), Error> {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -216,22 +216,22 @@ impl Core {
         }
     }
 
-    /// Calls each server once.
+    /// Tries each server once.
     pub(crate) fn connect_once(&mut self, deadline: Instant) -> Result<(), Error> {
-        if let Some(line) = self.lost_line.take() {
-            self.orphans = line.close();
+        if let Some(connection) = self.lost_connection.take() {
+            self.orphans = connection.close();
         }
         let servers = self.settings.servers.clone();
         let mut failed: Option<Error> = None;
         for _ in 0..servers.len() {
             let server = servers[self.server % servers.len()];
             let left = deadline.saturating_duration_since(Instant::now());
-            // Others must have their turn.
+            // The other servers need time too.
             let limit = if servers.len() > 1 { left.min(ONE_SERVER) } else { left };
             let source = self.settings.credentials.as_ref();
             let to = Destination { server, source, limit };
             match Connection::open(&self.endpoint, &self.receive_buffer, to, self.session) {
-                Ok(line) => return self.begin(line),
+                Ok(connection) => return self.begin(connection),
                 Err(error) => {
                     self.server += 1;
                     failed = Some(failed.map_or(error.clone(), |first| first.and(&error)));
@@ -241,20 +241,20 @@ impl Core {
         Err(failed.unwrap_or_else(|| self.not_connected()))
     }
 
-    fn begin(&mut self, mut line: Connection) -> Result<(), Error> {
+    fn begin(&mut self, mut connection: Connection) -> Result<(), Error> {
         for (number, region) in &self.buffers {
-            let region = line.link_mut().grant(region)?.to_bytes();
-            line.say(&Grant { number: *number, region }.to_bytes())?;
+            let region = connection.link_mut().grant(region)?.to_bytes();
+            connection.send_control(&Grant { number: *number, region }.to_bytes())?;
         }
-        // Together: what is in flight belongs to the session that is called by next time. One that is new does not know of
-        // it, and who took it for known would have it done once more.
-        self.session = Some(line.welcome.session);
-        line.resume(std::mem::take(&mut self.orphans), &mut self.early);
-        self.line = Some(line);
+        // Both at once: what is in flight belongs to the session that the next connection resumes. A new session does not
+        // know of it, and resending it there could do a write twice.
+        self.session = Some(connection.welcome.session);
+        connection.resume(std::mem::take(&mut self.orphans), &mut self.early);
+        self.connection = Some(connection);
         Ok(())
     }
 
-    /// Lets the store use memory of the caller's, under a number.
+    /// Grants the store memory of the caller's, under a number.
     pub(crate) fn register(&mut self, memory: &Memory) -> Result<(u32, Region), Error> {
         let most = self.limits().map_or(usize::MAX, |limits| limits.regions.into());
         if self.buffers.len() >= most {
@@ -267,31 +267,31 @@ impl Core {
         let region = self.endpoint.register(memory, rights)?;
         self.last_buffer += 1;
         let number = self.last_buffer;
-        if let Some(line) = &mut self.line {
-            let granted = line.link_mut().grant(&region)?.to_bytes();
-            line.say(&Grant { number, region: granted }.to_bytes())?;
+        if let Some(connection) = &mut self.connection {
+            let granted = connection.link_mut().grant(&region)?.to_bytes();
+            connection.send_control(&Grant { number, region: granted }.to_bytes())?;
         }
         self.buffers.push((number, region.clone()));
         Ok((number, region))
     }
 
-    /// Takes memory back.
+    /// Withdraws memory from the store.
     pub(crate) fn forget(&mut self, number: u32) -> Result<(), Error> {
         self.buffers.retain(|(other, _)| *other != number);
-        match &mut self.line {
-            Some(line) => line.say(&Grant::forget(number)),
+        match &mut self.connection {
+            Some(connection) => connection.send_control(&Grant::forget(number)),
             None => Ok(()),
         }
     }
 
     /// Prepares to sleep on the descriptor; `false`: do not.
     pub(crate) fn arm(&mut self) -> bool {
-        self.early.is_empty() && self.line.as_mut().is_some_and(Connection::arm)
+        self.early.is_empty() && self.connection.as_mut().is_some_and(Connection::arm)
     }
 
-    /// What is readable when there is something to do; another one after each connecting.
+    /// The descriptor that is readable when there is something to do; it changes with each connection.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.line.as_ref().map(Connection::fd)
+        self.connection.as_ref().map(Connection::fd)
     }
 
     /// Whether something was asked that could not be sent yet.
@@ -299,15 +299,15 @@ impl Core {
         !self.outbox.is_empty()
     }
 
-    /// Whether nothing is in flight that could give receive buffer back.
+    /// Whether nothing is in flight that could return a part of the receive buffer.
     pub(crate) fn is_still(&self) -> bool {
         self.orphans.is_empty()
             && self.early.is_empty()
-            && self.lost_line.as_ref().is_none_or(|line| line.batches.is_empty())
-            && self.line.as_ref().is_none_or(|line| line.batches.is_empty())
+            && self.lost_connection.as_ref().is_none_or(|connection| connection.batches.is_empty())
+            && self.connection.as_ref().is_none_or(|connection| connection.batches.is_empty())
     }
 
-    /// What could not be sent is given up.
+    /// Gives up what could not be sent.
     pub(crate) fn give_up_unsent(&mut self) {
         let calls = self.outbox.empty(Vec::new()).into_iter();
         self.early
@@ -315,7 +315,7 @@ impl Core {
     }
 }
 
-/// How long to wait before calling again: twice as long each time.
+/// The pause before the next attempt: twice as long each time.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(20);
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 const ONE_SERVER: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! Where a line leads, and as whom it is made.
+//! The server of a connection, and the credentials for it.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::settings::CredentialSource;
 
 pub(crate) struct Destination<'d> {
     pub(crate) server: SocketAddr,
-    /// Who says by what we are known, if it is another thing each time.
+    /// Where credentials come from, if they differ each time.
     pub(crate) source: Option<&'d CredentialSource>,
     pub(crate) limit: Duration,
 }

@@ -1,4 +1,4 @@
-//! The task behind a client to await: it owns the line, asks what callers ask, and gives them the answers.
+//! The task behind an async client: it owns the connection, sends what callers ask, and gives them the answers.
 //!
 //! Unsafe here: a descriptor of our own is given to the runtime, which wants it to stay open.
 #![allow(unsafe_code, reason = "registers a descriptor with the runtime")]
@@ -41,7 +41,7 @@ impl Seen {
         report.map(|report| report.explain())
     }
 
-    fn tell(&self, core: &Core) {
+    fn update(&self, core: &Core) {
         *self.report.lock().unwrap_or_else(PoisonError::into_inner) = core.report();
     }
 }
@@ -51,13 +51,13 @@ pub(crate) struct Driver {
     asks: mpsc::Receiver<Ask>,
     /// Who waits for which answer.
     waiting: HashMap<u64, oneshot::Sender<Result<Outcome, Error>>>,
-    /// For what there was no room yet, or no line.
+    /// Requests for which there was no room yet, or no connection.
     refused: VecDeque<Ask>,
     token: u64,
     seen: Arc<Seen>,
 }
 
-/// Why the line is not served any more.
+/// Why the connection is not served any more.
 enum End {
     Lost,
     /// Nobody is left who could ask.
@@ -82,7 +82,7 @@ impl Driver {
                 Ok(End::Alone) => break,
                 Err(error) => self.fail(&error),
             }
-            self.seen.tell(&self.core);
+            self.seen.update(&self.core);
             // Nothing is connected for while nobody asks.
             if self.waiting.is_empty() && self.refused.is_empty() {
                 match self.asks.recv().await {
@@ -110,7 +110,7 @@ impl Driver {
             let (driver, connected) = calling.await.ok()?;
             self = driver;
             let Err(error) = connected else {
-                self.seen.tell(&self.core);
+                self.seen.update(&self.core);
                 return Some(self);
             };
             let over = Instant::now() + pause >= deadline || self.asks.is_closed();
@@ -123,7 +123,7 @@ impl Driver {
         }
     }
 
-    /// Everybody is told that it came to nothing.
+    /// All callers get this error.
     fn fail(&mut self, error: &Error) {
         let refused = self.refused.drain(..).filter_map(|ask| ask.answer);
         for answer in refused.chain(self.waiting.drain().map(|(_, answer)| answer)) {
@@ -131,10 +131,10 @@ impl Driver {
         }
     }
 
-    /// As long as the line lasts.
+    /// Serves callers until the connection is lost.
     async fn serve(&mut self) -> Result<End, Error> {
         let Some(fd) = self.core.fd() else { return Ok(End::Lost) };
-        let fd = register(fd.try_clone_to_owned().map_err(|error| unheard(&error))?)?;
+        let fd = register(fd.try_clone_to_owned().map_err(|error| io_failed(&error))?)?;
         loop {
             let mut busy = self.take_asks();
             busy |= self.ask_again();
@@ -158,9 +158,9 @@ impl Driver {
                     Some(ask) => self.ask(ask),
                     None => return Ok(End::Alone),
                 },
-                // The descriptor was just seen to be silent, so this is news, or old news.
-                ready = fd.readable() => ready.map_err(|error| unheard(&error))?.clear_ready(),
-                // Callers who drop values make room in the receive buffer, and do not say so.
+                // The descriptor was not readable a moment ago, so this is a change, or an older one.
+                ready = fd.readable() => ready.map_err(|error| io_failed(&error))?.clear_ready(),
+                // Callers who drop values make room in the receive buffer, without a notification.
                 () = tokio::time::sleep(RETRY), if waits => {}
             }
         }
@@ -194,7 +194,7 @@ impl Driver {
     }
 
     fn ask(&mut self, mut ask: Ask) {
-        // Whoever was told that the time is up does not want it any more.
+        // A caller whose deadline has passed does not wait for it any more.
         if ask.answer.as_ref().is_some_and(oneshot::Sender::is_closed) {
             return;
         }
@@ -224,15 +224,15 @@ impl Driver {
 fn register(fd: OwnedFd) -> Result<AsyncFd<OwnedFd>, Error> {
     // SAFETY: an `OwnedFd` is open as long as it lives, and gives out one descriptor only.
     let registered = unsafe { AsyncFd::register(fd) };
-    registered.map_err(|error| unheard(&error.into()))
+    registered.map_err(|error| io_failed(&error.into()))
 }
 
-fn unheard(error: &std::io::Error) -> Error {
+fn io_failed(error: &std::io::Error) -> Error {
     let text = format!("await the store: {error} — the runtime must have I/O and time enabled");
     Error::new(Kind::Other, text)
 }
 
-/// The runtime tells of changes only; this tells what is.
+/// The runtime reports changes only; this reads the state.
 fn is_readable(fd: &impl AsFd) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)

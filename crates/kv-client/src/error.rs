@@ -72,7 +72,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What the fabric says, said by us.
+/// An error of the fabric, by its kind.
 impl From<fabric::Error> for Error {
     fn from(error: fabric::Error) -> Self {
         let kind = match error.kind() {

@@ -1,4 +1,4 @@
-//! Batches in flight, and what came of them.
+//! Batches in flight, and their outcomes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,22 +15,22 @@ use crate::value::{Facts, Value};
 pub(crate) struct PendingBatches {
     rows: Vec<Option<PendingBatch>>,
     free: Vec<u32>,
-    /// The answers of one batch, copied, and what they say.
+    /// The answers of one batch, as bytes and parsed.
     bytes: Vec<u8>,
     answers: Vec<Answer>,
     /// Emptied, to be used again.
     spare: Vec<Vec<Call>>,
-    /// The store has said that it is shutting down.
+    /// The store has answered that it is shutting down.
     closing: bool,
 }
 
-/// One batch: its message stays where it is until the answers are here, in case it must be said again.
+/// One batch: its message stays where it is until the answers are here, in case it must be sent again.
 pub(crate) struct PendingBatch {
     lease: Arc<Lease>,
     message: usize,
     /// How many writes of the answer have come.
     parts: u32,
-    /// The store said that nothing of it was done: it may be said to another.
+    /// The store answered that nothing of it was done: it may be sent to another one.
     pub(crate) undone: bool,
     pub(crate) calls: Vec<Call>,
 }
@@ -46,9 +46,9 @@ pub(crate) enum Outcome {
     Answer(Answer, Option<Value>),
     /// A write whose store is gone.
     Unknown,
-    /// A question whose store is gone: it may be asked again.
+    /// A read whose store is gone: it may be asked again.
     Lost,
-    /// It was never sent, for want of receive buffer.
+    /// It was never sent, because the receive buffer was full.
     Unsent,
 }
 
@@ -62,7 +62,7 @@ impl PendingBatch {
         (self.lease.offset(), self.message)
     }
 
-    /// What is said.
+    /// The message.
     pub(crate) fn message(&self) -> Slice {
         let begin = self.lease.offset();
         self.lease.receive_buffer().region().slice(begin..begin + self.message)
@@ -70,12 +70,12 @@ impl PendingBatch {
 
     /// Where the answers begin in a lease with a message of this length.
     pub(crate) fn answers_after(message: usize) -> usize {
-        message.next_multiple_of(LINE) + ControlBlock::FLAG
+        message.next_multiple_of(CACHE_LINE) + ControlBlock::FLAG
     }
 
-    /// Where the store rings when they are placed.
+    /// Where the store's completion flag is, which it sets when they are placed.
     pub(crate) fn completion_flag(&self) -> usize {
-        self.lease.offset() + self.message.next_multiple_of(LINE)
+        self.lease.offset() + self.message.next_multiple_of(CACHE_LINE)
     }
 
     /// Reads the answers, once all of them are here, and where the values behind them end.
@@ -107,9 +107,9 @@ impl PendingBatch {
         &self,
         answers: &[Answer],
         end: usize,
-        borrow: &mut impl FnMut(u64, &Slice) -> bool,
+        read_in_place: &mut impl FnMut(u64, &Slice) -> bool,
     ) -> Result<(), NotReceived> {
-        let mut at = end.next_multiple_of(LINE);
+        let mut at = end.next_multiple_of(CACHE_LINE);
         for (call, answer) in self.calls.iter().zip(answers).filter(|(_, answer)| answer.in_place) {
             if !call.packed {
                 return Err(NotReceived::ProtocolError(
@@ -119,18 +119,18 @@ impl PendingBatch {
             let next = self.behind(at, answer).map_err(NotReceived::ProtocolError)?;
             let begin = self.lease.offset();
             let into = self.lease.receive_buffer().region().slice(begin + at..begin + next);
-            if !borrow(answer.handle, &into) {
+            if !read_in_place(answer.handle, &into) {
                 return Err(NotReceived::Revoked);
             }
-            at = next.next_multiple_of(LINE);
+            at = next.next_multiple_of(CACHE_LINE);
         }
         Ok(())
     }
 
     /// Gives out the answers and the values behind them.
-    fn land(&self, answers: &[Answer], end: usize, give: &mut impl FnMut(u64, Outcome)) {
+    fn deliver(&self, answers: &[Answer], end: usize, give: &mut impl FnMut(u64, Outcome)) {
         let mut written = Self::answers_after(self.message) + answers.len() * Answer::LENGTH;
-        let mut in_place = end.next_multiple_of(LINE);
+        let mut in_place = end.next_multiple_of(CACHE_LINE);
         for (call, answer) in self.calls.iter().zip(answers) {
             let length = answer.written as usize;
             let value = call.packed.then(|| {
@@ -138,25 +138,25 @@ impl PendingBatch {
                 let offset = self.lease.offset() + *next;
                 *next += length;
                 if answer.in_place {
-                    *next = next.next_multiple_of(LINE);
+                    *next = next.next_multiple_of(CACHE_LINE);
                 }
                 Value { lease: self.lease.clone(), offset, length, facts: facts(answer) }
             });
-            // Where it lay is over: callers take it for a cursor.
+            // Its place in the pool means nothing any more, and callers would take it for a cursor.
             let handle = if answer.in_place { 0 } else { answer.handle };
             give(call.token, Outcome::Answer(Answer { handle, ..*answer }, value));
         }
     }
 }
 
-/// Why a batch could not be landed.
+/// Why the answers of a batch could not be received.
 pub(crate) enum NotReceived {
     ProtocolError(&'static str),
-    /// What was pinned is the store's again: the link is over.
+    /// The store released what it had pinned for us: the link has ended.
     Revoked,
 }
 
-/// What an answer says of the value.
+/// What an answer contains about the value.
 pub(crate) fn facts(answer: &Answer) -> Facts {
     Facts {
         length: answer.length,
@@ -210,7 +210,7 @@ impl PendingBatches {
     pub(crate) fn finish(
         &mut self,
         tag: u32,
-        borrow: &mut impl FnMut(u64, &Slice) -> bool,
+        read_in_place: &mut impl FnMut(u64, &Slice) -> bool,
         give: &mut impl FnMut(u64, Outcome),
     ) -> Result<(), NotReceived> {
         let row = self.rows.get_mut(tag as usize);
@@ -222,8 +222,8 @@ impl PendingBatches {
             (batch.undone, self.closing) = (true, true);
             return Ok(());
         }
-        batch.fetch(&self.answers, end, borrow)?;
-        batch.land(&self.answers, end, give);
+        batch.fetch(&self.answers, end, read_in_place)?;
+        batch.deliver(&self.answers, end, give);
         if let Some(PendingBatch { mut calls, .. }) = row.take() {
             calls.clear();
             self.spare.push(calls);
@@ -237,7 +237,7 @@ impl PendingBatches {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Gives up batches for which `gives_up` says so.
+    /// Gives up the batches that `gives_up` selects.
     pub(crate) fn forsake(
         &mut self,
         gives_up: impl Fn(&PendingBatch) -> bool,
@@ -275,6 +275,6 @@ impl PendingBatches {
     }
 }
 
-/// Values that are read in place begin at a line of the caches, as they do in the pool.
-pub(crate) const LINE: usize = 64;
-const TOO_MUCH: &str = "it says that it wrote more than there was room for";
+/// Values that are read in place begin at a cache line, as they do in the pool.
+pub(crate) const CACHE_LINE: usize = 64;
+const TOO_MUCH: &str = "it claims to have written more than there was room for";

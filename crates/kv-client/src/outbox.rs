@@ -15,7 +15,7 @@ pub(crate) struct Outbox {
 
 /// One request, as the client knows it.
 pub(crate) struct Call {
-    /// Whose it is.
+    /// Identifies the caller.
     pub(crate) token: u64,
     /// Whether its bytes stand behind the answers.
     pub(crate) packed: bool,
@@ -59,6 +59,6 @@ impl Outbox {
     }
 }
 
-/// What waits for each other's answers should not be too much: requests, and bytes behind their answers.
+/// Limits of one batch, whose answers come together: requests, and bytes behind their answers.
 const TOGETHER: usize = 64;
 const PACKED: usize = 256 << 10;

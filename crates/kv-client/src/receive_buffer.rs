@@ -40,7 +40,7 @@ impl ReceiveBuffer {
         &self.region
     }
 
-    /// The message that says to look at the control block.
+    /// The message that asks the store to look at the control block.
     pub(crate) fn look(&self) -> Slice {
         self.region.slice(ControlBlock::LENGTH..ControlBlock::LENGTH + Message::LOOK.len())
     }
@@ -62,7 +62,7 @@ impl ReceiveBuffer {
     pub(crate) fn lease(self: &Arc<Self>, length: usize) -> Result<Lease, Error> {
         let length = length.max(1).next_multiple_of(ALIGNED);
         let taken = self.free().take(length);
-        // What is left is told under the same lock, so it is let go first.
+        // The error reports what is free, which needs the same lock: so it is released first.
         let offset = taken.ok_or_else(|| self.none_left(length))?;
         Ok(Lease { receive_buffer: self.clone(), offset, length })
     }
@@ -72,7 +72,7 @@ impl ReceiveBuffer {
         let free = self.free().parts.iter().map(|part| part.1).sum::<usize>();
         let all = self.len() - RESERVED;
         let text = format!(
-            "lease {length} bytes of receive buffer: {free} of {all} are free, not in one part — drop values \
+            "lease {length} bytes of the receive buffer: {free} of {all} are free, not in one part — drop values \
              that are not needed, or use a larger buffer (--buffer)"
         );
         Error::new(if length > all { Kind::TooLong } else { Kind::Busy }, text)
@@ -132,7 +132,7 @@ impl Drop for Lease {
 }
 
 const RESERVED: usize = ControlBlock::LENGTH + ALIGNED;
-/// A line of the caches: neighbours do not touch each other's.
+/// A cache line, so that neighbours share none.
 const ALIGNED: usize = 64;
 
 #[cfg(test)]

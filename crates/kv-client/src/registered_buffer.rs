@@ -11,8 +11,8 @@ use crate::error::{Error, Kind};
 use crate::results::{self, Stored};
 use crate::value::{Facts, checksum};
 
-/// Memory that the store knows by a number. The store may write to it only while a call that names it is under
-/// way, or was given up by its deadline and not yet answered.
+/// Memory that the store knows by a number. The store may write to it only while a call that names it is in
+/// flight, or was given up at its deadline and not yet answered.
 #[derive(Debug)]
 pub struct RegisteredBuffer {
     number: u32,
@@ -186,7 +186,7 @@ impl Part<'_> {
         let (offset, length) = (self.at + done as usize, answer.written as usize);
         if offset.checked_add(length).is_none_or(|end| end > self.buffer.region.len()) {
             let text =
-                format!("{}: the store says that it wrote more than there is room for", what());
+                format!("{}: the store claims to have written more than there is room for", what());
             return Err(Error::new(Kind::ProtocolError, text));
         }
         let found = || checksum(self.buffer.memory(), offset, length);

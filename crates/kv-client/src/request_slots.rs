@@ -1,4 +1,4 @@
-//! Request slots in our control block: how a store that watches it is asked without a message, and how it answers.
+//! Request slots in our control block: requests and answers without a message, for a store that watches it.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -30,14 +30,14 @@ struct PendingSlot {
 pub(crate) enum Announced {
     /// The store watches.
     Seen,
-    /// It stopped watching meanwhile, and must be told to look.
+    /// It stopped watching meanwhile, and needs a message.
     Perhaps,
     /// It does not watch, or there is no place for a slot.
     No,
 }
 
 impl RequestSlots {
-    /// An empty control block, for a line that is about to be opened.
+    /// An empty control block, for a connection that is about to be opened.
     pub(crate) fn new(receive_buffer: &ReceiveBuffer) -> Self {
         receive_buffer.memory().write(0, &[0; ControlBlock::LENGTH]);
         RequestSlots { last: 0, announced: [None; ControlBlock::SLOTS], count: 0, asleep: false }
@@ -72,8 +72,8 @@ impl RequestSlots {
         let at = (at / RequestSlot::UNIT) as u32;
         let slot = RequestSlot { sequence: sequence as u16, length: length as u16, at };
         memory.store(ControlBlock::slot(sequence), slot.to_word());
-        // The store says that it does not watch and then looks once more; we announce a slot and then look whether
-        // it watches. One of the two sees the other.
+        // The store stops watching and then looks once more; we fill a slot and then look whether it still watches.
+        // So at least one of the two sees the other's write.
         fence(Ordering::SeqCst);
         if watches() { Announced::Seen } else { Announced::Perhaps }
     }
@@ -96,7 +96,8 @@ impl RequestSlots {
         None
     }
 
-    /// Says that the answers of all that is not announced any more were taken, and what was pinned with them.
+    /// Publishes that all answers before the oldest announced batch were taken: the store releases what it pinned for
+    /// them.
     #[inline]
     pub(crate) fn took(&self, receive_buffer: &ReceiveBuffer) {
         let oldest = self.announced.iter().flatten().map(|announced| announced.sequence).min();
@@ -105,7 +106,7 @@ impl RequestSlots {
             .store(ControlBlock::TAKEN, oldest.map_or(self.last, |oldest| oldest - 1));
     }
 
-    /// Says that we are about to sleep; `false`: a flag is set already.
+    /// Publishes that we are about to sleep; `false`: a flag is set already.
     pub(crate) fn sleep(&mut self, receive_buffer: &ReceiveBuffer) -> bool {
         if self.count == 0 {
             return true;

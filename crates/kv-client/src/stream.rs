@@ -18,7 +18,7 @@ pub struct Reader<'c> {
     name: String,
     handle: Option<u64>,
     facts: Facts,
-    /// Pieces on their way, in order, and how much was asked for and had.
+    /// Pieces in flight, in order, with their lengths.
     coming: VecDeque<(u64, u64)>,
     first: Option<Value>,
     asked: u64,
@@ -34,7 +34,7 @@ pub struct Writer<'c> {
     handle: u64,
     length: u64,
     written: u64,
-    /// Pieces on their way.
+    /// Pieces in flight.
     going: VecDeque<u64>,
     piece: usize,
     is_over: bool,
@@ -255,5 +255,5 @@ impl Drop for Writer<'_> {
     }
 }
 
-/// How many pieces are on their way at once.
+/// How many pieces are in flight at once.
 const AHEAD: usize = 4;

@@ -1,4 +1,4 @@
-//! A value that has landed.
+//! A value that was received.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use fabric::Memory;
 
 use crate::receive_buffer::Lease;
 
-/// A value, or a part of one, in receive buffer. Dropping it gives the memory back.
+/// A value, or a part of one, in the receive buffer. Dropping the last clone frees that part of the buffer.
 #[derive(Clone)]
 pub struct Value {
     pub(crate) lease: Arc<Lease>,
