@@ -39,7 +39,9 @@ impl AsyncClient {
     pub async fn connect(settings: Settings) -> Result<Self, Error> {
         let deadline = settings.deadline;
         let core = tokio::task::spawn_blocking(move || Core::connect(settings)).await;
-        let core = core.map_err(|error| Error::new(Kind::Other, format!("connect: {error}")))??;
+        let core = core.map_err(|error| {
+            Error::new(Kind::Other, "connect to the store: the task was cancelled").because(error)
+        })??;
         let (asks, asked) = mpsc::channel(WAITING);
         let (driver, seen) = Driver::new(core, asked);
         tokio::spawn(driver.run());

@@ -50,8 +50,13 @@ impl Connection {
         let Destination { server, limit, .. } = to;
         let deadline = Instant::now() + limit;
         let slots = RequestSlots::new(receive_buffer);
-        let mut link = to.connect(endpoint)?;
-        let region = link.grant(receive_buffer.region())?.to_bytes();
+        let mut link = to
+            .connect(endpoint)
+            .map_err(|error| Error::of_fabric(format!("reach the store at {server}"), error))?;
+        let region = link
+            .grant(receive_buffer.region())
+            .map_err(|error| Error::of_fabric("grant the receive buffer to the store", error))?
+            .to_bytes();
         let opening =
             Opening::Store { session, receive_buffer: region, control_block: true }.to_bytes();
         let lease = receive_buffer.lease(opening.len() + Welcome::LENGTH)?;
@@ -323,8 +328,11 @@ impl Connection {
                 (SEND, Ok(_)) => {}
                 (token, Ok(_)) => drop(self.control_messages.remove(&token)),
                 (_, Err(failure)) => {
-                    let why = self.link.ended().map_or_else(|| failure.to_string(), str::to_owned);
-                    lost.get_or_insert(Error::new(Kind::Gone, why));
+                    let error = match self.link.ended() {
+                        Some(why) => Error::new(Kind::Gone, why),
+                        None => Error::new(Kind::Gone, "the connection failed").because(failure),
+                    };
+                    lost.get_or_insert(error);
                 }
             }
         }

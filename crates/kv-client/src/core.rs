@@ -45,10 +45,18 @@ impl Core {
         if settings.servers.is_empty() {
             return Err(Error::new(Kind::Misuse, "connect to a store: no address given"));
         }
-        let endpoint = Endpoint::new(settings.link.clone())?;
-        let memory = Memory::allocate(settings.buffer.max(MIN_BUFFER), Pages::Auto)?;
+        let failed = |call: &str| {
+            let call = call.to_owned();
+            move |error| Error::of_fabric(call, error)
+        };
+        let endpoint =
+            Endpoint::new(settings.link.clone()).map_err(failed("open the transports"))?;
+        let memory = Memory::allocate(settings.buffer.max(MIN_BUFFER), Pages::Auto)
+            .map_err(failed("allocate the receive buffer"))?;
         let rights = Rights { read: true, write: true, atomic: false };
-        let receive_buffer = ReceiveBuffer::new(endpoint.register(&memory, rights)?);
+        let region =
+            endpoint.register(&memory, rights).map_err(failed("register the receive buffer"))?;
+        let receive_buffer = ReceiveBuffer::new(region);
         let deadline = Instant::now() + settings.deadline;
         let mut core = Core {
             settings,
@@ -119,7 +127,7 @@ impl Core {
         if !self.outbox.fits(request, &limits) {
             self.flush()?;
             if !self.outbox.fits(request, &limits) {
-                let text = "ask the store: the request is longer than the store takes";
+                let text = "ask the store: the request is longer than the store accepts";
                 return Err(Error::new(Kind::TooLong, text));
             }
         }
@@ -134,7 +142,8 @@ impl Core {
         }
         let Some(connection) = &mut self.connection else { return Err(self.not_connected()) };
         if connection.is_full() {
-            let text = "ask the store: as much is in flight as it takes — take answers first";
+            let text =
+                "ask the store: its limit of batches in flight is reached — take answers first";
             return Err(Error::new(Kind::Busy, text));
         }
         let launched = connection.launch(&mut self.outbox);
@@ -197,8 +206,11 @@ impl Core {
     }
 
     fn not_connected(&self) -> Error {
-        let why = self.lost.as_ref().map_or("not connected".to_owned(), ToString::to_string);
-        Error::new(Kind::Gone, format!("ask the store: {why}"))
+        let error = Error::new(Kind::Gone, "ask the store: not connected");
+        match &self.lost {
+            Some(lost) => error.because(lost.clone()),
+            None => error,
+        }
     }
 
     /// Connects, with growing pauses between attempts, up to a deadline.
@@ -234,7 +246,10 @@ impl Core {
                 Ok(connection) => return self.begin(connection),
                 Err(error) => {
                     self.server += 1;
-                    failed = Some(failed.map_or(error.clone(), |first| first.and(&error)));
+                    failed = Some(match failed {
+                        Some(first) => first.and(error),
+                        None => error,
+                    });
                 }
             }
         }
@@ -243,7 +258,7 @@ impl Core {
 
     fn begin(&mut self, mut connection: Connection) -> Result<(), Error> {
         for (number, region) in &self.buffers {
-            let region = connection.link_mut().grant(region)?.to_bytes();
+            let region = connection.link_mut().grant(region).map_err(grant_failed)?.to_bytes();
             connection.send_control(&Grant { number: *number, region }.to_bytes())?;
         }
         // Both at once: what is in flight belongs to the session that the next connection resumes. A new session does not
@@ -259,16 +274,19 @@ impl Core {
         let most = self.limits().map_or(usize::MAX, |limits| limits.regions.into());
         if self.buffers.len() >= most {
             let text = format!(
-                "register memory with the store: it takes {most} at most — forget some, or use larger ones"
+                "register memory with the store: it accepts {most} regions at most — unregister some, or use larger ones"
             );
             return Err(Error::new(Kind::Misuse, text));
         }
         let rights = Rights { read: true, write: true, atomic: false };
-        let region = self.endpoint.register(memory, rights)?;
+        let region = self
+            .endpoint
+            .register(memory, rights)
+            .map_err(|error| Error::of_fabric("register memory", error))?;
         self.last_buffer += 1;
         let number = self.last_buffer;
         if let Some(connection) = &mut self.connection {
-            let granted = connection.link_mut().grant(&region)?.to_bytes();
+            let granted = connection.link_mut().grant(&region).map_err(grant_failed)?.to_bytes();
             connection.send_control(&Grant { number, region: granted }.to_bytes())?;
         }
         self.buffers.push((number, region.clone()));
@@ -313,6 +331,10 @@ impl Core {
         self.early
             .extend(calls.map(|call| Answered { token: call.token, outcome: Outcome::Unsent }));
     }
+}
+
+fn grant_failed(error: fabric::Error) -> Error {
+    Error::of_fabric("grant memory to the store", error)
 }
 
 /// The pause before the next attempt: twice as long each time.

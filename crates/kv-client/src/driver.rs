@@ -134,7 +134,7 @@ impl Driver {
     /// Serves callers until the connection is lost.
     async fn serve(&mut self) -> Result<End, Error> {
         let Some(fd) = self.core.fd() else { return Ok(End::Lost) };
-        let fd = register(fd.try_clone_to_owned().map_err(|error| io_failed(&error))?)?;
+        let fd = register(fd.try_clone_to_owned().map_err(io_failed)?)?;
         loop {
             let mut busy = self.take_asks();
             busy |= self.ask_again();
@@ -159,7 +159,7 @@ impl Driver {
                     None => return Ok(End::Alone),
                 },
                 // The descriptor was not readable a moment ago, so this is a change, or an older one.
-                ready = fd.readable() => ready.map_err(|error| io_failed(&error))?.clear_ready(),
+                ready = fd.readable() => ready.map_err(io_failed)?.clear_ready(),
                 // Callers who drop values make room in the receive buffer, without a notification.
                 () = tokio::time::sleep(RETRY), if waits => {}
             }
@@ -224,12 +224,12 @@ impl Driver {
 fn register(fd: OwnedFd) -> Result<AsyncFd<OwnedFd>, Error> {
     // SAFETY: an `OwnedFd` is open as long as it lives, and gives out one descriptor only.
     let registered = unsafe { AsyncFd::register(fd) };
-    registered.map_err(|error| io_failed(&error.into()))
+    registered.map_err(|error| io_failed(error.into()))
 }
 
-fn io_failed(error: &std::io::Error) -> Error {
-    let text = format!("await the store: {error} — the runtime must have I/O and time enabled");
-    Error::new(Kind::Other, text)
+fn io_failed(error: std::io::Error) -> Error {
+    let text = "wait for the store: the tokio runtime must have I/O and time enabled";
+    Error::new(Kind::Other, text).because(error)
 }
 
 /// The runtime reports changes only; this reads the state.

@@ -1,80 +1,84 @@
-//! Why something could not be had: for people, and a kind to act on.
+//! Why a call failed: text for people, a kind and a resource for code, and the cause.
 
+use std::error::Error as StdError;
 use std::fmt;
+use std::sync::Arc;
 
-/// What went wrong: with what, why, and what to try.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Why a call failed: which call, on what, why, and what to try.
+///
+/// `{}` prints this error alone, `{:#}` also its causes, which [`source`](StdError::source) returns one by one.
+#[derive(Debug, Clone)]
 pub struct Error {
     kind: Kind,
+    resource: Option<Resource>,
     text: String,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 /// What a caller can act on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Kind {
-    /// A condition does not hold; the version that is there, if there is one.
+    /// The condition of a write does not hold, and nothing was changed. The key's current version; `None` if there is
+    /// no such key.
     Condition(Option<u64>),
-    /// The store has no room.
+    /// The store's memory or its disk is full.
     Full,
-    /// The value is longer than the store, or our own memory, takes.
+    /// The value is longer than the store accepts, or than the receive buffer holds: use [`Client::open`] and
+    /// [`Client::create`] for the latter.
+    ///
+    /// [`Client::open`]: crate::Client::open
+    /// [`Client::create`]: crate::Client::create
     TooLong,
-    /// The store does not let us.
+    /// The store refused these credentials, or they do not permit this request.
     Denied,
-    /// This machine, the other, or what is between them cannot do it: RDMA that is asked for and not there.
+    /// This host, the store's host or the network cannot do it, such as RDMA that is required and not available.
     Unsupported,
-    /// The caller asked for what cannot be meant.
+    /// An argument or a setting is not valid, or values were used with the wrong client.
     Misuse,
-    /// A write may have happened or not: the store that could tell is gone. Look before writing again.
+    /// The store was lost during a write, which may or may not have happened: read before you write again.
     Unknown,
-    /// The time is up.
+    /// The deadline has passed. The request may still be done.
     Deadline,
-    /// The store has as much to do, or as many clients, as it takes: ask again later.
+    /// The store has as many requests or clients as it accepts, and did nothing: try again later.
     Overloaded,
-    /// No store can be reached.
+    /// No store can be reached, or it closed what the call refers to.
     Gone,
-    /// All receive buffer is in use: drop values, or use a larger buffer. Or the store was asked more often in a
-    /// second than it lets us.
+    /// This client has as much in use as it may: drop values and pending calls, or register a larger receive buffer.
     Busy,
-    /// The bytes that came are not those that were kept.
+    /// More requests in a second than the store accepts from this client: try again later.
+    RateLimited,
+    /// The bytes received or stored do not match their checksum.
     Damaged,
-    /// The other end broke the protocol.
+    /// The store sent what the protocol does not allow.
     ProtocolError,
-    /// Something else that the text explains.
+    /// Anything else; the text explains it.
     Other,
+}
+
+/// A resource that ran out or failed. Programs use it to name the option of theirs that governs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Resource {
+    /// This client's receive buffer: [`Settings::receive_buffer_bytes`](crate::Settings::receive_buffer_bytes).
+    ReceiveBuffer,
+    /// The store's memory.
+    StoreMemory,
+    /// The store's limit of bytes in flight.
+    StoreInFlight,
+    /// The store's limit of requests a second.
+    StoreRate,
+    /// The store's disk.
+    StoreDisk,
 }
 
 impl Error {
     pub(crate) fn new(kind: Kind, text: impl Into<String>) -> Self {
-        Error { kind, text: text.into() }
+        Error { kind, resource: None, text: text.into(), source: None }
     }
 
-    /// This one, and what else went wrong.
-    pub(crate) fn and(self, other: &Error) -> Self {
-        Error { text: format!("{}; {}", self.text, other.text), ..self }
-    }
-
-    /// Whether calling again may help.
-    pub(crate) fn may_pass(&self) -> bool {
-        matches!(self.kind, Kind::Gone | Kind::Deadline | Kind::Overloaded)
-    }
-
-    /// What a caller can act on.
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl std::error::Error for Error {}
-
-/// An error of the fabric, by its kind.
-impl From<fabric::Error> for Error {
-    fn from(error: fabric::Error) -> Self {
+    /// An error of the fabric during this call.
+    pub(crate) fn of_fabric(call: impl Into<String>, error: fabric::Error) -> Self {
         let kind = match error.kind() {
             fabric::Kind::Denied => Kind::Denied,
             fabric::Kind::Unsupported => Kind::Unsupported,
@@ -83,6 +87,91 @@ impl From<fabric::Error> for Error {
             fabric::Kind::Full => Kind::Overloaded,
             _ => Kind::Other,
         };
-        Error::new(kind, error.to_string())
+        Error::new(kind, call).because(error)
+    }
+
+    /// With its cause.
+    pub(crate) fn because(self, source: impl StdError + Send + Sync + 'static) -> Self {
+        Error { source: Some(Arc::new(source)), ..self }
+    }
+
+    /// With the resource that ran out or failed.
+    pub(crate) fn of(self, resource: Resource) -> Self {
+        Error { resource: Some(resource), ..self }
+    }
+
+    /// This error, then another one of the same call. The kind is that of the first.
+    pub(crate) fn and(self, other: Error) -> Self {
+        Error { kind: self.kind, text: format!("{self:#}; {}", other.text), ..other }
+    }
+
+    /// Whether another attempt to connect may succeed.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self.kind, Kind::Gone | Kind::Deadline | Kind::Overloaded)
+    }
+
+    /// What a caller can act on.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Which resource ran out or failed, if one did.
+    pub fn resource(&self) -> Option<Resource> {
+        self.resource
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)?;
+        let mut next = self.source().filter(|_| f.alternate());
+        while let Some(cause) = next {
+            write!(f, ": {cause}")?;
+            next = cause.source();
+        }
+        Ok(())
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(server: &str) -> Error {
+        let cause = fabric::Error::new(fabric::Kind::Gone, "connect", "refused", "start it");
+        Error::of_fabric(format!("reach the store at {server}"), cause)
+    }
+
+    #[test]
+    fn the_cause_is_kept_and_printed_on_request() {
+        let error = refused("a:1");
+        assert_eq!(error.kind(), Kind::Gone);
+        assert_eq!(error.to_string(), "reach the store at a:1");
+        assert_eq!(format!("{error:#}"), "reach the store at a:1: connect: refused — start it");
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<fabric::Error>());
+        assert_eq!(cause.map(fabric::Error::kind), Some(fabric::Kind::Gone));
+    }
+
+    #[test]
+    fn of_several_servers_every_cause_is_printed_once() {
+        let both = refused("a:1").and(refused("b:2"));
+        let text = format!("{both:#}");
+        for part in ["a:1: connect", "b:2: connect"] {
+            assert_eq!(text.matches(part).count(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_can_be_sent_to_other_threads_and_boxed() {
+        fn boxed(error: Error) -> Box<dyn StdError + Send + Sync> {
+            error.into()
+        }
+        assert!(boxed(refused("a:1")).source().is_some());
     }
 }

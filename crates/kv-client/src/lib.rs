@@ -29,7 +29,7 @@ mod value;
 
 pub use awaited::AsyncClient;
 pub use client::{Client, Listed, PutOptions};
-pub use error::{Error, Kind};
+pub use error::{Error, Kind, Resource};
 pub use kv_proto::Condition;
 pub use kv_proto::wire::Limits;
 pub use registered_buffer::RegisteredBuffer;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use fabric::{Memory, Region, Slice};
 use kv_proto::wire::{ControlBlock, Message};
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, Resource};
 
 /// Registered memory that the store may write to and read.
 #[derive(Debug)]
@@ -73,9 +73,10 @@ impl ReceiveBuffer {
         let all = self.len() - RESERVED;
         let text = format!(
             "lease {length} bytes of the receive buffer: {free} of {all} are free, not in one part — drop values \
-             that are not needed, or use a larger buffer (--buffer)"
+             that are not needed, or raise receive_buffer_bytes"
         );
-        Error::new(if length > all { Kind::TooLong } else { Kind::Busy }, text)
+        let kind = if length > all { Kind::TooLong } else { Kind::Busy };
+        Error::new(kind, text).of(Resource::ReceiveBuffer)
     }
 
     fn free(&self) -> MutexGuard<'_, Free> {

@@ -1,11 +1,12 @@
-//! What the store's answers mean to who asked.
+//! The store's answers as results of calls.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use kv_proto::wire::{Answer, Entries, Status};
 
 use crate::client::Listed;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, Resource};
 use crate::in_flight::{Outcome, facts};
 use crate::value::{Facts, Value};
 
@@ -26,17 +27,18 @@ pub(crate) fn answer(
     match outcome {
         Outcome::Answer(answer, value) => Ok((answer, value)),
         Outcome::Unknown => {
-            let why = "the store was lost before it answered, and the one reached now does not know of it: it \
-                       may have happened or not — look before doing it again";
+            let why = "the connection was lost before the store answered, and the store reached now does not know \
+                       of it: it may or may not have happened — read before you write again";
             Err(Error::new(Kind::Unknown, format!("{}: {why}", what())))
         }
         Outcome::Unsent => {
-            let why = "there was no receive buffer left to ask with — drop values that are not needed, or use \
-                       a larger buffer (--buffer)";
-            Err(Error::new(Kind::Busy, format!("{}: {why}", what())))
+            let why = "the receive buffer has no room for the request — drop values that are not needed, or raise \
+                       receive_buffer_bytes";
+            let error = Error::new(Kind::Busy, format!("{}: {why}", what()));
+            Err(error.of(Resource::ReceiveBuffer))
         }
         Outcome::Lost => {
-            let why = "the store was lost before it answered — ask again";
+            let why = "the connection was lost before the store answered — try again";
             Err(Error::new(Kind::Gone, format!("{}: {why}", what())))
         }
     }
@@ -88,8 +90,8 @@ pub(crate) fn sound(
 
 /// What came is not what was sent.
 pub(crate) fn damaged(what: impl FnOnce() -> String) -> Error {
-    let why = "the bytes that came are not those that the store sent: their checksums differ — ask again, and \
-               look for a faulty device or memory on the way if it happens twice";
+    let why = "checksum mismatch between the bytes received and those in the store — try again, and check network \
+               devices and memory if it happens twice";
     Error::new(Kind::Damaged, format!("{}: {why}", what()))
 }
 
@@ -101,16 +103,24 @@ pub(crate) fn whole(
 ) -> Result<Value, Error> {
     let whole = value.filter(|value| value.len() as u64 == length);
     // So scattered in the pool that one answer cannot hold it.
-    whole.ok_or_else(|| Error::new(Kind::TooLong, format!("{}: read it in pieces", what())))
+    whole.ok_or_else(|| {
+        Error::new(
+            Kind::TooLong,
+            format!(
+                "{}: too fragmented in the store's memory for one answer — read it in pieces",
+                what()
+            ),
+        )
+    })
 }
 
 pub(crate) fn beyond_receive_buffer(length: u64, what: impl FnOnce() -> String) -> Error {
     let text = format!(
-        "{}: {length} bytes are more than half of the receive buffer — read it in pieces, or use a larger \
-         buffer (--buffer)",
+        "{}: {length} bytes are more than half of the receive buffer — read it in pieces, or raise \
+         receive_buffer_bytes",
         what()
     );
-    Error::new(Kind::TooLong, text)
+    Error::new(Kind::TooLong, text).of(Resource::ReceiveBuffer)
 }
 
 /// A page of keys.
@@ -134,83 +144,92 @@ pub(crate) fn listed(
 
 /// Why the store did not do it.
 pub(crate) fn refusal(answer: &Answer, what: impl FnOnce() -> String) -> Error {
+    let (kind, resource, why) = reason(answer);
+    let error = Error::new(kind, format!("{}: {why}", what()));
+    match resource {
+        Some(resource) => error.of(resource),
+        None => error,
+    }
+}
+
+fn reason(answer: &Answer) -> (Kind, Option<Resource>, Cow<'static, str>) {
     let Answer { length, version, .. } = *answer;
-    let (kind, why) = match answer.status {
+    match answer.status {
         Status::Ok => {
-            (Kind::ProtocolError, "the store's answer does not match the request".to_owned())
+            (Kind::ProtocolError, None, "the store's answer does not match the request".into())
         }
-        Status::NotFound => (Kind::Other, "there is no such key".to_owned()),
-        Status::Exists => (
-            Kind::Condition(Some(version)),
-            format!("the key exists already, in version {version}"),
-        ),
-        Status::Absent => (Kind::Condition(None), "there is no such key".to_owned()),
+        Status::NotFound => (Kind::Other, None, "there is no such key".into()),
+        Status::Exists => {
+            let why = format!("the key exists already, in version {version}");
+            (Kind::Condition(Some(version)), None, why.into())
+        }
+        Status::Absent => (Kind::Condition(None), None, "there is no such key".into()),
         Status::OtherVersion => {
-            (Kind::Condition(Some(version)), format!("the key has version {version} by now"))
+            let why = format!("the key has version {version} now");
+            (Kind::Condition(Some(version)), None, why.into())
         }
         Status::Full => {
             let why = format!(
-                "the store is full ({length} bytes are free) — delete something, let it evict \
-                 (--when-full evict), or give it more --memory"
+                "the store is full ({length} bytes are free) — delete values, or let the store evict values or use \
+                 more memory"
             );
-            (Kind::Full, why)
+            (Kind::Full, Some(Resource::StoreMemory), why.into())
         }
         Status::TooLong => {
             let why = format!(
-                "the value is longer than the store takes: {length} bytes at most — give the store more \
-                 --memory"
+                "the value is longer than the store accepts: {length} bytes at most — give the store more memory"
             );
-            (Kind::TooLong, why)
+            (Kind::TooLong, Some(Resource::StoreMemory), why.into())
         }
-        Status::NoRegion => {
-            (Kind::Misuse, "the memory named is not registered, or too small".to_owned())
-        }
+        Status::NoRegion => (
+            Kind::Misuse,
+            None,
+            "the memory is not registered with this store, or too short".into(),
+        ),
         Status::NoHandle => {
-            let why = "the store has closed it: nothing came for too long, or the connection was lost — begin again";
-            (Kind::Gone, why.to_owned())
+            let why = "the store has closed it: it was idle for too long, or the connection was lost — begin again";
+            (Kind::Gone, None, why.into())
         }
         Status::TooManyHandles => {
-            (Kind::Busy, "too many values are being read or written in pieces".to_owned())
+            (Kind::Busy, None, "too many values are being read or written in pieces".into())
         }
         Status::Forgotten | Status::InBatch => {
-            let why = "the store cannot tell whether it was done — look before doing it again";
-            (Kind::Unknown, why.to_owned())
+            let why = "the store does not know whether it was done — read before you write again";
+            (Kind::Unknown, None, why.into())
         }
-        Status::Unreadable => (Kind::Other, "the store could not read our memory".to_owned()),
+        Status::Unreadable => (Kind::Other, None, "the store could not read our memory".into()),
         Status::Denied => {
-            let why = "permission denied: this identity may only read, or only use other keys — see its line in the \
-                       server's token file";
-            (Kind::Denied, why.to_owned())
+            let why = "permission denied: this identity may only read, or only use other keys — see the server's \
+                       token file";
+            (Kind::Denied, None, why.into())
         }
         Status::TooOften => {
-            let why = "more requests in a second than the store lets this identity ask (--max-rate) — wait a \
-                       little and ask again";
-            (Kind::Busy, why.to_owned())
+            let why = "more requests in a second than the store accepts from this identity — try again later";
+            (Kind::RateLimited, Some(Resource::StoreRate), why.into())
         }
         Status::DiskFull => {
             let why = "the store's disk is full, and nothing was written — make room on it";
-            (Kind::Full, why.to_owned())
+            (Kind::Full, Some(Resource::StoreDisk), why.into())
         }
         Status::DiskFailed => {
             let why = "the store's disk fails — see the store's log";
-            (Kind::Other, why.to_owned())
+            (Kind::Other, Some(Resource::StoreDisk), why.into())
         }
         Status::Damaged => {
-            let why = "what the store's disk has of it is damaged — put it again, or restore a backup; see \
-                       `wirelane kv fsck`";
-            (Kind::Damaged, why.to_owned())
+            let why =
+                "the value on the store's disk is damaged — put it again, or restore a backup";
+            (Kind::Damaged, Some(Resource::StoreDisk), why.into())
         }
-        Status::Incomplete => (Kind::Misuse, "pieces of the value are missing".to_owned()),
+        Status::Incomplete => (Kind::Misuse, None, "pieces of the value are missing".into()),
         Status::Busy => {
-            let why = "as many bytes are on their way to the store as it takes (--max-in-flight); nothing was \
-                       done — ask again, or put less at a time";
-            (Kind::Overloaded, why.to_owned())
+            let why = "the store's limit of bytes in flight is reached, and nothing was done — try again, or put less \
+                       at a time";
+            (Kind::Overloaded, Some(Resource::StoreInFlight), why.into())
         }
-        Status::Closing => (Kind::Gone, CLOSING.to_owned()),
-    };
-    Error::new(kind, format!("{}: {why}", what()))
+        Status::Closing => (Kind::Gone, None, CLOSING.into()),
+    }
 }
 
-/// What a store says that is about to end.
+/// Why a store refuses everything that is about to end.
 pub(crate) const CLOSING: &str =
-    "the store is shutting down; nothing was done — ask another one, or later";
+    "the store is shutting down, and nothing was done — ask another store, or later";

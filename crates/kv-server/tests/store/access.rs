@@ -182,7 +182,7 @@ fn who_asks_too_often_gives_the_disk_no_work() {
     let (place, access) = open_with(&on_disk, &[("ann", Scope::everything())], Some(2));
     let mut ann = client(&place, "ann", Class::Tcp);
     let keys: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
-    assert_eq!(ann.get_many(&keys).unwrap_err().kind(), Kind::Busy);
+    assert_eq!(ann.get_many(&keys).unwrap_err().kind(), Kind::RateLimited);
     let refused = access.refusals().of(Refused::Rate);
     let loads = place.engine.durability().unwrap().counts.loads.load(Ordering::Relaxed);
     assert!(refused > 0 && loads + refused <= 200, "{loads} were fetched, {refused} refused");
@@ -222,7 +222,7 @@ fn who_asks_too_often_is_told_so_and_loses_nothing() {
         }
         assert!(done < 10_000, "nobody is so slow");
     };
-    assert_eq!(refused, Kind::Busy);
+    assert_eq!(refused, Kind::RateLimited);
     put(&mut calm, "calm", b"v").unwrap();
     assert_eq!(place.engine.store.usage().keys, done + 1);
     assert!(access.refusals().of(Refused::Rate) >= 1);

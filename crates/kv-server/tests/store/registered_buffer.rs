@@ -58,7 +58,7 @@ fn more_memory_than_the_store_takes_is_refused_by_name() {
     let most = usize::from(client.limits().unwrap().regions);
     let buffers: Vec<_> = (0..most).map(|_| client.register(&memory).unwrap()).collect();
     let refused = client.register(&memory).unwrap_err();
-    assert!(refused.to_string().contains("forget some"), "{refused}");
+    assert!(refused.to_string().contains("unregister some"), "{refused}");
     for buffer in buffers {
         client.forget(buffer).unwrap();
     }

@@ -119,7 +119,7 @@ impl From<kv_disk::Error> for Failure {
 impl From<kv_client::Error> for Failure {
     fn from(error: kv_client::Error) -> Self {
         use kv_client::Kind;
-        let text = error.to_string();
+        let text = client_error(&error);
         match error.kind() {
             Kind::Condition(_) | Kind::Full | Kind::TooLong | Kind::Overloaded => Failure::no(text),
             Kind::Denied | Kind::Unsupported => Failure::no(text),
@@ -127,6 +127,20 @@ impl From<kv_client::Error> for Failure {
             _ => Failure::failed(text),
         }
     }
+}
+
+/// An error of the client's library with its causes, and with the option of ours that governs what ran out.
+pub(crate) fn client_error(error: &kv_client::Error) -> String {
+    use kv_client::Resource;
+    let option = match error.resource() {
+        Some(Resource::ReceiveBuffer) => "--buffer",
+        Some(Resource::StoreMemory) => "the server's --memory and --when-full",
+        Some(Resource::StoreInFlight) => "the server's --max-in-flight",
+        Some(Resource::StoreRate) => "the server's --max-rate",
+        Some(Resource::StoreDisk) => "`wirelane kv fsck` checks it",
+        _ => return format!("{error:#}"),
+    };
+    format!("{error:#} ({option})")
 }
 
 impl fmt::Display for Failure {

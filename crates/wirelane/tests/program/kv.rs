@@ -192,8 +192,8 @@ fn conditions_hold_or_the_answer_is_no() {
     assert_eq!((&stored["length"], &stored["replaced"]), (&3.into(), &false.into()));
     store.refused(&["put", "k", "two", "--if-absent"], 1, &["exists already", &version]);
     store.ok(&["put", "k", "three", "--if-version", &version]);
-    store.refused(&["put", "k", "four", "--if-version", &version], 1, &["by now"]);
-    store.refused(&["delete", "k", "--if-version", &version], 1, &["by now"]);
+    store.refused(&["put", "k", "four", "--if-version", &version], 1, &["has version"]);
+    store.refused(&["delete", "k", "--if-version", &version], 1, &["has version"]);
     store.refused(&["put", "new", "x", "--if-version", "7"], 1, &["no such key"]);
     assert_eq!(
         store.run(&["put", "k", "x", "--if-absent", "--if-version", "7"]).status.code(),

@@ -160,14 +160,14 @@ impl StoreReach {
         Client::connect(settings).map_err(|error| match error.kind() {
             Kind::Gone | Kind::Deadline => self.nobody(&error),
             // Something else answers there.
-            Kind::Misuse => Failure::failed(error.to_string()),
+            Kind::Misuse => Failure::failed(exit::client_error(&error)),
             _ => Failure::from(error),
         })
     }
 
     fn nobody(&self, error: &kv_client::Error) -> Failure {
         let server = &self.servers[0];
-        Failure::failed(format!("{error} (to start a store: `wirelane serve --listen {server}`)"))
+        Failure::failed(format!("{error:#} (to start a store: `wirelane serve --listen {server}`)"))
     }
 
     /// One line on what was done and how, for who asked for it.

@@ -10,6 +10,7 @@ use super::load::key;
 use super::plan::Plan;
 use super::proof::Proof;
 use super::tally::Tally;
+use crate::output::exit::client_error;
 
 pub(super) struct Runner<'p> {
     client: Client,
@@ -170,13 +171,13 @@ impl<'p> Runner<'p> {
 
     #[cold]
     fn failed(&mut self, error: &Error) {
-        self.tally.wrong(error.to_string());
+        self.tally.wrong(client_error(error));
         self.is_lost |= matches!(error.kind(), Kind::Gone | Kind::Deadline | Kind::ProtocolError);
     }
 
     #[cold]
     fn lost(&mut self, error: &Error) {
-        self.tally.wrong(error.to_string());
+        self.tally.wrong(client_error(error));
         self.is_lost = true;
     }
 }
