@@ -3,9 +3,9 @@
 use kv_proto::limits::MAX_KEY_BYTES;
 use kv_proto::wire::{Request, Source};
 
-use crate::client::{PutOptions, milliseconds};
 use crate::core::Core;
 use crate::error::{Error, Kind};
+use crate::options::PutOptions;
 use crate::receive_buffer::Lease;
 
 /// A value to be stored by one request.
@@ -25,7 +25,7 @@ impl Core {
         put: &Put<'_>,
         lease: &mut Option<Lease>,
     ) -> Result<(), Error> {
-        let Put { key, value, options: PutOptions { ttl, condition }, sequence } = *put;
+        let Put { key, value, options, sequence } = *put;
         let along = if self.is_near() { NEAR_ALONG } else { FAR_ALONG };
         let source = match lease {
             None if value.len() <= along => Source::Along(value),
@@ -36,7 +36,8 @@ impl Core {
             }
             Some(lease) => Source::Apart { region: 0, at: lease.offset() as u64 },
         };
-        let (ttl, length) = (ttl.map(milliseconds), value.len() as u64);
+        let (ttl, length) = (options.ttl_ms(), value.len() as u64);
+        let condition = options.condition;
         self.ask(token, &Request::Put { key, length, source, ttl, condition, sequence }, lease)
     }
 

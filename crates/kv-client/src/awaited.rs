@@ -11,12 +11,13 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{error::Elapsed, sleep, timeout};
 
 use crate::ask::{LISTING, Put, check, named};
-use crate::client::{Listed, PutOptions, milliseconds};
+use crate::client::Listed;
 use crate::core::{Core, FIRST_PAUSE, LONGEST_PAUSE};
 use crate::driver::{Ask, Driver, Make, Seen};
 use crate::error::{Error, Kind};
 use crate::hint::Hint;
 use crate::in_flight::Outcome;
+use crate::options::PutOptions;
 use crate::results::{self, Stored};
 use crate::settings::Settings;
 use crate::value::{Facts, Value};
@@ -201,10 +202,10 @@ impl AsyncClient {
             }
         }
         let (key, mut sequence) = (key.to_vec(), None);
-        let PutOptions { ttl, condition } = options;
+        let (ttl, condition) = (options.ttl_ms(), options.condition);
         let commit: Make = Box::new(move |core, token| {
             let sequence = *sequence.get_or_insert_with(|| core.next_sequence());
-            let (key, ttl) = (&key[..], ttl.map(milliseconds));
+            let key = &key[..];
             core.ask(token, &Request::Commit { handle, key, ttl, condition, sequence }, &mut None)
         });
         let (answer, _) = self.call(commit, what).await?;

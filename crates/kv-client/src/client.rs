@@ -1,6 +1,6 @@
 //! A client that waits: calls that return when the store has answered.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use fabric::link::Explanation;
 use kv_proto::Condition;
@@ -12,6 +12,7 @@ use crate::core::{Core, FIRST_PAUSE, LONGEST_PAUSE};
 use crate::error::{Error, Kind};
 use crate::hint::Hint;
 use crate::in_flight::Outcome;
+use crate::options::PutOptions;
 use crate::results::{self, Stored};
 use crate::settings::Settings;
 use crate::value::{Facts, Value};
@@ -22,15 +23,6 @@ pub struct Client {
     /// What was asked, and what came of it.
     answers: Answers,
     hint: Hint,
-}
-
-/// On what terms a value is stored.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct PutOptions {
-    /// How long it lives; none: until it is deleted or evicted.
-    pub ttl: Option<Duration>,
-    /// When to store it at all.
-    pub condition: Condition,
 }
 
 /// Keys of a listing, and where it goes on.
@@ -469,10 +461,6 @@ impl Client {
         core.wait(left, |token, outcome| answers.give(token, outcome));
         Ok(())
     }
-}
-
-pub(crate) fn milliseconds(time: Duration) -> u64 {
-    time.as_millis().min(u128::from(u64::MAX / 4)) as u64
 }
 
 /// How often a value is asked for again when connections break one after the other.

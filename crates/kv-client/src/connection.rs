@@ -44,10 +44,10 @@ impl Connection {
     pub(crate) fn open(
         endpoint: &Endpoint,
         receive_buffer: &Arc<ReceiveBuffer>,
-        to: Destination<'_>,
+        to: &Destination<'_>,
         session: Option<[u8; 16]>,
     ) -> Result<Self, Error> {
-        let Destination { server, limit, .. } = to;
+        let Destination { server, limit, .. } = *to;
         let deadline = Instant::now() + limit;
         let slots = RequestSlots::new(receive_buffer);
         let mut link = to

@@ -8,6 +8,7 @@ use fabric::link::{Endpoint, Explanation, Report};
 use fabric::{Lane, Memory, Pages, Region, Rights};
 use kv_proto::wire::{Grant, Limits, Request};
 
+use crate::address::Address;
 use crate::connection::Connection;
 use crate::destination::Destination;
 use crate::error::{Error, Kind};
@@ -42,16 +43,14 @@ pub(crate) struct Core {
 impl Core {
     /// Registers the receive buffer, and connects to the first store that answers.
     pub(crate) fn connect(settings: Settings) -> Result<Self, Error> {
-        if settings.servers.is_empty() {
-            return Err(Error::new(Kind::Misuse, "connect to a store: no address given"));
-        }
+        settings.check()?;
         let failed = |call: &str| {
             let call = call.to_owned();
             move |error| Error::of_fabric(call, error)
         };
         let endpoint =
             Endpoint::new(settings.link.clone()).map_err(failed("open the transports"))?;
-        let memory = Memory::allocate(settings.buffer.max(MIN_BUFFER), Pages::Auto)
+        let memory = Memory::allocate(settings.receive_buffer_bytes, Pages::Auto)
             .map_err(failed("allocate the receive buffer"))?;
         let rights = Rights { read: true, write: true, atomic: false };
         let region =
@@ -233,24 +232,34 @@ impl Core {
         if let Some(connection) = self.lost_connection.take() {
             self.orphans = connection.close();
         }
-        let servers = self.settings.servers.clone();
-        let mut failed: Option<Error> = None;
-        for _ in 0..servers.len() {
-            let server = servers[self.server % servers.len()];
-            let left = deadline.saturating_duration_since(Instant::now());
-            // The other servers need time too.
-            let limit = if servers.len() > 1 { left.min(ONE_SERVER) } else { left };
-            let source = self.settings.credentials.as_ref();
-            let to = Destination { server, source, limit };
-            match Connection::open(&self.endpoint, &self.receive_buffer, to, self.session) {
+        let servers = self.settings.servers.len();
+        let mut failed = None;
+        for _ in 0..servers {
+            match self.connect_to(&self.settings.servers[self.server % servers], deadline) {
                 Ok(connection) => return self.begin(connection),
                 Err(error) => {
                     self.server += 1;
-                    failed = Some(match failed {
-                        Some(first) => first.and(error),
-                        None => error,
-                    });
+                    failed = Some(all_of(failed, error));
                 }
+            }
+        }
+        Err(failed.unwrap_or_else(|| self.not_connected()))
+    }
+
+    /// Tries each address of a server once.
+    fn connect_to(&self, server: &Address, deadline: Instant) -> Result<Connection, Error> {
+        let sockets = server.resolve()?;
+        let several = self.settings.servers.len() > 1 || sockets.len() > 1;
+        let mut failed = None;
+        for socket in sockets {
+            let left = deadline.saturating_duration_since(Instant::now());
+            // The other addresses need time too.
+            let limit = if several { left.min(ONE_ADDRESS) } else { left };
+            let source = self.settings.credentials.as_ref();
+            let to = Destination { server, socket, source, limit };
+            match Connection::open(&self.endpoint, &self.receive_buffer, &to, self.session) {
+                Ok(connection) => return Ok(connection),
+                Err(error) => failed = Some(all_of(failed, error)),
             }
         }
         Err(failed.unwrap_or_else(|| self.not_connected()))
@@ -333,6 +342,13 @@ impl Core {
     }
 }
 
+fn all_of(failed: Option<Error>, error: Error) -> Error {
+    match failed {
+        Some(first) => first.and(error),
+        None => error,
+    }
+}
+
 fn grant_failed(error: fabric::Error) -> Error {
     Error::of_fabric("grant memory to the store", error)
 }
@@ -340,6 +356,4 @@ fn grant_failed(error: fabric::Error) -> Error {
 /// The pause before the next attempt: twice as long each time.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(20);
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-const ONE_SERVER: Duration = Duration::from_secs(5);
-/// Less would not hold the answers of a few batches.
-const MIN_BUFFER: usize = 1 << 20;
+const ONE_ADDRESS: Duration = Duration::from_secs(5);

@@ -6,10 +6,13 @@ use std::time::{Duration, Instant};
 use fabric::Error;
 use fabric::link::{Endpoint, Link};
 
+use crate::address::Address;
 use crate::settings::CredentialSource;
 
 pub(crate) struct Destination<'d> {
-    pub(crate) server: SocketAddr,
+    pub(crate) server: &'d Address,
+    /// One of its addresses.
+    pub(crate) socket: SocketAddr,
     /// Where credentials come from, if they differ each time.
     pub(crate) source: Option<&'d CredentialSource>,
     pub(crate) limit: Duration,
@@ -20,11 +23,11 @@ impl Destination<'_> {
     pub(crate) fn connect(&self, endpoint: &Endpoint) -> Result<Link, Error> {
         let begun = Instant::now();
         match self.source {
-            None => endpoint.connect(self.server, self.limit),
+            None => endpoint.connect(self.socket, self.limit),
             Some(source) => {
-                let credentials = source(self.server, self.limit)?;
+                let credentials = source(self.server, self.socket, self.limit)?;
                 let left = self.limit.saturating_sub(begun.elapsed());
-                endpoint.connect_as(&credentials, self.server, left)
+                endpoint.connect_as(&credentials, self.socket, left)
             }
         }
     }

@@ -7,6 +7,7 @@
 //! Start at [`Client`], made from [`Settings`]; what it gets is a [`Value`]. [`AsyncClient`] is the same to
 //! await; a [`RegisteredBuffer`] is memory of the caller's own that values go straight into and come straight from.
 
+mod address;
 mod answers;
 mod ask;
 mod awaited;
@@ -18,6 +19,7 @@ mod driver;
 mod error;
 mod hint;
 mod in_flight;
+mod options;
 mod outbox;
 mod receive_buffer;
 mod registered_buffer;
@@ -27,11 +29,13 @@ mod settings;
 mod stream;
 mod value;
 
+pub use address::Address;
 pub use awaited::AsyncClient;
-pub use client::{Client, Listed, PutOptions};
+pub use client::{Client, Listed};
 pub use error::{Error, Kind, Resource};
 pub use kv_proto::Condition;
 pub use kv_proto::wire::Limits;
+pub use options::PutOptions;
 pub use registered_buffer::RegisteredBuffer;
 pub use results::Stored;
 pub use settings::{CredentialSource, Settings};

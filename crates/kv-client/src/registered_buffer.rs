@@ -6,8 +6,9 @@ use fabric::{Memory, Region};
 use kv_proto::wire::{Answer, Place, Request, Source};
 
 use crate::ask::{check, named};
-use crate::client::{Client, PutOptions, milliseconds};
+use crate::client::Client;
 use crate::error::{Error, Kind};
+use crate::options::PutOptions;
 use crate::results::{self, Stored};
 use crate::value::{Facts, checksum};
 
@@ -122,8 +123,8 @@ impl Client {
         check(key)?;
         let what = || named("put", key);
         buffer.check(&range, what)?;
-        let PutOptions { ttl, condition } = *options;
-        let (length, ttl) = (range.len() as u64, ttl.map(milliseconds));
+        let (ttl, condition) = (options.ttl_ms(), options.condition);
+        let length = range.len() as u64;
         let source =
             |from: u64| Source::Apart { region: buffer.number, at: range.start as u64 + from };
         let moved = self.moved();

@@ -1,39 +1,183 @@
 //! How a client behaves.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use fabric::session::Credentials;
 
-/// Credentials for a store at this address, to be had within this time. It may block.
+use crate::address::Address;
+use crate::error::{Error, Kind, Resource};
+
+/// Credentials for the store at this address, which was looked up as the second one, to be had within this time. It
+/// may block.
 pub type CredentialSource =
-    Arc<dyn Fn(SocketAddr, Duration) -> Result<Credentials, fabric::Error> + Send + Sync>;
+    Arc<dyn Fn(&Address, SocketAddr, Duration) -> Result<Credentials, fabric::Error> + Send + Sync>;
 
 /// How a client behaves.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let settings = kv_client::Settings::new("node7:50051")
+///     .with_server("node8:50051")
+///     .with_deadline(Duration::from_secs(5));
+/// assert_eq!(settings.servers.len(), 2);
+/// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Settings {
-    /// Where stores listen; the first that answers is used, the next when it is lost.
-    pub servers: Vec<SocketAddr>,
-    /// How much receive buffer to register. Values that are read whole must fit, and all answers in flight.
-    pub buffer: usize,
-    /// How long a call may take, connecting anew included.
+    /// Where stores listen: the first that answers is used, and the next one when it is lost.
+    ///
+    /// Default: `127.0.0.1:50051`. Name several only if they are alternatives, such as a store and its successor: a
+    /// client reads and writes at one store, and nothing is copied between them. Connecting fails with
+    /// [`Kind::Misuse`] if there is none, or one is not `HOST:PORT`.
+    pub servers: Vec<Address>,
+
+    /// Length of the receive buffer: registered memory for requests, answers and the [`Value`](crate::Value)s that the
+    /// caller holds.
+    ///
+    /// Default: 64 MiB; the minimum is 1 MiB. Choose four times the longest value that is stored or read as a whole, or
+    /// more if values are held for long. It counts against the limit of locked memory where RDMA is used. If it is too
+    /// small, calls fail with [`Kind::Busy`] while values are held, and with [`Kind::TooLong`] for values longer than
+    /// half of it.
+    pub receive_buffer_bytes: usize,
+
+    /// How long a call waits for the store's next answer, connecting and trying again included.
+    ///
+    /// Default: 30 s. Calls that move a value in pieces have this time for each answer. Choose more than the time in
+    /// which a store is restarted if calls are to survive that. If it is too short, calls fail with
+    /// [`Kind::Deadline`] although the store does what they asked. It must not be zero.
     pub deadline: Duration,
-    /// How links are made: which lanes, whose key.
+
+    /// Which transports connections may use, and the credentials for them.
+    ///
+    /// Default: the best transport that both ends have, and no credentials. Connecting fails with
+    /// [`Kind::Unsupported`] if what is required here is not available, and with [`Kind::Denied`] if the store
+    /// requires credentials.
     pub link: fabric::link::Settings,
-    /// Asked for every line, where what a store knows us by is good once; else it is what `link` says.
+
+    /// Asked for credentials before each connection is made, for stores whose credentials are valid once.
+    ///
+    /// Default: `None`, which uses the credentials of `link`.
     pub credentials: Option<CredentialSource>,
 }
 
 impl Settings {
-    /// A client of one store, with everything else as usual.
-    pub fn new(server: SocketAddr) -> Self {
+    /// A client of one store, and the default for everything else.
+    pub fn new(server: impl Into<Address>) -> Self {
         Settings {
-            servers: vec![server],
-            buffer: 64 << 20,
+            servers: vec![server.into()],
+            receive_buffer_bytes: 64 << 20,
             deadline: Duration::from_secs(30),
             link: fabric::link::Settings::default(),
             credentials: None,
         }
+    }
+
+    /// With one more server, see [`Settings::servers`].
+    #[must_use]
+    pub fn with_server(mut self, server: impl Into<Address>) -> Self {
+        self.servers.push(server.into());
+        self
+    }
+
+    /// With another [`Settings::receive_buffer_bytes`].
+    #[must_use]
+    pub fn with_receive_buffer_bytes(self, receive_buffer_bytes: usize) -> Self {
+        Settings { receive_buffer_bytes, ..self }
+    }
+
+    /// With another [`Settings::deadline`].
+    #[must_use]
+    pub fn with_deadline(self, deadline: Duration) -> Self {
+        Settings { deadline, ..self }
+    }
+
+    /// With another [`Settings::link`].
+    #[must_use]
+    pub fn with_link(self, link: fabric::link::Settings) -> Self {
+        Settings { link, ..self }
+    }
+
+    /// With [`Settings::credentials`].
+    #[must_use]
+    pub fn with_credentials(self, credentials: CredentialSource) -> Self {
+        Settings { credentials: Some(credentials), ..self }
+    }
+
+    /// Whether a client can be made of them.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let misuse = |text: String| Err(Error::new(Kind::Misuse, text));
+        if self.servers.is_empty() {
+            return misuse("connect to a store: servers is empty — name at least one".to_owned());
+        }
+        if self.receive_buffer_bytes < MIN_RECEIVE_BUFFER_BYTES {
+            return misuse(format!(
+                "connect to a store: receive_buffer_bytes is {} — use {MIN_RECEIVE_BUFFER_BYTES} or more",
+                self.receive_buffer_bytes
+            ))
+            .map_err(|error| error.of(Resource::ReceiveBuffer));
+        }
+        if self.deadline.is_zero() {
+            return misuse("connect to a store: deadline is zero — allow some time".to_owned());
+        }
+        self.servers.iter().try_for_each(Address::check)
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings::new(SocketAddr::from(([127, 0, 0, 1], 50051)))
+    }
+}
+
+impl fmt::Debug for Settings {
+    /// Credentials are secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("servers", &self.servers)
+            .field("receive_buffer_bytes", &self.receive_buffer_bytes)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Less would not hold the answers of a few batches.
+const MIN_RECEIVE_BUFFER_BYTES: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(settings: &Settings) -> String {
+        let error = settings.check().unwrap_err();
+        assert_eq!(error.kind(), Kind::Misuse);
+        error.to_string()
+    }
+
+    #[test]
+    fn the_default_is_a_store_on_this_host() {
+        let settings = Settings::default();
+        settings.check().unwrap();
+        assert_eq!(settings.servers, [Address::from("127.0.0.1:50051")]);
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_by_the_settings_name() {
+        let mut none = Settings::default();
+        none.servers.clear();
+        assert!(refused(&none).contains("servers"));
+        let small = Settings::default().with_receive_buffer_bytes((1 << 20) - 1);
+        assert!(refused(&small).contains("receive_buffer_bytes is 1048575"));
+        assert!(refused(&Settings::default().with_deadline(Duration::ZERO)).contains("deadline"));
+        assert!(refused(&Settings::default().with_server("node8")).contains("\"node8\""));
+    }
+
+    #[test]
+    fn the_debug_form_shows_no_credentials() {
+        let text = format!("{:?}", Settings::new("node7:1"));
+        assert!(text.contains("node7:1") && !text.contains("credentials"), "{text}");
     }
 }

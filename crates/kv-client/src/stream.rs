@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use kv_proto::wire::{Place, Request, Source};
 
 use crate::ask::{check, named};
-use crate::client::{Client, PutOptions, milliseconds};
+use crate::client::Client;
 use crate::error::{Error, Kind};
+use crate::options::PutOptions;
 use crate::receive_buffer::Lease;
 use crate::results::{self, Stored};
 use crate::value::{Facts, Value};
@@ -229,14 +230,9 @@ impl Writer<'_> {
             return Err(Error::new(Kind::Misuse, text));
         }
         let sequence = self.client.core.next_sequence();
-        let PutOptions { ttl, condition } = self.options;
-        let request = Request::Commit {
-            handle: self.handle,
-            key: &self.key,
-            ttl: ttl.map(milliseconds),
-            condition,
-            sequence,
-        };
+        let (ttl, condition) = (self.options.ttl_ms(), self.options.condition);
+        let request =
+            Request::Commit { handle: self.handle, key: &self.key, ttl, condition, sequence };
         let name = self.name();
         let (answer, _) = self.client.call(&request, || name.clone())?;
         self.is_over = true;

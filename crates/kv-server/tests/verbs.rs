@@ -52,7 +52,7 @@ fn values_go_by_verbs_then_by_tcp_and_by_verbs_again() {
     let mut settings = kv_client::Settings::new(address);
     settings.link = links(["rxe0", "rxe2"]);
     settings.deadline = Duration::from_secs(120);
-    settings.buffer = 8 << 20;
+    settings.receive_buffer_bytes = 8 << 20;
     let mut client = Client::connect(settings).unwrap();
     // A link begins with whatever is up first.
     until_by_verbs(&mut client);

@@ -33,9 +33,9 @@ impl Reach {
             "grpc" => return Reach::call(&options.server),
             way => return Err(format!("{way} is no way to the store")),
         };
-        let mut settings = Settings::new(options.server.parse().map_err(|_| "no address")?);
+        let mut settings = Settings::new(&options.server);
         settings.link.classes = vec![class];
-        settings.buffer = if options.idlers > 0 { 1 << 20 } else { 16 << 20 };
+        settings.receive_buffer_bytes = if options.idlers > 0 { 1 << 20 } else { 16 << 20 };
         if let Some((name, token)) = &options.token {
             let key = Key::from_token(name, token).map_err(|error| error.to_string())?;
             settings.link.credentials = Credentials::Key(key);
@@ -72,7 +72,7 @@ impl Reach {
     ) -> Result<(), Fault> {
         match self {
             Reach::Link(client) => {
-                let options = PutOptions { ttl, ..PutOptions::default() };
+                let options = PutOptions::default().with_ttl(ttl);
                 client.put(key, value, &options)?;
             }
             Reach::Calls(runtime, client) => {

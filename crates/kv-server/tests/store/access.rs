@@ -195,7 +195,7 @@ fn a_client_by_tickets_gets_another_for_every_line() {
     let asked = Arc::new(AtomicUsize::new(0));
     let (count, ring) = (asked.clone(), access.keyring().clone());
     let mut settings = kv_client::Settings::new(place.address);
-    settings.credentials = Some(Arc::new(move |_, _| {
+    settings.credentials = Some(Arc::new(move |_, _, _| {
         count.fetch_add(1, Ordering::Relaxed);
         Ok(Credentials::Ticket(ring.issue("ann", Duration::from_secs(30))?))
     }));

@@ -12,11 +12,9 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 fn calling(places: &[&Place], class: Class) -> Settings {
-    Settings {
-        servers: places.iter().map(|place| place.address).collect(),
-        link: by(class),
-        ..Settings::new(places[0].address)
-    }
+    let mut settings = Settings::new(places[0].address).with_link(by(class));
+    settings.servers = places.iter().map(|place| place.address.into()).collect();
+    settings
 }
 
 #[test]
@@ -74,7 +72,7 @@ fn get_returns_the_last_put_for_every_task() {
 fn values_that_are_held_make_others_wait_not_fail() {
     let place = Place::open(&settings(64 << 20), by(Class::Shm));
     runtime().block_on(async {
-        let small = Settings { buffer: 1 << 20, ..calling(&[&place], Class::Shm) };
+        let small = calling(&[&place], Class::Shm).with_receive_buffer_bytes(1 << 20);
         let client = AsyncClient::connect(small).await.unwrap();
         client.put(b"k", vec![7; 200_000], &PutOptions::default()).await.unwrap();
         let mut held = Vec::new();

@@ -78,12 +78,11 @@ fn values_are_read_in_place_over_shared_memory_and_unpinned() {
 fn conditions_hold_or_nothing_happens() {
     let place = Place::open(&settings(16 << 20), by(Class::Shm));
     let mut client = place.client(by(Class::Shm));
-    let absent = PutOptions { condition: Condition::IfAbsent, ..PutOptions::default() };
+    let absent = PutOptions::default().with_condition(Condition::IfAbsent);
     let first = client.put(b"k", b"one", &absent).unwrap();
     let refused = client.put(b"k", b"two", &absent).unwrap_err();
     assert_eq!(refused.kind(), Kind::Condition(Some(first.version)));
-    let version =
-        |version| PutOptions { condition: Condition::IfVersion(version), ..PutOptions::default() };
+    let version = |version| PutOptions::default().with_condition(Condition::IfVersion(version));
     let second = client.put(b"k", b"three", &version(first.version)).unwrap();
     let refused = client.put(b"k", b"four", &version(first.version)).unwrap_err();
     assert_eq!(refused.kind(), Kind::Condition(Some(second.version)));
@@ -98,7 +97,7 @@ fn conditions_hold_or_nothing_happens() {
 fn a_value_expires() {
     let place = Place::open(&settings(16 << 20), by(Class::Shm));
     let mut client = place.client(by(Class::Shm));
-    let soon = PutOptions { ttl: Some(Duration::from_millis(80)), ..PutOptions::default() };
+    let soon = PutOptions::default().with_ttl(Duration::from_millis(80));
     client.put(b"short", b"lived", &soon).unwrap();
     let facts = client.stat(b"short").unwrap().unwrap();
     assert!(facts.expires_in.is_some_and(|left| left <= Duration::from_millis(80)));
@@ -191,7 +190,7 @@ fn values_that_are_held_leave_no_room_and_say_so_at_once() {
     each(|class| {
         let place = Place::open(&settings(64 << 20), by(class));
         let mut settings = kv_client::Settings::new(place.address);
-        (settings.link, settings.buffer) = (by(class), 1 << 20);
+        (settings.link, settings.receive_buffer_bytes) = (by(class), 1 << 20);
         let mut client = kv_client::Client::connect(settings).unwrap();
         let keys: Vec<Vec<u8>> = (0..40).map(|n| format!("k{n}").into_bytes()).collect();
         for key in &keys {

@@ -14,9 +14,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 fn client_of(servers: &[SocketAddr], class: Class) -> Client {
     let mut settings = Settings::new(servers[0]);
-    settings.servers = servers.to_vec();
+    settings.servers = servers.iter().copied().map(Into::into).collect();
     settings.link = by(class);
-    settings.buffer = 8 << 20;
+    settings.receive_buffer_bytes = 8 << 20;
     Client::connect(settings).unwrap()
 }
 

@@ -62,9 +62,9 @@ fn what_was_acknowledged_is_there_after_a_restart() {
             }
             put(&mut client, b"gone", b"x");
             client.delete(b"gone", Condition::Always).unwrap();
-            let soon = PutOptions { ttl: Some(Duration::from_millis(1)), ..PutOptions::default() };
+            let soon = PutOptions::default().with_ttl(Duration::from_millis(1));
             client.put(b"expired", b"x", &soon).unwrap();
-            let late = PutOptions { ttl: Some(Duration::from_secs(900)), ..PutOptions::default() };
+            let late = PutOptions::default().with_ttl(Duration::from_secs(900));
             client.put(b"expires", b"x", &late).unwrap();
             std::thread::sleep(Duration::from_millis(5));
             put(&mut client, b"last", b"last")
@@ -135,7 +135,7 @@ fn conditions_hold_for_what_is_only_on_the_disk() {
     };
     let place = Place::open(&directory.settings(16 << 20), by(Class::Shm));
     let mut client = place.client(by(Class::Shm));
-    let when = |condition| PutOptions { condition, ..PutOptions::default() };
+    let when = |condition| PutOptions::default().with_condition(condition);
     let refused = client.put(b"cold", b"new", &when(Condition::IfAbsent)).unwrap_err();
     assert_eq!(refused.kind(), Kind::Condition(Some(version)));
     let refused = client.delete(b"cold", Condition::IfVersion(1)).unwrap_err();

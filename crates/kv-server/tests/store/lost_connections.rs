@@ -69,7 +69,7 @@ fn a_write_whose_answer_was_lost_is_not_done_twice() {
     let place = Place::open(&settings(64 << 20), by(Class::Tcp));
     let cable = Cable::new(place.address);
     let mut client = client(&cable);
-    let absent = PutOptions { condition: Condition::IfAbsent, ..PutOptions::default() };
+    let absent = PutOptions::default().with_condition(Condition::IfAbsent);
     let (tell, told) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {
         let cable = &cable;
@@ -156,7 +156,7 @@ fn another_address_is_tried() {
     let place = Place::open(&settings(16 << 20), by(Class::Tcp));
     let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut settings = kv_client::Settings::new(unused);
-    settings.servers.push(place.address);
+    settings.servers.push(place.address.into());
     settings.link = by(Class::Tcp);
     let mut client = Client::connect(settings).unwrap();
     assert!(client.get(b"k").unwrap().is_none());

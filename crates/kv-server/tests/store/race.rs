@@ -99,7 +99,7 @@ fn race(address: SocketAddr, classes: &[Class], first: u64, time: Duration) {
 fn racer(address: SocketAddr, class: Class, number: u64, floors: &Floors, time: Duration) {
     let mut settings = kv_client::Settings::new(address);
     settings.link = by(class);
-    settings.buffer = 16 << 20;
+    settings.receive_buffer_bytes = 16 << 20;
     let mut client = Client::connect(settings).unwrap();
     let mut chance = Chance(0x1234_5678 + number * 0x9e37_79b9);
     let (begun, mut stamp) = (Instant::now(), number << 40);
@@ -119,7 +119,11 @@ fn racer(address: SocketAddr, class: Class, number: u64, floors: &Floors, time: 
                     1 => Condition::IfVersion(floor.max(1)),
                     _ => Condition::Always,
                 };
-                match client.put(&name, &bytes, &PutOptions { ttl, condition }) {
+                match client.put(
+                    &name,
+                    &bytes,
+                    &PutOptions::default().with_ttl(ttl).with_condition(condition),
+                ) {
                     Ok(stored) => floors.raise(key, stored.version),
                     Err(error) if matches!(error.kind(), Kind::Condition(_)) => {}
                     // Everything else is pinned, or reserved by others: seldom, and said.

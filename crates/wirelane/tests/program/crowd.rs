@@ -30,8 +30,8 @@ fn raise_descriptors() {
 }
 
 fn connect(server: &str, number: usize) -> Client {
-    let mut settings = Settings::new(server.parse().expect("an address"));
-    settings.buffer = 1 << 20;
+    let mut settings = Settings::new(&*server);
+    settings.receive_buffer_bytes = 1 << 20;
     // On a machine that does other things too, a client may wait long for its turn.
     (settings.deadline, settings.link.link.silence) = (PATIENCE, PATIENCE);
     settings.link.classes = vec![if number.is_multiple_of(2) { Class::Shm } else { Class::Tcp }];

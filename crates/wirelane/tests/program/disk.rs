@@ -83,7 +83,7 @@ impl Drop for Small {
 }
 
 fn client(server: &Server) -> Client {
-    let settings = kv_client::Settings::new(server.links.parse().expect("an address"));
+    let settings = kv_client::Settings::new(&*server.links);
     Client::connect(settings).expect("it is there")
 }
 

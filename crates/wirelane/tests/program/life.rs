@@ -11,7 +11,7 @@ use super::*;
 
 /// A client of the library's.
 fn library(server: &Server) -> kv_client::Client {
-    let settings = kv_client::Settings::new(server.links.parse().expect("an address"));
+    let settings = kv_client::Settings::new(&*server.links);
     kv_client::Client::connect(settings).expect("a store")
 }
 

@@ -27,6 +27,6 @@ impl TermsArgs {
             (false, Some(version)) => Condition::IfVersion(version),
             (false, None) => Condition::Always,
         };
-        PutOptions { ttl: self.ttl.map(|ttl| ttl.0), condition }
+        PutOptions::default().with_ttl(self.ttl.map(|ttl| ttl.0)).with_condition(condition)
     }
 }

@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::io::IsTerminal;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -140,23 +139,11 @@ impl StoreReach {
     }
 
     fn call(&self) -> Result<Client, Failure> {
-        let mut named = Vec::new();
-        for server in &self.servers {
-            let name = |address| (address, server.0.host().to_owned());
-            named.extend(server.0.resolve()?.into_iter().map(name));
-        }
-        let addresses: Vec<SocketAddr> = named.iter().map(|(address, _)| *address).collect();
-        let Some(first) = addresses.first() else {
-            return Err(Failure::usage("--server: give at least one address"));
-        };
-        let usual = ClientSettings::new(*first);
-        let settings = ClientSettings {
-            buffer: self.buffer.unwrap_or(usual.buffer),
-            deadline: self.deadline,
-            link: self.links.clone(),
-            credentials: self.tickets.clone().map(|tickets| by_ticket(tickets, named)),
-            servers: addresses,
-        };
+        let mut settings =
+            ClientSettings::default().with_deadline(self.deadline).with_link(self.links.clone());
+        settings.servers = self.servers.iter().map(|server| server.to_string().into()).collect();
+        settings.receive_buffer_bytes = self.buffer.unwrap_or(settings.receive_buffer_bytes);
+        settings.credentials = self.tickets.clone().map(by_ticket);
         Client::connect(settings).map_err(|error| match error.kind() {
             Kind::Gone | Kind::Deadline => self.nobody(&error),
             // Something else answers there.
@@ -185,12 +172,10 @@ impl StoreReach {
     }
 }
 
-/// A ticket for every line, of the server that it leads to.
-fn by_ticket(tickets: Tickets, named: Vec<(SocketAddr, String)>) -> CredentialSource {
-    Arc::new(move |address, limit| {
-        let name = named.iter().find(|(known, _)| *known == address);
-        let name = name.map_or_else(|| address.ip().to_string(), |(_, name)| name.clone());
-        Ok(Credentials::Ticket(tickets.ask(&name, address, limit)?))
+/// A ticket for every connection, of the server that it leads to.
+fn by_ticket(tickets: Tickets) -> CredentialSource {
+    Arc::new(move |server, address, limit| {
+        Ok(Credentials::Ticket(tickets.ask(&server.host(), address, limit)?))
     })
 }
 
