@@ -1,6 +1,7 @@
 //! What was asked and not yet taken: a row for each, under a token that no later one has.
 
 use crate::in_flight::Outcome;
+use crate::token::Token;
 
 /// Rows by the low half of their tokens. Asking, answering and taking are a few loads and stores: no hashing,
 /// and no allocation once there are as many rows as are in flight at a time.
@@ -29,7 +30,7 @@ enum State {
 impl Answers {
     /// A token for what is about to be asked.
     #[inline]
-    pub(crate) fn expect(&mut self) -> u64 {
+    pub(crate) fn expect(&mut self) -> Token {
         let at = match self.free.pop() {
             Some(at) => at,
             None => {
@@ -38,14 +39,15 @@ impl Answers {
             }
         };
         let row = &mut self.rows[at as usize];
-        row.turn = row.turn.wrapping_add(1);
+        // Never 0: that is nobody's.
+        row.turn = row.turn.checked_add(1).unwrap_or(1);
         row.state = State::Asked;
-        u64::from(row.turn) << 32 | u64::from(at)
+        Token::new(row.turn, at)
     }
 
     /// It has come.
     #[inline]
-    pub(crate) fn give(&mut self, token: u64, outcome: Outcome) {
+    pub(crate) fn give(&mut self, token: Token, outcome: Outcome) {
         let Some(row) = self.row(token) else { return };
         match row.state {
             State::Asked => {
@@ -59,7 +61,7 @@ impl Answers {
 
     /// Takes it, if it has come.
     #[inline]
-    pub(crate) fn take(&mut self, token: u64) -> Option<Outcome> {
+    pub(crate) fn take(&mut self, token: Token) -> Option<Outcome> {
         let row = self.row(token)?;
         if !matches!(row.state, State::Here(_)) {
             return None;
@@ -67,13 +69,13 @@ impl Answers {
         let State::Here(outcome) = std::mem::replace(&mut row.state, State::Free) else {
             return None;
         };
-        self.free.push(token as u32);
+        self.free.push(token.row());
         self.here -= 1;
         Some(outcome)
     }
 
     /// Nobody will take it, whether it has come or will.
-    pub(crate) fn ignore(&mut self, token: u64) {
+    pub(crate) fn ignore(&mut self, token: Token) {
         let Some(row) = self.row(token) else { return };
         match row.state {
             State::Asked => row.state = State::Ignored,
@@ -83,10 +85,10 @@ impl Answers {
     }
 
     /// It was not asked after all.
-    pub(crate) fn release(&mut self, token: u64) {
+    pub(crate) fn release(&mut self, token: Token) {
         if let Some(row) = self.row(token) {
             row.state = State::Free;
-            self.free.push(token as u32);
+            self.free.push(token.row());
         }
     }
 
@@ -97,16 +99,16 @@ impl Answers {
     }
 
     /// Those that are here.
-    pub(crate) fn all_here(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn all_here(&self) -> impl Iterator<Item = Token> {
         let here = |row: &Row| matches!(row.state, State::Here(_));
-        let token = |at: usize, row: &Row| u64::from(row.turn) << 32 | at as u64;
+        let token = |at: usize, row: &Row| Token::new(row.turn, at as u32);
         let rows = self.rows.iter().enumerate().filter(move |(_, row)| here(row));
         rows.map(move |(at, row)| token(at, row))
     }
 
     #[inline]
-    fn row(&mut self, token: u64) -> Option<&mut Row> {
-        self.rows.get_mut(token as u32 as usize).filter(|row| row.turn == (token >> 32) as u32)
+    fn row(&mut self, token: Token) -> Option<&mut Row> {
+        self.rows.get_mut(token.row() as usize).filter(|row| row.turn == token.turn())
     }
 }
 
@@ -123,7 +125,7 @@ mod tests {
         assert_eq!(answers.all_here().collect::<Vec<_>>(), [other]);
         assert!(answers.take(other).is_some() && answers.take(other).is_none());
         let third = answers.expect();
-        assert!(third != other && third as u32 == other as u32, "a row used again");
+        assert!(third != other && third.row() == other.row(), "a row used again");
         answers.give(other, Outcome::Lost);
         assert!(!answers.any_here(), "an old token is nobody's");
     }

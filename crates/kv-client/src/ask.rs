@@ -7,6 +7,7 @@ use crate::core::Core;
 use crate::error::{Error, Kind};
 use crate::options::PutOptions;
 use crate::receive_buffer::Lease;
+use crate::token::Token;
 
 /// A value to be stored by one request.
 pub(crate) struct Put<'v> {
@@ -21,7 +22,7 @@ impl Core {
     /// where the lease keeps them also if there is no room for the request yet.
     pub(crate) fn ask_put(
         &mut self,
-        token: u64,
+        token: Token,
         put: &Put<'_>,
         lease: &mut Option<Lease>,
     ) -> Result<(), Error> {

@@ -11,13 +11,13 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{error::Elapsed, sleep, timeout};
 
 use crate::ask::{LISTING, Put, check, named};
-use crate::client::Listed;
 use crate::core::{Core, FIRST_PAUSE, LONGEST_PAUSE};
 use crate::driver::{Ask, Driver, Make, Seen};
 use crate::error::{Error, Kind};
 use crate::hint::Hint;
 use crate::in_flight::Outcome;
 use crate::options::PutOptions;
+use crate::page::{Cursor, Page};
 use crate::results::{self, Stored};
 use crate::settings::Settings;
 use crate::value::{Facts, Value};
@@ -236,10 +236,10 @@ impl AsyncClient {
     }
 
     /// Some keys that begin so; go on with what it says.
-    pub async fn list(&self, prefix: &[u8], from: u64) -> Result<Listed, Error> {
+    pub async fn list(&self, prefix: &[u8], from: Cursor) -> Result<Page, Error> {
         let (what, prefix) = (|| named("list", prefix), prefix.to_vec());
         let make: Make = Box::new(move |core, token| {
-            let request = Request::List { prefix: &prefix, cursor: from, length: LISTING };
+            let request = Request::List { prefix: &prefix, cursor: from.0, length: LISTING };
             core.ask(token, &request, &mut None)
         });
         let (answer, value) = self.call(make, what).await?;

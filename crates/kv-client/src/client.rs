@@ -1,5 +1,6 @@
 //! A client that waits: calls that return when the store has answered.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use fabric::link::Explanation;
@@ -13,8 +14,11 @@ use crate::error::{Error, Kind};
 use crate::hint::Hint;
 use crate::in_flight::Outcome;
 use crate::options::PutOptions;
+use crate::page::{Cursor, Page};
+use crate::pending::{Abandoned, Pending};
 use crate::results::{self, Stored};
 use crate::settings::Settings;
+use crate::token::Token;
 use crate::value::{Facts, Value};
 
 /// A client of a store, for one thread at a time. Threads that want to ask at once have one each.
@@ -22,23 +26,17 @@ pub struct Client {
     pub(crate) core: Core,
     /// What was asked, and what came of it.
     answers: Answers,
+    /// Pending calls that were dropped.
+    abandoned: Arc<Abandoned>,
     hint: Hint,
-}
-
-/// Keys of a listing, and where it goes on.
-#[derive(Debug, Clone)]
-pub struct Listed {
-    /// Keys with what is known of their values, in no order.
-    pub keys: Vec<(Vec<u8>, Facts)>,
-    /// What to ask for next; none: that was all.
-    pub next: Option<u64>,
 }
 
 impl Client {
     /// Connects to the first store that answers.
     pub fn connect(settings: Settings) -> Result<Self, Error> {
         let core = Core::connect(settings)?;
-        Ok(Client { core, answers: Answers::default(), hint: Hint::default() })
+        let (answers, abandoned) = (Answers::default(), Arc::default());
+        Ok(Client { core, answers, abandoned, hint: Hint::default() })
     }
 
     /// How the store is reached, and why so; none while it is not.
@@ -138,7 +136,7 @@ impl Client {
     }
 
     /// Nobody waits for this any more.
-    pub(crate) fn ignore(&mut self, token: u64) {
+    pub(crate) fn ignore(&mut self, token: Token) {
         self.answers.ignore(token);
     }
 
@@ -151,8 +149,8 @@ impl Client {
             return writer.commit();
         }
         self.patiently(|this| {
-            let token = this.begin_put(key, value, options)?;
-            this.finish_put(key, token)
+            let token = this.ask_put(key, value, options)?;
+            this.await_stored(key, token)
         })
     }
 
@@ -200,9 +198,9 @@ impl Client {
     }
 
     /// Some keys that begin so; go on with what it says.
-    pub fn list(&mut self, prefix: &[u8], from: u64) -> Result<Listed, Error> {
+    pub fn list(&mut self, prefix: &[u8], from: Cursor) -> Result<Page, Error> {
         let what = || named("list", prefix);
-        let request = Request::List { prefix, cursor: from, length: LISTING };
+        let request = Request::List { prefix, cursor: from.0, length: LISTING };
         let (answer, value) = self.call(&request, what)?;
         results::listed(&answer, value, what)
     }
@@ -212,7 +210,7 @@ impl Client {
         let hint = self.hint.get();
         let mut tokens = Vec::with_capacity(keys.len());
         for key in keys {
-            match self.begin_get(key, hint) {
+            match self.ask_get(key, hint) {
                 Ok(token) => tokens.push(token),
                 Err(error) => {
                     tokens.into_iter().for_each(|token| self.ignore(token));
@@ -231,10 +229,10 @@ impl Client {
         values
     }
 
-    fn finish_one_of_many(&mut self, key: &[u8], token: u64) -> Result<Option<Value>, Error> {
-        let value = self.finish_get(key, token)?;
+    fn finish_one_of_many(&mut self, key: &[u8], token: Token) -> Result<Option<Value>, Error> {
+        let value = self.await_value(key, token)?;
         // Longer than expected: alone, then.
-        match value.as_ref().is_some_and(|value| (value.len() as u64) < value.facts.length) {
+        match value.as_ref().is_some_and(|value| (value.len() as u64) < value.facts().length) {
             true => self.get(key),
             false => Ok(value),
         }
@@ -251,14 +249,14 @@ impl Client {
             check(key)?;
             tokens.push(match value.len() > self.max_at_once() {
                 true => None,
-                false => Some(self.begin_put(key, value, options)?),
+                false => Some(self.ask_put(key, value, options)?),
             });
         }
         let mut stored = Vec::with_capacity(items.len());
         for ((key, value), token) in items.iter().zip(tokens) {
             stored.push(match token {
                 Some(token) => {
-                    let put = self.finish_put(key, token);
+                    let put = self.await_stored(key, token);
                     match put.as_ref().is_err_and(|error| error.kind() == Kind::Overloaded) {
                         true => self.put(key, value, options),
                         false => put,
@@ -272,8 +270,13 @@ impl Client {
 
     // Several at a time.
 
-    /// Begins to get a value of at most `expect` bytes, without waiting; what is longer is cut short.
-    pub fn begin_get(&mut self, key: &[u8], expect: usize) -> Result<u64, Error> {
+    /// Begins to get a value, without waiting; of a longer one the first `expect` bytes.
+    pub fn begin_get(&mut self, key: &[u8], expect: usize) -> Result<Pending<Value>, Error> {
+        self.ask_get(key, expect).map(|token| Pending::new(token, &self.abandoned))
+    }
+
+    #[inline]
+    fn ask_get(&mut self, key: &[u8], expect: usize) -> Result<Token, Error> {
         check(key)?;
         let request = Request::Get {
             key,
@@ -286,13 +289,18 @@ impl Client {
         self.begin(&request, None)
     }
 
-    /// Begins to store a value that fits into the receive buffer, without waiting.
+    /// Begins to store a value of at most [`Client::max_at_once`] bytes, without waiting.
     pub fn begin_put(
         &mut self,
         key: &[u8],
         value: &[u8],
         options: &PutOptions,
-    ) -> Result<u64, Error> {
+    ) -> Result<Pending<Stored>, Error> {
+        self.ask_put(key, value, options).map(|token| Pending::new(token, &self.abandoned))
+    }
+
+    #[inline]
+    fn ask_put(&mut self, key: &[u8], value: &[u8], options: &PutOptions) -> Result<Token, Error> {
         check(key)?;
         let sequence = self.core.next_sequence();
         let put = Put { key, value, options: *options, sequence };
@@ -306,7 +314,16 @@ impl Client {
     }
 
     /// Waits for a value that was begun.
-    pub fn finish_get(&mut self, key: &[u8], token: u64) -> Result<Option<Value>, Error> {
+    pub fn finish_get(
+        &mut self,
+        key: &[u8],
+        pending: Pending<Value>,
+    ) -> Result<Option<Value>, Error> {
+        let token = pending.finish(&self.abandoned).ok_or_else(|| another_clients("get", key))?;
+        self.await_value(key, token)
+    }
+
+    fn await_value(&mut self, key: &[u8], token: Token) -> Result<Option<Value>, Error> {
         let what = || named("get", key);
         let (answer, value) = self.await_answer(token, what)?;
         self.hint.learn(answer.length);
@@ -314,15 +331,21 @@ impl Client {
     }
 
     /// Waits for a value to be stored.
-    pub fn finish_put(&mut self, key: &[u8], token: u64) -> Result<Stored, Error> {
+    pub fn finish_put(&mut self, key: &[u8], pending: Pending<Stored>) -> Result<Stored, Error> {
+        let token = pending.finish(&self.abandoned).ok_or_else(|| another_clients("put", key))?;
+        self.await_stored(key, token)
+    }
+
+    fn await_stored(&mut self, key: &[u8], token: Token) -> Result<Stored, Error> {
         let what = || named("put", key);
         let (answer, _) = self.await_answer(token, what)?;
         results::stored(&answer, what)
     }
 
-    /// Waits until something that was begun is over, and gives out the tokens of all that is: the next
-    /// `finish_…` of those does not wait.
-    pub fn ready(&mut self, tokens: &mut Vec<u64>) -> Result<(), Error> {
+    /// Waits until a pending call can be finished, and appends the tokens of all those that can: their `finish_…`
+    /// does not wait. With no call pending it fails at the deadline.
+    pub fn ready(&mut self, tokens: &mut Vec<Token>) -> Result<(), Error> {
+        self.release_abandoned();
         self.flush()?;
         self.glance();
         if !self.answers.any_here() {
@@ -339,7 +362,7 @@ impl Client {
         &mut self,
         request: &Request<'_>,
         lease: Option<crate::receive_buffer::Lease>,
-    ) -> Result<u64, Error> {
+    ) -> Result<Token, Error> {
         let mut lease = lease;
         self.begin_by(|core, token| core.ask(token, request, &mut lease))
     }
@@ -347,8 +370,9 @@ impl Client {
     #[inline]
     fn begin_by(
         &mut self,
-        mut ask: impl FnMut(&mut Core, u64) -> Result<(), Error>,
-    ) -> Result<u64, Error> {
+        mut ask: impl FnMut(&mut Core, Token) -> Result<(), Error>,
+    ) -> Result<Token, Error> {
+        self.release_abandoned();
         let token = self.answers.expect();
         match self.with_room(|this| ask(&mut this.core, token)) {
             Ok(()) => Ok(token),
@@ -356,6 +380,14 @@ impl Client {
                 self.answers.release(token);
                 Err(error)
             }
+        }
+    }
+
+    /// Nobody waits for pending calls that were dropped.
+    #[inline]
+    fn release_abandoned(&mut self) {
+        for token in self.abandoned.take().into_iter().flatten() {
+            self.answers.ignore(token);
         }
     }
 
@@ -399,7 +431,7 @@ impl Client {
 
     pub(crate) fn await_answer(
         &mut self,
-        token: u64,
+        token: Token,
         what: impl Fn() -> String + Copy,
     ) -> Result<(Answer, Option<Value>), Error> {
         let outcome = match self.answers.take(token) {
@@ -409,7 +441,11 @@ impl Client {
         results::answer(outcome, what)
     }
 
-    fn wait_for(&mut self, token: u64, what: impl Fn() -> String + Copy) -> Result<Outcome, Error> {
+    fn wait_for(
+        &mut self,
+        token: Token,
+        what: impl Fn() -> String + Copy,
+    ) -> Result<Outcome, Error> {
         // What could not be sent now must not go out later, when nobody waits for it.
         let sent = self.flush().inspect_err(|_| self.core.give_up_unsent());
         self.glance();
@@ -461,6 +497,12 @@ impl Client {
         core.wait(left, |token, outcome| answers.give(token, outcome));
         Ok(())
     }
+}
+
+#[cold]
+fn another_clients(call: &str, key: &[u8]) -> Error {
+    let text = format!("{}: the pending call was begun by another client", named(call, key));
+    Error::new(Kind::Misuse, text)
 }
 
 /// How often a value is asked for again when connections break one after the other.

@@ -17,6 +17,7 @@ use crate::outbox::Outbox;
 use crate::receive_buffer::{Lease, ReceiveBuffer};
 use crate::request_slots::{Announced, RequestSlots};
 use crate::results;
+use crate::token::Token;
 
 /// A link with an open session.
 pub(crate) struct Connection {
@@ -205,7 +206,7 @@ impl Connection {
 
     /// Looks for answers; does not wait.
     #[inline]
-    pub(crate) fn poll(&mut self, give: &mut impl FnMut(u64, Outcome)) -> Result<(), Error> {
+    pub(crate) fn poll(&mut self, give: &mut impl FnMut(Token, Outcome)) -> Result<(), Error> {
         self.slots.wake(&self.receive_buffer);
         self.completion_flags(give)?;
         self.post();
@@ -219,7 +220,7 @@ impl Connection {
     /// Waits for answers, up to a limit.
     pub(crate) fn wait(
         &mut self,
-        give: &mut impl FnMut(u64, Outcome),
+        give: &mut impl FnMut(Token, Outcome),
         limit: Duration,
     ) -> Result<(), Error> {
         self.post();
@@ -236,7 +237,7 @@ impl Connection {
 
     /// Takes answers whose completion flag is set; returns whether there were any.
     #[inline]
-    fn completion_flags(&mut self, give: &mut impl FnMut(u64, Outcome)) -> Result<bool, Error> {
+    fn completion_flags(&mut self, give: &mut impl FnMut(Token, Outcome)) -> Result<bool, Error> {
         let mut any = false;
         while let Some(tag) = self.slots.completed(&self.receive_buffer) {
             any = true;
@@ -254,7 +255,7 @@ impl Connection {
     /// Looks for completion flags as long as an answer usually takes, without reading the clock; returns
     /// whether one was set.
     #[inline]
-    pub(crate) fn glance(&mut self, give: &mut impl FnMut(u64, Outcome)) -> Result<bool, Error> {
+    pub(crate) fn glance(&mut self, give: &mut impl FnMut(Token, Outcome)) -> Result<bool, Error> {
         for _ in 0..if self.slots.is_empty() { 0 } else { GLANCES } {
             if self.completion_flags(give)? {
                 return Ok(true);
@@ -268,7 +269,7 @@ impl Connection {
     /// knows. `true`: something came.
     fn wait_for_completion_flags(
         &mut self,
-        give: &mut impl FnMut(u64, Outcome),
+        give: &mut impl FnMut(Token, Outcome),
         limit: Duration,
     ) -> Result<bool, Error> {
         let begun = Instant::now();
@@ -306,7 +307,7 @@ impl Connection {
     fn take(
         &mut self,
         done: &mut Vec<Completion>,
-        give: &mut impl FnMut(u64, Outcome),
+        give: &mut impl FnMut(Token, Outcome),
     ) -> Result<(), Error> {
         let mut lost = None;
         for completion in done.drain(..) {

@@ -16,6 +16,7 @@ use crate::in_flight::{Answered, Outcome, PendingBatches};
 use crate::outbox::Outbox;
 use crate::receive_buffer::{Lease, ReceiveBuffer};
 use crate::settings::Settings;
+use crate::token::Token;
 
 /// Everything that the clients have in common; they differ in how they wait.
 pub(crate) struct Core {
@@ -118,7 +119,7 @@ impl Core {
     /// Asks, together with what is asked before the next flush. `Busy`: take answers first.
     pub(crate) fn ask(
         &mut self,
-        token: u64,
+        token: Token,
         request: &Request<'_>,
         lease: &mut Option<Lease>,
     ) -> Result<(), Error> {
@@ -156,7 +157,7 @@ impl Core {
 
     /// Gives out answers, without waiting.
     #[inline]
-    pub(crate) fn poll(&mut self, mut give: impl FnMut(u64, Outcome)) {
+    pub(crate) fn poll(&mut self, mut give: impl FnMut(Token, Outcome)) {
         if self.give_early(&mut give) {
             return;
         }
@@ -168,7 +169,7 @@ impl Core {
     }
 
     /// Gives out answers, and waits for the first of them up to a limit.
-    pub(crate) fn wait(&mut self, limit: Duration, mut give: impl FnMut(u64, Outcome)) {
+    pub(crate) fn wait(&mut self, limit: Duration, mut give: impl FnMut(Token, Outcome)) {
         if self.give_early(&mut give) {
             return;
         }
@@ -181,7 +182,7 @@ impl Core {
 
     /// Gives out answers that come within a few microseconds, if that is how they come.
     #[inline]
-    pub(crate) fn glance(&mut self, mut give: impl FnMut(u64, Outcome)) {
+    pub(crate) fn glance(&mut self, mut give: impl FnMut(Token, Outcome)) {
         if let Some(connection) = &mut self.connection
             && let Err(error) = connection.glance(&mut give)
         {
@@ -190,7 +191,7 @@ impl Core {
     }
 
     #[inline]
-    fn give_early(&mut self, give: &mut impl FnMut(u64, Outcome)) -> bool {
+    fn give_early(&mut self, give: &mut impl FnMut(Token, Outcome)) -> bool {
         let any = !self.early.is_empty();
         self.early.drain(..).for_each(|Answered { token, outcome }| give(token, outcome));
         any

@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::core::{Core, FIRST_PAUSE, LONGEST_PAUSE};
 use crate::error::{Error, Kind};
 use crate::in_flight::Outcome;
+use crate::token::Token;
 
 /// One request: how it is made, again if there was no room for it, and who waits for the answer, if anybody
 /// ever did.
@@ -24,7 +25,7 @@ pub(crate) struct Ask {
     pub(crate) answer: Option<oneshot::Sender<Result<Outcome, Error>>>,
 }
 
-pub(crate) type Make = Box<dyn FnMut(&mut Core, u64) -> Result<(), Error> + Send>;
+pub(crate) type Make = Box<dyn FnMut(&mut Core, Token) -> Result<(), Error> + Send>;
 
 /// What callers may see of the task's things.
 pub(crate) struct Seen {
@@ -50,10 +51,10 @@ pub(crate) struct Driver {
     core: Core,
     asks: mpsc::Receiver<Ask>,
     /// Who waits for which answer.
-    waiting: HashMap<u64, oneshot::Sender<Result<Outcome, Error>>>,
+    waiting: HashMap<Token, oneshot::Sender<Result<Outcome, Error>>>,
     /// Requests for which there was no room yet, or no connection.
     refused: VecDeque<Ask>,
-    token: u64,
+    token: Token,
     seen: Arc<Seen>,
 }
 
@@ -72,7 +73,7 @@ impl Driver {
             report: Mutex::new(core.report()),
         });
         let (waiting, refused) = (HashMap::new(), VecDeque::new());
-        (Driver { core, asks, waiting, refused, token: 0, seen: seen.clone() }, seen)
+        (Driver { core, asks, waiting, refused, token: Token::NOBODY, seen: seen.clone() }, seen)
     }
 
     pub(crate) async fn run(mut self) {
@@ -198,13 +199,17 @@ impl Driver {
         if ask.answer.as_ref().is_some_and(oneshot::Sender::is_closed) {
             return;
         }
-        self.token += 1;
+        self.token = self.token.next();
         match (ask.make)(&mut self.core, self.token) {
             Ok(()) => self.waiting.extend(ask.answer.map(|answer| (self.token, answer))),
             Err(error) if matches!(error.kind(), Kind::Busy | Kind::Gone) => {
                 self.refused.push_back(ask);
             }
-            Err(error) => drop(ask.answer.map(|answer| answer.send(Err(error)))),
+            Err(error) => {
+                if let Some(answer) = ask.answer {
+                    let _ = answer.send(Err(error));
+                }
+            }
         }
     }
 

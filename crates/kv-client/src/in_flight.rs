@@ -8,6 +8,7 @@ use kv_proto::wire::{Answer, ControlBlock, Parts, Status};
 
 use crate::outbox::Call;
 use crate::receive_buffer::Lease;
+use crate::token::Token;
 use crate::value::{Facts, Value};
 
 /// Batches in flight, by their tags.
@@ -37,7 +38,7 @@ pub(crate) struct PendingBatch {
 
 /// What became of a request.
 pub(crate) struct Answered {
-    pub(crate) token: u64,
+    pub(crate) token: Token,
     pub(crate) outcome: Outcome,
 }
 
@@ -128,7 +129,7 @@ impl PendingBatch {
     }
 
     /// Gives out the answers and the values behind them.
-    fn deliver(&self, answers: &[Answer], end: usize, give: &mut impl FnMut(u64, Outcome)) {
+    fn deliver(&self, answers: &[Answer], end: usize, give: &mut impl FnMut(Token, Outcome)) {
         let mut written = Self::answers_after(self.message) + answers.len() * Answer::LENGTH;
         let mut in_place = end.next_multiple_of(CACHE_LINE);
         for (call, answer) in self.calls.iter().zip(answers) {
@@ -140,7 +141,7 @@ impl PendingBatch {
                 if answer.in_place {
                     *next = next.next_multiple_of(CACHE_LINE);
                 }
-                Value { lease: self.lease.clone(), offset, length, facts: facts(answer) }
+                Value::new(self.lease.clone(), offset, length, facts(answer))
             });
             // Its place in the pool means nothing any more, and callers would take it for a cursor.
             let handle = if answer.in_place { 0 } else { answer.handle };
@@ -190,7 +191,7 @@ impl PendingBatches {
     pub(crate) fn part(
         &mut self,
         number: u32,
-        give: &mut impl FnMut(u64, Outcome),
+        give: &mut impl FnMut(Token, Outcome),
     ) -> Result<(), NotReceived> {
         let wrong = || NotReceived::ProtocolError("immediate data that names no batch");
         let Parts { tag, count } = Parts::from_number(number).ok_or_else(wrong)?;
@@ -211,7 +212,7 @@ impl PendingBatches {
         &mut self,
         tag: u32,
         read_in_place: &mut impl FnMut(u64, &Slice) -> bool,
-        give: &mut impl FnMut(u64, Outcome),
+        give: &mut impl FnMut(Token, Outcome),
     ) -> Result<(), NotReceived> {
         let row = self.rows.get_mut(tag as usize);
         let row = row.ok_or(NotReceived::ProtocolError("immediate data that names no batch"))?;

@@ -3,6 +3,7 @@
 use kv_proto::wire::{BatchHead, Limits, Place, Request};
 
 use crate::receive_buffer::Lease;
+use crate::token::Token;
 
 /// Requests of one batch, as they will be sent.
 #[derive(Default)]
@@ -16,7 +17,7 @@ pub(crate) struct Outbox {
 /// One request, as the client knows it.
 pub(crate) struct Call {
     /// Identifies the caller.
-    pub(crate) token: u64,
+    pub(crate) token: Token,
     /// Whether its bytes stand behind the answers.
     pub(crate) packed: bool,
     /// Whether it changes something.
@@ -39,7 +40,7 @@ impl Outbox {
             && (self.calls.is_empty() || packed <= PACKED)
     }
 
-    pub(crate) fn push(&mut self, token: u64, request: &Request<'_>, lease: Option<Lease>) {
+    pub(crate) fn push(&mut self, token: Token, request: &Request<'_>, lease: Option<Lease>) {
         request.put(&mut self.bytes);
         self.packed += request.packed() as usize;
         let packed = match request {

@@ -137,8 +137,15 @@ const RESERVED: usize = ControlBlock::LENGTH + ALIGNED;
 const ALIGNED: usize = 64;
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// A receive buffer that no store knows.
+    pub(crate) fn receive_buffer(length: usize) -> Arc<ReceiveBuffer> {
+        let endpoint = fabric::link::Endpoint::new(Default::default()).unwrap();
+        let memory = Memory::allocate(length, fabric::Pages::Plain).unwrap();
+        ReceiveBuffer::new(endpoint.register(&memory, fabric::Rights::NONE).unwrap())
+    }
 
     #[test]
     fn parts_come_back_in_any_order() {
@@ -154,10 +161,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_said_to_be_busy_or_too_long() {
-        let endpoint = fabric::link::Endpoint::new(Default::default()).unwrap();
-        let memory = Memory::allocate(4096, fabric::Pages::Plain).unwrap();
-        let receive_buffer =
-            ReceiveBuffer::new(endpoint.register(&memory, fabric::Rights::NONE).unwrap());
+        let receive_buffer = receive_buffer(4096);
         let held = receive_buffer.lease(4000 - RESERVED).unwrap();
         assert_eq!(receive_buffer.lease(100).unwrap_err().kind(), Kind::Busy);
         assert_eq!(receive_buffer.lease(5000).unwrap_err().kind(), Kind::TooLong);

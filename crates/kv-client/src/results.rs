@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use kv_proto::wire::{Answer, Entries, Status};
 
-use crate::client::Listed;
 use crate::error::{Error, Kind, Resource};
 use crate::in_flight::{Outcome, facts};
+use crate::page::{Cursor, Page};
 use crate::value::{Facts, Value};
 
 /// A value was stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stored {
-    /// Its version.
+    /// The value's version.
     pub version: u64,
-    /// Whether there was one before.
+    /// Whether it replaced another value.
     pub replaced: bool,
 }
 
@@ -128,7 +129,7 @@ pub(crate) fn listed(
     answer: &Answer,
     value: Option<Value>,
     what: impl Fn() -> String,
-) -> Result<Listed, Error> {
+) -> Result<Page, Error> {
     found(answer, &what)?;
     let bytes = value.map(|value| value.to_vec()).unwrap_or_default();
     let mut keys = Vec::new();
@@ -139,7 +140,8 @@ pub(crate) fn listed(
         let facts = Facts { length: entry.length, version: entry.version, expires_in };
         keys.push((entry.key.to_vec(), facts));
     }
-    Ok(Listed { keys, next: (answer.handle != 0).then_some(answer.handle) })
+    let next = (answer.handle != 0).then_some(Cursor(answer.handle));
+    Ok(Page { keys, next })
 }
 
 /// Why the store did not do it.

@@ -10,6 +10,7 @@ use crate::error::{Error, Kind};
 use crate::options::PutOptions;
 use crate::receive_buffer::Lease;
 use crate::results::{self, Stored};
+use crate::token::Token;
 use crate::value::{Facts, Value};
 
 /// One version of a value, read piece by piece. The store keeps it until it is read, dropped, or not asked
@@ -20,7 +21,7 @@ pub struct Reader<'c> {
     handle: Option<u64>,
     facts: Facts,
     /// Pieces in flight, in order, with their lengths.
-    coming: VecDeque<(u64, u64)>,
+    coming: VecDeque<(Token, u64)>,
     first: Option<Value>,
     asked: u64,
     end: u64,
@@ -36,7 +37,7 @@ pub struct Writer<'c> {
     length: u64,
     written: u64,
     /// Pieces in flight.
-    going: VecDeque<u64>,
+    going: VecDeque<Token>,
     piece: usize,
     is_over: bool,
 }

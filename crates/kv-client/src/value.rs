@@ -1,7 +1,9 @@
 //! A value that was received.
 
 use std::fmt;
-use std::sync::Arc;
+use std::iter::repeat_n;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fabric::Memory;
@@ -9,28 +11,51 @@ use fabric::Memory;
 use crate::receive_buffer::Lease;
 
 /// A value, or a part of one, in the receive buffer. Dropping the last clone frees that part of the buffer.
+///
+/// It dereferences to its bytes. The store can write to the receive buffer at any time, so no reference into the buffer
+/// is given out: the first dereference copies the bytes, once for all clones made later. Use [`Value::read`] to copy
+/// them into memory of your own instead, in parts if you like, and a [`RegisteredBuffer`](crate::RegisteredBuffer) to
+/// receive values there without any copy.
+///
+/// ```no_run
+/// # fn main() -> Result<(), kv_client::Error> {
+/// let mut client = kv_client::Client::connect(kv_client::Settings::new("localhost:50051"))?;
+/// if let Some(value) = client.get(b"greeting")? {
+///     assert!(value.starts_with(b"hello"));
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Value {
-    pub(crate) lease: Arc<Lease>,
-    /// Where it lies in the receive buffer.
-    pub(crate) offset: usize,
-    pub(crate) length: usize,
-    pub(crate) facts: Facts,
+    lease: Arc<Lease>,
+    /// Where it is in the receive buffer.
+    offset: usize,
+    length: usize,
+    facts: Facts,
+    /// The bytes, once somebody wanted a reference to them.
+    copy: OnceLock<Arc<[u8]>>,
 }
 
 /// What is known of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Facts {
-    /// The whole value's length.
+    /// The whole value's length in bytes.
     pub length: u64,
-    /// Its version.
+    /// Its version: every write of the key has a higher one.
     pub version: u64,
     /// When it expires, if it does.
     pub expires_in: Option<Duration>,
 }
 
 impl Value {
-    /// How many bytes are here.
+    #[inline]
+    pub(crate) fn new(lease: Arc<Lease>, offset: usize, length: usize, facts: Facts) -> Self {
+        Value { lease, offset, length, facts, copy: OnceLock::new() }
+    }
+
+    /// How many bytes are here: less than [`Facts::length`] for a part of a value.
     pub fn len(&self) -> usize {
         self.length
     }
@@ -45,25 +70,59 @@ impl Value {
         &self.facts
     }
 
-    /// Copies the bytes out.
+    /// Copies the bytes.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.length];
         self.read(0, &mut bytes);
         bytes
     }
 
-    /// Copies bytes from `from` on out.
+    /// Copies the bytes from `offset` on into a slice, and fills it.
     ///
     /// # Panics
-    /// If there are not so many.
-    pub fn read(&self, from: usize, bytes: &mut [u8]) {
-        assert!(from <= self.length && bytes.len() <= self.length - from, "beyond the value's end");
-        self.lease.receive_buffer().memory().read(self.offset + from, bytes);
+    /// If the value ends before.
+    pub fn read(&self, offset: usize, bytes: &mut [u8]) {
+        let fits = offset <= self.length && bytes.len() <= self.length - offset;
+        assert!(fits, "{} bytes from {offset} of a value of {}", bytes.len(), self.length);
+        self.lease.receive_buffer().memory().read(self.offset + offset, bytes);
     }
 
     /// CRC32C of the bytes.
     pub(crate) fn checksum(&self) -> u32 {
         checksum(self.lease.receive_buffer().memory(), self.offset, self.length)
+    }
+}
+
+impl Deref for Value {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.copy.get_or_init(|| {
+            let mut bytes: Arc<[u8]> = repeat_n(0, self.length).collect();
+            if let Some(bytes) = Arc::get_mut(&mut bytes) {
+                self.read(0, bytes);
+            }
+            bytes
+        })
+    }
+}
+
+impl AsRef<[u8]> for Value {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Value {
+    fn eq(&self, other: &T) -> bool {
+        **self == *other.as_ref()
+    }
+}
+
+impl fmt::Debug for Value {
+    /// Its length, not its bytes, which may be many and private.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Value").field("length", &self.length).field("facts", &self.facts).finish()
     }
 }
 
@@ -77,8 +136,52 @@ pub(crate) fn checksum(memory: &Memory, offset: usize, length: usize) -> u32 {
     })
 }
 
-impl fmt::Debug for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Value").field("length", &self.length).field("facts", &self.facts).finish()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::receive_buffer::tests::receive_buffer;
+
+    fn value(bytes: &[u8]) -> Value {
+        let lease = receive_buffer(8192).lease(bytes.len()).unwrap();
+        lease.receive_buffer().memory().write(lease.offset(), bytes);
+        let (offset, length) = (lease.offset(), bytes.len());
+        let facts = Facts { length: length as u64, version: 3, expires_in: None };
+        Value::new(Arc::new(lease), offset, length, facts)
+    }
+
+    #[test]
+    fn a_value_is_used_like_its_bytes() {
+        let value = value(b"hello world");
+        assert!(value.starts_with(b"hello") && value == *b"hello world");
+        assert_eq!(value.as_ref(), b"hello world");
+        assert_eq!(std::str::from_utf8(&value), Ok("hello world"));
+        assert_eq!(value.clone().to_vec(), b"hello world");
+        let mut part = [0; 5];
+        value.read(6, &mut part);
+        assert_eq!(&part, b"world");
+    }
+
+    #[test]
+    fn a_reference_does_not_change_when_the_store_writes_again() {
+        let value = value(b"first");
+        let bytes: &[u8] = &value;
+        value.lease.receive_buffer().memory().write(value.offset, b"later");
+        assert_eq!(bytes, b"first");
+        assert_eq!(value.to_vec(), b"later");
+    }
+
+    #[test]
+    fn the_debug_form_shows_the_length_and_not_the_bytes() {
+        let text = format!("{:?}", value(b"secret"));
+        assert!(
+            text.contains("length: 6") && !text.contains("secret") && !text.contains("115"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "6 bytes from 1 of a value of 6")]
+    fn reading_beyond_the_end_panics() {
+        value(b"sixsix").read(1, &mut [0; 6]);
     }
 }

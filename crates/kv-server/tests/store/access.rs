@@ -8,7 +8,7 @@ use std::time::Duration;
 use access::{Access, Holder, Refused, Scope};
 use fabric::link::{self, Class, Endpoint};
 use fabric::session::{Credentials, Key, Keyring};
-use kv_client::{Client, Condition, Kind, PutOptions};
+use kv_client::{Client, Condition, Cursor, Kind, PutOptions};
 
 use crate::durable::Directory;
 use crate::hostile::Liar;
@@ -72,11 +72,11 @@ fn each_identity_may_do_what_its_scope_says() {
         assert_eq!(denied.kind(), Kind::Denied);
         assert!(denied.to_string().contains("token file"), "{denied}");
         assert_eq!(team.stat(b"other/none").unwrap_err().kind(), Kind::Denied);
-        let keys = |listed: kv_client::Listed| -> Vec<Vec<u8>> {
+        let keys = |listed: kv_client::Page| -> Vec<Vec<u8>> {
             listed.keys.into_iter().map(|(key, _)| key).collect()
         };
-        assert_eq!(keys(team.list(b"", 0).unwrap()), [b"team/a"]);
-        assert_eq!(team.list(b"other", 0).unwrap_err().kind(), Kind::Denied);
+        assert_eq!(keys(team.list(b"", Cursor::START).unwrap()), [b"team/a"]);
+        assert_eq!(team.list(b"other", Cursor::START).unwrap_err().kind(), Kind::Denied);
         assert_eq!(root.get(b"team/a").unwrap().unwrap().to_vec(), value);
         root.delete(b"other/a", Condition::Always).unwrap();
         root.delete(b"team/a", Condition::Always).unwrap();
@@ -98,9 +98,9 @@ fn what_is_only_on_the_disk_has_the_same_scopes() {
     }
     let (place, _) = open_with(&on_disk, &scopes, None);
     let mut team = client(&place, "team", Class::Tcp);
-    let listed = team.list(b"", 0).unwrap().keys.into_iter().map(|(key, _)| key);
+    let listed = team.list(b"", Cursor::START).unwrap().keys.into_iter().map(|(key, _)| key);
     assert_eq!(listed.collect::<Vec<_>>(), [b"team/a", b"team/b"]);
-    assert_eq!(team.list(b"a", 0).unwrap_err().kind(), Kind::Denied);
+    assert_eq!(team.list(b"a", Cursor::START).unwrap_err().kind(), Kind::Denied);
     for key in [&b"a"[..], b"teams"] {
         assert_eq!(team.get(key).unwrap_err().kind(), Kind::Denied);
         assert_eq!(team.stat(key).unwrap_err().kind(), Kind::Denied);

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use fabric::link::Class;
-use kv_client::{AsyncClient, Condition, Kind, PutOptions, Settings};
+use kv_client::{AsyncClient, Condition, Cursor, Kind, PutOptions, Settings};
 
 use crate::place::{Place, by, settings};
 
@@ -51,7 +51,7 @@ fn get_returns_the_last_put_for_every_task() {
             let found = client.get_many(&keys).await.unwrap();
             assert_eq!(found.iter().flatten().count(), 20);
             assert!(found[3].as_ref().unwrap().to_vec() == vec![3; 300_003]);
-            let mut listed = client.list(b"key", 0).await.unwrap();
+            let mut listed = client.list(b"key", Cursor::START).await.unwrap();
             while let Some(next) = listed.next {
                 let more = client.list(b"key", next).await.unwrap();
                 listed.keys.extend(more.keys);

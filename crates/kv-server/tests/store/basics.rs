@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fabric::link::Class;
-use kv_client::{Condition, Kind, PutOptions};
+use kv_client::{Condition, Cursor, Kind, PutOptions};
 
 use crate::place::{Place, by, settings, until};
 
@@ -116,7 +116,7 @@ fn listings_have_every_key_once() {
             client.put(key.as_bytes(), &[0; 10], &PutOptions::default()).unwrap();
         }
         client.put(b"other", b"", &PutOptions::default()).unwrap();
-        let (mut seen, mut next) = (std::collections::BTreeSet::new(), Some(0));
+        let (mut seen, mut next) = (std::collections::BTreeSet::new(), Some(Cursor::START));
         while let Some(from) = next {
             let page = client.list(b"key/", from).unwrap();
             for (key, facts) in page.keys {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use fabric::link::Class;
-use kv_client::{Client, Condition, Kind, PutOptions};
+use kv_client::{Client, Condition, Cursor, Kind, PutOptions};
 use kv_disk::{Change, Error, Known, Vault};
 use kv_server::{Engine, Settings};
 
@@ -80,7 +80,7 @@ fn what_was_acknowledged_is_there_after_a_restart() {
         assert!(expires > Duration::from_secs(800) && expires < Duration::from_secs(901));
         assert!(put(&mut client, b"newer", b"") > last, "versions go on");
         let mut listed = Vec::new();
-        let mut page = client.list(b"key", 0).unwrap();
+        let mut page = client.list(b"key", Cursor::START).unwrap();
         loop {
             listed.extend(page.keys.into_iter().map(|(key, _)| key));
             match page.next {

@@ -13,4 +13,5 @@ mod proof;
 mod quota;
 mod race;
 mod registered_buffer;
+mod released;
 mod stopped;

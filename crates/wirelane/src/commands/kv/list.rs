@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use kv_client::{Client, Facts};
+use kv_client::{Client, Cursor, Facts};
 
 use super::expiry;
 use super::key::Key;
@@ -66,7 +66,7 @@ fn pages(
     prefix: &[u8],
     mut each: impl FnMut(Vec<(Key, Facts)>) -> Result<bool, Failure>,
 ) -> Result<usize, Failure> {
-    let (mut count, mut next) = (0, Some(0));
+    let (mut count, mut next) = (0, Some(Cursor::START));
     while let Some(from) = next {
         let page = client.list(prefix, from)?;
         let keys: Vec<_> =
@@ -94,7 +94,7 @@ impl ListArgs {
             return keys.iter().map(|(key, _)| format!("{key}\n")).collect();
         }
         let row = |(key, facts): &(Key, Facts)| {
-            let Facts { length, version, expires_in } = *facts;
+            let Facts { length, version, expires_in, .. } = *facts;
             [length.to_string(), version.to_string(), expiry::left(expires_in), key.to_string()]
         };
         output::columns(&keys.iter().map(row).collect::<Vec<_>>())

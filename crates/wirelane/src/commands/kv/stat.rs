@@ -37,7 +37,7 @@ pub(super) struct Row {
 
 impl Row {
     pub(super) fn new(key: Key, facts: &Facts) -> Self {
-        let Facts { length, version, expires_in } = *facts;
+        let Facts { length, version, expires_in, .. } = *facts;
         Row { key, length, version, expires_in_ms: expiry::milliseconds(expires_in) }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use kv_client::{Client, Error, Kind, PutOptions};
+use kv_client::{Client, Error, Kind, Pending, PutOptions, Stored, Token, Value};
 
 use super::choice::Choice;
 use super::load::key;
@@ -22,7 +22,7 @@ pub(super) struct Runner<'p> {
     stamp: u64,
     /// What is in flight.
     asked: Vec<Asked>,
-    over: Vec<u64>,
+    over: Vec<Token>,
     value: Vec<u8>,
     tally: Tally,
     progress: &'p AtomicU64,
@@ -30,13 +30,26 @@ pub(super) struct Runner<'p> {
     is_lost: bool,
 }
 
-#[derive(Clone, Copy)]
 struct Asked {
-    token: u64,
+    pending: PendingCall,
     key: u32,
     name: [u8; 16],
-    reads: bool,
     begun: Instant,
+}
+
+enum PendingCall {
+    Get(Pending<Value>),
+    Put(Pending<Stored>),
+}
+
+impl PendingCall {
+    #[inline]
+    fn token(&self) -> Token {
+        match self {
+            PendingCall::Get(pending) => pending.token(),
+            PendingCall::Put(pending) => pending.token(),
+        }
+    }
 }
 
 impl<'p> Runner<'p> {
@@ -117,16 +130,18 @@ impl<'p> Runner<'p> {
     fn ask(&mut self, begun: Instant) {
         let (key_number, reads) = (self.choice.key(), self.choice.reads());
         let name = key(key_number);
-        let token = match reads {
-            true => self.client.begin_get(&name, self.plan.value_size),
+        let pending = match reads {
+            true => self.client.begin_get(&name, self.plan.value_size).map(PendingCall::Get),
             false => {
                 self.stamp += 1;
                 self.proof.fill(key_number, self.stamp, &mut self.value);
-                self.client.begin_put(&name, &self.value, &PutOptions::default())
+                self.client
+                    .begin_put(&name, &self.value, &PutOptions::default())
+                    .map(PendingCall::Put)
             }
         };
-        match token {
-            Ok(token) => self.asked.push(Asked { token, key: key_number, name, reads, begun }),
+        match pending {
+            Ok(pending) => self.asked.push(Asked { pending, key: key_number, name, begun }),
             Err(error) => self.lost(&error),
         }
     }
@@ -135,15 +150,16 @@ impl<'p> Runner<'p> {
         let mut over = std::mem::take(&mut self.over);
         self.progress.fetch_add(over.len() as u64, Ordering::Relaxed);
         for token in over.drain(..) {
-            let Some(at) = self.asked.iter().position(|asked| asked.token == token) else {
+            let Some(at) = self.asked.iter().position(|asked| asked.pending.token() == token)
+            else {
                 continue;
             };
-            let asked = self.asked.swap_remove(at);
-            self.tally.took(now - asked.begun);
-            match asked.reads {
-                true => self.check(&asked),
-                false => {
-                    if let Err(error) = self.client.finish_put(&asked.name, token) {
+            let Asked { pending, key, name, begun } = self.asked.swap_remove(at);
+            self.tally.took(now - begun);
+            match pending {
+                PendingCall::Get(pending) => self.check(key, &name, pending),
+                PendingCall::Put(pending) => {
+                    if let Err(error) = self.client.finish_put(&name, pending) {
                         self.failed(&error);
                     }
                 }
@@ -153,17 +169,17 @@ impl<'p> Runner<'p> {
     }
 
     #[inline]
-    fn check(&mut self, asked: &Asked) {
-        match self.client.finish_get(&asked.name, asked.token) {
+    fn check(&mut self, key: u32, name: &[u8], pending: Pending<Value>) {
+        match self.client.finish_get(name, pending) {
             Ok(Some(value)) => {
-                match self.proof.holds_in(asked.key, &value, &mut self.value) {
+                match self.proof.holds_in(key, &value, &mut self.value) {
                     true => self.tally.verified += 1,
-                    false => self.tally.wrong(damaged(asked.key, &value.to_vec())),
+                    false => self.tally.wrong(damaged(key, &value)),
                 }
             }
             Ok(None) => self.tally.wrong(format!(
                 "{} is missing: the store has no room for all keys — fewer --keys, or more --memory",
-                name(asked.key)
+                key_name(key)
             )),
             Err(error) => self.failed(&error),
         }
@@ -184,9 +200,9 @@ impl<'p> Runner<'p> {
 
 #[cold]
 fn damaged(key: u32, value: &[u8]) -> String {
-    format!("{} has a value that was never stored there ({} bytes)", name(key), value.len())
+    format!("{} has a value that was never stored there ({} bytes)", key_name(key), value.len())
 }
 
-fn name(number: u32) -> String {
+fn key_name(number: u32) -> String {
     String::from_utf8_lossy(&key(number)).into_owned()
 }
