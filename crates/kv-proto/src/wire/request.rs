@@ -188,6 +188,42 @@ impl<'m> Request<'m> {
         }
     }
 
+    /// A handle that no store gives out.
+    pub const NO_HANDLE: u64 = u64::MAX;
+
+    /// Replaces the handles in the requests of a batch by [`Request::NO_HANDLE`]. Handles are valid on one connection: on
+    /// the next one the same number may be another cursor or staged value.
+    pub fn detach_handles(requests: &mut [u8]) -> Result<(), ProtocolError> {
+        let mut at = 0;
+        while at < requests.len() {
+            let mut reader = Reader { bytes: &requests[at..] };
+            let request = Request::parse(&mut reader)?;
+            let (has_handle, left) = (request.has_handle(), reader.bytes.len());
+            if has_handle {
+                let handle = at + HANDLE_AT..at + HANDLE_AT + 8;
+                requests[handle].copy_from_slice(&Self::NO_HANDLE.to_le_bytes());
+            }
+            at = requests.len() - left;
+        }
+        Ok(())
+    }
+
+    /// Whether it refers to a cursor or a staged value.
+    fn has_handle(&self) -> bool {
+        matches!(
+            self,
+            Request::Read { .. }
+                | Request::Close { .. }
+                | Request::Piece { .. }
+                | Request::Commit { .. }
+        )
+    }
+
+    /// Whether its answer may have a new handle.
+    pub fn opens(&self) -> bool {
+        matches!(self, Request::Get { keep: true, .. } | Request::Begin { .. })
+    }
+
     /// Appends it to a batch.
     pub fn put(&self, bytes: &mut Vec<u8>) {
         let mut head = Head { key: self.key().len() as u16, ..Head::default() };
@@ -422,10 +458,13 @@ impl Head {
             sequence: word(32),
             ttl: word(40),
             version: word(48),
-            handle: word(56),
+            handle: word(HANDLE_AT),
         }
     }
 }
+
+/// Where the handle is.
+const HANDLE_AT: usize = 56;
 
 const APART: u8 = 1;
 const KEEP: u8 = 2;
@@ -519,6 +558,32 @@ pub(super) mod tests {
             assert_eq!(bytes.len(), request.encoded());
             assert_eq!(parse(&bytes), Ok(request));
         }
+    }
+
+    #[test]
+    fn detached_requests_have_no_handle_and_are_else_the_same() {
+        let detached = |request| match request {
+            Request::Read { offset, length, place, checksum, .. } => {
+                Request::Read { handle: u64::MAX, offset, length, place, checksum }
+            }
+            Request::Close { .. } => Request::Close { handle: u64::MAX },
+            Request::Piece { offset, length, source, .. } => {
+                Request::Piece { handle: u64::MAX, offset, length, source }
+            }
+            Request::Commit { key, ttl, condition, sequence, .. } => {
+                Request::Commit { handle: u64::MAX, key, ttl, condition, sequence }
+            }
+            other => other,
+        };
+        let mut bytes = Vec::new();
+        examples().iter().for_each(|request| request.put(&mut bytes));
+        Request::detach_handles(&mut bytes).unwrap();
+        let mut reader = Reader { bytes: &bytes };
+        for request in examples() {
+            assert_eq!(Request::parse(&mut reader), Ok(detached(request)));
+        }
+        reader.end().unwrap();
+        Request::detach_handles(&mut bytes[..70]).expect_err("cut short");
     }
 
     #[test]
