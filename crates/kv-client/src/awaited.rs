@@ -1,37 +1,51 @@
 //! A client for async code: many tasks may hold it, one task does the work.
 
-use std::future::Future;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fabric::link::Explanation;
 use kv_proto::Condition;
-use kv_proto::wire::{Answer, Place, Request, Source};
+use kv_proto::wire::Limits;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{error::Elapsed, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
-use crate::ask::{LISTING, Put, check, named};
-use crate::core::{Core, FIRST_PAUSE, LONGEST_PAUSE};
+use crate::ask::{Held, PIECES_IN_FLIGHT, Step, Subject, check, named};
+use crate::call::{Begin, Call, Commit, Delete, Fetch, List, Part, Put, Stat, part};
+use crate::core::Core;
 use crate::driver::{Ask, Driver, Make, Seen};
 use crate::error::{Error, Kind};
+use crate::handle::HandleId;
 use crate::hint::Hint;
-use crate::in_flight::Outcome;
+use crate::in_flight::{Outcome, Reply};
 use crate::options::PutOptions;
 use crate::page::{Cursor, Page};
 use crate::results::{self, Stored};
+use crate::retry::{Deadline, Retry};
 use crate::settings::Settings;
 use crate::value::{Facts, Value};
 
-/// A client of a store for tasks of a tokio runtime. Clones share one connection, and what they ask at a time
-/// travels together. When the connection is lost it is made again, without blocking the runtime.
+/// A client of a store for tasks of a tokio runtime, which must have I/O and time enabled.
 ///
-/// A call whose future is dropped may happen all the same.
+/// Clones share one connection, and what they ask at the same time is sent together. When the connection is lost it is made
+/// again, without blocking the runtime. Calls behave as those of [`Client`](crate::Client), with one difference: while
+/// the receive buffer is full they wait for other tasks to drop values, up to the deadline.
+///
+/// A call whose future is dropped may happen all the same; what it had open at the store is closed. Memory of the caller's
+/// own and values in pieces need a [`Client`](crate::Client).
 #[derive(Clone)]
 pub struct AsyncClient {
     asks: mpsc::Sender<Ask>,
     seen: Arc<Seen>,
     hint: Arc<Hint>,
     deadline: Duration,
+}
+
+/// A [`Subject`] that the task owns.
+struct Owned {
+    key: Vec<u8>,
+    value: Vec<u8>,
+    options: PutOptions,
 }
 
 impl AsyncClient {
@@ -49,84 +63,84 @@ impl AsyncClient {
         Ok(AsyncClient { asks, seen, hint: Arc::default(), deadline })
     }
 
-    /// The same client, with another limit for each call.
+    /// The same client, with another [`Settings::deadline`] for each call.
+    #[must_use]
     pub fn with_deadline(&self, deadline: Duration) -> Self {
         AsyncClient { deadline, ..self.clone() }
     }
 
-    /// How the store is reached, and why so; none while it is not.
+    /// Which transport the connection uses, and why; `None` while there is no connection.
     pub fn explain(&self) -> Option<Explanation> {
         self.seen.explain()
     }
 
-    /// A key's value. It must fit into the receive buffer.
+    /// What the store accepts; `None` while there is no connection.
+    pub fn limits(&self) -> Option<Limits> {
+        self.seen.limits()
+    }
+
+    /// How long a value may be to be stored by one request; [`AsyncClient::put`] stores longer ones in pieces.
+    pub fn max_at_once(&self) -> usize {
+        self.seen.max_at_once()
+    }
+
+    /// A key's value. It must not be longer than half of the receive buffer.
     pub async fn get(&self, key: &[u8]) -> Result<Option<Value>, Error> {
-        self.fetch(key, false).await
+        self.fetch(key, self.hint.get(), false).await
     }
 
-    /// As [`AsyncClient::get`], compared with a checksum of the store's.
+    /// As [`AsyncClient::get`], if the length is known beforehand, or its order of magnitude.
+    pub async fn get_expecting(&self, key: &[u8], length: usize) -> Result<Option<Value>, Error> {
+        self.fetch(key, length, false).await
+    }
+
+    /// As [`AsyncClient::get`], and compares the bytes with a checksum that the store computes.
     pub async fn get_checked(&self, key: &[u8]) -> Result<Option<Value>, Error> {
-        self.fetch(key, true).await
+        self.fetch(key, self.hint.get(), true).await
     }
 
-    async fn fetch(&self, key: &[u8], checksum: bool) -> Result<Option<Value>, Error> {
+    async fn fetch(
+        &self,
+        key: &[u8],
+        expect: usize,
+        checksum: bool,
+    ) -> Result<Option<Value>, Error> {
         check(key)?;
-        let what = || named("get", key);
-        let make = get(key, self.hint.get() as u64, true, checksum);
-        let (answer, value) = self.call(make, what).await?;
-        if results::found(&answer, what)?.is_none() {
-            return Ok(None);
+        let mut fetch = Fetch::new(expect, checksum, self.seen.receive_buffer);
+        let value = self.run(&mut fetch, Owned::of(key)).await;
+        if let Some(length) = fetch.length {
+            self.hint.learn(length);
         }
-        self.hint.learn(answer.length);
-        if answer.handle == 0 {
-            return results::sound(&answer, value, checksum, what);
-        }
-        drop(value);
-        let (handle, length) = (answer.handle, answer.length);
-        if length as usize > self.seen.receive_buffer / 2 {
-            self.forsake(handle);
-            return Err(results::beyond_receive_buffer(length, what));
-        }
-        let make: Make = Box::new(move |core, token| {
-            let place = Place::Packed;
-            core.ask(
-                token,
-                &Request::Read { handle, offset: 0, length, place, checksum },
-                &mut None,
-            )
-        });
-        let read = self.call(make, what).await;
-        self.forsake(handle);
-        let (answer, value) = read?;
-        results::found(&answer, what)?;
-        results::whole(results::sound(&answer, value, checksum, what)?, length, what).map(Some)
+        value
     }
 
-    /// Many values, by as few requests as can be. What is missing is none.
+    /// Several values, by as few requests as possible, in the order of the keys; `None` for keys that do not exist.
     pub async fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, Error> {
-        let mut coming = Vec::with_capacity(keys.len());
+        keys.iter().try_for_each(|key| check(key))?;
+        let (mut coming, mut deadline) = (Vec::with_capacity(keys.len()), self.new_deadline());
+        let get = Step::Get { length: self.hint.get() as u64, keep: false, checksum: false };
         for key in keys {
-            check(key)?;
-            coming.push(self.send(get(key, self.hint.get() as u64, false, false)).await?);
+            coming.push(self.send(get, &Arc::new(Owned::of(key)), &mut deadline).await?);
         }
         let mut values = Vec::with_capacity(keys.len());
         for (key, answered) in keys.iter().zip(coming) {
             let what = || named("get", key);
-            let (answer, value) = self.receive(answered, what).await?;
-            let found = results::found(&answer, what)?;
-            self.hint.learn(answer.length);
-            // Longer than expected: alone, then.
-            let cut = value.as_ref().is_some_and(|value| (value.len() as u64) < answer.length);
-            values.push(match found {
-                None => None,
-                Some(_) if cut => self.get(key).await?,
-                Some(_) => value,
+            let got = self.receive(answered, &mut deadline, what).await;
+            let got = got.and_then(|Reply { answer, value, .. }| {
+                self.hint.learn(answer.length);
+                part(&answer, value, what)
+            });
+            values.push(match got {
+                Ok(Part::Done(value)) => value,
+                Ok(Part::Cut) => self.get(key).await?,
+                Err(error) if error.kind() == Kind::Gone => self.get(key).await?,
+                Err(error) => return Err(error),
             });
         }
         Ok(values)
     }
 
-    /// Stores a value.
+    /// Stores a value, in pieces if it is longer than [`AsyncClient::max_at_once`].
     pub async fn put(
         &self,
         key: &[u8],
@@ -134,201 +148,209 @@ impl AsyncClient {
         options: &PutOptions,
     ) -> Result<Stored, Error> {
         check(key)?;
-        let (what, value, options) = (|| named("put", key), value.into(), *options);
-        if value.len() > self.seen.max_at_once {
-            return self.put_in_pieces(key, value, options).await;
+        let owned = Owned { key: key.to_vec(), value: value.into(), options: *options };
+        match owned.value.len() > self.max_at_once() {
+            true => self.put_in_pieces(Arc::new(owned)).await,
+            false => self.run(&mut Put, owned).await,
         }
-        let value = Arc::new(value);
-        let stored = self.patiently(|| {
-            let (key, value) = (key.to_vec(), value.clone());
-            let (mut lease, mut sequence) = (None, None);
-            let make: Make = Box::new(move |core, token| {
-                let sequence = *sequence.get_or_insert_with(|| core.next_sequence());
-                let put = Put { key: &key, value: &value, options, sequence };
-                core.ask_put(token, &put, &mut lease)
-            });
-            self.call_stored(make, what)
-        });
-        stored.await.map(|(_, stored)| stored)
     }
 
-    async fn call_stored(
+    /// Stores several values, by as few requests as possible. Each has a result of its own, in the order of the items.
+    pub async fn put_many(
         &self,
-        make: Make,
-        what: impl Fn() -> String + Copy,
-    ) -> Result<(Answer, Stored), Error> {
-        let (answer, _) = self.call(make, what).await?;
-        results::stored(&answer, what).map(|stored| (answer, stored))
-    }
-
-    /// Asks again, with growing pauses, while the store has too much in flight; up to the deadline.
-    async fn patiently<T, F>(&self, mut ask: impl FnMut() -> F) -> Result<T, Error>
-    where
-        F: Future<Output = Result<T, Error>>,
-    {
-        let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
-        loop {
-            match ask().await {
-                Err(error)
-                    if error.kind() == Kind::Overloaded
-                        && begun.elapsed() + pause < self.deadline => {}
-                done => return done,
-            }
-            sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+        items: &[(&[u8], &[u8])],
+        options: &PutOptions,
+    ) -> Vec<Result<Stored, Error>> {
+        let (mut going, mut deadline) = (Vec::with_capacity(items.len()), self.new_deadline());
+        for (key, value) in items {
+            going.push(self.begin_put(key, value, options, &mut deadline).await);
         }
+        let mut stored = Vec::with_capacity(items.len());
+        for ((key, value), begun) in items.iter().zip(going) {
+            let what = || named("put", key);
+            let put = match begun {
+                Ok(Some(answered)) => self.receive(answered, &mut deadline, what).await,
+                Ok(None) => {
+                    stored.push(self.put(key, *value, options).await);
+                    continue;
+                }
+                Err(error) => Err(error),
+            };
+            let put = put.and_then(|reply| results::stored(&reply.answer, what));
+            stored.push(match put {
+                Err(error) if error.kind() == Kind::Overloaded => {
+                    self.put(key, *value, options).await
+                }
+                put => put,
+            });
+        }
+        stored
     }
 
-    async fn put_in_pieces(
+    /// `None`: the value is too long for one request.
+    async fn begin_put(
         &self,
         key: &[u8],
-        value: Vec<u8>,
-        options: PutOptions,
-    ) -> Result<Stored, Error> {
-        let what = || named("put", key);
-        let length = value.len() as u64;
-        let begin = || -> Make {
-            Box::new(move |core, token| core.ask(token, &Request::Begin { length }, &mut None))
-        };
-        let (begun, _) = self.patiently(|| self.call_stored(begin(), what)).await?;
-        let handle = begun.handle;
-        let value: Arc<[u8]> = value.into();
-        for offset in (0..value.len()).step_by(PIECE) {
-            let sent = self.call(piece(handle, offset, value.clone()), what).await;
-            let sent = sent.and_then(|(answer, _)| results::stored(&answer, what));
-            if let Err(error) = sent {
-                self.forsake(handle);
-                return Err(error);
-            }
+        value: &[u8],
+        options: &PutOptions,
+        deadline: &mut Deadline,
+    ) -> Result<Option<Answered>, Error> {
+        check(key)?;
+        if value.len() > self.max_at_once() {
+            return Ok(None);
         }
-        let (key, mut sequence) = (key.to_vec(), None);
-        let (ttl, condition) = (options.ttl_ms(), options.condition);
-        let commit: Make = Box::new(move |core, token| {
-            let sequence = *sequence.get_or_insert_with(|| core.next_sequence());
-            let key = &key[..];
-            core.ask(token, &Request::Commit { handle, key, ttl, condition, sequence }, &mut None)
-        });
-        let (answer, _) = self.call(commit, what).await?;
-        results::stored(&answer, what)
+        let owned = Owned { key: key.to_vec(), value: value.to_vec(), options: *options };
+        self.send(Step::Put, &Arc::new(owned), deadline).await.map(Some)
     }
 
-    /// Deletes a key; says which version it had, if it was there.
+    async fn put_in_pieces(&self, owned: Arc<Owned>) -> Result<Stored, Error> {
+        let length = owned.value.len() as u64;
+        let handle = self.run_shared(&mut Begin { length }, &owned).await?;
+        self.write_pieces(handle.id(), &owned).await?;
+        let stored = self.run_shared(&mut Commit { handle: handle.id() }, &owned).await?;
+        handle.closed_by_store();
+        Ok(stored)
+    }
+
+    async fn write_pieces(&self, handle: HandleId, owned: &Arc<Owned>) -> Result<(), Error> {
+        let what = || named("put", &owned.key);
+        let (piece, all) = (self.seen.piece(), owned.value.len());
+        let (mut going, mut deadline) = (VecDeque::new(), self.new_deadline());
+        let mut offsets = (0..all).step_by(piece);
+        loop {
+            while going.len() < PIECES_IN_FLIGHT
+                && let Some(offset) = offsets.next()
+            {
+                let length = piece.min(all - offset);
+                let step = Step::Piece { handle, offset, length };
+                going.push_back(self.send(step, owned, &mut deadline).await?);
+            }
+            let Some(answered) = going.pop_front() else { return Ok(()) };
+            let reply = self.receive(answered, &mut deadline, what).await?;
+            results::stored(&reply.answer, what)?;
+        }
+    }
+
+    /// Deletes a key; returns the version that it had, if it existed.
     pub async fn delete(&self, key: &[u8], condition: Condition) -> Result<Option<u64>, Error> {
         check(key)?;
-        let what = || named("delete", key);
-        let (key, mut sequence) = (key.to_vec(), None);
-        let make: Make = Box::new(move |core, token| {
-            let sequence = *sequence.get_or_insert_with(|| core.next_sequence());
-            core.ask(token, &Request::Delete { key: &key, condition, sequence }, &mut None)
-        });
-        let (answer, _) = self.call(make, what).await?;
-        results::deleted(&answer, what)
+        let options = PutOptions::default().with_condition(condition);
+        self.run(&mut Delete, Owned { options, ..Owned::of(key) }).await
     }
 
     /// What is known of a key's value.
     pub async fn stat(&self, key: &[u8]) -> Result<Option<Facts>, Error> {
         check(key)?;
-        let (what, key) = (|| named("stat", key), key.to_vec());
-        let make: Make =
-            Box::new(move |core, token| core.ask(token, &Request::Stat { key: &key }, &mut None));
-        let (answer, _) = self.call(make, what).await?;
-        results::found(&answer, what)
+        self.run(&mut Stat, Owned::of(key)).await
     }
 
-    /// Some keys that begin so; go on with what it says.
-    pub async fn list(&self, prefix: &[u8], from: Cursor) -> Result<Page, Error> {
-        let (what, prefix) = (|| named("list", prefix), prefix.to_vec());
-        let make: Make = Box::new(move |core, token| {
-            let request = Request::List { prefix: &prefix, cursor: from.0, length: LISTING };
-            core.ask(token, &request, &mut None)
-        });
-        let (answer, value) = self.call(make, what).await?;
-        results::listed(&answer, value, what)
+    /// A page of the keys that begin with `prefix`, see [`Client::list`](crate::Client::list).
+    pub async fn list(&self, prefix: &[u8], cursor: Cursor) -> Result<Page, Error> {
+        self.run(&mut List { cursor }, Owned::of(prefix)).await
     }
 
-    async fn call(
+    // How calls are run.
+
+    async fn run<C: Call>(&self, call: &mut C, owned: Owned) -> Result<C::Output, Error> {
+        self.run_shared(call, &Arc::new(owned)).await
+    }
+
+    /// Runs a call: asks for its steps, and tries again where that may help.
+    async fn run_shared<C: Call>(
         &self,
-        make: Make,
-        what: impl Fn() -> String,
-    ) -> Result<(Answer, Option<Value>), Error> {
-        let answered = self.send(make).await?;
-        self.receive(answered, what).await
+        call: &mut C,
+        owned: &Arc<Owned>,
+    ) -> Result<C::Output, Error> {
+        let (mut deadline, mut retry) = (self.new_deadline(), Retry::new(C::REPEATABLE));
+        loop {
+            let done = self.run_once(call, owned, &mut deadline).await;
+            let again = match &done {
+                Err(error) => retry.after(error, Instant::now(), &mut deadline),
+                Ok(_) => None,
+            };
+            let Some(pause) = again else { return done };
+            sleep(pause).await;
+        }
     }
 
-    async fn send(&self, make: Make) -> Result<Answered, Error> {
-        let (answer, answered) = oneshot::channel();
-        let sent = timeout(self.deadline, self.asks.send(Ask { make, answer: Some(answer) })).await;
-        match sent {
-            Ok(sent) => sent.map_err(|_| over())?,
-            Err(elapsed) => return Err(self.too_late(|| "ask the store".to_owned(), elapsed)),
+    async fn run_once<C: Call>(
+        &self,
+        call: &mut C,
+        owned: &Arc<Owned>,
+        deadline: &mut Deadline,
+    ) -> Result<C::Output, Error> {
+        let what = || named(C::NAME, &owned.key);
+        call.restart();
+        loop {
+            let answered = self.send(call.step(), owned, deadline).await?;
+            let reply = self.receive(answered, deadline, what).await?;
+            if let Some(output) = call.take(reply, what)? {
+                return Ok(output);
+            }
         }
-        Ok(answered)
+    }
+
+    /// Gives one step of a call to the task.
+    async fn send(
+        &self,
+        step: Step,
+        owned: &Arc<Owned>,
+        deadline: &mut Deadline,
+    ) -> Result<Answered, Error> {
+        let (owned, mut held) = (owned.clone(), Held::default());
+        let make: Make =
+            Box::new(move |core, token| core.ask_step(token, step, &owned.subject(), &mut held));
+        let (answer, answered) = oneshot::channel();
+        match timeout(deadline.left(), self.asks.send(Ask { make, answer })).await {
+            Ok(Ok(())) => Ok(answered),
+            Ok(Err(_)) => Err(ended()),
+            Err(_) => Err(results::too_late(self.deadline, || "ask the store".to_owned())),
+        }
     }
 
     async fn receive(
         &self,
         answered: Answered,
+        deadline: &mut Deadline,
         what: impl Fn() -> String,
-    ) -> Result<(Answer, Option<Value>), Error> {
-        match timeout(self.deadline, answered).await {
-            Ok(Ok(outcome)) => results::answer(outcome?, what),
-            Ok(Err(_)) => Err(over()),
-            Err(elapsed) => Err(self.too_late(what, elapsed)),
-        }
+    ) -> Result<Reply, Error> {
+        let outcome = match timeout(deadline.left(), answered).await {
+            Ok(Ok(outcome)) => outcome?,
+            Ok(Err(_)) => return Err(ended()),
+            Err(_) => return Err(results::too_late(self.deadline, what)),
+        };
+        deadline.renew();
+        results::reply(outcome, what)
     }
 
-    fn too_late(&self, what: impl FnOnce() -> String, _: Elapsed) -> Error {
-        let limit = self.deadline;
-        let text = format!("{}: no answer within {limit:?} — is the store overloaded?", what());
-        Error::new(Kind::Deadline, text)
+    fn new_deadline(&self) -> Deadline {
+        Deadline::new(self.deadline)
+    }
+}
+
+impl Owned {
+    /// A key alone.
+    fn of(key: &[u8]) -> Self {
+        Owned { key: key.to_vec(), value: Vec::new(), options: PutOptions::default() }
     }
 
-    /// Closes a cursor or a staged value; the store closes it after a while if this message is lost.
-    fn forsake(&self, handle: u64) {
-        let make: Make =
-            Box::new(move |core, token| core.ask(token, &Request::Close { handle }, &mut None));
-        let _ = self.asks.try_send(Ask { make, answer: None });
+    fn subject(&self) -> Subject<'_> {
+        Subject { key: &self.key, value: &self.value, options: self.options }
+    }
+}
+
+impl std::fmt::Debug for AsyncClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AsyncClient").field("deadline", &self.deadline).finish_non_exhaustive()
     }
 }
 
 type Answered = oneshot::Receiver<Result<Outcome, Error>>;
 
-fn get(key: &[u8], length: u64, keep: bool, checksum: bool) -> Make {
-    let key = key.to_vec();
-    Box::new(move |core, token| {
-        let (key, place) = (&key[..], Place::Packed);
-        core.ask(token, &Request::Get { key, offset: 0, length, place, keep, checksum }, &mut None)
-    })
-}
-
-fn piece(handle: u64, offset: usize, value: Arc<[u8]>) -> Make {
-    let mut lease = None;
-    Box::new(move |core, token| {
-        let part = &value[offset..value.len().min(offset + PIECE)];
-        let at = match &lease {
-            Some(lease) => at(lease),
-            None => {
-                let taken = lease.insert(core.receive_buffer().lease(part.len())?);
-                taken.receive_buffer().memory().write(taken.offset(), part);
-                at(taken)
-            }
-        };
-        let (offset, length) = (offset as u64, part.len() as u64);
-        let source = Source::Apart { region: 0, at };
-        core.ask(token, &Request::Piece { handle, offset, length, source }, &mut lease)
-    })
-}
-
-fn at(lease: &crate::receive_buffer::Lease) -> u64 {
-    lease.offset() as u64
-}
-
-fn over() -> Error {
-    let text = "ask the store: the task that asks is gone — keep the runtime running that it was spawned on";
+fn ended() -> Error {
+    let text = "ask the store: the client's task has ended — keep the runtime running that it was spawned on";
     Error::new(Kind::Gone, text)
 }
 
 /// How many calls wait in the task's queue before callers do.
 const WAITING: usize = 1024;
-/// Longer values go in pieces of this length: the least receive buffer holds one.
-const PIECE: usize = 256 << 10;

@@ -1,30 +1,37 @@
-//! A client that waits: calls that return when the store has answered.
+//! A client that blocks: calls return when the store has answered.
 
 use std::sync::Arc;
+use std::time::Duration;
 use std::time::Instant;
 
 use fabric::link::Explanation;
 use kv_proto::Condition;
-use kv_proto::wire::{Answer, Limits, Place, Request};
+use kv_proto::wire::{Limits, Request};
 
 use crate::answers::Answers;
-use crate::ask::{LISTING, Put, check, named};
-use crate::core::{Core, FIRST_PAUSE, LONGEST_PAUSE};
+use crate::ask::{Held, Step, Subject, check, named};
+use crate::call::{Call, Delete, Fetch, List, Part, Put, Stat, part};
+use crate::core::Core;
 use crate::error::{Error, Kind};
 use crate::hint::Hint;
-use crate::in_flight::Outcome;
+use crate::in_flight::{Outcome, Reply};
 use crate::options::PutOptions;
 use crate::page::{Cursor, Page};
 use crate::pending::{Abandoned, Pending};
+use crate::receive_buffer::Lease;
 use crate::results::{self, Stored};
+use crate::retry::{Deadline, Retry};
 use crate::settings::Settings;
 use crate::token::Token;
 use crate::value::{Facts, Value};
 
-/// A client of a store, for one thread at a time. Threads that want to ask at once have one each.
+/// A client of a store, for one thread at a time. Use one for each thread that calls the store.
+///
+/// A call that only reads is repeated when the connection is lost. A write is sent again only to a store that knows whether
+/// it was done; otherwise it fails with [`Kind::Unknown`].
 pub struct Client {
     pub(crate) core: Core,
-    /// What was asked, and what came of it.
+    /// Requests, and their outcomes.
     answers: Answers,
     /// Pending calls that were dropped.
     abandoned: Arc<Abandoned>,
@@ -39,108 +46,54 @@ impl Client {
         Ok(Client { core, answers, abandoned, hint: Hint::default() })
     }
 
-    /// How the store is reached, and why so; none while it is not.
+    /// Changes [`Settings::deadline`] for the calls from now on.
+    pub fn set_deadline(&mut self, deadline: Duration) {
+        self.core.set_deadline(deadline);
+    }
+
+    /// Which transport the connection uses, and why; `None` while there is no connection.
     pub fn explain(&self) -> Option<Explanation> {
         self.core.explain()
     }
 
-    /// What the store takes.
+    /// What the store accepts; `None` while there is no connection.
     pub fn limits(&self) -> Option<Limits> {
         self.core.limits().copied()
     }
 
-    /// A key's value. It must fit into the receive buffer; read longer ones with [`Client::open`].
-    pub fn get(&mut self, key: &[u8]) -> Result<Option<Value>, Error> {
-        let hint = self.hint.get();
-        self.get_expecting(key, hint)
+    /// How long a value may be to be stored by one request; [`Client::put`] stores longer ones in pieces.
+    pub fn max_at_once(&self) -> usize {
+        self.core.max_at_once()
     }
 
-    /// As [`Client::get`], when the length is known beforehand, or its order.
+    /// A key's value. It must not be longer than half of the receive buffer: read longer ones with [`Client::open`].
+    pub fn get(&mut self, key: &[u8]) -> Result<Option<Value>, Error> {
+        self.fetch(key, self.hint.get(), false)
+    }
+
+    /// As [`Client::get`], if the length is known beforehand, or its order of magnitude: that saves a round trip for the
+    /// first of many values that are longer than those before.
     pub fn get_expecting(&mut self, key: &[u8], length: usize) -> Result<Option<Value>, Error> {
         self.fetch(key, length, false)
     }
 
-    /// As [`Client::get`]; the store tells a checksum of what it has, and what came is compared with it. Lanes
-    /// have checks of their own, so this is for who does not trust a device.
+    /// As [`Client::get`], and compares the bytes with a checksum that the store computes. Transports have checks of their
+    /// own: this one is for devices that are suspected to be faulty.
     pub fn get_checked(&mut self, key: &[u8]) -> Result<Option<Value>, Error> {
-        let hint = self.hint.get();
-        self.fetch(key, hint, true)
+        self.fetch(key, self.hint.get(), true)
     }
 
-    fn fetch(&mut self, key: &[u8], length: usize, checksum: bool) -> Result<Option<Value>, Error> {
-        let mut tries = 0;
-        loop {
-            match self.fetch_once(key, length, checksum) {
-                // A cursor ends with its connection; on the next one reading begins again.
-                Err(error) if error.kind() == Kind::Gone && tries < MAX_TRIES => tries += 1,
-                done => return done,
-            }
-        }
-    }
-
-    fn fetch_once(
-        &mut self,
-        key: &[u8],
-        length: usize,
-        checksum: bool,
-    ) -> Result<Option<Value>, Error> {
+    fn fetch(&mut self, key: &[u8], expect: usize, checksum: bool) -> Result<Option<Value>, Error> {
         check(key)?;
-        let what = || named("get", key);
-        let (length, place) = (length as u64, Place::Packed);
-        let request = Request::Get { key, offset: 0, length, place, keep: true, checksum };
-        let (answer, value) = self.call(&request, what)?;
-        if results::found(&answer, what)?.is_none() {
-            return Ok(None);
+        let mut fetch = Fetch::new(expect, checksum, self.core.receive_buffer().len());
+        let value = self.run(&mut fetch, &Subject::of(key));
+        if let Some(length) = fetch.length {
+            self.hint.learn(length);
         }
-        self.hint.learn(answer.length);
-        match answer.handle {
-            0 => results::sound(&answer, value, checksum, what),
-            handle => {
-                drop(value);
-                self.read_whole(handle, answer.length, checksum, what).map(Some)
-            }
-        }
+        value
     }
 
-    /// All of a value under a cursor, which is closed.
-    fn read_whole(
-        &mut self,
-        handle: u64,
-        length: u64,
-        checksum: bool,
-        what: impl Fn() -> String + Copy,
-    ) -> Result<Value, Error> {
-        if length as usize > self.core.receive_buffer().len() / 2 {
-            self.forsake(handle);
-            return Err(results::beyond_receive_buffer(length, what));
-        }
-        let request = Request::Read { handle, offset: 0, length, place: Place::Packed, checksum };
-        let read = self.call(&request, what);
-        self.forsake(handle);
-        let (answer, value) = read?;
-        results::found(&answer, what)?;
-        results::whole(results::sound(&answer, value, checksum, what)?, length, what)
-    }
-
-    /// Closes a cursor or a staged value; nobody waits for the answer.
-    pub(crate) fn forsake(&mut self, handle: u64) {
-        let token = self.answers.expect();
-        // The store closes it after a while if this message is lost.
-        match self.core.ask(token, &Request::Close { handle }, &mut None) {
-            Ok(()) => {
-                self.answers.ignore(token);
-                let _ = self.core.flush();
-            }
-            Err(_) => self.answers.release(token),
-        }
-    }
-
-    /// Nobody waits for this any more.
-    pub(crate) fn ignore(&mut self, token: Token) {
-        self.answers.ignore(token);
-    }
-
-    /// Stores a value.
+    /// Stores a value, in pieces if it is longer than [`Client::max_at_once`].
     pub fn put(&mut self, key: &[u8], value: &[u8], options: &PutOptions) -> Result<Stored, Error> {
         check(key)?;
         if value.len() > self.max_at_once() {
@@ -148,145 +101,115 @@ impl Client {
             writer.write(value)?;
             return writer.commit();
         }
-        self.patiently(|this| {
-            let token = this.ask_put(key, value, options)?;
-            this.await_stored(key, token)
-        })
+        self.run(&mut Put, &Subject { key, value, options: *options })
     }
 
-    /// Asks again, with growing pauses, while the store has too much in flight; up to the deadline.
-    pub(crate) fn patiently<T>(
-        &mut self,
-        mut ask: impl FnMut(&mut Self) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let (mut deadline, mut pause) = (None, FIRST_PAUSE);
-        loop {
-            match ask(self) {
-                Err(error) if error.kind() == Kind::Overloaded => {
-                    let deadline = *deadline.get_or_insert_with(|| self.deadline());
-                    if Instant::now() + pause >= deadline {
-                        return Err(error);
-                    }
-                }
-                done => return done,
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
-    }
-
-    /// How long a value may be to be stored by one request.
-    pub fn max_at_once(&self) -> usize {
-        self.core.max_at_once()
-    }
-
-    /// Deletes a key; says which version it had, if it was there.
+    /// Deletes a key; returns the version that it had, if it existed.
     pub fn delete(&mut self, key: &[u8], condition: Condition) -> Result<Option<u64>, Error> {
         check(key)?;
-        let what = || named("delete", key);
-        let sequence = self.core.next_sequence();
-        let (answer, _) = self.call(&Request::Delete { key, condition, sequence }, what)?;
-        results::deleted(&answer, what)
+        let options = PutOptions::default().with_condition(condition);
+        self.run(&mut Delete, &Subject { key, value: &[], options })
     }
 
     /// What is known of a key's value.
     pub fn stat(&mut self, key: &[u8]) -> Result<Option<Facts>, Error> {
         check(key)?;
-        let what = || named("stat", key);
-        let (answer, _) = self.call(&Request::Stat { key }, what)?;
-        results::found(&answer, what)
+        self.run(&mut Stat, &Subject::of(key))
     }
 
-    /// Some keys that begin so; go on with what it says.
-    pub fn list(&mut self, prefix: &[u8], from: Cursor) -> Result<Page, Error> {
-        let what = || named("list", prefix);
-        let request = Request::List { prefix, cursor: from.0, length: LISTING };
-        let (answer, value) = self.call(&request, what)?;
-        results::listed(&answer, value, what)
+    /// A page of the keys that begin with `prefix`. The first one begins at [`Cursor::START`], the others where
+    /// [`Page::next`] of the page before says.
+    pub fn list(&mut self, prefix: &[u8], cursor: Cursor) -> Result<Page, Error> {
+        self.run(&mut List { cursor }, &Subject::of(prefix))
     }
 
-    /// Many values, by as few requests as can be. What is missing is none.
+    /// Several values, by as few requests as possible, in the order of the keys; `None` for keys that do not exist.
+    ///
+    /// All of them are in the receive buffer at once: it fails with [`Kind::Busy`] if they do not fit.
     pub fn get_many(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, Error> {
+        keys.iter().try_for_each(|key| check(key))?;
         let hint = self.hint.get();
         let mut tokens = Vec::with_capacity(keys.len());
-        for key in keys {
-            match self.ask_get(key, hint) {
-                Ok(token) => tokens.push(token),
-                Err(error) => {
-                    tokens.into_iter().for_each(|token| self.ignore(token));
-                    return Err(error);
-                }
-            }
-        }
-        let values: Result<Vec<_>, Error> = keys
-            .iter()
-            .zip(&tokens)
-            .map(|(key, token)| self.finish_one_of_many(key, *token))
-            .collect();
+        let values = self.get_each(keys, hint, &mut tokens);
         if values.is_err() {
-            tokens.into_iter().for_each(|token| self.ignore(token));
+            tokens.into_iter().for_each(|token| self.answers.ignore(token));
         }
         values
     }
 
-    fn finish_one_of_many(&mut self, key: &[u8], token: Token) -> Result<Option<Value>, Error> {
-        let value = self.await_value(key, token)?;
-        // Longer than expected: alone, then.
-        match value.as_ref().is_some_and(|value| (value.len() as u64) < value.facts().length) {
-            true => self.get(key),
-            false => Ok(value),
+    fn get_each(
+        &mut self,
+        keys: &[&[u8]],
+        expect: usize,
+        tokens: &mut Vec<Token>,
+    ) -> Result<Vec<Option<Value>>, Error> {
+        for key in keys {
+            tokens.push(self.ask_get(key, expect)?);
+        }
+        let both = keys.iter().zip(tokens.iter());
+        both.map(|(key, token)| self.get_one_of_many(key, *token)).collect()
+    }
+
+    fn get_one_of_many(&mut self, key: &[u8], token: Token) -> Result<Option<Value>, Error> {
+        let what = || named("get", key);
+        let got = self.await_reply(token, what).and_then(|Reply { answer, value, .. }| {
+            self.hint.learn(answer.length);
+            part(&answer, value, what)
+        });
+        match got {
+            Ok(Part::Done(value)) => Ok(value),
+            Ok(Part::Cut) => self.get(key),
+            Err(error) if error.kind() == Kind::Gone => self.get(key),
+            Err(error) => Err(error),
         }
     }
 
-    /// Stores many values, by as few requests as can be; each has its own outcome.
+    /// Stores several values, by as few requests as possible. Each has a result of its own, in the order of the items.
     pub fn put_many(
         &mut self,
         items: &[(&[u8], &[u8])],
         options: &PutOptions,
-    ) -> Result<Vec<Result<Stored, Error>>, Error> {
-        let mut tokens = Vec::with_capacity(items.len());
-        for (key, value) in items {
-            check(key)?;
-            tokens.push(match value.len() > self.max_at_once() {
-                true => None,
-                false => Some(self.ask_put(key, value, options)?),
-            });
-        }
-        let mut stored = Vec::with_capacity(items.len());
-        for ((key, value), token) in items.iter().zip(tokens) {
-            stored.push(match token {
-                Some(token) => {
-                    let put = self.await_stored(key, token);
-                    match put.as_ref().is_err_and(|error| error.kind() == Kind::Overloaded) {
-                        true => self.put(key, value, options),
-                        false => put,
-                    }
+    ) -> Vec<Result<Stored, Error>> {
+        let (mut deadline, mut lost) = (self.deadline(), None::<Error>);
+        let begun: Vec<Result<Option<Token>, Error>> = items
+            .iter()
+            .map(|(key, value)| match &lost {
+                // No store can be reached: the others need not wait for it too.
+                Some(error) => Err(error.clone()),
+                None if value.len() > self.max_at_once() => Ok(None),
+                None => {
+                    let begun = self.ask_put(key, value, options, &mut deadline);
+                    lost = begun.as_ref().err().filter(|error| error.may_pass()).cloned();
+                    begun.map(Some)
                 }
-                None => self.put(key, value, options),
-            });
-        }
-        Ok(stored)
+            })
+            .collect();
+        let finish = |((key, value), begun): (&(&[u8], &[u8]), _)| {
+            let put = match begun {
+                Ok(Some(token)) => self.await_stored(key, token, &mut deadline),
+                Ok(None) => return self.put(key, value, options),
+                Err(error) => return Err(error),
+            };
+            match put {
+                Err(error) if error.kind() == Kind::Overloaded => self.put(key, value, options),
+                put => put,
+            }
+        };
+        items.iter().zip(begun).map(finish).collect()
     }
 
-    // Several at a time.
+    // Several calls at a time.
 
     /// Begins to get a value, without waiting; of a longer one the first `expect` bytes.
     pub fn begin_get(&mut self, key: &[u8], expect: usize) -> Result<Pending<Value>, Error> {
+        check(key)?;
         self.ask_get(key, expect).map(|token| Pending::new(token, &self.abandoned))
     }
 
     #[inline]
     fn ask_get(&mut self, key: &[u8], expect: usize) -> Result<Token, Error> {
-        check(key)?;
-        let request = Request::Get {
-            key,
-            offset: 0,
-            length: expect as u64,
-            place: Place::Packed,
-            keep: false,
-            checksum: false,
-        };
-        self.begin(&request, None)
+        let get = Step::Get { length: expect as u64, keep: false, checksum: false };
+        self.begin_step(get, &Subject::of(key), &mut self.deadline())
     }
 
     /// Begins to store a value of at most [`Client::max_at_once`] bytes, without waiting.
@@ -296,21 +219,29 @@ impl Client {
         value: &[u8],
         options: &PutOptions,
     ) -> Result<Pending<Stored>, Error> {
-        self.ask_put(key, value, options).map(|token| Pending::new(token, &self.abandoned))
+        let token = self.ask_put(key, value, options, &mut self.deadline())?;
+        Ok(Pending::new(token, &self.abandoned))
     }
 
     #[inline]
-    fn ask_put(&mut self, key: &[u8], value: &[u8], options: &PutOptions) -> Result<Token, Error> {
+    fn ask_put(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        options: &PutOptions,
+        deadline: &mut Deadline,
+    ) -> Result<Token, Error> {
         check(key)?;
-        let sequence = self.core.next_sequence();
-        let put = Put { key, value, options: *options, sequence };
-        let mut lease = None;
-        self.begin_by(|core, token| core.ask_put(token, &put, &mut lease))
+        self.begin_step(Step::Put, &Subject { key, value, options: *options }, deadline)
     }
 
     /// Sends what was begun.
     pub fn flush(&mut self) -> Result<(), Error> {
-        self.with_room(|this| this.core.flush())
+        self.flush_until(&mut self.deadline())
+    }
+
+    fn flush_until(&mut self, deadline: &mut Deadline) -> Result<(), Error> {
+        self.with_room(deadline, |this| this.core.flush())
     }
 
     /// Waits for a value that was begun.
@@ -320,12 +251,8 @@ impl Client {
         pending: Pending<Value>,
     ) -> Result<Option<Value>, Error> {
         let token = pending.finish(&self.abandoned).ok_or_else(|| another_clients("get", key))?;
-        self.await_value(key, token)
-    }
-
-    fn await_value(&mut self, key: &[u8], token: Token) -> Result<Option<Value>, Error> {
         let what = || named("get", key);
-        let (answer, value) = self.await_answer(token, what)?;
+        let Reply { answer, value, .. } = self.await_reply(token, what)?;
         self.hint.learn(answer.length);
         Ok(results::found(&answer, what)?.and(value))
     }
@@ -333,54 +260,132 @@ impl Client {
     /// Waits for a value to be stored.
     pub fn finish_put(&mut self, key: &[u8], pending: Pending<Stored>) -> Result<Stored, Error> {
         let token = pending.finish(&self.abandoned).ok_or_else(|| another_clients("put", key))?;
-        self.await_stored(key, token)
+        self.await_stored(key, token, &mut self.deadline())
     }
 
-    fn await_stored(&mut self, key: &[u8], token: Token) -> Result<Stored, Error> {
+    fn await_stored(
+        &mut self,
+        key: &[u8],
+        token: Token,
+        deadline: &mut Deadline,
+    ) -> Result<Stored, Error> {
         let what = || named("put", key);
-        let (answer, _) = self.await_answer(token, what)?;
-        results::stored(&answer, what)
+        let reply = self.await_until(token, deadline, what)?;
+        deadline.renew();
+        results::stored(&reply.answer, what)
     }
 
     /// Waits until a pending call can be finished, and appends the tokens of all those that can: their `finish_…`
     /// does not wait. With no call pending it fails at the deadline.
     pub fn ready(&mut self, tokens: &mut Vec<Token>) -> Result<(), Error> {
         self.release_abandoned();
-        self.flush()?;
+        let mut deadline = self.deadline();
+        self.flush_until(&mut deadline)?;
         self.glance();
-        if !self.answers.any_here() {
-            let deadline = self.deadline();
-            while !self.answers.any_here() {
-                self.look(deadline, || "ask the store".to_owned())?;
-            }
+        while !self.answers.any_here() {
+            self.look(&mut deadline, || "ask the store".to_owned())?;
         }
         tokens.extend(self.answers.all_here());
         Ok(())
     }
 
+    // How calls are run.
+
+    /// Runs a call: asks for its steps, and tries again where that may help.
+    pub(crate) fn run<C: Call>(
+        &mut self,
+        call: &mut C,
+        subject: &Subject<'_>,
+    ) -> Result<C::Output, Error> {
+        self.retrying(C::REPEATABLE, |this, deadline| this.run_once(call, subject, deadline))
+    }
+
+    /// Makes attempts as long as that may help.
+    #[inline]
+    pub(crate) fn retrying<T>(
+        &mut self,
+        repeatable: bool,
+        mut attempt: impl FnMut(&mut Self, &mut Deadline) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let (mut deadline, mut retry) = (self.deadline(), Retry::new(repeatable));
+        loop {
+            let done = attempt(self, &mut deadline);
+            let again = match &done {
+                Err(error) => retry.after(error, Instant::now(), &mut deadline),
+                Ok(_) => None,
+            };
+            let Some(pause) = again else {
+                self.close_dropped();
+                return done;
+            };
+            std::thread::sleep(pause);
+        }
+    }
+
+    fn run_once<C: Call>(
+        &mut self,
+        call: &mut C,
+        subject: &Subject<'_>,
+        deadline: &mut Deadline,
+    ) -> Result<C::Output, Error> {
+        let what = || named(C::NAME, subject.key);
+        call.restart();
+        loop {
+            let token = self.begin_step(call.step(), subject, deadline)?;
+            let reply = self.await_until(token, deadline, what)?;
+            deadline.renew();
+            if let Some(output) = call.take(reply, what)? {
+                return Ok(output);
+            }
+        }
+    }
+
+    /// Begins one request, whatever it is.
     pub(crate) fn begin(
         &mut self,
         request: &Request<'_>,
-        lease: Option<crate::receive_buffer::Lease>,
+        lease: Option<Lease>,
     ) -> Result<Token, Error> {
         let mut lease = lease;
-        self.begin_by(|core, token| core.ask(token, request, &mut lease))
+        self.begin_by(&mut self.deadline(), |core, token| core.ask(token, request, &mut lease))
+    }
+
+    /// Begins one step of a call.
+    pub(crate) fn begin_one(&mut self, step: Step, subject: &Subject<'_>) -> Result<Token, Error> {
+        self.begin_step(step, subject, &mut self.deadline())
     }
 
     #[inline]
-    fn begin_by(
+    fn begin_step(
         &mut self,
+        step: Step,
+        subject: &Subject<'_>,
+        deadline: &mut Deadline,
+    ) -> Result<Token, Error> {
+        let mut held = Held::default();
+        self.begin_by(deadline, |core, token| core.ask_step(token, step, subject, &mut held))
+    }
+
+    #[inline]
+    pub(crate) fn begin_by(
+        &mut self,
+        deadline: &mut Deadline,
         mut ask: impl FnMut(&mut Core, Token) -> Result<(), Error>,
     ) -> Result<Token, Error> {
         self.release_abandoned();
         let token = self.answers.expect();
-        match self.with_room(|this| ask(&mut this.core, token)) {
+        match self.with_room(deadline, |this| ask(&mut this.core, token)) {
             Ok(()) => Ok(token),
             Err(error) => {
                 self.answers.release(token);
                 Err(error)
             }
         }
+    }
+
+    /// Nobody waits for this any more.
+    pub(crate) fn ignore(&mut self, token: Token) {
+        self.answers.ignore(token);
     }
 
     /// Nobody waits for pending calls that were dropped.
@@ -391,27 +396,33 @@ impl Client {
         }
     }
 
+    /// Closes handles that were dropped at once: nothing may be asked for a long time. The store closes them later by
+    /// itself if this fails.
+    pub(crate) fn close_dropped(&mut self) {
+        if self.core.handles().any_dropped() {
+            let _ = self.core.flush();
+        }
+    }
+
     /// Does something for which there may be no room, or no connection, at the moment.
     fn with_room<T>(
         &mut self,
+        deadline: &mut Deadline,
         mut something: impl FnMut(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        // Almost always there is room: the clock is asked only where there is none.
-        let mut deadline = None;
         loop {
             let error = match something(self) {
                 Err(error) if matches!(error.kind(), Kind::Busy | Kind::Gone) => error,
                 done => return done,
             };
-            let deadline = *deadline.get_or_insert_with(|| self.deadline());
-            // Nothing is in flight that could give something back.
+            // Nothing is in flight that could make room.
             let stuck = error.kind() == Kind::Busy && self.core.is_still();
-            if stuck || Instant::now() >= deadline {
+            if stuck || deadline.left().is_zero() {
                 self.core.give_up_unsent();
                 return Err(error);
             }
             if !self.core.is_connected() {
-                self.core.reconnect(deadline)?;
+                self.core.reconnect(deadline.at())?;
                 continue;
             }
             let _ = self.core.flush();
@@ -424,49 +435,51 @@ impl Client {
         &mut self,
         request: &Request<'_>,
         what: impl Fn() -> String + Copy,
-    ) -> Result<(Answer, Option<Value>), Error> {
+    ) -> Result<Reply, Error> {
         let token = self.begin(request, None)?;
-        self.await_answer(token, what)
+        self.await_reply(token, what)
     }
 
-    pub(crate) fn await_answer(
+    pub(crate) fn await_reply(
         &mut self,
         token: Token,
         what: impl Fn() -> String + Copy,
-    ) -> Result<(Answer, Option<Value>), Error> {
+    ) -> Result<Reply, Error> {
+        self.await_until(token, &mut self.deadline(), what)
+    }
+
+    fn await_until(
+        &mut self,
+        token: Token,
+        deadline: &mut Deadline,
+        what: impl Fn() -> String + Copy,
+    ) -> Result<Reply, Error> {
         let outcome = match self.answers.take(token) {
             Some(outcome) => outcome,
-            None => self.wait_for(token, what).inspect_err(|_| self.answers.ignore(token))?,
+            None => self.wait_for(token, deadline, what).inspect_err(|_| self.ignore(token))?,
         };
-        results::answer(outcome, what)
+        results::reply(outcome, what)
     }
 
     fn wait_for(
         &mut self,
         token: Token,
+        deadline: &mut Deadline,
         what: impl Fn() -> String + Copy,
     ) -> Result<Outcome, Error> {
-        // What could not be sent now must not go out later, when nobody waits for it.
-        let sent = self.flush().inspect_err(|_| self.core.give_up_unsent());
+        // What could not be sent now must not be sent later, when nobody waits for it.
+        let mut looked = self.flush_until(deadline).inspect_err(|_| self.core.give_up_unsent());
         self.glance();
-        if let Some(outcome) = self.answers.take(token) {
-            return Ok(outcome);
-        }
-        let deadline = self.deadline();
-        let mut looked = sent;
         loop {
             if let Some(outcome) = self.answers.take(token) {
                 return Ok(outcome);
             }
-            if let Err(error) = looked {
-                self.answers.ignore(token);
-                return Err(error);
-            }
+            looked?;
             looked = self.look(deadline, what);
         }
     }
 
-    /// Takes what comes so soon that the clock need not be asked.
+    /// Takes answers that come so soon that the clock need not be read.
     #[inline]
     fn glance(&mut self) {
         let Client { core, answers, .. } = self;
@@ -475,27 +488,29 @@ impl Client {
         }
     }
 
-    fn deadline(&self) -> Instant {
-        Instant::now() + self.core.settings().deadline
+    pub(crate) fn deadline(&self) -> Deadline {
+        Deadline::new(self.core.settings().deadline)
     }
 
-    /// Waits for whatever comes; connects anew if it must.
-    fn look(&mut self, deadline: Instant, what: impl Fn() -> String) -> Result<(), Error> {
+    /// Waits for any answer; connects again if it must.
+    fn look(&mut self, deadline: &mut Deadline, what: impl Fn() -> String) -> Result<(), Error> {
         if !self.core.is_connected() {
-            self.core.reconnect(deadline)?;
+            self.core.reconnect(deadline.at())?;
         }
-        let left = deadline.saturating_duration_since(Instant::now());
+        let left = deadline.left();
         if left.is_zero() {
-            let limit = self.core.settings().deadline;
-            let text = format!(
-                "{}: no answer within {limit:?}; what was asked may still be done — is the store overloaded?",
-                what()
-            );
-            return Err(Error::new(Kind::Deadline, text));
+            return Err(results::too_late(deadline.limit(), what));
         }
         let Client { core, answers, .. } = self;
         core.wait(left, |token, outcome| answers.give(token, outcome));
         Ok(())
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let settings = self.core.settings();
+        f.debug_struct("Client").field("settings", settings).finish_non_exhaustive()
     }
 }
 
@@ -504,6 +519,3 @@ fn another_clients(call: &str, key: &[u8]) -> Error {
     let text = format!("{}: the pending call was begun by another client", named(call, key));
     Error::new(Kind::Misuse, text)
 }
-
-/// How often a value is asked for again when connections break one after the other.
-const MAX_TRIES: u32 = 8;

@@ -12,6 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::destination::Destination;
 use crate::error::{Error, Kind};
+use crate::handle::Handles;
 use crate::in_flight::{Answered, CACHE_LINE, NotReceived, Outcome, PendingBatch, PendingBatches};
 use crate::outbox::Outbox;
 use crate::receive_buffer::{Lease, ReceiveBuffer};
@@ -349,13 +350,19 @@ impl Connection {
     }
 
     /// Resends batches that an earlier connection has no answer for; calls that must not be resent get their outcome.
-    pub(crate) fn resume(&mut self, mut old: PendingBatches, answered: &mut Vec<Answered>) {
+    pub(crate) fn resume(
+        &mut self,
+        mut old: PendingBatches,
+        handles: &Handles,
+        answered: &mut Vec<Answered>,
+    ) {
         let resumed = self.welcome.resumed;
         let writes = |batch: &PendingBatch| batch.calls.iter().any(|call| call.writes);
         old.forsake(|batch| !resumed && !batch.undone && writes(batch), answered);
         for batch in old.begin_again() {
             self.ops.push_back(Op::send(SEND, batch.message()));
         }
+        old.handles = handles.clone();
         self.batches = old;
     }
 

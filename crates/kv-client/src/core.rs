@@ -12,9 +12,11 @@ use crate::address::Address;
 use crate::connection::Connection;
 use crate::destination::Destination;
 use crate::error::{Error, Kind};
+use crate::handle::Handles;
 use crate::in_flight::{Answered, Outcome, PendingBatches};
 use crate::outbox::Outbox;
 use crate::receive_buffer::{Lease, ReceiveBuffer};
+use crate::retry::Pauses;
 use crate::settings::Settings;
 use crate::token::Token;
 
@@ -38,6 +40,7 @@ pub(crate) struct Core {
     /// The caller's registered memory, granted on every connection, by its number.
     buffers: Vec<(u32, Region)>,
     last_buffer: u32,
+    handles: Handles,
     lost: Option<Error>,
 }
 
@@ -72,10 +75,15 @@ impl Core {
             server: 0,
             buffers: Vec::new(),
             last_buffer: 0,
+            handles: Handles::default(),
             lost: None,
         };
         core.connect_once(deadline)?;
         Ok(core)
+    }
+
+    pub(crate) fn set_deadline(&mut self, deadline: Duration) {
+        self.settings.deadline = deadline;
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -99,6 +107,17 @@ impl Core {
     /// The same, as it changes.
     pub(crate) fn report(&self) -> Option<Arc<Report>> {
         self.connection.as_ref().map(|connection| connection.link().report().clone())
+    }
+
+    /// Counts connections: handles are valid on one.
+    #[inline]
+    pub(crate) fn connection(&self) -> u64 {
+        self.handles.connection()
+    }
+
+    /// Makes and closes handles.
+    pub(crate) fn handles(&self) -> &Handles {
+        &self.handles
     }
 
     pub(crate) fn is_connected(&self) -> bool {
@@ -125,7 +144,7 @@ impl Core {
     ) -> Result<(), Error> {
         let Some(limits) = self.limits().copied() else { return Err(self.not_connected()) };
         if !self.outbox.fits(request, &limits) {
-            self.flush()?;
+            self.send()?;
             if !self.outbox.fits(request, &limits) {
                 let text = "ask the store: the request is longer than the store accepts";
                 return Err(Error::new(Kind::TooLong, text));
@@ -135,8 +154,27 @@ impl Core {
         Ok(())
     }
 
-    /// Sends what was asked.
+    /// Sends what was asked, and closes handles that were dropped.
+    #[inline]
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        if let Some(dropped) = self.handles.take_dropped() {
+            self.close(dropped);
+        }
+        self.send()
+    }
+
+    #[cold]
+    fn close(&mut self, dropped: Vec<u64>) {
+        for handle in dropped {
+            // Nobody waits for the answer.
+            let closed = self.ask(Token::NOBODY, &Request::Close { handle }, &mut None);
+            if closed.is_err_and(|error| error.kind() == Kind::Busy) {
+                self.handles.put_back(handle);
+            }
+        }
+    }
+
+    fn send(&mut self) -> Result<(), Error> {
         if self.outbox.is_empty() {
             return Ok(());
         }
@@ -200,6 +238,7 @@ impl Core {
     /// The connection is lost; what was in flight waits for the next one.
     fn lose(&mut self, error: Error) {
         self.lost_connection = self.connection.take();
+        self.outbox.detach_handles();
         self.lost = Some(error);
         // The next attempt begins with another server.
         self.server += 1;
@@ -215,16 +254,14 @@ impl Core {
 
     /// Connects, with growing pauses between attempts, up to a deadline.
     pub(crate) fn reconnect(&mut self, deadline: Instant) -> Result<(), Error> {
-        let mut pause = FIRST_PAUSE;
+        let mut pauses = Pauses::new();
         loop {
-            match self.connect_once(deadline) {
-                Err(error) if !error.may_pass() || Instant::now() + pause >= deadline => {
-                    return Err(error);
-                }
-                Err(_) => std::thread::sleep(pause),
-                Ok(()) => return Ok(()),
+            let Err(error) = self.connect_once(deadline) else { return Ok(()) };
+            let pause = pauses.next();
+            if !error.may_pass() || Instant::now() + pause >= deadline {
+                return Err(error);
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            std::thread::sleep(pause);
         }
     }
 
@@ -274,7 +311,9 @@ impl Core {
         // Both at once: what is in flight belongs to the session that the next connection resumes. A new session does not
         // know of it, and resending it there could do a write twice.
         self.session = Some(connection.welcome.session);
-        connection.resume(std::mem::take(&mut self.orphans), &mut self.early);
+        self.handles.renew();
+        let orphans = std::mem::take(&mut self.orphans);
+        connection.resume(orphans, &self.handles, &mut self.early);
         self.connection = Some(connection);
         Ok(())
     }
@@ -354,7 +393,5 @@ fn grant_failed(error: fabric::Error) -> Error {
     Error::of_fabric("grant memory to the store", error)
 }
 
-/// The pause before the next attempt: twice as long each time.
-pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(20);
-pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// How long one address may take where there are others.
 const ONE_ADDRESS: Duration = Duration::from_secs(5);

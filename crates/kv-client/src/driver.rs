@@ -5,24 +5,25 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use fabric::link::Explanation;
+use kv_proto::wire::Limits;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::core::{Core, FIRST_PAUSE, LONGEST_PAUSE};
+use crate::core::Core;
 use crate::error::{Error, Kind};
 use crate::in_flight::Outcome;
+use crate::retry::Pauses;
 use crate::token::Token;
 
-/// One request: how it is made, again if there was no room for it, and who waits for the answer, if anybody
-/// ever did.
+/// One request: how it is made, again if there was no room for it, and who waits for the answer.
 pub(crate) struct Ask {
     pub(crate) make: Make,
-    pub(crate) answer: Option<oneshot::Sender<Result<Outcome, Error>>>,
+    pub(crate) answer: oneshot::Sender<Result<Outcome, Error>>,
 }
 
 pub(crate) type Make = Box<dyn FnMut(&mut Core, Token) -> Result<(), Error> + Send>;
@@ -31,19 +32,55 @@ pub(crate) type Make = Box<dyn FnMut(&mut Core, Token) -> Result<(), Error> + Se
 pub(crate) struct Seen {
     /// How long the receive buffer is.
     pub(crate) receive_buffer: usize,
-    /// The longest value that one request stores.
-    pub(crate) max_at_once: usize,
-    report: Mutex<Option<Arc<fabric::link::Report>>>,
+    state: Mutex<State>,
+}
+
+/// What changes with the connection.
+#[derive(Clone)]
+struct State {
+    report: Option<Arc<fabric::link::Report>>,
+    limits: Option<Limits>,
+    max_at_once: usize,
+    piece: usize,
+}
+
+impl State {
+    fn of(core: &Core) -> Self {
+        State {
+            report: core.report(),
+            limits: core.limits().copied(),
+            max_at_once: core.max_at_once(),
+            piece: core.piece(),
+        }
+    }
 }
 
 impl Seen {
     pub(crate) fn explain(&self) -> Option<Explanation> {
-        let report = self.report.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let report = self.state().report.clone();
         report.map(|report| report.explain())
     }
 
+    pub(crate) fn limits(&self) -> Option<Limits> {
+        self.state().limits
+    }
+
+    /// The longest value that one request stores.
+    pub(crate) fn max_at_once(&self) -> usize {
+        self.state().max_at_once
+    }
+
+    /// How long the pieces of longer values are.
+    pub(crate) fn piece(&self) -> usize {
+        self.state().piece
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn update(&self, core: &Core) {
-        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = core.report();
+        *self.state() = State::of(core);
     }
 }
 
@@ -69,8 +106,7 @@ impl Driver {
     pub(crate) fn new(core: Core, asks: mpsc::Receiver<Ask>) -> (Self, Arc<Seen>) {
         let seen = Arc::new(Seen {
             receive_buffer: core.receive_buffer().len(),
-            max_at_once: core.max_at_once(),
-            report: Mutex::new(core.report()),
+            state: Mutex::new(State::of(&core)),
         });
         let (waiting, refused) = (HashMap::new(), VecDeque::new());
         (Driver { core, asks, waiting, refused, token: Token::NOBODY, seen: seen.clone() }, seen)
@@ -102,7 +138,7 @@ impl Driver {
     /// Connects anew, on threads that may block, with growing pauses. `None`: the runtime ends.
     async fn reconnect(mut self) -> Option<Self> {
         let deadline = Instant::now() + self.core.settings().deadline;
-        let mut pause = FIRST_PAUSE;
+        let mut pauses = Pauses::new();
         loop {
             let calling = tokio::task::spawn_blocking(move || {
                 let connected = self.core.connect_once(deadline);
@@ -114,19 +150,19 @@ impl Driver {
                 self.seen.update(&self.core);
                 return Some(self);
             };
+            let pause = pauses.next();
             let over = Instant::now() + pause >= deadline || self.asks.is_closed();
             if over || !error.may_pass() {
                 self.fail(&error);
                 return Some(self);
             }
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
     /// All callers get this error.
     fn fail(&mut self, error: &Error) {
-        let refused = self.refused.drain(..).filter_map(|ask| ask.answer);
+        let refused = self.refused.drain(..).map(|ask| ask.answer);
         for answer in refused.chain(self.waiting.drain().map(|(_, answer)| answer)) {
             let _ = answer.send(Err(error.clone()));
         }
@@ -154,6 +190,7 @@ impl Driver {
                 continue;
             }
             let waits = !self.refused.is_empty() || self.core.has_unsent();
+            let handles = self.core.handles().clone();
             tokio::select! {
                 ask = self.asks.recv(), if self.refused.len() < MAX_REFUSED => match ask {
                     Some(ask) => self.ask(ask),
@@ -163,6 +200,8 @@ impl Driver {
                 ready = fd.readable() => ready.map_err(io_failed)?.clear_ready(),
                 // Callers who drop values make room in the receive buffer, without a notification.
                 () = tokio::time::sleep(RETRY), if waits => {}
+                // They are closed with the next flush.
+                () = handles.dropped() => {}
             }
         }
     }
@@ -196,20 +235,16 @@ impl Driver {
 
     fn ask(&mut self, mut ask: Ask) {
         // A caller whose deadline has passed does not wait for it any more.
-        if ask.answer.as_ref().is_some_and(oneshot::Sender::is_closed) {
+        if ask.answer.is_closed() {
             return;
         }
         self.token = self.token.next();
         match (ask.make)(&mut self.core, self.token) {
-            Ok(()) => self.waiting.extend(ask.answer.map(|answer| (self.token, answer))),
+            Ok(()) => drop(self.waiting.insert(self.token, ask.answer)),
             Err(error) if matches!(error.kind(), Kind::Busy | Kind::Gone) => {
                 self.refused.push_back(ask);
             }
-            Err(error) => {
-                if let Some(answer) = ask.answer {
-                    let _ = answer.send(Err(error));
-                }
-            }
+            Err(error) => drop(ask.answer.send(Err(error))),
         }
     }
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fabric::Slice;
-use kv_proto::wire::{Answer, ControlBlock, Parts, Status};
+use kv_proto::wire::{Answer, BatchHead, ControlBlock, Parts, Request, Status};
 
+use crate::handle::{Handle, Handles};
 use crate::outbox::Call;
 use crate::receive_buffer::Lease;
 use crate::token::Token;
@@ -23,6 +24,8 @@ pub(crate) struct PendingBatches {
     spare: Vec<Vec<Call>>,
     /// The store has answered that it is shutting down.
     closing: bool,
+    /// Makes the handles of this connection.
+    pub(crate) handles: Handles,
 }
 
 /// One batch: its message stays where it is until the answers are here, in case it must be sent again.
@@ -43,14 +46,23 @@ pub(crate) struct Answered {
 }
 
 pub(crate) enum Outcome {
-    /// The store's answer, and the bytes that stood behind it.
-    Answer(Answer, Option<Value>),
+    /// The store has answered.
+    Answer(Reply),
     /// A write whose store is gone.
     Unknown,
     /// A read whose store is gone: it may be asked again.
     Lost,
     /// It was never sent, because the receive buffer was full.
     Unsent,
+}
+
+/// A store's answer to one request.
+pub(crate) struct Reply {
+    pub(crate) answer: Answer,
+    /// The bytes behind it.
+    pub(crate) value: Option<Value>,
+    /// What it has opened at the store.
+    pub(crate) handle: Option<Handle>,
 }
 
 impl PendingBatch {
@@ -67,6 +79,18 @@ impl PendingBatch {
     pub(crate) fn message(&self) -> Slice {
         let begin = self.lease.offset();
         self.lease.receive_buffer().region().slice(begin..begin + self.message)
+    }
+
+    /// Its handles belong to a connection that is lost.
+    fn detach_handles(&self) {
+        let memory = self.lease.receive_buffer().memory();
+        let begin = self.lease.offset() + BatchHead::LENGTH;
+        let mut requests = vec![0; self.message - BatchHead::LENGTH];
+        memory.read(begin, &mut requests);
+        // What cannot be parsed is refused by the store as a whole.
+        if Request::detach_handles(&mut requests).is_ok() {
+            memory.write(begin, &requests);
+        }
     }
 
     /// Where the answers begin in a lease with a message of this length.
@@ -129,7 +153,13 @@ impl PendingBatch {
     }
 
     /// Gives out the answers and the values behind them.
-    fn deliver(&self, answers: &[Answer], end: usize, give: &mut impl FnMut(Token, Outcome)) {
+    fn deliver(
+        &self,
+        answers: &[Answer],
+        end: usize,
+        handles: &Handles,
+        give: &mut impl FnMut(Token, Outcome),
+    ) {
         let mut written = Self::answers_after(self.message) + answers.len() * Answer::LENGTH;
         let mut in_place = end.next_multiple_of(CACHE_LINE);
         for (call, answer) in self.calls.iter().zip(answers) {
@@ -143,9 +173,10 @@ impl PendingBatch {
                 }
                 Value::new(self.lease.clone(), offset, length, facts(answer))
             });
-            // Its place in the pool means nothing any more, and callers would take it for a cursor.
-            let handle = if answer.in_place { 0 } else { answer.handle };
-            give(call.token, Outcome::Answer(Answer { handle, ..*answer }, value));
+            // Of a value that is read in place this is its place in the pool, and of a listing a cursor.
+            let opens = call.opens && !answer.in_place;
+            let handle = if opens { handles.open(answer.handle) } else { None };
+            give(call.token, Outcome::Answer(Reply { answer: *answer, value, handle }));
         }
     }
 }
@@ -224,7 +255,7 @@ impl PendingBatches {
             return Ok(());
         }
         batch.fetch(&self.answers, end, read_in_place)?;
-        batch.deliver(&self.answers, end, give);
+        batch.deliver(&self.answers, end, &self.handles, give);
         if let Some(PendingBatch { mut calls, .. }) = row.take() {
             calls.clear();
             self.spare.push(calls);
@@ -259,6 +290,7 @@ impl PendingBatches {
         self.closing = false;
         self.rows.iter_mut().flatten().map(|batch| {
             (batch.parts, batch.undone) = (0, false);
+            batch.detach_handles();
             &*batch
         })
     }

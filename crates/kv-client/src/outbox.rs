@@ -22,6 +22,8 @@ pub(crate) struct Call {
     pub(crate) packed: bool,
     /// Whether it changes something.
     pub(crate) writes: bool,
+    /// Whether its answer may have a handle.
+    pub(crate) opens: bool,
     /// Memory that the store reads from or writes to, which stays until it has answered.
     pub(crate) _lease: Option<Lease>,
 }
@@ -48,8 +50,14 @@ impl Outbox {
             Request::List { .. } => true,
             _ => false,
         };
-        let writes = request.sequence().is_some();
-        self.calls.push(Call { token, packed, writes, _lease: lease });
+        let (writes, opens) = (request.sequence().is_some(), request.opens());
+        self.calls.push(Call { token, packed, writes, opens, _lease: lease });
+    }
+
+    /// The connection is lost, and with it the handles that these requests name.
+    pub(crate) fn detach_handles(&mut self) {
+        let detached = Request::detach_handles(&mut self.bytes);
+        debug_assert!(detached.is_ok(), "requests of ours");
     }
 
     /// Its calls, which are in flight from now on; it has room for others instead.

@@ -5,9 +5,11 @@ use std::ops::Range;
 use fabric::{Memory, Region};
 use kv_proto::wire::{Answer, Place, Request, Source};
 
-use crate::ask::{check, named};
+use crate::ask::{Subject, check, named};
+use crate::call::{Begin, Commit, PutFrom};
 use crate::client::Client;
 use crate::error::{Error, Kind};
+use crate::in_flight::Reply;
 use crate::options::PutOptions;
 use crate::results::{self, Stored};
 use crate::value::{Facts, checksum};
@@ -36,14 +38,15 @@ impl RegisteredBuffer {
 }
 
 impl Client {
-    /// Registers memory of the caller's, until it is forgotten. A slow call: do it once.
+    /// Registers memory of the caller's with the store, until [`Client::unregister`]. A slow call: do it once.
     pub fn register(&mut self, memory: &Memory) -> Result<RegisteredBuffer, Error> {
         let (number, region) = self.core.register(memory)?;
         Ok(RegisteredBuffer { number, region })
     }
 
-    /// Takes memory back.
-    pub fn forget(&mut self, buffer: RegisteredBuffer) -> Result<(), Error> {
+    /// Withdraws memory from the store. It waits for nothing: do not call it while a call that names the memory was given
+    /// up at its deadline.
+    pub fn unregister(&mut self, buffer: RegisteredBuffer) -> Result<(), Error> {
         self.core.forget(buffer.number)
     }
 
@@ -55,7 +58,7 @@ impl Client {
         buffer: &RegisteredBuffer,
         range: Range<usize>,
     ) -> Result<Option<Facts>, Error> {
-        self.fetch_into(key, buffer, range, false)
+        self.fetch_into(key, buffer, &range, false)
     }
 
     /// As [`Client::get_into`], compared with the store's checksum as by [`Client::get_checked`].
@@ -65,19 +68,29 @@ impl Client {
         buffer: &RegisteredBuffer,
         range: Range<usize>,
     ) -> Result<Option<Facts>, Error> {
-        self.fetch_into(key, buffer, range, true)
+        self.fetch_into(key, buffer, &range, true)
     }
 
     fn fetch_into(
         &mut self,
         key: &[u8],
         buffer: &RegisteredBuffer,
-        range: Range<usize>,
+        range: &Range<usize>,
         checked: bool,
     ) -> Result<Option<Facts>, Error> {
         check(key)?;
+        buffer.check(range, || named("get", key))?;
+        self.retrying(true, |this, _| this.fetch_into_once(key, buffer, range, checked))
+    }
+
+    fn fetch_into_once(
+        &mut self,
+        key: &[u8],
+        buffer: &RegisteredBuffer,
+        range: &Range<usize>,
+        checked: bool,
+    ) -> Result<Option<Facts>, Error> {
         let what = || named("get", key);
-        buffer.check(&range, what)?;
         let part = Part { buffer, at: range.start, checked };
         let (room, moved) = (range.len() as u64, self.moved());
         let request = Request::Get {
@@ -88,27 +101,29 @@ impl Client {
             keep: true,
             checksum: checked,
         };
-        let (answer, _) = self.call(&request, what)?;
+        let Reply { answer, handle, .. } = self.call(&request, what)?;
         let Some(facts) = results::found(&answer, what)? else { return Ok(None) };
         part.sound(&answer, 0, what)?;
         let (mut done, wanted) = (answer.written, room.min(facts.length));
-        let mut outcome = Ok(());
         // More than one request moves, or scattered in the pool: the rest of the same version.
-        while done < wanted && answer.handle != 0 && outcome.is_ok() {
-            let length = (wanted - done).min(moved);
-            let (handle, place) = (answer.handle, part.place(done));
-            let request = Request::Read { handle, offset: done, length, place, checksum: checked };
-            outcome = self.call(&request, what).and_then(|(more, _)| {
-                results::found(&more, what)?;
-                part.sound(&more, done, what)?;
-                done += more.written;
-                if more.written == 0 { Err(short(what)) } else { Ok(()) }
-            });
+        while done < wanted
+            && let Some(handle) = &handle
+        {
+            let (id, length, place) = (handle.id(), (wanted - done).min(moved), part.place(done));
+            let token = self.begin_by(&mut self.deadline(), |core, token| {
+                let handle = id.on(core.connection());
+                let offset = done;
+                let request = Request::Read { handle, offset, length, place, checksum: checked };
+                core.ask(token, &request, &mut None)
+            })?;
+            let more = self.await_reply(token, what)?.answer;
+            results::found(&more, what)?;
+            part.sound(&more, done, what)?;
+            if more.written == 0 {
+                return Err(short(what));
+            }
+            done += more.written;
         }
-        if answer.handle != 0 {
-            self.forsake(answer.handle);
-        }
-        outcome?;
         if done < wanted { Err(short(what)) } else { Ok(Some(facts)) }
     }
 
@@ -123,40 +138,31 @@ impl Client {
         check(key)?;
         let what = || named("put", key);
         buffer.check(&range, what)?;
-        let (ttl, condition) = (options.ttl_ms(), options.condition);
+        let subject = Subject { key, value: &[], options: *options };
         let length = range.len() as u64;
         let source =
             |from: u64| Source::Apart { region: buffer.number, at: range.start as u64 + from };
         let moved = self.moved();
         if length <= moved {
-            return self.patiently(|this| {
-                let sequence = this.core.next_sequence();
-                let source = if length == 0 { Source::Along(&[]) } else { source(0) };
-                let request = Request::Put { key, length, source, ttl, condition, sequence };
-                let (answer, _) = this.call(&request, what)?;
-                results::stored(&answer, what)
-            });
+            let (region, at) = (buffer.number, range.start as u64);
+            return self.run(&mut PutFrom { region, at, length }, &subject);
         }
-        let begun = self.patiently(|this| {
-            let (begun, _) = this.call(&Request::Begin { length }, what)?;
-            results::stored(&begun, what).map(|_| begun)
-        })?;
-        let handle = begun.handle;
+        let handle = self.run(&mut Begin { length }, &subject)?;
+        let id = handle.id();
         let mut offset = 0;
         while offset < length {
             let piece = (length - offset).min(moved);
-            let request = Request::Piece { handle, offset, length: piece, source: source(offset) };
-            let sent = self.call(&request, what);
-            if let Err(error) = sent.and_then(|(answer, _)| results::stored(&answer, what)) {
-                self.forsake(handle);
-                return Err(error);
-            }
+            let token = self.begin_by(&mut self.deadline(), |core, token| {
+                let (handle, source) = (id.on(core.connection()), source(offset));
+                let request = Request::Piece { handle, offset, length: piece, source };
+                core.ask(token, &request, &mut None)
+            })?;
+            results::stored(&self.await_reply(token, what)?.answer, what)?;
             offset += piece;
         }
-        let sequence = self.core.next_sequence();
-        let (answer, _) =
-            self.call(&Request::Commit { handle, key, ttl, condition, sequence }, what)?;
-        results::stored(&answer, what)
+        let stored = self.run(&mut Commit { handle: id }, &subject)?;
+        handle.closed_by_store();
+        Ok(stored)
     }
 
     /// The most that one request moves.

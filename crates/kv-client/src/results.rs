@@ -6,7 +6,7 @@ use std::time::Duration;
 use kv_proto::wire::{Answer, Entries, Status};
 
 use crate::error::{Error, Kind, Resource};
-use crate::in_flight::{Outcome, facts};
+use crate::in_flight::{Outcome, Reply, facts};
 use crate::page::{Cursor, Page};
 use crate::value::{Facts, Value};
 
@@ -21,12 +21,9 @@ pub struct Stored {
 }
 
 /// The store's answer, or why there is none. `what` names the call, such as `put "key"`.
-pub(crate) fn answer(
-    outcome: Outcome,
-    what: impl FnOnce() -> String,
-) -> Result<(Answer, Option<Value>), Error> {
+pub(crate) fn reply(outcome: Outcome, what: impl FnOnce() -> String) -> Result<Reply, Error> {
     match outcome {
-        Outcome::Answer(answer, value) => Ok((answer, value)),
+        Outcome::Answer(reply) => Ok(reply),
         Outcome::Unknown => {
             let why = "the connection was lost before the store answered, and the store reached now does not know \
                        of it: it may or may not have happened — read before you write again";
@@ -125,7 +122,7 @@ pub(crate) fn beyond_receive_buffer(length: u64, what: impl FnOnce() -> String) 
 }
 
 /// A page of keys.
-pub(crate) fn listed(
+pub(crate) fn page(
     answer: &Answer,
     value: Option<Value>,
     what: impl Fn() -> String,
@@ -142,6 +139,23 @@ pub(crate) fn listed(
     }
     let next = (answer.handle != 0).then_some(Cursor(answer.handle));
     Ok(Page { keys, next })
+}
+
+/// The store's answer is not one to this request.
+#[cold]
+pub(crate) fn mismatch(what: impl FnOnce() -> String) -> Error {
+    let text = format!("{}: the store's answer does not match the request", what());
+    Error::new(Kind::ProtocolError, text)
+}
+
+/// No answer came in time.
+#[cold]
+pub(crate) fn too_late(limit: Duration, what: impl FnOnce() -> String) -> Error {
+    let text = format!(
+        "{}: no answer within {limit:?}; the request may still be done — check that the store is not overloaded",
+        what()
+    );
+    Error::new(Kind::Deadline, text)
 }
 
 /// Why the store did not do it.

@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 
 use kv_proto::wire::{Place, Request, Source};
 
-use crate::ask::{check, named};
+use crate::ask::{PIECES_IN_FLIGHT, Step, Subject, check, named};
+use crate::call::{Begin, Commit};
 use crate::client::Client;
 use crate::error::{Error, Kind};
+use crate::handle::Handle;
+use crate::in_flight::Reply;
 use crate::options::PutOptions;
-use crate::receive_buffer::Lease;
 use crate::results::{self, Stored};
 use crate::token::Token;
 use crate::value::{Facts, Value};
@@ -18,7 +20,7 @@ use crate::value::{Facts, Value};
 pub struct Reader<'c> {
     client: &'c mut Client,
     name: String,
-    handle: Option<u64>,
+    handle: Option<Handle>,
     facts: Facts,
     /// Pieces in flight, in order, with their lengths.
     coming: VecDeque<(Token, u64)>,
@@ -33,17 +35,18 @@ pub struct Writer<'c> {
     client: &'c mut Client,
     key: Vec<u8>,
     options: PutOptions,
-    handle: u64,
+    /// `None` once it is committed.
+    handle: Option<Handle>,
     length: u64,
     written: u64,
     /// Pieces in flight.
     going: VecDeque<Token>,
     piece: usize,
-    is_over: bool,
 }
 
 impl Client {
-    /// Opens a value for reading: `length` bytes from `offset` on, or what there is of them.
+    /// Opens a value for reading: `length` bytes from `offset` on, or as many as there are; `None` if there is no such
+    /// key.
     pub fn open(
         &mut self,
         key: &[u8],
@@ -52,7 +55,7 @@ impl Client {
     ) -> Result<Option<Reader<'_>>, Error> {
         check(key)?;
         let name = named("get", key);
-        let piece = self.piece();
+        let piece = self.core.piece() as u64;
         let request = Request::Get {
             key,
             offset,
@@ -61,11 +64,10 @@ impl Client {
             keep: true,
             checksum: false,
         };
-        let (answer, first) = self.call(&request, || name.clone())?;
+        let Reply { answer, value: first, handle } = self.call(&request, || name.clone())?;
         let Some(facts) = results::found(&answer, || name.clone())? else { return Ok(None) };
         let end = offset.saturating_add(length.unwrap_or(u64::MAX)).min(facts.length);
         let asked = offset.saturating_add(answer.written).min(end.max(offset));
-        let handle = (answer.handle != 0).then_some(answer.handle);
         let coming = VecDeque::new();
         Ok(Some(Reader { client: self, name, handle, facts, coming, first, asked, end, piece }))
     }
@@ -78,28 +80,18 @@ impl Client {
         options: &PutOptions,
     ) -> Result<Writer<'_>, Error> {
         check(key)?;
-        let what = || named("put", key);
-        let answer = self.patiently(|this| {
-            let (answer, _) = this.call(&Request::Begin { length }, what)?;
-            results::stored(&answer, what).map(|_| answer)
-        })?;
-        let (handle, piece) = (answer.handle, self.piece() as usize);
+        let handle = self.run(&mut Begin { length }, &Subject::of(key))?;
+        let piece = self.core.piece();
         Ok(Writer {
             client: self,
             key: key.to_vec(),
             options: *options,
-            handle,
+            handle: Some(handle),
             length,
             written: 0,
             going: VecDeque::new(),
             piece,
-            is_over: false,
         })
-    }
-
-    /// So long that each is worth a request, so short that several fit into the receive buffer.
-    fn piece(&self) -> u64 {
-        ((self.core.receive_buffer().len() / 16) as u64).clamp(64 << 10, 4 << 20)
     }
 }
 
@@ -122,7 +114,7 @@ impl Reader<'_> {
             return Ok(Some(first));
         }
         let Some((token, length)) = self.coming.pop_front() else { return Ok(None) };
-        let (answer, value) = self.client.await_answer(token, || self.name.clone())?;
+        let Reply { answer, value, .. } = self.client.await_reply(token, || self.name.clone())?;
         results::found(&answer, || self.name.clone())?;
         let whole = value.filter(|value| value.len() as u64 == length);
         whole.map(Some).ok_or_else(|| {
@@ -134,17 +126,17 @@ impl Reader<'_> {
     }
 
     fn ask_ahead(&mut self) -> Result<(), Error> {
-        while self.coming.len() < AHEAD
+        while self.coming.len() < PIECES_IN_FLIGHT
             && self.asked < self.end
-            && let Some(handle) = self.handle
+            && let Some(handle) = &self.handle
         {
-            let length = self.piece.min(self.end - self.asked);
-            let (offset, place) = (self.asked, Place::Packed);
-            let request = Request::Read { handle, offset, length, place, checksum: false };
-            let token = self.client.begin(&request, None)?;
-            self.client.flush()?;
+            let (id, offset) = (handle.id(), self.asked);
+            let length = self.piece.min(self.end - offset);
+            let read = Step::Read { handle: id, offset, length, checksum: false };
+            let token = self.client.begin_one(read, &Subject::of(&[]))?;
             self.coming.push_back((token, length));
             self.asked += length;
+            self.client.flush()?;
         }
         Ok(())
     }
@@ -152,26 +144,22 @@ impl Reader<'_> {
 
 impl Drop for Reader<'_> {
     fn drop(&mut self) {
-        if let Some(handle) = self.handle.take() {
-            self.client.forsake(handle);
-        }
+        self.handle = None;
         for (token, _) in self.coming.drain(..) {
             self.client.ignore(token);
         }
+        self.client.close_dropped();
     }
 }
 
 impl Writer<'_> {
-    /// The next bytes. Not more than were announced.
-    pub fn write(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
-        while !bytes.is_empty() {
-            let (part, rest) = bytes.split_at(bytes.len().min(self.piece));
-            let lease = self.room(part.len())?;
-            lease.receive_buffer().memory().write(lease.offset(), part);
-            self.send(lease, part.len())?;
-            bytes = rest;
+    /// Writes the next bytes. All of them together must not be more than the length given to [`Client::create`].
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if bytes.len() as u64 > self.missing() {
+            let text = format!("{}: more bytes than the {} announced", self.name(), self.length);
+            return Err(Error::new(Kind::Misuse, text));
         }
-        Ok(())
+        bytes.chunks(self.piece).try_for_each(|piece| self.write_piece(piece))
     }
 
     /// How many bytes are still missing.
@@ -179,40 +167,45 @@ impl Writer<'_> {
         self.length - self.written
     }
 
-    fn room(&mut self, length: usize) -> Result<Lease, Error> {
-        if length as u64 > self.missing() {
-            let text = format!("{}: more bytes than the {} announced", self.name(), self.length);
-            return Err(Error::new(Kind::Misuse, text));
-        }
-        while self.going.len() >= AHEAD {
+    fn write_piece(&mut self, piece: &[u8]) -> Result<(), Error> {
+        while self.going.len() >= PIECES_IN_FLIGHT {
             self.finish_one()?;
         }
-        loop {
-            match self.client.core.receive_buffer().lease(length) {
+        // Others may hold what is left of the receive buffer.
+        let token = loop {
+            match self.send(piece) {
                 Err(error) if error.kind() == Kind::Busy && !self.going.is_empty() => {
                     self.finish_one()?;
                 }
-                leased => return leased,
+                sent => break sent?,
             }
-        }
+        };
+        self.going.push_back(token);
+        self.written += piece.len() as u64;
+        self.client.flush()
     }
 
-    fn send(&mut self, lease: Lease, length: usize) -> Result<(), Error> {
+    fn send(&mut self, piece: &[u8]) -> Result<Token, Error> {
+        let Some(handle) = self.handle.as_ref().map(Handle::id) else {
+            return Err(Error::new(Kind::Misuse, format!("{}: committed already", self.name())));
+        };
+        let lease = self.client.core.receive_buffer().lease(piece.len())?;
+        lease.receive_buffer().memory().write(lease.offset(), piece);
         let source = Source::Apart { region: 0, at: lease.offset() as u64 };
-        let (handle, offset, length) = (self.handle, self.written, length as u64);
-        let request = Request::Piece { handle, offset, length, source };
-        self.going.push_back(self.client.begin(&request, Some(lease))?);
-        self.client.flush()?;
-        self.written += length;
-        Ok(())
+        let (offset, length, mut lease) = (self.written, piece.len() as u64, Some(lease));
+        let mut deadline = self.client.deadline();
+        self.client.begin_by(&mut deadline, |core, token| {
+            let handle = handle.on(core.connection());
+            core.ask(token, &Request::Piece { handle, offset, length, source }, &mut lease)
+        })
     }
 
     fn finish_one(&mut self) -> Result<(), Error> {
         if let Some(token) = self.going.pop_front() {
             let key = &self.key;
             let what = || named("put", key);
-            let (answer, _) = self.client.await_answer(token, what)?;
-            results::stored(&answer, what)?;
+            let reply = self.client.await_reply(token, what)?;
+            results::stored(&reply.answer, what)?;
         }
         Ok(())
     }
@@ -230,27 +223,22 @@ impl Writer<'_> {
             let text = format!("{}: {} bytes are missing", self.name(), self.missing());
             return Err(Error::new(Kind::Misuse, text));
         }
-        let sequence = self.client.core.next_sequence();
-        let (ttl, condition) = (self.options.ttl_ms(), self.options.condition);
-        let request =
-            Request::Commit { handle: self.handle, key: &self.key, ttl, condition, sequence };
-        let name = self.name();
-        let (answer, _) = self.client.call(&request, || name.clone())?;
-        self.is_over = true;
-        results::stored(&answer, || self.name())
+        let Some(handle) = self.handle.take() else {
+            return Err(Error::new(Kind::Misuse, format!("{}: committed already", self.name())));
+        };
+        let subject = Subject { key: &self.key, value: &[], options: self.options };
+        let stored = self.client.run(&mut Commit { handle: handle.id() }, &subject)?;
+        handle.closed_by_store();
+        Ok(stored)
     }
 }
 
 impl Drop for Writer<'_> {
     fn drop(&mut self) {
-        if !self.is_over {
-            self.client.forsake(self.handle);
-        }
+        self.handle = None;
         for token in self.going.drain(..) {
             self.client.ignore(token);
         }
+        self.client.close_dropped();
     }
 }
-
-/// How many pieces are in flight at once.
-const AHEAD: usize = 4;

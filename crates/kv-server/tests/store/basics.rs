@@ -138,7 +138,7 @@ fn many_are_asked_for_at_once() {
         let values: Vec<Vec<u8>> = (0..500).map(|n| vec![n as u8; n * 97]).collect();
         let items: Vec<(&[u8], &[u8])> =
             keys.iter().zip(&values).map(|(key, value)| (&key[..], &value[..])).collect();
-        let stored = client.put_many(&items, &PutOptions::default()).unwrap();
+        let stored = client.put_many(&items, &PutOptions::default());
         assert!(stored.into_iter().all(|stored| stored.is_ok()));
         let mut asked: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
         asked.insert(250, b"missing");

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fabric::link::Class;
-use kv_client::{Client, Condition, Kind, PutOptions};
+use kv_client::{AsyncClient, Client, Condition, Cursor, Kind, PutOptions};
 
 use crate::place::{Place, by, settings, until};
 use crate::proof::{Chance, examine, value};
@@ -141,6 +141,60 @@ fn a_question_is_asked_again() {
     }
 }
 
+/// A get that is sent together with another task's write is lost with it, and asked again: nobody sees an error but
+/// the writer.
+#[test]
+fn a_read_in_a_batch_with_a_lost_write_is_repeated() {
+    let first = Place::open(&settings(64 << 20), by(Class::Tcp));
+    let second = Place::open(&settings(64 << 20), by(Class::Tcp));
+    let cable = Cable::new(first.address);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let settings = kv_client::Settings::new(cable.address).with_link(by(Class::Tcp));
+        let client = AsyncClient::connect(settings).await.unwrap();
+        client.put(b"k", b"one", &PutOptions::default()).await.unwrap();
+        *cable.to.lock().unwrap() = second.address;
+        cable.cut();
+        let options = PutOptions::default();
+        let (put, got, keys, known) = tokio::join!(
+            client.put(b"k", b"two", &options),
+            client.get(b"k"),
+            client.list(b"", Cursor::START),
+            client.stat(b"k"),
+        );
+        assert_eq!(put.unwrap_err().kind(), Kind::Unknown);
+        assert!(got.unwrap().is_none(), "the second store never had it");
+        assert!(keys.unwrap().keys.is_empty() && known.unwrap().is_none());
+    });
+}
+
+/// A value of several requests: the connection is lost between them.
+#[test]
+fn a_long_value_is_read_again_when_the_connection_is_lost() {
+    let place = Place::open(&settings(64 << 20), by(Class::Tcp));
+    let cable = Cable::new(place.address);
+    let bytes = value(1, 1, 3 << 20);
+    let mut sync = client(&cable);
+    sync.put(b"k", &bytes, &PutOptions::default()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let settings = kv_client::Settings::new(cable.address).with_link(by(Class::Tcp));
+        let client = AsyncClient::connect(settings).await.unwrap();
+        let mut chance = Chance(7);
+        for _ in 0..20 {
+            let cut = async {
+                tokio::time::sleep(Duration::from_micros(chance.below(3000))).await;
+                cable.cut();
+            };
+            let (got, ()) = tokio::join!(client.get_expecting(b"k", 4096), cut);
+            assert!(got.unwrap().unwrap() == bytes);
+            assert!(sync.get_expecting(b"k", 4096).unwrap().unwrap() == bytes);
+        }
+    });
+    drop(sync);
+    until("nothing is held", || place.engine.store.usage().pins == 0);
+}
+
 #[test]
 fn nobody_there_is_said_within_the_deadline() {
     let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -152,12 +206,11 @@ fn nobody_there_is_said_within_the_deadline() {
 }
 
 #[test]
-fn another_address_is_tried() {
+fn another_server_is_tried_by_its_name() {
     let place = Place::open(&settings(16 << 20), by(Class::Tcp));
     let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut settings = kv_client::Settings::new(unused);
-    settings.servers.push(place.address.into());
-    settings.link = by(Class::Tcp);
+    let by_name = format!("localhost:{}", place.address.port());
+    let settings = kv_client::Settings::new(unused).with_server(by_name).with_link(by(Class::Tcp));
     let mut client = Client::connect(settings).unwrap();
     assert!(client.get(b"k").unwrap().is_none());
 }

@@ -45,7 +45,7 @@ fn values_land_in_the_callers_memory() {
             assert!(client.get_into(b"missing", &buffer, 0..10).unwrap().is_none());
             let wrong = client.get_into(b"k", &buffer, 0..(8 << 20) + 1).unwrap_err();
             assert_eq!(wrong.kind(), Kind::Misuse, "{wrong}");
-            client.forget(buffer).unwrap();
+            client.unregister(buffer).unwrap();
         }
     });
 }
@@ -60,7 +60,7 @@ fn more_memory_than_the_store_takes_is_refused_by_name() {
     let refused = client.register(&memory).unwrap_err();
     assert!(refused.to_string().contains("unregister some"), "{refused}");
     for buffer in buffers {
-        client.forget(buffer).unwrap();
+        client.unregister(buffer).unwrap();
     }
     let buffer = client.register(&memory).unwrap();
     client.put(b"k", b"v", &PutOptions::default()).unwrap();

@@ -1,9 +1,11 @@
 //! What a client holds is free again when it is dropped.
 
-use fabric::link::Class;
-use kv_client::{Client, Kind, PutOptions, Settings};
+use std::time::Duration;
 
-use crate::place::{Place, by, settings};
+use fabric::link::Class;
+use kv_client::{AsyncClient, Client, Kind, PutOptions, Settings};
+
+use crate::place::{Place, by, settings, until};
 
 /// A receive buffer that holds a few values of this length.
 const LENGTH: usize = 60_000;
@@ -62,5 +64,55 @@ fn a_pending_call_of_another_client_is_refused() {
         let refused = other.finish_get(b"k", pending).unwrap_err();
         assert_eq!(refused.kind(), Kind::Misuse, "{refused}");
         assert!(one.get(b"k").unwrap().is_none());
+    });
+}
+
+/// A reader that is dropped, and one whose client then has nothing more to ask.
+#[test]
+fn a_dropped_reader_or_writer_is_closed_at_the_store() {
+    each(|place, class| {
+        let mut client = place.client(by(class));
+        let usage = || place.engine.store.usage();
+        client.put(b"k", &[7; 8 << 20], &PutOptions::default()).unwrap();
+        let mut reader = client.open(b"k", 0, None).unwrap().unwrap();
+        assert!(reader.next_piece().unwrap().is_some());
+        assert!(usage().pins > 0);
+        drop(reader);
+        until("the value is not pinned", || usage().pins == 0);
+        let mut writer = client.create(b"new", 8 << 20, &PutOptions::default()).unwrap();
+        writer.write(&[8; 1 << 20]).unwrap();
+        assert!(usage().reserved_bytes > 0);
+        drop(writer);
+        until("its room is free", || usage().reserved_bytes == 0);
+        assert!(client.get(b"new").unwrap().is_none());
+    });
+}
+
+/// The store would keep what a cancelled call has opened until it was idle for a minute.
+#[test]
+fn what_a_cancelled_call_has_opened_is_closed_at_the_store() {
+    each(|place, class| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let settings = Settings::new(place.address).with_link(by(class));
+            let client = AsyncClient::connect(settings).await.unwrap();
+            let options = PutOptions::default();
+            client.put(b"k", vec![7; 6 << 20], &options).await.unwrap();
+            for round in 0..200 {
+                let limit = Duration::from_micros(round * 20);
+                let _ = tokio::time::timeout(limit, client.get_expecting(b"k", 4096)).await;
+                let long = client.put(b"long", vec![8; 20 << 20], &options);
+                if round % 10 == 0 {
+                    let _ = tokio::time::timeout(limit * 10, long).await;
+                }
+            }
+            let begun = std::time::Instant::now();
+            let usage = || place.engine.store.usage();
+            while usage().pins > 0 || usage().reserved_bytes > 0 {
+                assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", usage());
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            assert!(client.get(b"k").await.unwrap().unwrap() == vec![7; 6 << 20]);
+        });
     });
 }

@@ -43,7 +43,7 @@ pub(super) fn run(global: &Global, way: &StoreArgs, args: &MputArgs) -> Result<E
     }
     let (way, mut client) = way.reach(global)?;
     let asked: Vec<_> = items.iter().map(|(key, value)| (key.bytes(), *value)).collect();
-    let outcomes = client.put_many(&asked, &args.terms.options())?;
+    let outcomes = client.put_many(&asked, &args.terms.options());
     let (mut rows, mut worst) = (Vec::new(), None);
     for ((key, _), outcome) in items.into_iter().zip(outcomes) {
         let (version, error) = match outcome {

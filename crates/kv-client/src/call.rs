@@ -1,0 +1,293 @@
+//! Calls as sequences of requests, for both clients: what is asked first, and what follows from an answer.
+
+use kv_proto::wire::Answer;
+
+use crate::ask::Step;
+use crate::error::Error;
+use crate::handle::{Handle, HandleId};
+use crate::in_flight::Reply;
+use crate::page::{Cursor, Page};
+use crate::results::{self, Stored};
+use crate::value::{Facts, Value};
+
+/// A call. Dropping it closes what it has open at the store.
+pub(crate) trait Call {
+    type Output;
+    /// Its name in errors.
+    const NAME: &'static str;
+    /// Whether it changes nothing, so that it is repeated when a connection was lost.
+    const REPEATABLE: bool;
+
+    /// From the beginning, also when an earlier attempt failed.
+    fn restart(&mut self) {}
+
+    /// What is asked next.
+    fn step(&self) -> Step;
+
+    /// Takes the store's answer; `None`: there is another step.
+    fn take(
+        &mut self,
+        reply: Reply,
+        what: impl Fn() -> String + Copy,
+    ) -> Result<Option<Self::Output>, Error>;
+}
+
+/// A value as a whole: at once if it is as short as expected, else its length first and then all of it.
+#[derive(Debug)]
+pub(crate) struct Fetch {
+    /// Room for the first answer.
+    pub(crate) expect: usize,
+    pub(crate) checksum: bool,
+    /// The longest value that there is room for.
+    pub(crate) max: usize,
+    /// The value's length, once it is known.
+    pub(crate) length: Option<u64>,
+    rest: Option<Handle>,
+}
+
+impl Fetch {
+    pub(crate) fn new(expect: usize, checksum: bool, receive_buffer: usize) -> Self {
+        Fetch { expect, checksum, max: receive_buffer / 2, length: None, rest: None }
+    }
+
+    fn begun(
+        &mut self,
+        Reply { answer, value, handle }: Reply,
+        what: impl Fn() -> String + Copy,
+    ) -> Result<Option<Option<Value>>, Error> {
+        if results::found(&answer, what)?.is_none() {
+            return Ok(Some(None));
+        }
+        self.length = Some(answer.length);
+        match handle {
+            None => results::sound(&answer, value, self.checksum, what).map(Some),
+            Some(_) if answer.length > self.max as u64 => {
+                Err(results::beyond_receive_buffer(answer.length, what))
+            }
+            handle => {
+                self.rest = handle;
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Call for Fetch {
+    type Output = Option<Value>;
+    const NAME: &'static str = "get";
+    const REPEATABLE: bool = true;
+
+    fn restart(&mut self) {
+        self.rest = None;
+    }
+
+    fn step(&self) -> Step {
+        let checksum = self.checksum;
+        match (&self.rest, self.length) {
+            (Some(rest), Some(length)) => {
+                Step::Read { handle: rest.id(), offset: 0, length, checksum }
+            }
+            _ => Step::Get { length: self.expect as u64, keep: true, checksum },
+        }
+    }
+
+    #[inline]
+    fn take(
+        &mut self,
+        reply: Reply,
+        what: impl Fn() -> String + Copy,
+    ) -> Result<Option<Option<Value>>, Error> {
+        let Some(rest) = self.rest.take() else { return self.begun(reply, what) };
+        drop(rest);
+        results::found(&reply.answer, what)?;
+        let value = results::sound(&reply.answer, reply.value, self.checksum, what)?;
+        results::whole(value, self.length.unwrap_or(0), what).map(|value| Some(Some(value)))
+    }
+}
+
+/// A value is stored by one request.
+#[derive(Debug)]
+pub(crate) struct Put;
+
+impl Call for Put {
+    type Output = Stored;
+    const NAME: &'static str = "put";
+    const REPEATABLE: bool = false;
+
+    fn step(&self) -> Step {
+        Step::Put
+    }
+
+    #[inline]
+    fn take(
+        &mut self,
+        reply: Reply,
+        what: impl Fn() -> String + Copy,
+    ) -> Result<Option<Stored>, Error> {
+        results::stored(&reply.answer, what).map(Some)
+    }
+}
+
+/// A value is stored by one request, from the caller's registered memory.
+#[derive(Debug)]
+pub(crate) struct PutFrom {
+    pub(crate) region: u32,
+    pub(crate) at: u64,
+    pub(crate) length: u64,
+}
+
+impl Call for PutFrom {
+    type Output = Stored;
+    const NAME: &'static str = "put";
+    const REPEATABLE: bool = false;
+
+    fn step(&self) -> Step {
+        let PutFrom { region, at, length } = *self;
+        Step::PutFrom { region, at, length }
+    }
+
+    fn take(
+        &mut self,
+        reply: Reply,
+        what: impl Fn() -> String + Copy,
+    ) -> Result<Option<Stored>, Error> {
+        results::stored(&reply.answer, what).map(Some)
+    }
+}
+
+/// Room for a value that is stored in pieces.
+#[derive(Debug)]
+pub(crate) struct Begin {
+    pub(crate) length: u64,
+}
+
+impl Call for Begin {
+    type Output = Handle;
+    const NAME: &'static str = "put";
+    /// What was begun on a connection that is lost is gone with it.
+    const REPEATABLE: bool = true;
+
+    fn step(&self) -> Step {
+        Step::Begin { length: self.length }
+    }
+
+    fn take(
+        &mut self,
+        Reply { answer, handle, .. }: Reply,
+        what: impl Fn() -> String + Copy,
+    ) -> Result<Option<Handle>, Error> {
+        results::stored(&answer, what)?;
+        handle.map(Some).ok_or_else(|| results::mismatch(what))
+    }
+}
+
+/// What was written in pieces becomes the key's value. Then the store has closed the handle.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    pub(crate) handle: HandleId,
+}
+
+impl Call for Commit {
+    type Output = Stored;
+    const NAME: &'static str = "put";
+    const REPEATABLE: bool = false;
+
+    fn step(&self) -> Step {
+        Step::Commit { handle: self.handle }
+    }
+
+    fn take(
+        &mut self,
+        Reply { answer, .. }: Reply,
+        what: impl Fn() -> String + Copy,
+    ) -> Result<Option<Stored>, Error> {
+        results::stored(&answer, what).map(Some)
+    }
+}
+
+/// A key is deleted; the version that it had.
+#[derive(Debug)]
+pub(crate) struct Delete;
+
+impl Call for Delete {
+    type Output = Option<u64>;
+    const NAME: &'static str = "delete";
+    const REPEATABLE: bool = false;
+
+    fn step(&self) -> Step {
+        Step::Delete
+    }
+
+    fn take(
+        &mut self,
+        reply: Reply,
+        what: impl Fn() -> String + Copy,
+    ) -> Result<Option<Option<u64>>, Error> {
+        results::deleted(&reply.answer, what).map(Some)
+    }
+}
+
+/// What is known of a value.
+#[derive(Debug)]
+pub(crate) struct Stat;
+
+impl Call for Stat {
+    type Output = Option<Facts>;
+    const NAME: &'static str = "stat";
+    const REPEATABLE: bool = true;
+
+    fn step(&self) -> Step {
+        Step::Stat
+    }
+
+    fn take(
+        &mut self,
+        reply: Reply,
+        what: impl Fn() -> String + Copy,
+    ) -> Result<Option<Option<Facts>>, Error> {
+        results::found(&reply.answer, what).map(Some)
+    }
+}
+
+/// A page of keys.
+#[derive(Debug)]
+pub(crate) struct List {
+    pub(crate) cursor: Cursor,
+}
+
+impl Call for List {
+    type Output = Page;
+    const NAME: &'static str = "list";
+    const REPEATABLE: bool = true;
+
+    fn step(&self) -> Step {
+        Step::List { cursor: self.cursor }
+    }
+
+    fn take(
+        &mut self,
+        Reply { answer, value, .. }: Reply,
+        what: impl Fn() -> String + Copy,
+    ) -> Result<Option<Page>, Error> {
+        results::page(&answer, value, what).map(Some)
+    }
+}
+
+/// What one of several gets that were begun together has got.
+pub(crate) enum Part {
+    Done(Option<Value>),
+    /// It is longer than expected: to be got alone.
+    Cut,
+}
+
+/// The answer to one of several gets.
+#[inline]
+pub(crate) fn part(
+    answer: &Answer,
+    value: Option<Value>,
+    what: impl FnOnce() -> String,
+) -> Result<Part, Error> {
+    let found = results::found(answer, what)?;
+    let cut = value.as_ref().is_some_and(|value| (value.len() as u64) < answer.length);
+    Ok(if cut { Part::Cut } else { Part::Done(found.and(value)) })
+}

@@ -1,0 +1,140 @@
+//! Cursors and staged values that are open at the store, and closed when they are dropped.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kv_proto::wire::Request;
+use tokio::sync::Notify;
+
+/// A cursor or a staged value, open at the store. Dropping it closes it there, with the next batch.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    id: HandleId,
+    /// `None` once the store has closed it.
+    closes: Option<Arc<Closes>>,
+}
+
+/// What requests call it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HandleId {
+    number: u64,
+    /// The connection that it belongs to.
+    connection: u64,
+}
+
+/// Makes the handles of one connection.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Handles {
+    closes: Arc<Closes>,
+    connection: u64,
+}
+
+/// Handles that were dropped, until the store is asked to close them.
+#[derive(Debug, Default)]
+struct Closes {
+    any: AtomicBool,
+    dropped: Mutex<Vec<HandleId>>,
+    /// Wakes the task that sends them, if there is one.
+    wake: Notify,
+}
+
+impl HandleId {
+    /// Its number in requests on a connection. On another one the same number may be another handle.
+    pub(crate) fn on(self, connection: u64) -> u64 {
+        if self.connection == connection { self.number } else { Request::NO_HANDLE }
+    }
+}
+
+impl Handle {
+    pub(crate) fn id(&self) -> HandleId {
+        self.id
+    }
+
+    /// The store has closed it.
+    pub(crate) fn closed_by_store(mut self) {
+        self.closes = None;
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if let Some(closes) = self.closes.take() {
+            closes.lock().push(self.id);
+            closes.any.store(true, Ordering::Release);
+            closes.wake.notify_one();
+        }
+    }
+}
+
+impl Handles {
+    /// For the next connection.
+    pub(crate) fn renew(&mut self) {
+        self.connection += 1;
+    }
+
+    pub(crate) fn connection(&self) -> u64 {
+        self.connection
+    }
+
+    /// A handle in an answer, if there is one.
+    #[inline]
+    pub(crate) fn open(&self, number: u64) -> Option<Handle> {
+        let id = HandleId { number, connection: self.connection };
+        (number != 0).then(|| Handle { id, closes: Some(self.closes.clone()) })
+    }
+
+    /// Whether some are to be closed.
+    #[inline]
+    pub(crate) fn any_dropped(&self) -> bool {
+        self.closes.any.load(Ordering::Relaxed)
+    }
+
+    /// Numbers of dropped handles, to be closed on this connection. Those of earlier ones are closed with them.
+    #[inline]
+    pub(crate) fn take_dropped(&self) -> Option<Vec<u64>> {
+        let any = &self.closes.any;
+        if !any.load(Ordering::Relaxed) || !any.swap(false, Ordering::Acquire) {
+            return None;
+        }
+        let dropped = std::mem::take(&mut *self.closes.lock());
+        let ours = dropped.into_iter().filter(|dropped| dropped.connection == self.connection);
+        Some(ours.map(|dropped| dropped.number).collect())
+    }
+
+    /// There was no room to close this one: later, then.
+    pub(crate) fn put_back(&self, number: u64) {
+        drop(self.open(number));
+    }
+
+    /// Completes when a handle was dropped.
+    pub(crate) async fn dropped(&self) {
+        self.closes.wake.notified().await;
+    }
+}
+
+impl Closes {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<HandleId>> {
+        self.dropped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_handle_is_closed_once_and_on_its_own_connection_only() {
+        let mut handles = Handles::default();
+        assert!(handles.open(0).is_none(), "an answer without a handle");
+        drop(handles.open(5));
+        handles.open(6).unwrap().closed_by_store();
+        assert_eq!(handles.take_dropped(), Some(vec![5]));
+        assert_eq!(handles.take_dropped(), None);
+        let old = handles.open(7).unwrap();
+        assert_eq!(old.id().on(handles.connection()), 7);
+        handles.renew();
+        assert_eq!(old.id().on(handles.connection()), Request::NO_HANDLE);
+        drop(old);
+        assert_eq!(handles.take_dropped(), Some(vec![]), "7 may be another one by now");
+    }
+}

@@ -1,0 +1,165 @@
+//! When a call is tried again, and for how long. Pure: the caller tells the time.
+
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Kind};
+
+/// The end of a call. The clock is read only once something takes long.
+#[derive(Debug)]
+pub(crate) struct Deadline {
+    limit: Duration,
+    at: Option<Instant>,
+}
+
+/// Decides whether a call is tried again.
+#[derive(Debug)]
+pub(crate) struct Retry {
+    /// Whether the call changes nothing, so that doing it twice does no harm.
+    repeatable: bool,
+    lost: u32,
+    pauses: Pauses,
+}
+
+/// Pauses between attempts, each twice as long as the one before, up to a limit.
+#[derive(Debug)]
+pub(crate) struct Pauses(Duration);
+
+impl Deadline {
+    pub(crate) fn new(limit: Duration) -> Self {
+        Deadline { limit, at: None }
+    }
+
+    pub(crate) fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// When it is; counted from the first time that somebody asks.
+    pub(crate) fn at(&mut self) -> Instant {
+        self.at_from(Instant::now())
+    }
+
+    fn at_from(&mut self, now: Instant) -> Instant {
+        *self.at.get_or_insert(now + self.limit)
+    }
+
+    /// How much time is left.
+    pub(crate) fn left(&mut self) -> Duration {
+        let now = Instant::now();
+        self.at_from(now).saturating_duration_since(now)
+    }
+
+    /// The store has answered: the next answer has as much time again.
+    #[inline]
+    pub(crate) fn renew(&mut self) {
+        self.at = None;
+    }
+}
+
+impl Retry {
+    pub(crate) fn new(repeatable: bool) -> Self {
+        Retry { repeatable, lost: 0, pauses: Pauses::new() }
+    }
+
+    /// How long to wait before the next attempt; `None`: this error is the result.
+    pub(crate) fn after(
+        &mut self,
+        error: &Error,
+        now: Instant,
+        deadline: &mut Deadline,
+    ) -> Option<Duration> {
+        let pause = match error.kind() {
+            // The store did nothing, whatever was asked.
+            Kind::Overloaded => self.pauses.next(),
+            // A cursor ends with its connection; on the next one reading begins again.
+            Kind::Gone if self.repeatable && self.lost < MAX_LOST => {
+                self.lost += 1;
+                Duration::ZERO
+            }
+            _ => return None,
+        };
+        (now + pause < deadline.at_from(now)).then_some(pause)
+    }
+}
+
+impl Pauses {
+    pub(crate) fn new() -> Self {
+        Pauses(FIRST_PAUSE)
+    }
+
+    pub(crate) fn next(&mut self) -> Duration {
+        let pause = self.0;
+        self.0 = (pause * 2).min(LONGEST_PAUSE);
+        pause
+    }
+}
+
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// How often a call is repeated when connections are lost one after the other.
+const MAX_LOST: u32 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(kind: Kind) -> Error {
+        Error::new(kind, "")
+    }
+
+    const LIMIT: Duration = Duration::from_secs(30);
+
+    #[test]
+    fn an_overloaded_store_is_asked_again_with_growing_pauses_until_the_deadline() {
+        let (begun, mut deadline) = (Instant::now(), Deadline::new(LIMIT));
+        let (mut retry, mut now, mut pauses) = (Retry::new(false), begun, Vec::new());
+        while let Some(pause) = retry.after(&error(Kind::Overloaded), now, &mut deadline) {
+            now += pause;
+            pauses.push(pause.as_millis());
+        }
+        assert_eq!(pauses[..8], [20, 40, 80, 160, 320, 640, 1280, 2000]);
+        let waited = now - begun;
+        assert!(waited < LIMIT && waited > LIMIT - LONGEST_PAUSE, "{waited:?}");
+    }
+
+    #[test]
+    fn a_read_is_repeated_when_the_connection_was_lost_and_a_write_is_not() {
+        let (now, mut deadline) = (Instant::now(), Deadline::new(LIMIT));
+        let mut lost = |retry: &mut Retry| retry.after(&error(Kind::Gone), now, &mut deadline);
+        let mut read = Retry::new(true);
+        for _ in 0..MAX_LOST {
+            assert_eq!(lost(&mut read), Some(Duration::ZERO));
+        }
+        assert_eq!(lost(&mut read), None, "connections that are lost again and again");
+        assert_eq!(lost(&mut Retry::new(false)), None);
+    }
+
+    #[test]
+    fn nothing_is_repeated_after_the_deadline() {
+        let (now, mut deadline) = (Instant::now(), Deadline::new(LIMIT));
+        let mut read = Retry::new(true);
+        assert!(read.after(&error(Kind::Gone), now, &mut deadline).is_some());
+        assert!(read.after(&error(Kind::Gone), now + LIMIT, &mut deadline).is_none());
+        deadline.renew();
+        assert!(read.after(&error(Kind::Gone), now + LIMIT, &mut deadline).is_some());
+    }
+
+    #[test]
+    fn no_other_error_is_worth_another_attempt() {
+        let (now, mut deadline) = (Instant::now(), Deadline::new(LIMIT));
+        for kind in [
+            Kind::Unknown,
+            Kind::Deadline,
+            Kind::Condition(None),
+            Kind::Full,
+            Kind::TooLong,
+            Kind::Denied,
+            Kind::Misuse,
+            Kind::Busy,
+            Kind::RateLimited,
+            Kind::Damaged,
+            Kind::ProtocolError,
+        ] {
+            assert_eq!(Retry::new(true).after(&error(kind), now, &mut deadline), None, "{kind:?}");
+        }
+    }
+}
