@@ -291,3 +291,61 @@ pub(crate) fn part(
     let cut = value.as_ref().is_some_and(|value| (value.len() as u64) < answer.length);
     Ok(if cut { Part::Cut } else { Part::Done(found.and(value)) })
 }
+
+#[cfg(test)]
+mod tests {
+    use kv_proto::wire::Status;
+
+    use super::*;
+    use crate::error::Kind;
+    use crate::handle::Handles;
+
+    fn reply(answer: Answer, handle: Option<Handle>) -> Reply {
+        Reply { answer, value: None, handle }
+    }
+
+    fn long(length: u64, handles: &Handles) -> Reply {
+        reply(Answer { length, ..Answer::new(Status::Ok) }, handles.open(3))
+    }
+
+    fn what() -> String {
+        "get \"k\"".to_owned()
+    }
+
+    #[test]
+    fn a_value_longer_than_expected_is_read_as_a_whole_and_then_closed() {
+        let (handles, mut fetch) = (Handles::default(), Fetch::new(100, false, 4096));
+        assert!(matches!(fetch.step(), Step::Get { length: 100, keep: true, .. }));
+        assert!(fetch.take(long(2000, &handles), what).unwrap().is_none());
+        assert!(matches!(fetch.step(), Step::Read { offset: 0, length: 2000, .. }));
+        let read = fetch.take(reply(Answer::new(Status::Ok), None), what);
+        assert_eq!(read.unwrap_err().kind(), Kind::TooLong, "not in one answer");
+        assert_eq!(handles.take_dropped(), Some(vec![3]));
+    }
+
+    #[test]
+    fn a_value_longer_than_half_of_the_receive_buffer_is_closed_and_refused() {
+        let (handles, mut fetch) = (Handles::default(), Fetch::new(100, false, 4096));
+        let refused = fetch.take(long(2049, &handles), what).unwrap_err();
+        assert_eq!(refused.kind(), Kind::TooLong);
+        assert_eq!(handles.take_dropped(), Some(vec![3]));
+    }
+
+    #[test]
+    fn a_read_begins_again_when_its_handle_is_gone() {
+        let (handles, mut fetch) = (Handles::default(), Fetch::new(100, false, 4096));
+        fetch.take(long(2000, &handles), what).unwrap();
+        let gone = fetch.take(reply(Answer::new(Status::NoHandle), None), what).unwrap_err();
+        assert_eq!(gone.kind(), Kind::Gone);
+        fetch.restart();
+        assert!(matches!(fetch.step(), Step::Get { .. }));
+        let missing = fetch.take(reply(Answer::new(Status::NotFound), None), what).unwrap();
+        assert!(matches!(missing, Some(None)));
+    }
+
+    #[test]
+    fn a_begin_without_a_handle_is_a_protocol_error() {
+        let begun = Begin { length: 5 }.take(reply(Answer::new(Status::Ok), None), what);
+        assert_eq!(begun.unwrap_err().kind(), Kind::ProtocolError);
+    }
+}

@@ -311,3 +311,55 @@ impl PendingBatches {
 /// Values that are read in place begin at a cache line, as they do in the pool.
 pub(crate) const CACHE_LINE: usize = 64;
 const TOO_MUCH: &str = "it claims to have written more than there was room for";
+
+#[cfg(test)]
+mod tests {
+    use kv_proto::wire::{Message, Place};
+
+    use super::*;
+    use crate::outbox::Outbox;
+    use crate::receive_buffer::tests::receive_buffer;
+
+    /// A batch with these requests, as if it had been sent.
+    fn sent(requests: &[Request<'_>]) -> PendingBatches {
+        let mut outbox = Outbox::default();
+        requests.iter().for_each(|request| outbox.push(Token::NOBODY, request, None));
+        let count = requests.len() as u16;
+        let head = BatchHead { in_place: false, count, tag: 0, at: 0, room: 1 << 12 };
+        let message = [&head.to_bytes()[..], &outbox.bytes].concat();
+        let lease = receive_buffer(1 << 16).lease(1 << 13).unwrap();
+        lease.receive_buffer().memory().write(lease.offset(), &message);
+        let mut batches = PendingBatches::default();
+        batches.insert(0, PendingBatch::new(lease, message.len(), outbox.empty(Vec::new())));
+        batches
+    }
+
+    fn read(handle: u64) -> Request<'static> {
+        Request::Read { handle, offset: 0, length: 9, place: Place::Packed, checksum: false }
+    }
+
+    /// On the next connection the same number may be another value: it would be read, or written to, by mistake.
+    #[test]
+    fn handles_of_a_lost_connection_are_not_sent_again() {
+        let stat = Request::Stat { key: b"k" };
+        let mut batches = sent(&[read(1), stat, Request::Close { handle: 1 }]);
+        let messages: Vec<_> =
+            batches.begin_again().map(|batch| batch.message().to_vec()).collect();
+        let Ok(Message::Batch(batch)) = Message::parse(&messages[0]) else { panic!("a batch") };
+        let again: Vec<_> = batch.map(Result::unwrap).collect();
+        let none = Request::NO_HANDLE;
+        assert_eq!(again, [read(none), stat, Request::Close { handle: none }]);
+    }
+
+    #[test]
+    fn of_a_batch_that_is_given_up_writes_are_unknown_and_reads_are_lost() {
+        let delete =
+            Request::Delete { key: b"k", condition: kv_proto::Condition::Always, sequence: 1 };
+        let (mut batches, mut answered) =
+            (sent(&[Request::Stat { key: b"k" }, delete]), Vec::new());
+        batches.forsake(|_| true, &mut answered);
+        assert!(matches!(answered[0].outcome, Outcome::Lost));
+        assert!(matches!(answered[1].outcome, Outcome::Unknown));
+        assert!(batches.is_empty());
+    }
+}

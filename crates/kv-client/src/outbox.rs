@@ -44,7 +44,7 @@ impl Outbox {
 
     pub(crate) fn push(&mut self, token: Token, request: &Request<'_>, lease: Option<Lease>) {
         request.put(&mut self.bytes);
-        self.packed += request.packed() as usize;
+        self.packed = self.packed.saturating_add(request.packed() as usize);
         let packed = match request {
             Request::Get { place, .. } | Request::Read { place, .. } => *place == Place::Packed,
             Request::List { .. } => true,
@@ -71,3 +71,64 @@ impl Outbox {
 /// Limits of one batch, whose answers come together: requests, and bytes behind their answers.
 const TOGETHER: usize = 64;
 const PACKED: usize = 256 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        message: 4096,
+        requests: 100,
+        batches: 4,
+        regions: 1,
+        value: 1 << 30,
+        moved: 1 << 30,
+    };
+
+    fn get(length: u64) -> Request<'static> {
+        let (key, place) = (b"key", Place::Packed);
+        Request::Get { key, offset: 0, length, place, keep: false, checksum: false }
+    }
+
+    /// How many of these requests one batch takes.
+    fn batch(request: &Request<'_>, limits: &Limits) -> usize {
+        let mut outbox = Outbox::default();
+        while outbox.fits(request, limits) {
+            outbox.push(Token::NOBODY, request, None);
+        }
+        outbox.calls.len()
+    }
+
+    #[test]
+    fn a_batch_has_at_most_as_many_requests_as_the_store_accepts() {
+        let message = 1 << 20;
+        assert_eq!(batch(&get(1), &Limits { message, requests: 5, ..LIMITS }), 5);
+        assert_eq!(batch(&get(1), &Limits { message, ..LIMITS }), TOGETHER, "and not too many");
+    }
+
+    #[test]
+    fn a_batch_fits_into_the_stores_longest_message() {
+        let one = get(1).encoded();
+        assert_eq!(batch(&get(1), &LIMITS), (4096 - BatchHead::LENGTH) / one);
+        let alone = Limits { message: (BatchHead::LENGTH + one) as u32, ..LIMITS };
+        assert_eq!(batch(&get(1), &alone), 1);
+        let none = Limits { message: alone.message - 1, ..LIMITS };
+        assert_eq!(batch(&get(1), &none), 0, "a key that is too long for the store");
+    }
+
+    #[test]
+    fn long_values_are_asked_for_alone_and_short_ones_together() {
+        assert_eq!(batch(&get(PACKED as u64 + 1), &LIMITS), 1);
+        assert_eq!(batch(&get(PACKED as u64 / 4), &LIMITS), 4);
+        assert_eq!(batch(&get(u64::MAX), &LIMITS), 1, "without an overflow");
+    }
+
+    #[test]
+    fn a_sent_batch_leaves_an_empty_outbox() {
+        let mut outbox = Outbox::default();
+        outbox.push(Token::NOBODY, &get(100), None);
+        assert!(!outbox.is_empty() && outbox.packed == 100);
+        assert_eq!(outbox.empty(Vec::new()).len(), 1);
+        assert!(outbox.is_empty() && outbox.packed == 0 && outbox.bytes.is_empty());
+    }
+}

@@ -169,6 +169,46 @@ pub(crate) mod tests {
         assert!(receive_buffer.lease(4096 - RESERVED).is_ok());
     }
 
+    /// Leases of all lengths that come and go never overlap, and in the end everything is in one part again.
+    #[test]
+    fn leases_never_overlap() {
+        let receive_buffer = receive_buffer(1 << 20);
+        let (mut held, mut seed) = (Vec::<Lease>::new(), 12345_u64);
+        let mut chance = |limit: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            ((seed >> 33) % limit) as usize
+        };
+        for _ in 0..5000 {
+            match chance(2) {
+                0 if !held.is_empty() => drop(held.swap_remove(chance(held.len() as u64))),
+                _ => held.extend(receive_buffer.lease(chance(40_000)).ok()),
+            }
+            let mut parts: Vec<_> =
+                held.iter().map(|lease| (lease.offset(), lease.len())).collect();
+            parts.sort_unstable();
+            assert!(parts.first().is_none_or(|first| first.0 >= RESERVED));
+            assert!(parts.windows(2).all(|two| two[0].0 + two[0].1 <= two[1].0));
+            assert!(parts.iter().all(|part| part.0 % ALIGNED == 0 && part.1 > 0));
+        }
+        held.clear();
+        receive_buffer.lease((1 << 20) - RESERVED).unwrap();
+    }
+
+    #[test]
+    fn a_lease_outlives_the_client_that_made_it() {
+        let lease = receive_buffer(4096).lease(100).unwrap();
+        lease.receive_buffer().memory().write(lease.offset(), b"still here");
+    }
+
+    #[test]
+    fn the_error_names_what_is_free_and_the_setting() {
+        let receive_buffer = receive_buffer(4096);
+        let _held = receive_buffer.lease(3000).unwrap();
+        let error = receive_buffer.lease(2000).unwrap_err();
+        assert_eq!(error.resource(), Some(Resource::ReceiveBuffer));
+        assert!(error.to_string().contains("receive_buffer_bytes"), "{error}");
+    }
+
     #[test]
     fn the_first_that_fits_is_taken() {
         let mut free = Free { parts: vec![(0, 64), (128, 256)] };

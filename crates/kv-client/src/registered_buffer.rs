@@ -9,6 +9,7 @@ use crate::ask::{Subject, check, named};
 use crate::call::{Begin, Commit, PutFrom};
 use crate::client::Client;
 use crate::error::{Error, Kind};
+use crate::handle::HandleId;
 use crate::in_flight::Reply;
 use crate::options::PutOptions;
 use crate::results::{self, Stored};
@@ -148,7 +149,25 @@ impl Client {
             return self.run(&mut PutFrom { region, at, length }, &subject);
         }
         let handle = self.run(&mut Begin { length }, &subject)?;
-        let id = handle.id();
+        if let Err(error) = self.write_from(key, handle.id(), length, source) {
+            drop(handle);
+            self.close_dropped();
+            return Err(error);
+        }
+        let stored = self.run(&mut Commit { handle: handle.id() }, &subject)?;
+        handle.closed_by_store();
+        Ok(stored)
+    }
+
+    /// Writes all of a staged value, piece by piece.
+    fn write_from(
+        &mut self,
+        key: &[u8],
+        id: HandleId,
+        length: u64,
+        source: impl Fn(u64) -> Source<'static>,
+    ) -> Result<(), Error> {
+        let (what, moved) = (|| named("put", key), self.moved());
         let mut offset = 0;
         while offset < length {
             let piece = (length - offset).min(moved);
@@ -160,9 +179,7 @@ impl Client {
             results::stored(&self.await_reply(token, what)?.answer, what)?;
             offset += piece;
         }
-        let stored = self.run(&mut Commit { handle: id }, &subject)?;
-        handle.closed_by_store();
-        Ok(stored)
+        Ok(())
     }
 
     /// The most that one request moves.

@@ -249,3 +249,42 @@ fn reason(answer: &Answer) -> (Kind, Option<Resource>, Cow<'static, str>) {
 /// Why a store refuses everything that is about to end.
 pub(crate) const CLOSING: &str =
     "the store is shutting down, and nothing was done — ask another store, or later";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(status: Status) -> Kind {
+        refusal(&Answer { version: 7, ..Answer::new(status) }, || "put \"k\"".to_owned()).kind()
+    }
+
+    #[test]
+    fn every_refusal_has_a_kind_to_act_on() {
+        assert_eq!(kind(Status::Exists), Kind::Condition(Some(7)));
+        assert_eq!(kind(Status::OtherVersion), Kind::Condition(Some(7)));
+        assert_eq!(kind(Status::Absent), Kind::Condition(None));
+        assert_eq!((kind(Status::Full), kind(Status::DiskFull)), (Kind::Full, Kind::Full));
+        assert_eq!(
+            (kind(Status::Busy), kind(Status::TooOften)),
+            (Kind::Overloaded, Kind::RateLimited)
+        );
+        assert_eq!(
+            (kind(Status::Forgotten), kind(Status::InBatch)),
+            (Kind::Unknown, Kind::Unknown)
+        );
+        assert_eq!((kind(Status::NoHandle), kind(Status::Closing)), (Kind::Gone, Kind::Gone));
+        assert_eq!(kind(Status::Ok), Kind::ProtocolError);
+    }
+
+    #[test]
+    fn no_error_names_an_option_of_a_program() {
+        for status in
+            [Status::Full, Status::TooLong, Status::TooOften, Status::Busy, Status::Damaged]
+        {
+            let error = refusal(&Answer::new(status), String::new);
+            assert!(!error.to_string().contains("--"), "{error}");
+            assert!(!error.to_string().contains("wirelane"), "{error}");
+            assert!(error.resource().is_some(), "{error}");
+        }
+    }
+}
