@@ -1,0 +1,105 @@
+//! Two endpoints of one host, the link between them, a write and a message: `cargo run -p fabric --example link`, with `shm`
+//! or `tcp` as an argument to allow one transport only.
+#![allow(clippy::print_stdout, reason = "an example shows what it does")]
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use fabric::link::{Class, Endpoint, Link, Settings};
+use fabric::{Completion, Done, Lane, Memory, Op, Pages, RemoteRegion, Rights, wait};
+
+/// What ends a step of the example.
+pub(crate) type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+fn main() -> Outcome<()> {
+    let class = match std::env::args().nth(1).as_deref() {
+        Some("shm") => vec![Class::Shm],
+        Some("tcp") => vec![Class::Tcp],
+        _ => Class::USUAL.to_vec(),
+    };
+    let (transport, text) = run(class)?;
+    println!("over {transport}: {text:?}");
+    Ok(())
+}
+
+/// What the example does: the transport that the link uses, and the text that was written into the other end's memory.
+pub(crate) fn run(classes: Vec<Class>) -> Outcome<(&'static str, String)> {
+    let settings = Settings { classes, ..Settings::default() };
+
+    // One endpoint listens. The link is made by a handshake over TCP; which transport it then uses is decided by what
+    // both ends have.
+    let listening = Endpoint::new(settings.clone())?;
+    let listener = listening.listen("127.0.0.1:0".parse()?)?;
+    let address = listener.address();
+    let server = thread::spawn(move || -> Outcome<String> {
+        let accepted = listener.accept(LIMIT).ok_or("nobody connected")?;
+        serve(&listening, accepted?)
+    });
+
+    let calling = Endpoint::new(settings)?;
+    let link = calling.connect(address, LIMIT)?;
+    let transport = link.report().explain().lane.unwrap_or("no transport");
+    call(&calling, link)?;
+    let text = server.join().map_err(|_| "the server panicked")??;
+    Ok((transport, text))
+}
+
+/// Grants memory, sends a description of it, and waits until something was written there.
+fn serve(endpoint: &Endpoint, mut link: Link) -> Outcome<String> {
+    // The peer may write here, and nothing else.
+    let write = Rights { write: true, ..Rights::NONE };
+    let granted = endpoint.register(&Memory::allocate(4096, Pages::Auto)?, write)?;
+    let messages = endpoint.register(&Memory::allocate(4096, Pages::Auto)?, Rights::NONE)?;
+
+    let description = link.grant(&granted)?.to_bytes();
+    messages.memory().write(0, &description);
+    finish(&mut link, Op::send(1, messages.slice(..description.len())))?;
+
+    // The message says how many bytes were written. It is sent after the write was placed.
+    finish(&mut link, Op::receive(2, messages.slice(..8)))?;
+    let mut length = [0; 8];
+    messages.memory().read(0, &mut length);
+    let length = usize::try_from(u64::from_le_bytes(length))?.min(granted.len());
+    // The peer closes the link when it knows that its message arrived. If we closed it before, it would not know.
+    let end = Instant::now() + LIMIT;
+    while link.ended().is_none() && Instant::now() < end {
+        wait(&mut link, &mut Vec::new(), Duration::from_millis(100));
+    }
+    Ok(String::from_utf8(granted.slice(..length).to_vec())?)
+}
+
+/// Receives the description of the server's memory, writes there, and says so.
+fn call(endpoint: &Endpoint, mut link: Link) -> Outcome<()> {
+    let ours = endpoint.register(&Memory::allocate(4096, Pages::Auto)?, Rights::NONE)?;
+    let received = finish(&mut link, Op::receive(1, ours.slice(..256)))?;
+    let Done::Received { length, .. } = received else { return Err("no message".into()) };
+    let window = link.import(&RemoteRegion::from_bytes(&ours.slice(..length).to_vec())?)?;
+
+    let text = b"written straight into your memory";
+    ours.memory().write(0, text);
+    // Done means placed in the other end's memory.
+    finish(&mut link, Op::write(2, ours.slice(..text.len()), window.at(0)))?;
+    ours.memory().write(0, &(text.len() as u64).to_le_bytes());
+    finish(&mut link, Op::send(3, ours.slice(..8)))?;
+    // Dropping the link closes it.
+    Ok(())
+}
+
+/// Posts one operation and waits for its completion.
+fn finish(link: &mut Link, op: Op) -> Outcome<Done> {
+    let mut ops = VecDeque::from([op]);
+    let mut done: Vec<Completion> = Vec::new();
+    while done.is_empty() {
+        link.post(&mut ops);
+        if wait(link, &mut done, LIMIT) == 0
+            && let Some(why) = link.ended()
+        {
+            return Err(why.into());
+        }
+    }
+    Ok(done.remove(0).outcome?)
+}
+
+const LIMIT: Duration = Duration::from_secs(10);
