@@ -5,6 +5,7 @@ mod awaited;
 mod basics;
 mod drained;
 mod durable;
+mod examples;
 mod hostile;
 mod killed;
 mod lost_connections;
