@@ -8,13 +8,13 @@
 #![allow(clippy::print_stdout, reason = "its report is its output")]
 
 mod options;
-mod way;
+mod reach;
 
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 use options::Options;
-use way::{Fault, Reach};
+use reach::{Fault, Reach};
 
 fn main() -> Result<(), String> {
     let options = Options::parse(std::env::args().skip(1))?;
