@@ -1,11 +1,46 @@
-//! A client of the store: values land in registered memory of the client's, written there by the store
-//! itself, by whatever lane the link between them has.
+//! A client of the Wirelane key-value store: keys and values are bytes, and values are placed in registered memory of this
+//! process by the store itself, over RDMA, shared memory or TCP.
 //!
-//! It keeps nothing: no cache, no copy. It asks again when a line is lost and the store still knows
-//! what was done; it never repeats a write whose outcome nobody can tell.
+//! Start at [`Client`], which blocks, or at [`AsyncClient`], the same for tokio; both are made from [`Settings`]. What
+//! they get is a [`Value`], and every failure is an [`Error`] with a [`Kind`] to match on.
 //!
-//! Start at [`Client`], made from [`Settings`]; what it gets is a [`Value`]. [`AsyncClient`] is the same to
-//! await; a [`RegisteredBuffer`] is memory of the caller's own that values go straight into and come straight from.
+//! ```no_run
+//! use kv_client::{Client, Condition, Kind, PutOptions, Settings};
+//!
+//! # fn main() -> Result<(), kv_client::Error> {
+//! let mut client = Client::connect(Settings::new("localhost:50051"))?;
+//! let stored = client.put(b"greeting", b"hello", &PutOptions::default())?;
+//! let value = client.get(b"greeting")?.expect("it was stored");
+//! assert_eq!(&value[..], b"hello");
+//!
+//! // Replaces this version and no other.
+//! let unchanged = PutOptions::default().with_condition(Condition::IfVersion(stored.version));
+//! match client.put(b"greeting", b"hello again", &unchanged) {
+//!     Ok(stored) => println!("version {}", stored.version),
+//!     Err(error) if matches!(error.kind(), Kind::Condition(_)) => println!("changed: {error}"),
+//!     Err(error) => return Err(error),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The examples `sync` and `async` show more: batches, locks, listings and errors.
+//!
+//! # Which call to use
+//!
+//! | to | use |
+//! |---|---|
+//! | read or write one value | [`Client::get`], [`Client::put`] |
+//! | read or write many | [`Client::get_many`], [`Client::put_many`] |
+//! | have many calls in flight | [`Client::begin_get`], [`Client::begin_put`], [`Client::ready`]; or tasks that share an [`AsyncClient`] |
+//! | move values longer than the receive buffer | [`Client::open`], [`Client::create`] |
+//! | move values from and to your own memory without a copy | [`Client::register`], [`Client::get_into`], [`Client::put_from`] |
+//!
+//! # What it does not do
+//!
+//! It caches nothing, and copies nothing between stores: several [`Settings::servers`] are alternatives, not replicas.
+//! It never repeats a write unless the store knows whether it was done before; if nobody knows, the call fails with
+//! [`Kind::Unknown`]. It reads no configuration file and no environment variable, and prints nothing.
 
 mod address;
 mod answers;
