@@ -1,15 +1,15 @@
-//! What was asked and not yet taken: a row for each, under a token that no later one has.
+//! Requests and their outcomes, until these are taken: a row for each, by its token.
 
 use crate::in_flight::Outcome;
 use crate::token::Token;
 
-/// Rows by the low half of their tokens. Asking, answering and taking are a few loads and stores: no hashing,
+/// Rows by the low half of their tokens. Each operation is a few loads and stores: no hashing,
 /// and no allocation once there are as many rows as are in flight at a time.
 #[derive(Default)]
 pub(crate) struct Answers {
     rows: Vec<Row>,
     free: Vec<u32>,
-    /// How many are here.
+    /// How many have an outcome.
     here: usize,
 }
 
@@ -22,7 +22,7 @@ struct Row {
 enum State {
     Free,
     Asked,
-    /// Asked, and nobody waits for it any more.
+    /// Asked, and its outcome is not wanted any more.
     Ignored,
     Here(Outcome),
 }
@@ -39,13 +39,13 @@ impl Answers {
             }
         };
         let row = &mut self.rows[at as usize];
-        // Never 0: that is nobody's.
+        // Never 0: that is `Token::NOBODY`.
         row.turn = row.turn.checked_add(1).unwrap_or(1);
         row.state = State::Asked;
         Token::new(row.turn, at)
     }
 
-    /// It has come.
+    /// The outcome has arrived.
     #[inline]
     pub(crate) fn give(&mut self, token: Token, outcome: Outcome) {
         let Some(row) = self.row(token) else { return };
@@ -59,7 +59,7 @@ impl Answers {
         }
     }
 
-    /// Takes it, if it has come.
+    /// Takes the outcome, if it has arrived.
     #[inline]
     pub(crate) fn take(&mut self, token: Token) -> Option<Outcome> {
         let row = self.row(token)?;
@@ -74,7 +74,7 @@ impl Answers {
         Some(outcome)
     }
 
-    /// Nobody will take it, whether it has come or will.
+    /// The outcome is not wanted, whether it has arrived or not.
     pub(crate) fn ignore(&mut self, token: Token) {
         let Some(row) = self.row(token) else { return };
         match row.state {
@@ -84,7 +84,7 @@ impl Answers {
         }
     }
 
-    /// It was not asked after all.
+    /// The request could not be made.
     pub(crate) fn release(&mut self, token: Token) {
         if let Some(row) = self.row(token) {
             row.state = State::Free;
@@ -92,14 +92,14 @@ impl Answers {
         }
     }
 
-    /// Whether some are here.
+    /// Whether some outcomes have arrived.
     #[inline]
-    pub(crate) fn any_here(&self) -> bool {
+    pub(crate) fn any_ready(&self) -> bool {
         self.here > 0
     }
 
-    /// Those that are here.
-    pub(crate) fn all_here(&self) -> impl Iterator<Item = Token> {
+    /// Tokens of those that have.
+    pub(crate) fn all_ready(&self) -> impl Iterator<Item = Token> {
         let here = |row: &Row| matches!(row.state, State::Here(_));
         let token = |at: usize, row: &Row| Token::new(row.turn, at as u32);
         let rows = self.rows.iter().enumerate().filter(move |(_, row)| here(row));
@@ -120,14 +120,14 @@ mod tests {
     fn tokens_are_not_used_twice_and_rows_are() {
         let mut answers = Answers::default();
         let [one, other] = [answers.expect(), answers.expect()];
-        assert!(answers.take(one).is_none() && !answers.any_here());
+        assert!(answers.take(one).is_none() && !answers.any_ready());
         answers.give(other, Outcome::Lost);
-        assert_eq!(answers.all_here().collect::<Vec<_>>(), [other]);
+        assert_eq!(answers.all_ready().collect::<Vec<_>>(), [other]);
         assert!(answers.take(other).is_some() && answers.take(other).is_none());
         let third = answers.expect();
         assert!(third != other && third.row() == other.row(), "a row used again");
         answers.give(other, Outcome::Lost);
-        assert!(!answers.any_here(), "an old token is nobody's");
+        assert!(!answers.any_ready(), "an old token is nobody's");
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
         answers.ignore(early);
         answers.ignore(late);
         answers.give(late, Outcome::Lost);
-        assert!(!answers.any_here());
+        assert!(!answers.any_ready());
         assert_eq!((answers.rows.len(), answers.free.len()), (2, 2));
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::{sleep, timeout};
 use crate::ask::{Held, PIECES_IN_FLIGHT, Step, Subject, check, named};
 use crate::call::{Begin, Call, Commit, Delete, Fetch, List, Part, Put, Stat, part};
 use crate::core::Core;
-use crate::driver::{Ask, Driver, Make, Seen};
+use crate::driver::{Ask, Driver, Make, Shared};
 use crate::error::{Error, Kind};
 use crate::handle::HandleId;
 use crate::hint::Hint;
@@ -36,7 +36,7 @@ use crate::value::{Facts, Value};
 #[derive(Clone)]
 pub struct AsyncClient {
     asks: mpsc::Sender<Ask>,
-    seen: Arc<Seen>,
+    shared: Arc<Shared>,
     hint: Arc<Hint>,
     deadline: Duration,
 }
@@ -58,9 +58,9 @@ impl AsyncClient {
             Error::new(Kind::Other, "connect to the store: the task was cancelled").because(error)
         })??;
         let (asks, asked) = mpsc::channel(WAITING);
-        let (driver, seen) = Driver::new(core, asked);
+        let (driver, shared) = Driver::new(core, asked);
         tokio::spawn(driver.run());
-        Ok(AsyncClient { asks, seen, hint: Arc::default(), deadline })
+        Ok(AsyncClient { asks, shared, hint: Arc::default(), deadline })
     }
 
     /// The same client, with another [`Settings::deadline`] for each call.
@@ -71,17 +71,17 @@ impl AsyncClient {
 
     /// Which transport the connection uses, and why; `None` while there is no connection.
     pub fn explain(&self) -> Option<Explanation> {
-        self.seen.explain()
+        self.shared.explain()
     }
 
     /// What the store accepts; `None` while there is no connection.
     pub fn limits(&self) -> Option<Limits> {
-        self.seen.limits()
+        self.shared.limits()
     }
 
     /// How long a value may be to be stored by one request; [`AsyncClient::put`] stores longer ones in pieces.
     pub fn max_at_once(&self) -> usize {
-        self.seen.max_at_once()
+        self.shared.max_at_once()
     }
 
     /// A key's value. It must not be longer than half of the receive buffer.
@@ -106,7 +106,7 @@ impl AsyncClient {
         checksum: bool,
     ) -> Result<Option<Value>, Error> {
         check(key)?;
-        let mut fetch = Fetch::new(expect, checksum, self.seen.receive_buffer);
+        let mut fetch = Fetch::new(expect, checksum, self.shared.receive_buffer);
         let value = self.run(&mut fetch, Owned::of(key)).await;
         if let Some(length) = fetch.length {
             self.hint.learn(length);
@@ -214,7 +214,7 @@ impl AsyncClient {
 
     async fn write_pieces(&self, handle: HandleId, owned: &Arc<Owned>) -> Result<(), Error> {
         let what = || named("put", &owned.key);
-        let (piece, all) = (self.seen.piece(), owned.value.len());
+        let (piece, all) = (self.shared.piece(), owned.value.len());
         let (mut going, mut deadline) = (VecDeque::new(), self.new_deadline());
         let mut offsets = (0..all).step_by(piece);
         loop {

@@ -281,11 +281,11 @@ impl Client {
         self.release_abandoned();
         let mut deadline = self.deadline();
         self.flush_until(&mut deadline)?;
-        self.glance();
-        while !self.answers.any_here() {
-            self.look(&mut deadline, || "ask the store".to_owned())?;
+        self.poll_briefly();
+        while !self.answers.any_ready() {
+            self.wait_for_any(&mut deadline, || "ask the store".to_owned())?;
         }
-        tokens.extend(self.answers.all_here());
+        tokens.extend(self.answers.all_ready());
         Ok(())
     }
 
@@ -416,7 +416,7 @@ impl Client {
                 done => return done,
             };
             // Nothing is in flight that could make room.
-            let stuck = error.kind() == Kind::Busy && self.core.is_still();
+            let stuck = error.kind() == Kind::Busy && self.core.is_idle();
             if stuck || deadline.left().is_zero() {
                 self.core.give_up_unsent();
                 return Err(error);
@@ -426,7 +426,7 @@ impl Client {
                 continue;
             }
             let _ = self.core.flush();
-            self.look(deadline, || "ask the store".to_owned())?;
+            self.wait_for_any(deadline, || "ask the store".to_owned())?;
         }
     }
 
@@ -468,23 +468,23 @@ impl Client {
         what: impl Fn() -> String + Copy,
     ) -> Result<Outcome, Error> {
         // What could not be sent now must not be sent later, when nobody waits for it.
-        let mut looked = self.flush_until(deadline).inspect_err(|_| self.core.give_up_unsent());
-        self.glance();
+        let mut waited = self.flush_until(deadline).inspect_err(|_| self.core.give_up_unsent());
+        self.poll_briefly();
         loop {
             if let Some(outcome) = self.answers.take(token) {
                 return Ok(outcome);
             }
-            looked?;
-            looked = self.look(deadline, what);
+            waited?;
+            waited = self.wait_for_any(deadline, what);
         }
     }
 
     /// Takes answers that come so soon that the clock need not be read.
     #[inline]
-    fn glance(&mut self) {
+    fn poll_briefly(&mut self) {
         let Client { core, answers, .. } = self;
-        if !answers.any_here() {
-            core.glance(|token, outcome| answers.give(token, outcome));
+        if !answers.any_ready() {
+            core.poll_briefly(|token, outcome| answers.give(token, outcome));
         }
     }
 
@@ -493,7 +493,11 @@ impl Client {
     }
 
     /// Waits for any answer; connects again if it must.
-    fn look(&mut self, deadline: &mut Deadline, what: impl Fn() -> String) -> Result<(), Error> {
+    fn wait_for_any(
+        &mut self,
+        deadline: &mut Deadline,
+        what: impl Fn() -> String,
+    ) -> Result<(), Error> {
         if !self.core.is_connected() {
             self.core.reconnect(deadline.at())?;
         }

@@ -37,8 +37,8 @@ pub(crate) struct Connection {
     pool: Option<Window>,
     in_place: bool,
     tried: u8,
-    /// When something was last asked.
-    asked: Duration,
+    /// When a batch was last sent.
+    last_sent: Duration,
 }
 
 impl Connection {
@@ -114,7 +114,7 @@ impl Connection {
             pool,
             in_place: false,
             tried: 0,
-            asked: clock(),
+            last_sent: clock(),
         })
     }
 
@@ -140,7 +140,7 @@ impl Connection {
     /// Sends a batch.
     pub(crate) fn launch(&mut self, outbox: &mut Outbox) -> Result<(), Error> {
         if self.batches.is_empty() {
-            self.look_up()?;
+            self.poll_after_pause()?;
         }
         let message = BatchHead::LENGTH + outbox.bytes.len();
         // Values that are read in place begin at cache lines.
@@ -176,10 +176,10 @@ impl Connection {
     /// After a pause, polls the link before anything is sent: the outcome of a write that is sent to a store that is
     /// gone would be unknown.
     #[inline]
-    fn look_up(&mut self) -> Result<(), Error> {
+    fn poll_after_pause(&mut self) -> Result<(), Error> {
         let now = clock();
-        let silence = now.saturating_sub(std::mem::replace(&mut self.asked, now));
-        if silence >= SILENCE { self.poll(&mut |_, _| ()) } else { Ok(()) }
+        let pause = now.saturating_sub(std::mem::replace(&mut self.last_sent, now));
+        if pause >= PAUSE { self.poll(&mut |_, _| ()) } else { Ok(()) }
     }
 
     /// Whether the store's values can be read in place: the link's key for them comes separately from the welcome, or
@@ -256,8 +256,11 @@ impl Connection {
     /// Looks for completion flags as long as an answer usually takes, without reading the clock; returns
     /// whether one was set.
     #[inline]
-    pub(crate) fn glance(&mut self, give: &mut impl FnMut(Token, Outcome)) -> Result<bool, Error> {
-        for _ in 0..if self.slots.is_empty() { 0 } else { GLANCES } {
+    pub(crate) fn poll_briefly(
+        &mut self,
+        give: &mut impl FnMut(Token, Outcome),
+    ) -> Result<bool, Error> {
+        for _ in 0..if self.slots.is_empty() { 0 } else { BRIEF_POLLS } {
             if self.completion_flags(give)? {
                 return Ok(true);
             }
@@ -281,7 +284,7 @@ impl Connection {
             }
             rounds += 1;
             std::hint::spin_loop();
-            if !rounds.is_multiple_of(GLANCE) {
+            if !rounds.is_multiple_of(FLAG_POLLS) {
                 continue;
             }
             let in_flight = self.batches.len();
@@ -358,7 +361,7 @@ impl Connection {
     ) {
         let resumed = self.welcome.resumed;
         let writes = |batch: &PendingBatch| batch.calls.iter().any(|call| call.writes);
-        old.forsake(|batch| !resumed && !batch.undone && writes(batch), answered);
+        old.give_up(|batch| !resumed && !batch.undone && writes(batch), answered);
         for batch in old.begin_again() {
             self.ops.push_back(Op::send(SEND, batch.message()));
         }
@@ -415,11 +418,11 @@ const RECEIVE: u64 = 1;
 const SEND: u64 = 2;
 const CONTROL: u64 = 3;
 /// After a pause of this length the link is polled before anything is sent.
-const SILENCE: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(50);
 /// How often completion flags are polled before the link and the clock are.
-const GLANCE: u32 = 32;
+const FLAG_POLLS: u32 = 32;
 /// Some microseconds.
-const GLANCES: u32 = 128;
+const BRIEF_POLLS: u32 = 128;
 /// After how many batches reading in place is given up.
 const TRIES: u8 = 100;
 /// How many answers may arrive between two polls.

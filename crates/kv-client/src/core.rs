@@ -30,7 +30,7 @@ pub(crate) struct Core {
     /// A connection that is lost and not yet closed, which may take a moment.
     lost_connection: Option<Connection>,
     /// Batches in flight when the last connection was lost.
-    orphans: PendingBatches,
+    unanswered: PendingBatches,
     /// Outcomes of requests that no store answered.
     early: Vec<Answered>,
     session: Option<[u8; 16]>,
@@ -68,7 +68,7 @@ impl Core {
             connection: None,
             lost_connection: None,
             outbox: Outbox::default(),
-            orphans: PendingBatches::default(),
+            unanswered: PendingBatches::default(),
             early: Vec::new(),
             session: None,
             sequence: 0,
@@ -135,7 +135,7 @@ impl Core {
         self.sequence
     }
 
-    /// Asks, together with what is asked before the next flush. `Busy`: take answers first.
+    /// Adds a request to the next batch. `Busy`: take answers first.
     pub(crate) fn ask(
         &mut self,
         token: Token,
@@ -193,10 +193,10 @@ impl Core {
         launched
     }
 
-    /// Gives out answers, without waiting.
+    /// Delivers answers, without waiting.
     #[inline]
     pub(crate) fn poll(&mut self, mut give: impl FnMut(Token, Outcome)) {
-        if self.give_early(&mut give) {
+        if self.deliver_early(&mut give) {
             return;
         }
         if let Some(connection) = &mut self.connection
@@ -206,9 +206,9 @@ impl Core {
         }
     }
 
-    /// Gives out answers, and waits for the first of them up to a limit.
+    /// Delivers answers, and waits for the first of them up to a limit.
     pub(crate) fn wait(&mut self, limit: Duration, mut give: impl FnMut(Token, Outcome)) {
-        if self.give_early(&mut give) {
+        if self.deliver_early(&mut give) {
             return;
         }
         if let Some(connection) = &mut self.connection
@@ -218,18 +218,18 @@ impl Core {
         }
     }
 
-    /// Gives out answers that come within a few microseconds, if that is how they come.
+    /// Delivers answers that arrive within a few microseconds, over shared memory.
     #[inline]
-    pub(crate) fn glance(&mut self, mut give: impl FnMut(Token, Outcome)) {
+    pub(crate) fn poll_briefly(&mut self, mut give: impl FnMut(Token, Outcome)) {
         if let Some(connection) = &mut self.connection
-            && let Err(error) = connection.glance(&mut give)
+            && let Err(error) = connection.poll_briefly(&mut give)
         {
             self.lose(error);
         }
     }
 
     #[inline]
-    fn give_early(&mut self, give: &mut impl FnMut(Token, Outcome)) -> bool {
+    fn deliver_early(&mut self, give: &mut impl FnMut(Token, Outcome)) -> bool {
         let any = !self.early.is_empty();
         self.early.drain(..).for_each(|Answered { token, outcome }| give(token, outcome));
         any
@@ -268,7 +268,7 @@ impl Core {
     /// Tries each server once.
     pub(crate) fn connect_once(&mut self, deadline: Instant) -> Result<(), Error> {
         if let Some(connection) = self.lost_connection.take() {
-            self.orphans = connection.close();
+            self.unanswered = connection.close();
         }
         let servers = self.settings.servers.len();
         let mut failed = None;
@@ -312,8 +312,8 @@ impl Core {
         // know of it, and resending it there could do a write twice.
         self.session = Some(connection.welcome.session);
         self.handles.renew();
-        let orphans = std::mem::take(&mut self.orphans);
-        connection.resume(orphans, &self.handles, &mut self.early);
+        let unanswered = std::mem::take(&mut self.unanswered);
+        connection.resume(unanswered, &self.handles, &mut self.early);
         self.connection = Some(connection);
         Ok(())
     }
@@ -367,8 +367,8 @@ impl Core {
     }
 
     /// Whether nothing is in flight that could return a part of the receive buffer.
-    pub(crate) fn is_still(&self) -> bool {
-        self.orphans.is_empty()
+    pub(crate) fn is_idle(&self) -> bool {
+        self.unanswered.is_empty()
             && self.early.is_empty()
             && self.lost_connection.as_ref().is_none_or(|connection| connection.batches.is_empty())
             && self.connection.as_ref().is_none_or(|connection| connection.batches.is_empty())

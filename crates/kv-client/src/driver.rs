@@ -28,8 +28,8 @@ pub(crate) struct Ask {
 
 pub(crate) type Make = Box<dyn FnMut(&mut Core, Token) -> Result<(), Error> + Send>;
 
-/// What callers may see of the task's things.
-pub(crate) struct Seen {
+/// What the task shares with callers.
+pub(crate) struct Shared {
     /// How long the receive buffer is.
     pub(crate) receive_buffer: usize,
     state: Mutex<State>,
@@ -55,7 +55,7 @@ impl State {
     }
 }
 
-impl Seen {
+impl Shared {
     pub(crate) fn explain(&self) -> Option<Explanation> {
         let report = self.state().report.clone();
         report.map(|report| report.explain())
@@ -92,35 +92,38 @@ pub(crate) struct Driver {
     /// Requests for which there was no room yet, or no connection.
     refused: VecDeque<Ask>,
     token: Token,
-    seen: Arc<Seen>,
+    shared: Arc<Shared>,
 }
 
 /// Why the connection is not served any more.
 enum End {
     Lost,
-    /// Nobody is left who could ask.
-    Alone,
+    /// All clones of the client are gone.
+    NoCallers,
 }
 
 impl Driver {
-    pub(crate) fn new(core: Core, asks: mpsc::Receiver<Ask>) -> (Self, Arc<Seen>) {
-        let seen = Arc::new(Seen {
+    pub(crate) fn new(core: Core, asks: mpsc::Receiver<Ask>) -> (Self, Arc<Shared>) {
+        let shared = Arc::new(Shared {
             receive_buffer: core.receive_buffer().len(),
             state: Mutex::new(State::of(&core)),
         });
         let (waiting, refused) = (HashMap::new(), VecDeque::new());
-        (Driver { core, asks, waiting, refused, token: Token::NOBODY, seen: seen.clone() }, seen)
+        (
+            Driver { core, asks, waiting, refused, token: Token::NOBODY, shared: shared.clone() },
+            shared,
+        )
     }
 
     pub(crate) async fn run(mut self) {
         loop {
             match self.serve().await {
                 Ok(End::Lost) => {}
-                Ok(End::Alone) => break,
+                Ok(End::NoCallers) => break,
                 Err(error) => self.fail(&error),
             }
-            self.seen.update(&self.core);
-            // Nothing is connected for while nobody asks.
+            self.shared.update(&self.core);
+            // No connection is made while there is no caller.
             if self.waiting.is_empty() && self.refused.is_empty() {
                 match self.asks.recv().await {
                     Some(ask) => self.refused.push_back(ask),
@@ -147,7 +150,7 @@ impl Driver {
             let (driver, connected) = calling.await.ok()?;
             self = driver;
             let Err(error) = connected else {
-                self.seen.update(&self.core);
+                self.shared.update(&self.core);
                 return Some(self);
             };
             let pause = pauses.next();
@@ -182,10 +185,10 @@ impl Driver {
                 return Ok(End::Lost);
             }
             if self.asks.is_closed() && self.asks.is_empty() {
-                return Ok(End::Alone);
+                return Ok(End::NoCallers);
             }
             if busy || !self.core.arm() || is_readable(&fd) {
-                // Others have something to do too, perhaps with what was delivered.
+                // Other tasks must run too, perhaps with what was delivered.
                 tokio::task::yield_now().await;
                 continue;
             }
@@ -194,7 +197,7 @@ impl Driver {
             tokio::select! {
                 ask = self.asks.recv(), if self.refused.len() < MAX_REFUSED => match ask {
                     Some(ask) => self.ask(ask),
-                    None => return Ok(End::Alone),
+                    None => return Ok(End::NoCallers),
                 },
                 // The descriptor was not readable a moment ago, so this is a change, or an older one.
                 ready = fd.readable() => ready.map_err(io_failed)?.clear_ready(),

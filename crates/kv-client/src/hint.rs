@@ -1,8 +1,8 @@
-//! How long the next value may be: as long as the last ones were.
+//! The expected length of the next value, from that of the last ones.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Room for a value whose length nobody knows yet.
+/// Room for a value whose length is not known yet.
 #[derive(Debug)]
 pub(crate) struct Hint(AtomicUsize);
 
@@ -18,8 +18,8 @@ impl Hint {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Room for what is a little longer than the last; less only slowly. Two that learn at once may lose one
-    /// lesson, and no more.
+    /// Room for what is a little longer than the last; less only slowly. If two tasks
+    /// learn at once, one length may be lost, which does no harm.
     #[inline]
     pub(crate) fn learn(&self, length: u64) {
         let length = (length as usize).clamp(MIN, MAX);

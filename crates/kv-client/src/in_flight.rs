@@ -107,7 +107,7 @@ impl PendingBatch {
     fn read(&self, bytes: &mut Vec<u8>, answers: &mut Vec<Answer>) -> Result<usize, &'static str> {
         let begins = Self::answers_after(self.message);
         bytes.resize(self.calls.len() * Answer::LENGTH, 0);
-        // Copied before they are looked at: the store could write to them again.
+        // Copied before they are parsed: the store could write to them again.
         self.lease.receive_buffer().memory().read(self.lease.offset() + begins, bytes);
         answers.clear();
         let mut end = begins + bytes.len();
@@ -270,7 +270,7 @@ impl PendingBatches {
     }
 
     /// Gives up the batches that `gives_up` selects.
-    pub(crate) fn forsake(
+    pub(crate) fn give_up(
         &mut self,
         gives_up: impl Fn(&PendingBatch) -> bool,
         answered: &mut Vec<Answered>,
@@ -357,7 +357,7 @@ mod tests {
             Request::Delete { key: b"k", condition: kv_proto::Condition::Always, sequence: 1 };
         let (mut batches, mut answered) =
             (sent(&[Request::Stat { key: b"k" }, delete]), Vec::new());
-        batches.forsake(|_| true, &mut answered);
+        batches.give_up(|_| true, &mut answered);
         assert!(matches!(answered[0].outcome, Outcome::Lost));
         assert!(matches!(answered[1].outcome, Outcome::Unknown));
         assert!(batches.is_empty());

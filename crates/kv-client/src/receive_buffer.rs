@@ -30,7 +30,7 @@ pub(crate) struct Lease {
 
 impl ReceiveBuffer {
     pub(crate) fn new(region: Region) -> Arc<Self> {
-        // The control block, and the one message that must go out when all else is in use, are nobody's to lease.
+        // The control block, and the one message that must go out when all else is in use, are never leased.
         region.memory().write(ControlBlock::LENGTH, &Message::LOOK);
         let free = Free { parts: vec![(RESERVED, region.len() - RESERVED)] };
         Arc::new(ReceiveBuffer { region, free: Mutex::new(free) })
@@ -45,7 +45,7 @@ impl ReceiveBuffer {
         self.region.slice(ControlBlock::LENGTH..ControlBlock::LENGTH + Message::LOOK.len())
     }
 
-    /// Eight bytes that nobody needs.
+    /// Eight bytes for values that are not used.
     pub(crate) fn scratch(&self) -> Slice {
         self.region.slice(ControlBlock::LENGTH + 8..ControlBlock::LENGTH + 16)
     }
