@@ -320,7 +320,7 @@ mod tests {
         assert!(matches!(fetch.step(), Step::Read { offset: 0, length: 2000, .. }));
         let read = fetch.take(reply(Answer::new(Status::Ok), None), what);
         assert_eq!(read.unwrap_err().kind(), Kind::TooLong, "not in one answer");
-        assert_eq!(handles.take_dropped(), Some(vec![3]));
+        assert_eq!(handles.take_dropped().collect::<Vec<_>>(), [3]);
     }
 
     #[test]
@@ -328,7 +328,7 @@ mod tests {
         let (handles, mut fetch) = (Handles::default(), Fetch::new(100, false, 4096));
         let refused = fetch.take(long(2049, &handles), what).unwrap_err();
         assert_eq!(refused.kind(), Kind::TooLong);
-        assert_eq!(handles.take_dropped(), Some(vec![3]));
+        assert_eq!(handles.take_dropped().collect::<Vec<_>>(), [3]);
     }
 
     #[test]

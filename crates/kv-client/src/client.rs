@@ -12,12 +12,13 @@ use crate::answers::Answers;
 use crate::ask::{Held, Step, Subject, check, named};
 use crate::call::{Call, Delete, Fetch, List, Part, Put, Stat, part};
 use crate::core::Core;
+use crate::drop_queue::DropQueue;
 use crate::error::{Error, Kind};
 use crate::hint::Hint;
 use crate::in_flight::{Outcome, Reply};
 use crate::options::PutOptions;
 use crate::page::{Cursor, Page};
-use crate::pending::{Abandoned, Pending};
+use crate::pending::{Dropped, Pending};
 use crate::receive_buffer::Lease;
 use crate::results::{self, Stored};
 use crate::retry::{Deadline, Retry};
@@ -33,8 +34,8 @@ pub struct Client {
     pub(crate) core: Core,
     /// Requests, and their outcomes.
     answers: Answers,
-    /// Pending calls that were dropped.
-    abandoned: Arc<Abandoned>,
+    /// What users of the client have dropped.
+    pub(crate) dropped: Arc<DropQueue<Dropped>>,
     hint: Hint,
 }
 
@@ -42,8 +43,8 @@ impl Client {
     /// Connects to the first store that answers.
     pub fn connect(settings: Settings) -> Result<Self, Error> {
         let core = Core::connect(settings)?;
-        let (answers, abandoned) = (Answers::default(), Arc::default());
-        Ok(Client { core, answers, abandoned, hint: Hint::default() })
+        let (answers, dropped) = (Answers::default(), Arc::default());
+        Ok(Client { core, answers, dropped, hint: Hint::default() })
     }
 
     /// Changes [`Settings::deadline`] for the calls from now on.
@@ -203,7 +204,7 @@ impl Client {
     /// Begins to get a value, without waiting; of a longer one the first `expect` bytes.
     pub fn begin_get(&mut self, key: &[u8], expect: usize) -> Result<Pending<Value>, Error> {
         check(key)?;
-        self.ask_get(key, expect).map(|token| Pending::new(token, &self.abandoned))
+        self.ask_get(key, expect).map(|token| Pending::new(token, &self.dropped))
     }
 
     #[inline]
@@ -220,7 +221,7 @@ impl Client {
         options: &PutOptions,
     ) -> Result<Pending<Stored>, Error> {
         let token = self.ask_put(key, value, options, &mut self.deadline())?;
-        Ok(Pending::new(token, &self.abandoned))
+        Ok(Pending::new(token, &self.dropped))
     }
 
     #[inline]
@@ -250,7 +251,7 @@ impl Client {
         key: &[u8],
         pending: Pending<Value>,
     ) -> Result<Option<Value>, Error> {
-        let token = pending.finish(&self.abandoned).ok_or_else(|| another_clients("get", key))?;
+        let token = pending.finish(&self.dropped).ok_or_else(|| another_clients("get", key))?;
         let what = || named("get", key);
         let Reply { answer, value, .. } = self.await_reply(token, what)?;
         self.hint.learn(answer.length);
@@ -259,7 +260,7 @@ impl Client {
 
     /// Waits for a value to be stored.
     pub fn finish_put(&mut self, key: &[u8], pending: Pending<Stored>) -> Result<Stored, Error> {
-        let token = pending.finish(&self.abandoned).ok_or_else(|| another_clients("put", key))?;
+        let token = pending.finish(&self.dropped).ok_or_else(|| another_clients("put", key))?;
         self.await_stored(key, token, &mut self.deadline())
     }
 
@@ -278,7 +279,7 @@ impl Client {
     /// Waits until a pending call can be finished, and appends the tokens of all those that can: their `finish_…`
     /// does not wait. With no call pending it fails at the deadline.
     pub fn ready(&mut self, tokens: &mut Vec<Token>) -> Result<(), Error> {
-        self.release_abandoned();
+        self.release_dropped();
         let mut deadline = self.deadline();
         self.flush_until(&mut deadline)?;
         self.poll_briefly();
@@ -372,7 +373,7 @@ impl Client {
         deadline: &mut Deadline,
         mut ask: impl FnMut(&mut Core, Token) -> Result<(), Error>,
     ) -> Result<Token, Error> {
-        self.release_abandoned();
+        self.release_dropped();
         let token = self.answers.expect();
         match self.with_room(deadline, |this| ask(&mut this.core, token)) {
             Ok(()) => Ok(token),
@@ -388,11 +389,17 @@ impl Client {
         self.answers.ignore(token);
     }
 
-    /// Nobody waits for pending calls that were dropped.
+    /// Frees what users of the client have dropped.
     #[inline]
-    fn release_abandoned(&mut self) {
-        for token in self.abandoned.take().into_iter().flatten() {
-            self.answers.ignore(token);
+    pub(crate) fn release_dropped(&mut self) {
+        for dropped in self.dropped.take() {
+            match dropped {
+                Dropped::Call(token) => self.answers.ignore(token),
+                Dropped::Buffer(number) => {
+                    // If this fails the connection is lost, and the next one does not know of it.
+                    let _ = self.core.unregister(number);
+                }
+            }
         }
     }
 

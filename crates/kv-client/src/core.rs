@@ -157,15 +157,15 @@ impl Core {
     /// Sends what was asked, and closes handles that were dropped.
     #[inline]
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
-        if let Some(dropped) = self.handles.take_dropped() {
-            self.close(dropped);
+        if self.handles.any_dropped() {
+            self.close_dropped();
         }
         self.send()
     }
 
     #[cold]
-    fn close(&mut self, dropped: Vec<u64>) {
-        for handle in dropped {
+    fn close_dropped(&mut self) {
+        for handle in self.handles.take_dropped() {
             // Nobody waits for the answer.
             let closed = self.ask(Token::NOBODY, &Request::Close { handle }, &mut None);
             if closed.is_err_and(|error| error.kind() == Kind::Busy) {
@@ -343,7 +343,7 @@ impl Core {
     }
 
     /// Withdraws memory from the store.
-    pub(crate) fn forget(&mut self, number: u32) -> Result<(), Error> {
+    pub(crate) fn unregister(&mut self, number: u32) -> Result<(), Error> {
         self.buffers.retain(|(other, _)| *other != number);
         match &mut self.connection {
             Some(connection) => connection.send_control(&Grant::forget(number)),

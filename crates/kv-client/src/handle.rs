@@ -1,10 +1,11 @@
 //! Cursors and staged values that are open at the store, and closed when they are dropped.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kv_proto::wire::Request;
 use tokio::sync::Notify;
+
+use crate::drop_queue::DropQueue;
 
 /// A cursor or a staged value, open at the store. Dropping it closes it there, with the next batch.
 #[derive(Debug)]
@@ -32,8 +33,7 @@ pub(crate) struct Handles {
 /// Handles that were dropped, until the store is asked to close them.
 #[derive(Debug, Default)]
 struct Closes {
-    any: AtomicBool,
-    dropped: Mutex<Vec<HandleId>>,
+    dropped: DropQueue<HandleId>,
     /// Wakes the task that sends them, if there is one.
     wake: Notify,
 }
@@ -59,8 +59,7 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         if let Some(closes) = self.closes.take() {
-            closes.lock().push(self.id);
-            closes.any.store(true, Ordering::Release);
+            closes.dropped.push(self.id);
             closes.wake.notify_one();
         }
     }
@@ -86,19 +85,15 @@ impl Handles {
     /// Whether some are to be closed.
     #[inline]
     pub(crate) fn any_dropped(&self) -> bool {
-        self.closes.any.load(Ordering::Relaxed)
+        self.closes.dropped.any()
     }
 
     /// Numbers of dropped handles, to be closed on this connection. Those of earlier ones are closed with them.
     #[inline]
-    pub(crate) fn take_dropped(&self) -> Option<Vec<u64>> {
-        let any = &self.closes.any;
-        if !any.load(Ordering::Relaxed) || !any.swap(false, Ordering::Acquire) {
-            return None;
-        }
-        let dropped = std::mem::take(&mut *self.closes.lock());
-        let ours = dropped.into_iter().filter(|dropped| dropped.connection == self.connection);
-        Some(ours.map(|dropped| dropped.number).collect())
+    pub(crate) fn take_dropped(&self) -> impl Iterator<Item = u64> + use<> {
+        let (dropped, connection) = (self.closes.dropped.take(), self.connection);
+        let ours = dropped.into_iter().filter(move |id| id.connection == connection);
+        ours.map(|id| id.number)
     }
 
     /// There was no room to close this one: later, then.
@@ -112,12 +107,6 @@ impl Handles {
     }
 }
 
-impl Closes {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<HandleId>> {
-        self.dropped.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,13 +117,13 @@ mod tests {
         assert!(handles.open(0).is_none(), "an answer without a handle");
         drop(handles.open(5));
         handles.open(6).unwrap().closed_by_store();
-        assert_eq!(handles.take_dropped(), Some(vec![5]));
-        assert_eq!(handles.take_dropped(), None);
+        assert_eq!(handles.take_dropped().collect::<Vec<_>>(), [5]);
+        assert_eq!(handles.take_dropped().count(), 0);
         let old = handles.open(7).unwrap();
         assert_eq!(old.id().on(handles.connection()), 7);
         handles.renew();
         assert_eq!(old.id().on(handles.connection()), Request::NO_HANDLE);
         drop(old);
-        assert_eq!(handles.take_dropped(), Some(vec![]), "7 may be another one by now");
+        assert_eq!(handles.take_dropped().count(), 0, "7 may be another one by now");
     }
 }

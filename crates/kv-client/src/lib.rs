@@ -52,6 +52,7 @@ mod connection;
 mod core;
 mod destination;
 mod driver;
+mod drop_queue;
 mod error;
 mod handle;
 mod hint;

@@ -1,6 +1,7 @@
 //! Memory of the caller's own that values are fetched into and stored from, with no copy in between.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use fabric::{Memory, Region};
 use kv_proto::wire::{Answer, Place, Request, Source};
@@ -8,19 +9,25 @@ use kv_proto::wire::{Answer, Place, Request, Source};
 use crate::ask::{Subject, check, named};
 use crate::call::{Begin, Commit, PutFrom};
 use crate::client::Client;
+use crate::drop_queue::DropQueue;
 use crate::error::{Error, Kind};
 use crate::handle::HandleId;
 use crate::in_flight::Reply;
 use crate::options::PutOptions;
+use crate::pending::Dropped;
 use crate::results::{self, Stored};
 use crate::value::{Facts, checksum};
 
 /// Memory that the store knows by a number. The store may write to it only while a call that names it is in
 /// flight, or was given up at its deadline and not yet answered.
+///
+/// Dropping it withdraws the memory from the store with the client's next call, as [`Client::unregister`] does at once.
 #[derive(Debug)]
 pub struct RegisteredBuffer {
     number: u32,
     region: Region,
+    /// `None` once it is withdrawn.
+    client: Option<Arc<DropQueue<Dropped>>>,
 }
 
 impl RegisteredBuffer {
@@ -29,26 +36,52 @@ impl RegisteredBuffer {
         self.region.memory()
     }
 
-    fn check(&self, range: &Range<usize>, what: impl FnOnce() -> String) -> Result<(), Error> {
+    fn check(
+        &self,
+        client: &Client,
+        range: &Range<usize>,
+        what: impl FnOnce() -> String,
+    ) -> Result<(), Error> {
+        if !self.is_of(client) {
+            return Err(another_clients(what));
+        }
         if range.start <= range.end && range.end <= self.region.len() {
             return Ok(());
         }
         let text = format!("{}: {range:?} is not within {} bytes", what(), self.region.len());
         Err(Error::new(Kind::Misuse, text))
     }
+
+    /// Clients number their buffers independently of each other.
+    fn is_of(&self, client: &Client) -> bool {
+        self.client.as_ref().is_some_and(|ours| Arc::ptr_eq(ours, &client.dropped))
+    }
+}
+
+impl Drop for RegisteredBuffer {
+    fn drop(&mut self) {
+        if let Some(client) = self.client.take() {
+            client.push(Dropped::Buffer(self.number));
+        }
+    }
 }
 
 impl Client {
     /// Registers memory of the caller's with the store, until [`Client::unregister`]. A slow call: do it once.
     pub fn register(&mut self, memory: &Memory) -> Result<RegisteredBuffer, Error> {
+        self.release_dropped();
         let (number, region) = self.core.register(memory)?;
-        Ok(RegisteredBuffer { number, region })
+        Ok(RegisteredBuffer { number, region, client: Some(self.dropped.clone()) })
     }
 
     /// Withdraws memory from the store. It waits for nothing: do not call it while a call that names the memory was given
     /// up at its deadline.
-    pub fn unregister(&mut self, buffer: RegisteredBuffer) -> Result<(), Error> {
-        self.core.forget(buffer.number)
+    pub fn unregister(&mut self, mut buffer: RegisteredBuffer) -> Result<(), Error> {
+        if !buffer.is_of(self) {
+            return Err(another_clients(|| "unregister memory".to_owned()));
+        }
+        buffer.client = None;
+        self.core.unregister(buffer.number)
     }
 
     /// Fetches a value straight into the caller's memory: as much of it as fits there. The whole length is in
@@ -80,7 +113,7 @@ impl Client {
         checked: bool,
     ) -> Result<Option<Facts>, Error> {
         check(key)?;
-        buffer.check(range, || named("get", key))?;
+        buffer.check(self, range, || named("get", key))?;
         self.retrying(true, |this, _| this.fetch_into_once(key, buffer, range, checked))
     }
 
@@ -138,7 +171,7 @@ impl Client {
     ) -> Result<Stored, Error> {
         check(key)?;
         let what = || named("put", key);
-        buffer.check(&range, what)?;
+        buffer.check(self, &range, what)?;
         let subject = Subject { key, value: &[], options: *options };
         let length = range.len() as u64;
         let source =
@@ -219,6 +252,10 @@ impl Part<'_> {
             false => Ok(()),
         }
     }
+}
+
+fn another_clients(what: impl FnOnce() -> String) -> Error {
+    Error::new(Kind::Misuse, format!("{}: the memory is registered by another client", what()))
 }
 
 fn short(what: impl FnOnce() -> String) -> Error {

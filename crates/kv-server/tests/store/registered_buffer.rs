@@ -59,9 +59,20 @@ fn more_memory_than_the_store_takes_is_refused_by_name() {
     let buffers: Vec<_> = (0..most).map(|_| client.register(&memory).unwrap()).collect();
     let refused = client.register(&memory).unwrap_err();
     assert!(refused.to_string().contains("unregister some"), "{refused}");
-    for buffer in buffers {
-        client.unregister(buffer).unwrap();
+    for (number, buffer) in buffers.into_iter().enumerate() {
+        match number % 2 {
+            0 => client.unregister(buffer).unwrap(),
+            _ => drop(buffer),
+        }
     }
+    // A store that was not told would refuse the second half.
+    for _ in 0..most {
+        client.register(&memory).unwrap();
+    }
+    let mut other = place.client(by(Class::Shm));
+    let theirs = other.register(&memory).unwrap();
+    let refused = client.get_into(b"k", &theirs, 0..1).unwrap_err();
+    assert_eq!(refused.kind(), Kind::Misuse, "{refused}");
     let buffer = client.register(&memory).unwrap();
     client.put(b"k", b"v", &PutOptions::default()).unwrap();
     assert!(client.get_into(b"k", &buffer, 0..1).unwrap().is_some());

@@ -1,0 +1,60 @@
+//! What was dropped elsewhere, until its owner notices.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Things that were dropped. Looking for them costs a load while there are none.
+#[derive(Debug)]
+pub(crate) struct DropQueue<T> {
+    any: AtomicBool,
+    dropped: Mutex<Vec<T>>,
+}
+
+impl<T> Default for DropQueue<T> {
+    fn default() -> Self {
+        DropQueue { any: AtomicBool::new(false), dropped: Mutex::default() }
+    }
+}
+
+impl<T> DropQueue<T> {
+    #[cold]
+    pub(crate) fn push(&self, dropped: T) {
+        self.lock().push(dropped);
+        self.any.store(true, Ordering::Release);
+    }
+
+    /// Whether there are some.
+    #[inline]
+    pub(crate) fn any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
+    /// Those since the last time.
+    #[inline]
+    pub(crate) fn take(&self) -> Vec<T> {
+        match self.any() && self.any.swap(false, Ordering::Acquire) {
+            true => std::mem::take(&mut *self.lock()),
+            false => Vec::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<T>> {
+        self.dropped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_dropped_is_taken_once_in_its_order() {
+        let queue = DropQueue::default();
+        assert!(!queue.any() && queue.take().is_empty());
+        queue.push(1);
+        queue.push(2);
+        assert!(queue.any());
+        assert_eq!(queue.take(), [1, 2]);
+        assert!(!queue.any() && queue.take().is_empty());
+    }
+}
