@@ -1,8 +1,7 @@
 //! A client that blocks: calls return when the store has answered.
 
 use std::sync::Arc;
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fabric::link::Explanation;
 use kv_proto::Condition;
@@ -385,7 +384,7 @@ impl Client {
     }
 
     /// Nobody waits for this any more.
-    pub(crate) fn ignore(&mut self, token: Token) {
+    fn ignore(&mut self, token: Token) {
         self.answers.ignore(token);
     }
 
@@ -408,6 +407,19 @@ impl Client {
     pub(crate) fn close_dropped(&mut self) {
         if self.core.handles().any_dropped() {
             let _ = self.core.flush();
+        }
+    }
+
+    /// Gives up requests in flight, and closes the handle that they refer to. Over some transports the store is not done with
+    /// them while this client does not poll, and the next call may be far away: so it waits for their answers, a moment.
+    pub(crate) fn discard(&mut self, tokens: &mut dyn Iterator<Item = Token>) {
+        let any = tokens.map(|token| self.answers.ignore(token)).count() > 0;
+        self.close_dropped();
+        let mut deadline = Deadline::new(DISCARD_LIMIT);
+        while any && self.core.is_connected() && !self.core.is_idle() && !deadline.left().is_zero()
+        {
+            let Client { core, answers, .. } = self;
+            core.wait(deadline.left(), |token, outcome| answers.give(token, outcome));
         }
     }
 
@@ -524,6 +536,9 @@ impl std::fmt::Debug for Client {
         f.debug_struct("Client").field("settings", settings).finish_non_exhaustive()
     }
 }
+
+/// How long a reader or a writer that is dropped waits for its requests in flight.
+const DISCARD_LIMIT: Duration = Duration::from_secs(1);
 
 #[cold]
 fn another_clients(call: &str, key: &[u8]) -> Error {

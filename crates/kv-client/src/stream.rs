@@ -145,10 +145,7 @@ impl Reader<'_> {
 impl Drop for Reader<'_> {
     fn drop(&mut self) {
         self.handle = None;
-        for (token, _) in self.coming.drain(..) {
-            self.client.ignore(token);
-        }
-        self.client.close_dropped();
+        self.client.discard(&mut self.coming.drain(..).map(|(token, _)| token));
     }
 }
 
@@ -236,9 +233,6 @@ impl Writer<'_> {
 impl Drop for Writer<'_> {
     fn drop(&mut self) {
         self.handle = None;
-        for token in self.going.drain(..) {
-            self.client.ignore(token);
-        }
-        self.client.close_dropped();
+        self.client.discard(&mut self.going.drain(..));
     }
 }
