@@ -30,7 +30,7 @@ fn raise_descriptors() {
 }
 
 fn connect(server: &str, number: usize) -> Client {
-    let mut settings = Settings::new(&*server);
+    let mut settings = Settings::new(server);
     settings.receive_buffer_bytes = 1 << 20;
     // On a machine that does other things too, a client may wait long for its turn.
     (settings.deadline, settings.link.link.silence) = (PATIENCE, PATIENCE);
