@@ -15,8 +15,11 @@ use crate::results::{self, Stored};
 use crate::token::Token;
 use crate::value::{Facts, Value};
 
-/// One version of a value, read piece by piece. The store keeps it until it is read, dropped, or not asked
-/// for in a while.
+/// One version of a value, read piece by piece, whatever is written to its key meanwhile.
+///
+/// The store keeps it until this is dropped, or nothing was read for a while: then reading fails with [`Kind::Gone`], as it
+/// does when the connection is lost. Pieces are requested ahead; dropping it waits for those in flight, a second at most.
+#[derive(Debug)]
 pub struct Reader<'c> {
     client: &'c mut Client,
     name: String,
@@ -30,7 +33,11 @@ pub struct Reader<'c> {
     piece: u64,
 }
 
-/// A value that is stored piece by piece, and becomes visible as a whole.
+/// A value that is stored piece by piece, and becomes visible as a whole with [`Writer::commit`].
+///
+/// The store reserves memory for all of it at once. Dropping it without a commit frees that memory and leaves the key as it
+/// is; it waits for pieces in flight, a second at most. If the connection is lost, writing fails with [`Kind::Gone`].
+#[derive(Debug)]
 pub struct Writer<'c> {
     client: &'c mut Client,
     key: Vec<u8>,
