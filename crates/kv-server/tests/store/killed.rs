@@ -53,7 +53,7 @@ fn the_childs_part() {
     let Ok(orders) = std::env::var(CHILD) else { return };
     let orders: Vec<&str> = orders.split(' ').collect();
     let [address, what, class] = orders[..] else { panic!("orders") };
-    let mut settings = kv_client::Settings::new(&*address);
+    let mut settings = kv_client::Settings::new(address);
     settings.link = by(if class == "shm" { Class::Shm } else { Class::Tcp });
     let mut client = Client::connect(settings).unwrap();
     let (long, options) = (value(1, 2, LONG), PutOptions::default());

@@ -198,7 +198,7 @@ fn nobody_there_is_said_within_the_deadline() {
     let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut settings = kv_client::Settings::new(unused);
     settings.deadline = Duration::from_secs(5);
-    let error = Client::connect(settings).err().expect("nobody is there");
+    let error = Client::connect(settings).expect_err("nobody is there");
     assert_eq!(error.kind(), Kind::Gone, "{error}");
     assert!(error.to_string().contains(&unused.to_string()), "{error}");
 }

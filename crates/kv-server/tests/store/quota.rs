@@ -20,8 +20,7 @@ fn a_client_that_stages_too_much_is_told_and_others_write_on() {
         let options = PutOptions::default();
         // Each is left open: the store keeps it for a while.
         std::mem::forget(greedy.create(b"one", 3 << 20, &options).unwrap());
-        let error =
-            greedy.create(b"two", 2 << 20, &options).err().expect("more than half of 8 MiB");
+        let error = greedy.create(b"two", 2 << 20, &options).expect_err("more than half of 8 MiB");
         assert_eq!(error.kind(), Kind::Overloaded, "{error}");
         assert_eq!(error.resource(), Some(Resource::StoreInFlight), "{error}");
         greedy.put(b"short", &[1; 300], &options).unwrap();
