@@ -61,12 +61,12 @@ fn a_command_runs_as_on_a_whole_linux_and_its_exit_code_comes_back() {
 #[test]
 fn a_hung_command_is_stopped_with_its_output_kept_and_nothing_left() {
     let child =
-        start(&["--timeout", "2", "--rails", "0", "--", "sh", "-c", "echo before; sleep 999"]);
+        start(&["--timeout", "20", "--rails", "0", "--", "sh", "-c", "echo before; sleep 999"]);
     let folder = format!("wirelane-lab-{}", child.id());
     let output = child.wait_with_output().expect("the lab ends");
     assert_eq!(output.status.code(), Some(124));
     assert_eq!(text(&output.stdout), "before\n");
-    assert!(text(&output.stderr).contains("stopped after 2 s"));
+    assert!(text(&output.stderr).contains("stopped after 20 s"));
     assert!(!std::env::temp_dir().join(&folder).exists());
     assert_eq!(machines_of(&folder), Vec::<String>::new());
 }
