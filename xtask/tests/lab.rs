@@ -54,7 +54,11 @@ fn a_command_runs_as_on_a_whole_linux_and_its_exit_code_comes_back() {
     let output = lab(&["--", "sh", "-c", script]);
     assert_eq!(output.status.code(), Some(7), "{}", text(&output.stderr));
     assert_eq!(text(&output.stdout), "to-stdout\n");
-    assert_eq!(text(&output.stderr), "to-stderr\n");
+    // A machine that others starve may need a second start, and the lab says so.
+    let stderr = text(&output.stderr);
+    let of_the_command: Vec<&str> =
+        stderr.lines().filter(|line| !line.starts_with("lab: ")).collect();
+    assert_eq!(of_the_command, ["to-stderr"], "{stderr}");
     assert!(!Path::new("/etc/wirelane-lab-was-here").exists(), "the host's files stay as they are");
 }
 
