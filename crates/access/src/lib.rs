@@ -1,7 +1,7 @@
 //! Who may do what: one identity, by whatever protocol it comes.
 //!
-//! It is asked once when somebody comes in and gives a [`Pass`], which is asked for every request and costs who may
-//! do everything one branch. It opens no connection: the program brings [`Holder`]s, protocols bring
+//! A caller is checked once, when it connects, and gets a [`Pass`], which is checked for every request; a pass for everything
+//! costs one branch there. It opens no connection: the program brings [`Holder`]s, protocols bring
 //! identities, tokens as callers show them, or names of certificates.
 //!
 //! Start at [`Access`]. Files with keys, tokens and certificates are read by [`files`], names and passwords compared by

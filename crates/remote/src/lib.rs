@@ -1,7 +1,7 @@
 //! Runs commands on other hosts, by the user's own ssh: keys and configuration as they are, and never a password. Inside a
 //! Slurm allocation it is srun.
 //!
-//! [`Shell`] is where commands run. [`ask()`] runs one there and brings back its answer, [`wirelane()`] runs this program
+//! Start at [`Shell`], which is where commands run. [`ask()`] runs one there and brings back its answer, [`wirelane()`] runs this program
 //! there and sends it along where there is none, [`snapshot()`] reads what the host is like, [`all_at_once()`] is for many
 //! hosts and [`HostAnswer`] what this program answered on each, a [`Supervisor`] keeps a job running on one of them.
 //! Whatever goes into a script is quoted by [`jobs::job::shell_word`]. Every wait has a limit.

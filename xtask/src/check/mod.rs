@@ -31,6 +31,7 @@ const PARTS: &[Part] = &[
     ("format", format),
     ("dependency arrows", || arrows::check(&metadata::packages()?)),
     ("licences and versions", || licences::check(&metadata::packages()?)),
+    ("lock files", lock_files),
     ("limits", || {
         MEASURES.iter().try_for_each(|(measure, count)| limits::check(measure, &count()?))
     }),
@@ -68,6 +69,15 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failed> {
 
 fn format() -> Result<(), Failed> {
     shell::run(&mut shell::cargo(&["fmt", "--all", "--check"]))
+}
+
+/// Those of what is no member of the workspace: cargo would only say so when it is built.
+fn lock_files() -> Result<(), Failed> {
+    for manifest in ["fuzz/Cargo.toml", "xtask/proto/Cargo.toml"] {
+        let arguments = ["metadata", "--format-version=1", "--locked", "--manifest-path", manifest];
+        shell::output(&mut shell::cargo(&arguments))?;
+    }
+    Ok(())
 }
 
 fn lints() -> Result<(), Failed> {
