@@ -34,7 +34,7 @@ pub(crate) fn until_over(
             }
         }
         if idle > limit {
-            return Err(Error::gone("the other end has said nothing for too long"));
+            return Err(Error::gone("no message from the other end for too long"));
         }
         if take(tracks, received) {
             busy = Instant::now();

@@ -168,7 +168,7 @@ impl Attendance {
             nothing_yet(talk)?;
             std::thread::sleep(Duration::from_millis(10));
         }
-        let outcome = thread.join().map_err(|_| Error::gone("the measurement fell over"))??;
+        let outcome = thread.join().map_err(|_| Error::gone("the measuring thread panicked"))??;
         talk.say(&Message::Relayed(Box::new(outcome)))
     }
 

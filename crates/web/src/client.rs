@@ -75,7 +75,7 @@ impl fmt::Display for GetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             GetError::Io(error) => error.fmt(f),
-            GetError::TimedOut => f.write_str("it takes too long"),
+            GetError::TimedOut => f.write_str("timed out"),
             GetError::TooLong(limit) => write!(f, "it is longer than {} MiB", limit >> 20),
             GetError::NotHttp => f.write_str("the answer is not HTTP"),
             GetError::Status(status) => write!(f, "HTTP status {status}"),

@@ -32,7 +32,7 @@ const NOW: &[Panel] = &[
         "Active ports that run slower than their other end, cable or neighbours say.", &[
         ("sum(rdma_port_rate_bytes_per_second{@device} < bool rdma_port_rate_expected_bytes_per_second{@device})", ""),
     ]).with_limits(1.0, 2.0),
-    panel("GPUs", Number, "none", "GPUs that NVML tells of.", &[
+    panel("GPUs", Number, "none", "GPUs reported by NVML.", &[
         ("count(wirelane_gpu_info{@gpu})", ""),
     ]),
     panel("Hottest GPU", Number, "celsius", "The highest temperature of all.", &[

@@ -389,7 +389,7 @@ mod serve {
         let server = Server::start(&[&older[..], &more].concat());
         let all = server.greeting.join("\n");
         assert!(
-            all.contains("pool  8 MiB") && all.contains("brought in now; when full, new"),
+            all.contains("pool  8 MiB") && all.contains("allocated now; when full, new"),
             "{all}"
         );
         assert!(all.contains("no shm: left out by --transport"), "{all}");

@@ -137,12 +137,14 @@ impl Core {
 /// Why a lane died, for people.
 pub(super) fn cause(failure: Failure) -> &'static str {
     match failure {
-        Failure::PeerGone => "the peer does not answer by it: the wire, a port or the peer is gone",
-        Failure::Access => "the peer refused an access: the region may be gone",
+        Failure::PeerGone => "no answer from the peer: its cable, port or process is down",
+        Failure::Access => "the peer refused an access: the region may be deregistered",
         Failure::Local => "the device failed",
-        Failure::NotReady => "the peer had no receive",
+        Failure::NotReady => "the peer had posted no receive",
         Failure::ProtocolError => "the peer broke the lane's protocol",
         Failure::TooLong => "a message was longer than its receive",
-        Failure::Flushed | Failure::Unknown | Failure::Unsupported => "its queue ended at this end",
+        Failure::Flushed | Failure::Unknown | Failure::Unsupported => {
+            "its queue was closed at this end"
+        }
     }
 }

@@ -21,7 +21,7 @@ impl Core {
             self.send_control(&Control::Beat);
         }
         if self.control.is_silent(self.now, &self.config) {
-            let why = format!("the peer said nothing for {:?}", self.config.silence);
+            let why = format!("no message from the peer for {:?}", self.config.silence);
             self.fail_link(Failure::PeerGone, &why);
         } else if let Some(since) = self.rails.stranded()
             && self.now >= since + self.config.without_rails

@@ -11,7 +11,7 @@ use crate::arguments::transport;
 
 /// By which way.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "The way")]
+#[command(next_help_heading = "Transport")]
 pub(super) struct PathArgs {
     /// By the best that both ends have (the same host: shm; RDMA at both: verbs; else tcp), or by this alone
     #[arg(long, value_name = "KIND", default_value = "auto")]

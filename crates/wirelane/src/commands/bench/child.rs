@@ -119,7 +119,7 @@ fn start(
     let _ = child.wait();
     match ended {
         Some(SSH_FAILED) => {
-            Err(Failure::failed(format!("{name} cannot reach it, or is not let in")))
+            Err(Failure::failed(format!("{name}: the connection failed or was refused")))
         }
         _ => Ok(None),
     }

@@ -151,8 +151,16 @@ fn judge(points: &[Point], there: Option<&Side>) -> Verdict {
 
 /// A row for each way: two measurements beside those of TCP.
 fn table(points: &[Point]) -> String {
-    let header =
-        ["way", "Gb/s", "times TCP", "p50 µs", "times TCP", "p99 µs", "CPU s/GB", "and there"];
+    let header = [
+        "transport",
+        "Gb/s",
+        "times TCP",
+        "p50 µs",
+        "times TCP",
+        "p99 µs",
+        "CPU s/GB",
+        "peer s/GB",
+    ];
     let mut rows = vec![header.map(str::to_owned)];
     let ways: Vec<(&Point, &Point)> =
         points.chunks_exact(2).map(|pair| (&pair[0], &pair[1])).collect();

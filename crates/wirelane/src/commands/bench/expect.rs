@@ -82,7 +82,7 @@ impl Expect {
         let (reached, met) = match self.least {
             Least::Part(least) => {
                 let part = verdict.part.ok_or_else(|| {
-                    unknown("it is not known what this way should give; expect Gb/s instead")
+                    unknown("the expected bandwidth of this transport is not known; expect Gb/s instead")
                 })?;
                 (format!("{:.1}%", part * 100.0), part >= least)
             }

@@ -165,7 +165,7 @@ fn serve(server: Server) -> Result<(), Failure> {
             });
         }
     });
-    thread.join().map_err(|_| Failure::failed("the server fell over"))??;
+    thread.join().map_err(|_| Failure::failed("the server thread panicked"))??;
     Ok(())
 }
 

@@ -95,7 +95,7 @@ fn names(test: Test) -> &'static [&'static str] {
             "max µs",
             "jitter µs",
             "CPU s/GB",
-            "and there",
+            "peer s/GB",
         ],
     }
 }

@@ -26,7 +26,7 @@ impl FromStr for Ttl {
         let number: u64 = digits.parse().map_err(|_| wrong())?;
         let time = number.checked_mul(unit).filter(|time| *time <= MAX_TTL_MS);
         match time {
-            Some(0) => Err("a value that lives for no time is none: give at least 1ms".to_owned()),
+            Some(0) => Err("must be at least 1ms".to_owned()),
             Some(time) => Ok(Ttl(Duration::from_millis(time))),
             None => Err("that is more than a hundred years: leave it out".to_owned()),
         }

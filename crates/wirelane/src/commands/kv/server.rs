@@ -33,7 +33,9 @@ impl FromStr for ServerUrl {
     fn from_str(text: &str) -> Result<Self, String> {
         let rest = text.strip_prefix("http://").unwrap_or(text);
         if rest.contains("://") {
-            return Err("write http://HOST:PORT, or HOST:PORT: nothing else is spoken".to_owned());
+            return Err(
+                "write http://HOST:PORT, or HOST:PORT: other schemes are not supported".to_owned()
+            );
         }
         rest.strip_suffix('/').unwrap_or(rest).parse().map(ServerUrl)
     }

@@ -39,7 +39,7 @@ pub(super) struct StoreArgs {
     #[arg(long, global = true, value_name = "KIND", default_value = "auto")]
     transport: Transport,
 
-    /// How much memory to register for what comes and goes; longer values move in pieces [default: 64MiB]
+    /// Size of the receive buffer, which is registered memory; longer values move in pieces [default: 64MiB]
     #[arg(long, global = true, value_name = "SIZE")]
     buffer: Option<Size>,
 

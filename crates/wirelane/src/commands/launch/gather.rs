@@ -101,9 +101,8 @@ pub(super) fn tools(shell: &Shell, wanted: &Wanted) -> Result<Tools, Failure> {
     // The user's shell there may be of another kind.
     let script = format!("exec sh -c {}", shell_word(&probe));
     let answer = remote::ask(shell, &script, None, Limits::default())?.done("sh")?;
-    Tools::parse(&answer.text()?).ok_or_else(|| {
-        Failure::failed(format!("{}: it does not tell which programs it has", shell.host()))
-    })
+    Tools::parse(&answer.text()?)
+        .ok_or_else(|| Failure::failed(format!("{}: cannot list its programs", shell.host())))
 }
 
 /// Where its name leads; the settings of ssh may have another for it.

@@ -130,7 +130,7 @@ fn report(
     output::note(&format!("logs: {}", output.folder().display()));
     for host in &ended.left {
         output::warning(&format!(
-            "{host} did not say in time that all of the job has ended there; look for WIRELANE_JOB={} in its processes",
+            "{host} did not confirm in time that the job has ended there; look for WIRELANE_JOB={} in its processes",
             launch.id
         ));
     }
@@ -158,7 +158,7 @@ fn verdict(ended: &Ended) -> Result<(), Failure> {
             INTERRUPTED,
             match ended.left.is_empty() {
                 true => "launch: interrupted; everything was ended everywhere",
-                false => "launch: interrupted; everything was ended but for what is said above",
+                false => "launch: interrupted; everything was ended, except as noted above",
             },
         )),
     }

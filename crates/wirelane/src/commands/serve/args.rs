@@ -43,7 +43,7 @@ pub(crate) struct ServeArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     memory_mb: Option<u32>,
 
-    /// Bring all of the memory in at the start, not page by page as values come
+    /// Prefault the pool at the start, instead of allocating pages as values come
     #[arg(long)]
     pub(super) prefault: bool,
 
@@ -55,8 +55,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SIZE")]
     max_value: Option<Size>,
 
-    /// Keep what was acknowledged in this directory, over restarts and power losses; the memory then has what is
-    /// read of late (default: keep nothing)
+    /// Keep what was acknowledged in this directory, over restarts and power losses; the memory then caches what
+    /// was read lately (default: keep nothing)
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
 

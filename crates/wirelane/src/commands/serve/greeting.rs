@@ -34,7 +34,7 @@ impl Greeting {
     ) -> Self {
         let pool = engine.pool();
         let pages = size::shown(pool.page_size());
-        let there = if prefault { "brought in now" } else { "brought in as values come" };
+        let there = if prefault { "allocated now" } else { "allocated on demand" };
         let durability = engine.durability();
         let keeps = match &durability {
             None => "in-memory store (not persistent)".to_owned(),
@@ -45,7 +45,7 @@ impl Greeting {
             }
         };
         let full = match when_full {
-            _ if durability.is_some() => "it holds what is read of late",
+            _ if durability.is_some() => "caches what was read lately",
             WhenFull::Evict => "when full, evicts values that were not read lately",
             WhenFull::Refuse => "when full, new values are refused",
         };
@@ -72,7 +72,7 @@ impl Greeting {
         output::note(&format!("wirelane {VERSION}: {keeps}"));
         output::note(&format!("pool  {pool}"));
         output::note(&format!("links {links}  {callers}{later}"));
-        output::note(&format!("ways  {ways}"));
+        output::note(&format!("lanes {ways}"));
         output::note(&format!(
             "HTTP  {scheme}://{http}  /metrics  /healthz  /readyz  /api/v1/transport/status{}",
             metrics.map_or(String::new(), |alone| format!(";  open: http://{alone}/metrics"))

@@ -72,7 +72,9 @@ impl web::Site for Site {
             HEALTH => text(StatusCode::OK, PLAIN, "ok\n"),
             READY => match status.obstacle() {
                 None => text(StatusCode::OK, PLAIN, "ready\n"),
-                Some(why) => text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, format!("no: {why}\n")),
+                Some(why) => {
+                    text(StatusCode::SERVICE_UNAVAILABLE, PLAIN, format!("not ready: {why}\n"))
+                }
             },
             METRICS => text(StatusCode::OK, metric::CONTENT_TYPE, status.metrics()),
             _ => match status.clone().json().await {

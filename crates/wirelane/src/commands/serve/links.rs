@@ -101,7 +101,7 @@ fn serve(
     let begun = Instant::now();
     match workers.drain(limit) {
         0 => tracing::info!(took = ?begun.elapsed(), "every link is over"),
-        left => tracing::warn!(left, ?limit, "links are cut with something open: raise --drain"),
+        left => tracing::warn!(left, ?limit, "links closed with requests in flight; raise --drain"),
     }
     workers.stop(GOODBYE);
 }

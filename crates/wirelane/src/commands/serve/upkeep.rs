@@ -1,4 +1,4 @@
-//! What is done on the side: values whose time has come are removed, and memory is brought in if that is wanted.
+//! What is done on the side: values whose time has come are removed, and the pool is prefaulted if that is wanted.
 
 use std::io;
 use std::sync::Arc;
@@ -58,12 +58,12 @@ pub(super) fn prefault(engine: &Engine) {
     let pool = engine.pool().clone();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let work = move || match pool.prefault(threads, |_| ()) {
-        Ok(()) => tracing::info!(bytes = pool.len(), "all memory is there"),
-        Err(error) => tracing::warn!(%error, "not all memory is there"),
+        Ok(()) => tracing::info!(bytes = pool.len(), "the pool is prefaulted"),
+        Err(error) => tracing::warn!(%error, "the pool is not prefaulted"),
     };
     let thread = std::thread::Builder::new().name("wirelane-prefault".to_owned()).spawn(work);
     if let Err(error) = thread {
-        tracing::warn!(%error, "memory comes page by page, since no thread can be started");
+        tracing::warn!(%error, "cannot start a thread to prefault the pool; pages are allocated on first use");
     }
 }
 

@@ -80,7 +80,7 @@ fn look(peer: &Peer) -> Answer {
     for address in addresses {
         match fetch(address) {
             Ok(text) => {
-                let none = || format!("http://{peer}/metrics tells of no store");
+                let none = || format!("http://{peer}/metrics has no metrics of a store");
                 return parse(&text, &peer.to_string()).ok_or_else(none);
             }
             Err(why) => last = format!("read http://{peer}/metrics: {why}"),
@@ -92,8 +92,7 @@ fn look(peer: &Peer) -> Answer {
 fn fetch(address: SocketAddr) -> Result<String, String> {
     web::get(address, "/metrics", PATIENCE, MAX_BYTES).map_err(|error| match error {
         GetError::Status(401 | 403) => {
-            "credentials required — name where the store serves /metrics alone, its --metrics"
-                .to_owned()
+            "credentials required — use the address of the store's --metrics".to_owned()
         }
         error => error.to_string(),
     })

@@ -160,7 +160,7 @@ fn rest(moment: &Moment) -> String {
         text.push_str(&format!("peer {}: {told}\n", probe.peer));
     }
     for run in &moment.faults {
-        let why = run.why.as_deref().unwrap_or("it could not tell all");
+        let why = run.why.as_deref().unwrap_or("incomplete data");
         text.push_str(&format!("{}: {}\n", run.collector, doctor::one_line(why)));
     }
     text

@@ -55,11 +55,11 @@ impl Trouble {
         match self {
             Trouble::State => "the port is not active",
             Trouble::Rate => "the port runs slower than it should",
-            Trouble::Errors => "errors come",
+            Trouble::Errors => "errors are increasing",
             Trouble::Ignored => "notices of congestion are ignored",
             Trouble::Congestion => "there are signs of congestion",
             Trouble::Retries => "packets are lost or late, and sent again",
-            Trouble::Saturated => "a counter can count no further",
+            Trouble::Saturated => "a counter is saturated",
             Trouble::Unreadable => "a counter cannot be read",
             Trouble::Xid => "the GPU's driver reported errors",
             Trouble::Hot => "the GPU is as hot as it may be",

@@ -51,7 +51,7 @@ impl Question {
             }
         }
         if lines.is_empty() {
-            lines.push("Nothing here is red. What the doctor says all the same:".to_owned());
+            lines.push("No fault is shown. Findings of the doctor:".to_owned());
         }
         lines.push(String::new());
         lines
@@ -75,7 +75,7 @@ pub(super) fn ask(host: &HostArgs, question: &Question) -> Vec<String> {
         findings.filter(|finding| question.subject(finding).is_some()).collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
     if findings.is_empty() {
-        lines.push("The doctor has nothing to say on this: what it reads is as it was.".to_owned());
+        lines.push("The doctor has no findings on this.".to_owned());
     }
     lines.extend(findings.iter().flat_map(|finding| told(finding, question)));
     lines

@@ -162,7 +162,7 @@ fn compare(args: &CompareArgs, past: &Past) -> Result<Exit, Failure> {
     let changes = trend::changes(&after.document, &before.document);
     if changes.is_empty() {
         return Err(Failure::usage(format!(
-            "{} and {} have no result in common: they are not of the same measurement by the same way",
+            "{} and {} have no result in common: they are of different tests or transports",
             before.id, after.id
         )));
     }

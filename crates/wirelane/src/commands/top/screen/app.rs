@@ -212,7 +212,7 @@ impl App {
     /// Looks less often, or more.
     fn pace(&mut self, by: isize) -> Act {
         if self.is_replay {
-            self.note = Some("a recording's frames are as far apart as they are".to_owned());
+            self.note = Some("the interval of a recording cannot be changed".to_owned());
             return Act::Nothing;
         }
         let paces = PACES_MS.map(Duration::from_millis);
@@ -255,12 +255,10 @@ impl App {
 
 fn help(is_replay: bool) -> Window {
     let more: &[&str] = match is_replay {
-        true => {
-            &["left, right      one frame back, or on", "p, space         play, or stand still"]
-        }
+        true => &["left, right      one frame back, or on", "p, space         play, or pause"],
         false => &[
-            "p, space         stand still, or go on",
-            "+, -             look less often, or more",
+            "p, space         pause, or go on",
+            "+, -             longer interval, or shorter",
             "r                begin to record, or end",
         ],
     };
@@ -271,8 +269,8 @@ fn help(is_replay: bool) -> Window {
 const HELP: &[&str] = &[
     "q, Esc, Ctrl-C   quit",
     "up, down, PageUp, PageDown, Home, End   go to a row",
-    "Enter            the doctor's words on it",
-    "s, S             sort by the next column, turn the order round",
+    "Enter            the doctor's findings on it",
+    "s, S             sort by the next column, reverse the order",
     "/                show only rows that have these letters; Esc clears it",
 ];
 
@@ -281,7 +279,7 @@ const MEANINGS: &[&str] = &[
     "",
     "rx, tx b/s  bits in a second, and the part of what the link runs at",
     "Gb/s        what the port runs at; 10<40: and what it should run at",
-    "err/s       what came wrong, was thrown away or given up",
+    "err/s       errors, drops and timeouts",
     "cong/s      marked packets, notices of congestion, pauses; t: ticks that InfiniBand waited to send",
     "retr/s      what was lost or late, and sent again",
     "*           a saturated counter, or one that cannot be read",

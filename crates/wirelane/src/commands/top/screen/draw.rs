@@ -52,7 +52,7 @@ fn draw_tables(frame: &mut Frame<'_>, area: Rect, app: &mut App) {
         if !moment.faults.is_empty() {
             return;
         }
-        let text = "There is no RDMA port and no GPU that NVML tells of on this machine.";
+        let text = "There is no RDMA port and no GPU reported by NVML on this machine.";
         return frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
     }
     let ports_need = if moment.ports.is_empty() { 0 } else { port_count as u16 + 1 };
@@ -125,7 +125,7 @@ fn about_machine(look: Look, moment: &Moment, width: u16) -> Vec<Line<'static>> 
         lines.push(Line::from(look.told(format!("gone: {names}"), Level::Bad)));
     }
     for run in moment.faults.iter().take(MAX_FAULTS) {
-        let why = run.why.as_deref().unwrap_or("it could not tell all");
+        let why = run.why.as_deref().unwrap_or("incomplete data");
         let text = doctor::one_line(&format!("{}: {why}", run.collector));
         lines.push(Line::from(look.told(text, Level::Notable)));
     }

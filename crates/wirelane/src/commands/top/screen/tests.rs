@@ -251,7 +251,7 @@ fn a_row_asks_the_doctor_about_what_is_wrong_with_it() {
     let (number, question) = ask(&mut app, "↓↓\n");
     assert_eq!(question.subjects, ["mlx5_2 port 1", "mlx5_2"]);
     assert!(question.troubles.contains(&crate::commands::top::trouble::Trouble::Rate));
-    assert!(drawn(&mut app, 80, 24).contains("The doctor looks"));
+    assert!(drawn(&mut app, 80, 24).contains("Running checks"));
     app.answer(number + 1, vec!["of another".to_owned()]);
     app.answer(number, vec!["PROBLEM  reseat the cable".to_owned()]);
     let text = drawn(&mut app, 80, 24);

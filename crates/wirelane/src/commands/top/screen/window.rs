@@ -12,7 +12,7 @@ use super::look::{Level, Look};
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, look: Look, window: &Window) {
     let width = area.width.saturating_sub(4).min(WIDEST);
     let inside = usize::from(width.saturating_sub(2));
-    let waiting = vec!["The doctor looks".to_owned()];
+    let waiting = vec!["Running checks…".to_owned()];
     let lines = window.lines.as_ref().unwrap_or(&waiting);
     let text: Vec<Line<'_>> = lines
         .iter()
