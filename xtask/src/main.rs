@@ -1,4 +1,4 @@
-//! The tasks of this repository, one file each. Run `cargo xtask --help`.
+//! The tasks of this repository, one file or folder each. Run `cargo xtask --help`.
 //!
 //! Tasks are plain programs over other programs: they fail with one line that names the command,
 //! and print to the terminal directly.
