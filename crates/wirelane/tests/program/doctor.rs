@@ -280,7 +280,7 @@ fn peers_that_cannot_be_asked_are_told_with_the_reason() {
     assert!(stderr(&output).contains("Could not resolve hostname"), "{}", stderr(&output));
     let output = with_ssh(folder.path(), "echo '{}'", &["--peer", "node2"]);
     ends(&output, 3);
-    assert!(stderr(&output).contains("no snapshot"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("unusable answer from node2"), "{}", stderr(&output));
     for name in ["-oProxyCommand=x", "a b", ""] {
         let output = with_ssh(folder.path(), "exit 0", &[&format!("--peer={name}")]);
         ends(&output, 2);

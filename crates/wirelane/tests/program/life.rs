@@ -57,7 +57,7 @@ fn it_drains_and_says_so_everywhere() {
     staged.write(b"value").expect("what was begun is finished");
     staged.commit().expect("it is stored");
     let said: Vec<String> = server.log.by_ref().map_while(Result::ok).collect();
-    assert!(!said.join("\n").contains("are cut"), "{said:?}");
+    assert!(!said.join("\n").contains("raise --drain"), "{said:?}");
     assert_eq!(server.exit_code(), Some(0));
 }
 
@@ -67,7 +67,7 @@ fn a_second_signal_ends_at_once_and_says_what_was_open() {
     let mut link = library(&server);
     let _staged = link.create(b"long", 5, &PutOptions::default()).expect("it is begun");
     server.signal("-INT");
-    until("it drains", || server.get("/readyz").starts_with("no:"));
+    until("it drains", || server.get("/readyz").starts_with("not ready:"));
     server.signal("-INT");
     let said: Vec<String> = server.log.by_ref().map_while(Result::ok).collect();
     assert!(said.join("\n").contains("a second signal, with 1 links"), "{said:?}");

@@ -66,7 +66,7 @@ fn what_is_expected_decides_on_the_exit_code() {
     let no_ports = read("sample-2x2-dual-40g.log", &["--expect", "90%"]);
     ends(&no_ports, 3);
     assert!(
-        stderr(&no_ports).contains("not known what this way should give"),
+        stderr(&no_ports).contains("bandwidth of this transport is not known"),
         "{}",
         stderr(&no_ports)
     );
