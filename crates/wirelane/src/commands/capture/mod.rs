@@ -151,11 +151,30 @@ fn record(
             }
         }
     };
+    if matches!(ending, Ending::Interrupted | Ending::Time) {
+        drain(&mut feed, &mut recording, way)?;
+    }
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
     let dropped = feed.end(ending == Ending::Source)?;
     Ok((recording, ending, dropped))
+}
+
+/// Takes what came before the end and was not read yet; only for a moment, since more may come all the time.
+fn drain(feed: &mut Feed, recording: &mut Recording, way: &Method) -> Result<(), Failure> {
+    let begun = Instant::now();
+    while begun.elapsed() < MOMENT {
+        match feed.next(Duration::ZERO)? {
+            Some(packets) if !packets.is_empty() => {
+                if recording.take(feed, way, packets)?.is_some() {
+                    return Ok(());
+                }
+            }
+            _ => return Ok(()),
+        }
+    }
+    Ok(())
 }
 
 /// What was captured, and how.
@@ -231,3 +250,5 @@ impl<'r> Report<'r> {
 const NET_RAW: u32 = 13;
 /// How long a signal may wait to be noticed.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long what waits in the kernel at the end is still read.
+const MOMENT: Duration = Duration::from_secs(1);
