@@ -64,7 +64,7 @@ fn kv_messages(bytes: &[u8]) {
 
 /// A capture in two pieces has the packets that it has as a whole, however it is damaged.
 fn capture(bytes: &[u8]) {
-    use doctor::capture::{Kind, Packet, Parser};
+    use doctor::capture::{Packet, PacketKind, Parser};
     let read = |pieces: &[&[u8]]| -> std::io::Result<Vec<Packet>> {
         let mut parser = Parser::default();
         let mut packets = Vec::new();
@@ -73,7 +73,7 @@ fn capture(bytes: &[u8]) {
         }
         let link_type = parser.header().map_or(0, |header| header.link_type);
         for packet in &packets {
-            let _ = Kind::of(link_type, &packet.bytes);
+            let _ = PacketKind::of(link_type, &packet.bytes);
         }
         Ok(packets)
     };
