@@ -1,47 +1,47 @@
-//! Somebody who may use the store.
+//! Identities that may use the store.
 
 use fabric::session::Key;
 
 use super::Scope;
 
-/// An identity, by what it is proved, and what it may do.
+/// An identity, its credentials and its permissions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// As it is shown in reports.
+    /// Shown in reports.
     pub name: String,
-    /// By what it is known.
+    /// How it authenticates.
     pub proof: Proof,
     /// What it may do.
     pub scope: Scope,
 }
 
-/// By what somebody is known.
+/// How an identity authenticates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proof {
-    /// By nothing: it is whoever calls.
+    /// Not at all: every caller.
     Nothing,
-    /// By a secret: a key, or the key of a token.
+    /// With a secret: a key, or the key of a token.
     Key(Key),
-    /// By a certificate with this name.
+    /// With a certificate of the holder's name.
     Certificate,
 }
 
 impl Holder {
-    /// The name of those who show nothing, as the handshake of links has it.
+    /// The name of callers without credentials, the same as in the handshake of links.
     pub const ANONYMOUS: &str = "anonymous";
 
-    /// Whoever calls, and may do everything.
+    /// Every caller, with access to everything.
     pub fn anonymous() -> Self {
         let name = Self::ANONYMOUS.to_owned();
         Holder { name, proof: Proof::Nothing, scope: Scope::everything() }
     }
 
-    /// Who has this key.
+    /// The holder of this key.
     pub fn keyed(key: Key, scope: Scope) -> Self {
         Holder { name: key.name().to_owned(), proof: Proof::Key(key), scope }
     }
 
-    /// Who has a certificate with this name.
+    /// The holder of a certificate with this name.
     pub fn certified(name: &str, scope: Scope) -> Self {
         Holder { name: name.to_owned(), proof: Proof::Certificate, scope }
     }

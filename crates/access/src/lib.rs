@@ -1,11 +1,11 @@
-//! Who may do what: one identity, by whatever protocol it comes.
+//! Authentication and authorization, the same for every protocol.
 //!
-//! A caller is checked once, when it connects, and gets a [`Pass`], which is checked for every request; a pass for everything
-//! costs one branch there. It opens no connection: the program brings [`Holder`]s, protocols bring
-//! identities, tokens as callers show them, or names of certificates.
+//! A caller is authenticated once, when it connects, and gets a [`Pass`], which is checked for every request; an unrestricted pass
+//! costs one branch there. This crate opens no connection: the program supplies the [`Holder`]s, protocols supply
+//! identities, tokens or names of certificates.
 //!
-//! Start at [`Access`]. Files with keys, tokens and certificates are read by [`files`], names and passwords compared by
-//! [`passwords`]. What may be done is a [`Scope`], how often is in `rate`, and why not a [`Refused`].
+//! Start at [`Access`]. [`files`] reads keys, tokens and certificates, [`passwords`] compares names and passwords. A [`Scope`]
+//! limits the keys and operations, `rate` the requests per second; a [`Refused`] is the reason of a denial.
 
 pub mod files;
 mod header;
@@ -33,17 +33,17 @@ pub use phase::Phase;
 pub use refused::{Refusals, Refused};
 pub use scope::Scope;
 
-use header::Shown;
-use pass::Since;
+use header::Authorization;
+use pass::RulesVersion;
 use rate::Bucket;
 
-/// All who may use a store.
+/// All identities that may use a store.
 #[derive(Debug)]
 pub struct Access {
-    /// By which tokens are known: that of the listener, so that links know the same.
+    /// Finds the holder of a token. Shared with the listener, so that links accept the same tokens.
     keyring: Keyring,
     rules: Mutex<Rules>,
-    /// Counts how often the rules were replaced.
+    /// Incremented each time the rules are replaced.
     generation: AtomicU64,
     rate: Option<NonZeroU32>,
     buckets: Mutex<HashMap<String, Arc<Bucket>>>,
@@ -51,12 +51,12 @@ pub struct Access {
     refusals: Refusals,
 }
 
-/// A certificate that was found to be good.
+/// A certificate that was verified.
 #[derive(Debug, Clone, Copy)]
-pub struct Vouched<'c> {
-    /// By which it knows its holder.
+pub struct VerifiedCertificate<'c> {
+    /// The name of its holder.
     pub name: &'c str,
-    /// Stands for those who were trusted when it was found so, as for [`Access::trust`].
+    /// Identifies the set of CAs that it was verified against, as in [`Access::trust`].
     pub authority: u64,
 }
 
@@ -64,13 +64,13 @@ pub struct Vouched<'c> {
 struct Rules {
     holders: HashMap<String, Arc<Holder>>,
     any_certificate: bool,
-    /// Stands for those whose certificates are good.
+    /// Identifies the set of trusted CAs.
     authority: u64,
 }
 
 impl Access {
-    /// These may use the store, each so many requests a second; their keys are put on the ring, in the place of
-    /// others. `any_certificate`: whoever has a good certificate, too, and may do everything.
+    /// Grants access to `holders`, each limited to `rate` requests a second. Their keys replace those of the keyring.
+    /// `any_certificate`: every valid certificate also gives access to everything.
     pub fn new(
         keyring: Keyring,
         holders: Vec<Holder>,
@@ -91,31 +91,31 @@ impl Access {
         Ok(Arc::new(access))
     }
 
-    /// Everybody may do everything.
+    /// Without authentication: every caller may do everything.
     pub fn open() -> Arc<Self> {
         let access = Access::new(Keyring::new(), vec![Holder::anonymous()], false, None);
-        access.expect("there is no key that could be wrong")
+        access.expect("no key can be invalid")
     }
 
-    /// From now on it is these, all or none of them. Who may do something else now, or has another key, is sent
-    /// away with the next request or review, and may come again.
+    /// Replaces all holders, or none of them on an error. A caller whose scope or key has changed is disconnected at its next
+    /// request or review, and may connect again.
     pub fn replace(&self, holders: Vec<Holder>) -> Result<(), Error> {
         let keys = holders.iter().filter_map(|holder| holder.proof.key().cloned()).collect();
         let named = |holder: Holder| (holder.name.clone(), Arc::new(holder));
         let mut rules = self.lock();
-        // First, so that who asked for a ticket before is seen to have: see `ticket`.
+        // Before the keys, so that a ticket requested under the old rules is recognised as such: see `ticket`.
         self.generation.fetch_add(1, Relaxed);
         self.keyring.replace(keys)?;
         rules.holders = holders.into_iter().map(named).collect();
         Ok(())
     }
 
-    /// Others sign certificates from now on, if this is another number: who came by one must come again, and what
-    /// was promised to one is revoked.
+    /// Sets the trusted CAs. If `authority` differs from before, callers with a certificate must connect again, and tickets
+    /// issued to them are revoked.
     pub fn trust(&self, authority: u64) {
         let mut rules = self.lock();
         if std::mem::replace(&mut rules.authority, authority) != authority {
-            // First, as in `replace`.
+            // Before the tickets, as in `replace`.
             self.generation.fetch_add(1, Relaxed);
             self.keyring.withdraw_tickets();
         }
@@ -126,7 +126,7 @@ impl Access {
         self.generation.load(Relaxed)
     }
 
-    /// A pass for who is known already: by the handshake of a link, or by nothing.
+    /// A pass for an identity that is authenticated already (by the handshake of a link) or anonymous.
     pub fn admit(self: &Arc<Self>, identity: &str) -> Option<Pass> {
         let rules = self.lock();
         let holder = match rules.holders.get(identity) {
@@ -136,63 +136,66 @@ impl Access {
             }
             None => return None,
         };
-        let since = Since { generation: self.generation.load(Relaxed), authority: rules.authority };
+        let version =
+            RulesVersion { generation: self.generation.load(Relaxed), authority: rules.authority };
         drop(rules);
-        Some(Pass::new(self.clone(), holder, self.bucket(identity), since))
+        Some(Pass::new(self.clone(), holder, self.bucket(identity), version))
     }
 
-    /// A pass for who came by a link, if nothing was taken away since it was known by a key or a ticket (`withdrawals`, as
-    /// [`Keyring::withdrawals`] tells): else somebody with an old one could wait, and be taken for the new one's holder.
+    /// A pass for the peer of a link, if no key or ticket was withdrawn since its handshake (`withdrawals`, from
+    /// [`Keyring::withdrawals`]): otherwise a peer with an old key could wait and pass for the holder of the new one.
     pub fn admit_link(self: &Arc<Self>, identity: &str, withdrawals: u64) -> Option<Pass> {
         let pass = self.admit(identity)?;
         let needs_none = pass.holder().proof == Proof::Nothing;
         (needs_none || self.keyring.withdrawals() == withdrawals).then_some(pass)
     }
 
-    /// A pass for a caller by gRPC or HTTP: for its certificate, for the token in its header `authorization`, or
-    /// for nothing where that is enough. Why not is counted.
-    pub fn greet(
+    /// A pass for a caller by gRPC or HTTP: by its certificate, by the token in its header `authorization`, or
+    /// anonymous where that is allowed. Refusals are counted by reason.
+    pub fn authenticate(
         self: &Arc<Self>,
-        certificate: Option<Vouched<'_>>,
+        certificate: Option<VerifiedCertificate<'_>>,
         header: Option<&[u8]>,
     ) -> Result<Pass, Refused> {
-        let shown =
-            header.map(|header| Shown::parse(header).and_then(|shown| self.by_token(&shown)));
-        let pass = match (shown, certificate) {
+        let by_header = header
+            .map(|header| Authorization::parse(header).and_then(|header| self.by_token(&header)));
+        let pass = match (by_header, certificate) {
             (Some(Some(pass)), _) => Ok(pass),
-            // Who may come without is not asked what it brings.
+            // Where anonymous callers are admitted, a wrong token does no harm.
             (Some(None), _) => self.admit(Holder::ANONYMOUS).ok_or(Refused::WrongToken),
-            (None, Some(shown)) => self.by_certificate(shown).ok_or(Refused::WrongCertificate),
+            (None, Some(certificate)) => {
+                self.by_certificate(certificate).ok_or(Refused::WrongCertificate)
+            }
             (None, None) => self.admit(Holder::ANONYMOUS).ok_or(Refused::NoCredentials),
         };
         pass.inspect_err(|refused| self.refusals.count(*refused))
     }
 
-    /// How often something was refused, and why.
+    /// Counts of refusals, by reason.
     pub fn refusals(&self) -> &Refusals {
         &self.refusals
     }
 
-    /// The ring on which tickets are issued and tokens are known.
+    /// The keyring that issues tickets and knows the tokens.
     pub fn keyring(&self) -> &Keyring {
         &self.keyring
     }
 
-    /// A token is looked for twice: one that was replaced before the rules were asked must not get the new one's pass.
-    /// What is replaced later makes the pass stale.
-    fn by_token(self: &Arc<Self>, shown: &Shown) -> Option<Pass> {
-        let name = self.keyring.holder(&shown.token)?;
-        let meant = shown.name.as_ref().is_none_or(|meant| *meant == name);
-        let pass = meant.then(|| self.admit(&name)).flatten()?;
-        (self.keyring.holder(&shown.token)? == name).then_some(pass)
+    /// Looks the token up twice: a token that was replaced before `admit` must not get the pass of the new one.
+    /// A later replacement makes the pass stale.
+    fn by_token(self: &Arc<Self>, header: &Authorization) -> Option<Pass> {
+        let name = self.keyring.holder(&header.token)?;
+        let name_matches = header.name.as_ref().is_none_or(|given| *given == name);
+        let pass = name_matches.then(|| self.admit(&name)).flatten()?;
+        (self.keyring.holder(&header.token)? == name).then_some(pass)
     }
 
-    /// A token's name is not a certificate's: who may sign certificates must not be able to be everybody. And who
-    /// found it good must be who is trusted now.
-    fn by_certificate(self: &Arc<Self>, shown: Vouched<'_>) -> Option<Pass> {
-        let pass = self.admit(shown.name)?;
+    /// A certificate never stands for a token's holder of the same name: a CA must not be able to impersonate it.
+    /// And the certificate must have been verified against the CAs that are trusted now.
+    fn by_certificate(self: &Arc<Self>, certificate: VerifiedCertificate<'_>) -> Option<Pass> {
+        let pass = self.admit(certificate.name)?;
         let is_certificate = pass.holder().proof == Proof::Certificate;
-        (is_certificate && pass.authority() == shown.authority).then_some(pass)
+        (is_certificate && pass.authority() == certificate.authority).then_some(pass)
     }
 
     fn bucket(&self, identity: &str) -> Option<Arc<Bucket>> {
@@ -208,7 +211,7 @@ impl Access {
     }
 
     fn lock(&self) -> MutexGuard<'_, Rules> {
-        // Nothing is left half done where a panic could happen.
+        // No code that can panic leaves the rules half changed.
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -227,77 +230,86 @@ mod tests {
         }
     }
 
-    fn vouched(name: &str, authority: u64) -> Option<Vouched<'_>> {
-        Some(Vouched { name, authority })
+    fn verified(name: &str, authority: u64) -> Option<VerifiedCertificate<'_>> {
+        Some(VerifiedCertificate { name, authority })
     }
 
     fn bearer(access: &Arc<Access>, token: &str) -> Result<String, Refused> {
         let header = format!("Bearer {token}");
-        access.greet(None, Some(header.as_bytes())).map(|pass| pass.identity().to_owned())
+        access.authenticate(None, Some(header.as_bytes())).map(|pass| pass.identity().to_owned())
     }
 
     #[test]
-    fn a_token_is_its_holder_and_nothing_else_is() {
+    fn a_token_authenticates_its_holder_only() {
         let holders = vec![token("ann", "wlt_ann", Scope::everything())];
         let access = Access::new(Keyring::new(), holders, false, None).unwrap();
         assert_eq!(bearer(&access, "wlt_ann").as_deref(), Ok("ann"));
         assert_eq!(bearer(&access, "wlt_bob"), Err(Refused::WrongToken));
-        assert_eq!(access.greet(None, None).err(), Some(Refused::NoCredentials));
+        assert_eq!(access.authenticate(None, None).err(), Some(Refused::NoCredentials));
         // ann:wlt_ann, bob:wlt_ann
-        let basic = |text: &str| access.greet(None, Some(text.as_bytes())).err();
+        let basic = |text: &str| access.authenticate(None, Some(text.as_bytes())).err();
         assert_eq!(basic("Basic YW5uOndsdF9hbm4="), None);
         assert_eq!(basic("Basic Ym9iOndsdF9hbm4="), Some(Refused::WrongToken));
-        assert_eq!(access.greet(vouched("ann", 0), None).err(), Some(Refused::WrongCertificate));
+        assert_eq!(
+            access.authenticate(verified("ann", 0), None).err(),
+            Some(Refused::WrongCertificate)
+        );
         assert_eq!(access.refusals().of(Refused::WrongToken), 2);
     }
 
     #[test]
-    fn where_nothing_is_asked_for_anything_will_do() {
+    fn open_access_ignores_credentials() {
         let access = Access::open();
         assert_eq!(bearer(&access, "wlt_old").as_deref(), Ok("anonymous"));
-        assert!(access.greet(None, None).unwrap().is_free());
+        assert!(access.authenticate(None, None).unwrap().is_unrestricted());
         assert!(access.admit("somebody").is_none());
     }
 
     #[test]
-    fn certificates_have_a_line_or_all_are_good() {
+    fn certificates_need_a_holder_or_any_certificate() {
         let named = vec![Holder::certified("node1", Scope::new(false, b""))];
         let named = Access::new(Keyring::new(), named, false, None).unwrap();
         assert_eq!(
-            named.greet(vouched("node1", 0), None).unwrap().write(b"k"),
+            named.authenticate(verified("node1", 0), None).unwrap().write(b"k"),
             Err(Refused::Scope)
         );
-        assert_eq!(named.greet(vouched("node2", 0), None).err(), Some(Refused::WrongCertificate));
+        assert_eq!(
+            named.authenticate(verified("node2", 0), None).err(),
+            Some(Refused::WrongCertificate)
+        );
         let node1 = named.admit("node1").unwrap();
         named.trust(7);
-        assert!(node1.is_stale() && node1.renew().is_none(), "its signer may be trusted no more");
+        assert!(node1.is_stale() && node1.renew().is_none(), "the CAs have changed");
         let node1 = named.admit("node1").unwrap();
         named.trust(7);
         assert!(!node1.is_stale());
         let any = Access::new(Keyring::new(), Vec::new(), true, None).unwrap();
-        assert!(any.greet(vouched("node2", 0), None).unwrap().is_free());
-        assert_eq!(any.greet(vouched("anonymous", 0), None).err(), Some(Refused::WrongCertificate));
+        assert!(any.authenticate(verified("node2", 0), None).unwrap().is_unrestricted());
+        assert_eq!(
+            any.authenticate(verified("anonymous", 0), None).err(),
+            Some(Refused::WrongCertificate)
+        );
     }
 
     #[test]
-    fn what_was_good_before_others_were_trusted_is_good_no_more() {
+    fn a_change_of_trusted_cas_invalidates_certificates_and_tickets() {
         let access = Access::new(Keyring::new(), Vec::new(), true, None).unwrap();
         let issue = || access.keyring().issue("node1", Duration::from_secs(60)).unwrap();
         issue();
         let before = access.keyring().withdrawals();
         access.trust(7);
-        let old = access.greet(vouched("node1", 0), None);
-        assert_eq!(old.err(), Some(Refused::WrongCertificate), "judged by those of before");
-        assert!(access.greet(vouched("node1", 7), None).is_ok());
+        let old = access.authenticate(verified("node1", 0), None);
+        assert_eq!(old.err(), Some(Refused::WrongCertificate), "verified against the old CAs");
+        assert!(access.authenticate(verified("node1", 7), None).is_ok());
         assert!(format!("{:?}", access.keyring()).contains("tickets: 0"));
-        assert!(access.admit_link("node1", before).is_none(), "by a ticket of before, and late");
+        assert!(access.admit_link("node1", before).is_none(), "by a withdrawn ticket");
         issue();
         access.trust(7);
-        assert!(format!("{:?}", access.keyring()).contains("tickets: 1"), "nothing has changed");
+        assert!(format!("{:?}", access.keyring()).contains("tickets: 1"), "the same CAs");
     }
 
     #[test]
-    fn a_pass_is_renewed_only_as_it_was() {
+    fn a_pass_is_renewed_only_if_unchanged() {
         let line = |name, secret, writes| token(name, secret, Scope::new(writes, b""));
         let before = vec![
             line("ann", "wlt_1", true),
@@ -318,7 +330,7 @@ mod tests {
         assert_eq!(bearer(&access, "wlt_3"), Err(Refused::WrongToken));
         let now = access.keyring().withdrawals();
         assert!(access.admit_link("eve", now).is_some(), "by the new key");
-        assert!(access.admit_link("eve", now - 1).is_none(), "by the old one, and late");
+        assert!(access.admit_link("eve", now - 1).is_none(), "by the old one");
         let twice = vec![line("ann", "wlt_1", true), line("two", "wlt_1", true)];
         assert!(access.replace(twice).is_err() && access.admit("eve").is_some(), "all or none");
     }
@@ -328,10 +340,14 @@ mod tests {
         let holders = vec![Holder::anonymous(), token("ann", "wlt_ann", Scope::everything())];
         let access = Access::new(Keyring::new(), holders, false, NonZeroU32::new(3)).unwrap();
         let [one, other] = [(); 2].map(|()| access.admit("ann").unwrap());
-        assert!(!one.is_free());
-        let asked = (0..4).map(|_| one.read(b"k").and(other.read(b"k")));
-        assert!(asked.collect::<Result<Vec<_>, _>>().is_err());
-        assert_eq!(access.admit("anonymous").unwrap().ask(), Ok(()), "others are not in the way");
+        assert!(!one.is_unrestricted());
+        let checked = (0..4).map(|_| one.read(b"k").and(other.read(b"k")));
+        assert!(checked.collect::<Result<Vec<_>, _>>().is_err());
+        assert_eq!(
+            access.admit("anonymous").unwrap().check_rate(),
+            Ok(()),
+            "other identities are not limited"
+        );
         assert!(access.refusals().of(Refused::Rate) >= 1);
     }
 }

@@ -1,4 +1,4 @@
-//! What somebody who was let in may do, asked for every request.
+//! The permissions of an authenticated caller, checked for every request.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,13 +12,13 @@ pub struct Pass {
     access: Arc<Access>,
     holder: Arc<Holder>,
     bucket: Option<Arc<Bucket>>,
-    since: Since,
-    free: bool,
+    issued_under: RulesVersion,
+    unrestricted: bool,
 }
 
-/// Under which rules a pass was given.
+/// The version of the rules under which a pass was issued.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Since {
+pub(super) struct RulesVersion {
     pub(super) generation: u64,
     pub(super) authority: u64,
 }
@@ -28,13 +28,13 @@ impl Pass {
         access: Arc<Access>,
         holder: Arc<Holder>,
         bucket: Option<Arc<Bucket>>,
-        since: Since,
+        issued_under: RulesVersion,
     ) -> Self {
-        let free = holder.scope.is_everything() && bucket.is_none();
-        Pass { access, holder, bucket, since, free }
+        let unrestricted = holder.scope.is_everything() && bucket.is_none();
+        Pass { access, holder, bucket, issued_under, unrestricted }
     }
 
-    /// Whose it is.
+    /// The name of its holder.
     pub fn identity(&self) -> &str {
         &self.holder.name
     }
@@ -43,15 +43,15 @@ impl Pass {
         &self.holder
     }
 
-    /// Stands for those who were trusted to sign certificates when it was given.
+    /// Identifies the CAs that were trusted when the pass was issued.
     pub(super) fn authority(&self) -> u64 {
-        self.since.authority
+        self.issued_under.authority
     }
 
-    /// Whether it may do everything, as often as it likes: nothing need be asked then.
+    /// Whether every request is allowed, at any rate: no check is needed then.
     #[inline]
-    pub fn is_free(&self) -> bool {
-        self.free
+    pub fn is_unrestricted(&self) -> bool {
+        self.unrestricted
     }
 
     /// Whether every key may be read.
@@ -62,69 +62,69 @@ impl Pass {
     /// Whether the rules have changed since.
     #[inline]
     pub fn is_stale(&self) -> bool {
-        self.since.generation != self.access.generation.load(Relaxed)
+        self.issued_under.generation != self.access.generation.load(Relaxed)
     }
 
-    /// The same under the rules of now; `None`: they do not have it so any more.
+    /// The same pass under the current rules; `None`: its holder is removed or has changed.
     pub fn renew(&self) -> Option<Pass> {
         let renewed = self.access.admit(self.identity())?;
-        let signed = self.holder.proof != Proof::Certificate
-            || renewed.since.authority == self.since.authority;
-        (renewed.holder == self.holder && signed).then_some(renewed)
+        let same_authority = self.holder.proof != Proof::Certificate
+            || renewed.issued_under.authority == self.issued_under.authority;
+        (renewed.holder == self.holder && same_authority).then_some(renewed)
     }
 
-    /// Asks for something that concerns no key.
-    pub fn ask(&self) -> Result<(), Refused> {
-        let taken = self.bucket.as_ref().is_none_or(|bucket| bucket.take(self.access.now()));
-        self.judge(taken, Refused::Rate)
+    /// Checks a request that concerns no key: the rate alone.
+    pub fn check_rate(&self) -> Result<(), Refused> {
+        let within_rate = self.bucket.as_ref().is_none_or(|bucket| bucket.take(self.access.now()));
+        self.check(within_rate, Refused::Rate)
     }
 
-    /// Asks to see what is of all keys together.
-    pub fn look(&self) -> Result<(), Refused> {
-        self.ask()?;
-        self.judge(self.reads_everything(), Refused::Scope)
+    /// Checks a request for data about all keys.
+    pub fn check_read_all(&self) -> Result<(), Refused> {
+        self.check_rate()?;
+        self.check(self.reads_everything(), Refused::Scope)
     }
 
-    /// Asks to read a key.
+    /// Checks a read of a key.
     pub fn read(&self, key: &[u8]) -> Result<(), Refused> {
-        self.ask()?;
-        self.judge(self.holder.scope.covers(key), Refused::Scope)
+        self.check_rate()?;
+        self.check(self.holder.scope.covers(key), Refused::Scope)
     }
 
-    /// Asks to change a key.
+    /// Checks a change of a key.
     pub fn write(&self, key: &[u8]) -> Result<(), Refused> {
-        self.ask()?;
+        self.check_rate()?;
         self.finish(key)
     }
 
-    /// Asks to begin a value whose key is told at its end.
+    /// Checks the start of a value whose key follows at its end.
     pub fn begin(&self) -> Result<(), Refused> {
-        self.ask()?;
-        self.judge(self.holder.scope.writes(), Refused::Scope)
+        self.check_rate()?;
+        self.check(self.holder.scope.writes(), Refused::Scope)
     }
 
-    /// Asks to end such a value, which was counted when it began.
+    /// Checks the end of such a value, which counted against the rate at its start.
     pub fn finish(&self, key: &[u8]) -> Result<(), Refused> {
         let scope = &self.holder.scope;
-        self.judge(scope.writes() && scope.covers(key), Refused::Scope)
+        self.check(scope.writes() && scope.covers(key), Refused::Scope)
     }
 
-    /// Asks for a listing of the keys that begin so, of which it may see some: see [`Pass::narrow`].
+    /// Checks a listing of the keys with this prefix, some of which must be in scope: see [`Pass::narrow`].
     pub fn list(&self, prefix: &[u8]) -> Result<(), Refused> {
-        self.ask()?;
-        self.judge(self.holder.scope.narrow(prefix).is_some(), Refused::Scope)
+        self.check_rate()?;
+        self.check(self.holder.scope.narrow(prefix).is_some(), Refused::Scope)
     }
 
-    /// What a listing is narrowed to.
+    /// The prefix to which a listing is limited.
     pub fn narrow<'p>(&'p self, prefix: &'p [u8]) -> &'p [u8] {
         self.holder.scope.narrow(prefix).unwrap_or(self.holder.scope.prefix())
     }
 
-    fn judge(&self, good: bool, otherwise: Refused) -> Result<(), Refused> {
-        if good {
+    fn check(&self, allowed: bool, reason: Refused) -> Result<(), Refused> {
+        if allowed {
             return Ok(());
         }
-        self.access.refusals.count(otherwise);
-        Err(otherwise)
+        self.access.refusals.count(reason);
+        Err(reason)
     }
 }

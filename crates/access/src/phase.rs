@@ -1,21 +1,21 @@
-//! How far a server's life has come.
+//! The phases of a server, from start to stop.
 
 use tokio::sync::watch;
 
-/// What all listeners of a server are told, by a `watch` channel: it only goes forward.
+/// Sent to all listeners of a server by a `watch` channel. Phases only advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Everybody is served.
+    /// All requests are served.
     Serving,
-    /// What is in flight is finished; nothing is begun, and who asks is told so.
+    /// Requests in flight are finished, new ones are refused.
     Draining,
-    /// Everything ends.
+    /// The server stops.
     Stopping,
 }
 
 impl Phase {
-    /// Waits until it has come, or nobody is left who could tell.
-    pub async fn reached(self, life: &mut watch::Receiver<Phase>) {
-        let _ = life.wait_for(|now| *now >= self).await;
+    /// Waits until this phase is reached, or the sender is dropped.
+    pub async fn reached(self, phase: &mut watch::Receiver<Phase>) {
+        let _ = phase.wait_for(|now| *now >= self).await;
     }
 }

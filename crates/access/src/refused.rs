@@ -1,19 +1,19 @@
-//! Why somebody may not, and how often that was so.
+//! Reasons of refusals, and their counters.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Why somebody may not.
+/// Why a caller is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// It shows nothing by which it could be known.
+    /// No token and no certificate.
     NoCredentials,
-    /// It shows a token that nobody here has.
+    /// An unknown token.
     WrongToken,
-    /// It shows a certificate that is not good here, or of a name that is not known.
+    /// A certificate that is not valid, or whose name is unknown.
     WrongCertificate,
-    /// It may not do this, or not with this key.
+    /// The operation or the key is outside the caller's scope.
     Scope,
-    /// It asks more often than it may.
+    /// The rate limit is exceeded.
     Rate,
 }
 
@@ -39,19 +39,19 @@ impl Refused {
     }
 }
 
-/// How often each was so.
+/// A counter for each reason.
 #[derive(Debug, Default)]
 pub struct Refusals {
     counts: [AtomicU64; Refused::ALL.len()],
 }
 
 impl Refusals {
-    /// How often.
+    /// The count of one reason.
     pub fn of(&self, refused: Refused) -> u64 {
         self.counts[refused as usize].load(Relaxed)
     }
 
-    /// Counts one.
+    /// Counts one refusal.
     pub fn count(&self, refused: Refused) {
         self.counts[refused as usize].fetch_add(1, Relaxed);
     }

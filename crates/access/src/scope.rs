@@ -1,6 +1,6 @@
 //! What an identity may do with which keys.
 
-/// Reading or writing too; all keys, or those that begin so.
+/// Read-only or not; all keys, or those with a prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
     writes: bool,
@@ -8,7 +8,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// No prefix is longer: as long as a key may be.
+    /// The maximum length of a key.
     pub const MAX_PREFIX_BYTES: usize = 4096;
 
     /// All keys, reading and writing.
@@ -16,22 +16,22 @@ impl Scope {
         Scope::new(true, b"")
     }
 
-    /// Keys that begin so.
+    /// Keys with this prefix.
     pub fn new(writes: bool, prefix: &[u8]) -> Self {
         Scope { writes, prefix: prefix.into() }
     }
 
-    /// Whether it may change anything.
+    /// Whether writes are allowed.
     pub fn writes(&self) -> bool {
         self.writes
     }
 
-    /// What its keys begin with.
+    /// The prefix of its keys.
     pub fn prefix(&self) -> &[u8] {
         &self.prefix
     }
 
-    /// Whether nothing is beyond it.
+    /// Whether every operation on every key is allowed.
     pub fn is_everything(&self) -> bool {
         self.writes && self.reads_everything()
     }
@@ -46,7 +46,7 @@ impl Scope {
         key.starts_with(&self.prefix)
     }
 
-    /// What of the keys that begin so is within it: they again, all of the scope, or nothing.
+    /// The intersection with another prefix: the longer of both prefixes, or `None` if no key has both.
     pub fn narrow<'p>(&'p self, prefix: &'p [u8]) -> Option<&'p [u8]> {
         if self.covers(prefix) {
             return Some(prefix);
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listing_shows_what_both_prefixes_have() {
+    fn narrow_intersects_both_prefixes() {
         let scope = Scope::new(true, b"team/");
         assert_eq!(scope.narrow(b""), Some(&b"team/"[..]));
         assert_eq!(scope.narrow(b"te"), Some(&b"team/"[..]));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn only_whole_scopes_are_everything() {
+    fn only_an_unlimited_scope_is_everything() {
         assert!(Scope::everything().is_everything());
         let reader = Scope::new(false, b"");
         assert!(!reader.is_everything() && reader.reads_everything() && reader.covers(b"k"));

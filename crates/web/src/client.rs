@@ -1,4 +1,4 @@
-//! One page by HTTP, within limits of time and length, without a runtime.
+//! A blocking GET of one page, with limits of time and length.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -11,27 +11,27 @@ use std::{error, fmt};
 pub enum GetError {
     /// The connection failed.
     Io(io::Error),
-    /// It was not there in time.
+    /// The page was not complete in time.
     TimedOut,
-    /// It has more bytes than this.
+    /// The answer has more bytes than this.
     TooLong(usize),
-    /// What answers does not speak HTTP.
+    /// The answer is not HTTP.
     NotHttp,
-    /// The server's status is another than 200.
+    /// The status is not 200.
     Status(u16),
 }
 
-/// Reads a page. `patience` is for the whole of it, `max_bytes` for its head and body together.
+/// Reads a page. `timeout` is for all of it, `max_bytes` for head and body together.
 pub fn get(
     address: SocketAddr,
     path: &str,
-    patience: Duration,
+    timeout: Duration,
     max_bytes: usize,
 ) -> Result<String, GetError> {
-    let deadline = Instant::now() + patience;
-    let mut socket = TcpStream::connect_timeout(&address, patience)?;
-    socket.set_write_timeout(Some(patience))?;
-    // Of this version no server sends a body in chunks, or waits for more requests.
+    let deadline = Instant::now() + timeout;
+    let mut socket = TcpStream::connect_timeout(&address, timeout)?;
+    socket.set_write_timeout(Some(timeout))?;
+    // In HTTP/1.0 the body is not chunked, and the server closes the connection after it.
     write!(socket, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n")?;
     let mut bytes = Vec::new();
     let mut part = [0; 16 << 10];
@@ -76,7 +76,7 @@ impl fmt::Display for GetError {
         match self {
             GetError::Io(error) => error.fmt(f),
             GetError::TimedOut => f.write_str("timed out"),
-            GetError::TooLong(limit) => write!(f, "it is longer than {} MiB", limit >> 20),
+            GetError::TooLong(limit) => write!(f, "the answer is longer than {} MiB", limit >> 20),
             GetError::NotHttp => f.write_str("the answer is not HTTP"),
             GetError::Status(status) => write!(f, "HTTP status {status}"),
         }
@@ -99,18 +99,18 @@ mod tests {
 
     use super::*;
 
-    /// Asks a server that answers with these bytes, and closes unless it `stays`.
-    fn ask(answer: &'static [u8], stays: bool) -> Result<String, GetError> {
+    /// Gets a page from a server that answers with these bytes, then closes unless `stays_open`.
+    fn get_from(answer: &'static [u8], stays_open: bool) -> Result<String, GetError> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let server = thread::spawn(move || {
-            let (mut caller, _) = listener.accept().expect("a caller");
+            let (mut client, _) = listener.accept().expect("a client");
             let mut request = [0; 1024];
-            let read = caller.read(&mut request).expect("a request");
+            let read = client.read(&mut request).expect("a request");
             assert!(request[..read].starts_with(b"GET /metrics HTTP/1.0\r\n"));
-            // The caller may have enough before all is sent.
-            let _ = caller.write_all(answer);
-            stays.then_some(caller)
+            // The client may close before all is sent.
+            let _ = client.write_all(answer);
+            stays_open.then_some(client)
         });
         let page = get(address, "/metrics", Duration::from_millis(500), 64);
         drop(server.join());
@@ -118,22 +118,22 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_its_body() {
-        let page = ask(b"HTTP/1.0 200 OK\r\nServer: x\r\n\r\nkeys 3\n", false);
+    fn get_returns_the_body() {
+        let page = get_from(b"HTTP/1.0 200 OK\r\nServer: x\r\n\r\nkeys 3\n", false);
         assert_eq!(page.expect("a page"), "keys 3\n");
     }
 
     #[test]
-    fn what_is_no_page_is_an_error() {
-        let denied = ask(b"HTTP/1.1 401 Unauthorized\r\n\r\n", false);
+    fn bad_status_other_protocols_and_long_answers_are_errors() {
+        let denied = get_from(b"HTTP/1.1 401 Unauthorized\r\n\r\n", false);
         assert!(matches!(denied, Err(GetError::Status(401))));
-        assert!(matches!(ask(b"SSH-2.0 200\r\n\r\n", false), Err(GetError::NotHttp)));
-        assert!(matches!(ask(b"", false), Err(GetError::NotHttp)));
-        assert!(matches!(ask(&[b'x'; 65], true), Err(GetError::TooLong(64))));
+        assert!(matches!(get_from(b"SSH-2.0 200\r\n\r\n", false), Err(GetError::NotHttp)));
+        assert!(matches!(get_from(b"", false), Err(GetError::NotHttp)));
+        assert!(matches!(get_from(&[b'x'; 65], true), Err(GetError::TooLong(64))));
     }
 
     #[test]
-    fn a_server_that_says_nothing_is_not_waited_for() {
-        assert!(matches!(ask(b"HTTP/1.0 200 OK\r\n", true), Err(GetError::TimedOut)));
+    fn get_times_out_without_an_answer() {
+        assert!(matches!(get_from(b"HTTP/1.0 200 OK\r\n", true), Err(GetError::TimedOut)));
     }
 }

@@ -1,7 +1,7 @@
-//! A small HTTP server: a few pages, and limits so that no caller can hold it up. It has no settings and knows no exit codes.
+//! A small HTTP server for a few pages, with limits on connections, header size and time. It has no settings and knows no exit codes.
 //!
-//! Start at [`Site`], which is what is served at one address: how connections begin (plain or TLS) and what is answered. [`serve`] takes
-//! connections for it until it is told to stop. [`get`] reads one page of such a server, for programs that have no runtime.
+//! Start at [`Site`]: how connections begin (plain or TLS) and how requests are answered. [`serve`] accepts
+//! connections for it until the server stops. [`get`] reads one page without an async runtime.
 
 mod client;
 mod reply;
@@ -9,6 +9,6 @@ mod server;
 mod stream;
 
 pub use client::{GetError, get};
-pub use reply::{PLAIN, Reply, misdirected, text};
+pub use reply::{PLAIN, Reply, routing_error, text};
 pub use server::{Head, Site, serve};
 pub use stream::Stream;

@@ -1,4 +1,4 @@
-//! Answers: short texts, whole.
+//! Answers to requests.
 
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -7,25 +7,25 @@ use hyper::{Method, Response, StatusCode};
 
 use super::Head;
 
-/// What a caller gets.
+/// An answer with its whole body.
 pub type Reply = Response<Full<Bytes>>;
 
-/// The type of what is meant for people.
+/// The content type of messages to people.
 pub const PLAIN: &str = "text/plain";
 
-/// A text of this kind.
-pub fn text(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Reply {
+/// A text of this content type.
+pub fn text(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Reply {
     let mut reply = Response::new(Full::new(body.into()));
     *reply.status_mut() = status;
-    reply.headers_mut().insert(CONTENT_TYPE, kind.parse().expect("a header value"));
+    reply.headers_mut().insert(CONTENT_TYPE, content_type.parse().expect("a header value"));
     reply
 }
 
-/// The answer to a request for what is not at these paths, or for something to be done with what is.
-pub fn misdirected(head: &Head, paths: &[&str]) -> Option<Reply> {
+/// The answer 404 for a path other than these, or 405 for a method other than GET and HEAD.
+pub fn routing_error(head: &Head, paths: &[&str]) -> Option<Reply> {
     if !paths.contains(&head.uri.path()) {
-        let there = paths.join(", ");
-        return Some(text(StatusCode::NOT_FOUND, PLAIN, format!("404 not found; try {there}\n")));
+        let paths = paths.join(", ");
+        return Some(text(StatusCode::NOT_FOUND, PLAIN, format!("404 not found; try {paths}\n")));
     }
     if matches!(head.method, Method::GET | Method::HEAD) {
         return None;

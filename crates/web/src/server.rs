@@ -1,4 +1,4 @@
-//! Connections, within limits.
+//! The server: connections and their limits.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -21,90 +21,93 @@ use access::Phase;
 
 use super::{Reply, Stream};
 
-/// A request without its body, which nobody here reads.
+/// A request without its body, which is not used.
 pub type Head = Parts;
 
 /// What is served at one address.
 pub trait Site: Clone + Send + Sync + 'static {
-    /// What a caller has shown when its connection began.
-    type Shown: Clone + Send + Sync + 'static;
+    /// What [`Site::begin`] learned about a connection: a client certificate, for example.
+    type ConnectionInfo: Clone + Send + Sync + 'static;
 
     /// Begins a connection: plain, or after a handshake.
     fn begin(
         &self,
         stream: TcpStream,
-    ) -> impl Future<Output = io::Result<(Stream, Self::Shown)>> + Send;
+    ) -> impl Future<Output = io::Result<(Stream, Self::ConnectionInfo)>> + Send;
 
     /// Answers a request.
-    fn answer(&self, head: &Head, shown: &Self::Shown) -> impl Future<Output = Reply> + Send;
+    fn answer(
+        &self,
+        head: &Head,
+        info: &Self::ConnectionInfo,
+    ) -> impl Future<Output = Reply> + Send;
 }
 
-/// Serves until told to stop, then lets answers in flight finish.
-pub async fn serve(listener: TcpListener, site: impl Site, mut life: watch::Receiver<Phase>) {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+/// Serves until the phase is [`Phase::Stopping`], then finishes answers in flight.
+pub async fn serve(listener: TcpListener, site: impl Site, mut phase: watch::Receiver<Phase>) {
+    let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            // An error means that the server is gone.
-            () = Phase::Stopping.reached(&mut life) => break,
+            () = Phase::Stopping.reached(&mut phase) => break,
         };
         match accepted {
-            Ok((stream, _)) => admit(stream, &places, &site, &life),
+            Ok((stream, _)) => admit(stream, &permits, &site, &phase),
             Err(error) => {
-                // Out of file descriptors, most likely: wait for some to come back.
+                // Most likely out of file descriptors: wait until some are closed.
                 tracing::warn!(%error, "cannot accept a connection");
                 sleep(Duration::from_millis(100)).await;
             }
         }
     }
     drop(listener);
-    let _ = places.acquire_many(MAX_CONNECTIONS as u32).await;
+    let _ = permits.acquire_many(MAX_CONNECTIONS as u32).await;
 }
 
-/// Gives the connection a place and a task, or closes it when all places are taken.
+/// Starts a task for the connection, or closes it at the limit.
 fn admit(
     stream: TcpStream,
-    places: &Arc<Semaphore>,
+    permits: &Arc<Semaphore>,
     site: &impl Site,
-    life: &watch::Receiver<Phase>,
+    phase: &watch::Receiver<Phase>,
 ) {
-    let Ok(place) = places.clone().try_acquire_owned() else {
-        tracing::warn!(most = MAX_CONNECTIONS, "too many HTTP connections, one was closed");
+    let Ok(permit) = permits.clone().try_acquire_owned() else {
+        tracing::warn!(limit = MAX_CONNECTIONS, "too many HTTP connections, closed a new one");
         return;
     };
-    let (site, life) = (site.clone(), life.clone());
+    let (site, phase) = (site.clone(), phase.clone());
     tokio::spawn(async move {
         match site.begin(stream).await {
-            Ok((stream, shown)) => converse(stream, site, shown, life).await,
-            Err(error) => tracing::debug!(%error, "a TLS handshake for HTTP failed"),
+            Ok((stream, info)) => serve_connection(stream, site, info, phase).await,
+            Err(error) => tracing::debug!(%error, "HTTP: TLS handshake failed"),
         }
-        drop(place);
+        drop(permit);
     });
 }
 
-async fn converse<S: Site>(
+async fn serve_connection<S: Site>(
     stream: Stream,
     site: S,
-    shown: S::Shown,
-    mut life: watch::Receiver<Phase>,
+    info: S::ConnectionInfo,
+    mut phase: watch::Receiver<Phase>,
 ) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let (site, shown) = (site.clone(), shown.clone());
+        let (site, info) = (site.clone(), info.clone());
         async move {
-            // The body stays until the answer is there: a caller that still sends it is not cut off.
+            // Keep the body until the answer is ready: a client that still sends it is not disconnected.
             let (head, _body) = request.into_parts();
-            Ok::<Reply, Infallible>(site.answer(&head, &shown).await)
+            Ok::<Reply, Infallible>(site.answer(&head, &info).await)
         }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
+        .header_read_timeout(HEADER_TIMEOUT)
         .max_buf_size(MAX_HEADER_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
-        ended = timeout(LONGEST_CONNECTION, connection.as_mut()) => ended.unwrap_or(Ok(())),
-        () = Phase::Stopping.reached(&mut life) => {
+        ended = timeout(CONNECTION_TIMEOUT, connection.as_mut()) => ended.unwrap_or(Ok(())),
+        () = Phase::Stopping.reached(&mut phase) => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -114,10 +117,10 @@ async fn converse<S: Site>(
     }
 }
 
-/// Enough for every scraper and dashboard of a site, few enough to need little memory.
+/// Enough for all scrapers and dashboards, few enough to need little memory.
 const MAX_CONNECTIONS: usize = 256;
 const MAX_HEADER_BYTES: usize = 16 * 1024;
-/// How long a caller may take to send a request's head.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Also for a caller that does not read its answer: its place comes back.
-const LONGEST_CONNECTION: Duration = Duration::from_secs(60);
+/// For a request's head.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// For a connection, so that a client that does not read its answer is closed too.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! A caller's connection, plain or by TLS.
+//! A connection, with or without TLS.
 
 use std::io;
 use std::pin::Pin;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{error, fmt, io};
 
-/// What is wrong with a file of keys, tokens or certificates. No secret is ever a part of it.
+/// An error about a file of keys, tokens or certificates. It never contains a secret.
 #[derive(Debug)]
 pub struct FileError {
     /// As in `read the key file …`.
@@ -12,15 +12,15 @@ pub struct FileError {
     kind: FileErrorKind,
 }
 
-/// What kind of thing is wrong with it.
+/// The kind of error.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FileErrorKind {
-    /// It cannot be read.
+    /// The file cannot be read.
     Unreadable(io::Error),
-    /// Others may read it too: who, and the file's mode.
+    /// Other users can access the file: who, and its mode.
     Exposed(&'static str, u32),
-    /// It says what it cannot mean.
+    /// The content is invalid.
     Invalid(String),
 }
 
@@ -29,7 +29,7 @@ impl FileError {
         FileError { file, path: path.to_owned(), kind }
     }
 
-    /// What callers can tell apart.
+    /// The kind of error.
     pub fn kind(&self) -> &FileErrorKind {
         &self.kind
     }
@@ -41,14 +41,14 @@ impl fmt::Display for FileError {
         write!(f, "read the {} {path}: ", self.file)?;
         match &self.kind {
             FileErrorKind::Unreadable(error) => {
-                write!(f, "{error} — check the path and who may read it")
+                write!(f, "{error} — check the path and its permissions")
             }
             FileErrorKind::Exposed(whose, mode) => write!(
                 f,
-                "{whose} may use it (mode {mode:03o}), so it is no secret — `chmod 600 {path}`, or make a new one if \
-                 somebody may have read it"
+                "{whose} can access the file (mode {mode:03o}) — run `chmod 600 {path}`, and replace the secret if others \
+                 may have read it"
             ),
-            FileErrorKind::Invalid(why) => f.write_str(why),
+            FileErrorKind::Invalid(reason) => f.write_str(reason),
         }
     }
 }

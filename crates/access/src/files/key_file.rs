@@ -7,7 +7,7 @@ use fabric::session::Key;
 use super::error::FileError;
 use super::secret_file::{OTHERS, SecretFile};
 
-/// Reads the key, under the name of its file.
+/// Reads the key, and names it after its file.
 pub fn read(path: &Path) -> Result<Key, FileError> {
     let digits = FILE.read(path)?;
     let name = path.file_stem().map_or("key".into(), |name| name.to_string_lossy());
@@ -16,7 +16,7 @@ pub fn read(path: &Path) -> Result<Key, FileError> {
 
 const FILE: SecretFile = SecretFile {
     name: "key file",
-    open_to: OTHERS,
-    // 64 digits and some room for line ends.
+    forbidden: OTHERS,
+    // 64 digits, and line ends.
     max_bytes: 1024,
 };

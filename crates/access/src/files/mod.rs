@@ -1,5 +1,5 @@
-//! Files that hold credentials: keys, tokens, TLS. Each is read whole, within a limit, and refused if it is a secret that others
-//! may read.
+//! Files with credentials: keys, tokens, TLS. Each is read whole, up to a size limit. A file with a secret that other users can access
+//! is refused.
 
 mod error;
 pub mod key_file;

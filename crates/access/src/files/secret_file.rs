@@ -1,4 +1,4 @@
-//! Files with secrets: read whole, within a limit, and only where others cannot read them too.
+//! Files with secrets: read whole, up to a size limit, and only if other users cannot access them.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,39 +7,39 @@ use std::path::Path;
 
 use super::error::{FileError, FileErrorKind};
 
-/// What is asked of a file with secrets.
+/// What a file with secrets must satisfy.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SecretFile {
     /// As in `read the key file …`.
     pub(super) name: &'static str,
-    /// Modes that it must not have, and whose they are.
-    pub(super) open_to: (u32, &'static str),
-    /// No such file is longer.
+    /// Mode bits that must not be set, and whose they are.
+    pub(super) forbidden: (u32, &'static str),
+    /// The size limit.
     pub(super) max_bytes: u64,
 }
 
 impl SecretFile {
-    /// Reads the file. One that others may read is no secret, and refused.
+    /// Reads the file, unless other users can access it.
     pub(super) fn read(&self, path: &Path) -> Result<String, FileError> {
         let unreadable = |error| self.error(path, FileErrorKind::Unreadable(error));
         let file = File::open(path).map_err(unreadable)?;
         let mode = file.metadata().map_err(unreadable)?.permissions().mode();
-        let (modes, whose) = self.open_to;
+        let (modes, whose) = self.forbidden;
         if mode & modes != 0 {
             return Err(self.error(path, FileErrorKind::Exposed(whose, mode & 0o777)));
         }
         let mut text = String::new();
         file.take(self.max_bytes + 1).read_to_string(&mut text).map_err(unreadable)?;
         if text.len() as u64 > self.max_bytes {
-            let why = format!("it has more than {} bytes — is it another file?", self.max_bytes);
-            return Err(self.invalid(path, why));
+            let reason = format!("longer than {} bytes — check the path", self.max_bytes);
+            return Err(self.invalid(path, reason));
         }
         Ok(text)
     }
 
-    /// What is in the file cannot be meant.
-    pub(super) fn invalid(&self, path: &Path, why: String) -> FileError {
-        self.error(path, FileErrorKind::Invalid(why))
+    /// The file's content is invalid.
+    pub(super) fn invalid(&self, path: &Path, reason: String) -> FileError {
+        self.error(path, FileErrorKind::Invalid(reason))
     }
 
     fn error(&self, path: &Path, kind: FileErrorKind) -> FileError {
@@ -47,10 +47,10 @@ impl SecretFile {
     }
 }
 
-/// Everybody who is neither the owner nor of its group.
+/// Users that are neither the owner nor in the file's group.
 pub(super) const OTHERS: (u32, &str) = (0o007, "every user of this machine");
-/// Everybody but the owner.
-pub(super) const GROUP_OR_OTHERS: (u32, &str) = (0o077, "its group or every user of this machine");
+/// All users but the owner.
+pub(super) const GROUP_OR_OTHERS: (u32, &str) = (0o077, "the group or every user of this machine");
 
 #[cfg(test)]
 mod tests {
@@ -58,10 +58,10 @@ mod tests {
 
     use super::*;
 
-    const FILE: SecretFile = SecretFile { name: "key file", open_to: OTHERS, max_bytes: 8 };
+    const FILE: SecretFile = SecretFile { name: "key file", forbidden: OTHERS, max_bytes: 8 };
 
     #[test]
-    fn what_others_may_read_is_too_long_or_is_missing_is_refused() {
+    fn exposed_too_long_and_missing_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         let missing = FILE.read(&path).unwrap_err();

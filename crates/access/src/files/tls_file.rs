@@ -1,4 +1,4 @@
-//! Files of TLS: certificates, and the keys that belong to them.
+//! Files for TLS: certificates and private keys.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,18 +9,18 @@ use crate::tls::Files;
 use super::error::{FileError, FileErrorKind};
 use super::secret_file::{OTHERS, SecretFile};
 
-/// Where a server's are.
+/// The paths of a server's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
-    /// Its certificate, and those that lead from it to an authority.
+    /// Its certificate chain.
     pub certificate: PathBuf,
     /// The certificate's private key.
     pub key: PathBuf,
-    /// Whose signatures make callers' certificates good.
+    /// The CAs that sign clients' certificates.
     pub client_ca: Option<PathBuf>,
 }
 
-/// What is in them.
+/// The contents of these files.
 pub struct Contents {
     certificate: Vec<u8>,
     key: String,
@@ -28,7 +28,7 @@ pub struct Contents {
 }
 
 impl Paths {
-    /// Reads them all.
+    /// Reads all files.
     pub fn read(&self) -> Result<Contents, FileError> {
         Ok(Contents {
             certificate: certificate(&self.certificate)?,
@@ -39,7 +39,7 @@ impl Paths {
 }
 
 impl Contents {
-    /// As [`crate::tls::Tls`] takes them.
+    /// For [`crate::tls::Tls`].
     pub fn files(&self) -> Files<'_> {
         Files {
             certificate: &self.certificate,
@@ -49,7 +49,7 @@ impl Contents {
     }
 }
 
-/// A file with certificates, which are no secret.
+/// Reads a file with certificates, which need not be secret.
 pub fn certificate(path: &Path) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes));
@@ -57,11 +57,11 @@ pub fn certificate(path: &Path) -> Result<Vec<u8>, FileError> {
     read.map(|_| bytes).map_err(unreadable)
 }
 
-/// A file with a private key.
+/// Reads a file with a private key.
 pub fn key(path: &Path) -> Result<String, FileError> {
     KEY.read(path)
 }
 
-const KEY: SecretFile = SecretFile { name: "private key", open_to: OTHERS, max_bytes: MAX_BYTES };
-/// All roots that a system trusts take less.
+const KEY: SecretFile = SecretFile { name: "private key", forbidden: OTHERS, max_bytes: MAX_BYTES };
+/// More than all root certificates of a system have.
 const MAX_BYTES: u64 = 1 << 20;

@@ -1,4 +1,4 @@
-//! A password as a web config file has it: hashed by bcrypt, `$2y$10$` and 53 letters.
+//! A bcrypt hash of a password, as in a web config file: `$2y$10$` and 53 characters.
 
 use base64::Engine as _;
 use base64::alphabet::BCRYPT;
@@ -14,12 +14,12 @@ pub struct Hash {
 }
 
 impl Hash {
-    /// As `htpasswd -B` would take with `-C 10`, and as most files have it.
+    /// The cost of `htpasswd -BC 10`, which most files have.
     pub const USUAL_COST: u32 = 10;
 
-    /// What is wrong is said without showing it.
+    /// Parses a hash. The error does not show the text.
     pub fn parse(text: &str) -> Result<Hash, String> {
-        let form = "is no bcrypt hash: it begins with `$2y$10$` and has 60 characters, as `htpasswd -nBC 10 NAME` \
+        let form = "is not a bcrypt hash: it begins with `$2y$10$` and has 60 characters, as `htpasswd -nBC 10 NAME` \
                     prints it behind the colon";
         let rest =
             ["$2a$", "$2b$", "$2x$", "$2y$"].iter().find_map(|begin| text.strip_prefix(begin));
@@ -27,42 +27,42 @@ impl Hash {
         let cost: u32 = cost.parse().ok().filter(|_| cost.len() == 2).ok_or(form)?;
         if !(MIN_COST..=MAX_COST).contains(&cost) {
             return Err(format!(
-                "has the cost {cost}: {MIN_COST} to {MAX_COST} are taken, as above a check takes minutes; \
-                 10 is usual"
+                "has the cost {cost}: use {MIN_COST} to {MAX_COST} (a check takes minutes above that; \
+                 10 is usual)"
             ));
         }
         let (salt, digest) = rest.split_at_checked(22).filter(|_| rest.len() == 53).ok_or(form)?;
         Ok(Hash { cost, salt: decoded(salt).ok_or(form)?, digest: decoded(digest).ok_or(form)? })
     }
 
-    /// One that no password has, for all that is known, and that takes as long to compare with.
+    /// A hash that matches no known password and takes as long to compare.
     pub fn decoy(cost: u32) -> Hash {
         Hash { cost, salt: [0x5a; 16], digest: [0; 23] }
     }
 
-    /// How long a comparison takes: twice as long with each.
+    /// The cost of a comparison: each step doubles its time.
     pub fn cost(&self) -> u32 {
         self.cost
     }
 
-    /// All of it, by which an answer is remembered.
+    /// Salt and digest, for the key of a cached result.
     pub fn bytes(&self) -> impl Iterator<Item = &[u8]> {
         [&self.salt[..], &self.digest[..]].into_iter()
     }
 
-    /// Whether the password is this one. It takes as long as the cost says: some 60 ms for 10.
-    pub fn is_of(&self, password: &[u8]) -> bool {
-        // Passwords end in a zero, and no more than 72 bytes of both count.
-        let mut ended = password[..password.len().min(LONGEST)].to_vec();
-        ended.push(0);
-        ended.truncate(LONGEST);
-        let digest = bcrypt::bcrypt(self.cost, self.salt, &ended);
+    /// Whether this is the hash of `password`. Takes some 60 ms at cost 10.
+    pub fn matches(&self, password: &[u8]) -> bool {
+        // bcrypt hashes the password with a trailing zero, at most 72 bytes in all.
+        let mut input = password[..password.len().min(MAX_INPUT_BYTES)].to_vec();
+        input.push(0);
+        input.truncate(MAX_INPUT_BYTES);
+        let digest = bcrypt::bcrypt(self.cost, self.salt, &input);
         self.digest.ct_eq(&digest[..23]).into()
     }
 }
 
 fn decoded<const N: usize>(text: &str) -> Option<[u8; N]> {
-    // Some programs leave bits behind the last byte that say nothing.
+    // Some programs set unused bits after the last byte.
     let config = GeneralPurposeConfig::new()
         .with_decode_allow_trailing_bits(true)
         .with_decode_padding_mode(base64::engine::DecodePaddingMode::RequireNone);
@@ -70,26 +70,26 @@ fn decoded<const N: usize>(text: &str) -> Option<[u8; N]> {
 }
 
 const MIN_COST: u32 = 4;
-/// A second or so for each step above 14, doubled by each.
+/// Cost 14 takes about a second; each step doubles it.
 const MAX_COST: u32 = 20;
-const LONGEST: usize = 72;
+const MAX_INPUT_BYTES: usize = 72;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_known_hash_is_of_its_password_alone() {
-        // The one that exporter-toolkit itself compares unknown callers with.
+    fn a_known_hash_matches_only_its_password() {
+        // The hash that exporter-toolkit compares with for unknown users.
         let hash =
             Hash::parse("$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi").unwrap();
-        assert!(hash.is_of(b"fakepassword"));
-        assert!(!hash.is_of(b"fakepasswor") && !hash.is_of(b""));
-        assert!(!Hash::decoy(4).is_of(b"fakepassword"));
+        assert!(hash.matches(b"fakepassword"));
+        assert!(!hash.matches(b"fakepasswor") && !hash.matches(b""));
+        assert!(!Hash::decoy(4).matches(b"fakepassword"));
     }
 
     #[test]
-    fn what_is_no_hash_is_refused_without_showing_it() {
+    fn invalid_hashes_are_refused_without_showing_them() {
         for wrong in [
             "secret",
             "",

@@ -1,5 +1,5 @@
-//! Whether a name and a password are right. A comparison takes long on purpose, so answers are remembered, and
-//! those that were right are not pushed out by any number of wrong ones.
+//! Checks names and passwords. A comparison is slow by design, so results are cached; wrong passwords
+//! do not evict right ones.
 
 mod hash;
 mod users;
@@ -17,58 +17,60 @@ use crate::header;
 pub use hash::Hash;
 pub use users::Users;
 
-/// Compares passwords, and remembers what came of it.
+/// Compares passwords and caches the results.
 #[derive(Debug)]
 pub struct Passwords {
-    memory: Arc<Memory>,
-    /// One comparison at a time: no caller can take more than one CPU.
-    turn: Arc<Semaphore>,
-    /// As many may wait for their turn.
-    waiting: Semaphore,
+    cache: Arc<Cache>,
+    /// One comparison at a time, so that callers cannot occupy more than one CPU.
+    comparison: Arc<Semaphore>,
+    /// Limits the number of waiting callers.
+    queue: Semaphore,
 }
 
-/// What became of a name and a password.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Both are right.
+    /// Name and password are right.
     Right,
-    /// One of them is not, or nobody has that name.
+    /// The name is unknown or the password wrong.
     Wrong,
-    /// Too many wait to be compared.
+    /// Too many comparisons are waiting.
     Busy,
 }
 
 impl Passwords {
-    /// None: the system has no randomness.
+    /// `None`: the system's random number generator failed.
     pub fn new() -> Option<Self> {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok()?;
         Some(Passwords {
-            memory: Arc::new(Memory { key, answers: Mutex::default() }),
-            turn: Arc::new(Semaphore::new(1)),
-            waiting: Semaphore::new(MAX_WAITING),
+            cache: Arc::new(Cache { key, results: Mutex::default() }),
+            comparison: Arc::new(Semaphore::new(1)),
+            queue: Semaphore::new(MAX_WAITING),
         })
     }
 
-    /// Compares, or remembers. Unknown names take as long as known ones.
+    /// Looks the result up in the cache, or compares. Unknown names take as long as known ones.
     pub async fn check(&self, users: &Users, credentials: &Credentials) -> Verdict {
         let (hash, known) = users.hash_of(&credentials.name);
-        let tag = self.memory.tag(hash, known, credentials);
-        if let Some(right) = self.memory.answer(&tag) {
+        let tag = self.cache.tag(hash, known, credentials);
+        if let Some(right) = self.cache.get(&tag) {
             return Verdict::of(right);
         }
-        let Ok(_place) = self.waiting.try_acquire() else { return Verdict::Busy };
-        let Ok(turn) = self.turn.clone().acquire_owned().await else { return Verdict::Busy };
-        // Whoever was before may have asked the same.
-        if let Some(right) = self.memory.answer(&tag) {
+        let Ok(_waiting) = self.queue.try_acquire() else { return Verdict::Busy };
+        let Ok(permit) = self.comparison.clone().acquire_owned().await else {
+            return Verdict::Busy;
+        };
+        // The caller before may have had the same credentials.
+        if let Some(right) = self.cache.get(&tag) {
             return Verdict::of(right);
         }
         let (hash, password) = (hash.clone(), credentials.password.clone());
-        let memory = self.memory.clone();
-        // It ends, and is remembered, also if the caller has gone meanwhile.
+        let cache = self.cache.clone();
+        // Finishes and caches its result even if the caller has disconnected.
         let compared = spawn_blocking(move || {
-            let right = hash.is_of(&password) && known;
-            memory.remember(tag, right);
-            drop(turn);
+            let right = hash.matches(&password) && known;
+            cache.insert(tag, right);
+            drop(permit);
             right
         });
         compared.await.map_or(Verdict::Busy, Verdict::of)
@@ -81,7 +83,7 @@ impl Verdict {
     }
 }
 
-/// A name and a password as a caller shows them.
+/// Name and password of a request.
 pub struct Credentials {
     name: String,
     password: Vec<u8>,
@@ -94,23 +96,23 @@ impl Credentials {
     }
 }
 
-/// Answers by tags: keyed digests of what was asked, so that no password is kept.
+/// Results by tag: a keyed digest of the credentials, so that no password is kept.
 #[derive(Debug)]
-struct Memory {
+struct Cache {
     key: hmac::Key,
-    answers: Mutex<Answers>,
+    results: Mutex<Results>,
 }
 
 #[derive(Debug, Default)]
-struct Answers {
+struct Results {
     right: Bounded<MAX_RIGHT>,
     wrong: Bounded<MAX_WRONG>,
 }
 
 type Tag = [u8; 32];
 
-impl Memory {
-    /// The hash is a part of it: when it changes in the file, nothing is remembered of it.
+impl Cache {
+    /// Covers the hash too: a changed hash in the file invalidates the cached results.
     fn tag(&self, hash: &Hash, known: bool, credentials: &Credentials) -> Tag {
         let mut context = hmac::Context::with_key(&self.key);
         context.update(&[u8::from(known)]);
@@ -121,16 +123,16 @@ impl Memory {
         context.sign().as_ref().try_into().expect("SHA-256 has 32 bytes")
     }
 
-    fn answer(&self, tag: &Tag) -> Option<bool> {
-        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+    fn get(&self, tag: &Tag) -> Option<bool> {
+        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
         let known = |right: bool| move || right;
-        let right = answers.right.has(tag).then(known(true));
-        right.or_else(|| answers.wrong.has(tag).then(known(false)))
+        let right = results.right.has(tag).then(known(true));
+        right.or_else(|| results.wrong.has(tag).then(known(false)))
     }
 
-    fn remember(&self, tag: Tag, right: bool) {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        if right { answers.right.add(tag) } else { answers.wrong.add(tag) }
+    fn insert(&self, tag: Tag, right: bool) {
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        if right { results.right.add(tag) } else { results.wrong.add(tag) }
     }
 }
 
@@ -159,11 +161,11 @@ impl<const MAX: usize> Bounded<MAX> {
     }
 }
 
-/// A second of work at the usual cost, for who comes last.
+/// The last one waits a second at the default cost.
 const MAX_WAITING: usize = 16;
-/// More users than such a file is meant for.
+/// More than a web config file has users.
 const MAX_RIGHT: usize = 1000;
-/// Scrapers with an old password ask the same again and again; who tries many is not remembered for long.
+/// Enough for scrapers that repeat an old password; a caller that tries many evicts its own results.
 const MAX_WRONG: usize = 1000;
 
 #[cfg(test)]
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_right_password_is_remembered_whatever_else_is_tried() {
+    async fn wrong_passwords_do_not_evict_the_right_one() {
         let passwords = Passwords::new().unwrap();
         let (users, right) = (users(), credentials("ops", "fakepassword"));
         assert_eq!(passwords.check(&users, &right).await, Verdict::Right);
@@ -195,17 +197,21 @@ mod tests {
             assert_eq!(passwords.check(&users, &wrong).await, Verdict::Wrong);
         }
         for number in 0..2 * MAX_WRONG {
-            passwords.memory.remember([number as u8; 32], false);
+            passwords.cache.insert([number as u8; 32], false);
         }
-        let _all_places = passwords.waiting.acquire_many(MAX_WAITING as u32).await.unwrap();
+        let _all_permits = passwords.queue.acquire_many(MAX_WAITING as u32).await.unwrap();
         assert_eq!(passwords.check(&users, &right).await, Verdict::Right);
         assert_eq!(passwords.check(&users, &credentials("ops", "new")).await, Verdict::Busy);
         let none = Users::new(HashMap::new());
-        assert_eq!(passwords.check(&none, &right).await, Verdict::Busy, "it was of another hash");
+        assert_eq!(
+            passwords.check(&none, &right).await,
+            Verdict::Busy,
+            "the cached result was for another hash"
+        );
     }
 
     #[test]
-    fn headers_are_read_as_they_are_sent() {
+    fn basic_headers_are_parsed() {
         let parsed = Credentials::parse(b"bAsIc b3BzOmE6Yg==").unwrap();
         assert_eq!((parsed.name.as_str(), parsed.password.as_slice()), ("ops", &b"a:b"[..]));
         for wrong in

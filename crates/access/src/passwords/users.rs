@@ -1,30 +1,30 @@
-//! Who may come in by name and password.
+//! Users with passwords.
 
 use std::collections::HashMap;
 
 use super::Hash;
 
-/// Who may come in by name and password; if there are none, everybody.
+/// The users of a web config file; without any, no password is needed.
 #[derive(Debug)]
 pub struct Users {
     named: HashMap<String, Hash>,
-    /// Compared with for names that are not there, so that the time an answer takes does not tell which are.
+    /// Compared with for unknown names, so that the response time does not reveal which names exist.
     decoy: Hash,
 }
 
 impl Users {
-    /// These, by their names.
+    /// Hashes by name.
     pub fn new(named: HashMap<String, Hash>) -> Self {
         let cost = named.values().map(Hash::cost).max().unwrap_or(Hash::USUAL_COST);
         Users { named, decoy: Hash::decoy(cost) }
     }
 
-    /// Whether there are none, so that everybody may come in.
+    /// Whether there are no users, so that no password is needed.
     pub fn is_empty(&self) -> bool {
         self.named.is_empty()
     }
 
-    /// What a password for this name is compared with, and whether it can be right at all.
+    /// The hash to compare with for this name, and whether the name is known.
     pub fn hash_of(&self, name: &str) -> (&Hash, bool) {
         match self.named.get(name) {
             Some(hash) => (hash, true),

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::der::{OBJECT, OCTETS, SEQUENCE, element};
 
-/// All of them; of what is no certificate, none.
+/// All names; none if the bytes are not a certificate.
 pub fn names(certificate: &[u8]) -> Vec<String> {
     extension(certificate).map_or_else(Vec::new, |mut names| {
         let Some((SEQUENCE, mut names)) = element(&mut names) else { return Vec::new() };
@@ -34,7 +34,7 @@ fn extension(mut certificate: &[u8]) -> Option<&[u8]> {
     let (_, mut list) = element(&mut list)?;
     while let Some((SEQUENCE, mut extension)) = element(&mut list) {
         if element(&mut extension) == Some((OBJECT, ALTERNATIVE_NAMES)) {
-            // Whether it is critical may stand before it.
+            // The flag `critical` may precede the content.
             return std::iter::from_fn(|| element(&mut extension))
                 .find(|(tag, _)| *tag == OCTETS)
                 .map(|(_, content)| content);
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_all_kinds_are_found_and_invalid_bytes_have_none() {
+    fn names_of_all_kinds_are_found_and_none_in_truncated_bytes() {
         let mut params = CertificateParams::default();
         params.subject_alt_names = vec![
             SanType::DnsName("node1.example".try_into().unwrap()),

@@ -1,4 +1,4 @@
-//! DER, as far as names in certificates need it.
+//! The part of DER that names in certificates need.
 
 /// Takes an element off: its tag and its content.
 pub(super) fn element<'d>(rest: &mut &'d [u8]) -> Option<(u8, &'d [u8])> {
@@ -6,7 +6,7 @@ pub(super) fn element<'d>(rest: &mut &'d [u8]) -> Option<(u8, &'d [u8])> {
     let (&first, behind) = behind.split_first()?;
     let (length, behind) = match first {
         ..=0x7f => (usize::from(first), behind),
-        // So many bytes of length follow. No certificate is longer than three of them say.
+        // The length follows in this many bytes. Three are enough for any certificate.
         0x81..=0x83 => {
             let (bytes, behind) = behind.split_at_checked(usize::from(first & 0x7f))?;
             (bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), behind)

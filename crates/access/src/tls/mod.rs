@@ -1,12 +1,12 @@
-//! TLS at the listeners for callers by gRPC and HTTP: the server's certificate, and whose certificates it takes.
+//! TLS for the gRPC and HTTP listeners: the server's certificate, and the CAs whose client certificates it accepts.
 //!
-//! It reads no file: the program brings their contents. Who shows no certificate is let in here, and asked for
-//! something else behind the listener, since that can be said in words there.
+//! It reads no file: the program passes their contents. A caller without a certificate completes the handshake, and is refused
+//! after it, where the error can have a text.
 //!
-//! Start at [`Tls`]; a caller's certificate is [`Certified`], and what its name is, is in `name`.
+//! Start at [`Tls`]; a client's certificate is [`ClientCertificate`], its name is read by `name`.
 
 mod alternative_names;
-mod certified;
+mod client_certificate;
 mod der;
 mod name;
 mod pem;
@@ -26,33 +26,33 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use crate::{Access, Refused, Vouched};
+use crate::{Access, Refused, VerifiedCertificate};
 pub use alternative_names::names as alternative_names;
-pub use certified::Certified;
+pub use client_certificate::ClientCertificate;
 pub use pem::{TlsError, certificates, private_key, roots};
 
-/// What a server shows and takes, as files have it.
+/// The contents of a server's files.
 #[derive(Clone, Copy)]
 pub struct Files<'f> {
-    /// Its certificate, and those between it and the root: PEM.
+    /// Its certificate chain: PEM.
     pub certificate: &'f [u8],
     /// The certificate's private key: PEM.
     pub key: &'f [u8],
-    /// Whose certificates callers may show: PEM. None: they are not asked.
+    /// The CAs of client certificates: PEM. `None`: clients are not asked for one.
     pub client_ca: Option<&'f [u8]>,
 }
 
 /// One server's TLS, for one protocol.
 #[derive(Debug)]
 pub struct Tls {
-    now: RwLock<Settings>,
+    settings: RwLock<Settings>,
 }
 
-/// What is shown and taken, until it is replaced.
+/// The current certificate and CAs.
 #[derive(Debug, Clone)]
 struct Settings {
     config: Arc<ServerConfig>,
-    /// Decides whether a certificate is good; none: callers need not show any.
+    /// Verifies client certificates; `None`: clients are not asked for one.
     verifier: Option<Arc<dyn ClientCertVerifier>>,
     authority: u64,
 }
@@ -69,68 +69,66 @@ impl Tls {
     }
 
     fn new(files: Files<'_>, protocol: &[u8]) -> Result<Self, TlsError> {
-        Ok(Tls { now: RwLock::new(configure(files, protocol)?) })
+        Ok(Tls { settings: RwLock::new(configure(files, protocol)?) })
     }
 
-    /// From now on as a fresh one. Connections that are there stay; certificates that were shown on them are verified
-    /// anew with their next call, or a little later.
-    pub fn replace(&self, fresh: Tls) {
-        let fresh = fresh.now.into_inner().unwrap_or_else(PoisonError::into_inner);
-        *self.now.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+    /// Takes over the settings of another. Open connections stay; their client certificates are verified
+    /// again at the next call, or a few seconds later.
+    pub fn replace(&self, new: Tls) {
+        let new = new.settings.into_inner().unwrap_or_else(PoisonError::into_inner);
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = new;
     }
 
-    /// Who a certificate says its holder is, if it has a name for it and is still good: not ended, and signed by who is
-    /// trusted now. It is verified anew when others are trusted, or a few seconds have passed. One that is not good is
+    /// The name of a certificate's holder, if it has one and is still valid: not expired, and signed by a CA that is
+    /// trusted now. It is verified again when the CAs change, or after a few seconds. An invalid one is
     /// counted as refused.
-    pub fn vouch<'c>(
+    pub fn verify<'c>(
         &self,
-        certified: &'c Certified,
+        certificate: &'c ClientCertificate,
         access: &Access,
-    ) -> Result<Option<Vouched<'c>>, Refused> {
-        let settings = self.now.read().unwrap_or_else(PoisonError::into_inner);
-        let is_good =
-            certified.is_good(settings.authority, Instant::now(), |chain| settings.takes(chain));
-        if !is_good {
+    ) -> Result<Option<VerifiedCertificate<'c>>, Refused> {
+        let settings = self.settings.read().unwrap_or_else(PoisonError::into_inner);
+        let verify = |chain: &[CertificateDer<'static>]| settings.accepts(chain);
+        if !certificate.is_valid(settings.authority, Instant::now(), verify) {
             access.refusals().count(Refused::WrongCertificate);
             return Err(Refused::WrongCertificate);
         }
         let authority = settings.authority;
-        Ok(certified.name().map(|name| Vouched { name, authority }))
+        Ok(certificate.name().map(|name| VerifiedCertificate { name, authority }))
     }
 
-    /// Another number when those whose certificates are taken are others.
+    /// Identifies the set of trusted CAs: changes when they change.
     pub fn authority(&self) -> u64 {
         self.settings().authority
     }
 
     fn settings(&self) -> Settings {
-        self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Shakes hands, and gives the caller's certificate, if it has shown one. One that is not good is counted as
+    /// Performs the handshake. Returns the client's certificate, if it sent one. An invalid one is counted as
     /// refused.
     pub async fn accept(
         &self,
         stream: TcpStream,
         access: &Access,
-    ) -> io::Result<(TlsStream<TcpStream>, Option<Arc<Certified>>)> {
+    ) -> io::Result<(TlsStream<TcpStream>, Option<Arc<ClientCertificate>>)> {
         let Settings { config, authority, .. } = self.settings();
-        let accepted = timeout(PATIENCE, TlsAcceptor::from(config).accept(stream)).await?;
+        let accepted = timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream)).await?;
         let stream = accepted.inspect_err(|error| {
             if is_about_certificate(error) {
                 access.refusals().count(Refused::WrongCertificate);
             }
         })?;
-        let shown = stream.get_ref().1.peer_certificates();
-        let shown = shown.filter(|chain| !chain.is_empty());
-        let certified =
-            shown.map(|chain| Arc::new(Certified::new(chain, authority, Instant::now())));
-        Ok((stream, certified))
+        let chain = stream.get_ref().1.peer_certificates().filter(|chain| !chain.is_empty());
+        let certificate =
+            chain.map(|chain| Arc::new(ClientCertificate::new(chain, authority, Instant::now())));
+        Ok((stream, certificate))
     }
 }
 
 impl Settings {
-    fn takes(&self, chain: &[CertificateDer<'_>]) -> bool {
+    fn accepts(&self, chain: &[CertificateDer<'_>]) -> bool {
         let Some(verifier) = &self.verifier else { return false };
         let Some((own, between)) = chain.split_first() else { return false };
         verifier.verify_client_cert(own, between, UnixTime::now()).is_ok()
@@ -157,7 +155,7 @@ fn configure(files: Files<'_>, protocol: &[u8]) -> Result<Settings, TlsError> {
     let config = builder.with_single_cert(certificates(certificate)?, private_key(key)?);
     let mut config = config.map_err(TlsError::of)?;
     config.alpn_protocols = vec![protocol.to_vec()];
-    // A session that is resumed shows no certificate, and so would outlive it.
+    // A resumed session sends no certificate, and so could outlive it.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     let mut hasher = DefaultHasher::new();
@@ -170,5 +168,4 @@ fn is_about_certificate(error: &io::Error) -> bool {
     matches!(inner, Some(rustls::Error::InvalidCertificate(_)))
 }
 
-/// For the handshake.
-const PATIENCE: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,5 +1,5 @@
-//! By which name a certificate knows its holder: the subject's common name, else its first DNS name, else its
-//! first URI. The certificate was proved to be good before.
+//! The name of a certificate's holder: the subject's common name, else its first DNS name, else its
+//! first URI. The certificate was verified before.
 
 use rustls::pki_types::CertificateDer;
 use webpki::EndEntityCert;
@@ -11,11 +11,11 @@ pub(super) fn of(certificate: &CertificateDer<'_>) -> Option<String> {
     let common = common_name(certificate.subject());
     let common = common.or_else(|| certificate.valid_dns_names().next().map(str::to_owned));
     let name = common.or_else(|| certificate.valid_uri_names().next().map(str::to_owned))?;
-    let good = !name.is_empty() && name.len() <= MAX && !name.contains(char::is_control);
-    good.then_some(name)
+    let usable = !name.is_empty() && name.len() <= MAX_BYTES && !name.contains(char::is_control);
+    usable.then_some(name)
 }
 
-/// The common name of a subject (RFC 5280, 4.1.2.4): a set for each part, in it pairs of what it is and a text.
+/// The common name of a subject (RFC 5280, 4.1.2.4): a sequence of sets of pairs, each an attribute type and its value.
 fn common_name(mut subject: &[u8]) -> Option<String> {
     while let Some((SET, mut set)) = element(&mut subject) {
         while let Some((SEQUENCE, mut pair)) = element(&mut set) {
@@ -32,8 +32,8 @@ fn common_name(mut subject: &[u8]) -> Option<String> {
 const TEXTS: [u8; 3] = [0x0c, 0x13, 0x16];
 /// 2.5.4.3
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
-/// As long as names of identities are anywhere.
-const MAX: usize = 128;
+/// The limit of names in token files.
+const MAX_BYTES: usize = 128;
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! Certificates and keys as files have them.
+//! Certificates and keys in PEM.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Why certificates or keys cannot be used. It shows nothing of what is in them.
+/// Why certificates or keys cannot be used. Does not contain any of their content.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TlsError(String);
 
 impl TlsError {
-    /// With this reason.
-    pub fn of(why: impl fmt::Display) -> Self {
-        TlsError(why.to_string())
+    /// An error with this reason.
+    pub fn of(reason: impl fmt::Display) -> Self {
+        TlsError(reason.to_string())
     }
 }
 
@@ -31,18 +31,18 @@ pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, TlsError
     let all = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
     match all {
         Ok(all) if !all.is_empty() => Ok(all),
-        _ => Err(TlsError::of("there is no certificate in PEM (-----BEGIN CERTIFICATE-----)")),
+        _ => Err(TlsError::of("no PEM certificate found (-----BEGIN CERTIFICATE-----)")),
     }
 }
 
 /// The private key of a file.
 pub fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
-    // What the parser found is not repeated: it may be a part of the key.
+    // The parser's error is not shown: it may contain a part of the key.
     PrivateKeyDer::from_pem_slice(pem)
-        .map_err(|_| TlsError::of("there is no private key in PEM (-----BEGIN PRIVATE KEY-----)"))
+        .map_err(|_| TlsError::of("no PEM private key found (-----BEGIN PRIVATE KEY-----)"))
 }
 
-/// Whom a file says to trust.
+/// The trusted CAs of a file.
 pub fn roots(pem: &[u8]) -> Result<Arc<RootCertStore>, TlsError> {
     let mut roots = RootCertStore::empty();
     for root in certificates(pem)? {

@@ -9,13 +9,13 @@ use tonic::Status;
 use super::status;
 use super::unauthenticated::UnauthenticatedConnection;
 use crate::engine::quota::{Quota, Share};
-use access::tls::{Certified, Tls};
+use access::tls::{ClientCertificate, Tls};
 use access::{Access, Pass, Refused};
 
 /// What is known of who made a connection.
 #[derive(Clone)]
 pub(super) struct Caller {
-    certificate: Option<Arc<Certified>>,
+    certificate: Option<Arc<ClientCertificate>>,
     secure: bool,
     /// It speaks without TLS, which this server has.
     pub(super) exposed: bool,
@@ -37,7 +37,7 @@ impl Caller {
         Caller { exposed: true, ..self }
     }
 
-    pub(super) fn secure(self, certificate: Option<Arc<Certified>>) -> Self {
+    pub(super) fn secure(self, certificate: Option<Arc<ClientCertificate>>) -> Self {
         Caller { certificate, secure: true, ..self }
     }
 
@@ -50,11 +50,11 @@ impl Caller {
     ) -> Result<Pass, Refused> {
         let shown = request.headers_mut().remove(AUTHORIZATION);
         let shown = shown.as_ref().map(|shown| shown.as_bytes());
-        let vouched = match (shown, &self.certificate, tls) {
-            (None, Some(certificate), Some(tls)) => tls.vouch(certificate, access)?,
+        let verified = match (shown, &self.certificate, tls) {
+            (None, Some(certificate), Some(tls)) => tls.verify(certificate, access)?,
             _ => None,
         };
-        access.greet(vouched, shown)
+        access.authenticate(verified, shown)
     }
 
     /// A call of its was let in: whether it may stay.

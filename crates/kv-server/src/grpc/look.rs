@@ -57,7 +57,7 @@ pub(super) fn open_session(
     pass: &Pass,
     sessions: &Sessions,
 ) -> Result<v1::Session, Status> {
-    pass.ask().map_err(status::denied)?;
+    pass.check_rate().map_err(status::denied)?;
     let entered = sessions.enter(None, pass.identity());
     let (session, _) = entered.ok_or_else(status::too_many_sessions)?;
     // Nobody stays with it: it ends unless a call comes in time.
@@ -79,7 +79,7 @@ pub(super) fn ticket(engine: &Engine, caller: &Admission) -> Result<v1::TicketRe
     if !caller.is_secure() {
         return Err(status::not_secure());
     }
-    pass.ask().map_err(status::denied)?;
+    pass.check_rate().map_err(status::denied)?;
     let ticket = engine.access().keyring().issue(pass.identity(), TICKET);
     let ticket = ticket.map_err(|error| status::no_ticket(&error))?;
     // Rules that changed before it was made took away those of before, and not this one.
@@ -93,7 +93,7 @@ pub(super) fn ticket(engine: &Engine, caller: &Admission) -> Result<v1::TicketRe
 }
 
 pub(super) fn info(engine: &Engine, pass: &Pass, about: &About) -> Result<v1::InfoReply, Status> {
-    pass.ask().map_err(status::denied)?;
+    pass.check_rate().map_err(status::denied)?;
     let usage = engine.store.usage();
     Ok(v1::InfoReply {
         version: about.version.to_owned(),

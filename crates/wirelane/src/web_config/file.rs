@@ -179,7 +179,7 @@ mod tests {
         let header = |line: &str| format!("http_server_config:\n  headers:\n    {line}\n");
         refused(&header("Server: x"), &["web.yml:3:", "cannot be set", "X-Frame-Options"]);
         refused(&header("X-Frame-Options: allow"), &["web.yml:3:", "deny, sameorigin"]);
-        refused("basic_auth_users:\n  a: secret\n", &["web.yml:2:", "`a` is no bcrypt hash"]);
+        refused("basic_auth_users:\n  a: secret\n", &["web.yml:2:", "`a` is not a bcrypt hash"]);
         refused("basic_auth_users: a\n", &["web.yml:1:", "group"]);
         refused("rate_limit:\n  interval: soon\n", &["web.yml:2:", "100ms"]);
         refused("rate_limit:\n  interval: 1s\n", &["at least 1"]);

@@ -12,7 +12,7 @@ use hyper::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
-use web::{Head, PLAIN, Reply, Site, Stream, misdirected, text};
+use web::{Head, PLAIN, Reply, Site, Stream, routing_error, text};
 
 use super::watched::{Terms, Watched};
 use crate::output::Failure;
@@ -91,7 +91,7 @@ impl<P: Pages> Gated<P> {
     }
 
     async fn page(&self, head: &Head) -> Reply {
-        match misdirected(head, self.pages.paths()) {
+        match routing_error(head, self.pages.paths()) {
             Some(reply) => reply,
             None => self.pages.page(head).await,
         }
@@ -105,7 +105,7 @@ impl<P> Clone for Gated<P> {
 }
 
 impl<P: Pages> Site for Gated<P> {
-    type Shown = ();
+    type ConnectionInfo = ();
 
     async fn begin(&self, stream: TcpStream) -> io::Result<(Stream, ())> {
         let tls = self.gate.rules.as_ref().and_then(|rules| rules.file.terms().tls.clone());

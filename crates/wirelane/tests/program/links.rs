@@ -211,7 +211,7 @@ fn a_key_that_cannot_be_a_secret_is_refused_at_the_start() {
     let open = folder.settings_with_key("open", "a", true);
     let key = folder.0.path().join("open.key");
     std::fs::set_permissions(&key, PermissionsExt::from_mode(0o644)).expect("a mode");
-    one_line(&serve(&open), 2, "(mode 644), so it is no secret — `chmod 600 ");
+    one_line(&serve(&open), 2, "(mode 644) — run `chmod 600 ");
     let short = folder.settings_with_key("short", "", true);
     one_line(&serve(&short), 2, "openssl rand -hex 32");
     std::fs::remove_file(&key).expect("removed");

@@ -205,8 +205,8 @@ fn files_that_do_not_fit_are_refused_at_the_start() {
     };
     for (certificate, key, words) in [
         (&other, &key, "--tls-key"),
-        (&key, &key, "no certificate in PEM"),
-        (&certificate, &ca, "no private key in PEM"),
+        (&key, &key, "no PEM certificate found"),
+        (&certificate, &ca, "no PEM private key found"),
     ] {
         let output = serve(certificate, key);
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
@@ -216,5 +216,5 @@ fn files_that_do_not_fit_are_refused_at_the_start() {
     std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o644))
         .expect("a mode");
     let output = serve(&certificate, &key);
-    assert!(stderr(&output).contains("so it is no secret"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("can access the file (mode "), "{}", stderr(&output));
 }

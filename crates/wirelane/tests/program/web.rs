@@ -149,7 +149,7 @@ fn a_new_password_counts_without_a_restart_and_a_broken_file_changes_nothing() {
     site.write(&users(FIRST));
     site.becomes(&exporter, &["-u", "prometheus:first"], "200");
     let log = exporter.log();
-    let words = "is no bcrypt hash";
+    let words = "is not a bcrypt hash";
     assert_eq!(log.matches(words).count(), 1, "told once, with two requests: {log}");
     for words in ["web.yml:2:", "web.yml:1:", "is empty", "takes a restart", "No such file"] {
         assert!(log.contains(words), "`{words}` is missing in: {log}");
@@ -265,7 +265,7 @@ fn what_is_wrong_is_told_before_it_serves() {
     for (config, words) in [
         ("tls_server_config\n", "web.yml:1:"),
         ("tls_server_config:\n\tcert_file: a\n", "begins with a tab"),
-        ("basic_auth_users:\n  a: secret\n", "web.yml:2: the password of `a` is no bcrypt hash"),
+        ("basic_auth_users:\n  a: secret\n", "web.yml:2: the password of `a` is not a bcrypt hash"),
         (
             &tls("key_fille: a"),
             "web.yml:4: `key_fille` is not known here. Did you mean `key_file`?",

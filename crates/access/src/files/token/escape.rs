@@ -1,6 +1,6 @@
-//! Any bytes as one word of text: what is neither a letter, a digit nor one of `-._~/:` stands as `%XX`.
+//! Percent-encoding: any bytes as text without spaces. Letters, digits and `-._~/:` stay as they are, other bytes become `%XX`.
 
-/// As a word.
+/// Encodes bytes.
 pub fn escaped(bytes: &[u8]) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:".contains(&byte);
     let one = |byte: &u8| match plain(*byte) {
@@ -10,10 +10,10 @@ pub fn escaped(bytes: &[u8]) -> String {
     bytes.iter().map(one).collect()
 }
 
-/// The bytes of a word; others than plain ones may stand as they are.
-pub fn unescaped(word: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(word.len());
-    let mut rest = word.bytes();
+/// Decodes text; characters that `escaped` would encode are taken as they are.
+pub fn unescaped(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
         if byte != b'%' {
             bytes.push(byte);
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_bytes_come_back() {
+    fn all_bytes_round_trip() {
         let all: Vec<u8> = (0..=255).collect();
         assert_eq!(unescaped(&escaped(&all)), Some(all));
         assert_eq!(escaped(b"team/a b"), "team/a%20b");

@@ -7,53 +7,55 @@ use fabric::session::Key;
 
 use super::escape::{escaped, unescaped};
 
-/// What is wrong with a line, without its token.
+/// An invalid line. The message does not contain the token.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Wrong(pub(crate) String);
+pub struct LineError(pub(crate) String);
 
-impl fmt::Display for Wrong {
+impl fmt::Display for LineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-/// Who this line is about; `None`: nobody, it is empty or a comment.
-pub fn parse(line: &str) -> Option<Result<Holder, Wrong>> {
+/// The holder of this line; `None`: the line is empty or a comment.
+pub fn parse(line: &str) -> Option<Result<Holder, LineError>> {
     let line = line.split_once('#').map_or(line, |(line, _)| line);
-    let mut words = line.split_whitespace();
-    let name = words.next()?;
-    Some(read(name, words))
+    let mut fields = line.split_whitespace();
+    let name = fields.next()?;
+    Some(read(name, fields))
 }
 
-fn read<'l>(name: &str, mut words: impl Iterator<Item = &'l str>) -> Result<Holder, Wrong> {
+fn read<'l>(name: &str, mut fields: impl Iterator<Item = &'l str>) -> Result<Holder, LineError> {
     check_name(name)?;
-    let proof = match words.next() {
+    let proof = match fields.next() {
         None => {
-            return wrong("there is no token behind the name — make one with `wirelane token new`");
+            return error("no token after the name — make one with `wirelane token new`");
         }
         Some(CERTIFICATE) => Proof::Certificate,
         Some(token) => {
             check_token(token)?;
             if name.contains(':') {
-                return wrong("the name of a token has no `:`, which HTTP puts between the two");
+                return error(
+                    "the name of a token must not contain `:`, which separates name and token in HTTP",
+                );
             }
-            Proof::Key(Key::from_token(name, token).map_err(|error| Wrong(error.to_string()))?)
+            Proof::Key(Key::from_token(name, token).map_err(|error| LineError(error.to_string()))?)
         }
     };
-    Ok(Holder { name: name.to_owned(), proof, scope: scope(words)? })
+    Ok(Holder { name: name.to_owned(), proof, scope: scope(fields)? })
 }
 
-/// What the rest of a line says.
-fn scope<'l>(words: impl Iterator<Item = &'l str>) -> Result<Scope, Wrong> {
+/// Parses the options after the token.
+fn scope<'l>(options: impl Iterator<Item = &'l str>) -> Result<Scope, LineError> {
     let (mut writes, mut prefix) = (true, None);
-    for word in words {
-        match word.strip_prefix(PREFIX) {
-            None if word == READ_ONLY && writes => writes = false,
+    for option in options {
+        match option.strip_prefix(PREFIX) {
+            None if option == READ_ONLY && writes => writes = false,
             Some(escaped) if prefix.is_none() => prefix = Some(read_prefix(escaped)?),
-            // It may be a token at the wrong place.
+            // The option is not shown: it may be a misplaced token.
             _ => {
-                return wrong(
-                    "behind the token stand `read-only` and `prefix=…`, each once at most",
+                return error(
+                    "unknown option after the token — use `read-only` and `prefix=…`, each at most once",
                 );
             }
         }
@@ -61,71 +63,75 @@ fn scope<'l>(words: impl Iterator<Item = &'l str>) -> Result<Scope, Wrong> {
     Ok(Scope::new(writes, &prefix.unwrap_or_default()))
 }
 
-fn read_prefix(escaped: &str) -> Result<Vec<u8>, Wrong> {
+fn read_prefix(escaped: &str) -> Result<Vec<u8>, LineError> {
     match unescaped(escaped) {
-        Some(prefix) if prefix.is_empty() => wrong("prefix= is empty — leave it out for all keys"),
+        Some(prefix) if prefix.is_empty() => error("prefix= is empty — leave it out for all keys"),
         Some(prefix) if prefix.len() > Scope::MAX_PREFIX_BYTES => {
-            wrong("prefix= is longer than a key may be")
+            error("prefix= is longer than the longest key")
         }
         Some(prefix) => Ok(prefix),
-        None => wrong(
+        None => error(
             "prefix= has a `%` without two hexadecimal digits — write `%25` for a percent sign",
         ),
     }
 }
 
-/// A name that can be shown everywhere, and is nobody else's.
-pub fn check_name(name: &str) -> Result<(), Wrong> {
+/// Checks that a name is printable and not reserved.
+pub fn check_name(name: &str) -> Result<(), LineError> {
     let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'#';
     match name {
-        Holder::ANONYMOUS => wrong("the name `anonymous` is for those who show nothing"),
-        _ if name.len() > MAX_NAME => wrong("the name is longer than 128 bytes"),
-        _ if !name.bytes().all(plain) => wrong("the name is not of letters, digits and signs"),
+        Holder::ANONYMOUS => {
+            error("the name `anonymous` is reserved for callers without credentials")
+        }
+        _ if name.len() > MAX_NAME => error("the name is longer than 128 bytes"),
+        _ if !name.bytes().all(plain) => {
+            error("the name has characters other than letters, digits and punctuation, or a `#`")
+        }
         _ => Ok(()),
     }
 }
 
-fn check_token(token: &str) -> Result<(), Wrong> {
+fn check_token(token: &str) -> Result<(), LineError> {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
     match token.len() {
-        _ if !token.bytes().all(known) => {
-            wrong("the token has signs that no header takes — make one with `wirelane token new`")
-        }
-        ..MIN_TOKEN => wrong(
-            "the token is so short that it can be guessed — make one with `wirelane token new`",
+        _ if !token.bytes().all(known) => error(
+            "the token has characters that a header cannot carry — make one with `wirelane token new`",
+        ),
+        ..MIN_TOKEN => error(
+            "the token is shorter than 32 characters, so it could be guessed — make one with `wirelane token new`",
         ),
         MIN_TOKEN..=MAX_TOKEN => Ok(()),
-        _ => wrong("the token is longer than 256 bytes"),
+        _ => error("the token is longer than 256 bytes"),
     }
 }
 
-/// A line, from what it says.
+/// Writes a line.
 pub fn render(name: &str, token: &str, scope: &Scope) -> String {
     let mut line = format!("{name} {token}");
-    for word in words(scope) {
+    for option in scope_options(scope) {
         line.push(' ');
-        line.push_str(&word);
+        line.push_str(&option);
     }
     line
 }
 
-/// What a scope is called.
-pub fn words(scope: &Scope) -> Vec<String> {
+/// The options of a line that describe a scope.
+pub fn scope_options(scope: &Scope) -> Vec<String> {
     let read_only = (!scope.writes()).then(|| READ_ONLY.to_owned());
     let prefix = Some(scope.prefix()).filter(|prefix| !prefix.is_empty());
     let prefix = prefix.map(|prefix| format!("{PREFIX}{}", escaped(prefix)));
     read_only.into_iter().chain(prefix).collect()
 }
 
-fn wrong<T>(why: &str) -> Result<T, Wrong> {
-    Err(Wrong(why.to_owned()))
+fn error<T>(reason: &str) -> Result<T, LineError> {
+    Err(LineError(reason.to_owned()))
 }
 
 const CERTIFICATE: &str = "cert";
 const READ_ONLY: &str = "read-only";
 const PREFIX: &str = "prefix=";
 const MAX_NAME: usize = 128;
-/// Of random letters and digits so many cannot be guessed.
+/// So many random letters and digits cannot be guessed.
 const MIN_TOKEN: usize = 32;
 const MAX_TOKEN: usize = 256;
 
@@ -136,25 +142,25 @@ mod tests {
     const TOKEN: &str = "wlt_0123456789abcdefghijklmnopqrstuvwxyz";
 
     fn holder(line: &str) -> Holder {
-        parse(line).expect("somebody").expect("a good line")
+        parse(line).expect("a holder").expect("a valid line")
     }
 
     #[test]
-    fn a_line_says_who_and_what() {
+    fn a_line_has_name_token_and_scope() {
         let ann = holder(&format!("  ann\t{TOKEN}  # night shift"));
         assert_eq!((ann.name.as_str(), &ann.scope), ("ann", &Scope::everything()));
         let bob = holder(&format!("bob {TOKEN} prefix=team%2F%00 read-only"));
         assert_eq!(bob.scope, Scope::new(false, b"team/\0"));
         let node = holder("spiffe://site/node1 cert read-only");
         assert_eq!((node.proof, node.scope), (Proof::Certificate, Scope::new(false, b"")));
-        assert!(parse("").is_none() && parse("  # nobody").is_none());
+        assert!(parse("").is_none() && parse("  # empty").is_none());
         let line = render("bob", TOKEN, &bob.scope);
         assert_eq!(line, format!("bob {TOKEN} read-only prefix=team/%00"));
         assert_eq!(holder(&line), holder(&format!("bob {TOKEN} read-only prefix=team/%00")));
     }
 
     #[test]
-    fn what_is_wrong_is_told_without_the_token() {
+    fn errors_do_not_show_the_token() {
         let long = format!("{} {TOKEN}", "n".repeat(129));
         for bad in [
             "ann",
@@ -170,8 +176,8 @@ mod tests {
             &format!("ann {}", "x".repeat(257)),
             &long,
         ] {
-            let wrong = parse(bad).expect("somebody").expect_err(bad).to_string();
-            assert!(!wrong.contains("0123456789") && !wrong.contains("short_token"), "{wrong}");
+            let error = parse(bad).expect("a holder").expect_err(bad).to_string();
+            assert!(!error.contains("0123456789") && !error.contains("short_token"), "{error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Tokens in a file: who may use a store, one line each. `line` is one line, `file` the file of a server or of a caller.
+//! Token files: one holder per line. `line` is one line, `file` the file of a server or a client.
 
 pub mod escape;
 pub mod file;

@@ -71,7 +71,7 @@ impl Client {
     /// Checks whether it may ask for this. A value in pieces counts once, when it begins.
     #[inline]
     pub(super) fn check(&self, request: &Request<'_>) -> Result<(), Status> {
-        if self.pass.is_free() {
+        if self.pass.is_unrestricted() {
             return Ok(());
         }
         let pass = &self.pass;

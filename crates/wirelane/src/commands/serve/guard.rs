@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use access::tls::{Certified, Tls};
+use access::tls::{ClientCertificate, Tls};
 use access::{Access, Holder, Refused, Scope};
 use fabric::link;
 use fabric::session::{Credentials, Key};
@@ -125,19 +125,19 @@ impl Guard {
     pub(super) fn admit(
         &self,
         headers: &HeaderMap,
-        certificate: Option<&Certified>,
+        certificate: Option<&ClientCertificate>,
     ) -> Result<(), Refused> {
         if !self.security.asks() {
             return Ok(());
         }
         let shown = headers.get(AUTHORIZATION);
-        let vouched = match (shown, certificate, &self.tls) {
+        let verified = match (shown, certificate, &self.tls) {
             (None, Some(certificate), Some(listeners)) => {
-                listeners.http.vouch(certificate, &self.access)?
+                listeners.http.verify(certificate, &self.access)?
             }
             _ => None,
         };
-        self.access.greet(vouched, shown.map(|shown| shown.as_bytes()))?.look()
+        self.access.authenticate(verified, shown.map(|shown| shown.as_bytes()))?.check_read_all()
     }
 }
 

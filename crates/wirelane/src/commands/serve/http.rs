@@ -8,11 +8,11 @@ use hyper::header::WWW_AUTHENTICATE;
 use tokio::net::TcpStream;
 
 use access::Refused;
-use access::tls::{Certified, Tls};
+use access::tls::{ClientCertificate, Tls};
 
 use super::guard::Guard;
 use super::status::Status;
-use web::{Head, PLAIN, Reply, Stream, misdirected, text};
+use web::{Head, PLAIN, Reply, Stream, routing_error, text};
 
 /// What is served at one address.
 #[derive(Clone)]
@@ -39,7 +39,7 @@ impl Site {
     }
 
     /// Whether this may be seen; health is told to everybody.
-    fn admit(&self, head: &Head, certificate: Option<&Certified>) -> Result<(), Refused> {
+    fn admit(&self, head: &Head, certificate: Option<&ClientCertificate>) -> Result<(), Refused> {
         match &self.guard {
             Some(guard) if GUARDED.contains(&head.uri.path()) => {
                 guard.admit(&head.headers, certificate)
@@ -50,9 +50,9 @@ impl Site {
 }
 
 impl web::Site for Site {
-    type Shown = Option<Arc<Certified>>;
+    type ConnectionInfo = Option<Arc<ClientCertificate>>;
 
-    async fn begin(&self, stream: TcpStream) -> io::Result<(Stream, Self::Shown)> {
+    async fn begin(&self, stream: TcpStream) -> io::Result<(Stream, Self::ConnectionInfo)> {
         let (Some(tls), Some(guard)) = (&self.tls, &self.guard) else {
             return Ok((Stream::Plain(stream), None));
         };
@@ -60,8 +60,8 @@ impl web::Site for Site {
         Ok((Stream::Tls(Box::new(stream)), shown))
     }
 
-    async fn answer(&self, head: &Head, certificate: &Self::Shown) -> Reply {
-        if let Some(reply) = misdirected(head, self.paths()) {
+    async fn answer(&self, head: &Head, certificate: &Self::ConnectionInfo) -> Reply {
+        if let Some(reply) = routing_error(head, self.paths()) {
             return reply;
         }
         if let Err(refused) = self.admit(head, certificate.as_deref()) {

@@ -31,7 +31,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
 }
 
 fn row(holder: &Holder) -> [String; 3] {
-    let words = line::words(&holder.scope).join(" ");
+    let words = line::scope_options(&holder.scope).join(" ");
     let may = if words.is_empty() { "everything".to_owned() } else { words };
     [holder.name.clone(), by(holder).to_owned(), may]
 }
