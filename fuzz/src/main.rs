@@ -34,12 +34,12 @@ fn target() -> fn(&[u8]) {
 
 /// What clients and stores say to each other: what is understood is written again just so.
 fn kv_messages(bytes: &[u8]) {
-    use kv_proto::wire::{Answer, Entries, Message, Opening, Welcome};
-    if let Ok(opening) = Opening::parse(bytes) {
-        assert_eq!(opening.to_bytes(), bytes);
+    use kv_proto::wire::{Answer, ClientHello, Entries, Message, ServerHello};
+    if let Ok(hello) = ClientHello::parse(bytes) {
+        assert_eq!(hello.to_bytes(), bytes);
     }
-    if let Ok(welcome) = Welcome::parse(bytes) {
-        assert_eq!(welcome.to_bytes(), bytes);
+    if let Ok(hello) = ServerHello::parse(bytes) {
+        assert_eq!(hello.to_bytes(), bytes);
     }
     if let Ok(answer) = Answer::parse(bytes) {
         // A checksum or an expiry that is not there has no value.
@@ -58,7 +58,7 @@ fn kv_messages(bytes: &[u8]) {
             }
         }
         Ok(Message::Grant(grant)) => assert_eq!(grant.to_bytes(), bytes),
-        Ok(Message::Forget { .. } | Message::Look) | Err(_) => {}
+        Ok(Message::Revoke { .. } | Message::CheckSlots) | Err(_) => {}
     }
 }
 

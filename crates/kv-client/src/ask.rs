@@ -93,10 +93,10 @@ impl Core {
         let (ttl, condition) = (options.ttl_ms(), options.condition);
         let request = match step {
             Step::Get { length, keep, checksum } => {
-                Request::Get { key, offset: 0, length, place: Place::Packed, keep, checksum }
+                Request::Get { key, offset: 0, length, place: Place::Inline, keep, checksum }
             }
             Step::Read { handle, offset, length, checksum } => {
-                let (handle, place) = (handle.on(self.connection()), Place::Packed);
+                let (handle, place) = (handle.on(self.connection()), Place::Inline);
                 Request::Read { handle, offset, length, place, checksum }
             }
             Step::Put => {
@@ -106,8 +106,8 @@ impl Core {
             }
             Step::PutFrom { region, at, length } => {
                 let source = match length {
-                    0 => Source::Along(&[]),
-                    _ => Source::Apart { region, at },
+                    0 => Source::Inline(&[]),
+                    _ => Source::Region { region, at },
                 };
                 let sequence = self.sequence_of(held);
                 Request::Put { key, length, source, ttl, condition, sequence }
@@ -138,7 +138,7 @@ impl Core {
     fn source<'v>(&self, value: &'v [u8], held: &mut Held) -> Result<Source<'v>, Error> {
         let along = if self.is_near() { NEAR_ALONG } else { FAR_ALONG };
         match value.len() <= along && held.lease.is_none() {
-            true => Ok(Source::Along(value)),
+            true => Ok(Source::Inline(value)),
             false => self.leased(value, held),
         }
     }
@@ -152,7 +152,7 @@ impl Core {
                 lease
             }
         };
-        Ok(Source::Apart { region: 0, at: lease.offset() as u64 })
+        Ok(Source::Region { region: 0, at: lease.offset() as u64 })
     }
 
     /// A write has the same sequence however often it is sent, so that it is done once.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fabric::link::{Endpoint, Link};
 use fabric::{Completion, Done, Lane, Op, Pieces, RemoteRegion, Slice, Window, linger, wait};
-use kv_proto::wire::{Answer, BatchHead, Opening, Welcome};
+use kv_proto::wire::{Answer, BatchHead, ClientHello, ServerHello};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::destination::Destination;
@@ -23,7 +23,7 @@ use crate::token::Token;
 /// A link with an open session.
 pub(crate) struct Connection {
     link: Link,
-    pub(crate) welcome: Welcome,
+    pub(crate) welcome: ServerHello,
     receive_buffer: Arc<ReceiveBuffer>,
     /// What the link has no room for yet.
     ops: VecDeque<Op>,
@@ -60,11 +60,11 @@ impl Connection {
             .map_err(|error| Error::of_fabric("grant the receive buffer to the store", error))?
             .to_bytes();
         let opening =
-            Opening::Store { session, receive_buffer: region, control_block: true }.to_bytes();
-        let lease = receive_buffer.lease(opening.len() + Welcome::LENGTH)?;
+            ClientHello::Store { session, receive_buffer: region, control_block: true }.to_bytes();
+        let lease = receive_buffer.lease(opening.len() + ServerHello::LENGTH)?;
         let (from, to) = (lease.offset(), lease.offset() + opening.len());
         receive_buffer.memory().write(from, &opening);
-        let answer = receive_buffer.region().slice(to..to + Welcome::LENGTH);
+        let answer = receive_buffer.region().slice(to..to + ServerHello::LENGTH);
         let mut ops = VecDeque::from([
             Op::receive(RECEIVE, answer.clone()),
             Op::send(SEND, receive_buffer.region().slice(from..to)),
@@ -88,7 +88,7 @@ impl Connection {
                 Ok(Done::Received { length, .. }) => length,
                 _ => 0,
             };
-            let welcome = Welcome::parse(bytes.get(..length).unwrap_or_default());
+            let welcome = ServerHello::parse(bytes.get(..length).unwrap_or_default());
             break welcome.map_err(|why| {
                 let why = link.ended().unwrap_or(why);
                 let text = format!("open a session at {server}: {why}");
@@ -149,14 +149,14 @@ impl Connection {
         let answers = outbox.calls.len() * Answer::LENGTH + outbox.packed + padding;
         let begins = PendingBatch::answers_after(message);
         let lease = self.receive_buffer.lease(begins + answers)?;
-        let room = lease.len() - begins;
+        let capacity = lease.len() - begins;
         let tag = self.batches.next_tag();
         let head = BatchHead {
             in_place,
             count: outbox.calls.len() as u16,
             tag,
             at: (lease.offset() + begins) as u64,
-            room: room as u64,
+            capacity: capacity as u64,
         };
         let memory = self.receive_buffer.memory();
         memory.write(lease.offset(), &head.to_bytes());

@@ -346,7 +346,7 @@ impl Core {
     pub(crate) fn unregister(&mut self, number: u32) -> Result<(), Error> {
         self.buffers.retain(|(other, _)| *other != number);
         match &mut self.connection {
-            Some(connection) => connection.send_control(&Grant::forget(number)),
+            Some(connection) => connection.send_control(&Grant::revoke(number)),
             None => Ok(()),
         }
     }

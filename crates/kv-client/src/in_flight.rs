@@ -225,7 +225,7 @@ impl PendingBatches {
         give: &mut impl FnMut(Token, Outcome),
     ) -> Result<(), NotReceived> {
         let wrong = || NotReceived::ProtocolError("immediate data that names no batch");
-        let Parts { tag, count } = Parts::from_number(number).ok_or_else(wrong)?;
+        let Parts { tag, count } = Parts::from_immediate(number).ok_or_else(wrong)?;
         let row = self.rows.get_mut(tag as usize).ok_or_else(wrong)?;
         let batch = row.as_mut().ok_or_else(wrong)?;
         batch.parts += 1;
@@ -325,7 +325,7 @@ mod tests {
         let mut outbox = Outbox::default();
         requests.iter().for_each(|request| outbox.push(Token::NOBODY, request, None));
         let count = requests.len() as u16;
-        let head = BatchHead { in_place: false, count, tag: 0, at: 0, room: 1 << 12 };
+        let head = BatchHead { in_place: false, count, tag: 0, at: 0, capacity: 1 << 12 };
         let message = [&head.to_bytes()[..], &outbox.bytes].concat();
         let lease = receive_buffer(1 << 16).lease(1 << 13).unwrap();
         lease.receive_buffer().memory().write(lease.offset(), &message);
@@ -335,7 +335,7 @@ mod tests {
     }
 
     fn read(handle: u64) -> Request<'static> {
-        Request::Read { handle, offset: 0, length: 9, place: Place::Packed, checksum: false }
+        Request::Read { handle, offset: 0, length: 9, place: Place::Inline, checksum: false }
     }
 
     /// On the next connection the same number may be another value: it would be read, or written to, by mistake.

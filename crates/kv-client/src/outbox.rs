@@ -35,8 +35,8 @@ impl Outbox {
 
     /// Whether one more fits into the same batch.
     pub(crate) fn fits(&self, request: &Request<'_>, limits: &Limits) -> bool {
-        let message = BatchHead::LENGTH + self.bytes.len() + request.encoded();
-        let packed = self.packed.saturating_add(request.packed() as usize);
+        let message = BatchHead::LENGTH + self.bytes.len() + request.encoded_len();
+        let packed = self.packed.saturating_add(request.inline_len() as usize);
         message <= limits.message as usize
             && self.calls.len() < usize::from(limits.requests).min(TOGETHER)
             && (self.calls.is_empty() || packed <= PACKED)
@@ -44,13 +44,13 @@ impl Outbox {
 
     pub(crate) fn push(&mut self, token: Token, request: &Request<'_>, lease: Option<Lease>) {
         request.put(&mut self.bytes);
-        self.packed = self.packed.saturating_add(request.packed() as usize);
+        self.packed = self.packed.saturating_add(request.inline_len() as usize);
         let packed = match request {
-            Request::Get { place, .. } | Request::Read { place, .. } => *place == Place::Packed,
+            Request::Get { place, .. } | Request::Read { place, .. } => *place == Place::Inline,
             Request::List { .. } => true,
             _ => false,
         };
-        let (writes, opens) = (request.sequence().is_some(), request.opens());
+        let (writes, opens) = (request.sequence().is_some(), request.opens_handle());
         self.calls.push(Call { token, packed, writes, opens, _lease: lease });
     }
 
@@ -86,7 +86,7 @@ mod tests {
     };
 
     fn get(length: u64) -> Request<'static> {
-        let (key, place) = (b"key", Place::Packed);
+        let (key, place) = (b"key", Place::Inline);
         Request::Get { key, offset: 0, length, place, keep: false, checksum: false }
     }
 
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn a_batch_fits_into_the_stores_longest_message() {
-        let one = get(1).encoded();
+        let one = get(1).encoded_len();
         assert_eq!(batch(&get(1), &LIMITS), (4096 - BatchHead::LENGTH) / one);
         let alone = Limits { message: (BatchHead::LENGTH + one) as u32, ..LIMITS };
         assert_eq!(batch(&get(1), &alone), 1);

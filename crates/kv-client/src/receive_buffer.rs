@@ -31,7 +31,7 @@ pub(crate) struct Lease {
 impl ReceiveBuffer {
     pub(crate) fn new(region: Region) -> Arc<Self> {
         // The control block, and the one message that must go out when all else is in use, are never leased.
-        region.memory().write(ControlBlock::LENGTH, &Message::LOOK);
+        region.memory().write(ControlBlock::LENGTH, &Message::CHECK_SLOTS);
         let free = Free { parts: vec![(RESERVED, region.len() - RESERVED)] };
         Arc::new(ReceiveBuffer { region, free: Mutex::new(free) })
     }
@@ -42,7 +42,7 @@ impl ReceiveBuffer {
 
     /// The message that asks the store to look at the control block.
     pub(crate) fn look(&self) -> Slice {
-        self.region.slice(ControlBlock::LENGTH..ControlBlock::LENGTH + Message::LOOK.len())
+        self.region.slice(ControlBlock::LENGTH..ControlBlock::LENGTH + Message::CHECK_SLOTS.len())
     }
 
     /// Eight bytes for values that are not used.

@@ -175,7 +175,7 @@ impl Client {
         let subject = Subject { key, value: &[], options: *options };
         let length = range.len() as u64;
         let source =
-            |from: u64| Source::Apart { region: buffer.number, at: range.start as u64 + from };
+            |from: u64| Source::Region { region: buffer.number, at: range.start as u64 + from };
         let moved = self.moved();
         if length <= moved {
             let (region, at) = (buffer.number, range.start as u64);
@@ -230,7 +230,7 @@ struct Part<'s> {
 
 impl Part<'_> {
     fn place(&self, done: u64) -> Place {
-        Place::Apart { region: self.buffer.number, at: self.at as u64 + done }
+        Place::Region { region: self.buffer.number, at: self.at as u64 + done }
     }
 
     /// Whether what came is what was sent.

@@ -57,7 +57,7 @@ impl RequestSlots {
         batch: &PendingBatch,
     ) -> Announced {
         let memory = receive_buffer.memory();
-        let watches = || memory.load(ControlBlock::STORE) == ControlBlock::YES;
+        let watches = || memory.load(ControlBlock::STORE) == ControlBlock::SET;
         let sequence = self.last + 1;
         let place = (sequence % ControlBlock::SLOTS as u64) as usize;
         let (at, length) = batch.place();
@@ -103,7 +103,7 @@ impl RequestSlots {
         let oldest = self.announced.iter().flatten().map(|announced| announced.sequence).min();
         receive_buffer
             .memory()
-            .store(ControlBlock::TAKEN, oldest.map_or(self.last, |oldest| oldest - 1));
+            .store(ControlBlock::CONSUMED, oldest.map_or(self.last, |oldest| oldest - 1));
     }
 
     /// Publishes that we are about to sleep; `false`: a flag is set already.
@@ -111,7 +111,7 @@ impl RequestSlots {
         if self.count == 0 {
             return true;
         }
-        receive_buffer.memory().store(ControlBlock::CLIENT, ControlBlock::YES);
+        receive_buffer.memory().store(ControlBlock::CLIENT, ControlBlock::SET);
         self.asleep = true;
         fence(Ordering::SeqCst);
         let is_set = |announced: &PendingSlot| {

@@ -209,7 +209,7 @@ fn reason(answer: &Answer) -> (Kind, Option<Resource>, Cow<'static, str>) {
         Status::TooManyHandles => {
             (Kind::Busy, None, "too many values are being read or written in pieces".into())
         }
-        Status::Forgotten | Status::InBatch => {
+        Status::Forgotten | Status::InFlight => {
             let why = "the store does not know whether it was done — read before you write again";
             (Kind::Unknown, None, why.into())
         }
@@ -269,7 +269,7 @@ mod tests {
             (Kind::Overloaded, Kind::RateLimited)
         );
         assert_eq!(
-            (kind(Status::Forgotten), kind(Status::InBatch)),
+            (kind(Status::Forgotten), kind(Status::InFlight)),
             (Kind::Unknown, Kind::Unknown)
         );
         assert_eq!((kind(Status::NoHandle), kind(Status::Closing)), (Kind::Gone, Kind::Gone));

@@ -67,7 +67,7 @@ impl Client {
             key,
             offset,
             length: piece.min(length.unwrap_or(u64::MAX)),
-            place: Place::Packed,
+            place: Place::Inline,
             keep: true,
             checksum: false,
         };
@@ -195,7 +195,7 @@ impl Writer<'_> {
         };
         let lease = self.client.core.receive_buffer().lease(piece.len())?;
         lease.receive_buffer().memory().write(lease.offset(), piece);
-        let source = Source::Apart { region: 0, at: lease.offset() as u64 };
+        let source = Source::Region { region: 0, at: lease.offset() as u64 };
         let (offset, length, mut lease) = (self.written, piece.len() as u64, Some(lease));
         let mut deadline = self.client.deadline();
         self.client.begin_by(&mut deadline, |core, token| {

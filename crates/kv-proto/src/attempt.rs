@@ -1,11 +1,11 @@
-//! What makes a write repeatable.
+//! Identifies a write, so that it can be retried.
 
 use crate::{Error, v1};
 
-/// A write's number in a session. The same attempt is done once, and answered as often as it is asked.
+/// A write's number in a session. A repeated attempt is executed once and answered each time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Attempt {
-    /// The id that `OpenSession` has answered.
+    /// The id from `OpenSession`.
     pub session: [u8; SESSION_ID_BYTES],
     /// From 1 upwards.
     pub sequence: u64,

@@ -1,4 +1,4 @@
-//! When a write is done at all.
+//! Conditions of writes.
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use crate::Error;
 /// What must hold of a key for a write to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Condition {
-    /// Nothing.
+    /// No condition.
     #[default]
     Always,
-    /// There is no such key.
+    /// The key does not exist.
     IfAbsent,
     /// The key has this version, which is not 0.
     IfVersion(u64),
@@ -39,8 +39,8 @@ impl Condition {
         }
     }
 
-    /// Judges a key by the version it has now, if there is such a key.
-    pub fn judge(self, current: Option<u64>) -> Result<(), NotMet> {
+    /// Checks the condition against the key's current version (`None`: no such key).
+    pub fn check(self, current: Option<u64>) -> Result<(), NotMet> {
         let met = match self {
             Condition::Always => true,
             Condition::IfAbsent => current.is_none(),
@@ -63,7 +63,7 @@ impl NotMet {
 
 impl fmt::Display for NotMet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the condition does not hold: ")?;
+        f.write_str("condition not met: ")?;
         match self.current {
             Some(version) => write!(f, "the key has version {version} — read it again and decide"),
             None => f.write_str("there is no such key — use if_absent for a new one"),
@@ -87,17 +87,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_judged_by_the_version_it_has() {
-        assert_eq!(Condition::Always.judge(None), Ok(()));
-        assert_eq!(Condition::IfAbsent.judge(None), Ok(()));
-        assert_eq!(Condition::IfAbsent.judge(Some(3)), Err(NotMet { current: Some(3) }));
-        assert_eq!(Condition::IfVersion(3).judge(Some(3)), Ok(()));
-        assert_eq!(Condition::IfVersion(3).judge(Some(4)), Err(NotMet { current: Some(4) }));
-        assert_eq!(Condition::IfVersion(3).judge(None), Err(NotMet { current: None }));
+    fn conditions_are_checked_against_the_current_version() {
+        assert_eq!(Condition::Always.check(None), Ok(()));
+        assert_eq!(Condition::IfAbsent.check(None), Ok(()));
+        assert_eq!(Condition::IfAbsent.check(Some(3)), Err(NotMet { current: Some(3) }));
+        assert_eq!(Condition::IfVersion(3).check(Some(3)), Ok(()));
+        assert_eq!(Condition::IfVersion(3).check(Some(4)), Err(NotMet { current: Some(4) }));
+        assert_eq!(Condition::IfVersion(3).check(None), Err(NotMet { current: None }));
     }
 
     #[test]
-    fn a_client_learns_the_version_from_the_status() {
+    fn the_status_carries_the_current_version() {
         for current in [None, Some(1), Some(u64::MAX)] {
             let status = Status::from(NotMet { current });
             assert_eq!(NotMet::of(&status), Some(NotMet { current }));

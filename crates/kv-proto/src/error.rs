@@ -1,4 +1,4 @@
-//! What can be wrong with a request, before the store is asked.
+//! Invalid requests.
 
 use std::fmt;
 
@@ -7,30 +7,30 @@ use tonic::{Code, Status};
 use crate::SESSION_ID_BYTES;
 use crate::limits::{MAX_ITEMS, MAX_KEY_BYTES, MAX_TTL_MS};
 
-/// A request that is not valid. As a [`Status`] it includes what the caller should do.
+/// Why a request is invalid. Its text includes the fix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no key.
+    /// The key is empty.
     KeyEmpty,
-    /// The key has so many bytes.
+    /// The key is too long: its bytes.
     KeyTooLong(usize),
-    /// The key shall live for so many milliseconds.
+    /// The time to live is out of range: its milliseconds.
     Ttl(u64),
     /// `if_version` is 0, which no key has.
     VersionZero,
-    /// The session's id has so many bytes.
+    /// The session's id has the wrong length: its bytes.
     SessionId(usize),
-    /// An attempt has the number 0.
+    /// An attempt's sequence is 0.
     SequenceZero,
-    /// Reading shall begin behind the value's end.
-    BehindEnd {
-        /// Where it shall begin.
+    /// The offset is past the value's end.
+    OffsetPastEnd {
+        /// The requested offset.
         offset: u64,
-        /// How long the value is.
+        /// The value's length.
         length: u64,
     },
-    /// There are so many items in one request.
+    /// The request has too many items: their number.
     TooManyItems(usize),
 }
 
@@ -38,7 +38,7 @@ impl Error {
     /// The status code that a caller gets.
     pub fn code(&self) -> Code {
         match self {
-            Error::BehindEnd { .. } => Code::OutOfRange,
+            Error::OffsetPastEnd { .. } => Code::OutOfRange,
             _ => Code::InvalidArgument,
         }
     }
@@ -49,7 +49,7 @@ impl fmt::Display for Error {
         match self {
             Error::KeyEmpty => write!(f, "the key is empty — give it 1 to {MAX_KEY_BYTES} bytes"),
             Error::KeyTooLong(bytes) => {
-                write!(f, "the key has {bytes} bytes — {MAX_KEY_BYTES} are the most")
+                write!(f, "the key has {bytes} bytes — the limit is {MAX_KEY_BYTES}")
             }
             Error::Ttl(ttl) => write!(
                 f,
@@ -57,22 +57,25 @@ impl fmt::Display for Error {
                  that does not expire"
             ),
             Error::VersionZero => {
-                f.write_str("if_version is 0, which no key has — use if_absent for a new key")
+                f.write_str("if_version must not be 0 — use if_absent for a new key")
             }
             Error::SessionId(bytes) => write!(
                 f,
-                "the attempt's session has {bytes} bytes — send the {SESSION_ID_BYTES} that \
-                 OpenSession has answered"
+                "the attempt's session has {bytes} bytes — send the {SESSION_ID_BYTES} bytes from \
+                 OpenSession"
             ),
             Error::SequenceZero => {
                 f.write_str("the attempt's sequence is 0 — number the writes of a session from 1")
             }
-            Error::BehindEnd { offset, length } => write!(
+            Error::OffsetPastEnd { offset, length } => write!(
                 f,
-                "offset {offset} is behind the value's end — the value has {length} bytes; call Stat first"
+                "offset {offset} is past the value's end — the value has {length} bytes; call Stat first"
             ),
             Error::TooManyItems(items) => {
-                write!(f, "{items} items in one request — {MAX_ITEMS} are the most; send several")
+                write!(
+                    f,
+                    "{items} items in one request — the limit is {MAX_ITEMS}; send several requests"
+                )
             }
         }
     }

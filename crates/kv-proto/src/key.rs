@@ -1,4 +1,4 @@
-//! A key that was checked.
+//! A valid key.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::limits::MAX_KEY_BYTES;
 pub struct Key(Bytes);
 
 impl Key {
-    /// Takes bytes as a key, if they are not none and not too many.
+    /// Checks the length.
     pub fn new(bytes: impl Into<Bytes>) -> Result<Key, Error> {
         let bytes = bytes.into();
         match bytes.len() {
@@ -22,7 +22,7 @@ impl Key {
         }
     }
 
-    /// The bytes, as messages want them.
+    /// The key's bytes.
     pub fn into_bytes(self) -> Bytes {
         self.0
     }
@@ -40,23 +40,23 @@ impl std::borrow::Borrow<[u8]> for Key {
     }
 }
 
-/// For messages and logs: printable, and not long.
+/// For messages and logs: escaped, at most 64 bytes.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = &self.0[..self.0.len().min(MAX_SHOWN)];
-        let rest = if self.0.len() > MAX_SHOWN { "…" } else { "" };
-        write!(f, "{}{rest}", shown.escape_ascii())
+        let start = &self.0[..self.0.len().min(MAX_DISPLAYED_BYTES)];
+        let rest = if self.0.len() > MAX_DISPLAYED_BYTES { "…" } else { "" };
+        write!(f, "{}{rest}", start.escape_ascii())
     }
 }
 
-const MAX_SHOWN: usize = 64;
+const MAX_DISPLAYED_BYTES: usize = 64;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn keys_have_a_byte_and_not_too_many() {
+    fn empty_and_too_long_keys_are_refused() {
         assert_eq!(Key::new(""), Err(Error::KeyEmpty));
         assert_eq!(Key::new(vec![0; 4097]), Err(Error::KeyTooLong(4097)));
         assert!(Key::new(vec![0; 4096]).is_ok());
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_a_log_cannot_break_its_line() {
+    fn displayed_keys_are_escaped_and_shortened() {
         assert_eq!(Key::new("a\n\u{7f}").unwrap().to_string(), "a\\n\\x7f");
         assert_eq!(Key::new(vec![b'k'; 65]).unwrap().to_string(), "k".repeat(64) + "…");
     }

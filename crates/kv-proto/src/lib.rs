@@ -26,18 +26,18 @@ pub use key::Key;
 pub use span::Span;
 pub use terms::PutTerms;
 
-/// The service's name, as health checks and reflection know it.
+/// The service's name for health checks and reflection.
 pub const SERVICE: &str = v1::kv_server::SERVICE_NAME;
 
 /// The encoded `google.protobuf.FileDescriptorSet` of the .proto, with its comments, for gRPC's
 /// reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include!("generated/descriptors.rs");
 
-/// Messages, client and server of `wirelane.kv.v1`, made of the .proto by `cargo xtask proto`.
+/// Messages, client and server of `wirelane.kv.v1`, generated from the .proto by `cargo xtask proto`.
 #[allow(
     missing_docs,
     clippy::allow_attributes_without_reason,
-    reason = "generated; the .proto leaves out what names say, and tonic silences lints of its own"
+    reason = "generated; the .proto does not comment every field, and tonic allows lints itself"
 )]
 pub mod v1 {
     include!("generated/wirelane.kv.v1.rs");

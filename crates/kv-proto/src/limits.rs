@@ -1,4 +1,4 @@
-//! Limits of one message, as clients read them in [`Limits`](crate::v1::Limits).
+//! Limits of one message, reported to clients in [`Limits`](crate::v1::Limits).
 
 /// Bytes of a key; at least one.
 pub const MAX_KEY_BYTES: usize = 4096;
@@ -7,16 +7,16 @@ pub const MAX_KEY_BYTES: usize = 4096;
 /// has to configure one.
 pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
-/// Bytes of a value in one message: what the longest key and everything else around it leave.
+/// Bytes of a value in one message: leaves space for the longest key and all other fields.
 pub const MAX_UNARY_BYTES: usize = MAX_MESSAGE_BYTES - (8 << 10);
 
-/// Bytes of a piece of `Read`, if the caller names no length.
+/// Default bytes of a piece of `Read`.
 pub const PIECE_BYTES: usize = 256 << 10;
 
-/// Bytes of a piece of `Read`, whatever length the caller names.
+/// Maximum bytes of a piece of `Read`.
 pub const MAX_PIECE_BYTES: usize = 1 << 20;
 
-/// Keys of one `ListReply`: so many of the longest fit in a message.
+/// Keys of one `ListReply`: as many of the longest keys fit in a message.
 pub const MAX_LIST_KEYS: usize = 1000;
 
 /// Keys of `MultiGet`, items of `MultiPut`.
@@ -25,20 +25,20 @@ pub const MAX_ITEMS: usize = 1000;
 /// The longest time to live, a hundred years. More is a mistake in units.
 pub const MAX_TTL_MS: u64 = 36_525 * 24 * 3_600 * 1000;
 
-/// How large the pieces of a `Read` are, from what was asked for.
-pub fn piece_bytes(asked: u32) -> usize {
-    chosen(asked, PIECE_BYTES, MAX_PIECE_BYTES)
+/// The size of the pieces of a `Read` for the requested size.
+pub fn piece_bytes(requested: u32) -> usize {
+    effective(requested, PIECE_BYTES, MAX_PIECE_BYTES)
 }
 
-/// How many keys a `ListReply` has at most, from what was asked for.
-pub fn list_keys(asked: u32) -> usize {
-    chosen(asked, MAX_LIST_KEYS, MAX_LIST_KEYS)
+/// The maximum number of keys of a `ListReply` for the requested number.
+pub fn list_keys(requested: u32) -> usize {
+    effective(requested, MAX_LIST_KEYS, MAX_LIST_KEYS)
 }
 
-fn chosen(asked: u32, usual: usize, most: usize) -> usize {
-    match asked as usize {
-        0 => usual,
-        asked => asked.min(most),
+fn effective(requested: u32, default: usize, max: usize) -> usize {
+    match requested as usize {
+        0 => default,
+        requested => requested.min(max),
     }
 }
 
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_asked_is_the_usual_and_too_much_is_lowered() {
+    fn zero_means_default_and_too_much_is_lowered() {
         assert_eq!(piece_bytes(0), PIECE_BYTES);
         assert_eq!(piece_bytes(1000), 1000);
         assert_eq!(piece_bytes(u32::MAX), MAX_PIECE_BYTES);

@@ -15,7 +15,7 @@ impl From<Status> for Refusal {
     }
 }
 
-/// As a call of its own would have been answered.
+/// The status that a separate call would have got.
 impl From<Refusal> for Status {
     fn from(refusal: Refusal) -> Self {
         let code = i32::try_from(refusal.code).map_or(tonic::Code::Unknown, tonic::Code::from);

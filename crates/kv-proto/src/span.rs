@@ -1,26 +1,26 @@
-//! Which part of a value is read.
+//! The part of a value to read.
 
 use std::ops::Range;
 
 use crate::Error;
 use crate::v1::{GetRequest, ReadRequest};
 
-/// From `offset` on, at most `length` bytes or all there are.
+/// At most `length` bytes from `offset` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Span {
-    /// Where reading begins.
+    /// The first byte.
     pub offset: u64,
-    /// How much is read at most; `None` is up to the end.
+    /// The maximum length; `None`: up to the end.
     pub length: Option<u64>,
 }
 
 impl Span {
-    /// The bytes of a value of `total` bytes that are meant. Fewer than asked for where it ends before;
-    /// an error where it ends before the first.
+    /// The range within a value of `total` bytes, shortened at the value's end. An error if `offset` is past the
+    /// end.
     pub fn within(self, total: u64) -> Result<Range<u64>, Error> {
         let rest = total
             .checked_sub(self.offset)
-            .ok_or(Error::BehindEnd { offset: self.offset, length: total })?;
+            .ok_or(Error::OffsetPastEnd { offset: self.offset, length: total })?;
         Ok(self.offset..self.offset + self.length.unwrap_or(rest).min(rest))
     }
 }

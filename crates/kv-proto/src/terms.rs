@@ -1,15 +1,15 @@
-//! How a value is put.
+//! Time to live and condition of a put.
 
 use crate::limits::MAX_TTL_MS;
 use crate::v1::{PutOptions, put_options};
 use crate::{Condition, Error};
 
-/// For how long, and when at all.
+/// Valid [`PutOptions`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PutTerms {
-    /// After how many milliseconds the key is gone; `None` is never.
+    /// Milliseconds until the key expires; `None`: never.
     pub ttl_ms: Option<u64>,
-    /// What must hold for the value to be put.
+    /// The condition.
     pub condition: Condition,
 }
 

@@ -32,7 +32,9 @@ pub fn get(
     let mut socket = TcpStream::connect_timeout(&address, timeout)?;
     socket.set_write_timeout(Some(timeout))?;
     // In HTTP/1.0 the body is not chunked, and the server closes the connection after it.
-    write!(socket, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n")?;
+    // One write: `write!` would send a packet for each part of the text.
+    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    socket.write_all(request.as_bytes())?;
     let mut bytes = Vec::new();
     let mut part = [0; 16 << 10];
     loop {

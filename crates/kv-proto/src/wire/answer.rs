@@ -1,76 +1,76 @@
-//! One answer: 48 bytes, in the order of the requests; the bytes asked for stand behind them all.
+//! One answer: 48 bytes, in the order of the requests; the requested bytes follow after all answers.
 
 use super::{ProtocolError, Reader};
 
-/// What the store answers to one request. Which fields mean something depends on the request.
+/// The store's answer to one request. Which fields are used depends on the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
-    /// How it went.
+    /// The result.
     pub status: Status,
     /// A value was replaced.
     pub replaced: bool,
-    /// CRC32C of the bytes written, where it was asked for.
+    /// CRC32C of the bytes written, if requested.
     pub checksum: Option<u32>,
-    /// How many bytes the store wrote: behind the answers, or where the request named. Of a value that is read in place: how
-    /// many there are to be read.
+    /// How many bytes the store wrote, after the answers or to the requested region. For a value that is read in place: its
+    /// readable bytes.
     pub written: u64,
-    /// The whole value's length. [`Status::Full`]: how much is free. [`Status::TooLong`]: the most there may be.
+    /// The whole value's length. [`Status::Full`]: the free bytes. [`Status::TooLong`]: the limit.
     pub length: u64,
-    /// The value's version; of a condition that does not hold, the version that is there.
+    /// The value's version; if a condition is not met, the current version.
     pub version: u64,
-    /// In how many milliseconds it expires, if it does.
+    /// Milliseconds until it expires, if it does.
     pub expires_in: Option<u64>,
-    /// A cursor or a staged value, if not 0; of a listing, where to go on. Of a value that is read in place, where in the
-    /// store's pool it begins.
+    /// A cursor or a staged value, if not 0; for a listing, the next cursor. For a value that is read in place, its offset in the
+    /// store's pool.
     pub handle: u64,
-    /// The value was not written: it stays pinned until its batch is [taken](super::ControlBlock::TAKEN).
+    /// The value was not written: it stays pinned until its batch is [consumed](super::ControlBlock::CONSUMED).
     pub in_place: bool,
 }
 
-/// How a request went.
+/// The result of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
     /// Done.
     Ok = 0,
-    /// There is no such key.
+    /// The key does not exist.
     NotFound = 1,
-    /// The key exists, and must not.
+    /// The key exists, but the condition is that it does not.
     Exists = 2,
-    /// The key must exist in a version, and does not exist.
+    /// The key does not exist, but the condition names a version.
     Absent = 3,
     /// The key exists in another version.
     OtherVersion = 4,
-    /// There is no room for the value.
+    /// No space for the value.
     Full = 5,
-    /// The value is longer than the store takes.
+    /// The value is longer than the store's limit.
     TooLong = 6,
-    /// There is no such region, or the place is not within it.
+    /// Unknown region, or out of its bounds.
     NoRegion = 7,
-    /// There is no such cursor or staged value, or it was idle for too long.
+    /// Unknown cursor or staged value, or it was idle for too long.
     NoHandle = 8,
     /// Too many cursors or staged values.
     TooManyHandles = 9,
-    /// A write of this number is so old that its answer was forgotten.
+    /// The write's sequence is so old that its answer is no longer kept.
     Forgotten = 10,
-    /// A write of this number is in flight.
-    InBatch = 11,
+    /// A write with this sequence is in flight.
+    InFlight = 11,
     /// The client's memory could not be read.
     Unreadable = 12,
     /// Not allowed.
     Denied = 13,
     /// A staged value has gaps.
     Incomplete = 14,
-    /// More requests in a second than this caller may ask.
+    /// The caller's rate limit is exceeded.
     TooOften = 15,
-    /// The store's disk is full: nothing was written.
+    /// The store's disk is full; nothing was written.
     DiskFull = 16,
-    /// The store's disk fails: nothing was written, or nothing could be read.
+    /// The store's disk failed; nothing was written or read.
     DiskFailed = 17,
-    /// What the disk has of the key is damaged.
+    /// The key's data on disk is damaged.
     Damaged = 18,
-    /// The store's limit of bytes in flight is reached. Nothing was done: ask again.
+    /// The store's limit of bytes in flight is reached; nothing was done. Retry.
     Busy = 19,
-    /// The store is shutting down. Nothing of the batch was done: ask another store, or later.
+    /// The store is shutting down; nothing of the batch was done. Use another store, or retry later.
     Closing = 20,
 }
 
@@ -87,7 +87,7 @@ impl Status {
         Status::NoHandle,
         Status::TooManyHandles,
         Status::Forgotten,
-        Status::InBatch,
+        Status::InFlight,
         Status::Unreadable,
         Status::Denied,
         Status::Incomplete,
@@ -101,7 +101,7 @@ impl Status {
 }
 
 impl Answer {
-    /// How long it is.
+    /// The encoded length.
     pub const LENGTH: usize = 48;
 
     /// An answer with a status and nothing else.
@@ -143,13 +143,13 @@ impl Answer {
     pub fn parse(bytes: &[u8]) -> Result<Self, ProtocolError> {
         let mut reader = Reader { bytes };
         let [status, flags, zero, also_zero] = reader.array()?;
-        let status = *Status::ALL.get(usize::from(status)).ok_or("an answer of no known kind")?;
+        let status = *Status::ALL.get(usize::from(status)).ok_or("unknown status")?;
         let checksum = reader.u32()?;
         let (written, length, version) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let (expires_in, handle) = (reader.u64()?, reader.u64()?);
         reader.end()?;
         if flags > 15 || zero != 0 || also_zero != 0 {
-            return Err("an answer with flags that this version does not know");
+            return Err("answer with unknown flags");
         }
         Ok(Answer {
             status,
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_come_back() {
+    fn answers_round_trip() {
         for (at, status) in Status::ALL.into_iter().enumerate() {
             assert_eq!(status as usize, at);
             for flags in 0..16 {
@@ -196,8 +196,8 @@ mod tests {
         for (at, value) in [(0, 21), (1, 16), (2, 1), (3, 1)] {
             let mut bad = good;
             bad[at] = value;
-            Answer::parse(&bad).expect_err("a field it does not know");
+            Answer::parse(&bad).expect_err("unknown field");
         }
-        Answer::parse(&good[1..]).expect_err("cut short");
+        Answer::parse(&good[1..]).expect_err("truncated");
     }
 }

@@ -1,59 +1,59 @@
-//! What a client sends after the welcome.
+//! The messages of a client after the hello.
 
 use super::request::Request;
 use super::{Answer, Parts, ProtocolError, REGION, Reader};
 
-/// A message of a client's.
+/// A message of a client.
 #[derive(Debug)]
 pub enum Message<'m> {
     /// Requests.
     Batch(Batch<'m>),
-    /// More memory for values.
+    /// A granted region, for values.
     Grant(Grant),
-    /// A slot was left on the control block while the store may not have watched.
-    Look,
-    /// Memory that the store shall not use any more.
-    Forget {
+    /// The client filled a slot of the control block while the store may not have been polling it.
+    CheckSlots,
+    /// The store must not use this region any more.
+    Revoke {
         /// The region's number.
         number: u32,
     },
 }
 
-/// Memory of a client's under a number.
+/// A client's region and its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
-    /// What requests call it; 0 is the receive buffer.
+    /// Used by requests; 0 is the receive buffer.
     pub number: u32,
-    /// As the fabric has it.
+    /// Encoded by the fabric.
     pub region: [u8; REGION],
 }
 
-/// Requests, which are answered together.
+/// Requests that are answered together.
 #[derive(Debug, Clone)]
 pub struct Batch<'m> {
-    /// Where the answers go, and under which tag.
+    /// Tag, and destination of the answers.
     pub head: BatchHead,
     reader: Reader<'m>,
     left: u16,
 }
 
-/// What stands before the requests.
+/// The part before the requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchHead {
-    /// Whether values may be read in place instead of written: the client reads the store's pool where it lies.
+    /// Whether values may be read in place, from the store's pool, instead of being written to the client.
     pub in_place: bool,
-    /// How many requests follow, at least one.
+    /// The number of requests, at least one.
     pub count: u16,
-    /// Its name, see [`Parts`].
+    /// Identifies the batch, see [`Parts`].
     pub tag: u32,
-    /// Where in the receive buffer the answers go.
+    /// The offset of the answers in the receive buffer.
     pub at: u64,
-    /// How many bytes there are for answers and what stands behind them.
-    pub room: u64,
+    /// The bytes available for the answers and the data after them.
+    pub capacity: u64,
 }
 
 impl BatchHead {
-    /// How long it is.
+    /// The encoded length.
     pub const LENGTH: usize = 24;
 
     /// As bytes.
@@ -63,7 +63,7 @@ impl BatchHead {
         bytes[2..4].copy_from_slice(&self.count.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.tag.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.at.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.room.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.capacity.to_le_bytes());
         bytes
     }
 }
@@ -77,8 +77,8 @@ impl Grant {
         bytes
     }
 
-    /// The message that withdraws it.
-    pub fn forget(number: u32) -> Vec<u8> {
+    /// The message that revokes a grant.
+    pub fn revoke(number: u32) -> Vec<u8> {
         let mut bytes = vec![3, 0, 0, 0];
         bytes.extend(number.to_le_bytes());
         bytes
@@ -86,25 +86,25 @@ impl Grant {
 }
 
 impl<'m> Message<'m> {
-    /// [`Message::Look`], as a message.
-    pub const LOOK: [u8; 4] = [4, 0, 0, 0];
+    /// [`Message::CheckSlots`], encoded.
+    pub const CHECK_SLOTS: [u8; 4] = [4, 0, 0, 0];
 
-    /// From a client's message. A batch's requests are looked at one by one, by going through it.
+    /// Parses a client's message. The requests of a batch are parsed by iterating over it.
     #[inline]
     pub fn parse(message: &'m [u8]) -> Result<Self, ProtocolError> {
         let mut reader = Reader { bytes: message };
         let [kind, in_place] = reader.array()?;
         let count = reader.u16()?;
         if in_place > u8::from(kind == 1) || (count == 0) != (kind != 1) {
-            return Err("a message of no known kind");
+            return Err("unknown message type");
         }
         match kind {
             1 => {
-                let (tag, at, room) = (reader.u32()?, reader.u64()?, reader.u64()?);
-                if tag >= Parts::TAGS || room < u64::from(count) * Answer::LENGTH as u64 {
-                    return Err("a batch with no room for its answers");
+                let (tag, at, capacity) = (reader.u32()?, reader.u64()?, reader.u64()?);
+                if tag >= Parts::TAGS || capacity < u64::from(count) * Answer::LENGTH as u64 {
+                    return Err("batch without enough space for its answers");
                 }
-                let head = BatchHead { in_place: in_place == 1, count, tag, at, room };
+                let head = BatchHead { in_place: in_place == 1, count, tag, at, capacity };
                 Ok(Message::Batch(Batch { head, reader, left: count }))
             }
             2 => {
@@ -115,13 +115,13 @@ impl<'m> Message<'m> {
             3 => {
                 let number = reader.u32()?;
                 reader.end()?;
-                Ok(Message::Forget { number })
+                Ok(Message::Revoke { number })
             }
             4 => {
                 reader.end()?;
-                Ok(Message::Look)
+                Ok(Message::CheckSlots)
             }
-            _ => Err("a message of no known kind"),
+            _ => Err("unknown message type"),
         }
     }
 }
@@ -133,12 +133,12 @@ impl<'m> Iterator for Batch<'m> {
     fn next(&mut self) -> Option<Self::Item> {
         if self.left == 0 {
             let rest = std::mem::take(&mut self.reader.bytes);
-            return (!rest.is_empty()).then_some(Err("a batch goes on after its end"));
+            return (!rest.is_empty()).then_some(Err("batch too long"));
         }
         self.left -= 1;
         let request = Request::parse(&mut self.reader);
         if request.is_err() {
-            // What follows has no place any more.
+            // The position of the next request is unknown.
             (self.left, self.reader.bytes) = (0, &[]);
         }
         Some(request)
@@ -156,7 +156,7 @@ mod tests {
             count: requests.len() as u16,
             tag: 5,
             at: 64,
-            room: 1 << 20,
+            capacity: 1 << 20,
         };
         let mut bytes = head.to_bytes().to_vec();
         requests.iter().for_each(|request| request.put(&mut bytes));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_come_back() {
+    fn batches_round_trip() {
         let requests = examples();
         let bytes = batch(&requests);
         let Ok(Message::Batch(parsed)) = Message::parse(&bytes) else { panic!("a batch") };
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_too_soon_or_too_late_is_reported_once() {
+    fn a_truncated_or_too_long_batch_is_reported_once() {
         let mut bytes = batch(&examples());
         bytes.push(0);
         let Ok(Message::Batch(parsed)) = Message::parse(&bytes) else { panic!("a batch") };
@@ -184,24 +184,24 @@ mod tests {
     }
 
     #[test]
-    fn regions_come_back() {
+    fn grants_and_revocations_round_trip() {
         let grant = Grant { number: 4, region: [3; REGION] };
         assert!(
             matches!(Message::parse(&grant.to_bytes()), Ok(Message::Grant(same)) if same == grant)
         );
-        let forget = Grant::forget(9);
-        assert!(matches!(Message::parse(&forget), Ok(Message::Forget { number: 9 })));
-        assert!(matches!(Message::parse(&Message::LOOK), Ok(Message::Look)));
-        for bytes in [&grant.to_bytes()[..43], &[&forget[..], &[0]].concat()] {
+        let revoke = Grant::revoke(9);
+        assert!(matches!(Message::parse(&revoke), Ok(Message::Revoke { number: 9 })));
+        assert!(matches!(Message::parse(&Message::CHECK_SLOTS), Ok(Message::CheckSlots)));
+        for bytes in [&grant.to_bytes()[..43], &[&revoke[..], &[0]].concat()] {
             Message::parse(bytes).expect_err("another length");
         }
     }
 
     #[test]
-    fn a_batch_without_room_is_refused() {
-        let mut head = BatchHead { in_place: false, count: 2, tag: 0, at: 0, room: 95 };
-        Message::parse(&head.to_bytes()).expect_err("no room");
-        (head.room, head.tag) = (96, Parts::TAGS);
+    fn a_batch_with_too_little_capacity_is_refused() {
+        let mut head = BatchHead { in_place: false, count: 2, tag: 0, at: 0, capacity: 95 };
+        Message::parse(&head.to_bytes()).expect_err("too little capacity");
+        (head.capacity, head.tag) = (96, Parts::TAGS);
         Message::parse(&head.to_bytes()).expect_err("no such tag");
     }
 }

@@ -2,13 +2,13 @@
 
 use super::{ProtocolError, Reader, VERSION};
 
-/// How long a granted region is as bytes: the fabric's, which this crate only passes on.
+/// The bytes of a granted region, which the fabric encodes and this crate passes on.
 pub const REGION: usize = 36;
 const MAGIC: [u8; 4] = *b"WLKV";
 
-/// A client's first message: which service it wants on this link.
+/// A client's first message: the service it uses on this link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opening {
+pub enum ClientHello {
     /// The store.
     Store {
         /// The session to resume; `None` opens a new one.
@@ -18,90 +18,91 @@ pub enum Opening {
         /// Whether it begins with a [`ControlBlock`](super::ControlBlock).
         control_block: bool,
     },
-    /// Measuring the link.
+    /// Measurements of the link.
     Measure,
 }
 
-/// What a link is for.
+/// The service of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
     /// The store.
     Store = 1,
-    /// Measuring.
+    /// Measurements.
     Measure = 2,
 }
 
-impl Opening {
-    /// The longest it can be.
+impl ClientHello {
+    /// The maximum encoded length.
     pub const MAX: usize = 8 + 16 + REGION;
 
     /// As a message.
     pub fn to_bytes(&self) -> Vec<u8> {
         let service = match self {
-            Opening::Store { .. } => Service::Store,
-            Opening::Measure => Service::Measure,
+            ClientHello::Store { .. } => Service::Store,
+            ClientHello::Measure => Service::Measure,
         };
         let mut bytes = MAGIC.to_vec();
-        let control_block = matches!(self, Opening::Store { control_block: true, .. });
+        let control_block = matches!(self, ClientHello::Store { control_block: true, .. });
         bytes.extend([VERSION, service as u8, u8::from(control_block), 0]);
-        if let Opening::Store { session, receive_buffer, .. } = self {
+        if let ClientHello::Store { session, receive_buffer, .. } = self {
             bytes.extend(session.unwrap_or_default());
             bytes.extend(receive_buffer);
         }
         bytes
     }
 
-    /// From a caller's first message.
+    /// Parses a client's first message.
     pub fn parse(message: &[u8]) -> Result<Self, ProtocolError> {
         let mut reader = Reader { bytes: message };
-        let [version, service, control_block, zero] = opened(&mut reader)?;
+        let [version, service, control_block, zero] = header(&mut reader)?;
         if version != VERSION {
-            return Err("it has another protocol version: run the same version at both ends");
+            return Err("different protocol version: run the same version at both ends");
         }
         if zero != 0 || control_block > u8::from(service == 1) {
-            return Err("it has flags that this version does not know");
+            return Err("hello with unknown flags");
         }
         let opening = match service {
             1 => {
                 let session: [u8; 16] = reader.array()?;
                 let session = (session != [0; 16]).then_some(session);
-                Opening::Store {
+                ClientHello::Store {
                     session,
                     receive_buffer: reader.array()?,
                     control_block: control_block == 1,
                 }
             }
-            2 => Opening::Measure,
-            _ => return Err("it asks for a service that this version does not have"),
+            2 => ClientHello::Measure,
+            _ => return Err("unknown service"),
         };
         reader.end()?;
         Ok(opening)
     }
 }
 
-fn opened(reader: &mut Reader<'_>) -> Result<[u8; 4], ProtocolError> {
+/// Checks the magic number and returns the four bytes after it.
+fn header(reader: &mut Reader<'_>) -> Result<[u8; 4], ProtocolError> {
     if reader.array()? != MAGIC {
-        return Err("it is not the first message of a Wirelane client");
+        return Err("not a Wirelane hello");
     }
     reader.array()
 }
 
-/// The store's answer to an opening.
+/// The store's answer to a [`ClientHello`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Welcome {
-    /// Changes with every start of the store, which remembers no sessions of earlier epochs.
+pub struct ServerHello {
+    /// Changes with every start of the store. Sessions of earlier epochs are unknown.
     pub epoch: u64,
-    /// The session's id, a secret that client and store share.
+    /// The session's id, a secret shared by client and store.
     pub session: [u8; 16],
-    /// Whether the requested session was still known.
+    /// Whether the requested session was resumed.
     pub resumed: bool,
-    /// What the store accepts.
+    /// The store's limits.
     pub limits: Limits,
-    /// The store's values, granted for reading if this client may read them in place.
+    /// The store's pool, granted for reading if this client may read values in place.
     pub pool: Option<[u8; REGION]>,
 }
 
-/// What a store accepts from one client.
+/// A store's limits for one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum length of a batch, in bytes.
@@ -118,8 +119,8 @@ pub struct Limits {
     pub moved: u64,
 }
 
-impl Welcome {
-    /// How long it is.
+impl ServerHello {
+    /// The encoded length.
     pub const LENGTH: usize = 8 + 8 + 16 + 4 + 3 * 2 + 2 + 2 * 8 + REGION;
 
     /// As a message.
@@ -144,17 +145,17 @@ impl Welcome {
         bytes
     }
 
-    /// From the store's first message.
+    /// Parses the store's first message.
     pub fn parse(message: &[u8]) -> Result<Self, ProtocolError> {
         let mut reader = Reader { bytes: message };
-        let [version, service, resumed, reads_in_place] = opened(&mut reader)?;
+        let [version, service, resumed, reads_in_place] = header(&mut reader)?;
         if version != VERSION {
             return Err(
-                "the store has another protocol version: run the same version at both ends",
+                "the store has a different protocol version: run the same version at both ends",
             );
         }
         if service != Service::Store as u8 || resumed > 1 || reads_in_place > 1 {
-            return Err("it is not a store's welcome");
+            return Err("not a store's hello");
         }
         let (epoch, session) = (reader.u64()?, reader.array()?);
         let limits = Limits {
@@ -164,7 +165,7 @@ impl Welcome {
             regions: reader.u16()?,
             value: {
                 if reader.u16()? != 0 {
-                    return Err("it is not a store's welcome");
+                    return Err("not a store's hello");
                 }
                 reader.u64()?
             },
@@ -173,13 +174,13 @@ impl Welcome {
         let pool: [u8; REGION] = reader.array()?;
         reader.end()?;
         if reads_in_place == 0 && pool != [0; REGION] {
-            return Err("it is not a store's welcome");
+            return Err("not a store's hello");
         }
         if limits.requests == 0 || limits.batches == 0 || limits.message < 128 {
             return Err("the store's limits allow no request");
         }
         let pool = (reads_in_place == 1).then_some(pool);
-        Ok(Welcome { epoch, session, resumed: resumed == 1, limits, pool })
+        Ok(ServerHello { epoch, session, resumed: resumed == 1, limits, pool })
     }
 }
 
@@ -188,30 +189,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn openings_come_back() {
+    fn client_hellos_round_trip() {
         let receive_buffer = [7; REGION];
         for opening in [
-            Opening::Store { session: None, receive_buffer, control_block: false },
-            Opening::Store { session: Some([9; 16]), receive_buffer, control_block: true },
-            Opening::Measure,
+            ClientHello::Store { session: None, receive_buffer, control_block: false },
+            ClientHello::Store { session: Some([9; 16]), receive_buffer, control_block: true },
+            ClientHello::Measure,
         ] {
             let bytes = opening.to_bytes();
-            assert_eq!(Opening::parse(&bytes), Ok(opening));
-            assert!(bytes.len() <= Opening::MAX);
+            assert_eq!(ClientHello::parse(&bytes), Ok(opening));
+            assert!(bytes.len() <= ClientHello::MAX);
             for cut in 0..bytes.len() {
-                Opening::parse(&bytes[..cut]).expect_err("cut short");
+                ClientHello::parse(&bytes[..cut]).expect_err("truncated");
             }
-            Opening::parse(&[&bytes[..], &[0]].concat()).expect_err("too long");
+            ClientHello::parse(&[&bytes[..], &[0]].concat()).expect_err("too long");
             for (at, value) in [(0, 0), (4, 9), (5, 3), (6, 2), (7, 1)] {
                 let mut bad = bytes.clone();
                 bad[at] = value;
-                Opening::parse(&bad).expect_err("a field it does not know");
+                ClientHello::parse(&bad).expect_err("unknown field");
             }
         }
     }
 
     #[test]
-    fn welcomes_come_back() {
+    fn server_hellos_round_trip() {
         let limits = Limits {
             message: 16384,
             requests: 256,
@@ -221,22 +222,22 @@ mod tests {
             moved: 1 << 30,
         };
         for pool in [None, Some([8; REGION])] {
-            let welcome = Welcome { epoch: 5, session: [3; 16], resumed: true, limits, pool };
+            let welcome = ServerHello { epoch: 5, session: [3; 16], resumed: true, limits, pool };
             let bytes = welcome.to_bytes();
-            assert_eq!(bytes.len(), Welcome::LENGTH);
-            assert_eq!(Welcome::parse(&bytes), Ok(welcome));
+            assert_eq!(bytes.len(), ServerHello::LENGTH);
+            assert_eq!(ServerHello::parse(&bytes), Ok(welcome));
             for cut in 0..bytes.len() {
-                Welcome::parse(&bytes[..cut]).expect_err("cut short");
+                ServerHello::parse(&bytes[..cut]).expect_err("truncated");
             }
             for (at, value) in [(0, 0), (4, 2), (5, 2), (6, 2), (7, 2)] {
                 let mut bad = bytes.clone();
                 bad[at] = value;
-                Welcome::parse(&bad).expect_err("a field it does not know");
+                ServerHello::parse(&bad).expect_err("unknown field");
             }
         }
-        let mut bad =
-            Welcome { epoch: 5, session: [3; 16], resumed: true, limits, pool: None }.to_bytes();
-        bad[Welcome::LENGTH - 1] = 1;
-        Welcome::parse(&bad).expect_err("a pool that is not readable");
+        let mut bad = ServerHello { epoch: 5, session: [3; 16], resumed: true, limits, pool: None }
+            .to_bytes();
+        bad[ServerHello::LENGTH - 1] = 1;
+        ServerHello::parse(&bad).expect_err("a pool that is not readable");
     }
 }

@@ -1,4 +1,4 @@
-//! What a listing writes behind the answers: keys with what is known of their values.
+//! The data of a listing: keys with length, version and expiry of their values.
 
 use super::{ProtocolError, Reader};
 
@@ -11,18 +11,18 @@ pub struct Entry<'m> {
     pub length: u64,
     /// Its version.
     pub version: u64,
-    /// In how many milliseconds it expires, if it does.
+    /// Milliseconds until it expires, if it does.
     pub expires_in: Option<u64>,
 }
 
 impl Entry<'_> {
-    /// What each takes beside its key.
+    /// The bytes of an entry without its key.
     pub const OVERHEAD: usize = 2 + 3 * 8;
 
-    /// Appends it.
+    /// Appends the entry.
     pub fn put(&self, bytes: &mut Vec<u8>) {
         bytes.extend((self.key.len() as u16).to_le_bytes());
-        // An expiry is below its limit, so the largest number is free to mean none.
+        // An expiry is below its limit, so the largest number can mean none.
         for number in [self.length, self.version, self.expires_in.unwrap_or(u64::MAX)] {
             bytes.extend(number.to_le_bytes());
         }
@@ -30,14 +30,14 @@ impl Entry<'_> {
     }
 }
 
-/// The keys of a listing, one after the other.
+/// Iterates over the keys of a listing.
 #[derive(Debug)]
 pub struct Entries<'m> {
     reader: &'m [u8],
 }
 
 impl<'m> Entries<'m> {
-    /// Those in these bytes.
+    /// The entries encoded in these bytes.
     pub fn new(bytes: &'m [u8]) -> Self {
         Entries { reader: bytes }
     }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_come_back_and_a_cut_is_reported_once() {
+    fn entries_round_trip_and_truncation_is_reported_once() {
         let entries = [
             Entry { key: b"one", length: 1, version: 2, expires_in: None },
             Entry { key: &[0; 4096], length: u64::MAX, version: 3, expires_in: Some(9) },

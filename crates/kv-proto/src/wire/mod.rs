@@ -1,14 +1,14 @@
 //! The fast path: binary messages between clients and stores on a link.
 //!
-//! A client opens ([`Opening`]), naming memory of its own in which answers may be written, and is
-//! welcomed ([`Welcome`]). From then on it sends **batches** ([`Batch`]): a message with one or more
-//! requests, under a tag. The store writes the answers, and the bytes asked for behind them, straight into
+//! A client sends a [`ClientHello`] with the region in which answers may be written; the store answers with a
+//! [`ServerHello`]. From then on the client sends **batches** ([`Batch`]): messages of one or more
+//! requests, under a tag. The store writes the answers, followed by the requested bytes, directly into
 //! the client's memory; each of those writes has immediate data ([`Parts`]) with the batch's tag
-//! and the number of writes in all. Writes may arrive in any order: a client that has counted
-//! them all has the whole answer. The store lets nobody write into its own memory: it fetches what a client puts.
+//! and the number of writes in all. Writes may arrive in any order: the answer is complete when all
+//! have arrived. The store grants no write access to its own memory: it reads what a client puts.
 //!
-//! All numbers are little-endian. Everything is checked where it comes in: what a parser gives out lies
-//! within its message, and what would not be written so by this version is refused.
+//! All numbers are little-endian. Everything is checked on arrival: what a parser returns lies
+//! within its message, and a message that this version would not encode the same is refused.
 
 mod answer;
 mod batch;
@@ -21,7 +21,7 @@ mod request;
 pub use answer::{Answer, Status};
 pub use batch::{Batch, BatchHead, Grant, Message};
 pub use control_block::{ControlBlock, RequestSlot};
-pub use hello::{Limits, Opening, REGION, Service, Welcome};
+pub use hello::{ClientHello, Limits, REGION, ServerHello, Service};
 pub use listing::{Entries, Entry};
 pub use parts::Parts;
 pub use request::{Place, Request, Source};
@@ -29,10 +29,10 @@ pub use request::{Place, Request, Source};
 /// Why a message is not valid: text for a log.
 pub type ProtocolError = &'static str;
 
-/// The version of all of it; both ends must agree.
+/// The protocol version; both ends must agree.
 pub const VERSION: u8 = 1;
 
-/// Reads numbers one after the other.
+/// Reads fields one after the other.
 #[derive(Debug, Clone)]
 struct Reader<'m> {
     bytes: &'m [u8],
@@ -41,14 +41,14 @@ struct Reader<'m> {
 impl<'m> Reader<'m> {
     #[inline]
     fn take(&mut self, count: usize) -> Result<&'m [u8], ProtocolError> {
-        let (taken, rest) = self.bytes.split_at_checked(count).ok_or("it is cut short")?;
+        let (taken, rest) = self.bytes.split_at_checked(count).ok_or("truncated message")?;
         self.bytes = rest;
         Ok(taken)
     }
 
     #[inline]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], ProtocolError> {
-        let (taken, rest) = self.bytes.split_first_chunk().ok_or("it is cut short")?;
+        let (taken, rest) = self.bytes.split_first_chunk().ok_or("truncated message")?;
         self.bytes = rest;
         Ok(*taken)
     }
@@ -69,6 +69,6 @@ impl<'m> Reader<'m> {
     }
 
     fn end(self) -> Result<(), ProtocolError> {
-        if self.bytes.is_empty() { Ok(()) } else { Err("it goes on after its end") }
+        if self.bytes.is_empty() { Ok(()) } else { Err("message too long") }
     }
 }

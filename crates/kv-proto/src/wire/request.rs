@@ -1,161 +1,161 @@
-//! One request: 64 bytes, then its key, then an inline value.
+//! Requests. Each is encoded as 64 bytes, then its key, then an inline value.
 
 use super::{ProtocolError, Reader};
 use crate::Condition;
 
-/// What a client asks for.
+/// A client's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request<'m> {
-    /// A value, or a part of it: `length` bytes from `offset` on, or as many as there are.
+    /// Reads a value, or a part of it: up to `length` bytes from `offset` on.
     Get {
-        /// Whose value.
+        /// The key.
         key: &'m [u8],
-        /// From where.
+        /// The offset in the value.
         offset: u64,
-        /// At most so many bytes.
+        /// The maximum length.
         length: u64,
-        /// Where they go.
+        /// The destination of the bytes.
         place: Place,
-        /// Keep this version for [`Request::Read`], if more of it is left.
+        /// Open a cursor to this version for [`Request::Read`], if more bytes remain.
         keep: bool,
         /// Answer with a checksum of the bytes.
         checksum: bool,
     },
-    /// A part of a value that is kept under a cursor.
+    /// Reads more of a value by a cursor.
     Read {
         /// The cursor.
         handle: u64,
-        /// From where.
+        /// The offset in the value.
         offset: u64,
-        /// At most so many bytes.
+        /// The maximum length.
         length: u64,
-        /// Where they go.
+        /// The destination of the bytes.
         place: Place,
         /// Answer with a checksum of the bytes.
         checksum: bool,
     },
-    /// A cursor or a staged value is not needed any more.
+    /// Closes a cursor or discards a staged value.
     Close {
-        /// Which.
+        /// The cursor or staged value.
         handle: u64,
     },
-    /// A new value.
+    /// Stores a value.
     Put {
-        /// Whose value.
+        /// The key.
         key: &'m [u8],
-        /// How many bytes.
+        /// The number of bytes.
         length: u64,
-        /// Where they are.
+        /// The source of the bytes.
         source: Source<'m>,
         /// Milliseconds until it expires.
         ttl: Option<u64>,
-        /// When to do it at all.
+        /// The condition.
         condition: Condition,
-        /// The write's number in its session.
+        /// The write's sequence in its session.
         sequence: u64,
     },
-    /// Room for a value that comes in pieces.
+    /// Stages a value that is sent in pieces.
     Begin {
-        /// How many bytes it will have.
+        /// The value's length.
         length: u64,
     },
-    /// A piece of a staged value.
+    /// Sends a piece of a staged value.
     Piece {
         /// The staged value.
         handle: u64,
-        /// Where in it.
+        /// The offset in the value.
         offset: u64,
-        /// How many bytes.
+        /// The number of bytes.
         length: u64,
-        /// Where they are.
+        /// The source of the bytes.
         source: Source<'m>,
     },
-    /// A staged value becomes a key's.
+    /// Stores a staged value under a key.
     Commit {
         /// The staged value.
         handle: u64,
-        /// Whose value.
+        /// The key.
         key: &'m [u8],
         /// Milliseconds until it expires.
         ttl: Option<u64>,
-        /// When to do it at all.
+        /// The condition.
         condition: Condition,
-        /// The write's number in its session.
+        /// The write's sequence in its session.
         sequence: u64,
     },
-    /// A key and its value away.
+    /// Deletes a key.
     Delete {
-        /// Which key.
+        /// The key.
         key: &'m [u8],
-        /// When to do it at all.
+        /// The condition.
         condition: Condition,
-        /// The write's number in its session.
+        /// The write's sequence in its session.
         sequence: u64,
     },
-    /// What is known of a value.
+    /// Reads length, version and expiry of a value.
     Stat {
-        /// Whose.
+        /// The key.
         key: &'m [u8],
     },
-    /// Keys that begin so, in no order, behind the answers.
+    /// Lists keys with a prefix, in no order, as data after the answers.
     List {
-        /// How they begin; may be empty.
+        /// May be empty.
         prefix: &'m [u8],
         /// 0, or the cursor of the last page.
         cursor: u64,
-        /// At most so many bytes of entries.
+        /// The maximum bytes of entries.
         length: u64,
     },
 }
 
-/// Where the bytes of a value go.
+/// Where the store writes the bytes of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Behind the answers.
-    Packed,
-    /// Into this region of the client's, from there on.
-    Apart {
+    /// After the answers.
+    Inline,
+    /// To a region of the client.
+    Region {
         /// Its number.
         region: u32,
-        /// From where.
+        /// The offset.
         at: u64,
     },
 }
 
-/// Where the bytes of a new value are.
+/// Where the store finds the bytes of a new value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source<'m> {
     /// In the message.
-    Along(&'m [u8]),
-    /// In this region of the client's, from there on: the store fetches them.
-    Apart {
+    Inline(&'m [u8]),
+    /// In a region of the client, which the store reads.
+    Region {
         /// Its number.
         region: u32,
-        /// From where.
+        /// The offset.
         at: u64,
     },
 }
 
 impl<'m> Request<'m> {
-    /// Bytes of each request beside its key and its inline value.
+    /// Bytes of a request without its key and inline value.
     pub const HEAD: usize = 64;
 
-    /// How many bytes it takes in a message.
-    pub fn encoded(&self) -> usize {
-        Self::HEAD + self.key().len() + self.along().len()
+    /// The bytes of the request in a message.
+    pub fn encoded_len(&self) -> usize {
+        Self::HEAD + self.key().len() + self.inline_value().len()
     }
 
-    /// How many bytes may be written for it behind the answers.
-    pub fn packed(&self) -> u64 {
+    /// The maximum bytes that the store writes after the answers for it.
+    pub fn inline_len(&self) -> u64 {
         match *self {
-            Request::Get { length, place: Place::Packed, .. }
-            | Request::Read { length, place: Place::Packed, .. }
+            Request::Get { length, place: Place::Inline, .. }
+            | Request::Read { length, place: Place::Inline, .. }
             | Request::List { length, .. } => length,
             _ => 0,
         }
     }
 
-    /// Whether it changes something, and so carries a number of its session.
+    /// The sequence of a write; `None` for a read.
     pub fn sequence(&self) -> Option<u64> {
         match *self {
             Request::Put { sequence, .. }
@@ -180,15 +180,15 @@ impl<'m> Request<'m> {
         }
     }
 
-    fn along(&self) -> &'m [u8] {
+    fn inline_value(&self) -> &'m [u8] {
         match *self {
-            Request::Put { source: Source::Along(bytes), .. }
-            | Request::Piece { source: Source::Along(bytes), .. } => bytes,
+            Request::Put { source: Source::Inline(bytes), .. }
+            | Request::Piece { source: Source::Inline(bytes), .. } => bytes,
             _ => &[],
         }
     }
 
-    /// A handle that no store gives out.
+    /// A handle that no store issues.
     pub const NO_HANDLE: u64 = u64::MAX;
 
     /// Replaces the handles in the requests of a batch by [`Request::NO_HANDLE`]. Handles are valid on one connection: on
@@ -208,7 +208,7 @@ impl<'m> Request<'m> {
         Ok(())
     }
 
-    /// Whether it refers to a cursor or a staged value.
+    /// Whether it names a cursor or a staged value.
     fn has_handle(&self) -> bool {
         matches!(
             self,
@@ -219,27 +219,27 @@ impl<'m> Request<'m> {
         )
     }
 
-    /// Whether its answer may have a new handle.
-    pub fn opens(&self) -> bool {
+    /// Whether its answer may contain a new handle.
+    pub fn opens_handle(&self) -> bool {
         matches!(self, Request::Get { keep: true, .. } | Request::Begin { .. })
     }
 
-    /// Appends it to a batch.
+    /// Appends the request to a batch.
     pub fn put(&self, bytes: &mut Vec<u8>) {
         let mut head = Head { key: self.key().len() as u16, ..Head::default() };
         head.fill(self);
         bytes.extend(head.to_bytes());
         bytes.extend(self.key());
-        bytes.extend(self.along());
+        bytes.extend(self.inline_value());
     }
 
-    /// The next one of a batch.
+    /// Parses the next request of a batch.
     pub(super) fn parse(reader: &mut Reader<'m>) -> Result<Self, ProtocolError> {
         let head = Head::parse(reader.array()?);
         let key = reader.take(head.key.into())?;
         let place = match head.flag(APART) {
-            true => Place::Apart { region: head.region, at: head.at },
-            false => Place::Packed,
+            true => Place::Region { region: head.region, at: head.at },
+            false => Place::Inline,
         };
         let Head { offset, length, handle, sequence, .. } = head;
         let checksum = head.flag(CHECKSUM);
@@ -282,14 +282,14 @@ impl<'m> Request<'m> {
             }
             9 => (Request::Stat { key }, KEY),
             10 => (Request::List { prefix: key, cursor: handle, length }, KEY | LENGTH | HANDLE),
-            _ => return Err("a request of no known kind"),
+            _ => return Err("unknown request type"),
         };
         head.only(used)?;
         Ok(request)
     }
 }
 
-/// The fixed part, field by field.
+/// The fields of the fixed part.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Head {
     op: u8,
@@ -346,15 +346,15 @@ impl Head {
     }
 
     fn place(&mut self, place: Place) {
-        if let Place::Apart { region, at } = place {
+        if let Place::Region { region, at } = place {
             (self.region, self.at) = (region, at);
             self.flags |= APART;
         }
     }
 
     fn from(&mut self, source: Source<'_>) {
-        if let Source::Apart { region, at } = source {
-            self.place(Place::Apart { region, at });
+        if let Source::Region { region, at } = source {
+            self.place(Place::Region { region, at });
         }
     }
 
@@ -381,10 +381,10 @@ impl Head {
     #[inline]
     fn source<'m>(&self, reader: &mut Reader<'m>) -> Result<Source<'m>, ProtocolError> {
         if self.flag(APART) {
-            return Ok(Source::Apart { region: self.region, at: self.at });
+            return Ok(Source::Region { region: self.region, at: self.at });
         }
-        let length = usize::try_from(self.length).map_err(|_| "it is cut short")?;
-        reader.take(length).map(Source::Along)
+        let length = usize::try_from(self.length).map_err(|_| "truncated message")?;
+        reader.take(length).map(Source::Inline)
     }
 
     #[inline]
@@ -398,11 +398,11 @@ impl Head {
             (false, false) => Ok(Condition::Always),
             (true, false) => Ok(Condition::IfAbsent),
             (false, true) => Ok(Condition::IfVersion(self.version)),
-            (true, true) => Err("a condition that cannot be"),
+            (true, true) => Err("contradictory conditions"),
         }
     }
 
-    /// Refuses fields and flags that the request has no use for.
+    /// Refuses fields and flags that the request does not use.
     #[inline]
     fn only(&self, used: u16) -> Result<(), ProtocolError> {
         let has = |field: u16, filled: bool| if filled { field } else { 0 };
@@ -423,7 +423,7 @@ impl Head {
             || self.flags & !KNOWN != 0;
         match filled & !used == 0 && !loose {
             true => Ok(()),
-            false => Err("a request with fields that it has no use for"),
+            false => Err("request with fields that it does not use"),
         }
     }
 
@@ -463,7 +463,7 @@ impl Head {
     }
 }
 
-/// Where the handle is.
+/// The offset of the handle.
 const HANDLE_AT: usize = 56;
 
 const APART: u8 = 1;
@@ -490,14 +490,14 @@ pub(super) mod tests {
     use super::*;
 
     pub(crate) fn examples() -> Vec<Request<'static>> {
-        let apart = Place::Apart { region: 3, at: 77 };
-        let elsewhere = Source::Apart { region: 2, at: 5 };
+        let apart = Place::Region { region: 3, at: 77 };
+        let elsewhere = Source::Region { region: 2, at: 5 };
         vec![
             Request::Get {
                 key: b"k",
                 offset: 1,
                 length: 2,
-                place: Place::Packed,
+                place: Place::Inline,
                 keep: true,
                 checksum: false,
             },
@@ -514,7 +514,7 @@ pub(super) mod tests {
             Request::Put {
                 key: b"key",
                 length: 5,
-                source: Source::Along(b"value"),
+                source: Source::Inline(b"value"),
                 ttl: Some(0),
                 condition: Condition::IfAbsent,
                 sequence: 12,
@@ -528,7 +528,7 @@ pub(super) mod tests {
                 sequence: 13,
             },
             Request::Begin { length: 3 },
-            Request::Piece { handle: 4, offset: 6, length: 2, source: Source::Along(b"ab") },
+            Request::Piece { handle: 4, offset: 6, length: 2, source: Source::Inline(b"ab") },
             Request::Piece { handle: 4, offset: 6, length: 2, source: elsewhere },
             Request::Commit {
                 handle: 9,
@@ -551,17 +551,17 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn requests_come_back() {
+    fn requests_round_trip() {
         for request in examples() {
             let mut bytes = Vec::new();
             request.put(&mut bytes);
-            assert_eq!(bytes.len(), request.encoded());
+            assert_eq!(bytes.len(), request.encoded_len());
             assert_eq!(parse(&bytes), Ok(request));
         }
     }
 
     #[test]
-    fn detached_requests_have_no_handle_and_are_else_the_same() {
+    fn detaching_handles_changes_nothing_else() {
         let detached = |request| match request {
             Request::Read { offset, length, place, checksum, .. } => {
                 Request::Read { handle: u64::MAX, offset, length, place, checksum }
@@ -583,23 +583,23 @@ pub(super) mod tests {
             assert_eq!(Request::parse(&mut reader), Ok(detached(request)));
         }
         reader.end().unwrap();
-        Request::detach_handles(&mut bytes[..70]).expect_err("cut short");
+        Request::detach_handles(&mut bytes[..70]).expect_err("truncated");
     }
 
     #[test]
-    fn cut_anywhere_they_are_refused() {
+    fn truncated_requests_are_refused() {
         for request in examples() {
             let mut bytes = Vec::new();
             request.put(&mut bytes);
             for cut in 0..bytes.len() {
-                parse(&bytes[..cut]).expect_err("cut short");
+                parse(&bytes[..cut]).expect_err("truncated");
             }
         }
     }
 
     #[test]
-    fn whatever_is_taken_is_written_the_same() {
-        // One bit changed: refused, or another request that is written just so.
+    fn accepted_bytes_are_encoded_the_same() {
+        // With one bit changed, the bytes are refused or are the encoding of another request.
         for request in examples() {
             let mut bytes = Vec::new();
             request.put(&mut bytes);

@@ -32,7 +32,7 @@ pub(super) async fn list(
     pass: &Pass,
     request: &v1::ListRequest,
 ) -> Result<v1::ListReply, Status> {
-    let v1::ListRequest { prefix, cursor, most } = request;
+    let v1::ListRequest { prefix, cursor, limit } = request;
     pass.list(prefix).map_err(status::denied)?;
     let prefix = pass.narrow(prefix);
     if cursor >> 32 >= SHARDS as u64 {
@@ -40,7 +40,7 @@ pub(super) async fn list(
     }
     // So many of the longest keys fit in a message, so their bytes need no limit.
     let (keys, next_cursor) =
-        engine.keys(prefix, *cursor, list_keys(*most)).await.map_err(|status| match status {
+        engine.keys(prefix, *cursor, list_keys(*limit)).await.map_err(|status| match status {
             Said::NoHandle => status::no_cursor(*cursor),
             other => status::unread(other),
         })?;

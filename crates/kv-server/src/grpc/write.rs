@@ -156,7 +156,7 @@ async fn judge(engine: &Arc<Engine>, key: &[u8], condition: Condition) -> Result
     }
     let current = engine.facts(valid(key)?).await.map_err(status::unread)?;
     let current = current.map(|facts| facts.version);
-    condition.judge(current).map_err(Status::from)
+    condition.check(current).map_err(Status::from)
 }
 
 fn stage(engine: &Arc<Engine>, share: &Arc<Share>, length: u64) -> Result<Staged, Status> {

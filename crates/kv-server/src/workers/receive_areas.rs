@@ -78,7 +78,7 @@ impl ReceiveArea {
     /// The words that are written from here to tell a client whether its control block is watched.
     fn write_constants(&self) {
         self.region.memory().write(self.offset + WORDS_AT, &0_u64.to_le_bytes());
-        self.region.memory().write(self.offset + WORDS_AT + 8, &ControlBlock::YES.to_le_bytes());
+        self.region.memory().write(self.offset + WORDS_AT + 8, &ControlBlock::SET.to_le_bytes());
     }
 
     pub(crate) fn read(&self, at: usize, message: &mut [u8]) {

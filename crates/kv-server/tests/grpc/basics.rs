@@ -123,7 +123,7 @@ async fn listings_have_every_key_once() {
     client.put(put("other", "")).await.unwrap();
     let (mut seen, mut cursor) = (std::collections::BTreeSet::new(), 0);
     loop {
-        let list = v1::ListRequest { prefix: key("key/"), cursor, most: 300 };
+        let list = v1::ListRequest { prefix: key("key/"), cursor, limit: 300 };
         let page = client.list(list).await.unwrap().into_inner();
         assert!(page.keys.len() <= 300);
         for key in page.keys {

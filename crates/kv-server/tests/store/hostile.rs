@@ -8,7 +8,7 @@ use fabric::link::{Class, Endpoint, Link};
 use fabric::{Lane, Memory, Op, Pages, Region, Rights, wait};
 use kv_client::{Condition, PutOptions};
 use kv_proto::wire::{
-    BatchHead, ControlBlock, Grant, Opening, Place, Request, RequestSlot, Source,
+    BatchHead, ClientHello, ControlBlock, Grant, Place, Request, RequestSlot, Source,
 };
 
 use crate::place::{Place as Store, by, number, settings, until};
@@ -32,7 +32,7 @@ impl Liar {
     pub(crate) fn open(&mut self) {
         let receive_buffer = self.link.grant(&self.region).unwrap().to_bytes();
         self.send(
-            &Opening::Store { session: None, receive_buffer, control_block: true }.to_bytes(),
+            &ClientHello::Store { session: None, receive_buffer, control_block: true }.to_bytes(),
         );
     }
 
@@ -105,17 +105,17 @@ fn a_client_that_keeps_its_pinned_reads_gets_no_more() {
     honest.put(b"k", &[7; 60_000], &PutOptions::default()).unwrap();
     let mut holder = Liar::call(&store, &endpoint);
     holder.open();
-    let place = Place::Packed;
+    let place = Place::Inline;
     let long =
         Request::Get { key: b"k", offset: 0, length: 60_000, place, keep: false, checksum: false };
-    let head = BatchHead { in_place: true, count: 8, tag: 3, at: 300_008, room: 500_000 };
+    let head = BatchHead { in_place: true, count: 8, tag: 3, at: 300_008, capacity: 500_000 };
     let mut message = head.to_bytes().to_vec();
     (0..8).for_each(|_| long.put(&mut message));
     let memory = holder.region.memory().clone();
     let mut done = Vec::new();
     for sequence in 1..=100_u64 {
         // Whoever sends a message is watched for a while.
-        while memory.load(ControlBlock::STORE) != ControlBlock::YES {
+        while memory.load(ControlBlock::STORE) != ControlBlock::SET {
             assert_eq!(holder.link.ended(), None);
             holder.send(&message);
         }
@@ -127,7 +127,7 @@ fn a_client_that_keeps_its_pinned_reads_gets_no_more() {
             assert!(Instant::now() < limit, "no answer to {sequence}");
             holder.link.poll(&mut done);
             // A client that is not watched any more must send a message again.
-            if memory.load(ControlBlock::STORE) != ControlBlock::YES {
+            if memory.load(ControlBlock::STORE) != ControlBlock::SET {
                 holder.send(&message);
             }
             std::thread::yield_now();
@@ -157,7 +157,7 @@ fn one_batch_is_not_answered_with_everything_it_asks_for() {
     let region = greedy.link.grant(&large).unwrap().to_bytes();
     greedy.send(&Grant { number: 1, region }.to_bytes());
     let before = store.engine.counts().bytes_out.load(Ordering::Relaxed);
-    let (place, length) = (Place::Apart { region: 1, at: 0 }, 40 << 20);
+    let (place, length) = (Place::Region { region: 1, at: 0 }, 40 << 20);
     let get = Request::Get { key: b"k", offset: 0, length, place, keep: false, checksum: true };
     greedy.send(&batch(300_000, 100_000, &vec![get; 200]));
     until("it is answered", || {
@@ -181,7 +181,7 @@ fn who_asks_and_never_listens_stops_nobody() {
         honest.put(b"k", &[7; 500_000], &PutOptions::default()).unwrap();
         let mut deaf = Liar::call(&store, &endpoint);
         deaf.open();
-        let place = Place::Packed;
+        let place = Place::Inline;
         let long = Request::Get {
             key: b"k",
             offset: 0,
@@ -208,12 +208,12 @@ fn who_asks_and_never_listens_stops_nobody() {
 }
 
 fn get(key: &[u8]) -> Request<'_> {
-    let place = Place::Packed;
+    let place = Place::Inline;
     Request::Get { key, offset: 0, length: 100, place, keep: true, checksum: true }
 }
 
-fn batch(at: u64, room: u64, requests: &[Request<'_>]) -> Vec<u8> {
-    let head = BatchHead { in_place: false, count: requests.len() as u16, tag: 3, at, room };
+fn batch(at: u64, capacity: u64, requests: &[Request<'_>]) -> Vec<u8> {
+    let head = BatchHead { in_place: false, count: requests.len() as u16, tag: 3, at, capacity };
     let mut bytes = head.to_bytes().to_vec();
     requests.iter().for_each(|request| request.put(&mut bytes));
     bytes
@@ -226,7 +226,7 @@ fn what_cannot_be_is_sent_away() {
     let put = |length, at| Request::Put {
         key: b"k",
         length,
-        source: Source::Apart { region: 0, at },
+        source: Source::Region { region: 0, at },
         ttl: None,
         condition: Condition::Always,
         sequence: 1,
@@ -240,7 +240,7 @@ fn what_cannot_be_is_sent_away() {
         ("more than may be put at once", batch(0, 4096, &[put(1 << 40, 0), put(2 << 30, 0)])),
         ("the receive buffer granted again", Grant { number: 0, region: [0; 36] }.to_bytes()),
         ("a region of nobody's", Grant { number: 7, region: [1; 36] }.to_bytes()),
-        ("taking back what was not given", Grant::forget(9)),
+        ("taking back what was not given", Grant::revoke(9)),
         ("nothing", Vec::new()),
         ("noise", vec![0xa5; 3000]),
         ("too much", vec![1; 40_000]),
@@ -274,14 +274,14 @@ fn mutated_batches_do_no_harm() {
         Request::Put {
             key: b"other",
             length: 300,
-            source: Source::Apart { region: 0, at: 5000 },
+            source: Source::Region { region: 0, at: 5000 },
             ttl: Some(10_000),
             condition: Condition::Always,
             sequence: 1,
         },
         Request::Begin { length: 5000 },
-        Request::Piece { handle: 1, offset: 0, length: 300, source: Source::Along(&[1; 300]) },
-        Request::Read { handle: 1, offset: 5, length: 40, place: Place::Packed, checksum: true },
+        Request::Piece { handle: 1, offset: 0, length: 300, source: Source::Inline(&[1; 300]) },
+        Request::Read { handle: 1, offset: 5, length: 40, place: Place::Inline, checksum: true },
         Request::List { prefix: b"", cursor: 0, length: 10_000 },
     ];
     let good = batch(4096, 60_000, &requests);

@@ -50,7 +50,7 @@ fn calls_and_links_use_one_port_at_once() {
         assert_eq!(info.version, env!("CARGO_PKG_VERSION"));
         let verbs = info.transports.iter().find(|transport| transport.name == "verbs");
         let verbs = verbs.expect("it is told of");
-        assert!(!verbs.offered && verbs.why.contains("/nowhere/libibverbs"), "{verbs:?}");
+        assert!(!verbs.offered && verbs.reason.contains("/nowhere/libibverbs"), "{verbs:?}");
     });
 }
 

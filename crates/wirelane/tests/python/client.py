@@ -94,7 +94,7 @@ def main():
 
     listed, cursor = set(), 0
     while True:
-        page = store.List(kv.ListRequest(prefix=b"many/", cursor=cursor, most=77))
+        page = store.List(kv.ListRequest(prefix=b"many/", cursor=cursor, limit=77))
         listed.update(key.key for key in page.keys)
         cursor = page.next_cursor
         if cursor == 0:

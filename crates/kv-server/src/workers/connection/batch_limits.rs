@@ -20,7 +20,7 @@ impl BatchLimits {
     #[inline]
     pub(super) fn new(head: &BatchHead) -> Self {
         let claimed = u64::from(head.count) * Answer::LENGTH as u64;
-        BatchLimits { room: head.room, claimed, ..BatchLimits::default() }
+        BatchLimits { room: head.capacity, claimed, ..BatchLimits::default() }
     }
 
     /// Takes room behind the answers; `false` if the client has not given so much.

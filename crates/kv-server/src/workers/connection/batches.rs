@@ -97,7 +97,7 @@ impl Connection {
     /// Checks that there is a place for a batch's answers, and that it is not one batch too many.
     #[inline]
     fn check_head(&self, client: &Client, head: &BatchHead) -> Result<(), &'static str> {
-        if !reaches(client.receive_buffer(), head.at, head.room) {
+        if !reaches(client.receive_buffer(), head.at, head.capacity) {
             return Err("its answers have no place in its receive buffer");
         }
         if self.pending.batches() + self.replies.deferred() > usize::from(BATCHES) * 2 {

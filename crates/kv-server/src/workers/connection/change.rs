@@ -37,14 +37,14 @@ impl Serving<'_> {
             }
         };
         match source {
-            Source::Along(bytes) => {
+            Source::Inline(bytes) => {
                 self.context.engine.fill(&room, 0, bytes);
                 self.context.tally.bytes_in += length;
             }
-            Source::Apart { region, at } if length > 0 => {
+            Source::Region { region, at } if length > 0 => {
                 return self.put_apart((region, at), room, claim, terms);
             }
-            Source::Apart { .. } => {}
+            Source::Region { .. } => {}
         }
         if self.is_durable() {
             let staged = Staged::new(self.context.engine.clone(), room, claim);
@@ -68,8 +68,8 @@ impl Serving<'_> {
         }
         let busy = Answer::new(Status::Busy);
         let claim = match source {
-            Source::Along(_) if !self.is_durable() => None,
-            Source::Apart { .. } if !self.draft.limits.fetch(length) => return Err(busy),
+            Source::Inline(_) if !self.is_durable() => None,
+            Source::Region { .. } if !self.draft.limits.fetch(length) => return Err(busy),
             _ => Some(self.client.share.claim(length).ok_or(busy)?),
         };
         let room = self.context.engine.reserve(length).map_err(|why| no_room(&why))?;
@@ -115,7 +115,7 @@ impl Serving<'_> {
     ) -> Answer {
         let index = self.draft.answers.len();
         self.later.submissions.push(Submission { index, key, what, condition, sequence });
-        Answer::new(Status::InBatch)
+        Answer::new(Status::InFlight)
     }
 
     /// Bytes to be fetched; the answer comes later.
@@ -130,7 +130,7 @@ impl Serving<'_> {
         if length > MOVED {
             return Err("it puts more at once than it may");
         }
-        Ok(Answer::new(Status::InBatch))
+        Ok(Answer::new(Status::InFlight))
     }
 
     /// The answer to a value that would never fit, however long its client waits.
@@ -182,13 +182,13 @@ impl Serving<'_> {
             return Err("a piece does not fit into its value");
         }
         match source {
-            Source::Along(bytes) => {
+            Source::Inline(bytes) => {
                 self.context.engine.fill(staging.staged.room(), offset, bytes);
                 self.context.tally.bytes_in += length;
                 staging.cover(offset, length);
             }
-            Source::Apart { .. } if length == 0 => {}
-            Source::Apart { region, at } => {
+            Source::Region { .. } if length == 0 => {}
+            Source::Region { region, at } => {
                 let Some(from) = self.client.reach(region, at, length).cloned() else {
                     return Ok(Answer::new(Status::NoRegion));
                 };
@@ -230,7 +230,7 @@ impl Serving<'_> {
         match self.client.session.turn(sequence) {
             Turn::Now => None,
             Turn::Again(answer) => Some(answer),
-            Turn::InBatch => Some(Answer::new(Status::InBatch)),
+            Turn::InBatch => Some(Answer::new(Status::InFlight)),
             Turn::Forgotten => Some(Answer::new(Status::Forgotten)),
         }
     }

@@ -37,7 +37,7 @@ mod tests {
             |sequence| Request::Delete { key: b"k", condition: Condition::Always, sequence };
         let goes_on = |requests: &[Request<'_>]| {
             let count = requests.len() as u16;
-            let head = BatchHead { in_place: false, count, tag: 1, at: 0, room: 4096 };
+            let head = BatchHead { in_place: false, count, tag: 1, at: 0, capacity: 4096 };
             let mut message = head.to_bytes().to_vec();
             requests.iter().for_each(|request| request.put(&mut message));
             let Ok(Message::Batch(batch)) = Message::parse(&message) else {

@@ -63,7 +63,7 @@ pub(crate) enum Hold {
 impl Draft {
     pub(crate) fn new() -> Self {
         Draft {
-            head: BatchHead { in_place: false, count: 0, tag: 0, at: 0, room: 0 },
+            head: BatchHead { in_place: false, count: 0, tag: 0, at: 0, capacity: 0 },
             answers: Vec::new(),
             copied: Vec::new(),
             behind: Vec::new(),

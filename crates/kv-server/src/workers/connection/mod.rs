@@ -267,9 +267,9 @@ impl Connection {
                     self.watch.begin(client, &self.link, area, ops, context);
                     self.answer(message, batch, None, context)
                 }
-                Message::Look => self.watch.call(client),
+                Message::CheckSlots => self.watch.call(client),
                 Message::Grant(grant) => client.grant(&grant, &mut self.link),
-                Message::Forget { number } => client.forget(number),
+                Message::Revoke { number } => client.forget(number),
             },
             State::New => {
                 let hello = self.peer.open(message, &mut self.link, context)?;

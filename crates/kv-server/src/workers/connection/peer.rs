@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use access::Pass;
 use fabric::Lane;
 use fabric::link::Link;
-use kv_proto::wire::{ControlBlock, Limits, Opening, Welcome};
+use kv_proto::wire::{ClientHello, ControlBlock, Limits, ServerHello};
 
 use super::batch_limits::MOVED;
 use super::client::{Client, REGIONS, import};
@@ -109,8 +109,8 @@ impl Peer {
         link: &mut Link,
         context: &WorkerContext,
     ) -> Result<Vec<u8>, &'static str> {
-        match Opening::parse(message)? {
-            Opening::Measure => {
+        match ClientHello::parse(message)? {
+            ClientHello::Measure => {
                 let pass = self.admit(link, context)?;
                 let measure = Measure::new(pass, &context.endpoint, link)
                     .map_err(|_| "there is no memory to measure with")?;
@@ -118,7 +118,7 @@ impl Peer {
                 self.state = State::Measured(Box::new(measure));
                 Ok(hello)
             }
-            Opening::Store { session, receive_buffer, control_block } => {
+            ClientHello::Store { session, receive_buffer, control_block } => {
                 let receive_buffer = import(link, &receive_buffer)?;
                 if control_block && receive_buffer.len() < ControlBlock::LENGTH as u64 {
                     return Err("its receive buffer is too small for a control block");
@@ -136,7 +136,7 @@ impl Peer {
                 let in_place = pool.is_some();
                 let limits = limits(engine.max_value());
                 let (epoch, id) = (engine.epoch(), session.id());
-                let welcome = Welcome { epoch, session: id, resumed, limits, pool };
+                let welcome = ServerHello { epoch, session: id, resumed, limits, pool };
                 self.session = Some(session.clone());
                 let share = engine.quota().share();
                 let client =

@@ -79,7 +79,7 @@ impl PinnedReads {
         context: &mut WorkerContext,
     ) {
         if !self.reads.is_empty()
-            && link.peek(receive_buffer, ControlBlock::TAKEN as u64, &area.taken())
+            && link.peek(receive_buffer, ControlBlock::CONSUMED as u64, &area.taken())
         {
             // What the client read, it read before it wrote that.
             fence(Ordering::Acquire);

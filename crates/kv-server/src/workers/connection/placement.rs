@@ -77,7 +77,7 @@ impl Serving<'_> {
     /// How many of the bytes this batch may have now.
     #[inline]
     fn allow(&mut self, wanted: u64, part: &Part) -> u64 {
-        let apart = matches!(part.place, Place::Apart { .. });
+        let apart = matches!(part.place, Place::Region { .. });
         match apart || part.checksum {
             true => self.draft.limits.allow(wanted, apart, part.checksum),
             false => wanted,
@@ -86,7 +86,7 @@ impl Serving<'_> {
 
     #[inline]
     fn choose(&self, ranges: &Ranges, total: u64, part: &Part, wanted: u64) -> Placement {
-        if let Place::Apart { region, at } = part.place {
+        if let Place::Region { region, at } = part.place {
             return Placement::Apart { region, at };
         }
         if wanted as usize <= COPIED && self.draft.rendered() + COPIED <= LARGEST / 2 {

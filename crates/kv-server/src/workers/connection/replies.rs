@@ -97,7 +97,7 @@ impl Replies {
         let parts = Parts { tag: draft.head.tag, count: left };
         let (notice, number) = match draft.completion_flag() {
             Some(flag) => (Notice::ToSet(flag), None),
-            None => (Notice::Immediate, Some(parts.to_number())),
+            None => (Notice::Immediate, Some(parts.to_immediate())),
         };
         let holds = draft.take_holds();
         let row = self.in_flight.insert(Reply { left, slot, holds, notice });

@@ -55,7 +55,7 @@ impl Serving<'_> {
     }
 
     fn serve(&mut self, request: Request<'_>) -> Result<Answer, &'static str> {
-        if !self.draft.limits.claim(request.packed()) {
+        if !self.draft.limits.claim(request.inline_len()) {
             return Err("it asks for more than it has room for");
         }
         // With a disk it was checked before the disk was asked.

@@ -92,7 +92,7 @@ impl Watch {
         if may && context.watched < MAX_WATCHED {
             context.watched += 1;
             self.state = Watching::Begins;
-            self.tell(ControlBlock::YES, client, area, ops);
+            self.tell(ControlBlock::SET, client, area, ops);
         }
     }
 
@@ -244,7 +244,7 @@ impl Watch {
     /// Wakes a client that slept, or was about to, when we set a flag.
     #[inline]
     pub(super) fn wake(&mut self, line: &Line, ops: &mut VecDeque<Op>) {
-        if line.flag_set && line.word(ControlBlock::CLIENT) == ControlBlock::YES {
+        if line.flag_set && line.word(ControlBlock::CLIENT) == ControlBlock::SET {
             let work = Work::Send { from: Pieces::EMPTY, imm: Some(0) };
             ops.push_back(Op { token: Token::Watch(WatchOp::Wake).encode(), work });
             self.in_flight += 1;

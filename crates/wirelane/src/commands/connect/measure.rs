@@ -1,4 +1,4 @@
-//! Measures a link with the service at its other end, see [`Opening::Measure`].
+//! Measures a link with the service at its other end, see [`ClientHello::Measure`].
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use fabric::link::{Endpoint, Link};
 use fabric::{
     Completion, Done, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Window, wait,
 };
-use kv_proto::wire::Opening;
+use kv_proto::wire::ClientHello;
 use serde::Serialize;
 
 use crate::output;
@@ -99,7 +99,7 @@ impl<'l> Bench<'l> {
         let Plan { size, time, patience } = *plan;
         let (mut ops, mut done) = (VecDeque::new(), Vec::new());
         let begin = size * depth;
-        let opening = Opening::Measure.to_bytes();
+        let opening = ClientHello::Measure.to_bytes();
         region.memory().write(begin, &opening);
         let answer = region.slice(begin + MESSAGES / 2..);
         ops.push_back(Op::receive(RECEIVE, answer.clone()));

@@ -117,7 +117,7 @@ impl Offers {
 
 impl From<Offer> for Transport {
     fn from(offer: Offer) -> Self {
-        Transport { name: offer.name.to_owned(), offered: offer.offered, why: offer.why }
+        Transport { name: offer.name.to_owned(), offered: offer.offered, reason: offer.why }
     }
 }
 

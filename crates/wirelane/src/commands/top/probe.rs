@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use doctor::watch::Probe;
 use fabric::link::{Endpoint, Link, Settings};
 use fabric::{Completion, Lane, Memory, Op, Pages, Region, Rights, wait};
-use kv_proto::wire::Opening;
+use kv_proto::wire::ClientHello;
 
 use crate::arguments::peer::Peer;
 use crate::commands::connect;
@@ -182,7 +182,7 @@ impl ProbeLink {
         let region = endpoint.register(&memory, Rights::NONE).map_err(told)?;
         let (ops, done) = (VecDeque::new(), Vec::new());
         let mut line = ProbeLink { link, region, waiting: false, ops, done };
-        let opening = Opening::Measure.to_bytes();
+        let opening = ClientHello::Measure.to_bytes();
         line.region.memory().write(0, &opening);
         match line.there_and_back(opening.len(), PATIENCE)? {
             Some(_) => Ok(line),
