@@ -18,7 +18,7 @@ impl<'m> Request<'m> {
     pub(in crate::wire) fn parse(reader: &mut Reader<'m>) -> Result<Self, ProtocolError> {
         let head = Head::parse(reader.array()?);
         let key = reader.take(head.key.into())?;
-        let place = match head.flag(APART) {
+        let place = match head.flag(IN_REGION) {
             true => Place::Region { region: head.region, at: head.at },
             false => Place::Inline,
         };
@@ -29,43 +29,57 @@ impl<'m> Request<'m> {
                 let keep = head.flag(KEEP);
                 (
                     Request::Get { key, offset, length, place, keep, checksum },
-                    KEY | AT | OFFSET | LENGTH | KEEPS | SUMS,
+                    USES_KEY | USES_REGION | USES_OFFSET | USES_LENGTH | USES_KEEP | USES_CHECKSUM,
                 )
             }
             2 => (
                 Request::Read { handle, offset, length, place, checksum },
-                AT | OFFSET | LENGTH | HANDLE | SUMS,
+                USES_REGION | USES_OFFSET | USES_LENGTH | USES_HANDLE | USES_CHECKSUM,
             ),
-            3 => (Request::Close { handle }, HANDLE),
+            3 => (Request::Close { handle }, USES_HANDLE),
             4 => {
                 let source = head.source(reader)?;
                 let (ttl, condition) = (head.ttl(), head.condition()?);
                 (
                     Request::Put { key, length, source, ttl, condition, sequence },
-                    KEY | AT | LENGTH | SEQUENCE | EXPIRY | CONDITION,
+                    USES_KEY
+                        | USES_REGION
+                        | USES_LENGTH
+                        | USES_SEQUENCE
+                        | USES_TTL
+                        | USES_CONDITION,
                 )
             }
-            5 => (Request::Begin { length }, LENGTH),
+            5 => (Request::Begin { length }, USES_LENGTH),
             6 => {
                 let source = head.source(reader)?;
-                (Request::Piece { handle, offset, length, source }, AT | OFFSET | LENGTH | HANDLE)
+                (
+                    Request::Piece { handle, offset, length, source },
+                    USES_REGION | USES_OFFSET | USES_LENGTH | USES_HANDLE,
+                )
             }
             7 => {
                 let (ttl, condition) = (head.ttl(), head.condition()?);
                 (
                     Request::Commit { handle, key, ttl, condition, sequence },
-                    KEY | HANDLE | SEQUENCE | EXPIRY | CONDITION,
+                    USES_KEY | USES_HANDLE | USES_SEQUENCE | USES_TTL | USES_CONDITION,
                 )
             }
             8 => {
                 let condition = head.condition()?;
-                (Request::Delete { key, condition, sequence }, KEY | SEQUENCE | CONDITION)
+                (
+                    Request::Delete { key, condition, sequence },
+                    USES_KEY | USES_SEQUENCE | USES_CONDITION,
+                )
             }
-            9 => (Request::Stat { key }, KEY),
-            10 => (Request::List { prefix: key, cursor: handle, length }, KEY | LENGTH | HANDLE),
+            9 => (Request::Stat { key }, USES_KEY),
+            10 => (
+                Request::List { prefix: key, cursor: handle, length },
+                USES_KEY | USES_LENGTH | USES_HANDLE,
+            ),
             _ => return Err("unknown request type"),
         };
-        head.only(used)?;
+        head.check_unused(used)?;
         Ok(request)
     }
 
@@ -121,31 +135,31 @@ impl Head {
                 (self.op, self.offset, self.length) = (1, offset, length);
                 self.flags |= if keep { KEEP } else { 0 };
                 self.flags |= if checksum { CHECKSUM } else { 0 };
-                self.place(place);
+                self.set_place(place);
             }
             Request::Read { handle, offset, length, place, checksum } => {
                 (self.op, self.offset, self.length, self.handle) = (2, offset, length, handle);
                 self.flags |= if checksum { CHECKSUM } else { 0 };
-                self.place(place);
+                self.set_place(place);
             }
             Request::Close { handle } => (self.op, self.handle) = (3, handle),
             Request::Put { length, source, ttl, condition, sequence, .. } => {
                 (self.op, self.length, self.sequence) = (4, length, sequence);
-                self.terms(ttl, condition);
-                self.from(source);
+                self.set_terms(ttl, condition);
+                self.set_source(source);
             }
             Request::Begin { length } => (self.op, self.length) = (5, length),
             Request::Piece { handle, offset, length, source } => {
                 (self.op, self.handle, self.offset, self.length) = (6, handle, offset, length);
-                self.from(source);
+                self.set_source(source);
             }
             Request::Commit { handle, ttl, condition, sequence, .. } => {
                 (self.op, self.handle, self.sequence) = (7, handle, sequence);
-                self.terms(ttl, condition);
+                self.set_terms(ttl, condition);
             }
             Request::Delete { condition, sequence, .. } => {
                 (self.op, self.sequence) = (8, sequence);
-                self.terms(None, condition);
+                self.set_terms(None, condition);
             }
             Request::Stat { .. } => self.op = 9,
             Request::List { cursor, length, .. } => {
@@ -154,20 +168,20 @@ impl Head {
         }
     }
 
-    fn place(&mut self, place: Place) {
+    fn set_place(&mut self, place: Place) {
         if let Place::Region { region, at } = place {
             (self.region, self.at) = (region, at);
-            self.flags |= APART;
+            self.flags |= IN_REGION;
         }
     }
 
-    fn from(&mut self, source: Source<'_>) {
+    fn set_source(&mut self, source: Source<'_>) {
         if let Source::Region { region, at } = source {
-            self.place(Place::Region { region, at });
+            self.set_place(Place::Region { region, at });
         }
     }
 
-    fn terms(&mut self, ttl: Option<u64>, condition: Condition) {
+    fn set_terms(&mut self, ttl: Option<u64>, condition: Condition) {
         if let Some(ttl) = ttl {
             self.ttl = ttl;
             self.flags |= EXPIRES;
@@ -189,7 +203,7 @@ impl Head {
 
     #[inline]
     fn source<'m>(&self, reader: &mut Reader<'m>) -> Result<Source<'m>, ProtocolError> {
-        if self.flag(APART) {
+        if self.flag(IN_REGION) {
             return Ok(Source::Region { region: self.region, at: self.at });
         }
         let length = usize::try_from(self.length).map_err(|_| "truncated message")?;
@@ -213,24 +227,24 @@ impl Head {
 
     /// Refuses fields and flags that the request does not use.
     #[inline]
-    fn only(&self, used: u16) -> Result<(), ProtocolError> {
+    fn check_unused(&self, used: u16) -> Result<(), ProtocolError> {
         let has = |field: u16, filled: bool| if filled { field } else { 0 };
-        let apart = self.flag(APART);
-        let filled = has(KEY, self.key != 0)
-            | has(AT, apart)
-            | has(OFFSET, self.offset != 0)
-            | has(LENGTH, self.length != 0)
-            | has(SEQUENCE, self.sequence != 0)
-            | has(EXPIRY, self.flag(EXPIRES))
-            | has(CONDITION, self.flag(IF_ABSENT | IF_VERSION))
-            | has(HANDLE, self.handle != 0)
-            | has(KEEPS, self.flag(KEEP))
-            | has(SUMS, self.flag(CHECKSUM));
-        let loose = (!apart && (self.region != 0 || self.at != 0))
+        let in_region = self.flag(IN_REGION);
+        let filled = has(USES_KEY, self.key != 0)
+            | has(USES_REGION, in_region)
+            | has(USES_OFFSET, self.offset != 0)
+            | has(USES_LENGTH, self.length != 0)
+            | has(USES_SEQUENCE, self.sequence != 0)
+            | has(USES_TTL, self.flag(EXPIRES))
+            | has(USES_CONDITION, self.flag(IF_ABSENT | IF_VERSION))
+            | has(USES_HANDLE, self.handle != 0)
+            | has(USES_KEEP, self.flag(KEEP))
+            | has(USES_CHECKSUM, self.flag(CHECKSUM));
+        let stray = (!in_region && (self.region != 0 || self.at != 0))
             || (!self.flag(EXPIRES) && self.ttl != 0)
             || (!self.flag(IF_VERSION) && self.version != 0)
-            || self.flags & !KNOWN != 0;
-        match filled & !used == 0 && !loose {
+            || self.flags & !ALL_FLAGS != 0;
+        match filled & !used == 0 && !stray {
             true => Ok(()),
             false => Err("request with fields that it does not use"),
         }
@@ -275,21 +289,23 @@ impl Head {
 /// The offset of the handle.
 const HANDLE_AT: usize = 56;
 
-const APART: u8 = 1;
+// Flags.
+const IN_REGION: u8 = 1;
 const KEEP: u8 = 2;
 const CHECKSUM: u8 = 4;
 const EXPIRES: u8 = 8;
 const IF_ABSENT: u8 = 16;
 const IF_VERSION: u8 = 32;
-const KNOWN: u8 = 63;
+const ALL_FLAGS: u8 = 63;
 
-const KEY: u16 = 1;
-const AT: u16 = 2;
-const OFFSET: u16 = 4;
-const LENGTH: u16 = 8;
-const SEQUENCE: u16 = 16;
-const CONDITION: u16 = 32;
-const HANDLE: u16 = 64;
-const KEEPS: u16 = 128;
-const SUMS: u16 = 256;
-const EXPIRY: u16 = 512;
+// The fields that a request uses.
+const USES_KEY: u16 = 1;
+const USES_REGION: u16 = 2;
+const USES_OFFSET: u16 = 4;
+const USES_LENGTH: u16 = 8;
+const USES_SEQUENCE: u16 = 16;
+const USES_CONDITION: u16 = 32;
+const USES_HANDLE: u16 = 64;
+const USES_KEEP: u16 = 128;
+const USES_CHECKSUM: u16 = 256;
+const USES_TTL: u16 = 512;

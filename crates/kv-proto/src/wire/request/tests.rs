@@ -4,8 +4,8 @@ use super::*;
 use crate::wire::{ProtocolError, Reader};
 
 pub(crate) fn examples() -> Vec<Request<'static>> {
-    let apart = Place::Region { region: 3, at: 77 };
-    let elsewhere = Source::Region { region: 2, at: 5 };
+    let in_region = Place::Region { region: 3, at: 77 };
+    let from_region = Source::Region { region: 2, at: 5 };
     vec![
         Request::Get {
             key: b"k",
@@ -19,11 +19,11 @@ pub(crate) fn examples() -> Vec<Request<'static>> {
             key: &[9; 4096],
             offset: 0,
             length: u64::MAX,
-            place: apart,
+            place: in_region,
             keep: false,
             checksum: true,
         },
-        Request::Read { handle: 4, offset: 8, length: 9, place: apart, checksum: true },
+        Request::Read { handle: 4, offset: 8, length: 9, place: in_region, checksum: true },
         Request::Close { handle: 6 },
         Request::Put {
             key: b"key",
@@ -36,14 +36,14 @@ pub(crate) fn examples() -> Vec<Request<'static>> {
         Request::Put {
             key: b"key",
             length: 1 << 40,
-            source: elsewhere,
+            source: from_region,
             ttl: None,
             condition: Condition::IfVersion(0),
             sequence: 13,
         },
         Request::Begin { length: 3 },
         Request::Piece { handle: 4, offset: 6, length: 2, source: Source::Inline(b"ab") },
-        Request::Piece { handle: 4, offset: 6, length: 2, source: elsewhere },
+        Request::Piece { handle: 4, offset: 6, length: 2, source: from_region },
         Request::Commit {
             handle: 9,
             key: b"z",
