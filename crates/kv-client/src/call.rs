@@ -2,12 +2,12 @@
 
 use kv_proto::wire::Answer;
 
-use crate::ask::Step;
 use crate::error::Error;
 use crate::handle::{Handle, HandleId};
 use crate::in_flight::Reply;
 use crate::page::{Cursor, Page};
 use crate::results::{self, Stored};
+use crate::step::Step;
 use crate::value::{Facts, Value};
 
 /// A call. Dropping it closes what it has open at the store.

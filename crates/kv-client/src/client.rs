@@ -8,7 +8,6 @@ use kv_proto::Condition;
 use kv_proto::wire::{Limits, Request};
 
 use crate::answers::Answers;
-use crate::ask::{Held, Step, Subject, check, named};
 use crate::call::{Call, Delete, Fetch, List, Part, Put, Stat, part};
 use crate::core::Core;
 use crate::drop_queue::DropQueue;
@@ -22,6 +21,7 @@ use crate::receive_buffer::Lease;
 use crate::results::{self, Stored};
 use crate::retry::{Deadline, Retry};
 use crate::settings::Settings;
+use crate::step::{Held, Step, Subject, check, named};
 use crate::token::Token;
 use crate::value::{Facts, Value};
 

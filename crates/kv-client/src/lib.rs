@@ -44,8 +44,7 @@
 
 mod address;
 mod answers;
-mod ask;
-mod awaited;
+mod async_client;
 mod call;
 mod client;
 mod connection;
@@ -67,12 +66,13 @@ mod request_slots;
 mod results;
 mod retry;
 mod settings;
+mod step;
 mod stream;
 mod token;
 mod value;
 
 pub use address::Address;
-pub use awaited::AsyncClient;
+pub use async_client::AsyncClient;
 pub use client::Client;
 pub use error::{Error, Kind, Resource};
 pub use kv_proto::Condition;

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use fabric::{Memory, Region};
 use kv_proto::wire::{Answer, Place, Request, Source};
 
-use crate::ask::{Subject, check, named};
 use crate::call::{Begin, Commit, PutFrom};
 use crate::client::Client;
 use crate::drop_queue::DropQueue;
@@ -16,6 +15,7 @@ use crate::in_flight::Reply;
 use crate::options::PutOptions;
 use crate::pending::Dropped;
 use crate::results::{self, Stored};
+use crate::step::{Subject, check, named};
 use crate::value::{Facts, checksum};
 
 /// Memory that the store knows by a number. The store may write to it only while a call that names it is in

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use kv_proto::wire::{Place, Request, Source};
 
-use crate::ask::{PIECES_IN_FLIGHT, Step, Subject, check, named};
 use crate::call::{Begin, Commit};
 use crate::client::Client;
 use crate::error::{Error, Kind};
@@ -12,6 +11,7 @@ use crate::handle::Handle;
 use crate::in_flight::Reply;
 use crate::options::PutOptions;
 use crate::results::{self, Stored};
+use crate::step::{PIECES_IN_FLIGHT, Step, Subject, check, named};
 use crate::token::Token;
 use crate::value::{Facts, Value};
 

@@ -7,14 +7,14 @@
 //! clients that only stay connected, and ask for nothing.
 #![allow(clippy::print_stdout, reason = "its report is its output")]
 
+mod connection;
 mod options;
-mod reach;
 
 use std::io::Write;
 use std::time::{Duration, Instant};
 
+use connection::{Fault, Reach};
 use options::Options;
-use reach::{Fault, Reach};
 
 fn main() -> Result<(), String> {
     let options = Options::parse(std::env::args().skip(1))?;

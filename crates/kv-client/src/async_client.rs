@@ -10,7 +10,6 @@ use kv_proto::wire::Limits;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 
-use crate::ask::{Held, PIECES_IN_FLIGHT, Step, Subject, check, named};
 use crate::call::{Begin, Call, Commit, Delete, Fetch, List, Part, Put, Stat, part};
 use crate::core::Core;
 use crate::driver::{Ask, Driver, Make, Shared};
@@ -23,6 +22,7 @@ use crate::page::{Cursor, Page};
 use crate::results::{self, Stored};
 use crate::retry::{Deadline, Retry};
 use crate::settings::Settings;
+use crate::step::{Held, PIECES_IN_FLIGHT, Step, Subject, check, named};
 use crate::value::{Facts, Value};
 
 /// A client of a store for tasks of a tokio runtime, which must have I/O and time enabled.
